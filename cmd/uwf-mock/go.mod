@@ -1,0 +1,10 @@
+module github.com/united-workforce/uwf/cmd/uwf-mock
+
+go 1.26
+
+require (
+	github.com/united-workforce/uwf/protocol v0.1.0
+	github.com/united-workforce/uwf/utilagent v0.1.0
+	github.com/stretchr/testify v1.12.1
+	github.com/rogpeppe/go-internal v1.16.0
+)

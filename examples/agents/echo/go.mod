@@ -1,0 +1,8 @@
+module github.com/united-workforce/uwf/examples/agents/echo
+
+go 1.26
+
+require (
+	github.com/united-workforce/uwf/utilagent v0.1.0
+	github.com/stretchr/testify v1.12.1
+)

@@ -1,0 +1,8 @@
+module github.com/united-workforce/uwf/internal/release
+
+go 1.26
+
+require (
+	golang.org/x/mod v0.42.0
+	github.com/stretchr/testify v1.12.1
+)

@@ -1,0 +1,62 @@
+package protocol
+
+import "strings"
+
+// The contract between the engine and an agent process.
+//
+//	<command> [configured args…] <thread-id> <role> [--prompt-ref <hash>]
+//
+// The agent does the role's work, writes its nodes and exactly one step node
+// into the store in one commit, and prints a [Result] as its last line. Exit
+// status 0 is success; anything else fails the step. It never writes
+// threads.yaml: only the engine moves a head.
+const (
+	EnvHome      = "UWF_HOME"       // the home directory
+	EnvStore     = "OCAS_HOME"      // the store's directory
+	EnvHead      = "UWF_HEAD"       // hash of the node that the step must follow
+	EnvRunDir    = "UWF_RUN_DIR"    // where the engine keeps this run's files
+	EnvThread    = "UWF_THREAD"     // the thread's id, as in argv
+	EnvRole      = "UWF_ROLE"       // the role, as in argv
+	EnvPrompt    = "UWF_PROMPT_REF" // hash of a text node with the edge prompt, as in argv
+	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
+)
+
+// The flags of an agent. Thread, role and prompt are the original's named form.
+const (
+	FlagPromptRef = "--prompt-ref" // hash of a text node with the edge prompt
+	FlagThread    = "--thread"
+	FlagRole      = "--role"
+	FlagPrompt    = "--prompt"
+	FlagFormat    = "--format" // of the result line: json or yaml
+)
+
+// AgentPrefix begins the name of every agent, as a program and in step nodes.
+const AgentPrefix = "uwf-"
+
+// AgentName adds [AgentPrefix] unless it is there.
+func AgentName(name string) string {
+	return AgentPrefix + strings.TrimPrefix(name, AgentPrefix)
+}
+
+// Result is the last line that an agent prints. A failed agent prints one with
+// Error, and RawHash for the text that could not be used.
+type Result struct {
+	StepHash   Hash   `json:"stepHash,omitempty"`
+	SessionID  string `json:"sessionId,omitempty"`
+	DetailHash Hash   `json:"detailHash,omitempty"`
+	Role       string `json:"role,omitempty"`
+	Usage      *Usage `json:"usage,omitempty"`
+
+	Error   string `json:"error,omitempty"`
+	RawHash Hash   `json:"rawHash,omitempty"`
+}
+
+// TurnLine announces a turn node as it happens, for live views. Agents may
+// print any number of them, anywhere on stdout; other lines are ignored.
+type TurnLine struct {
+	UWF  string `json:"uwf"` // always "turn"
+	Hash Hash   `json:"hash"`
+}
+
+// NewTurnLine returns the line for a turn node.
+func NewTurnLine(h Hash) TurnLine { return TurnLine{UWF: "turn", Hash: h} }

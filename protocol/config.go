@@ -1,0 +1,56 @@
+package protocol
+
+// Config is <home>/config.yaml. Unknown keys are errors.
+type Config struct {
+	Providers      map[string]Provider          `json:"providers,omitempty"`
+	Models         map[string]Model             `json:"models,omitempty"`
+	Agents         map[string]Agent             `json:"agents,omitempty"`
+	DefaultAgent   string                       `json:"defaultAgent,omitempty"`
+	AgentOverrides map[string]map[string]string `json:"agentOverrides,omitempty"` // workflow → role → alias
+	DefaultModel   string                       `json:"defaultModel,omitempty"`
+	// ModelOverrides maps a scenario to a model: "extract", "agent" or
+	// "<workflow>.<role>".
+	ModelOverrides map[string]string `json:"modelOverrides,omitempty"`
+	Limits         *Limits           `json:"limits,omitempty"`  // defaults for workflows without their own
+	Timeout        string            `json:"timeout,omitempty"` // of a step, such as "30m"; default none
+	Builtin        *BuiltinConfig    `json:"builtin,omitempty"`
+}
+
+// DefaultMaxSteps bounds a run when neither workflow nor config does.
+const DefaultMaxSteps = 100
+
+// Provider is a model endpoint that speaks OpenAI's chat completions.
+type Provider struct {
+	BaseURL   string `json:"baseUrl"`
+	APIKey    string `json:"apiKey,omitempty"`    // "${VAR}" reads the environment
+	APIKeyEnv string `json:"apiKeyEnv,omitempty"` // name of the variable that holds it
+}
+
+// Model is one model of a provider.
+type Model struct {
+	Provider      string `json:"provider"`
+	Name          string `json:"name"`
+	Stream        *bool  `json:"stream,omitempty"`        // default true
+	ContextWindow int    `json:"contextWindow,omitempty"` // tokens; 0: unknown
+}
+
+// Agent is a program that plays roles.
+type Agent struct {
+	Command string            `json:"command"`
+	Args    []string          `json:"args,omitempty"`
+	Timeout string            `json:"timeout,omitempty"` // of a step
+	Env     map[string]string `json:"env,omitempty"`
+	// Protocol "named" passes --thread, --role and --prompt, as the original's
+	// agents want it; empty or "positional" is our own form.
+	Protocol   string `json:"protocol,omitempty"`
+	Model      string `json:"model,omitempty"`      // an alias in models
+	Permission string `json:"permission,omitempty"` // bypass, edits or readonly
+	Resume     *bool  `json:"resume,omitempty"`     // continue sessions; default true
+}
+
+// BuiltinConfig sets uwf-builtin. The zero value is the default.
+type BuiltinConfig struct {
+	AllowCommands []string `json:"allowCommands,omitempty"` // programs that run_command may start
+	MaxTurns      int      `json:"maxTurns,omitempty"`      // default 30
+	MaxContinue   int      `json:"maxContinueTurns,omitempty"`
+}

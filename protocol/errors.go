@@ -1,0 +1,71 @@
+package protocol
+
+// Code tells what kind of failure an error is. Scripts see it as the exit
+// status and, with JSON output, in {"error":{"code",…}}.
+type Code string
+
+// The codes. New ones may be added; none changes its meaning.
+const (
+	CodeFailed      Code = "failed"      // 1: anything without a code of its own
+	CodeUsage       Code = "usage"       // 2: the command line is wrong
+	CodeNotFound    Code = "not_found"   // 3: a thing named on the command line does not exist
+	CodeInvalid     Code = "invalid"     // 4: a file or value has wrong content
+	CodeAgent       Code = "agent"       // 5: the agent failed
+	CodeSuspended   Code = "suspended"   // 6: ended suspended
+	CodeCorrupt     Code = "corrupt"     // 7: a node is missing, damaged or not what it should be
+	CodeLocked      Code = "locked"      // 75: someone else is at it
+	CodeTimeout     Code = "timeout"     // 124
+	CodeInterrupted Code = "interrupted" // 130: SIGINT
+	CodeTerminated  Code = "terminated"  // 143: SIGTERM
+)
+
+// ExitCode is the exit status that stands for c.
+func (c Code) ExitCode() int {
+	switch c {
+	case "":
+		return 0
+	case CodeUsage:
+		return 2
+	case CodeNotFound:
+		return 3
+	case CodeInvalid:
+		return 4
+	case CodeAgent:
+		return 5
+	case CodeSuspended:
+		return 6
+	case CodeCorrupt:
+		return 7
+	case CodeLocked:
+		return 75
+	case CodeTimeout:
+		return 124
+	case CodeInterrupted:
+		return 130
+	case CodeTerminated:
+		return 143
+	}
+	return 1
+}
+
+// Error is a failure with a code and, if the one who saw it knows, what to type
+// next. Message stands alone: it repeats the text of Err as far as a user needs
+// it.
+type Error struct {
+	Code    Code
+	Message string
+	Hints   []string // each a command, or a sentence that ends in one
+	Err     error    // the cause, for errors.Is and errors.As; may be nil
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches an *Error that has only a code: errors.Is(err, &Error{Code: c}).
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Message == "" && t.Err == nil && t.Code == e.Code
+}

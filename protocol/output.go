@@ -1,0 +1,169 @@
+package protocol
+
+// The JSON objects that the command line prints. Keys are stable: the first
+// nine of [StepOutput] are the original's. New keys may be added.
+
+// Status is where a thread stands.
+type Status string
+
+// The statuses. Only completed and cancelled are stored; the others are
+// derived from the head and the run in flight.
+const (
+	StatusIdle      Status = "idle"      // waits for the next step
+	StatusRunning   Status = "running"   // a step is in flight
+	StatusSuspended Status = "suspended" // waits for a person
+	StatusFailed    Status = "failed"    // the last try of the next step failed; stepping retries
+	StatusCompleted Status = "completed" // reached $END
+	StatusCancelled Status = "cancelled" // ended by a person
+	StatusCorrupt   Status = "corrupt"   // a node that it needs is missing or damaged
+	// StatusResumed appears only in history.jsonl: the thread is active again.
+	StatusResumed Status = "resumed"
+)
+
+// StepOutput is where a thread stands after a command.
+type StepOutput struct {
+	Workflow       Hash       `json:"workflow"`
+	Thread         string     `json:"thread"`
+	Head           Hash       `json:"head"`
+	Status         Status     `json:"status"`
+	CurrentRole    *string    `json:"currentRole"`   // next, or running
+	SuspendedRole  *string    `json:"suspendedRole"` // the role that resume runs
+	SuspendMessage *string    `json:"suspendMessage"`
+	Done           bool       `json:"done"`
+	Background     *bool      `json:"background"`
+	Error          *StepError `json:"error"`
+	Role           *string    `json:"role"`     // the role that this command ran
+	StepHash       *Hash      `json:"stepHash"` // the node that this command added
+	WorkflowName   string     `json:"workflowName,omitempty"`
+	Adopted        bool       `json:"adopted,omitempty"` // finished work of an interrupted step
+	Agent          string     `json:"agent,omitempty"`
+	Usage          *Usage     `json:"usage,omitempty"`
+}
+
+// StepError is the failure of the last try of the next step.
+type StepError struct {
+	StepHash *Hash  `json:"stepHash"` // a step that was rejected
+	Message  string `json:"message"`
+	Code     Code   `json:"code,omitempty"`
+}
+
+// ThreadShow is a thread's state, with its steps if asked for.
+type ThreadShow struct {
+	StepOutput
+	Hint  *string `json:"hint"`
+	Steps []any   `json:"steps,omitempty"` // StartEntry, then StepEntry
+}
+
+// ThreadItem is one line of a list of threads.
+type ThreadItem struct {
+	Thread        string  `json:"thread"`
+	Workflow      Hash    `json:"workflow"`
+	WorkflowName  *string `json:"workflowName"`
+	Head          Hash    `json:"head"`
+	Status        Status  `json:"status"`
+	StatusDisplay string  `json:"statusDisplay"`
+	CurrentRole   *string `json:"currentRole"`
+	StartedAt     *int64  `json:"startedAt"`   // ms, from the thread's id
+	CompletedAt   *int64  `json:"completedAt"` // ms
+	Error         string  `json:"error,omitempty"`
+}
+
+// ThreadSteps is the history of a thread: a [StartEntry], then a [StepEntry]
+// for each step, oldest first.
+type ThreadSteps struct {
+	Thread   string `json:"thread"`
+	Workflow Hash   `json:"workflow"`
+	Steps    []any  `json:"steps"`
+}
+
+// StartEntry is the first entry of a history.
+type StartEntry struct {
+	Hash      Hash   `json:"hash"`
+	Workflow  Hash   `json:"workflow"`
+	Prompt    string `json:"prompt"`
+	Timestamp int64  `json:"timestamp"`
+}
+
+// StepEntry is one step of a history, its output expanded.
+type StepEntry struct {
+	Hash       Hash   `json:"hash"`
+	Role       string `json:"role"`
+	Output     any    `json:"output"`
+	Detail     Hash   `json:"detail"`
+	Agent      string `json:"agent"`
+	Timestamp  int64  `json:"timestamp"`
+	DurationMs int64  `json:"durationMs"`
+	Usage      *Usage `json:"usage"`
+	SessionID  string `json:"sessionId,omitempty"`
+	Index      int    `json:"index"`
+}
+
+// ThreadStarted answers thread start.
+type ThreadStarted struct {
+	Workflow Hash   `json:"workflow"`
+	Thread   string `json:"thread"`
+}
+
+// ThreadForked answers thread fork.
+type ThreadForked struct {
+	Thread     string     `json:"thread"`
+	ForkedFrom ForkedFrom `json:"forkedFrom"`
+}
+
+// ForkedFrom names the node that a fork begins at.
+type ForkedFrom struct {
+	Step Hash `json:"step"`
+}
+
+// ThreadKilled answers thread kill, under the seeds' key and the original's.
+type ThreadKilled struct {
+	Thread    string `json:"thread"`
+	Archived  bool   `json:"archived"`
+	Cancelled bool   `json:"cancelled"`
+}
+
+// ThreadStopped answers thread stop.
+type ThreadStopped struct {
+	Thread  string `json:"thread"`
+	Stopped bool   `json:"stopped"`
+}
+
+// WorkflowPut answers workflow put.
+type WorkflowPut struct {
+	Name string `json:"name"`
+	Hash Hash   `json:"hash"`
+}
+
+// WorkflowItem is one line of a list of workflows.
+type WorkflowItem struct {
+	Name   string `json:"name"`
+	Hash   string `json:"hash"`   // or "(local)"
+	Origin string `json:"origin"` // local or global
+	Path   string `json:"path,omitempty"`
+}
+
+// WorkflowShow is a stored workflow.
+type WorkflowShow struct {
+	Hash      Hash    `json:"hash"`
+	Name      *string `json:"name"`
+	Type      Hash    `json:"type"`
+	Payload   any     `json:"payload"`
+	Timestamp int64   `json:"timestamp"`
+}
+
+// Validation answers workflow validate.
+type Validation struct {
+	Valid    bool      `json:"valid"`
+	Errors   []string  `json:"errors"` // file:line:column: message
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is one thing that is wrong in a file that a person wrote.
+type Problem struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`   // from 1; 0: unknown
+	Column  int    `json:"column,omitempty"` // from 1, in characters
+	Message string `json:"message"`
+	Excerpt string `json:"excerpt,omitempty"` // the offending line
+	Remedy  string `json:"remedy,omitempty"`  // what would be right
+}

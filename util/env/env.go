@@ -1,0 +1,66 @@
+// Package env carries the facts of a process, from main down: arguments,
+// environment, directory, standard streams, clock and randomness. Below main
+// nothing reads them from the operating system, so a test can be any process.
+package env
+
+import (
+	"crypto/rand"
+	"io"
+	"os"
+	"time"
+)
+
+// Env is what a process knows about itself. Every field must be set; [OS]
+// returns the real ones.
+type Env struct {
+	Args    []string // without the program's name
+	Environ []string // KEY=value; the last one of a key wins
+	Dir     string   // absolute working directory
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Now     func() time.Time
+	Rand    io.Reader // cryptographic
+}
+
+// OS returns the facts of the running process. It is the one place that asks
+// the operating system for them; call it in main.
+func OS() (Env, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return Env{}, err
+	}
+	return Env{
+		Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Now: time.Now, Rand: rand.Reader,
+	}, nil
+}
+
+// Get returns the value of an environment variable; an empty value counts as
+// unset, so both yield "".
+func (e Env) Get(key string) string {
+	for i := len(e.Environ) - 1; i >= 0; i-- {
+		if k, v, ok := cut(e.Environ[i]); ok && k == key {
+			return v
+		}
+	}
+	return ""
+}
+
+// With returns a copy in which key has the given value.
+func (e Env) With(key, value string) Env {
+	e.Environ = append(e.Environ[:len(e.Environ):len(e.Environ)], key+"="+value)
+	return e
+}
+
+// cut splits KEY=value; a leading '=' (Windows' per-drive directories) belongs
+// to the key.
+func cut(kv string) (key, value string, ok bool) {
+	for i := 1; i < len(kv); i++ {
+		if kv[i] == '=' {
+			return kv[:i], kv[i+1:], true
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,2 @@
+// Package agentkittest tests an agent in memory.
+package agentkittest
