@@ -18,6 +18,7 @@ const (
 	EnvThread    = "UWF_THREAD"     // the thread's id, as in argv
 	EnvRole      = "UWF_ROLE"       // the role, as in argv
 	EnvPrompt    = "UWF_PROMPT_REF" // hash of a text node with the edge prompt, as in argv
+	EnvAgent     = "UWF_AGENT"      // the agent's alias in the config; unset if it was named by command
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
 )
 

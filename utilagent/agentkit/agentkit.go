@@ -58,10 +58,15 @@ type Request struct {
 	SessionID string // of the role's last turn with this agent, "" if there is none to continue
 	Visit     int    // how often the role has had its turn before
 
+	// Fork: SessionID belongs to the thread that this one was forked from. The
+	// agent must go on in a copy of that session, never in the session itself.
+	Fork   bool
+	Number int // of the step to make, from 1
+
 	Cwd    string
 	Dirs   home.Dirs
-	RunDir string // "" outside the engine
-	Config protocol.Config
+	RunDir string  // "" outside the engine
+	Alias  string  // of this agent in the config; its bare name outside the engine
 	Env    env.Env // with .env
 	Store  cas.Store
 
@@ -85,6 +90,17 @@ type Step struct {
 // Content is the answer that the agent gave in a step.
 func (r *Request) Content(ctx context.Context, s Step) (string, error) { panic("unwritten") }
 
+// Config reads config.yaml when it is first asked for, so that an agent that
+// needs none neither pays for it nor fails on a broken one.
+func (r *Request) Config(ctx context.Context) (protocol.Config, error) { panic("unwritten") }
+
+// StartOver is for an agent whose session could not be continued: it clears
+// SessionID and Fork, and makes the prompt a full one with the whole history.
+func (r *Request) StartOver(ctx context.Context) error { panic("unwritten") }
+
+// Text adds a text to the step's nodes, for Detail.Requests, and returns its hash.
+func (r *Request) Text(ctx context.Context, s string) (protocol.Hash, error) { panic("unwritten") }
+
 // Turn stores a turn as it happens, announces it, and keeps it for the detail.
 // Index and AtMs are filled in.
 func (r *Request) Turn(ctx context.Context, t protocol.Turn) error { panic("unwritten") }
@@ -99,6 +115,11 @@ type Result struct {
 	Detail    *protocol.Detail // Model, AgentVersion, Outcome; Turns are added
 	Usage     *protocol.Usage  // of this run alone
 }
+
+// RefuseEngine returns an error if a shell command line would run a step of a
+// thread ("uwf run", "uwf thread step" and the like). Tools must not: the engine
+// waits for the agent, so the agent must not wait for the engine.
+func RefuseEngine(commandLine string) error { panic("unwritten") }
 
 // Run plays the agent in this process and exits: it is the whole of main.
 func Run(o Options) { panic("unwritten") }
