@@ -9,5 +9,6 @@ require (
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/joho/godotenv v1.5.1
 	github.com/stretchr/testify v1.12.1
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.49.0
 )

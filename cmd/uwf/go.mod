@@ -12,5 +12,6 @@ require (
 	github.com/mattn/go-shellwords v1.0.16
 	golang.org/x/term v0.47.0
 	github.com/stretchr/testify v1.12.1
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	github.com/rogpeppe/go-internal v1.16.0
 )
