@@ -1,0 +1,82 @@
+# Everything that a developer types. `make help` lists it.
+
+GO      ?= go
+BIN     := $(CURDIR)/bin
+TOOLS   := $(CURDIR)/.tmp/tools
+# -race needs a C compiler; RACE=-race is what CI sets where there is one.
+RACE    ?=
+STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build every command into bin/
+	$(GO) build -trimpath -o $(BIN)/ $(addprefix ./,$(wildcard cmd/*)) ./examples/agents/echo
+
+.PHONY: demo
+demo: build ## three roles fix a real bug in a little Go project; no key, no network
+	@$(GO) run ./examples/demo -bin $(BIN)
+
+.PHONY: test
+test: ## run all tests
+	$(GO) test $(RACE) -shuffle=on work
+
+.PHONY: race
+race: ## run all tests with the race detector (needs a C compiler)
+	$(MAKE) test RACE=-race
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
+	$(GO) run ./internal/release fuzz -time $(or $(FUZZTIME),20s)
+
+.PHONY: bench
+bench: build ## measure the promises about speed, as ratios side by side
+	@$(GO) run ./internal/bench -bin $(BIN)
+
+.PHONY: check
+check: fmt vet staticcheck cross ## every static check that needs no long build
+
+.PHONY: fmt
+fmt:
+	@out=$$(git ls-files '*.go' | xargs gofmt -s -l); test -z "$$out" || { echo "gofmt -s would change:"; echo "$$out"; exit 1; }
+
+.PHONY: vet
+vet:
+	$(GO) vet work
+
+.PHONY: staticcheck
+staticcheck: $(TOOLS)/staticcheck
+	for m in $$($(GO) list -m -f '{{.Dir}}'); do (cd $$m && $(TOOLS)/staticcheck ./...) || exit 1; done
+
+$(TOOLS)/staticcheck: Makefile
+	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(STATICCHECK)
+	@touch $@
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## run golangci-lint with the repository's configuration (builds it the first time)
+	for m in $$($(GO) list -m -f '{{.Dir}}'); do (cd $$m && $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+
+$(TOOLS)/golangci-lint: Makefile
+	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(GOLANGCI_LINT)
+	@touch $@
+
+.PHONY: cross
+cross: ## compile for the systems that cannot be tried here
+	for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) vet work || exit 1; done
+
+.PHONY: tidy
+tidy: ## go mod tidy in every module, siblings served from the tree
+	$(GO) run ./internal/release tidy
+
+.PHONY: install-check
+install-check: ## go install every command from a proxy made of the tree
+	$(GO) run ./internal/release install-check
+
+.PHONY: clean
+clean: ## remove what make made
+	rm -rf $(BIN) $(CURDIR)/.tmp
