@@ -19,6 +19,7 @@ const (
 	EnvRole      = "UWF_ROLE"       // the role, as in argv
 	EnvPrompt    = "UWF_PROMPT_REF" // hash of a text node with the edge prompt, as in argv
 	EnvAgent     = "UWF_AGENT"      // the agent's alias in the config; unset if it was named by command
+	EnvBin       = "UWF_BIN"        // path of the uwf that started the agent
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
 )
 

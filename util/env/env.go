@@ -21,6 +21,7 @@ type Env struct {
 	Stderr  io.Writer
 	Now     func() time.Time
 	Rand    io.Reader // cryptographic
+	Exe     string    // path of the program; "" if it cannot be told
 }
 
 // OS returns the facts of the running process. It is the one place that asks
@@ -30,8 +31,12 @@ func OS() (Env, error) {
 	if err != nil {
 		return Env{}, err
 	}
+	exe, err := os.Executable()
+	if err != nil {
+		exe = "" // some systems cannot tell; nothing depends on it
+	}
 	return Env{
-		Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
+		Exe: exe, Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, Rand: rand.Reader,
 	}, nil
