@@ -3,10 +3,22 @@
 //	home:  --home, UWF_HOME, UWF_STORAGE_ROOT, UNCAGED_WORKFLOW_STORAGE_ROOT, WORKFLOW_STORAGE_ROOT, ~/.uwf
 //	store: --ocas-home, OCAS_HOME, <home>/cas
 //
-// An empty value counts as unset.
+// An empty value counts as unset. A relative value is meant from the process's
+// directory, and a leading ~ is the user's own directory even where no shell has
+// expanded it. The directories are only named here, neither looked at nor made.
 package home
 
-import "github.com/united-workforce/uwf/util/env"
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// ErrUnknown means that nothing says where the user's own directory is.
+var ErrUnknown = errors.New("no home directory")
 
 // Dirs are the shared places. None of them need exist.
 type Dirs struct {
@@ -14,12 +26,74 @@ type Dirs struct {
 	Store string // absolute
 }
 
-// Find applies the rule. homeFlag and storeFlag are the flags' values, "" when not given.
-func Find(e env.Env, homeFlag, storeFlag string) (Dirs, error) { panic("unwritten") }
+// Find applies the rule. homeFlag and storeFlag are the flags' values, "" when
+// not given. The only error is [ErrUnknown]: a value is needed that is relative
+// to the user's directory, and the environment does not name that.
+func Find(e env.Env, homeFlag, storeFlag string) (Dirs, error) {
+	home := firstSet(homeFlag,
+		e.Get("UWF_HOME"), e.Get("UWF_STORAGE_ROOT"),
+		e.Get("UNCAGED_WORKFLOW_STORAGE_ROOT"), e.Get("WORKFLOW_STORAGE_ROOT"),
+		filepath.Join("~", ".uwf"))
+	home, err := absolute(e, home)
+	if err != nil {
+		return Dirs{}, err
+	}
+	store := firstSet(storeFlag, e.Get("OCAS_HOME"), filepath.Join(home, "cas"))
+	store, err = absolute(e, store)
+	if err != nil {
+		return Dirs{}, err
+	}
+	return Dirs{Home: home, Store: store}, nil
+}
 
-func (d Dirs) Config() string           { panic("unwritten") } // <home>/config.yaml
-func (d Dirs) DotEnv() string           { panic("unwritten") } // <home>/.env
-func (d Dirs) Locks() string            { panic("unwritten") } // <home>/locks
-func (d Dirs) Run(thread string) string { panic("unwritten") } // <home>/runs/<thread>
-func (d Dirs) Sessions() string         { panic("unwritten") } // <home>/sessions
-func (d Dirs) Logs() string             { panic("unwritten") } // <home>/logs
+// Config is the configuration file, <home>/config.yaml.
+func (d Dirs) Config() string { return filepath.Join(d.Home, "config.yaml") }
+
+// DotEnv holds environment variables for agents, <home>/.env.
+func (d Dirs) DotEnv() string { return filepath.Join(d.Home, ".env") }
+
+// Locks is the directory of the lock files, <home>/locks.
+func (d Dirs) Locks() string { return filepath.Join(d.Home, "locks") }
+
+// Run is the directory of a thread's step in flight, <home>/runs/<thread>.
+func (d Dirs) Run(thread string) string { return filepath.Join(d.Home, "runs", thread) }
+
+// Sessions is the directory of the agents' session caches, <home>/sessions.
+func (d Dirs) Sessions() string { return filepath.Join(d.Home, "sessions") }
+
+// Logs is the directory of the process logs, <home>/logs.
+func (d Dirs) Logs() string { return filepath.Join(d.Home, "logs") }
+
+// absolute expands a leading ~ and joins a relative path to the process's directory.
+func absolute(e env.Env, path string) (string, error) {
+	if rest, ok := afterTilde(path); ok {
+		user := e.Get(userDirVar)
+		if user == "" {
+			return "", fmt.Errorf("%w: neither UWF_HOME nor %s is set", ErrUnknown, userDirVar)
+		}
+		path = filepath.Join(user, rest)
+	}
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	return filepath.Join(e.Dir, path), nil
+}
+
+// afterTilde returns what follows the ~ of "~" or "~/rest". "~name" is an
+// ordinary file name: other users' directories are not looked up.
+func afterTilde(path string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(path, "~")
+	if !ok || rest != "" && !strings.HasPrefix(filepath.ToSlash(rest), "/") {
+		return "", false
+	}
+	return rest, true
+}
+
+func firstSet(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,6 @@
+//go:build !windows
+
+package home
+
+// userDirVar is the variable that names the user's own directory.
+const userDirVar = "HOME"
