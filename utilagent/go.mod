@@ -1,6 +1,6 @@
 module github.com/united-workforce/uwf/utilagent
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/united-workforce/uwf/protocol v0.1.0

@@ -1,6 +1,6 @@
 module github.com/united-workforce/uwf/internal/release
 
-go 1.26
+go 1.26.0
 
 require (
 	golang.org/x/mod v0.42.0
