@@ -11,12 +11,14 @@
 package cas
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // Hash names a node.
@@ -30,6 +32,11 @@ type Node struct {
 	Timestamp int64  // ms at first put; not part of the hash
 }
 
+// Equal reports whether two nodes have the same content; timestamps may differ.
+func (n Node) Equal(m Node) bool {
+	return n.Hash == m.Hash && n.Type == m.Type && bytes.Equal(n.Payload, m.Payload)
+}
+
 // Getter reads nodes.
 type Getter interface {
 	// Get returns the node with hash h, verified. It returns an error that
@@ -37,22 +44,35 @@ type Getter interface {
 	Get(ctx context.Context, h Hash) (Node, error)
 }
 
-// Store holds nodes for many processes at once.
-type Store interface {
+// Reader is what typed reads need: a Getter that knows its hash function and,
+// under it, the types of our kinds. Every Store is one, and every [*Batch].
+type Reader interface {
 	Getter
 	// Algorithm is the store's hash function; it never changes.
 	Algorithm() Algorithm
+	// Kinds is the one value that remembers the schemas of our kinds for this
+	// store.
+	Kinds() *Kinds
+}
+
+// Store holds nodes for many processes at once.
+type Store interface {
+	Reader
 	// Has reports whether a node is there, without reading it.
 	Has(ctx context.Context, h Hash) (bool, error)
 	// Put makes nodes readable by every process. They survive a kill, but not
-	// a power cut until they are part of a Commit. Errors: [*CollisionError],
-	// [ErrReadOnly].
+	// a power cut until they are part of a Commit. A node that is there already
+	// stays as it is, its timestamp included. Errors: those of
+	// [Algorithm.Check], [*CollisionError], [ErrReadOnly], and a
+	// [*CorruptError] if what is there is damaged. When it fails, some of the
+	// nodes may have been put.
 	Put(ctx context.Context, nodes ...Node) error
 	// Commit is Put and makes all the nodes durable, those that were there
 	// already included.
 	Commit(ctx context.Context, nodes ...Node) error
 	// All yields the hashes of all nodes that begin with prefix (canonical
-	// characters, may be empty), in order.
+	// characters, may be empty), in order. A fault is yielded with an empty
+	// hash, and the listing goes on with what can still be read.
 	All(ctx context.Context, prefix string) iter.Seq2[Hash, error]
 }
 
@@ -84,6 +104,38 @@ type CollisionError struct{ Hash Hash }
 // Error implements error.
 func (e *CollisionError) Error() string {
 	return fmt.Sprintf("hash collision: %s is taken by a node with other content", e.Hash)
+}
+
+// SchemaError means that a value does not satisfy the schema of its type.
+type SchemaError struct {
+	Type     Hash // the meta-schema's, if the value is itself a schema
+	Problems []jsonschema.Problem
+}
+
+// Error implements error. It shows the first problem; Problems has all.
+func (e *SchemaError) Error() string {
+	p := e.Problems[0]
+	where := ""
+	if p.Path != "" {
+		where = p.Path + ": "
+	}
+	more := ""
+	if n := len(e.Problems) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Sprintf("value does not satisfy schema %s: %s%s%s", e.Type, where, p.Message, more)
+}
+
+// AmbiguousError means that more than one node has a hash that begins with
+// Prefix. Candidates are the first of them, in order.
+type AmbiguousError struct {
+	Prefix     string
+	Candidates []Hash
+}
+
+// Error implements error.
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%s is ambiguous: %d or more nodes begin with it", e.Prefix, len(e.Candidates))
 }
 
 // TypeError means that a node is not of the kind that was asked for.

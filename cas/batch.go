@@ -1,0 +1,190 @@
+package cas
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema"
+)
+
+// Batch collects the nodes of one commit. What was added can be read through it
+// before it is written. Payloads are validated when they are added, and the
+// schema of each is part of the batch, so that nothing durable has a type that
+// is not.
+//
+// A Batch is not safe for concurrent use.
+type Batch struct {
+	store    Store
+	now      func() time.Time
+	added    map[Hash]Node
+	order    []Hash // of added
+	written  int    // how many of order are in the store
+	compiled map[Hash]*jsonschema.Schema
+}
+
+// NewBatch returns an empty batch on a store; now gives the timestamps.
+func NewBatch(s Store, now func() time.Time) *Batch {
+	return &Batch{store: s, now: now, added: map[Hash]Node{}, compiled: map[Hash]*jsonschema.Schema{}}
+}
+
+// Add adds a payload of one of our kinds, and its schema. Errors: those of the
+// payload's Validate, and of [Encode].
+func (b *Batch) Add(ctx context.Context, p protocol.Payload) (Hash, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if err := p.Validate(); err != nil {
+		return "", err
+	}
+	payload, err := Encode(p)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", p.Kind(), err)
+	}
+	typ, err := b.addSchemaNodes(b.Kinds().Schema(p.Kind()))
+	if err != nil {
+		return "", err
+	}
+	return b.add(typ, payload)
+}
+
+// AddValue adds a payload of any type that the store or the batch has a schema
+// for. Errors: [*SchemaError] if the value does not satisfy the schema; those of
+// [Schema] if there is none.
+func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error) {
+	if typ == b.Kinds().MetaHash() {
+		return b.AddSchema(ctx, value)
+	}
+	schema, err := b.schema(ctx, typ)
+	if err != nil {
+		return "", err
+	}
+	payload, err := Encode(value)
+	if err != nil {
+		return "", err
+	}
+	v, err := Decode(payload)
+	if err != nil {
+		return "", err
+	}
+	if problems := schema.Validate(v); len(problems) > 0 {
+		return "", &SchemaError{Type: typ, Problems: problems}
+	}
+	return b.add(typ, payload)
+}
+
+// AddSchema checks and adds a JSON Schema. Errors: [*SchemaError] if it is not
+// one that a store accepts.
+func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	payload, err := Encode(schema)
+	if err != nil {
+		return "", fmt.Errorf("schema: %w", err)
+	}
+	compiled, err := compile(b.Kinds().MetaHash(), payload)
+	if err != nil {
+		return "", err
+	}
+	meta := b.Kinds().MetaHash()
+	h, err := b.addSchemaNodes(Node{Hash: b.Algorithm().Sum(meta, payload), Type: meta, Payload: payload})
+	if err != nil {
+		return "", err
+	}
+	b.compiled[h] = compiled
+	return h, nil
+}
+
+// Put writes what was added, readable but not durable. Errors: those of
+// [Store].Put.
+func (b *Batch) Put(ctx context.Context) error {
+	if err := b.store.Put(ctx, b.nodes(b.written)...); err != nil {
+		return err
+	}
+	b.written = len(b.order)
+	return nil
+}
+
+// Commit makes all that was ever added to the batch durable, what was put or
+// was in the store before included. Errors: those of [Store].Commit; then
+// nothing may be made durable that names one of the nodes.
+func (b *Batch) Commit(ctx context.Context) error {
+	if err := b.store.Commit(ctx, b.nodes(0)...); err != nil {
+		return err
+	}
+	b.written = len(b.order)
+	return nil
+}
+
+// Get reads from the batch, else from the store.
+func (b *Batch) Get(ctx context.Context, h Hash) (Node, error) {
+	if n, ok := b.added[h]; ok {
+		return n, ctx.Err()
+	}
+	return b.store.Get(ctx, h)
+}
+
+// Algorithm implements [Reader].
+func (b *Batch) Algorithm() Algorithm { return b.store.Algorithm() }
+
+// Kinds implements [Reader].
+func (b *Batch) Kinds() *Kinds { return b.store.Kinds() }
+
+// nodes are those added from the i-th on.
+func (b *Batch) nodes(i int) []Node {
+	nodes := make([]Node, 0, len(b.order)-i)
+	for _, h := range b.order[i:] {
+		nodes = append(nodes, b.added[h])
+	}
+	return nodes
+}
+
+func (b *Batch) add(typ Hash, payload []byte) (Hash, error) {
+	return b.addNode(Node{Hash: b.Algorithm().Sum(typ, payload), Type: typ, Payload: payload})
+}
+
+// addNode adds a node that has been validated, once.
+func (b *Batch) addNode(n Node) (Hash, error) {
+	if old, ok := b.added[n.Hash]; ok {
+		if !old.Equal(n) {
+			return "", &CollisionError{Hash: n.Hash}
+		}
+		return n.Hash, nil
+	}
+	n.Timestamp = b.now().UnixMilli()
+	b.added[n.Hash] = n
+	b.order = append(b.order, n.Hash)
+	return n.Hash, nil
+}
+
+// addSchemaNodes adds the node of a schema after the meta-schema's, so that a
+// type is always written before what has it.
+func (b *Batch) addSchemaNodes(schema Node) (Hash, error) {
+	if _, err := b.addNode(b.Kinds().Meta()); err != nil {
+		return "", err
+	}
+	return b.addNode(schema)
+}
+
+// schema finds and compiles the schema of a type, once, and makes its node part
+// of the batch.
+func (b *Batch) schema(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
+	if s, ok := b.compiled[typ]; ok {
+		return s, ctx.Err()
+	}
+	n, err := getSchema(ctx, b, typ)
+	if err != nil {
+		return nil, err
+	}
+	s, err := compile(b.Kinds().MetaHash(), n.Payload)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.addSchemaNodes(n); err != nil {
+		return nil, err
+	}
+	b.compiled[typ] = s
+	return s, nil
+}
