@@ -4,16 +4,49 @@
 //
 // A value read here is a JSON value: nil, bool, int64, float64, string, []any,
 // map[string]any. Whole numbers within ±(2^53−1) are int64, all others float64;
-// NaN and infinities are errors, as are duplicate and merge keys, unknown tags,
-// a second document, and anchors beyond the bounds.
+// NaN and infinities are errors, as are duplicate and merge keys, tags that are
+// neither local nor of the core schema, a second document, and anchors beyond
+// the bounds.
+//
+// How it works: guard.go refuses what would cost the library too much; lex.go
+// takes the library's tokens and finds each one again in the text, so that
+// nothing is lost between two of them; block.go and flow.go build the tree, in
+// linear time, and with a limit on every recursion. The library's own parser is
+// not used: it is quadratic in the number of keys, keeps a path for every node,
+// and checks its depth only after it has spent the memory.
 package yamldoc
 
-// Bounds limit what is read. The zero value is [DefaultBounds].
+import (
+	"fmt"
+	"strings"
+)
+
+// Bounds limit what is read. A field that is zero has its value in [DefaultBounds].
 type Bounds struct {
 	Bytes   int // of the text
-	Depth   int // of nesting, flow and block
+	Depth   int // of nesting, flow and block, after aliases are expanded
 	Aliases int
 	Nodes   int // values after aliases are expanded
+}
+
+// DefaultBounds are for a file that a person wrote.
+func DefaultBounds() Bounds {
+	return Bounds{Bytes: 1 << 20, Depth: 100, Aliases: 64, Nodes: 100_000}
+}
+
+func (b Bounds) orDefault() Bounds {
+	d := DefaultBounds()
+	return Bounds{
+		Bytes: or(b.Bytes, d.Bytes), Depth: or(b.Depth, d.Depth),
+		Aliases: or(b.Aliases, d.Aliases), Nodes: or(b.Nodes, d.Nodes),
+	}
+}
+
+func or(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
 }
 
 // Pos is a place in a file, from 1; columns count characters.
@@ -35,21 +68,27 @@ const (
 	Sequence
 )
 
-// Node is a value with its place.
+// Node is a value with its place. A node that an alias stands for is shared:
+// treat nodes as read-only.
 type Node struct {
 	Kind    Kind
-	Tag     string  // a local tag such as "!include", else ""
+	Tag     string  // a local tag such as "!include", else ""; the scalar is then its text
 	Scalar  any     // nil, bool, int64, float64, string
 	Text    string  // the scalar as written, unquoted
 	Entries []Entry // of a mapping, in the order written
 	Items   []*Node // of a sequence
 	Pos     Pos
+
+	size, height int // with everything below, for the bounds
 }
 
-// Entry is a key with its value.
+// Entry is a key with its value. A key that is written as a number, true or
+// null is the text that JavaScript makes of it, as in the original: "1", "true"
+// and "".
 type Entry struct {
 	Key   string
-	Pos   Pos // of the key
+	Text  string // the key as written, unquoted
+	Pos   Pos    // of the key
 	Value *Node
 }
 
@@ -59,17 +98,75 @@ type Error struct {
 	Message string
 }
 
-func (e *Error) Error() string { panic("unwritten") }
+func (e *Error) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.Pos.Line, e.Pos.Column, e.Message)
+}
 
 // Parse reads exactly one document. An empty text is a document with a null
 // root. Every error is an *Error.
-func Parse(src []byte, b Bounds) (*Doc, error) { panic("unwritten") }
+func Parse(src []byte, b Bounds) (*Doc, error) {
+	b = b.orDefault()
+	text, err := clean(src, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := guard(text, b.Depth); err != nil {
+		return nil, err
+	}
+	tokens, err := lex(text)
+	if err != nil {
+		return nil, err
+	}
+	root, err := build(tokens, b)
+	if err != nil {
+		return nil, err
+	}
+	return &Doc{Root: root, src: src}, nil
+}
 
-// Value is the JSON value of a node.
-func (n *Node) Value() any { panic("unwritten") }
+// Value is the JSON value of a node. It shares nothing with the node.
+func (n *Node) Value() any {
+	switch n.Kind {
+	case Mapping:
+		m := make(map[string]any, len(n.Entries))
+		for _, e := range n.Entries {
+			m[e.Key] = e.Value.Value()
+		}
+		return m
+	case Sequence:
+		s := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			s[i] = item.Value()
+		}
+		return s
+	}
+	return n.Scalar
+}
 
 // Get returns the value of a key of a mapping, nil if there is none.
-func (n *Node) Get(key string) *Node { panic("unwritten") }
+func (n *Node) Get(key string) *Node {
+	for _, e := range n.Entries {
+		if e.Key == key {
+			return e.Value
+		}
+	}
+	return nil
+}
 
-// Line returns the text of a line, from 1, for excerpts.
-func (d *Doc) Line(n int) string { panic("unwritten") }
+// Line returns the text of a line, from 1, for excerpts; "" if there is none.
+func (d *Doc) Line(n int) string { return Line(d.src, n) }
+
+// Line returns the text of a line, from 1, of a source that could not be
+// parsed; "" if there is none.
+func Line(src []byte, n int) string {
+	rest := strings.TrimPrefix(string(src), "\ufeff")
+	for range n - 1 {
+		_, after, found := strings.Cut(rest, "\n")
+		if !found {
+			return ""
+		}
+		rest = after
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSuffix(line, "\r")
+}

@@ -1,0 +1,297 @@
+package yamldoc
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/scanner"
+	"github.com/goccy/go-yaml/token"
+)
+
+// tok is a token with its own place and content.
+type tok struct {
+	kind tokKind
+	pos  Pos
+	end  int    // line on which it ends
+	text string // of a scalar: unquoted; of an anchor, alias or tag: with its first character
+	body string // of a block scalar: its raw lines
+	// adjoins: of a colon, that no white space follows it.
+	adjoins bool
+}
+
+type tokKind int
+
+const (
+	tokEnd    tokKind = iota
+	tokPlain          // a scalar without quotes
+	tokQuoted         // a scalar in quotes
+	tokBlock          // a block scalar; text is its header
+	tokColon
+	tokQuestion
+	tokDash
+	tokComma
+	tokOpenSeq
+	tokCloseSeq
+	tokOpenMap
+	tokCloseMap
+	tokAnchor
+	tokAlias
+	tokTag
+	tokMerge
+	tokDocStart
+	tokDocEnd
+	tokDirective
+)
+
+// lexer takes the library's tokens one after the other and finds each again in
+// the text. What lies between two tokens must be white space: the library drops
+// characters here and there (a tab within a plain scalar, say), and its
+// positions drift after tags, tabs and comments.
+type lexer struct {
+	text string
+	at   int // offset of what is not yet read
+	pos  Pos // of at
+	raw  token.Tokens
+	out  []tok
+}
+
+func lex(text string) ([]tok, error) {
+	raw, err := scan(text)
+	if err != nil {
+		return nil, err
+	}
+	l := &lexer{text: text, pos: Pos{1, 1}, raw: raw, out: make([]tok, 0, len(raw)+1)}
+	for len(l.raw) > 0 {
+		next := l.raw[0]
+		l.raw = l.raw[1:]
+		if err := l.take(next); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.space(); err != nil {
+		return nil, err
+	}
+	if l.at < len(l.text) {
+		return nil, l.lost()
+	}
+	l.add(tok{kind: tokEnd, pos: l.pos})
+	return l.out, nil
+}
+
+// scan runs the library's lexer, up to its first complaint, which becomes the
+// last token.
+func scan(text string) (tokens token.Tokens, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Error{Pos{1, 1}, fmt.Sprintf("not YAML that can be read (%v)", p)}
+		}
+	}()
+	var s scanner.Scanner
+	s.Init(text)
+	// An error is also in the tokens, as an invalid one; io.EOF means no text.
+	tokens, _ = s.Scan()
+	return tokens, nil
+}
+
+// take finds one token of the library's.
+func (l *lexer) take(t *token.Token) error {
+	if t.Type == token.StringType && t.Value == "" {
+		return nil // the library's mark for an empty block scalar
+	}
+	if err := l.space(); err != nil {
+		return err
+	}
+	switch t.Type {
+	case token.CommentType:
+		return nil // space has skipped it
+	case token.InvalidType:
+		return l.invalid(t)
+	case token.SingleQuoteType, token.DoubleQuoteType:
+		return l.quoted()
+	case token.LiteralType, token.FoldedType:
+		return l.block(t)
+	case token.AnchorType:
+		return l.name(tokAnchor, '&')
+	case token.AliasType:
+		return l.name(tokAlias, '*')
+	case token.TagType:
+		return l.mark(tokTag, t.Value)
+	case token.MergeKeyType:
+		return l.mark(tokMerge, "<<")
+	case token.DocumentHeaderType:
+		return l.mark(tokDocStart, "---")
+	case token.DocumentEndType:
+		return l.mark(tokDocEnd, "...")
+	case token.DirectiveType:
+		return l.directive()
+	}
+	if kind, ok := indicators(t.Type); ok {
+		return l.mark(kind, t.Value)
+	}
+	return l.plain(t)
+}
+
+func indicators(t token.Type) (tokKind, bool) {
+	switch t {
+	case token.MappingValueType:
+		return tokColon, true
+	case token.MappingKeyType:
+		return tokQuestion, true
+	case token.SequenceEntryType:
+		return tokDash, true
+	case token.CollectEntryType:
+		return tokComma, true
+	case token.SequenceStartType:
+		return tokOpenSeq, true
+	case token.SequenceEndType:
+		return tokCloseSeq, true
+	case token.MappingStartType:
+		return tokOpenMap, true
+	case token.MappingEndType:
+		return tokCloseMap, true
+	}
+	return tokEnd, false
+}
+
+// add appends a token that has just been read.
+func (l *lexer) add(t tok) {
+	t.end = l.pos.Line
+	l.out = append(l.out, t)
+}
+
+// advance reads n bytes.
+func (l *lexer) advance(n int) {
+	for _, r := range l.text[l.at : l.at+n] {
+		l.pos = l.pos.after(r)
+	}
+	l.at += n
+}
+
+// space reads white space and comments.
+func (l *lexer) space() error {
+	for l.at < len(l.text) {
+		switch l.text[l.at] {
+		case ' ', '\t', '\n':
+			l.advance(1)
+		case '#':
+			if l.at > 0 && strings.IndexByte(" \t\n", l.text[l.at-1]) < 0 {
+				return l.fail("a comment must have a space before its '#'")
+			}
+			l.advance(strings.IndexByte(l.text[l.at:], '\n'))
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// mark reads a token that is exactly s.
+func (l *lexer) mark(kind tokKind, s string) error {
+	if s == "" || !strings.HasPrefix(l.text[l.at:], s) {
+		return l.lost()
+	}
+	t := tok{kind: kind, pos: l.pos, text: s}
+	l.advance(len(s))
+	t.adjoins = strings.IndexByte(" \t\n,]}", l.text[l.at]) < 0
+	l.add(t)
+	return nil
+}
+
+// name reads an anchor or alias; the library has its name as a second token.
+func (l *lexer) name(kind tokKind, sign byte) error {
+	if l.text[l.at] != sign {
+		return l.lost()
+	}
+	n := strings.IndexAny(l.text[l.at:], " \t\n,[]{}")
+	if n < 2 || len(l.raw) == 0 || l.raw[0].Value != l.text[l.at+1:l.at+n] {
+		return l.fail(fmt.Sprintf("a name of letters and digits is missing after '%c'", sign))
+	}
+	l.raw = l.raw[1:]
+	return l.mark(kind, l.text[l.at:l.at+n])
+}
+
+// directive reads a line such as "%YAML 1.2" with all tokens that are on it.
+func (l *lexer) directive() error {
+	line := l.text[l.at : l.at+strings.IndexByte(l.text[l.at:], '\n')]
+	if l.pos.Column > 1 {
+		return l.fail("a value cannot begin with %; put it in quotes")
+	}
+	if name, _, _ := strings.Cut(line, " "); name != "%YAML" {
+		return l.fail("directives other than %YAML are not supported")
+	}
+	for len(l.raw) > 0 && l.raw[0].Type != token.DocumentHeaderType {
+		l.raw = l.raw[1:]
+	}
+	return l.mark(tokDirective, line)
+}
+
+// plain reads a scalar without quotes. The library's value tells which
+// characters belong to it; the white space between them is the text's.
+func (l *lexer) plain(t *token.Token) error {
+	end := l.match(t.Value)
+	if end < 0 {
+		return l.lost()
+	}
+	raw := l.text[l.at:end]
+	if raw == "" || startsWithIndicator(raw) {
+		return l.lost()
+	}
+	out := tok{kind: tokPlain, pos: l.pos, text: fold(raw)}
+	l.advance(len(raw))
+	l.add(out)
+	return nil
+}
+
+// match returns the offset behind the text that has the same characters as s
+// but for white space, or -1.
+func (l *lexer) match(s string) int {
+	at := l.at
+	for _, r := range s {
+		if r == ' ' || r == '\t' || r == '\n' {
+			continue
+		}
+		for at < len(l.text) && strings.IndexByte(" \t\n", l.text[at]) >= 0 {
+			at++
+		}
+		got, size := utf8.DecodeRuneInString(l.text[at:])
+		if got != r || size == 0 {
+			return -1
+		}
+		at += size
+	}
+	return at
+}
+
+// startsWithIndicator reports whether a text cannot be a plain scalar: the
+// library loses its way after an empty block scalar, for one.
+func startsWithIndicator(s string) bool {
+	switch s[0] {
+	case '-', '?', ':':
+		return len(s) == 1 || strings.IndexByte(" \t\n", s[1]) >= 0
+	}
+	return strings.IndexByte(",[]{}#&*!|>'\"%@`", s[0]) >= 0
+}
+
+func (l *lexer) fail(msg string) error { return &Error{l.pos, msg} }
+
+// lost reports that the library's tokens do not account for the text here.
+func (l *lexer) lost() error {
+	return l.fail("this cannot be read as YAML; if it is meant as text, put it in quotes or in a block after '|'")
+}
+
+// invalid says in plain words what the library's lexer complains about.
+func (l *lexer) invalid(t *token.Token) error {
+	if l.at >= len(l.text) {
+		return l.fail(t.Error)
+	}
+	switch c := l.text[l.at]; {
+	case strings.Contains(t.Error, "could not find end character"):
+		return l.fail(fmt.Sprintf("the quote %c is never closed", c))
+	case c == '@' || c == '`':
+		return l.fail(fmt.Sprintf("a value cannot begin with %c; put it in quotes", c))
+	case strings.Contains(t.Error, "tab character") || strings.Contains(t.Error, "character '\t'"):
+		return &Error{Pos{t.Position.Line, t.Position.Column}, "a tab cannot be used for indentation; use spaces"}
+	}
+	return &Error{Pos{t.Position.Line, t.Position.Column}, t.Error}
+}

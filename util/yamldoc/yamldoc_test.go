@@ -1,0 +1,45 @@
+package yamldoc
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deviations are the vectors on which we know better than the original.
+var deviations = map[string]string{
+	".inf":                   "JSON has no infinity",
+	".nan":                   "JSON has no NaN",
+	"1e400":                  "overflows to infinity, which JSON does not have",
+	"1.7976931348623159e308": "overflows to infinity, which JSON does not have",
+	"!!binary aGk=":          "bytes are not a JSON value",
+	"<<: {a: 1}\nb: 2":       "a merge key is an error: half of its readers expect a merge, half a key",
+	"? [a, b]\n: 1":          "a JSON key is a string; \"[ a, b ]\" is nothing that anyone means",
+}
+
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/yaml.json")
+	require.NoError(t, err)
+	var cases []struct {
+		YAML  string
+		JSON  any
+		Error string
+	}
+	require.NoError(t, json.Unmarshal(raw, &cases))
+	for _, c := range cases {
+		doc, err := Parse([]byte(c.YAML), Bounds{})
+		if _, ok := deviations[c.YAML]; ok || c.Error != "" {
+			require.Error(t, err, c.YAML)
+			continue
+		}
+		require.NoError(t, err, c.YAML)
+		want, err := json.Marshal(c.JSON)
+		require.NoError(t, err)
+		got, err := json.Marshal(doc.Root.Value())
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(got), c.YAML)
+	}
+}
