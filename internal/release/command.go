@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+)
+
+// process is what the commands know about the process that they run in.
+type process struct {
+	environ        []string
+	stdout, stderr io.Writer
+}
+
+const usage = `usage: release [-C DIR] COMMAND
+  proxy -o DIR [-version V]   build a module proxy in DIR from the tree
+  tidy [-sums]                go mod tidy in every module, siblings from the tree
+  install-check [dir...]      go install each command from such a proxy
+`
+
+// run runs one command and returns the exit status: 0, 1 failed, 2 usage.
+func run(ctx context.Context, args []string, p process) int {
+	err := dispatch(ctx, args, p)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp):
+		return 2
+	}
+	fmt.Fprintln(p.stderr, "release:", err)
+	return 1
+}
+
+func dispatch(ctx context.Context, args []string, p process) error {
+	global := newFlags("release", p)
+	dir := global.String("C", ".", "a directory of the tree")
+	if err := global.Parse(args); err != nil {
+		return flag.ErrHelp
+	}
+	commands := map[string]func(context.Context, *tree, []string, process) error{
+		"proxy":         proxyCommand,
+		"tidy":          tidyCommand,
+		"install-check": installCommand,
+	}
+	command, ok := commands[global.Arg(0)]
+	if !ok {
+		global.Usage()
+		return flag.ErrHelp
+	}
+	t, err := loadTree(*dir)
+	if err != nil {
+		return err
+	}
+	return command(ctx, t, global.Args()[1:], p)
+}
+
+func proxyCommand(ctx context.Context, t *tree, args []string, p process) error {
+	flags := newFlags("proxy", p)
+	out := flags.String("o", "", "the proxy's directory")
+	version := flags.String("version", "", "default: what the go.mod files require")
+	if err := flags.Parse(args); err != nil || *out == "" || flags.NArg() > 0 {
+		flags.Usage()
+		return flag.ErrHelp
+	}
+	v, err := t.versionOr(*version)
+	if err != nil {
+		return err
+	}
+	for _, m := range t.modules {
+		if err := t.publish(ctx, *out, m, v); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(p.stdout, "%d modules at %s; use it with GOPROXY=%s\n", len(t.modules), v, fileURL(*out))
+	return nil
+}
+
+func tidyCommand(ctx context.Context, t *tree, args []string, p process) error {
+	flags := newFlags("tidy", p)
+	sums := flags.Bool("sums", false, "keep the siblings' lines in go.sum: for the commit of a release")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		flags.Usage()
+		return flag.ErrHelp
+	}
+	return t.tidy(ctx, *sums, p)
+}
+
+func installCommand(ctx context.Context, t *tree, args []string, p process) error {
+	flags := newFlags("install-check", p)
+	if err := flags.Parse(args); err != nil {
+		return flag.ErrHelp
+	}
+	return t.installCheck(ctx, flags.Args(), p)
+}
+
+func newFlags(name string, p process) *flag.FlagSet {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(p.stderr)
+	flags.Usage = func() { fmt.Fprint(p.stderr, usage) }
+	return flags
+}

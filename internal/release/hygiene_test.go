@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxLines is where a file holds more than one idea.
+const maxLines = 500
+
+func TestModules(t *testing.T) {
+	t.Parallel()
+	tree, err := loadTree(".")
+	require.NoError(t, err)
+	_, err = tree.versionOr("")
+	require.NoError(t, err)
+	license := read(t, tree.root, "LICENSE")
+	for _, m := range tree.modules {
+		require.Empty(t, m.mod.Replace, "%s: go install refuses a replace", m.dir)
+		require.Empty(t, m.mod.Exclude, "%s: go install refuses an exclude", m.dir)
+		require.Equal(t, tree.modules[0].mod.Go.Version, m.mod.Go.Version, "%s: one go line for all", m.dir)
+		require.Equal(t, prefix+m.dir, m.path)
+		require.Equal(t, license, read(t, tree.abs(m), "LICENSE"), "%s: every module carries the licence", m.dir)
+	}
+}
+
+// TestNothingOfThisMachine keeps out what is true only where it was written: a
+// module registry's address, a path of the author's machine.
+func TestNothingOfThisMachine(t *testing.T) {
+	t.Parallel()
+	// Spelt in two parts, or this file would be found.
+	banned := regexp.MustCompile(strings.Join([]string{
+		`\bproxy\.` + `golang\.org`, `\bsum\.` + `golang\.org`, `\bgoproxy\.` + `(io|cn)`,
+		`\bregistry\.` + `npmjs`, `\bpypi\.` + `org`,
+		`(^|[^\w./-])/work` + `/(main|shared)\b`, `(^|[^\w./-])/tmp` + `/uwf\b`,
+	}, "|"))
+	root, files := committed(t)
+	for _, name := range files {
+		for i, line := range bytes.Split([]byte(read(t, root, name)), []byte("\n")) {
+			if found := banned.Find(line); found != nil {
+				t.Errorf("%s:%d: %s", name, i+1, found)
+			}
+		}
+	}
+}
+
+// TestPackages reads every package as a newcomer would.
+func TestPackages(t *testing.T) {
+	t.Parallel()
+	root, files := committed(t)
+	documented := map[string]bool{}
+	for _, name := range files {
+		if path.Ext(name) != ".go" {
+			continue
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, filepath.Join(root, name), nil, parser.ParseComments)
+		require.NoError(t, err)
+		if n := fset.File(file.Pos()).LineCount(); n > maxLines {
+			t.Errorf("%s has %d lines, more than %d", name, n, maxLines)
+		}
+		if strings.HasSuffix(name, "_test.go") || inTestdata(name) {
+			continue
+		}
+		documented[path.Dir(name)] = documented[path.Dir(name)] || file.Doc != nil
+		for _, problem := range processFacts(fset, file, name) {
+			t.Error(problem)
+		}
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no doc comment", dir)
+		}
+	}
+}
+
+// ofTheProcess lists what only main may touch: below it, these come in an
+// env.Env, so that a test can be any process at any time.
+var ofTheProcess = map[string][]string{
+	"os":   {"Exit", "Getenv", "LookupEnv", "Environ", "Setenv", "Args", "Stdin", "Stdout", "Stderr"},
+	"time": {"Now", "Since", "Until"},
+	"log":  {"Fatal", "Fatalf", "Print", "Printf", "Println"},
+	"fmt":  {"Print", "Printf", "Println"},
+}
+
+// processFacts finds in a file what belongs to main, and functions that run by
+// themselves.
+func processFacts(fset *token.FileSet, file *ast.File, name string) []string {
+	var problems []string
+	add := func(pos token.Pos, text string) {
+		problems = append(problems, fmt.Sprintf("%s:%d: %s", name, fset.Position(pos).Line, text))
+	}
+	isMain := file.Name.Name == "main" && path.Base(name) == "main.go" || path.Dir(name) == "util/env"
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Name.Name == "init" && n.Recv == nil {
+				add(n.Pos(), "init runs before anybody asked for it")
+			}
+		case *ast.SelectorExpr:
+			from, ok := n.X.(*ast.Ident)
+			if ok && !isMain && slices.Contains(ofTheProcess[from.Name], n.Sel.Name) {
+				add(n.Pos(), from.Name+"."+n.Sel.Name+" outside main.go")
+			}
+		}
+		return true
+	})
+	return problems
+}
+
+// committed lists the files that git tracks and that still exist.
+func committed(t *testing.T) (root string, files []string) {
+	t.Helper()
+	tree, err := loadTree(".")
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "-z")
+	cmd.Dir = tree.root
+	out, err := cmd.Output()
+	require.NoError(t, err, "these tests read what is committed, so they need a git checkout")
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		info, err := os.Lstat(filepath.Join(tree.root, name))
+		if err == nil && info.Mode().IsRegular() {
+			files = append(files, name)
+		}
+	}
+	return tree.root, files
+}
+
+func inTestdata(name string) bool { return slices.Contains(strings.Split(name, "/"), "testdata") }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const prefix = "github.com/united-workforce/uwf/"
+
+// layers says which parts of the project a module may import, tests included:
+// a module, or one package of it with all below. The first row that matches the
+// module's directory counts.
+var layers = []struct {
+	module string
+	may    []string
+}{
+	{"protocol", nil},
+	{"util", []string{"protocol"}},
+	{"cas", []string{"protocol", "util"}},
+	{"moderator", []string{"protocol", "util"}},
+	{"utilagent", []string{"protocol", "util", "cas"}},
+	{"cmd/uwf", []string{"protocol", "util", "cas", "moderator", "utilagent/llm"}},
+	{"cmd/ocas", []string{"protocol", "util", "cas"}},
+	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}},
+	{"cmd/uwf-*", []string{"protocol", "utilagent"}},
+	{"examples/agents/*", []string{"utilagent"}},
+	{"examples/*", []string{"utilagent"}},
+	{"internal/release", nil},
+}
+
+// onlyIn says which packages may import a foreign one: those that wrap it, so
+// that its traps are dealt with once and it can be replaced.
+var onlyIn = map[string]string{
+	"github.com/santhosh-tekuri/jsonschema/": prefix + "util/jsonschema",
+	"github.com/goccy/go-yaml":               prefix + "util/",
+	"github.com/zeebo/xxh3":                  prefix + "cas",
+	"github.com/urfave/cli/":                 prefix + "cmd/",
+}
+
+// never says what must not be linked into a package, however indirectly.
+var never = []struct{ pkg, other, because string }{
+	{"utilagent/agentkit", "net/http", "an agent that needs no model links no HTTP client"},
+	{"utilagent/agentkit", prefix + "utilagent/llm", "what needs a model is handed in"},
+	{"cas/thread", "net/http", "the store is local"},
+}
+
+// TestLayers holds who may import whom, on every system that we build for.
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	tree, err := loadTree(".")
+	require.NoError(t, err)
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		t.Run(goos, func(t *testing.T) {
+			t.Parallel()
+			packages := list(t, tree.root, goos)
+			for _, p := range packages {
+				if strings.HasPrefix(p.ImportPath+"/", prefix) {
+					checkImports(t, tree, p)
+				}
+			}
+			for _, n := range never {
+				require.Contains(t, packages, prefix+n.pkg)
+				if slices.Contains(linked(packages, prefix+n.pkg), n.other) {
+					t.Errorf("%s links %s: %s", n.pkg, n.other, n.because)
+				}
+			}
+			for _, found := range linked(packages, prefix+"protocol") {
+				if !packages[found].Standard && found != prefix+"protocol" {
+					t.Errorf("protocol links %s: it stands on the standard library alone", found)
+				}
+			}
+		})
+	}
+}
+
+func checkImports(t *testing.T, tree *tree, p listedPackage) {
+	for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+		for foreign, wrapper := range onlyIn {
+			if strings.HasPrefix(imported, foreign) && !strings.HasPrefix(p.ImportPath, wrapper) {
+				t.Errorf("%s imports %s, which only %s may", p.ImportPath, imported, wrapper)
+			}
+		}
+		if strings.HasPrefix(imported, prefix) && !mayImport(t, tree, p.Module.Path, imported) {
+			t.Errorf("%s imports %s: its module may not", p.ImportPath, imported)
+		}
+	}
+}
+
+// mayImport looks a module up in layers. A new module needs a row there.
+func mayImport(t *testing.T, tree *tree, module, imported string) bool {
+	if imported == module || strings.HasPrefix(imported, module+"/") && !inner(tree, module, imported) {
+		return true
+	}
+	for _, row := range layers {
+		if ok, _ := path.Match(row.module, strings.TrimPrefix(module, prefix)); !ok {
+			continue
+		}
+		return slices.ContainsFunc(row.may, func(may string) bool {
+			return imported == prefix+may || strings.HasPrefix(imported, prefix+may+"/")
+		})
+	}
+	t.Errorf("module %s has no row in the table of layers", module)
+	return true
+}
+
+// inner reports whether a package below a module's path belongs to a module
+// of its own.
+func inner(tree *tree, module, imported string) bool {
+	for _, m := range tree.modules {
+		if strings.HasPrefix(m.path, module+"/") && (imported == m.path || strings.HasPrefix(imported, m.path+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// listedPackage is what "go list" says about a package.
+type listedPackage struct {
+	ImportPath, Name, Doc              string
+	Standard                           bool
+	Imports, TestImports, XTestImports []string
+	Module                             *struct{ Path string }
+}
+
+// list lists the packages of the tree and all that they import.
+func list(t *testing.T, root, goos string) map[string]listedPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Name,Doc,Standard,Imports,TestImports,XTestImports,Module", "work")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", stderr.String())
+	packages := map[string]listedPackage{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listedPackage
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return packages
+		}
+		require.NoError(t, err)
+		packages[p.ImportPath] = p
+	}
+}
+
+// linked lists everything that a package brings into a program.
+func linked(packages map[string]listedPackage, root string) []string {
+	seen := map[string]bool{root: true}
+	for queue := []string{root}; len(queue) > 0; queue = queue[1:] {
+		for _, imported := range packages[queue[0]].Imports {
+			if !seen[imported] {
+				seen[imported] = true
+				queue = append(queue, imported)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
