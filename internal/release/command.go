@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"time"
 )
 
 // process is what the commands know about the process that they run in.
@@ -18,6 +19,7 @@ const usage = `usage: release [-C DIR] COMMAND
   proxy -o DIR [-version V]   build a module proxy in DIR from the tree
   tidy [-sums]                go mod tidy in every module, siblings from the tree
   install-check [dir...]      go install each command from such a proxy
+  fuzz -time T                run every fuzz test for T, such as 20s
 `
 
 // run runs one command and returns the exit status: 0, 1 failed, 2 usage.
@@ -43,6 +45,7 @@ func dispatch(ctx context.Context, args []string, p process) error {
 		"proxy":         proxyCommand,
 		"tidy":          tidyCommand,
 		"install-check": installCommand,
+		"fuzz":          fuzzCommand,
 	}
 	command, ok := commands[global.Arg(0)]
 	if !ok {
@@ -93,6 +96,16 @@ func installCommand(ctx context.Context, t *tree, args []string, p process) erro
 		return flag.ErrHelp
 	}
 	return t.installCheck(ctx, flags.Args(), p)
+}
+
+func fuzzCommand(ctx context.Context, t *tree, args []string, p process) error {
+	flags := newFlags("fuzz", p)
+	each := flags.Duration("time", 20*time.Second, "for each fuzz test")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		flags.Usage()
+		return flag.ErrHelp
+	}
+	return t.fuzz(ctx, each.String(), p)
 }
 
 func newFlags(name string, p process) *flag.FlagSet {

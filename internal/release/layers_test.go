@@ -36,7 +36,7 @@ var layers = []struct {
 	{"cmd/uwf-*", []string{"protocol", "utilagent"}},
 	{"examples/agents/*", []string{"utilagent"}},
 	{"examples/*", []string{"utilagent"}},
-	{"internal/release", nil},
+	{"internal/*", nil},
 }
 
 // onlyIn says which packages may import a foreign one: those that wrap it, so

@@ -6,6 +6,7 @@
 //	proxy -o DIR [-version V]   build a module proxy in DIR from the tree
 //	tidy [-sums]                go mod tidy in every module, siblings from the tree
 //	install-check [dir…]        go install each command from such a proxy
+//	fuzz -time T                run every fuzz test for T
 //
 // The modules of the workspace require each other by plain version, without
 // replace, because a replace makes "go install …@version" fail. Between

@@ -164,6 +164,17 @@ func TestInstallCheck(t *testing.T) {
 	require.Contains(t, stderr, "cmd/none")
 }
 
+func TestFuzzRunsEveryTarget(t *testing.T) {
+	t.Parallel()
+	root := workspace(t)
+	write(t, "package lib_test\n\nimport \"testing\"\n\nfunc FuzzSay(f *testing.F) { f.Fuzz(func(*testing.T, int) {}) }\n", root, "lib/lib_test.go")
+	write(t, "package leaf\n\nimport \"testing\"\n\nfunc FuzzBad(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, _ int) { t.Fatal(\"found\") }) }\n", root, "leaf/leaf_test.go")
+	code, stdout, stderr := release(t, root, "fuzz", "-time", "1ms")
+	require.Equal(t, 1, code)
+	require.Contains(t, stdout, "fuzz example.com/ours/lib FuzzSay")
+	require.Contains(t, stderr, "example.com/ours/leaf FuzzBad", "the one that failed is named")
+}
+
 // zipped lists the files of a module's zip, without the module@version prefix.
 func zipped(t *testing.T, proxy, dir, version string) []string {
 	t.Helper()
