@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"time"
 )
 
 // process is what the commands know about the process that they run in.
@@ -100,12 +99,12 @@ func installCommand(ctx context.Context, t *tree, args []string, p process) erro
 
 func fuzzCommand(ctx context.Context, t *tree, args []string, p process) error {
 	flags := newFlags("fuzz", p)
-	each := flags.Duration("time", 20*time.Second, "for each fuzz test")
+	each := flags.String("time", "20s", "for each fuzz test, as -fuzztime of go test")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		flags.Usage()
 		return flag.ErrHelp
 	}
-	return t.fuzz(ctx, each.String(), p)
+	return t.fuzz(ctx, *each, p)
 }
 
 func newFlags(name string, p process) *flag.FlagSet {

@@ -169,7 +169,7 @@ func TestFuzzRunsEveryTarget(t *testing.T) {
 	root := workspace(t)
 	write(t, "package lib_test\n\nimport \"testing\"\n\nfunc FuzzSay(f *testing.F) { f.Fuzz(func(*testing.T, int) {}) }\n", root, "lib/lib_test.go")
 	write(t, "package leaf\n\nimport \"testing\"\n\nfunc FuzzBad(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, _ int) { t.Fatal(\"found\") }) }\n", root, "leaf/leaf_test.go")
-	code, stdout, stderr := release(t, root, "fuzz", "-time", "1ms")
+	code, stdout, stderr := release(t, root, "fuzz", "-time", "10x")
 	require.Equal(t, 1, code)
 	require.Contains(t, stdout, "fuzz example.com/ours/lib FuzzSay")
 	require.Contains(t, stderr, "example.com/ours/leaf FuzzBad", "the one that failed is named")
