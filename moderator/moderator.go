@@ -1,15 +1,21 @@
 // Package moderator decides who is next. It is a pure function of the workflow
 // and of what the thread has said so far: no model, no clock, no files.
+//
+// A thread that began and has no step yet stands at $START; after a step it
+// stands at the node of that step's role. The step's status picks an edge of
+// the node, and the edge names who is next, with which prompt, in which
+// directory. Limits and a role's own wish to suspend come in between.
 package moderator
 
 import "github.com/united-workforce/uwf/protocol"
 
-// State is a thread as far as routing needs it.
+// State is a thread as far as routing needs it: the newest step and the counts,
+// so that a decision costs the same however long the thread is.
 type State struct {
 	Workflow protocol.Workflow
 	Start    protocol.Start
 	Last     *Last // nil: no step yet
-	// Limits in force: the workflow's, filled up from the config.
+	// Limits in force: the workflow's, filled up from the config. Zero is no limit.
 	Limits protocol.Limits
 	// Visits, Steps: how often each role had its turn and how many steps there
 	// were since a limit was last lifted.
@@ -19,9 +25,10 @@ type State struct {
 
 // Last is the newest step.
 type Last struct {
-	Role    string
-	Output  any               // JSON value
-	Suspend *protocol.Suspend // set if the step suspended
+	Role     string
+	Output   any               // JSON value
+	Suspend  *protocol.Suspend // set if the step suspended
+	Location string            // where the step ran: a resumed role runs there again
 }
 
 // Kind is what a decision is about.
@@ -46,29 +53,30 @@ const (
 
 // Decision is what happens next.
 type Decision struct {
-	Kind     Kind
-	Role     string // to run, or that resuming runs
-	Prompt   string // rendered; for Suspend the message to the person
+	Kind Kind
+	Role string // to run, or that resuming runs
+	// Prompt is rendered. For Suspend it is the message to the person; for End
+	// the closing words, "" if the edge has none.
+	Prompt   string
 	Location string // rendered; "" is the thread's directory
-	Cause    Cause  // of a suspension
-	Status   string // the status that was routed by
+	// Cause of a suspension; of a Run from Resume, the cause of the suspension
+	// that it answers. A limit that a person lifted shows here.
+	Cause  Cause
+	Status string // the status that was routed by
 }
 
-// RouteError means that the graph has no answer. Its text lists what exists.
-type RouteError struct {
-	Role    string
-	Status  string
-	Known   []string
-	Message string
+// Next decides. It errs if the graph has no answer (*[RouteError]) or a template
+// cannot be rendered (*[TemplateError]); the thread then stays where it is.
+func Next(s State) (Decision, error) {
+	if reason, ok := asksToSuspend(s.Last); ok {
+		return Decision{Kind: Suspend, Role: s.Last.Role, Prompt: reason, Cause: ByOutput, Status: protocol.SuspendNode}, nil
+	}
+	d, err := route(s)
+	if err != nil || d.Kind != Run {
+		return d, err
+	}
+	if reason, ok := atLimit(s, d.Role); ok {
+		return Decision{Kind: Suspend, Role: d.Role, Prompt: reason, Cause: ByLimit, Status: d.Status}, nil
+	}
+	return d, nil
 }
-
-// Error implements error.
-func (e *RouteError) Error() string { return e.Message }
-
-// Next decides. Errors: *RouteError, *mustache errors wrapped with the edge's place.
-func Next(s State) (Decision, error) { panic("unwritten") }
-
-// Resume is the decision that a person's answer leads to, from a suspended or
-// completed thread: run Role with the message and the supplement as prompt.
-// For a completed thread (ended=true) it routes from $START.
-func Resume(s State, ended bool, supplement string) (Decision, error) { panic("unwritten") }

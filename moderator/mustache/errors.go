@@ -7,7 +7,7 @@ import (
 )
 
 // ErrTooLarge means that a template would render more than the bounds allow.
-var ErrTooLarge = errors.New("the template renders too much")
+var ErrTooLarge = errors.New("renders too much")
 
 // SyntaxError is a template that cannot be read.
 type SyntaxError struct {

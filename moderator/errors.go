@@ -1,0 +1,120 @@
+package moderator
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// ErrNotSuspended means that there is nothing to resume: the graph leads on.
+var ErrNotSuspended = errors.New("the thread is not suspended")
+
+// RouteError means that the graph has no answer. Its text lists what exists.
+type RouteError struct {
+	Role    string   // the node: a role or $START
+	Status  string   // that was looked up
+	Known   []string // what exists instead, sorted
+	Nearest []string // of Known, if the status or name looks like a typo
+	Message string
+}
+
+// Error implements error.
+func (e *RouteError) Error() string { return e.Message }
+
+// TemplateError is a prompt or location that could not be rendered.
+type TemplateError struct {
+	Node     string // that the edge leaves
+	Status   string // of the edge
+	Field    string // "prompt" or "location"
+	Template string
+	Err      error // of package mustache, [ErrEmpty] or [ErrNoPrompt]
+}
+
+// Error implements error.
+func (e *TemplateError) Error() string {
+	text := fmt.Sprintf("graph[%s][%s]: %s %v", e.Node, e.Status, e.Field, e.Err)
+	var missing *mustache.MissingError
+	var syntax *mustache.SyntaxError
+	if errors.As(e.Err, &missing) || errors.As(e.Err, &syntax) {
+		text = fmt.Sprintf("graph[%s][%s]: %s:%v", e.Node, e.Status, e.Field, e.Err)
+	}
+	if e.Template != "" {
+		text += fmt.Sprintf(" (template: %q)", cut(e.Template, 200))
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *TemplateError) Unwrap() error { return e.Err }
+
+// noNode is the error for a step of a role that the graph does not know.
+func noNode(w protocol.Workflow, node string) error {
+	known := slices.Sorted(maps.Keys(w.Graph))
+	e := &RouteError{Role: node, Known: known, Nearest: suggest.Nearest(node, known, 3)}
+	e.Message = fmt.Sprintf("the graph has no node for %q%s", node, alternatives("it has", e))
+	return e
+}
+
+// noEdge is the error for a status that the node does not route.
+func noEdge(node, status string, given bool, known []string) error {
+	e := &RouteError{Role: node, Status: status, Known: known, Nearest: suggest.Nearest(status, known, 3)}
+	switch {
+	case node == protocol.StartNode:
+		e.Nearest = nil
+		e.Message = fmt.Sprintf("%s has no edge %q", node, status) + alternatives("it has", e)
+	case !given:
+		e.Nearest = nil
+		e.Message = fmt.Sprintf("%q answered without a %s", node, protocol.StatusKey) + alternatives("its node routes", e)
+	default:
+		e.Message = fmt.Sprintf("%q answered %s %q, which its node does not route", node, protocol.StatusKey, status) + alternatives("it routes", e)
+	}
+	return e
+}
+
+// noRole is the error for an edge that leads nowhere.
+func noRole(w protocol.Workflow, at place, target string) error {
+	known := slices.Sorted(maps.Keys(w.Roles))
+	e := &RouteError{Role: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
+	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is no role", at.node, at.status, target) + alternatives("the roles are", e)
+	return e
+}
+
+// alternatives lists what exists and what was probably meant.
+func alternatives(lead string, e *RouteError) string {
+	text := "; " + lead + " nothing"
+	if len(e.Known) > 0 {
+		text = "; " + lead + " " + quoteList(e.Known)
+	}
+	if len(e.Nearest) > 0 {
+		text += "; did you mean " + quoteList(e.Nearest) + "?"
+	}
+	return text
+}
+
+func quoteList(names []string) string {
+	const most = 20
+	quoted := make([]string, 0, most+1)
+	for i, n := range names {
+		if i == most {
+			quoted = append(quoted, fmt.Sprintf("and %d more", len(names)-most))
+			break
+		}
+		quoted = append(quoted, fmt.Sprintf("%q", cut(n, 100)))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// cut shortens a text to what a message can carry.
+func cut(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "…"
+}

@@ -1,0 +1,91 @@
+package moderator
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// PromptVariable is the name under which every template finds the thread's
+// prompt; "prompt" is the same unless the output has a field of that name.
+const PromptVariable = "$prompt"
+
+// place names an edge: the node that it leaves and the status that takes it.
+type place struct{ node, status string }
+
+// promptOf is the text for whoever is next: the edge's prompt, rendered. Without
+// one, a role gets its own description, a person is told who waits, and the end
+// needs no words.
+func promptOf(s State, at place, edge protocol.Edge, output any) (string, error) {
+	if edge.Prompt != "" {
+		return render(s, at, "prompt", edge.Prompt, output)
+	}
+	switch edge.Role {
+	case protocol.EndNode:
+		return "", nil
+	case protocol.SuspendNode:
+		if at.status == protocol.DefaultStatus {
+			return fmt.Sprintf("%q waits for a person.", at.node), nil
+		}
+		return fmt.Sprintf("%q answered %q and waits for a person.", at.node, at.status), nil
+	}
+	description := s.Workflow.Roles[edge.Role].Description
+	if strings.TrimSpace(description) == "" {
+		return "", &TemplateError{Node: at.node, Status: at.status, Field: "prompt", Err: ErrNoPrompt}
+	}
+	return description, nil
+}
+
+// locationOf is the directory for the next step, "" for the thread's own.
+func locationOf(s State, at place, edge protocol.Edge, output any) (string, error) {
+	if edge.Location == "" {
+		return "", nil
+	}
+	return render(s, at, "location", edge.Location, output)
+}
+
+// render renders a template of an edge over an output. A result without any
+// text is an error: an agent with an empty prompt, or in an empty directory,
+// fails far from the cause.
+func render(s State, at place, field, template string, output any) (string, error) {
+	fail := func(err error) error {
+		return &TemplateError{Node: at.node, Status: at.status, Field: field, Template: template, Err: err}
+	}
+	t, err := mustache.Parse(template)
+	if err != nil {
+		return "", fail(err)
+	}
+	text, err := t.Render(view(s.Start.Prompt, output)...)
+	if err != nil {
+		return "", fail(err)
+	}
+	if strings.TrimSpace(text) == "" {
+		return "", fail(ErrEmpty)
+	}
+	return text, nil
+}
+
+// view is what a template can see: the output, and behind it the thread's
+// prompt. $prompt is always the thread's.
+func view(prompt string, output any) []any {
+	globals := map[string]any{PromptVariable: prompt, "prompt": prompt}
+	object, ok := output.(map[string]any)
+	if !ok {
+		return []any{globals, map[string]any{}}
+	}
+	if _, hides := object[PromptVariable]; hides {
+		object = maps.Clone(object)
+		delete(object, PromptVariable)
+	}
+	return []any{globals, object}
+}
+
+// Errors of a [TemplateError], beside those of package mustache.
+var (
+	ErrEmpty    = errors.New("renders to nothing")
+	ErrNoPrompt = errors.New("is missing, and the role has no description that could serve")
+)

@@ -1,0 +1,105 @@
+package moderator
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// resumeEdge is the optional edge of $START that a completed thread takes when
+// it is resumed.
+const resumeEdge = "resume"
+
+// completedPrompt tells a role that a completed thread goes on, if the workflow
+// has no words of its own for that.
+const completedPrompt = "Previous run completed. Resuming with additional context."
+
+// Resume is the decision that a person's answer leads to: always to run a role,
+// with the supplement at the end of its prompt.
+//
+//   - Suspended by a target or an output: the role that suspended runs again,
+//     where it ran, with what it asked.
+//   - Suspended by a limit: the role that was next runs, as the edge says.
+//   - Completed (ended is true): it starts over at $START, by the edge "resume"
+//     if there is one.
+//
+// It errs with [ErrNotSuspended] if the thread waits for nobody, and as [Next].
+func Resume(s State, ended bool, supplement string) (Decision, error) {
+	if ended {
+		return restart(s, supplement)
+	}
+	d, err := Next(s)
+	if err != nil {
+		return Decision{}, err
+	}
+	switch {
+	case d.Kind != Suspend:
+		return Decision{}, ErrNotSuspended
+	case d.Cause == ByLimit:
+		if d, err = route(s); err != nil {
+			return Decision{}, err
+		}
+		d.Cause = ByLimit
+	default:
+		d.Kind, d.Location = Run, s.Last.Location
+	}
+	d.Prompt = paragraphs(d.Prompt, supplement)
+	return d, nil
+}
+
+// restart routes from $START as if the thread were new. The steps so far stay
+// in its history, so the prompt only says that it goes on.
+func restart(s State, supplement string) (Decision, error) {
+	s.Last = nil
+	start := s.Workflow.Graph[protocol.StartNode]
+	edge, ok := start.Edges[resumeEdge]
+	at := place{protocol.StartNode, resumeEdge}
+	if !ok {
+		var err error
+		if at.status, edge, err = pick(s.Workflow, protocol.StartNode, nil); err != nil {
+			return Decision{}, err
+		}
+		edge.Prompt = completedPrompt
+	}
+	d, err := follow(s, at, edge, nil)
+	if err != nil {
+		return Decision{}, err
+	}
+	if d.Kind != Run {
+		return Decision{}, &RouteError{Role: at.node, Status: at.status, Message: fmt.Sprintf(
+			"%s leads straight to %s: there is no role to resume", at.node, edge.Role)}
+	}
+	d.Prompt = paragraphs(d.Prompt, supplement)
+	return d, nil
+}
+
+// asksToSuspend reports whether the newest step waits for a person of its own
+// accord, and what it says.
+func asksToSuspend(last *Last) (string, bool) {
+	if last == nil {
+		return "", false
+	}
+	reason := ""
+	if last.Suspend != nil {
+		reason = last.Suspend.Reason
+	} else if status, ok := statusOf(last.Output); ok && status == protocol.SuspendNode {
+		// A schema of its own may admit the reserved status, too.
+		reason, _ = last.Output.(map[string]any)["reason"].(string)
+	} else {
+		return "", false
+	}
+	if strings.TrimSpace(reason) == "" {
+		reason = fmt.Sprintf("%q suspended and gave no reason.", last.Role)
+	}
+	return reason, true
+}
+
+// paragraphs joins a text and a supplement by a blank line; a blank supplement
+// adds nothing.
+func paragraphs(text, supplement string) string {
+	if strings.TrimSpace(supplement) == "" {
+		return text
+	}
+	return strings.TrimRight(text, "\r\n") + "\n\n" + supplement
+}
