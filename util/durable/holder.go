@@ -1,0 +1,57 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Holder says who holds a lock. It is a note for people and for signals, never
+// proof that the lock is held: a killed process leaves it behind.
+type Holder struct {
+	Pid   int
+	Since time.Time // to the second
+}
+
+// ErrNoHolder means that a lock file has no readable note.
+var ErrNoHolder = errors.New("does not say who holds it")
+
+// ErrNotLock means that an inherited file is not the lock that it should be.
+var ErrNotLock = errors.New("is not the inherited file")
+
+const holderFormat = "pid %d since %s\n"
+
+// String is the note's text, such as "pid 123 since 2026-11-21T15:04:05Z".
+func (h Holder) String() string {
+	s := fmt.Sprintf(holderFormat, h.Pid, h.Since.UTC().Format(time.RFC3339))
+	return s[:len(s)-1]
+}
+
+// Note writes into the lock file who holds it. A reader at the same moment sees
+// the old note or the new one: the file is cut after it is overwritten.
+func (h *Held) Note(who Holder) error {
+	text := []byte(who.String() + "\n")
+	if _, err := h.f.WriteAt(text, 0); err != nil {
+		return pathError("note in", h.path, err)
+	}
+	return pathError("note in", h.path, h.f.Truncate(int64(len(text))))
+}
+
+// ReadHolder reads the note in a lock file, without the lock. Errors:
+// [ErrNoHolder] if there is none or it is being written, [fs.ErrNotExist].
+func ReadHolder(path string) (Holder, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Holder{}, err
+	}
+	var h Holder
+	var since string
+	if _, err := fmt.Sscanf(string(text), holderFormat, &h.Pid, &since); err != nil {
+		return Holder{}, pathError("read", path, ErrNoHolder)
+	}
+	if h.Since, err = time.Parse(time.RFC3339, since); err != nil || h.Pid <= 0 {
+		return Holder{}, pathError("read", path, ErrNoHolder)
+	}
+	return h, nil
+}

@@ -1,0 +1,109 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ErrLocked means that somebody else holds a lock.
+var ErrLocked = errors.New("is locked")
+
+// How long Lock pauses between two tries: a tenth of what it has waited already,
+// within these bounds, so that short waits end soon and long ones cost nothing.
+const (
+	minPause = time.Millisecond
+	maxPause = 100 * time.Millisecond
+)
+
+// Held is a lock that this process holds. It is not safe for concurrent use.
+type Held struct {
+	f      *os.File
+	path   string
+	shared bool // a child may hold it too
+}
+
+// Lock takes an exclusive lock on a file, making it and its directory if need
+// be. It waits until ctx ends; the error then is [ErrLocked] and ctx's cause.
+//
+// The lock belongs to the open file: a child that inherits [Held.File] holds it
+// too, until every copy is closed, which the end of a process does. Children
+// that are not given it explicitly do not get it. Two locks in one process
+// exclude each other as those of two processes do.
+func Lock(ctx context.Context, path string) (*Held, error) {
+	var waited time.Duration
+	for {
+		held, err := TryLock(path)
+		if !errors.Is(err, ErrLocked) {
+			return held, err
+		}
+		pause := min(max(waited/10, minPause), maxPause)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		case <-timer.C:
+			waited += pause
+		}
+	}
+}
+
+// TryLock is Lock, but fails at once with [ErrLocked].
+func TryLock(path string) (*Held, error) {
+	for {
+		f, err := openLocked(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := MkdirAll(OS(), filepath.Dir(path), 0o755); err != nil {
+				return nil, pathError("lock", path, err)
+			}
+			f, err = openLocked(path)
+		}
+		if err != nil {
+			return nil, pathError("lock", path, err)
+		}
+		current, err := isAt(f, path)
+		if err != nil {
+			return nil, pathError("lock", path, err, f.Close())
+		}
+		if current {
+			return &Held{f: f, path: path}, nil
+		}
+		// Its holder removed it after we had opened it: what we locked is a file
+		// that nobody else will ever find.
+		if err := f.Close(); err != nil {
+			return nil, pathError("lock", path, err)
+		}
+	}
+}
+
+// isAt tells whether path still names the open file.
+func isAt(f *os.File, path string) (bool, error) {
+	opened, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(opened, named), nil
+}
+
+// File is the open file, to be inherited by a child. From then on the lock is
+// no longer ours alone to give back.
+func (h *Held) File() *os.File {
+	h.shared = true
+	return h.f
+}
+
+// Unlock gives the lock back, or our copy of it if a child may have inherited
+// one. The file stays.
+func (h *Held) Unlock() error { return pathError("unlock", h.path, h.release(), h.f.Close()) }

@@ -1,0 +1,199 @@
+package durable_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+func TestLockExcludes(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "locks", "thread.lock")
+	held, err := durable.TryLock(path)
+	require.NoError(t, err, "the directory is made")
+
+	_, err = durable.TryLock(path)
+	require.ErrorIs(t, err, durable.ErrLocked)
+	require.ErrorContains(t, err, path)
+
+	require.NoError(t, held.Unlock())
+	require.FileExists(t, path)
+	again, err := durable.TryLock(path)
+	require.NoError(t, err)
+	require.NoError(t, again.RemoveAndUnlock())
+	require.NoFileExists(t, path)
+}
+
+func TestLockWaitsUntilContextEnds(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "l")
+	held, err := durable.TryLock(path)
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = durable.Lock(ctx, path)
+	require.ErrorIs(t, err, durable.ErrLocked)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	got := make(chan error, 1)
+	go func() {
+		next, err := durable.Lock(t.Context(), path)
+		if err == nil {
+			err = next.Unlock()
+		}
+		got <- err
+	}()
+	require.NoError(t, held.Unlock())
+	require.NoError(t, <-got)
+}
+
+func TestRemovedLockFileIsNotShared(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "l")
+	held, err := durable.TryLock(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path), "as a holder does that removes and has yet to unlock")
+	second, err := durable.TryLock(path)
+	require.NoError(t, err, "a removed file locks nothing out")
+	require.NoError(t, held.Unlock())
+	_, err = durable.TryLock(path)
+	require.ErrorIs(t, err, durable.ErrLocked)
+	require.NoError(t, second.RemoveAndUnlock())
+}
+
+func TestLockAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "n")
+	require.NoError(t, os.WriteFile(path, []byte("0"), 0o644))
+	const processes, each = 6, 15
+	var running []*exec.Cmd
+	for range processes {
+		c := child("count", path, strconv.Itoa(each))
+		c.Stderr = new(bytes.Buffer)
+		require.NoError(t, c.Start())
+		running = append(running, c)
+	}
+	for _, c := range running {
+		require.NoError(t, c.Wait(), "%s", c.Stderr)
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa(processes*each), string(text))
+	require.NoFileExists(t, path+".lock")
+}
+
+func TestChildHoldsWhatItInherits(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		return // descriptors have no numbers there; util/proc passes the handle
+	}
+	for _, part := range []string{"hold", "takeover"} {
+		t.Run(part, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "agent.lock")
+			held, err := durable.TryLock(path)
+			require.NoError(t, err)
+
+			c := child(part, path)
+			c.ExtraFiles = []*os.File{held.File()}
+			stdin, err := c.StdinPipe()
+			require.NoError(t, err)
+			require.NoError(t, c.Start())
+			require.NoError(t, held.Unlock())
+			_, err = durable.TryLock(path)
+			require.ErrorIs(t, err, durable.ErrLocked, "the child is alive")
+
+			require.NoError(t, stdin.Close())
+			require.NoError(t, c.Wait())
+			next, err := durable.TryLock(path)
+			require.NoError(t, err, "the child has ended")
+			require.NoError(t, next.Unlock())
+		})
+	}
+}
+
+func TestChildDoesNotInheritByAccident(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "thread.lock")
+	held, err := durable.TryLock(path)
+	require.NoError(t, err)
+	c := child("hold")
+	stdin, err := c.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+
+	require.NoError(t, held.Unlock())
+	next, err := durable.TryLock(path)
+	require.NoError(t, err)
+	require.NoError(t, next.Unlock())
+	require.NoError(t, stdin.Close())
+	require.NoError(t, c.Wait())
+}
+
+func TestInheritedRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "l")
+	held, err := durable.TryLock(path)
+	require.NoError(t, err)
+
+	other, err := os.Create(filepath.Join(dir, "other"))
+	require.NoError(t, err)
+	_, err = durable.Inherited(other, path)
+	require.ErrorIs(t, err, durable.ErrNotLock)
+	require.NoError(t, other.Close())
+
+	if runtime.GOOS != "windows" { // there, no second one can open it for writing
+		unlocked, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		_, err = durable.Inherited(unlocked, path)
+		require.ErrorIs(t, err, durable.ErrLocked)
+		require.NoError(t, unlocked.Close())
+	}
+	require.NoError(t, held.Unlock())
+}
+
+func TestHolder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "l")
+	_, err := durable.ReadHolder(path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	held, err := durable.TryLock(path)
+	require.NoError(t, err)
+	_, err = durable.ReadHolder(path)
+	require.ErrorIs(t, err, durable.ErrNoHolder)
+
+	since := time.Date(2026, 11, 21, 15, 4, 5, 0, time.UTC)
+	for _, want := range []durable.Holder{{Pid: 1234567, Since: since}, {Pid: 7, Since: since.Add(time.Hour)}} {
+		require.NoError(t, held.Note(want))
+		got, err := durable.ReadHolder(path)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, "pid 7 since 2026-11-21T16:04:05Z", durable.Holder{Pid: 7, Since: since.Add(time.Hour)}.String())
+
+	for _, text := range []string{"", "pid", "pid x since 2026-11-21T16:04:05Z\n", "pid 0 since 2026-11-21T16:04:05Z\n", "pid 7 since noon\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		_, err := durable.ReadHolder(path)
+		require.ErrorIs(t, err, durable.ErrNoHolder, "%q", text)
+	}
+	require.NoError(t, held.Unlock())
+}
+
+func child(part string, args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), childVar+"="+part)
+	return c
+}

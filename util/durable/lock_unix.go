@@ -1,0 +1,72 @@
+//go:build unix
+
+package durable
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// openLocked opens a lock file and locks it, or fails with ErrLocked. Package os
+// opens it close-on-exec.
+func openLocked(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func flock(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrLocked
+		default:
+			return os.NewSyscallError("flock", err)
+		}
+	}
+}
+
+// release unlocks at once. Closing the file alone would leave the lock to a
+// process that another goroutine is just starting, until that has called exec.
+func (h *Held) release() error {
+	if h.shared {
+		return nil // it would unlock the child's copy too
+	}
+	return os.NewSyscallError("flock", unix.Flock(int(h.f.Fd()), unix.LOCK_UN))
+}
+
+// RemoveAndUnlock removes the lock file, so that files of threads long gone do
+// not pile up. Only for a lock that no child has inherited: the next one to lock
+// the path gets a new file.
+func (h *Held) RemoveAndUnlock() error {
+	return pathError("unlock", h.path, os.Remove(h.path), h.release(), h.f.Close())
+}
+
+// Inherited takes over the lock that a parent gave this process as an open file,
+// and keeps it from our own children. Errors: [ErrLocked] if f does not hold
+// the lock, [ErrNotLock] if it is not the file at path.
+func Inherited(f *os.File, path string) (*Held, error) {
+	current, err := isAt(f, path)
+	if err != nil {
+		return nil, pathError("lock", path, err)
+	}
+	if !current {
+		return nil, pathError("lock", path, ErrNotLock)
+	}
+	unix.CloseOnExec(int(f.Fd()))
+	// Locking again an open file that holds the lock succeeds and changes nothing.
+	if err := flock(f); err != nil {
+		return nil, pathError("lock", path, err)
+	}
+	return &Held{f: f, path: path, shared: true}, nil
+}

@@ -1,0 +1,76 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// The test binary plays the other process too: childVar says which part.
+const childVar = "DURABLE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	play, ok := children[os.Getenv(childVar)]
+	if !ok {
+		os.Exit(m.Run())
+	}
+	if err := play(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+var children = map[string]func(args []string) error{
+	// count adds 1 to the number in a file, args[1] times, under a lock.
+	"count": func(args []string) error {
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		for range n {
+			if err := addOne(args[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	// hold keeps what it inherited until its standard input ends.
+	"hold": func([]string) error {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		return nil
+	},
+	// takeover takes the lock of descriptor 3 over, and tells.
+	"takeover": func(args []string) error {
+		held, err := durable.Inherited(os.NewFile(3, "lock"), args[0])
+		if err != nil {
+			return err
+		}
+		fmt.Println("taken")
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		return held.Unlock()
+	},
+}
+
+func addOne(path string) error {
+	held, err := durable.Lock(context.Background(), path+".lock")
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteFile(durable.OS(), path, []byte(strconv.Itoa(n+1)), 0o644); err != nil {
+		return err
+	}
+	// Removing the file each time is the hard case: waiters have it open.
+	return held.RemoveAndUnlock()
+}
