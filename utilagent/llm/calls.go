@@ -1,0 +1,198 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// calls assembles the tool calls of a reply. Servers number the pieces of a
+// stream in their own ways: properly; all with index 0 but different ids; all
+// with index 0 and no ids; without an index. So a piece goes to the call with
+// its index or id, unless it plainly begins another one.
+type calls struct{ list []*call }
+
+type call struct {
+	index *int
+	id    string
+	name  string
+	args  bytes.Buffer
+	extra map[string]json.RawMessage
+}
+
+// piece is one entry of tool_calls.
+type piece struct {
+	index *int
+	id    string
+	name  string
+	args  string
+	extra map[string]json.RawMessage
+}
+
+// add takes a value of tool_calls. In a whole message each entry is a call.
+func (c *calls) add(raw json.RawMessage, whole bool) {
+	var entries []map[string]json.RawMessage
+	if json.Unmarshal(raw, &entries) != nil {
+		return
+	}
+	for _, entry := range entries {
+		p := readPiece(entry)
+		to := c.find(p)
+		if whole || to == nil {
+			to = &call{index: p.index}
+			c.list = append(c.list, to)
+		}
+		to.take(p)
+	}
+}
+
+// readPiece reads an entry; what it does not know is kept.
+func readPiece(entry map[string]json.RawMessage) piece {
+	var p piece
+	for field, raw := range entry {
+		switch field {
+		case "index":
+			var i int
+			if json.Unmarshal(raw, &i) == nil && string(raw) != "null" {
+				p.index = &i
+			}
+		case "id":
+			p.id = text(raw)
+		case "type":
+		case "function":
+			var f struct {
+				Name string          `json:"name"`
+				Args json.RawMessage `json:"arguments"`
+			}
+			if json.Unmarshal(raw, &f) == nil {
+				p.name, p.args = f.Name, argsText(f.Args)
+			}
+		default:
+			if string(raw) != "null" {
+				p.extra = mergeExtra(p.extra, field, raw)
+			}
+		}
+	}
+	return p
+}
+
+// argsText is what a piece adds to the arguments: the string's value, or the
+// JSON itself where a server sends an object.
+func argsText(raw json.RawMessage) string {
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	if raw[0] == '"' {
+		return text(raw)
+	}
+	return string(raw)
+}
+
+// find returns the call that a piece goes on with, nil if it begins a new one.
+func (c *calls) find(p piece) *call {
+	current := c.candidate(p)
+	if current == nil {
+		return nil
+	}
+	if p.id != "" && current.id != "" {
+		if p.id == current.id {
+			return current
+		}
+		return c.byID(p.id)
+	}
+	if p.id == "" && p.name != "" && (current.whole() || current.name != "" && current.name != p.name) {
+		return nil
+	}
+	return current
+}
+
+// candidate is the last call with the piece's index, or without an index the
+// one with its id, or the last one.
+func (c *calls) candidate(p piece) *call {
+	if p.index == nil {
+		if found := c.byID(p.id); found != nil || p.id != "" {
+			return found
+		}
+		if len(c.list) == 0 {
+			return nil
+		}
+		return c.list[len(c.list)-1]
+	}
+	for i := len(c.list) - 1; i >= 0; i-- {
+		if at := c.list[i].index; at != nil && *at == *p.index {
+			return c.list[i]
+		}
+	}
+	return nil
+}
+
+func (c *calls) byID(id string) *call {
+	for _, have := range c.list {
+		if id != "" && have.id == id {
+			return have
+		}
+	}
+	return nil
+}
+
+func (c *call) take(p piece) {
+	if c.id == "" {
+		c.id = p.id
+	}
+	if c.name == "" {
+		c.name = p.name // once: some servers repeat it in every piece
+	}
+	c.args.WriteString(p.args)
+	for field, raw := range p.extra {
+		c.extra = mergeExtra(c.extra, field, raw)
+	}
+}
+
+// whole reports whether the arguments so far are a complete JSON object.
+func (c *call) whole() bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal(c.args.Bytes(), &object) == nil
+}
+
+// complete reports whether there are calls and all are whole: then a stream
+// that ends without saying so has lost nothing.
+func (c *calls) complete() bool {
+	for _, have := range c.list {
+		if !have.whole() {
+			return false
+		}
+	}
+	return len(c.list) > 0
+}
+
+// finish returns the calls. Each gets an id that no call in used has: endpoints
+// leave ids out, or begin again with the same ones in every reply.
+func (c *calls) finish(used map[string]bool) []ToolCall {
+	var list []ToolCall
+	seen := map[string]bool{}
+	for _, have := range c.list {
+		id := have.id
+		for n := len(used) + len(seen); id == "" || used[id] || seen[id]; n++ {
+			id = fmt.Sprintf("uwf%06d", n) // nine letters and digits: Mistral takes nothing else
+		}
+		seen[id] = true
+		list = append(list, ToolCall{ID: id, Name: have.name, Args: have.args.String(), Extra: have.extra})
+	}
+	return list
+}
+
+// usedIDs are the ids of a conversation's calls.
+func usedIDs(messages []Message) map[string]bool {
+	used := map[string]bool{}
+	for _, m := range messages {
+		if m.Role != protocol.TurnAssistant {
+			continue
+		}
+		for _, call := range m.ToolCalls {
+			used[call.ID] = true
+		}
+	}
+	return used
+}

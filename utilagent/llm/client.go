@@ -1,0 +1,133 @@
+// Package llm is a client for endpoints that speak OpenAI's chat completions.
+// It survives what real ones do: replies in every known shape, streams that are
+// cut or stall, errors in six formats, rate limits.
+//
+// Invariants:
+//   - the key goes to the endpoint's own scheme and host and nowhere else, and
+//     appears in no error;
+//   - a reply is whole or an error: nothing of a cut stream is returned;
+//   - every tool call of a reply has an id that is unique in the conversation.
+//
+// Its exported API is provisional until the other own agents are built on it.
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/util/config"
+)
+
+// Options of a client. The zero value works.
+type Options struct {
+	// Transport carries the requests; nil: the default one, with the proxies of
+	// the environment.
+	Transport http.RoundTripper
+	// Sleep waits between tries; nil: the real clock. It returns ctx's cause
+	// when ctx ends first.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Jitter returns a number in [0,1) that spreads the waits of many clients;
+	// nil: a random one.
+	Jitter func() float64
+	// FirstByte bounds the wait for the head of a reply, Idle the silence
+	// within one; 0: 5 minutes and 2 minutes. Without streaming the head comes
+	// only when the model is done: 15 minutes at least.
+	FirstByte time.Duration
+	Idle      time.Duration
+	// Notify is told of every wait, for a person who watches; nil: silent.
+	Notify func(text string)
+}
+
+// Client talks to one model of one endpoint. It is safe for concurrent use.
+type Client struct {
+	endpoint config.Endpoint
+	options  Options
+	http     *http.Client
+
+	mu     sync.Mutex
+	quirks quirks // learnt from the endpoint's errors, kept for the client's life
+}
+
+// New returns a client.
+func New(e config.Endpoint, o Options) *Client {
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
+	}
+	if o.FirstByte == 0 {
+		o.FirstByte = 5 * time.Minute
+	}
+	if o.Idle == 0 {
+		o.Idle = 2 * time.Minute
+	}
+	if o.Notify == nil {
+		o.Notify = func(string) {}
+	}
+	c := &Client{endpoint: e, options: o, quirks: quirks{noStream: !e.Stream}}
+	c.http = &http.Client{Transport: o.Transport, CheckRedirect: sameHost}
+	return c
+}
+
+// Source names the endpoint and model; see [Message.Source].
+func (c *Client) Source() string { return c.endpoint.BaseURL + " " + c.endpoint.Model }
+
+// Complete asks the model, again and again where that may help. Errors are
+// [*Error], or the cause of ctx's end.
+func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
+	var tries tries
+	for {
+		resp, err := c.once(ctx, req)
+		if saysNothing(resp, err) && c.stopStreaming() {
+			continue // some servers drop what they cannot stream
+		}
+		if err == nil {
+			return resp, nil
+		}
+		if ctx.Err() != nil {
+			return Response{}, context.Cause(ctx)
+		}
+		var e *Error
+		if !errors.As(err, &e) {
+			return Response{}, err
+		}
+		if c.learn(e) {
+			continue
+		}
+		wait, again := tries.next(e, c.options.Jitter)
+		if !again {
+			return Response{}, c.describe(e, tries.total)
+		}
+		c.options.Notify(fmt.Sprintf("model %s: %s; trying again in %s", c.endpoint.Model, e.short(), wait.Round(100*time.Millisecond)))
+		if err := c.options.Sleep(ctx, wait); err != nil {
+			return Response{}, err
+		}
+	}
+}
+
+// saysNothing reports a reply that is whole but empty.
+func saysNothing(resp Response, err error) bool {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.empty
+	}
+	return err == nil && resp.Empty() && resp.Finish == FinishStop
+}
+
+// sleep waits on the real clock.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

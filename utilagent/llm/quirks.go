@@ -1,0 +1,76 @@
+package llm
+
+import "regexp"
+
+// quirks are the ways in which an endpoint differs from the most tolerant one.
+// All are learnt from its errors, once each.
+type quirks struct {
+	noStream        bool // streams lose replies, or the config says so
+	noStreamOptions bool
+	noToolChoice    bool
+	noJSONMode      bool
+	noExtra         bool // refuses its own reasoning fields
+	emptyReasoning  bool // wants reasoning_content on every assistant message
+	bridge          bool // wants an assistant message between tool and user
+}
+
+// quirkRules tell by the text of a refusal which quirk is behind it.
+var quirkRules = []struct {
+	text *regexp.Regexp
+	flag func(*quirks) *bool
+}{
+	{regexp.MustCompile("(?i)missing.{0,20}reasoning_content|reasoning_content.{0,60}(required|must be)"),
+		func(q *quirks) *bool { return &q.emptyReasoning }},
+	{regexp.MustCompile("(?i)(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|extra|additional|unexpected).{0,80}(reasoning|extra_content)"),
+		func(q *quirks) *bool { return &q.noExtra }},
+	{regexp.MustCompile("(?i)(reasoning|extra_content).{0,80}(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|not allowed|unexpected)"),
+		func(q *quirks) *bool { return &q.noExtra }},
+	{regexp.MustCompile("(?i)stream_options"), func(q *quirks) *bool { return &q.noStreamOptions }},
+	{regexp.MustCompile("(?i)response_format"), func(q *quirks) *bool { return &q.noJSONMode }},
+	{regexp.MustCompile("(?i)tool_choice"), func(q *quirks) *bool { return &q.noToolChoice }},
+	{messageOrder, func(q *quirks) *bool { return &q.bridge }},
+}
+
+// learn adapts to what an endpoint refused, and reports whether the question is
+// worth asking again. Each quirk is learnt once, so this ends.
+func (c *Client) learn(e *Error) bool {
+	if e.Kind != KindCompat && e.Kind != KindMessageOrder {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, rule := range quirkRules {
+		flag := rule.flag(&c.quirks)
+		if rule.text.MatchString(e.Message) && !*flag {
+			*flag = true
+			return true
+		}
+	}
+	return false
+}
+
+// isQuirk reports whether a refusal is one that [Client.learn] may cure.
+func isQuirk(message string) bool {
+	for _, rule := range quirkRules {
+		if rule.text.MatchString(message) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopStreaming switches to whole replies for the rest of the client's life. It
+// reports false if that had happened already.
+func (c *Client) stopStreaming() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.quirks.noStream
+	c.quirks.noStream = true
+	return !was
+}
+
+func (c *Client) currentQuirks() quirks {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.quirks
+}

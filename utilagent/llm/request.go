@@ -1,0 +1,167 @@
+package llm
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// What stands in for a text that endpoints do not accept empty.
+const (
+	noOutput = "(no output)"
+	noResult = "Error: no result was recorded for this call. Make it again if you need it."
+	bridge   = "Understood."
+)
+
+// encode writes the body of a request. Equal conversations give equal bytes, so
+// that a provider's prompt cache hits.
+func (c *Client) encode(req Request, q quirks) ([]byte, error) {
+	body := map[string]any{
+		"model":    c.endpoint.Model,
+		"messages": c.wireMessages(req.Messages, q),
+		"stream":   !q.noStream,
+	}
+	if !q.noStream && !q.noStreamOptions {
+		body["stream_options"] = map[string]any{"include_usage": true}
+	}
+	if len(req.Tools) > 0 {
+		body["tools"] = wireTools(req.Tools)
+		if !q.noToolChoice {
+			body["tool_choice"] = choice(req.NoCalls)
+		}
+	}
+	if req.JSON && !q.noJSONMode {
+		body["response_format"] = map[string]any{"type": "json_object"}
+	}
+	return marshal(body)
+}
+
+func choice(noCalls bool) string {
+	if noCalls {
+		return "none"
+	}
+	return "auto"
+}
+
+func wireTools(tools []Tool) []any {
+	list := make([]any, 0, len(tools))
+	for _, t := range tools {
+		list = append(list, map[string]any{"type": "function", "function": map[string]any{
+			"name": t.Name, "description": t.Description, "parameters": t.Parameters,
+		}})
+	}
+	return list
+}
+
+// wireMessages writes a conversation in the order and form that the strictest
+// endpoints want: every call answered once, right after it and in order; no
+// empty messages; consecutive user messages joined.
+func (c *Client) wireMessages(messages []Message, q quirks) []any {
+	var list []any
+	last := map[string]any{}
+	add := func(m map[string]any) { list, last = append(list, m), m }
+	for i := 0; i < len(messages); i++ {
+		m := messages[i]
+		switch m.Role {
+		case protocol.TurnTool: // answered with its call
+		case protocol.TurnAssistant:
+			if m.Content == "" && len(m.ToolCalls) == 0 {
+				continue
+			}
+			add(c.wireAssistant(m, q))
+			for _, r := range results(m.ToolCalls, messages[i+1:]) {
+				add(r)
+			}
+		case protocol.TurnUser:
+			if last["role"] == protocol.TurnUser {
+				last["content"] = last["content"].(string) + "\n\n" + m.Content
+				continue
+			}
+			if last["role"] == protocol.TurnTool && q.bridge {
+				add(map[string]any{"role": protocol.TurnAssistant, "content": bridge})
+			}
+			add(map[string]any{"role": m.Role, "content": m.Content})
+		default:
+			add(map[string]any{"role": m.Role, "content": m.Content})
+		}
+	}
+	return list
+}
+
+// results are the tool messages that answer calls, in the calls' order.
+func results(calls []ToolCall, following []Message) []map[string]any {
+	texts := map[string]string{}
+	for _, m := range following {
+		if m.Role != protocol.TurnTool {
+			break
+		}
+		texts[m.ToolCallID] = m.Content
+	}
+	list := make([]map[string]any, 0, len(calls))
+	for _, call := range calls {
+		text, ok := texts[call.ID]
+		if !ok {
+			text = noResult
+		}
+		if strings.TrimSpace(text) == "" {
+			text = noOutput
+		}
+		list = append(list, map[string]any{"role": protocol.TurnTool, "tool_call_id": call.ID, "content": text})
+	}
+	return list
+}
+
+// wireAssistant writes a reply as its own endpoint wants it back.
+func (c *Client) wireAssistant(m Message, q quirks) map[string]any {
+	w := map[string]any{}
+	own := m.Source == c.Source() && !q.noExtra
+	if own {
+		copyExtra(w, m.Extra)
+	}
+	if _, ok := w["reasoning_content"]; !ok && q.emptyReasoning {
+		w["reasoning_content"] = ""
+	}
+	w["role"] = m.Role
+	w["content"] = m.Content
+	if len(m.ToolCalls) == 0 {
+		return w
+	}
+	if m.Content == "" {
+		w["content"] = nil
+	}
+	calls := make([]any, 0, len(m.ToolCalls))
+	for _, call := range m.ToolCalls {
+		wc := map[string]any{}
+		if own {
+			copyExtra(wc, call.Extra)
+		}
+		wc["id"], wc["type"] = call.ID, "function"
+		wc["function"] = map[string]any{"name": wireName(call.Name), "arguments": wireArgs(call.Args)}
+		calls = append(calls, wc)
+	}
+	w["tool_calls"] = calls
+	return w
+}
+
+func copyExtra(to map[string]any, extra map[string]json.RawMessage) {
+	for k, v := range extra {
+		to[k] = v
+	}
+}
+
+// wireName replaces what endpoints refuse in a tool's name: a model that made a
+// name up must not make the whole conversation unusable.
+func wireName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
+	if name == "" {
+		return "unknown"
+	}
+	return name[:min(len(name), 64)]
+}

@@ -1,0 +1,179 @@
+package llm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// maxErrorBody bounds how much of an error's body is read.
+const maxErrorBody = 1 << 20
+
+var (
+	errIdle     = errors.New("the endpoint went silent")
+	errRedirect = errors.New("the endpoint redirects to another place; put the final address into baseUrl")
+)
+
+// once asks the model a single time.
+func (c *Client) once(ctx context.Context, req Request) (Response, error) {
+	q := c.currentQuirks()
+	body, err := c.encode(req, q)
+	if err != nil {
+		return Response{}, fmt.Errorf("encode request: %w", err)
+	}
+	first := c.options.FirstByte
+	if q.noStream {
+		first = max(first, 15*time.Minute)
+	}
+	ctx, dog := watch(ctx, first, c.options.Idle)
+	defer dog.stop()
+
+	httpReq, err := c.newRequest(ctx, body)
+	if err != nil {
+		return Response{}, err
+	}
+	res, err := c.http.Do(httpReq)
+	if err != nil {
+		return Response{}, c.transportError(ctx, err)
+	}
+	defer res.Body.Close()
+	r := bufio.NewReaderSize(dog.reader(res.Body), 32<<10)
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		text, _ := io.ReadAll(io.LimitReader(r, maxErrorBody)) // what arrived of it is all there is to say
+		return Response{}, c.httpError(res.StatusCode, res.Header, text)
+	}
+	resp, err := c.readReply(r, res.Header, usedIDs(req.Messages))
+	var known *Error
+	if err != nil && !errors.As(err, &known) {
+		err = c.cutError(ctx, err)
+	}
+	return resp, err
+}
+
+// newRequest builds the HTTP request. The key is put nowhere but here.
+func (c *Client) newRequest(ctx context.Context, body []byte) (*http.Request, error) {
+	u, err := endpointURL(c.endpoint.BaseURL)
+	if err != nil {
+		return nil, c.describe(&Error{Kind: KindBadRequest, Message: err.Error()}, 1)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, c.describe(&Error{Kind: KindBadRequest, Message: c.mask(err.Error())}, 1)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream, application/json")
+	r.Header.Set("User-Agent", "uwf")
+	key := strings.TrimSpace(c.endpoint.APIKey)
+	switch {
+	case key == "":
+	case strings.HasSuffix(u.Hostname(), ".azure.com"):
+		r.Header.Set("Api-Key", key)
+	default:
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	return r, nil
+}
+
+// endpointURL is where to post to: below the base URL's own path.
+func endpointURL(base string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil {
+		return nil, errors.New("baseUrl is not a URL") // the parse error would quote a password in it
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("baseUrl %q is not an http or https URL", u.Redacted())
+	}
+	const path = "chat/completions"
+	if !strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/"+path) {
+		u = u.JoinPath(path)
+	}
+	return u, nil
+}
+
+// safeURL is the endpoint's address for people, without a password or query.
+func (c *Client) safeURL() string {
+	u, err := endpointURL(c.endpoint.BaseURL)
+	if err != nil {
+		return "(no usable address)"
+	}
+	u.RawQuery = ""
+	return c.mask(u.Redacted())
+}
+
+// sameHost lets a redirect pass only to the same scheme and host, and only if
+// it keeps the method: anything else would carry the key or the conversation to
+// a stranger, or lose the body.
+func sameHost(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	if len(via) > 3 || req.Method != first.Method || req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host {
+		return errRedirect
+	}
+	return nil
+}
+
+// transportError explains why there was no answer at all.
+func (c *Client) transportError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errIdle) {
+		return &Error{Kind: KindIdle, Message: errIdle.Error(), Err: errIdle}
+	}
+	if errors.Is(err, errRedirect) {
+		return c.describe(&Error{Kind: KindBadRequest, Message: errRedirect.Error(), Err: errRedirect}, 1)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // its own text repeats the URL, with its query
+	}
+	var op *net.OpError
+	dial := errors.As(err, &op) && op.Op == "dial"
+	return &Error{Kind: KindNetwork, Message: c.mask(err.Error()), Err: err, dial: dial}
+}
+
+// cutError explains why a reply ended early.
+func (c *Client) cutError(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errIdle) {
+		return &Error{Kind: KindIdle, Message: errIdle.Error(), Err: errIdle}
+	}
+	return &Error{Kind: KindStreamCut, Message: c.mask(err.Error()), Err: err}
+}
+
+// watchdog ends a request whose endpoint is silent for too long.
+type watchdog struct {
+	timer  *time.Timer
+	idle   time.Duration
+	cancel context.CancelCauseFunc
+}
+
+func watch(ctx context.Context, first, idle time.Duration) (context.Context, *watchdog) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(first, func() { cancel(errIdle) })
+	return ctx, &watchdog{timer: timer, idle: idle, cancel: cancel}
+}
+
+func (w *watchdog) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// reader wraps a body: every byte that comes buys it more time.
+func (w *watchdog) reader(r io.Reader) io.Reader {
+	w.timer.Reset(w.idle)
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		if n > 0 {
+			w.timer.Reset(w.idle)
+		}
+		return n, err
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
