@@ -1,0 +1,132 @@
+package stepwork
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/extract"
+)
+
+// Submission is what a role leaves after its step.
+type Submission struct {
+	Role        string
+	Type        cas.Hash // of the role's output: Brief.Role.Frontmatter
+	Output      extract.Output
+	ExtractedBy protocol.ExtractedBy
+
+	Agent     string // uwf-<name>
+	SessionID string
+	// Detail says what happened inside. Its Turns are hashes from [AddTurn] on
+	// the same batch; if there are none, Answer becomes the only turn.
+	Detail protocol.Detail
+	Answer string // the whole answer
+	Prompt string // what the agent was told; "": not recorded
+
+	EdgePrompt, Cwd            string
+	StartedAtMs, CompletedAtMs int64
+	Usage                      *protocol.Usage
+	LimitBase                  *int // nil: as the step before
+}
+
+// Submit adds the nodes of a step to a batch, commits it, and returns the result
+// line. When it fails, nothing durable names the step. Errors: those of
+// cas.Batch; *cas.SchemaError if the output does not satisfy the role's schema.
+func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (protocol.Result, error) {
+	output, err := addOutput(ctx, b, s)
+	if err != nil {
+		return protocol.Result{}, fmt.Errorf("output: %w", err)
+	}
+	detail, err := addDetail(ctx, b, s)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	told, err := addPrompt(ctx, b, s.Prompt)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	step, err := t.Append(ctx, b, thread.Next{
+		Role: s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: s.Cwd, SessionID: valid(s.SessionID),
+		Output: output, Detail: detail, Prompt: told,
+		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
+		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase,
+	})
+	if err != nil {
+		return protocol.Result{}, fmt.Errorf("step: %w", err)
+	}
+	if err := b.Commit(ctx); err != nil {
+		return protocol.Result{}, fmt.Errorf("commit: %w", err)
+	}
+	return protocol.Result{
+		StepHash: step, SessionID: valid(s.SessionID), DetailHash: detail, Role: s.Role, Usage: s.Usage,
+	}, nil
+}
+
+// AddTurn adds a turn to a batch. What a store cannot hold, invalid UTF-8, is
+// replaced: a tool's output may be anything, and must not cost the step.
+func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, error) {
+	t.Content, t.Reasoning, t.ToolCallID = valid(t.Content), valid(t.Reasoning), valid(t.ToolCallID)
+	calls := make([]protocol.ToolCall, len(t.ToolCalls))
+	for i, c := range t.ToolCalls {
+		if raw, ok := c.Args.(string); ok {
+			c.Args = valid(raw)
+		}
+		calls[i] = protocol.ToolCall{ID: valid(c.ID), Name: valid(c.Name), Args: c.Args}
+	}
+	if t.ToolCalls != nil {
+		t.ToolCalls = calls
+	}
+	h, err := b.Add(ctx, t)
+	if err != nil {
+		return "", fmt.Errorf("turn: %w", err)
+	}
+	return h, nil
+}
+
+func addOutput(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error) {
+	if s.Output.Suspend != nil {
+		return b.Add(ctx, protocol.NewSuspend(valid(s.Output.Suspend.Reason)))
+	}
+	return b.AddValue(ctx, s.Type, s.Output.Value)
+}
+
+func addDetail(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error) {
+	d := s.Detail
+	if d.SessionID == "" {
+		d.SessionID = valid(s.SessionID)
+	}
+	if d.DurationMs == 0 {
+		d.DurationMs = s.CompletedAtMs - s.StartedAtMs
+	}
+	if len(d.Turns) == 0 {
+		turn, err := AddTurn(ctx, b, protocol.Turn{Role: protocol.TurnAssistant, Content: s.Answer, AtMs: s.CompletedAtMs})
+		if err != nil {
+			return "", err
+		}
+		d.Turns, d.Capture = []cas.Hash{turn}, protocol.CaptureFinal
+	}
+	if d.Capture == "" {
+		d.Capture = protocol.CaptureTurns
+	}
+	h, err := b.Add(ctx, d)
+	if err != nil {
+		return "", fmt.Errorf("detail: %w", err)
+	}
+	return h, nil
+}
+
+func addPrompt(ctx context.Context, b *cas.Batch, text string) (*cas.Hash, error) {
+	if text == "" {
+		return nil, nil
+	}
+	h, err := b.Add(ctx, protocol.Text(valid(text)))
+	if err != nil {
+		return nil, fmt.Errorf("prompt: %w", err)
+	}
+	return &h, nil
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
