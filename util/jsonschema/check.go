@@ -1,0 +1,234 @@
+package jsonschema
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// Bounds of a schema, and the depth of a value. They keep the library's
+// recursions and its compile time small.
+const (
+	maxDepth  = 100
+	maxValues = 20_000
+)
+
+// Check reports everything that is not allowed in a schema: unknown keywords
+// and formats, wrong types of keywords, patterns that do not compile. Path
+// points into the schema. It needs no compiler.
+func Check(schema any) []Problem {
+	values := 0
+	if p := measure(schema, "", 0, &values); p != nil {
+		return []Problem{*p}
+	}
+	if values > maxValues {
+		return []Problem{{Message: fmt.Sprintf("the schema has %d values, the limit is %d", values, maxValues)}}
+	}
+	var c checker
+	c.schema(schema, "")
+	return sorted(c.problems)
+}
+
+type checker struct{ problems []Problem }
+
+func (c *checker) add(path, format string, args ...any) {
+	c.problems = append(c.problems, Problem{path, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) schema(v any, path string) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		hint := ""
+		if _, ok := v.(bool); ok {
+			hint = "; write {} to accept anything, {\"not\": {}} to accept nothing"
+		}
+		c.add(path, "a schema must be an object, but this is %s%s", show(v), hint)
+		return
+	}
+	for name, value := range m {
+		at := path + "/" + escape(name)
+		takes, known := keyword(name)
+		if !known {
+			c.add(at, "%s", unknown(name))
+			continue
+		}
+		c.value(takes, value, at)
+	}
+}
+
+// value checks what a keyword is given.
+func (c *checker) value(t takes, v any, path string) {
+	switch t {
+	case aSchema:
+		c.schema(v, path)
+	case aSchemaOrBool:
+		if _, ok := v.(bool); !ok {
+			c.schema(v, path)
+		}
+	case aSchemaList:
+		c.schemaList(v, path)
+	case aSchemaMap, aPatternMap:
+		c.schemaMap(v, path, t == aPatternMap)
+	case aType:
+		c.types(v, path)
+	case aNameList:
+		c.names(v, path)
+	default:
+		if msg := scalarProblem(t, v); msg != "" {
+			c.add(path, "%s", msg)
+		}
+	}
+}
+
+func (c *checker) schemaList(v any, path string) {
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		c.add(path, "must be a list of at least one schema, but is %s", show(v))
+		return
+	}
+	for i, item := range list {
+		c.schema(item, path+"/"+strconv.Itoa(i))
+	}
+}
+
+func (c *checker) schemaMap(v any, path string, patterns bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		c.add(path, "must be an object of schemas, but is %s", show(v))
+		return
+	}
+	for name, item := range m {
+		at := path + "/" + escape(name)
+		if patterns {
+			if msg := patternProblem(name); msg != "" {
+				c.add(at, "%s", msg)
+			}
+		}
+		c.schema(item, at)
+	}
+}
+
+func (c *checker) types(v any, path string) {
+	list, several := v.([]any)
+	if !several {
+		list = []any{v}
+	}
+	if len(list) == 0 {
+		c.add(path, "must name at least one type")
+	}
+	for i, item := range list {
+		name, ok := item.(string)
+		if !ok || !contains(Types(), name) {
+			c.add(path, "%s is not a type; the types are %s%s", show(item), strings.Join(Types(), ", "), didYouMean(name, Types()))
+		}
+		if slices.Contains(list[:i], item) {
+			c.add(path, "%s is there twice", show(item))
+		}
+	}
+}
+
+func (c *checker) names(v any, path string) {
+	list, ok := v.([]any)
+	if !ok {
+		c.add(path, "must be a list of property names, but is %s", show(v))
+		return
+	}
+	seen := map[string]bool{}
+	for i, item := range list {
+		name, ok := item.(string)
+		switch {
+		case !ok:
+			c.add(path+"/"+strconv.Itoa(i), "must be a property name, but is %s", show(item))
+		case seen[name]:
+			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", show(name))
+		}
+		seen[name] = true
+	}
+}
+
+// scalarProblem checks the keywords that take no schemas.
+func scalarProblem(t takes, v any) string {
+	s, isString := v.(string)
+	list, isList := v.([]any)
+	_, isBool := v.(bool)
+	f, isNumber := float(v)
+	want := ""
+	switch t {
+	case aFormat:
+		if isString && !contains(Formats(), s) {
+			return fmt.Sprintf("the format %s is not supported; the formats are %s%s", show(s), strings.Join(Formats(), ", "), didYouMean(s, Formats()))
+		}
+		want = or(isString, "a string")
+	case aPattern:
+		if isString {
+			return patternProblem(s)
+		}
+		want = "a regular expression"
+	case aString:
+		want = or(isString, "a string")
+	case aNumber:
+		want = or(isNumber, "a number")
+	case aPositive:
+		want = or(isNumber && f > 0, "a number above 0")
+	case aNatural:
+		want = or(isNumber && f >= 0 && f == math.Trunc(f) && f <= math.MaxInt32, "a whole number, at least 0")
+	case aBool:
+		want = or(isBool, "true or false")
+	case aList:
+		want = or(isList, "a list")
+	case aFullList:
+		want = or(isList && len(list) > 0, "a list with at least one value")
+	}
+	if want == "" {
+		return ""
+	}
+	return "must be " + want + ", but is " + show(v)
+}
+
+// or returns what is wanted unless it is there.
+func or(there bool, want string) string {
+	if there {
+		return ""
+	}
+	return want
+}
+
+func patternProblem(pattern string) string {
+	if _, err := regexp.Compile(pattern); err != nil {
+		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+		return fmt.Sprintf("the pattern does not compile: %s (the syntax is RE2: no look-around, no back-references, \\x{e9} instead of \\u00e9)", why)
+	}
+	return ""
+}
+
+// unknown says what to do about a keyword that a schema may not use.
+func unknown(name string) string {
+	switch name {
+	case "$ref", "$recursiveRef", "$dynamicRef":
+		return name + " is not allowed: a schema must stand alone; write out here what it refers to"
+	case "$defs", "definitions":
+		return name + " is not allowed: write each definition out where it is used"
+	case "$schema":
+		return "$schema is not allowed: every schema is read as draft-07; remove it"
+	case "$id", "id", "$anchor":
+		return name + " is not allowed: a schema is named by its hash; remove it"
+	case "prefixItems", "additionalItems":
+		return name + " is not supported; use an object with named properties, or items with one schema for all"
+	case "nullable":
+		return `nullable is not a keyword of JSON Schema; write {"type": ["string", "null"]}`
+	}
+	return fmt.Sprintf("the keyword %s is not supported%s", show(name), didYouMean(name, Keywords()))
+}
+
+func didYouMean(word string, candidates []string) string {
+	near := suggest.Nearest(word, candidates, 1)
+	if word == "" || len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + show(near[0]) + "?"
+}
