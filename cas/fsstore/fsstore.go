@@ -1,8 +1,22 @@
-// Package fsstore keeps nodes in files: <dir>/nodes/<first two>/<hash>.bin.
+// Package fsstore keeps nodes in files, one each, readable without this program:
+//
+//	<dir>/format.json                    what kind of store this is
+//	<dir>/nodes/<first two>/<hash>.bin   CBOR of {type, payload, timestamp}
+//
+// Files are written under a temporary name and renamed, mode 0444, so a reader
+// sees a whole node or none. Any number of processes may read and write at once,
+// without locks. Files of other names are ignored.
+//
+// A store of the original's has no format.json and its files in one directory;
+// it is used as it is, and no file of ours is added to it.
 package fsstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/durable"
@@ -16,11 +30,106 @@ type Options struct {
 	Hash  cas.Algorithm // for a store that does not exist yet; "": xxh3
 }
 
-// Store implements cas.Store.
-type Store struct{ cas.Store }
+// Store implements [cas.Store]. Safe for concurrent use.
+type Store struct {
+	dir    string
+	home   string
+	fs     durable.FS
+	format format
+	kinds  *cas.Kinds
 
-// Open opens the store at dir. A store that does not exist yet is made by the first write.
-func Open(ctx context.Context, dir string, o Options) (*Store, error) { panic("unwritten") }
+	readOnly error // why nothing may be written; nil: it may
+	flush    func() flushMode
 
-// FlushMode is the mode in force: full, batch or none, and why.
-func (s *Store) FlushMode() (mode, why string) { panic("unwritten") }
+	making sync.Mutex
+	made   bool // format.json is there, or must not be
+}
+
+var _ cas.Store = (*Store)(nil)
+
+// Open opens the store at dir. A store that does not exist yet is made by the
+// first write. A store of a newer program can be read, as far as its nodes can
+// be verified, but not written. Errors: a format.json that cannot be read or is
+// missing although there are nodes in our own layout; unknown Options.
+func Open(ctx context.Context, dir string, o Options) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	found, err := find(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	s := &Store{dir: dir, home: o.Home, fs: o.FS, format: found.format, readOnly: found.readOnly, made: found.exists}
+	if s.fs == nil {
+		s.fs = durable.OS()
+	}
+	if !found.exists && o.Hash != "" {
+		s.format.Hash = o.Hash
+	}
+	if o.Flush != "" {
+		s.format.Flush = o.Flush
+	}
+	s.kinds = cas.NewKinds(s.format.Hash)
+	s.flush = sync.OnceValue(s.chooseFlush)
+	return s, nil
+}
+
+func (o Options) check() error {
+	if o.Hash != "" && !o.Hash.Known() {
+		return fmt.Errorf("unknown hash function %q: want %s or %s", o.Hash, cas.XXH3, cas.XXH64)
+	}
+	if o.Flush != "" && !knownFlush(o.Flush) {
+		return fmt.Errorf("unknown flush mode %q: want auto, full, batch or none", o.Flush)
+	}
+	return nil
+}
+
+// Algorithm implements [cas.Reader].
+func (s *Store) Algorithm() cas.Algorithm { return s.format.Hash }
+
+// Kinds implements [cas.Reader].
+func (s *Store) Kinds() *cas.Kinds { return s.kinds }
+
+// Dir is the store's directory.
+func (s *Store) Dir() string { return s.dir }
+
+// make makes a store that does not exist yet. Two processes may try at once,
+// with different hash functions: the lock decides, and the loser is told.
+func (s *Store) make(ctx context.Context) error {
+	s.making.Lock()
+	defer s.making.Unlock()
+	if s.made {
+		return nil
+	}
+	if err := durable.MkdirAll(s.fs, filepath.Join(s.dir, nodesDir), 0o755); err != nil {
+		return err
+	}
+	lock, err := durable.Lock(ctx, filepath.Join(s.dir, lockFile))
+	if err != nil {
+		return err
+	}
+	err = s.makeLocked()
+	s.made = err == nil
+	return errors.Join(err, lock.Unlock())
+}
+
+func (s *Store) makeLocked() error {
+	found, err := find(s.dir)
+	if err != nil {
+		return err
+	}
+	if !found.exists {
+		return writeFormat(s.fs, s.dir, s.format)
+	}
+	if found.readOnly != nil || found.format.Hash != s.format.Hash || found.format.Layout != s.format.Layout {
+		return fmt.Errorf("store %s was made meanwhile by another process, in another format: open it again", s.dir)
+	}
+	return nil
+}

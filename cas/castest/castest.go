@@ -1,0 +1,271 @@
+// Package castest is the suite that every [cas.Store] passes.
+package castest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+)
+
+// typ is the type of the suite's nodes; a store does not ask what it is.
+const typ = cas.Hash("7VQ43ZSJTEWA7")
+
+// Node returns a node that holds a JSON value.
+func Node(t testing.TB, a cas.Algorithm, value any) cas.Node {
+	t.Helper()
+	payload, err := cas.Encode(value)
+	require.NoError(t, err)
+	return cas.Node{Hash: a.Sum(typ, payload), Type: typ, Payload: payload, Timestamp: 1780000000000}
+}
+
+// TestStore runs the suite. open returns an empty store each time.
+func TestStore(t *testing.T, open func(t *testing.T) cas.Store) {
+	for name, test := range map[string]func(*testing.T, cas.Store){
+		"put makes readable":                   testPut,
+		"commit makes readable":                testCommit,
+		"unknown nodes are not found":          testNotFound,
+		"what is there stays":                  testIdempotent,
+		"a collision is refused":               testCollision,
+		"a wrong node is refused":              testRefusal,
+		"all lists in order":                   testAll,
+		"callers may change their slices":      testAliasing,
+		"many writers and readers":             testConcurrency,
+		"a cancelled context ends everything":  testContext,
+		"the kinds are those of its algorithm": testKinds,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+func testPut(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	for _, value := range []any{nil, true, "", "text", 1, -1.5, []any{}, map[string]any{"b": "x", "a": []any{nil}}} {
+		n := Node(t, s.Algorithm(), value)
+		ok, err := s.Has(ctx, n.Hash)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.NoError(t, s.Put(ctx, n))
+		ok, err = s.Has(ctx, n.Hash)
+		require.NoError(t, err)
+		require.True(t, ok)
+		got, err := s.Get(ctx, n.Hash)
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	}
+	require.NoError(t, s.Put(ctx), "nothing is nothing to do")
+}
+
+func testCommit(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	early, late := Node(t, s.Algorithm(), "early"), Node(t, s.Algorithm(), "late")
+	require.NoError(t, s.Put(ctx, early))
+	require.NoError(t, s.Commit(ctx, early, late, late))
+	require.NoError(t, s.Commit(ctx, early, late))
+	require.NoError(t, s.Commit(ctx))
+	for _, n := range []cas.Node{early, late} {
+		got, err := s.Get(ctx, n.Hash)
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	}
+}
+
+func testNotFound(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	for _, h := range []cas.Hash{"0000000000000", "FZZZZZZZZZZZZ", "", "short", "../../../etc/pa", "0000000000000.bin", "c8yyhnmsyy3px"} {
+		_, err := s.Get(ctx, h)
+		require.ErrorIs(t, err, cas.ErrNotFound, "%q", h)
+		ok, err := s.Has(ctx, h)
+		require.NoError(t, err, "%q", h)
+		require.False(t, ok, "%q", h)
+	}
+}
+
+func testIdempotent(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	n := Node(t, s.Algorithm(), "once")
+	require.NoError(t, s.Put(ctx, n))
+	later := n
+	later.Timestamp++
+	require.NoError(t, s.Put(ctx, later))
+	require.NoError(t, s.Commit(ctx, later))
+	got, err := s.Get(ctx, n.Hash)
+	require.NoError(t, err)
+	require.Equal(t, n.Timestamp, got.Timestamp, "the first put gives the timestamp")
+}
+
+func testCollision(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	one, two := Collision(t, s.Algorithm())
+	var collision *cas.CollisionError
+
+	require.ErrorAs(t, s.Put(ctx, one, two), &collision, "in one call")
+	require.NoError(t, s.Put(ctx, one))
+	require.ErrorAs(t, s.Put(ctx, two), &collision)
+	require.ErrorAs(t, s.Commit(ctx, two), &collision)
+	require.Equal(t, two.Hash, collision.Hash)
+
+	got, err := s.Get(ctx, one.Hash)
+	require.NoError(t, err)
+	require.Equal(t, one, got, "the first one stays")
+}
+
+func testRefusal(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	a := s.Algorithm()
+	good := Node(t, a, "good")
+	other := a.Sum(typ, []byte("\x63bad"))
+	for name, n := range map[string]cas.Node{
+		"hash of another node": {Hash: other, Type: good.Type, Payload: good.Payload},
+		"no hash":              {Type: good.Type, Payload: good.Payload},
+		"hash in lower case":   {Hash: "c8yyhnmsyy3px", Type: good.Type, Payload: good.Payload},
+		"hash of 65 bits":      {Hash: "ZZZZZZZZZZZZZ", Type: good.Type, Payload: good.Payload},
+		"path as hash":         {Hash: "../../../etc/", Type: good.Type, Payload: good.Payload},
+		"no type":              {Hash: a.Sum("", good.Payload), Payload: good.Payload},
+		"no payload":           {Hash: a.Sum(typ, nil), Type: typ},
+		"payload not canonical": {
+			Hash: a.Sum(typ, []byte{0x18, 1}), Type: typ, Payload: []byte{0x18, 1},
+		},
+		"timestamp before 1970": {Hash: good.Hash, Type: good.Type, Payload: good.Payload, Timestamp: -1},
+	} {
+		require.Error(t, s.Put(ctx, n), name)
+		require.Error(t, s.Commit(ctx, n), name)
+		_, err := s.Get(ctx, n.Hash)
+		require.ErrorIs(t, err, cas.ErrNotFound, name)
+	}
+	require.Error(t, s.Put(ctx, good, cas.Node{Hash: other, Type: typ, Payload: good.Payload}))
+	require.NoError(t, s.Put(ctx, good), "a refusal leaves nothing behind that is in the way")
+}
+
+func testAll(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	require.Empty(t, all(t, s, ""))
+	var want []cas.Hash
+	for i := range 100 {
+		n := Node(t, s.Algorithm(), fmt.Sprint("node ", i))
+		require.NoError(t, s.Put(ctx, n))
+		want = append(want, n.Hash)
+	}
+	slices.Sort(want)
+	require.Equal(t, want, all(t, s, ""))
+	for _, cut := range []int{1, 2, 3, 13} {
+		prefix := string(want[50][:cut])
+		var matching []cas.Hash
+		for _, h := range want {
+			if string(h[:cut]) == prefix {
+				matching = append(matching, h)
+			}
+		}
+		require.Equal(t, matching, all(t, s, prefix), prefix)
+	}
+	for _, prefix := range []string{"00000000000000", "..", "../", "U", "Z", string(want[0]) + "0"} {
+		require.Empty(t, all(t, s, prefix), prefix)
+	}
+	for h, err := range s.All(ctx, "") {
+		require.NoError(t, err)
+		require.Equal(t, want[0], h)
+		break
+	}
+}
+
+func all(t *testing.T, s cas.Store, prefix string) []cas.Hash {
+	t.Helper()
+	var hashes []cas.Hash
+	for h, err := range s.All(context.Background(), prefix) {
+		require.NoError(t, err)
+		hashes = append(hashes, h)
+	}
+	return hashes
+}
+
+func testAliasing(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	n := Node(t, s.Algorithm(), "mine")
+	given := n
+	given.Payload = slices.Clone(n.Payload)
+	require.NoError(t, s.Put(ctx, given))
+	given.Payload[1] ^= 1
+	for range 2 {
+		got, err := s.Get(ctx, n.Hash)
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+		got.Payload[1] ^= 1
+	}
+}
+
+func testConcurrency(t *testing.T, s cas.Store) {
+	ctx := context.Background()
+	const workers, count = 8, 20
+	var nodes []cas.Node
+	for i := range count {
+		nodes = append(nodes, Node(t, s.Algorithm(), fmt.Sprint("shared ", i)))
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, workers)
+	for w := range workers {
+		wg.Go(func() { errs[w] = putAndGet(ctx, s, nodes, w) })
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.Len(t, all(t, s, ""), count)
+}
+
+// putAndGet writes the same nodes as every other worker, begun elsewhere.
+func putAndGet(ctx context.Context, s cas.Store, nodes []cas.Node, offset int) error {
+	for i := range nodes {
+		n := nodes[(i+offset)%len(nodes)]
+		write := s.Put
+		if i%4 == 0 {
+			write = s.Commit
+		}
+		if err := write(ctx, n); err != nil {
+			return err
+		}
+		got, err := s.Get(ctx, n.Hash)
+		if err != nil {
+			return err
+		}
+		if !got.Equal(n) {
+			return fmt.Errorf("node %s was read with other content", n.Hash)
+		}
+	}
+	return nil
+}
+
+func testContext(t *testing.T, s cas.Store) {
+	n := Node(t, s.Algorithm(), "never")
+	require.NoError(t, s.Put(context.Background(), Node(t, s.Algorithm(), "there")))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+
+	require.ErrorIs(t, s.Put(ctx, n), context.Canceled)
+	require.ErrorIs(t, s.Commit(ctx, n), context.Canceled)
+	_, err := s.Get(ctx, n.Hash)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = s.Has(ctx, n.Hash)
+	require.ErrorIs(t, err, context.Canceled)
+	for h, err := range s.All(ctx, "") {
+		require.Empty(t, h)
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	_, err = s.Get(context.Background(), n.Hash)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+}
+
+func testKinds(t *testing.T, s cas.Store) {
+	require.Equal(t, s.Algorithm().MetaHash(), s.Kinds().MetaHash())
+	require.Same(t, s.Kinds(), s.Kinds())
+	require.NoError(t, s.Put(context.Background(), s.Kinds().Meta()), "the meta-schema is its own type")
+	got, err := s.Get(context.Background(), s.Kinds().MetaHash())
+	require.NoError(t, err)
+	require.Equal(t, got.Hash, got.Type)
+}

@@ -1,0 +1,91 @@
+package fsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/united-workforce/uwf/cas"
+)
+
+// Get implements [cas.Getter]. Beyond its errors: those of the file system, and
+// an error if the store's hash function is not known.
+func (s *Store) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	if err := ctx.Err(); err != nil {
+		return cas.Node{}, err
+	}
+	if !s.format.Hash.Known() {
+		return cas.Node{}, fmt.Errorf("read node %s: it cannot be verified: %w", h, s.readOnly)
+	}
+	if !h.Valid() {
+		return cas.Node{}, fmt.Errorf("%w: %q is not a hash", cas.ErrNotFound, h)
+	}
+	data, err := s.readFile(h)
+	if err != nil {
+		return cas.Node{}, err
+	}
+	return s.unmarshal(h, data)
+}
+
+// Has implements [cas.Store].
+func (s *Store) Has(ctx context.Context, h cas.Hash) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if !h.Valid() {
+		return false, nil
+	}
+	_, err := os.Stat(s.path(h))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// readFile reads the file of a node, within bounds.
+func (s *Store) readFile(h cas.Hash) ([]byte, error) {
+	path := s.path(h)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read node %s: %w", h, err)
+	}
+	// Opening anything but a regular file might block.
+	if !info.Mode().IsRegular() {
+		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is not a file but a " + kindOf(info.Mode())}
+	}
+	if info.Size() > int64(cas.MaxFile) {
+		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: fmt.Sprintf("the file has %d bytes, at most %d are allowed", info.Size(), cas.MaxFile)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read node %s: %w", h, err)
+	}
+	defer f.Close()
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, fmt.Errorf("read node %s: %s: %w", h, path, err)
+	}
+	return data, nil
+}
+
+func (s *Store) unmarshal(h cas.Hash, data []byte) (cas.Node, error) {
+	n, err := s.format.Hash.UnmarshalFile(h, data)
+	var corrupt *cas.CorruptError
+	if errors.As(err, &corrupt) {
+		corrupt.Path = s.path(h)
+	}
+	return n, err
+}
+
+func kindOf(m fs.FileMode) string {
+	if m.IsDir() {
+		return "directory"
+	}
+	return "special file"
+}

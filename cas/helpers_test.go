@@ -1,0 +1,31 @@
+package cas_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/util/crockford"
+)
+
+// parseJSON reads a JSON text; numbers stay as they are written.
+func parseJSON(t testing.TB, text []byte) any {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v any
+	require.NoError(t, dec.Decode(&v))
+	return v
+}
+
+func deref(h *cas.Hash) cas.Hash {
+	if h == nil {
+		return ""
+	}
+	return *h
+}
+
+func crockford13(n uint64) cas.Hash { return cas.Hash(crockford.Encode64(n)) }
