@@ -2,19 +2,30 @@
 // directory that a person can read and edit.
 //
 //	threads.yaml   thread-id: head-hash       active threads
-//	history.jsonl  {thread, workflow, head, status, completedAt}   ended threads, the last line of a thread wins
+//	history.jsonl  {thread, workflow, head, status, completedAt}   ended threads
 //	registry.yaml  workflow-name: hash
 //
-// Each is changed only under its lock, and a head only by compare-and-swap. A
-// thread in both files is active: it is archived by appending to the history
-// first. Lock order: thread, threads, history.
+// Invariants:
+//   - each file is changed only under its lock (<home>/locks/), and a head only
+//     by compare-and-swap. Lock order: thread (the engine's), threads, history;
+//   - when a method that changes something returns nil, the change is durable;
+//     when it returns an error, the thread is where it was or where it should
+//     go, never nowhere;
+//   - threads.yaml alone says which threads are active: a thread in both files
+//     is. Ending one writes the history first, so a cut in between leaves it
+//     active.
+//
+// The two YAML files are written one plain line per entry, sorted, and read by
+// lines (table.go), because a YAML parser takes long for 100,000 keys. It only
+// reads a file that a person has reshaped (reshaped.go); the next write puts
+// such a file into our form again, its comment lines gathered at the top.
 package index
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"path/filepath"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -35,67 +46,54 @@ type ConflictError struct {
 
 // Error implements error.
 func (e *ConflictError) Error() string {
+	if e.Got == "" {
+		return fmt.Sprintf("thread %s is not active: its head should be %s", e.Thread, e.Want)
+	}
 	return fmt.Sprintf("head of thread %s moved: want %s, got %s", e.Thread, e.Want, e.Got)
 }
 
-// Index is the three files of a home directory. It caches nothing: other processes write too.
-type Index struct{ _ struct{} }
+// Index is the three files of a home directory. It caches nothing, because
+// other processes write too, and is safe for concurrent use.
+//
+// Besides the errors that they name, its methods return those of the disk, and
+// a [*protocol.Error] with [protocol.CodeInvalid] that names file and line where
+// a file says something that cannot be read. Such a line stops nobody but the
+// thread or workflow that it stands for, and is never lost by a write.
+type Index struct {
+	dir  string
+	fsys durable.FS
+}
 
 // Open returns the index of a home directory, which need not exist yet.
-func Open(dir string, fsys durable.FS) *Index { panic("unwritten") }
+func Open(dir string, fsys durable.FS) *Index { return &Index{dir: dir, fsys: fsys} }
 
-// Head is an active thread.
-type Head struct {
-	Thread string
-	Hash   protocol.Hash
+// The files, and the names of their locks without ".lock".
+const (
+	threadsFile  = "threads.yaml"
+	historyFile  = "history.jsonl"
+	registryFile = "registry.yaml"
+
+	threadsLock  = "threads"
+	historyLock  = "history"
+	registryLock = "registry"
+)
+
+func (x *Index) path(file string) string { return filepath.Join(x.dir, file) }
+
+// locked runs change under a lock, with the home directory in place.
+func (x *Index) locked(ctx context.Context, name string, change func() error) (err error) {
+	if err := durable.MkdirAll(x.fsys, x.dir, 0o755); err != nil {
+		return err
+	}
+	held, err := durable.Lock(ctx, filepath.Join(x.dir, "locks", name+".lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Unlock()) }()
+	return change()
 }
 
-// Ended is a line of the history.
-type Ended struct {
-	Thread      string          `json:"thread"`
-	Workflow    protocol.Hash   `json:"workflow"`
-	Head        protocol.Hash   `json:"head"`
-	Status      protocol.Status `json:"status"`
-	CompletedAt int64           `json:"completedAt"` // ms
-}
-
-// Head returns an active thread's head, or ErrNoThread.
-func (x *Index) Head(ctx context.Context, thread string) (protocol.Hash, error) { panic("unwritten") }
-
-// Heads yields the active threads, sorted by id. A line that cannot be read is an error with its number, and the listing goes on.
-func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] { panic("unwritten") }
-
-// Add adds an active thread; ErrExists if it is active or ended.
-func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) error { panic("unwritten") }
-
-// Move moves a head from old to new; [*ConflictError] if it is not at old.
-func (x *Index) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
-	panic("unwritten")
-}
-
-// Archive ends a thread whose head is e.Head; [*ConflictError] if it is not.
-func (x *Index) Archive(ctx context.Context, e Ended) error { panic("unwritten") }
-
-// Reopen makes an ended thread active again at the head it ended with; e is its history line.
-func (x *Index) Reopen(ctx context.Context, e Ended, atMs int64) error { panic("unwritten") }
-
-// Ended returns the newest history line of a thread that is not active, or ErrNoThread.
-func (x *Index) Ended(ctx context.Context, thread string) (Ended, error) { panic("unwritten") }
-
-// History yields one line per ended thread, in the order they ended.
-func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] { panic("unwritten") }
-
-// Workflow returns the hash that a name stands for, or ErrNoWorkflow.
-func (x *Index) Workflow(ctx context.Context, name string) (protocol.Hash, error) { panic("unwritten") }
-
-// Workflows returns the registry, sorted by name.
-func (x *Index) Workflows(ctx context.Context) ([]Named, error) { panic("unwritten") }
-
-// Register points a name at a hash.
-func (x *Index) Register(ctx context.Context, name string, h protocol.Hash) error { panic("unwritten") }
-
-// Named is an entry of the registry.
-type Named struct {
-	Name string
-	Hash protocol.Hash
+// invalid is the error for a line of a file that cannot be read.
+func invalid(path string, line int, reason string) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s:%d: %s", path, line, reason)}
 }

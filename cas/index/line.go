@@ -1,0 +1,138 @@
+package index
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// entry is one line of threads.yaml or registry.yaml.
+type entry struct {
+	key  string
+	hash protocol.Hash
+}
+
+// appendLine writes an entry as the plain line "key: hash". What a YAML parser
+// would not read back as the same text is quoted; Go's quoting is YAML's.
+func appendLine(out []byte, e entry) []byte {
+	if plainKey(e.key) {
+		out = append(out, e.key...)
+	} else {
+		out = strconv.AppendQuote(out, e.key)
+	}
+	out = append(out, ": "...)
+	if plainHash(string(e.hash)) {
+		out = append(out, e.hash...)
+	} else {
+		out = strconv.AppendQuote(out, string(e.hash))
+	}
+	return append(out, '\n')
+}
+
+// parseLine reads a line as appendLine writes it, without its end. White space
+// behind it is allowed: editors leave it, and a carriage return is white space.
+func parseLine(line string) (entry, bool) {
+	line = strings.TrimRight(line, " \t\r")
+	key, rest, ok := cutKey(line)
+	if !ok {
+		return entry{}, false
+	}
+	hash, ok := strings.CutPrefix(rest, ": ")
+	if !ok {
+		return entry{}, false
+	}
+	if len(hash) == protocol.HashLen+2 && hash[0] == '"' && hash[len(hash)-1] == '"' {
+		hash = hash[1 : len(hash)-1]
+	} else if !plainHash(hash) {
+		return entry{}, false
+	}
+	return entry{key, protocol.Hash(hash)}, protocol.Hash(hash).Valid()
+}
+
+// whyNot says why a line is not an entry.
+func whyNot(line string) string {
+	if _, rest, ok := cutKey(strings.TrimSpace(line)); ok && strings.HasPrefix(rest, ": ") {
+		if _, err := protocol.ParseHash(strings.TrimSpace(rest[2:])); err != nil {
+			return err.Error()
+		}
+	}
+	return "want one entry, such as `name: hash`"
+}
+
+// checkEntry refuses what a line could not give back.
+func checkEntry(key string, h protocol.Hash) error {
+	if key == "" || !utf8.ValidString(key) {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%q cannot be a name", key)}
+	}
+	if !h.Valid() {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%q is not a hash", h)}
+	}
+	return nil
+}
+
+// cutKey splits a line behind its key.
+func cutKey(line string) (key, rest string, ok bool) {
+	if !strings.HasPrefix(line, `"`) {
+		end := strings.IndexByte(line, ':')
+		if end < 0 || !plainKey(line[:end]) {
+			return "", "", false
+		}
+		return line[:end], line[end:], true
+	}
+	quoted, err := strconv.QuotedPrefix(line)
+	if err != nil {
+		return "", "", false
+	}
+	key, err = strconv.Unquote(quoted)
+	return key, line[len(quoted):], err == nil && key != ""
+}
+
+// plainKey tells whether a key needs no quotes: every YAML parser, also one for
+// YAML 1.1, reads it as text. It refuses more than it must.
+func plainKey(key string) bool {
+	if key == "" || !alphanumeric(key[0]) {
+		return false
+	}
+	text := false
+	for i := range len(key) {
+		c := key[i]
+		if !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+		text = text || !partOfNumber(c)
+	}
+	if !text || key[0] == '0' && (key[1] == 'x' || key[1] == 'o' || key[1] == 'b') {
+		return false
+	}
+	return len(key) > len("false") || !reserved(key)
+}
+
+// plainHash tells whether a YAML parser reads a hash as text and not as a
+// number such as 12345E6789012.
+func plainHash(hash string) bool {
+	for i := range len(hash) {
+		if !partOfNumber(hash[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func alphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+func partOfNumber(c byte) bool {
+	return c >= '0' && c <= '9' || c == 'e' || c == 'E' || c == '.' || c == '_' || c == '-'
+}
+
+func reserved(key string) bool {
+	switch strings.ToLower(key) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+		return true
+	}
+	return false
+}

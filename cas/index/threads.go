@@ -1,0 +1,156 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Head is an active thread.
+type Head struct {
+	Thread string
+	Hash   protocol.Hash
+}
+
+// Head returns an active thread's head, or [ErrNoThread].
+func (x *Index) Head(ctx context.Context, thread string) (protocol.Hash, error) {
+	t, err := x.read(ctx, threadsFile)
+	if err != nil {
+		return "", err
+	}
+	h, err := t.get(thread)
+	if err == nil && h == "" {
+		return "", fmt.Errorf("%w: %s is not active", ErrNoThread, thread)
+	}
+	return h, err
+}
+
+// Heads yields the active threads, sorted by id, and then an error for each line
+// that cannot be read.
+func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] {
+	return func(yield func(Head, error) bool) {
+		t, err := x.read(ctx, threadsFile)
+		if err != nil {
+			yield(Head{}, err)
+			return
+		}
+		for _, e := range t.entries {
+			if !yield(Head{Thread: e.key, Hash: e.hash}, nil) {
+				return
+			}
+		}
+		for _, b := range t.bad {
+			if !yield(Head{}, t.problem(b)) {
+				return
+			}
+		}
+	}
+}
+
+// Add adds an active thread; [ErrExists] if it is active or has ended.
+func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) error {
+	if err := checkEntry(thread, head); err != nil {
+		return err
+	}
+	return x.changeThreads(ctx, func(t *table) error {
+		old, err := t.get(thread)
+		if err != nil {
+			return err
+		}
+		_, err = x.lastEnd(thread)
+		if old != "" || err == nil {
+			return fmt.Errorf("thread %s %w", thread, ErrExists)
+		}
+		if !errors.Is(err, ErrNoThread) {
+			return err
+		}
+		t.set(thread, head)
+		return nil
+	})
+}
+
+// Move moves a head from old to new; [*ConflictError] if it is not at old.
+func (x *Index) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
+	if err := checkEntry(thread, new); err != nil {
+		return err
+	}
+	return x.changeThreads(ctx, func(t *table) error {
+		if err := t.expect(thread, old); err != nil {
+			return err
+		}
+		t.set(thread, new)
+		return nil
+	})
+}
+
+// Archive ends a thread whose head is e.Head; [*ConflictError] if it is not.
+func (x *Index) Archive(ctx context.Context, e Ended) error {
+	if err := checkEntry(e.Thread, e.Head); err != nil {
+		return err
+	}
+	return x.changeThreads(ctx, func(t *table) error {
+		if err := t.expect(e.Thread, e.Head); err != nil {
+			return err
+		}
+		t.remove(e.Thread)
+		return x.appendHistory(ctx, e)
+	})
+}
+
+// Reopen makes an ended thread active again at the head it ended with; e is its
+// newest history line ([Index.Ended]). Errors: [ErrExists] if it is active
+// again already, [ErrNoThread], [*ConflictError] if it has ended elsewhere since.
+func (x *Index) Reopen(ctx context.Context, e Ended, atMs int64) error {
+	return x.changeThreads(ctx, func(t *table) error {
+		active, err := t.get(e.Thread)
+		if err != nil {
+			return err
+		}
+		if active != "" {
+			return fmt.Errorf("thread %s %w", e.Thread, ErrExists)
+		}
+		last, err := x.lastEnd(e.Thread)
+		if err != nil {
+			return err
+		}
+		if last.Head != e.Head {
+			return &ConflictError{Thread: e.Thread, Want: e.Head, Got: last.Head}
+		}
+		t.set(e.Thread, e.Head)
+		last.Status, last.CompletedAt = protocol.StatusResumed, atMs
+		return x.appendHistory(ctx, last)
+	})
+}
+
+// changeThreads edits threads.yaml under its lock. What edit writes into the
+// history is durable before threads.yaml changes.
+func (x *Index) changeThreads(ctx context.Context, edit func(t *table) error) error {
+	return x.locked(ctx, threadsLock, func() error {
+		t, err := x.read(ctx, threadsFile)
+		if err != nil {
+			return err
+		}
+		if err := t.writable(); err != nil {
+			return err
+		}
+		if err := edit(t); err != nil {
+			return err
+		}
+		return x.save(t)
+	})
+}
+
+// expect is the compare of compare-and-swap.
+func (t *table) expect(thread string, want protocol.Hash) error {
+	got, err := t.get(thread)
+	if err != nil {
+		return err
+	}
+	if got == "" || got != want {
+		return &ConflictError{Thread: thread, Want: want, Got: got}
+	}
+	return nil
+}
