@@ -1,0 +1,186 @@
+package durable
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Outcome is what a disk may hold after a power cut.
+type Outcome struct {
+	// Name says what survived, for the message of a failing test.
+	Name  string
+	files map[string]survivor
+}
+
+// survivor is a file or a directory that the power cut has left.
+type survivor struct {
+	dir  bool
+	perm fs.FileMode
+	data []byte
+}
+
+// Replay yields what the disk may hold if the power goes when the first n of ops
+// are done and the next one, if there is one, has begun. n may be 0 to len(ops).
+//
+// There are too many outcomes to try them all. In a fixed order, without those
+// that are the same but for temporary files, it yields:
+//   - for names: all changes that are not safe survive; none; each alone; all
+//     but each (Posix); or the first k of them, for every k (Ordered);
+//   - and with each of these, for the contents that are not safe: all lost, all
+//     cut in half, all half zeros, all kept;
+//   - with all names: the content of each file alone lost, and alone kept.
+//
+// A kill without a power cut is among them: all names, all contents kept.
+func Replay(ops []Op, n int, model Model) iter.Seq[Outcome] {
+	return func(yield func(Outcome) bool) {
+		d := newDisk(ops, n, model)
+		seen := make(map[string]bool)
+		try := func(o Outcome) bool {
+			key := o.key()
+			if seen[key] {
+				return true
+			}
+			seen[key] = true
+			return yield(o)
+		}
+		for _, names := range d.nameChoices() {
+			for _, every := range []fate{kept, lost, torn, zeroed} {
+				if !try(d.outcome(names, func(*inode) fate { return every })) {
+					return
+				}
+			}
+		}
+		for _, f := range d.inodes {
+			for _, one := range []struct{ its, others fate }{{lost, kept}, {kept, lost}} {
+				choose := func(i *inode) fate {
+					if i == f {
+						return one.its
+					}
+					return one.others
+				}
+				if !try(d.outcome(d.nameChoices()[0], choose)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// fate is what happens to content that was not flushed.
+type fate string
+
+const (
+	kept   fate = "kept"
+	lost   fate = "lost"
+	torn   fate = "cut in half"
+	zeroed fate = "half zeros"
+)
+
+func (i *inode) after(f fate) []byte {
+	switch {
+	case !i.unflushed() || f == lost:
+		return i.safe
+	case f == torn:
+		return i.torn
+	case f == zeroed:
+		return i.zeroed
+	default:
+		return i.now
+	}
+}
+
+// choice is which of the pending changes of names survive.
+type choice struct {
+	name     string
+	survives func(i int) bool
+}
+
+// nameChoices lists the choices to try; the first is that all survive.
+func (d *disk) nameChoices() []choice {
+	choices := []choice{{"all names", func(int) bool { return true }}}
+	for k, c := range d.pending {
+		if d.model == Ordered {
+			choices = append(choices, choice{fmt.Sprintf("names before: %s", c.op), func(i int) bool { return i < k }})
+			continue
+		}
+		choices = append(choices,
+			choice{fmt.Sprintf("names but: %s", c.op), func(i int) bool { return i != k }},
+			choice{fmt.Sprintf("of names only: %s", c.op), func(i int) bool { return i == k }})
+	}
+	return append(choices, choice{"no names", func(int) bool { return false }})
+}
+
+// outcome is the disk after a power cut.
+func (d *disk) outcome(names choice, fateOf func(*inode) fate) Outcome {
+	left := maps.Clone(d.safe)
+	for i, c := range d.pending {
+		if names.survives(i) {
+			c.apply(left)
+		}
+	}
+	o := Outcome{Name: names.name, files: make(map[string]survivor)}
+	for name, f := range left {
+		if d.reachable(left, name) {
+			o.files[name] = survivor{dir: f.dir, perm: f.perm, data: f.after(fateOf(f))}
+		}
+	}
+	for i, f := range d.inodes {
+		if f.unflushed() {
+			o.Name += fmt.Sprintf("; content %d %s", i, fateOf(f))
+		}
+	}
+	return o
+}
+
+// reachable tells whether the directories above a name have survived too. One
+// that was not made in the recording was there before.
+func (d *disk) reachable(left map[string]*inode, name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if d.dirs[dir] && left[dir] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// key is the same for outcomes that differ in temporary files only.
+func (o Outcome) key() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(o.files)) {
+		if !IsTemp(name) {
+			data := o.files[name].data
+			fmt.Fprintf(&b, "%q %d %s\n", name, len(data), data)
+		}
+	}
+	return b.String()
+}
+
+// Write puts what survived into a directory, which should be empty.
+func (o Outcome) Write(dir string) error {
+	byDepth := func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), strings.Compare(a, b))
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(o.files), byDepth) {
+		f, target := o.files[name], filepath.Join(dir, filepath.FromSlash(name))
+		if f.dir {
+			if err := os.MkdirAll(target, 0o755); err != nil {
+				return err
+			}
+			continue
+		}
+		err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, f.data, f.perm))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

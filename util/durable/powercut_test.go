@@ -1,0 +1,294 @@
+package durable_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// The promise that everything rests on: nothing durable names a file before
+// that file is durable. Here a head names four nodes, and the power may go
+// anywhere.
+func TestPromiseHoldsAnywhere(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		mode  durable.Mode
+		model durable.Model
+		holds bool
+	}{
+		"full":                        {durable.Full, durable.Posix, true},
+		"full, ordered":               {durable.Full, durable.Ordered, true},
+		"batch, ordered":              {durable.Batch, durable.Ordered, true},
+		"batch is not for every disk": {durable.Batch, durable.Posix, false},
+		"nothing flushed":             {durable.None, durable.Posix, false},
+		"nothing flushed, which no journal forgives": {durable.None, durable.Ordered, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			rec := durable.NewRecorder(durable.OS(), root)
+			commitTwice(t, rec, root, tt.mode)
+			broken := everyOutcome(t, rec.Ops(), tt.model, checkPromise)
+			if tt.holds {
+				require.Empty(t, broken)
+			} else {
+				require.NotEmpty(t, broken, "the model is too kind")
+			}
+		})
+	}
+}
+
+// commitTwice writes two steps of four nodes, and the head after each.
+func commitTwice(t *testing.T, fsys durable.FS, root string, mode durable.Mode) {
+	t.Helper()
+	for step := range 2 {
+		var files []durable.File
+		for i := range 4 {
+			path := filepath.Join(root, "nodes", fmt.Sprintf("%02d", i), fmt.Sprintf("s%d.bin", step))
+			files = append(files, durable.File{Path: path, Data: []byte(whole(step)), Perm: 0o444})
+		}
+		require.NoError(t, durable.WriteAll(fsys, files, mode))
+		require.NoError(t, durable.WriteFile(fsys, filepath.Join(root, "head"), fmt.Append(nil, step), 0o644))
+	}
+}
+
+func whole(step int) string { return fmt.Sprintf("the whole node of step %d", step) }
+
+// checkPromise reads the head, as the program does, and all that it names.
+func checkPromise(dir string) error {
+	head, err := os.ReadFile(filepath.Join(dir, "head"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var step int
+	if _, err := fmt.Sscan(string(head), &step); err != nil {
+		return fmt.Errorf("head %q: %w", head, err)
+	}
+	for i := range 4 {
+		data, err := os.ReadFile(filepath.Join(dir, "nodes", fmt.Sprintf("%02d", i), fmt.Sprintf("s%d.bin", step)))
+		if err != nil {
+			return err
+		}
+		if string(data) != whole(step) {
+			return fmt.Errorf("node %d of step %d is %q", i, step, data)
+		}
+	}
+	return nil
+}
+
+// everyOutcome cuts the power everywhere, and lists what the check says.
+func everyOutcome(t *testing.T, ops []durable.Op, model durable.Model, check func(dir string) error) []string {
+	t.Helper()
+	var broken []string
+	base := t.TempDir()
+	for n := range len(ops) + 1 {
+		i := 0
+		for o := range durable.Replay(ops, n, model) {
+			dir := filepath.Join(base, fmt.Sprintf("%d-%d", n, i))
+			i++
+			require.NoError(t, os.Mkdir(dir, 0o755))
+			require.NoError(t, o.Write(dir))
+			if err := check(dir); err != nil {
+				broken = append(broken, fmt.Sprintf("after %d operations, %s: %v", n, o.Name, err))
+			}
+		}
+	}
+	return broken
+}
+
+// Each case is a few operations on files of a directory, and all that a power
+// cut after the last of them may leave.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	type try = func(t *testing.T, fsys durable.FS, at func(string) string)
+	write := func(flush durable.Flush) try {
+		return func(t *testing.T, fsys durable.FS, at func(string) string) {
+			temp, err := fsys.WriteTemp(at("f"), []byte("abcd"), 0o644, flush)
+			require.NoError(t, err)
+			require.NoError(t, fsys.Rename(temp, at("f")))
+		}
+	}
+	tests := map[string]struct {
+		do    try
+		model durable.Model
+		want  []string
+	}{
+		"nothing": {
+			do:   func(*testing.T, durable.FS, func(string) string) {},
+			want: []string{""},
+		},
+		"flushed content, name at risk": {
+			do: write(durable.FullFlush), want: []string{"", "f=abcd"},
+		},
+		"nothing flushed": {
+			do: write(durable.NoFlush), want: []string{"", "f=", "f=ab", "f=ab00", "f=abcd"},
+		},
+		"a name is safe once its directory is": {
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				write(durable.FullFlush)(t, fsys, at)
+				require.NoError(t, fsys.SyncDir(at(".")))
+			},
+			want: []string{"f=abcd"},
+		},
+		"a name without content": {
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				write(durable.NoFlush)(t, fsys, at)
+				require.NoError(t, fsys.SyncDir(at(".")))
+			},
+			want: []string{"f=", "f=ab", "f=ab00", "f=abcd"},
+		},
+		"a journal keeps names by any flush, but not content": {
+			model: durable.Ordered,
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				write(durable.NoFlush)(t, fsys, at)
+				require.NoError(t, fsys.Append(at("g"), []byte("x"), 0o644, durable.FullFlush))
+			},
+			want: []string{"f= g=x", "f=ab g=x", "f=ab00 g=x", "f=abcd g=x"},
+		},
+		"a journal keeps what the device was handed": {
+			model: durable.Ordered,
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				write(durable.StartFlush)(t, fsys, at)
+				require.NoError(t, fsys.Append(at("g"), []byte("x"), 0o644, durable.FullFlush))
+			},
+			want: []string{"f=abcd g=x"},
+		},
+		"names in order with a journal": {
+			model: durable.Ordered,
+			do:    appendEach("a", "b"),
+			want:  []string{"", "a=", "a= b="},
+		},
+		"names in any order without": {
+			do:   appendEach("a", "b"),
+			want: []string{"", "a=", "a= b=", "b="},
+		},
+		"what is appended is torn, what was flushed is not": {
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				appendEach("f")(t, fsys, at)
+				require.NoError(t, fsys.SyncDir(at(".")))
+				require.NoError(t, fsys.Append(at("f"), []byte("one\n"), 0o644, durable.FullFlush))
+				require.NoError(t, fsys.Append(at("f"), []byte("two\n"), 0o644, durable.NoFlush))
+			},
+			want: []string{"f=one\n", "f=one\ntw", "f=one\ntw00", "f=one\ntwo\n"},
+		},
+		"a removal": {
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				write(durable.FullFlush)(t, fsys, at)
+				require.NoError(t, fsys.SyncDir(at(".")))
+				require.NoError(t, fsys.Remove(at("f")))
+			},
+			want: []string{"", "f=abcd"},
+		},
+		"a cut": {
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				write(durable.FullFlush)(t, fsys, at)
+				require.NoError(t, fsys.SyncDir(at(".")))
+				require.NoError(t, fsys.Truncate(at("f"), 1))
+			},
+			want: []string{"f=a", "f=abcd"},
+		},
+		"a cut that was flushed": {
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				write(durable.FullFlush)(t, fsys, at)
+				require.NoError(t, fsys.SyncDir(at(".")))
+				require.NoError(t, fsys.Truncate(at("f"), 1))
+				require.NoError(t, fsys.SyncFile(at("f")))
+			},
+			want: []string{"f=a"},
+		},
+		"a directory takes its files along": {
+			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
+				require.NoError(t, fsys.MkdirAll(at("d/e"), 0o755))
+				require.NoError(t, fsys.Append(at("d/e/f"), nil, 0o644, durable.FullFlush))
+				require.NoError(t, fsys.SyncDir(at("d/e")))
+				require.NoError(t, fsys.SyncDir(at("d")))
+			},
+			want: []string{"", "d/ d/e/ d/e/f="},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			rec := durable.NewRecorder(durable.OS(), root)
+			tt.do(t, rec, func(name string) string { return filepath.Join(root, name) })
+			var got []string
+			for o := range durable.Replay(rec.Ops(), len(rec.Ops()), tt.model) {
+				dir := t.TempDir()
+				require.NoError(t, o.Write(dir))
+				got = append(got, tree(t, dir))
+			}
+			slices.Sort(got)
+			require.Equal(t, tt.want, slices.Compact(got))
+		})
+	}
+}
+
+func appendEach(names ...string) func(*testing.T, durable.FS, func(string) string) {
+	return func(t *testing.T, fsys durable.FS, at func(string) string) {
+		for _, name := range names {
+			require.NoError(t, fsys.Append(at(name), nil, 0o644, durable.NoFlush))
+		}
+	}
+}
+
+// The operation that is under way when the power goes may have begun.
+func TestReplayBegunOperation(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	rec := durable.NewRecorder(durable.OS(), root)
+	require.NoError(t, rec.Append(filepath.Join(root, "f"), nil, 0o644, durable.NoFlush))
+	require.NoError(t, rec.SyncDir(root))
+	require.NoError(t, rec.Append(filepath.Join(root, "f"), []byte("line"), 0o644, durable.FullFlush))
+	var got []string
+	for o := range durable.Replay(rec.Ops(), 2, durable.Posix) {
+		dir := t.TempDir()
+		require.NoError(t, o.Write(dir))
+		got = append(got, tree(t, dir))
+	}
+	require.ElementsMatch(t, []string{"f=", "f=li", "f=li00", "f=line"}, got)
+}
+
+func TestRecorderRefusesOtherPlaces(t *testing.T) {
+	t.Parallel()
+	root, other := t.TempDir(), t.TempDir()
+	rec := durable.NewRecorder(durable.OS(), root)
+	require.Error(t, rec.Append(filepath.Join(other, "f"), nil, 0o644, durable.NoFlush))
+	require.Error(t, durable.WriteFile(rec, filepath.Join(other, "f"), nil, 0o644))
+	require.NoError(t, rec.SyncDir(filepath.Dir(root)), "making the root durable is no part of the recording")
+	require.Error(t, rec.Remove(filepath.Join(root, "missing")))
+	require.Empty(t, rec.Ops(), "what failed has not happened")
+	require.Empty(t, names(t, other))
+}
+
+// tree lists files with their content, zeros as 0; temporary ones are left out.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var list []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(dir, path)
+		switch {
+		case err != nil:
+			return err
+		case rel == "." || durable.IsTemp(path):
+		case e.IsDir():
+			list = append(list, filepath.ToSlash(rel)+"/")
+		default:
+			list = append(list, filepath.ToSlash(rel)+"="+strings.ReplaceAll(read(t, path), "\x00", "0"))
+		}
+		return nil
+	}))
+	return strings.Join(list, " ")
+}

@@ -1,0 +1,176 @@
+package durable
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Kind is what an operation does.
+type Kind string
+
+// The kinds of operations.
+const (
+	OpWrite    Kind = "write" // a temporary file with its content
+	OpRename   Kind = "rename"
+	OpAppend   Kind = "append"
+	OpTruncate Kind = "truncate"
+	OpRemove   Kind = "remove"
+	OpMkdir    Kind = "mkdir" // one directory whose parent exists
+	OpSyncFile Kind = "syncfile"
+	OpSyncDir  Kind = "syncdir"
+)
+
+// Op is an operation that succeeded.
+type Op struct {
+	Kind  Kind
+	Path  string // slash-separated, relative to the recorder's root, which is "."
+	To    string // of a rename
+	Data  []byte
+	Size  int64 // of a truncate
+	Perm  fs.FileMode
+	Flush Flush
+}
+
+// String is the operation in short, for the message of a failing test.
+func (o Op) String() string {
+	switch o.Kind {
+	case OpRename:
+		return fmt.Sprintf("rename %s to %s", o.Path, o.To)
+	case OpWrite, OpAppend:
+		return fmt.Sprintf("%s %d bytes to %s, flush %d", o.Kind, len(o.Data), o.Path, o.Flush)
+	default:
+		return fmt.Sprintf("%s %s", o.Kind, o.Path)
+	}
+}
+
+// Recorder is an FS that does and records every operation below a root
+// directory. It is safe for concurrent use; the operations are done one by one.
+type Recorder struct {
+	disk FS
+	root string
+	mu   sync.Mutex
+	ops  []Op
+}
+
+// NewRecorder records what is done to a disk below root. What root holds already
+// is no part of a [Replay]: begin with an empty one.
+func NewRecorder(disk FS, root string) *Recorder { return &Recorder{disk: disk, root: root} }
+
+// Ops returns the operations so far.
+func (r *Recorder) Ops() []Op {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ops)
+}
+
+// WriteTemp implements FS.
+func (r *Recorder) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (temp string, err error) {
+	err = r.do(path, func() (Op, error) {
+		temp, err = r.disk.WriteTemp(path, data, perm, flush)
+		return Op{Kind: OpWrite, Path: temp, Data: slices.Clone(data), Perm: perm, Flush: flush}, err
+	})
+	return temp, err
+}
+
+// Rename implements FS.
+func (r *Recorder) Rename(from, to string) error {
+	return r.do(to, func() (Op, error) {
+		target, err := r.below(to)
+		if err != nil {
+			return Op{}, err
+		}
+		return Op{Kind: OpRename, Path: from, To: target}, r.disk.Rename(from, to)
+	})
+}
+
+// Append implements FS.
+func (r *Recorder) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
+	return r.do(path, func() (Op, error) {
+		op := Op{Kind: OpAppend, Path: path, Data: slices.Clone(data), Perm: perm, Flush: flush}
+		return op, r.disk.Append(path, data, perm, flush)
+	})
+}
+
+// Truncate implements FS.
+func (r *Recorder) Truncate(path string, size int64) error {
+	return r.do(path, func() (Op, error) {
+		return Op{Kind: OpTruncate, Path: path, Size: size}, r.disk.Truncate(path, size)
+	})
+}
+
+// Remove implements FS.
+func (r *Recorder) Remove(path string) error {
+	return r.do(path, func() (Op, error) {
+		return Op{Kind: OpRemove, Path: path}, r.disk.Remove(path)
+	})
+}
+
+// MkdirAll implements FS. Each directory that it makes is one operation.
+func (r *Recorder) MkdirAll(path string, perm fs.FileMode) error {
+	missing, err := missingDirs(path)
+	if err != nil {
+		return err
+	}
+	for _, dir := range slices.Backward(missing) {
+		err := r.do(dir, func() (Op, error) {
+			return Op{Kind: OpMkdir, Path: dir, Perm: perm}, r.disk.MkdirAll(dir, perm)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SyncFile implements FS.
+func (r *Recorder) SyncFile(path string) error {
+	return r.do(path, func() (Op, error) {
+		return Op{Kind: OpSyncFile, Path: path}, r.disk.SyncFile(path)
+	})
+}
+
+// SyncDir implements FS. Above the root there is nothing to record.
+func (r *Recorder) SyncDir(path string) error {
+	if _, err := r.below(path); err != nil {
+		return r.disk.SyncDir(path)
+	}
+	return r.do(path, func() (Op, error) {
+		return Op{Kind: OpSyncDir, Path: path}, r.disk.SyncDir(path)
+	})
+}
+
+// do runs an operation and records it if it succeeded. A path outside the root
+// is refused before: a replay would miss it.
+func (r *Recorder) do(path string, run func() (Op, error)) error {
+	if _, err := r.below(path); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	op, err := run()
+	if err != nil {
+		return err
+	}
+	if op.Path, err = r.below(op.Path); err != nil {
+		return err
+	}
+	r.ops = append(r.ops, op)
+	return nil
+}
+
+// below returns path relative to the root.
+func (r *Recorder) below(path string) (string, error) {
+	rel, err := filepath.Rel(r.root, path)
+	if err != nil {
+		return "", err
+	}
+	rel = filepath.ToSlash(rel)
+	if rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", fmt.Errorf("record: %s is not below %s", path, r.root)
+	}
+	return rel, nil
+}

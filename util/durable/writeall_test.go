@@ -1,0 +1,89 @@
+package durable_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+func TestWriteAll(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []durable.Mode{durable.Full, durable.Batch, durable.None} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			files := []durable.File{
+				{Path: filepath.Join(dir, "nodes", "AA", "1"), Data: []byte("one"), Perm: 0o444},
+				{Path: filepath.Join(dir, "nodes", "AA", "2"), Data: []byte("two"), Perm: 0o444},
+				{Path: filepath.Join(dir, "nodes", "BB", "3"), Data: nil, Perm: 0o444},
+			}
+			require.NoError(t, durable.WriteAll(durable.OS(), files, mode))
+			require.NoError(t, durable.WriteAll(durable.OS(), files, mode), "what exists is replaced")
+			for _, f := range files {
+				require.Equal(t, string(f.Data), read(t, f.Path))
+			}
+			require.Equal(t, []string{"1", "2"}, names(t, filepath.Join(dir, "nodes", "AA")))
+			require.NoError(t, durable.WriteAll(durable.OS(), nil, mode))
+		})
+	}
+}
+
+// How often the disk has to work is what a step costs.
+func TestWriteAllFlushes(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[durable.Mode]int{durable.Full: 4 + 2, durable.Batch: 1, durable.None: 0} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			require.NoError(t, os.MkdirAll(filepath.Join(root, "AA"), 0o755))
+			require.NoError(t, os.MkdirAll(filepath.Join(root, "BB"), 0o755))
+			rec := durable.NewRecorder(durable.OS(), root)
+			var files []durable.File
+			for _, name := range []string{"AA/1", "AA/2", "BB/3", "BB/4"} {
+				files = append(files, durable.File{Path: filepath.Join(root, name), Data: []byte(name), Perm: 0o444})
+			}
+			require.NoError(t, durable.WriteAll(rec, files, mode))
+			flushes := 0
+			for _, op := range rec.Ops() {
+				if op.Flush == durable.FullFlush || op.Kind == durable.OpSyncDir || op.Kind == durable.OpSyncFile {
+					flushes++
+				}
+			}
+			require.Equal(t, want, flushes)
+		})
+	}
+}
+
+func TestWriteAllFailureLeavesNoTemporaryFile(t *testing.T) {
+	t.Parallel()
+	full := errors.New("no space left on device")
+	dir := t.TempDir()
+	files := []durable.File{
+		{Path: filepath.Join(dir, "1"), Data: []byte("one"), Perm: 0o444},
+		{Path: filepath.Join(dir, "2"), Data: []byte("two"), Perm: 0o444},
+	}
+	for _, f := range []durable.FS{failing{FS: durable.OS(), rename: full}, &fullAfter{FS: durable.OS(), writes: 1, err: full}} {
+		require.ErrorIs(t, durable.WriteAll(f, files, durable.Full), full)
+		require.Empty(t, names(t, dir))
+	}
+}
+
+// fullAfter is a disk with room for a few files.
+type fullAfter struct {
+	durable.FS
+	writes int
+	err    error
+}
+
+func (f *fullAfter) WriteTemp(path string, data []byte, perm os.FileMode, flush durable.Flush) (string, error) {
+	if f.writes == 0 {
+		return "", f.err
+	}
+	f.writes--
+	return f.FS.WriteTemp(path, data, perm, flush)
+}
