@@ -36,6 +36,7 @@ type StepOutput struct {
 	StepHash       *Hash      `json:"stepHash"` // the node that this command added
 	WorkflowName   string     `json:"workflowName,omitempty"`
 	Adopted        bool       `json:"adopted,omitempty"` // finished work of an interrupted step
+	Pending        bool       `json:"pending,omitempty"` // such work waits: the next step adopts it
 	Agent          string     `json:"agent,omitempty"`
 	Usage          *Usage     `json:"usage,omitempty"`
 }
@@ -45,6 +46,7 @@ type StepError struct {
 	StepHash *Hash  `json:"stepHash"` // a step that was rejected
 	Message  string `json:"message"`
 	Code     Code   `json:"code,omitempty"`
+	Hint     string `json:"hint,omitempty"` // what to type next, a line each
 }
 
 // ThreadShow is a thread's state, with its steps if asked for.

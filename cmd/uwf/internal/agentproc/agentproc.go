@@ -1,67 +1,168 @@
 // Package agentproc runs an agent as a child process and reads its result. The
 // agent's stdout and stderr go to files in the run directory, so that it
-// finishes its work even if this process is killed.
+// finishes its work even if this process is killed, and so that its output
+// costs no memory however long it is.
+//
+//   - locate.go: which file a command is;
+//   - follow.go: turns announced on stdout while the agent runs;
+//   - lastline.go, result.go: the result at the end of stdout;
+//   - text.go: the end of stderr, fit to be shown;
+//   - errors.go: the ways in which an agent fails.
 package agentproc
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
 )
+
+// The files of a run directory that an agent writes.
+const (
+	StdoutFile = "stdout"
+	StderrFile = "stderr"
+)
+
+// DefaultGrace is how long an agent that is asked to stop may take.
+const DefaultGrace = 5 * time.Second
 
 // Invocation is one run of an agent.
 type Invocation struct {
-	Command string // a bare name is looked up on PATH of Env
+	Command string // a bare name is looked up on PATH of Env; other relative paths begin at Dir
 	Args    []string
 	Dir     string
 	Env     []string
-	RunDir  string        // stdout and stderr are written here
+	RunDir  string        // stdout and stderr are written here, to new files
+	FS      durable.FS    // nil: the real disk
 	Lock    *durable.Held // inherited by the agent: it is alive while this is held
 	Timeout time.Duration // 0: none
+	Grace   time.Duration // 0: DefaultGrace
+	// Started is told the agent's process id as soon as there is one; if it
+	// fails, the agent is stopped and Run returns its error. May be nil.
 	Started func(pid int) error
-	Turn    func(protocol.Hash) // announced turns; nil: not wanted
+	// Turn is called for each announced turn, on the goroutine of Run. Nil: not wanted.
+	Turn func(protocol.Hash)
 }
 
 // Outcome is how an agent ended.
 type Outcome struct {
 	Result   protocol.Result
-	ExitCode int
-	Signal   string
-	Stderr   string // the tail
+	ExitCode int    // -1 if a signal ended it
+	Signal   string // such as "killed"; "" if it exited
+	Stderr   string // the tail, cleaned
 }
 
-// Run runs an agent to its end. Errors: [*NotFoundError], [*ExitError],
-// [*ResultError], [*TimeoutError], or ctx's cause.
-func Run(ctx context.Context, inv Invocation) (Outcome, error) { panic("unwritten") }
-
-// ReadResult reads the result from the stdout that a finished agent left in a
-// run directory. Errors: [*ResultError].
-func ReadResult(runDir string) (protocol.Result, error) { panic("unwritten") }
-
-// NotFoundError: the command is not on PATH or not executable.
-type NotFoundError struct {
-	Command string
-	Err     error
+// Run runs an agent to its end. When ctx ends, or the time is up, the agent's
+// whole process group is stopped. Errors: [*NotFoundError], [*ExitError],
+// [*ResultError], [*TimeoutError], ctx's cause, or what Started returned. The
+// outcome is filled as far as it is known also when there is an error.
+func Run(ctx context.Context, inv Invocation) (Outcome, error) {
+	path, err := locate(inv.Command, inv.Dir, inv.Env)
+	if err != nil {
+		return Outcome{}, err
+	}
+	child, err := start(path, inv)
+	if err != nil {
+		return Outcome{}, err
+	}
+	status, err := supervise(ctx, child, inv)
+	out := Outcome{ExitCode: status.Code, Signal: status.Signal, Stderr: stderrTail(inv.RunDir)}
+	if err != nil {
+		return out, err
+	}
+	result, resultErr := ReadResult(inv.RunDir)
+	out.Result = result
+	reportsError := resultErr == nil && result.StepHash == ""
+	if status.Code != 0 || reportsError {
+		return out, &ExitError{Outcome: out, Command: inv.Command}
+	}
+	return out, resultErr
 }
 
-// ExitError: the agent ended with a failure.
-type ExitError struct {
-	Outcome Outcome
-	Command string
+// start starts the agent with new output files. A descendant of an earlier
+// agent that still writes does so to the files of its own run.
+func start(path string, inv Invocation) (*proc.Child, error) {
+	stdout, err := newFile(inv, StdoutFile)
+	if err != nil {
+		return nil, err
+	}
+	defer stdout.Close()
+	stderr, err := newFile(inv, StderrFile)
+	if err != nil {
+		return nil, err
+	}
+	defer stderr.Close()
+	cmd := proc.Command{
+		Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env,
+		Stdout: stdout, Stderr: stderr,
+	}
+	if inv.Lock != nil {
+		cmd.Inherit = []*os.File{inv.Lock.File()}
+	}
+	child, err := proc.Start(cmd)
+	if err != nil {
+		return nil, &NotFoundError{Command: inv.Command, Err: err}
+	}
+	return child, nil
 }
 
-// ResultError: the last line is not a result.
-type ResultError struct {
-	Line   string // cut
-	Reason string
+// newFile makes an empty file in the run directory and opens it for the agent.
+func newFile(inv Invocation, name string) (*os.File, error) {
+	fsys := inv.FS
+	if fsys == nil {
+		fsys = durable.OS()
+	}
+	path := filepath.Join(inv.RunDir, name)
+	if err := fsys.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
+	}
+	if err := fsys.Append(path, nil, 0o600, durable.NoFlush); err != nil {
+		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
+	}
+	return f, nil
 }
 
-// TimeoutError: the agent took too long and was stopped.
-type TimeoutError struct{ After time.Duration }
-
-func (e *NotFoundError) Error() string { panic("unwritten") }
-func (e *ExitError) Error() string     { panic("unwritten") }
-func (e *ResultError) Error() string   { panic("unwritten") }
-func (e *TimeoutError) Error() string  { panic("unwritten") }
+// supervise waits for the agent's end and reports turns until then.
+func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Status, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if inv.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, inv.Timeout, &TimeoutError{After: inv.Timeout})
+		defer stop()
+	}
+	if inv.Started != nil {
+		if err := inv.Started(child.Pid()); err != nil {
+			cancel(err)
+		}
+	}
+	grace := inv.Grace
+	if grace == 0 {
+		grace = DefaultGrace
+	}
+	if inv.Turn == nil {
+		return child.Wait(ctx, grace)
+	}
+	var (
+		status proc.Status
+		err    error
+		ended  = make(chan struct{})
+	)
+	go func() {
+		defer close(ended)
+		status, err = child.Wait(ctx, grace)
+	}()
+	follow(filepath.Join(inv.RunDir, StdoutFile), ended, inv.Turn)
+	<-ended
+	return status, err
+}

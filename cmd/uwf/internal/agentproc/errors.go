@@ -1,0 +1,100 @@
+package agentproc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// NotFoundError: the command is not on PATH, not executable, or cannot be started.
+type NotFoundError struct {
+	Command string
+	Err     error
+}
+
+// Error implements error.
+func (e *NotFoundError) Error() string {
+	if errors.Is(e.Err, exec.ErrNotFound) {
+		return fmt.Sprintf("agent command %q is not on PATH", e.Command)
+	}
+	if errors.Is(e.Err, fs.ErrNotExist) {
+		return fmt.Sprintf("agent command %q does not exist", e.Command)
+	}
+	return fmt.Sprintf("agent command %q cannot be started: %v", e.Command, reason(e.Err))
+}
+
+// Absent reports whether there is no such file at all.
+func (e *NotFoundError) Absent() bool {
+	return errors.Is(e.Err, exec.ErrNotFound) || errors.Is(e.Err, fs.ErrNotExist)
+}
+
+// Unwrap returns the cause.
+func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// reason is the innermost text of an operating-system error; the command is
+// named once, by us.
+func reason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	var lookup *exec.Error
+	if errors.As(err, &lookup) {
+		return lookup.Err
+	}
+	return err
+}
+
+// ExitError: the agent ended with a failure, or reported one as its result.
+type ExitError struct {
+	Outcome Outcome
+	Command string
+}
+
+// Error says how the agent ended and what it said: the error of its result line
+// if there is one, else the end of its stderr.
+func (e *ExitError) Error() string {
+	text := fmt.Sprintf("agent %s failed", e.Command)
+	switch {
+	case e.Outcome.Signal != "":
+		text += fmt.Sprintf(" (ended by signal: %s)", e.Outcome.Signal)
+	case e.Outcome.ExitCode != 0:
+		text += fmt.Sprintf(" (exit status %d)", e.Outcome.ExitCode)
+	}
+	said := e.Outcome.Result.Error
+	if said == "" {
+		said = e.Outcome.Stderr
+	}
+	if said == "" {
+		return text + " and said nothing on stderr"
+	}
+	if strings.Contains(said, "\n") {
+		return text + ":\n" + said
+	}
+	return text + ": " + said
+}
+
+// ResultError: stdout does not end with a result.
+type ResultError struct {
+	Line   string // the last line, cut and cleaned; "" if there is none
+	Reason string
+}
+
+// Error implements error.
+func (e *ResultError) Error() string {
+	if e.Line == "" {
+		return "the agent printed no result: " + e.Reason
+	}
+	return fmt.Sprintf("the agent's last line is not a result: %s: %s", e.Reason, e.Line)
+}
+
+// TimeoutError: the agent took too long and was stopped.
+type TimeoutError struct{ After time.Duration }
+
+// Error implements error.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("the agent was stopped: it took longer than %s", e.After)
+}

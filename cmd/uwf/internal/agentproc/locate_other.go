@@ -1,0 +1,5 @@
+//go:build !windows
+
+package agentproc
+
+func isPathKey(key string) bool { return key == "PATH" }

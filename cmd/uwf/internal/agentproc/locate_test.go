@@ -1,0 +1,55 @@
+//go:build unix
+
+package agentproc
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLocate(t *testing.T) {
+	t.Parallel()
+	first, second := t.TempDir(), t.TempDir()
+	program(t, second, "agent", 0o755)
+	program(t, first, "locked", 0o644)
+	program(t, filepath.Join(second, "sub"), "agent", 0o755)
+	environ := []string{"PATH=/nowhere", "PATH=" + first + ":bin:" + second, "path=/elsewhere"}
+
+	got, err := locate("agent", "/", environ)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(second, "agent"), got, "the last PATH counts")
+
+	got, err = locate("sub/agent", second, environ)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(second, "sub", "agent"), got, "a relative path begins at the directory")
+
+	for command, want := range map[string]string{
+		"none":          `agent command "none" is not on PATH`,
+		"":              `agent command "" cannot be started: the command is empty`,
+		"locked":        `agent command "locked" cannot be started: permission denied`,
+		first + "/none": `agent command "` + first + `/none" does not exist`,
+		"./locked":      `agent command "./locked" cannot be started: permission denied`,
+	} {
+		_, err := locate(command, first, environ)
+		var missing *NotFoundError
+		require.ErrorAs(t, err, &missing)
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestLocatePassesOverRelativePathEntries(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program(t, filepath.Join(dir, "bin"), "agent", 0o755)
+	_, err := locate("agent", dir, []string{"PATH=bin::."})
+	require.EqualError(t, err, `agent command "agent" is not on PATH`)
+}
+
+func program(t *testing.T, dir, name string, perm os.FileMode) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), perm))
+}

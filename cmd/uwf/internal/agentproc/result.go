@@ -1,0 +1,161 @@
+package agentproc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// ReadResult reads the result from the stdout that a finished agent left in a
+// run directory: its last line as a JSON object, a YAML flow mapping or a bare
+// hash, or a last block of YAML that begins with "stepHash:" (or "error:"). A
+// result without a step hash has an error. Errors: [*ResultError].
+func ReadResult(runDir string) (protocol.Result, error) {
+	f, err := os.Open(filepath.Join(runDir, StdoutFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return protocol.Result{}, &ResultError{Reason: "there is no output"}
+	}
+	if err != nil {
+		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
+	}
+	end, err := readEnding(f, info.Size())
+	if err != nil {
+		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
+	}
+	tail, err := readTail(f, info.Size(), chunk)
+	if err != nil {
+		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
+	}
+	w, err := parseEnding(end, tail)
+	if err == nil {
+		var r protocol.Result
+		if r, err = w.result(); err == nil {
+			return r, nil
+		}
+	}
+	return protocol.Result{}, &ResultError{Line: excerpt(end.line), Reason: err.Error()}
+}
+
+// wire is a result as agents write it. Only the step hash, or else the error,
+// has to be right: everything else is for display and is dropped if malformed.
+// The node says what is true.
+type wire struct {
+	StepHash   string          `json:"stepHash"`
+	SessionID  any             `json:"sessionId"`
+	DetailHash any             `json:"detailHash"`
+	Role       any             `json:"role"`
+	Usage      json.RawMessage `json:"usage"`
+	Error      any             `json:"error"`
+	RawHash    any             `json:"rawHash"`
+}
+
+func (w wire) result() (protocol.Result, error) {
+	r := protocol.Result{SessionID: text(w.SessionID), Role: text(w.Role), Error: clean(text(w.Error))}
+	r.DetailHash, _ = protocol.ParseHash(text(w.DetailHash))
+	r.RawHash, _ = protocol.ParseHash(text(w.RawHash))
+	var usage protocol.Usage
+	if len(w.Usage) > 0 && string(w.Usage) != "null" && json.Unmarshal(w.Usage, &usage) == nil {
+		r.Usage = &usage
+	}
+	if w.StepHash == "" {
+		if r.Error == "" {
+			return r, errors.New("it has no stepHash")
+		}
+		return r, nil
+	}
+	hash, err := protocol.ParseHash(w.StepHash)
+	if err != nil {
+		return r, fmt.Errorf("stepHash: %w", err)
+	}
+	r.StepHash = hash
+	return r, nil
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// parseEnding tries the forms of a result, the most common first.
+func parseEnding(end ending, tail []byte) (wire, error) {
+	switch {
+	case len(end.line) == 0:
+		return wire{}, errors.New("there is no output")
+	case end.tooLong > 0:
+		return wire{}, fmt.Errorf("it is %d bytes long", end.tooLong)
+	case end.line[0] == '{':
+		return parseObject(end.line)
+	}
+	if _, err := protocol.ParseHash(string(end.line)); err == nil {
+		return wire{StepHash: string(end.line)}, nil
+	}
+	block := lastBlock(tail)
+	if block == nil {
+		return wire{}, errors.New("it is neither an object with stepHash nor a hash")
+	}
+	return parseYAML(block)
+}
+
+// parseObject reads a JSON object or a YAML flow mapping.
+func parseObject(line []byte) (wire, error) {
+	var w wire
+	err := json.Unmarshal(line, &w)
+	if err == nil {
+		return w, nil
+	}
+	if y, yerr := parseYAML(line); yerr == nil {
+		return y, nil
+	}
+	return wire{}, err
+}
+
+// lastBlock is the end of a text from the last line on that begins a result,
+// nil if there is none.
+func lastBlock(tail []byte) []byte {
+	for _, key := range []string{"stepHash:", "error:"} {
+		if i := bytes.LastIndex(append([]byte("\n"), tail...), []byte("\n"+key)); i >= 0 {
+			return tail[i:]
+		}
+	}
+	return nil
+}
+
+// parseYAML takes hashes and ids as they are written: 0123456789012 and
+// 1234567890E12 are numbers to YAML.
+func parseYAML(src []byte) (wire, error) {
+	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	if err != nil {
+		return wire{}, err
+	}
+	if doc.Root.Kind != yamldoc.Mapping {
+		return wire{}, errors.New("it is not a mapping")
+	}
+	written := func(key string) string {
+		if n := doc.Root.Get(key); n != nil && n.Kind == yamldoc.Scalar && n.Scalar != nil {
+			return n.Text
+		}
+		return ""
+	}
+	w := wire{
+		StepHash: written("stepHash"), SessionID: written("sessionId"), DetailHash: written("detailHash"),
+		Role: written("role"), Error: written("error"), RawHash: written("rawHash"),
+	}
+	if n := doc.Root.Get("usage"); n != nil {
+		if w.Usage, err = json.Marshal(n.Value()); err != nil {
+			return wire{}, err
+		}
+	}
+	return w, nil
+}

@@ -1,0 +1,73 @@
+package agentproc
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// How much of an agent's stderr is shown.
+const (
+	tailBytes = 4 << 10
+	tailLines = 20
+)
+
+// excerptLen is how many characters of a bad line are shown.
+const excerptLen = 200
+
+// stderrTail is the end of what an agent said on stderr, "" if nothing.
+func stderrTail(runDir string) string {
+	f, err := os.Open(filepath.Join(runDir, StderrFile))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	tail, err := readTail(f, info.Size(), tailBytes)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(clean(string(tail)), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}
+
+// excerpt is the beginning of a line, fit to be shown.
+func excerpt(line []byte) string {
+	line = line[:min(len(line), 4*excerptLen)]
+	runes := []rune(clean(string(line)))
+	if len(runes) > excerptLen {
+		return string(runes[:excerptLen]) + "…"
+	}
+	return string(runes)
+}
+
+// ansi matches a terminal's control sequence, such as a colour. It is compiled
+// when one turns up, which is rare, and not at every start of the program.
+const ansi = `\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`
+
+// clean makes a stranger's text safe to print: valid UTF-8, and nothing that a
+// terminal obeys but line breaks and tabs.
+func clean(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if strings.ContainsRune(s, '\x1b') {
+		s = regexp.MustCompile(ansi).ReplaceAllString(s, "")
+	}
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r':
+			return '\n'
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, s)
+	return strings.TrimSpace(s)
+}
