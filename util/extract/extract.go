@@ -1,14 +1,26 @@
 // Package extract turns an agent's answer into data that satisfies its role's
 // schema, or says field by field why it cannot. It is pure: who stores the data
 // and who asks the agent again is the caller's business.
+//
+// Of the fields in an answer's frontmatter only those become data that the
+// schema knows (fields.go). status, next, confidence, artifacts and scope may
+// always be there: where the schema does not name them they are checked for
+// their type and dropped. Every role may suspend instead of answering: $status
+// is then "$SUSPEND", and reason says why.
 package extract
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/frontmatter"
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// Role is what an answer is held against.
+// Role is what an answer is held against. Both fields must be set.
 type Role struct {
 	Schema   any // the role's JSON Schema as a JSON value
 	Compiled *jsonschema.Schema
@@ -21,16 +33,130 @@ type Output struct {
 	Body    string            // the rest of the text
 }
 
-// InvalidError says why an answer is not the role's output.
+// InvalidError says why an answer is not the role's output. Its text is meant
+// for the model that wrote the answer.
 type InvalidError struct {
 	Problems []jsonschema.Problem // one a field
 	Reason   string               // instead of Problems: no block, broken YAML
 }
 
-func (e *InvalidError) Error() string { panic("unwritten") }
+func (e *InvalidError) Error() string {
+	if e.Reason != "" {
+		return e.Reason
+	}
+	var b strings.Builder
+	b.WriteString("the output does not satisfy the role's schema:")
+	for _, p := range e.Problems {
+		field := "the output as a whole"
+		if p.Path != "" {
+			field = "`" + strings.TrimPrefix(p.Path, "/") + "`"
+		}
+		fmt.Fprintf(&b, "\n- %s: %s", field, p.Message)
+	}
+	return b.String()
+}
 
 // Text extracts from text with a frontmatter block. Every error is an *InvalidError.
-func Text(text string, r Role) (Output, error) { panic("unwritten") }
+func Text(text string, r Role) (Output, error) {
+	answer, err := frontmatter.Parse(text)
+	if errors.Is(err, frontmatter.ErrNone) {
+		return Output{}, &InvalidError{Reason: noBlock(text)}
+	}
+	if err != nil {
+		return Output{}, &InvalidError{Reason: "the frontmatter block is not valid YAML: " + err.Error()}
+	}
+	out, err := r.accept(answer.Fields)
+	out.Body = answer.Body
+	return out, err
+}
 
-// Value validates structured output.
-func Value(v any, r Role) (Output, error) { panic("unwritten") }
+// accept makes data of the fields of a block.
+func (r Role) accept(fields map[string]any) (Output, error) {
+	if status := suspendStatus(fields); status != "" {
+		return suspend(fields)
+	}
+	known := knownBy(r.Schema)
+	if problems := checkStandard(fields, known); len(problems) > 0 {
+		return Output{}, &InvalidError{Problems: problems}
+	}
+	candidate := known.only(fields)
+	if plain, ok := plainStatus(candidate); ok && r.Compiled.Validate(plain) == nil {
+		return Output{Value: plain}, nil
+	}
+	problems := r.Compiled.Validate(candidate)
+	if problems == nil {
+		return Output{Value: candidate}, nil
+	}
+	if narrow, ok := variantOf(r.Schema, candidate); ok {
+		candidate = narrow.only(candidate)
+		problems = r.Compiled.Validate(candidate)
+	}
+	if problems != nil {
+		return Output{}, &InvalidError{Problems: problems}
+	}
+	return Output{Value: candidate}, nil
+}
+
+// Value validates structured output. It is taken as it is, but for numbers,
+// which become int64 or float64.
+func Value(v any, r Role) (Output, error) {
+	v, err := jsonValue(v)
+	if err != nil {
+		return Output{}, &InvalidError{Reason: "the output is not a JSON value: " + err.Error()}
+	}
+	if fields, ok := v.(map[string]any); ok && suspendStatus(fields) != "" {
+		return suspend(fields)
+	}
+	if problems := r.Compiled.Validate(v); problems != nil {
+		return Output{}, &InvalidError{Problems: problems}
+	}
+	return Output{Value: v}, nil
+}
+
+// suspendStatus returns the field by which an answer suspends, or "". A model
+// whose schema routes by "status" writes it there.
+func suspendStatus(fields map[string]any) string {
+	if _, ok := fields[protocol.StatusKey]; ok {
+		return or(fields[protocol.StatusKey] == protocol.SuspendNode, protocol.StatusKey)
+	}
+	return or(fields["status"] == protocol.SuspendNode, "status")
+}
+
+func or(there bool, name string) string {
+	if there {
+		return name
+	}
+	return ""
+}
+
+// suspend takes an answer that suspends. Other fields than the reason are
+// dropped.
+func suspend(fields map[string]any) (Output, error) {
+	reason, ok := fields["reason"].(string)
+	if !ok || strings.TrimSpace(reason) == "" {
+		return Output{}, &InvalidError{Problems: []jsonschema.Problem{{
+			Path:    "/reason",
+			Message: "is required to suspend: a text that says what is needed from a person",
+		}}}
+	}
+	s := protocol.NewSuspend(reason)
+	return Output{Value: map[string]any{protocol.StatusKey: s.Status, "reason": s.Reason}, Suspend: &s}, nil
+}
+
+// noBlock says how an answer must begin.
+func noBlock(text string) string {
+	msg := "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 && strings.TrimSpace(line) == "---" {
+			return msg + fmt.Sprintf("; there is a line --- in line %d, but nothing may stand before it", i+1)
+		}
+	}
+	return msg
+}
+
+// only returns the fields that are known.
+func (k fieldSet) only(fields map[string]any) map[string]any {
+	kept := maps.Clone(fields)
+	maps.DeleteFunc(kept, func(name string, _ any) bool { return !k.has(name) })
+	return kept
+}

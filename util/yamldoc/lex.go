@@ -157,6 +157,9 @@ func indicators(t token.Type) (tokKind, bool) {
 // add appends a token that has just been read.
 func (l *lexer) add(t tok) {
 	t.end = l.pos.Line
+	if t.kind == tokBlock {
+		t.end-- // it ends with a line, and we are behind it
+	}
 	l.out = append(l.out, t)
 }
 
