@@ -54,7 +54,7 @@ func (c *checker) item(depth int) error {
 	switch major {
 	case majorUint, majorNegative:
 		// A negative integer is -1-arg.
-		if arg+uint64(major) > maxSafe {
+		if arg > maxSafe-uint64(major) {
 			c.pos = start
 			return errors.New("integer beyond 2^53-1")
 		}

@@ -114,16 +114,14 @@ type SchemaError struct {
 
 // Error implements error. It shows the first problem; Problems has all.
 func (e *SchemaError) Error() string {
-	p := e.Problems[0]
-	where := ""
-	if p.Path != "" {
-		where = p.Path + ": "
+	if len(e.Problems) == 0 {
+		return fmt.Sprintf("value does not satisfy schema %s", e.Type)
 	}
 	more := ""
 	if n := len(e.Problems) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("value does not satisfy schema %s: %s%s%s", e.Type, where, p.Message, more)
+	return fmt.Sprintf("value does not satisfy schema %s: %s%s", e.Type, e.Problems[0], more)
 }
 
 // AmbiguousError means that more than one node has a hash that begins with

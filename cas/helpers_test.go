@@ -29,3 +29,12 @@ func deref(h *cas.Hash) cas.Hash {
 }
 
 func crockford13(n uint64) cas.Hash { return cas.Hash(crockford.Encode64(n)) }
+
+// textNode is a node that holds a string, of an arbitrary type.
+func textNode(t testing.TB, a cas.Algorithm, text string) cas.Node {
+	t.Helper()
+	payload, err := cas.Encode(text)
+	require.NoError(t, err)
+	const typ = "7VQ43ZSJTEWA7"
+	return cas.Node{Hash: a.Sum(typ, payload), Type: typ, Payload: payload, Timestamp: 1780000000000}
+}

@@ -62,6 +62,10 @@ func normalizeFloat(f float64) (any, error) {
 }
 
 func normalizeNumber(n json.Number) (any, error) {
+	// Go's parsers also read what JSON does not: 0x10, 1_000, inf.
+	if !json.Valid([]byte(n)) {
+		return nil, fmt.Errorf("number %.40q is not JSON", string(n))
+	}
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return normalizeInt(i), nil
 	}

@@ -2,6 +2,7 @@ package cas
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/united-workforce/uwf/util/jsonschema"
@@ -29,19 +30,20 @@ func getSchema(ctx context.Context, r Reader, typ Hash) (Node, error) {
 	return n, nil
 }
 
-// compile checks the payload of a schema node and compiles it. Problems are
-// reported against the meta-schema's hash.
+// compile checks the payload of a schema node and compiles it. Errors:
+// [*SchemaError] against the meta-schema, whose hash is meta.
 func compile(meta Hash, payload []byte) (*jsonschema.Schema, error) {
 	schema, err := Decode(payload)
 	if err != nil {
 		return nil, err
 	}
-	if problems := jsonschema.Check(schema); len(problems) > 0 {
-		return nil, &SchemaError{Type: meta, Problems: problems}
-	}
 	compiled, err := jsonschema.Compile(schema)
+	var invalid *jsonschema.InvalidError
+	if errors.As(err, &invalid) {
+		return nil, &SchemaError{Type: meta, Problems: invalid.Problems}
+	}
 	if err != nil {
-		return nil, &SchemaError{Type: meta, Problems: []jsonschema.Problem{{Message: err.Error()}}}
+		return nil, fmt.Errorf("compile schema: %w", err)
 	}
 	return compiled, nil
 }

@@ -1,0 +1,219 @@
+package cas_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/memstore"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func noon() time.Time { return time.UnixMilli(1780000000000) }
+
+// recordingStore keeps what each Commit and Put was given.
+type recordingStore struct {
+	*memstore.Store
+	puts, commits [][]cas.Hash
+}
+
+func (s *recordingStore) Put(ctx context.Context, nodes ...cas.Node) error {
+	s.puts = append(s.puts, hashesOf(nodes))
+	return s.Store.Put(ctx, nodes...)
+}
+
+func (s *recordingStore) Commit(ctx context.Context, nodes ...cas.Node) error {
+	s.commits = append(s.commits, hashesOf(nodes))
+	return s.Store.Commit(ctx, nodes...)
+}
+
+func hashesOf(nodes []cas.Node) []cas.Hash {
+	var hashes []cas.Hash
+	for _, n := range nodes {
+		hashes = append(hashes, n.Hash)
+	}
+	return hashes
+}
+
+func newBatch(t testing.TB) (*cas.Batch, *recordingStore) {
+	t.Helper()
+	s := &recordingStore{Store: memstore.New(cas.XXH3)}
+	return cas.NewBatch(s, noon), s
+}
+
+func TestBatchReadsWhatItHolds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, s := newBatch(t)
+	h, err := b.Add(ctx, protocol.Text("hello"))
+	require.NoError(t, err)
+
+	text, err := cas.Read[protocol.Text](ctx, b, h)
+	require.NoError(t, err)
+	require.Equal(t, protocol.Text("hello"), text)
+	_, err = s.Get(ctx, h)
+	require.ErrorIs(t, err, cas.ErrNotFound, "nothing is written before Put")
+
+	require.NoError(t, b.Put(ctx))
+	n, err := s.Get(ctx, h)
+	require.NoError(t, err)
+	require.Equal(t, int64(1780000000000), n.Timestamp)
+	require.NoError(t, cas.Verify(ctx, s, h), "the schema and the meta-schema are there")
+}
+
+// A step's turns are put as they happen and committed at its end; the schemas
+// may have been put by another process and never been flushed.
+func TestCommitCoversEverythingEverAdded(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, s := newBatch(t)
+	require.NoError(t, s.Store.Put(ctx, s.Kinds().Meta(), s.Kinds().Schema(protocol.KindText)))
+
+	early, err := b.Add(ctx, protocol.Text("early"))
+	require.NoError(t, err)
+	require.NoError(t, b.Put(ctx))
+	late, err := b.Add(ctx, protocol.Text("late"))
+	require.NoError(t, err)
+	require.NoError(t, b.Put(ctx))
+	require.NoError(t, b.Commit(ctx))
+
+	require.Equal(t, []cas.Hash{late}, s.puts[1], "what was put is not put again")
+	meta, kind := s.Kinds().MetaHash(), s.Kinds().Hash(protocol.KindText)
+	require.Equal(t, [][]cas.Hash{{meta, kind, early, late}}, s.commits, "types come before what has them")
+}
+
+func TestBatchAddsEachNodeOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, s := newBatch(t)
+	for range 3 {
+		_, err := b.Add(ctx, protocol.Text("again"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, b.Commit(ctx))
+	require.Len(t, s.commits[0], 3)
+}
+
+func TestBatchRefusesWhatIsNotOfItsKind(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, s := newBatch(t)
+	_, err := b.Add(ctx, protocol.Start{Workflow: "nope"})
+	require.ErrorContains(t, err, `"nope" is not a hash`)
+	_, err = b.Add(ctx, protocol.Text("\xff"))
+	require.ErrorContains(t, err, "text: encode: ")
+	require.NoError(t, b.Commit(ctx))
+	require.Empty(t, slices.Concat(s.commits...), "what was refused leaves nothing behind")
+}
+
+func TestAddValue(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, s := newBatch(t)
+	typ, err := b.AddSchema(ctx, map[string]any{
+		"type": "object", "required": []any{"$status"}, "additionalProperties": false,
+		"properties": map[string]any{"$status": map[string]any{"const": "done"}, "count": map[string]any{"type": "integer", "minimum": 1}},
+	})
+	require.NoError(t, err)
+
+	h, err := b.AddValue(ctx, typ, map[string]any{"$status": "done", "count": 2.0})
+	require.NoError(t, err)
+	same, err := b.AddValue(ctx, typ, struct {
+		Status string `json:"$status"`
+		Count  int    `json:"count"`
+	}{"done", 2})
+	require.NoError(t, err)
+	require.Equal(t, h, same)
+
+	_, err = b.AddValue(ctx, typ, map[string]any{"$status": "nope", "count": 0})
+	var invalid *cas.SchemaError
+	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, typ, invalid.Type)
+	require.Len(t, invalid.Problems, 2, "all problems, not the first")
+
+	require.NoError(t, b.Commit(ctx))
+	require.NoError(t, cas.Verify(ctx, s, h))
+	require.NoError(t, cas.Verify(ctx, s, typ))
+}
+
+// The schema of a value was registered by an earlier process.
+func TestAddValueFindsTheSchemaInTheStore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, s := newBatch(t)
+	typ, err := b.AddSchema(ctx, map[string]any{"type": "string"})
+	require.NoError(t, err)
+	require.NoError(t, b.Commit(ctx))
+
+	later := cas.NewBatch(s, noon)
+	h, err := later.AddValue(ctx, typ, "x")
+	require.NoError(t, err)
+	require.NoError(t, later.Commit(ctx))
+	require.Equal(t, []cas.Hash{s.Kinds().MetaHash(), typ, h}, s.commits[1], "the schema is made durable too")
+	_, err = later.AddValue(ctx, typ, 1)
+	require.Error(t, err)
+}
+
+func TestAddValueNeedsASchema(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, _ := newBatch(t)
+	_, err := b.AddValue(ctx, "0000000000000", 1)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+
+	text, err := b.Add(ctx, protocol.Text("not a schema"))
+	require.NoError(t, err)
+	_, err = b.AddValue(ctx, text, 1)
+	var corrupt *cas.CorruptError
+	require.ErrorAs(t, err, &corrupt)
+	require.Equal(t, text, corrupt.Hash)
+}
+
+func TestAddSchemaRefuses(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, s := newBatch(t)
+	for name, schema := range map[string]any{
+		"no object":       true,
+		"unknown keyword": map[string]any{"propertes": map[string]any{}},
+		"reference":       map[string]any{"$ref": "#"},
+		"unknown type":    map[string]any{"type": "text"},
+		"nested":          map[string]any{"items": map[string]any{"format": "telephone"}},
+		"bad pattern":     map[string]any{"pattern": "("},
+	} {
+		_, err := b.AddSchema(ctx, schema)
+		var invalid *cas.SchemaError
+		require.ErrorAs(t, err, &invalid, name)
+		require.Equal(t, s.Kinds().MetaHash(), invalid.Type, name)
+		require.NotEmpty(t, invalid.Problems, name)
+		require.ErrorContains(t, err, string(invalid.Type), name)
+
+		_, err = b.AddValue(ctx, s.Kinds().MetaHash(), schema)
+		require.ErrorAs(t, err, &invalid, "a value of the meta-schema is a schema: %s", name)
+	}
+	require.NoError(t, b.Commit(ctx))
+	require.Empty(t, slices.Concat(s.commits...))
+}
+
+func TestBatchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b, _ := newBatch(t)
+	typ, err := b.AddSchema(context.Background(), map[string]any{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = b.Add(ctx, protocol.Text("x"))
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = b.AddValue(ctx, typ, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = b.AddSchema(ctx, map[string]any{})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = b.Get(ctx, typ)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, b.Put(ctx), context.Canceled)
+	require.ErrorIs(t, b.Commit(ctx), context.Canceled)
+}

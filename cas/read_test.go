@@ -1,0 +1,168 @@
+package cas_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+const someHash = protocol.Hash("00000000000AB")
+
+func ptr[T any](v T) *T { return &v }
+
+// samples has one full payload of each kind.
+func samples() []protocol.Payload {
+	usage := &protocol.Usage{Turns: 3, InputTokens: 1 << 40, OutputTokens: 7, CostUSD: ptr(0.25), DurationMs: 9}
+	return []protocol.Payload{
+		protocol.Text("text\n"),
+		protocol.NewSuspend("which one?"),
+		protocol.Turn{
+			Index: 1, Role: protocol.TurnAssistant, Content: "c", Reasoning: "r", Usage: usage, AtMs: 1780000000000,
+			ToolCalls: []protocol.ToolCall{{ID: "1", Name: "read_file", Args: map[string]any{"path": "a", "lines": []any{int64(1), 2.5}}}, {ID: "2", Name: "x", Args: "raw"}},
+		},
+		protocol.Detail{
+			SessionID: "s", Model: "m", AgentVersion: "v", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{someHash},
+			Requests: []protocol.Hash{someHash}, Outcome: "end_turn", DurationMs: 5,
+		},
+		protocol.Workflow{
+			Name: "w", Description: "d",
+			Roles: map[string]protocol.Role{"planner": {
+				Description: "d", Goal: "g", Capabilities: []string{"plan"}, Procedure: "p", Output: "o", Frontmatter: someHash, ExtractPrompt: "e",
+			}},
+			Conditions: map[string]protocol.Condition{"c": {Description: "d", Expression: "1 = 1"}},
+			Graph: map[string]protocol.GraphNode{
+				"$START":  {Edges: map[string]protocol.Edge{"_": {Role: "planner", Prompt: "{{{x}}}", Location: "/"}}},
+				"planner": {Transitions: []protocol.Transition{{Edge: protocol.Edge{Role: "$END"}, Condition: "c"}}},
+			},
+			Limits: &protocol.Limits{MaxSteps: 5},
+		},
+		protocol.Start{Workflow: someHash, Prompt: "do", Cwd: "/w"},
+		protocol.Step{
+			Start: someHash, Prev: ptr(someHash), Index: 2, Visits: map[string]int{"planner": 1}, LimitBase: 1, Role: "planner",
+			Output: someHash, Detail: someHash, Agent: "uwf-mock", EdgePrompt: "e", Cwd: "/w", StartedAtMs: 1, CompletedAtMs: 2,
+			SessionID: "s", Prompt: ptr(someHash), ExtractedBy: protocol.ByFrontmatter, Usage: usage,
+		},
+		protocol.Step{Start: someHash, Output: someHash, Detail: someHash, Visits: map[string]int{}, ExtractedBy: protocol.ByValue},
+	}
+}
+
+func TestReadGivesBackWhatWasAdded(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, _ := newBatch(t)
+	for _, p := range samples() {
+		h, err := b.Add(ctx, p)
+		require.NoError(t, err)
+		got, err := readKind(ctx, b, p.Kind(), h)
+		require.NoError(t, err)
+		require.Equal(t, p, got)
+	}
+}
+
+// readKind is Read with the kind as a value.
+func readKind(ctx context.Context, r cas.Reader, k protocol.Kind, h cas.Hash) (protocol.Payload, error) {
+	switch k {
+	case protocol.KindText:
+		return cas.Read[protocol.Text](ctx, r, h)
+	case protocol.KindSuspend:
+		return cas.Read[protocol.Suspend](ctx, r, h)
+	case protocol.KindTurn:
+		return cas.Read[protocol.Turn](ctx, r, h)
+	case protocol.KindDetail:
+		return cas.Read[protocol.Detail](ctx, r, h)
+	case protocol.KindWorkflow:
+		return cas.Read[protocol.Workflow](ctx, r, h)
+	case protocol.KindStart:
+		return cas.Read[protocol.Start](ctx, r, h)
+	}
+	return cas.Read[protocol.Step](ctx, r, h)
+}
+
+func TestReadOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, _ := newBatch(t)
+	h, err := b.Add(ctx, protocol.Text("x"))
+	require.NoError(t, err)
+
+	_, err = cas.Read[protocol.Step](ctx, b, h)
+	var wrong *cas.TypeError
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, cas.TypeError{Hash: h, Got: b.Kinds().Hash(protocol.KindText), Want: protocol.KindStep}, *wrong)
+	_, err = cas.Read[protocol.Step](ctx, b, someHash)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+}
+
+// Other programs write nodes too: what does not fit its kind is not read as one.
+func TestReadOfABadNode(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	_, s := newBatch(t)
+	for name, value := range map[string]any{
+		"wrong type of a field": map[string]any{"workflow": 1, "prompt": "p", "cwd": "/"},
+		"not a hash":            map[string]any{"workflow": "w", "prompt": "p", "cwd": "/"},
+		"wrong case":            map[string]any{"Workflow": someHash, "prompt": "p", "cwd": "/"},
+		"not an object":         []any{1},
+	} {
+		payload, err := cas.Encode(value)
+		require.NoError(t, err)
+		typ := s.Kinds().Hash(protocol.KindStart)
+		h := s.Algorithm().Sum(typ, payload)
+		require.NoError(t, s.Put(ctx, cas.Node{Hash: h, Type: typ, Payload: payload}))
+		_, err = cas.Read[protocol.Start](ctx, s, h)
+		var corrupt *cas.CorruptError
+		require.ErrorAs(t, err, &corrupt, name)
+		require.Equal(t, h, corrupt.Hash, name)
+	}
+}
+
+// A newer program may add fields; an older one reads what it knows.
+func TestNodeDecodeIgnoresNewFields(t *testing.T) {
+	t.Parallel()
+	payload, err := cas.Encode(map[string]any{"workflow": someHash, "prompt": "p", "cwd": "/", "brandNew": []any{1}})
+	require.NoError(t, err)
+	var start protocol.Start
+	require.NoError(t, cas.Node{Payload: payload}.Decode(&start))
+	require.Equal(t, protocol.Start{Workflow: someHash, Prompt: "p", Cwd: "/"}, start)
+}
+
+func TestNodeDecodeRefusesWhatIsNotCanonical(t *testing.T) {
+	t.Parallel()
+	var text protocol.Text
+	require.ErrorContains(t, cas.Node{Hash: someHash, Payload: []byte{0x78, 1, 'x'}}.Decode(&text), string(someHash))
+	_, err := cas.Node{Hash: someHash, Payload: []byte{0x78, 1, 'x'}}.Value()
+	require.ErrorContains(t, err, string(someHash))
+}
+
+// The file of a node is read back as it was, and every kind of damage is told.
+func TestUnmarshalFile(t *testing.T) {
+	t.Parallel()
+	n := textNode(t, cas.XXH3, "some text that is long enough to be cut")
+	for _, timestamp := range []int64{0, 23, 24, 255, 256, 65535, 65536, 1<<32 - 1, 1 << 32, 1<<53 - 1} {
+		n.Timestamp = timestamp
+		got, err := cas.XXH3.UnmarshalFile(n.Hash, cas.MarshalFile(n))
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	}
+	whole := cas.MarshalFile(n)
+	for i := range whole {
+		_, err := cas.XXH3.UnmarshalFile(n.Hash, whole[:i])
+		var corrupt *cas.CorruptError
+		require.ErrorAs(t, err, &corrupt, "cut at %d", i)
+
+		flipped := append([]byte(nil), whole...)
+		flipped[i] ^= 0x10
+		got, err := cas.XXH3.UnmarshalFile(n.Hash, flipped)
+		if err == nil {
+			require.True(t, got.Equal(n), "no hash covers the timestamp, and nothing else: byte %d", i)
+		}
+	}
+	_, err := cas.XXH3.UnmarshalFile(n.Hash, append(whole, 0))
+	require.Error(t, err)
+	_, err = cas.XXH64.UnmarshalFile(n.Hash, whole)
+	require.ErrorContains(t, err, "its content has another hash, "+string(cas.XXH64.Sum(n.Type, n.Payload)))
+}
