@@ -168,6 +168,13 @@ func (b *Batch) addSchemaNodes(schema Node) (Hash, error) {
 	return b.addNode(schema)
 }
 
+// Compiled is the compiled schema of a type, whose node becomes part of the
+// batch. Errors: those of [Schema]; [*SchemaError] if it is not one that a store
+// accepts.
+func (b *Batch) Compiled(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
+	return b.schema(ctx, typ)
+}
+
 // schema finds and compiles the schema of a type, once, and makes its node part
 // of the batch.
 func (b *Batch) schema(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
