@@ -1,128 +1,86 @@
 // Package agentkit is what an agent's main calls. It does everything but the
-// work: arguments, the request, the prompt, extraction with corrections, the
-// nodes and the result line.
+// role's work: arguments, the request with its prompt, extraction with
+// corrections, the nodes, and the result line that the engine waits for.
+//
+//	func main() { agentkit.Run(agentkit.Options{Name: "echo", Run: run}) }
+//
+// What holds for every agent built on it (the contract is package protocol,
+// agent.go):
+//   - an agent writes content only; no head, no index, no other thread;
+//   - all nodes of a step become durable in one commit, before the result line
+//     names them; an agent that fails leaves nothing that anything refers to;
+//   - an answer that does not satisfy the role's schema is never stored as output.
+//
+// agentkit links no HTTP client. Package agentkittest runs an agent in a test.
 package agentkit
 
 import (
 	"context"
+	"errors"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/prompt"
 )
+
+// RunFunc does a role's work.
+type RunFunc func(ctx context.Context, req *Request) (Result, error)
+
+// ContinueFunc sends a message into a session.
+type ContinueFunc func(ctx context.Context, sessionID, message string, req *Request) (Result, error)
+
+// Extractor answers a prompt with JSON text; llm.Extractor is one.
+type Extractor func(ctx context.Context, m config.Endpoint, system, user string, schema any) (string, protocol.Usage, error)
 
 // Options describe an agent. Name and Run are required.
 type Options struct {
-	Name    string // without or with "uwf-"
+	Name    string // "echo"; the prefix "uwf-" is added where it belongs
 	Version string // "": from the build info
-	// Run does the role's work.
-	Run func(ctx context.Context, req *Request) (Result, error)
+	// Run does the role's work. A panic in it is an error of the step.
+	Run RunFunc
 	// Continue sends a message into the session of an earlier Run or Continue,
-	// to correct an answer. Nil: the agent cannot continue, and an answer that
-	// is not valid fails the step.
-	Continue func(ctx context.Context, sessionID, message string, req *Request) (Result, error)
-	// Structured: the agent returns Value; the prompt leaves the format out.
+	// to correct an answer. Nil: the agent cannot, and an answer that is not
+	// valid fails the step.
+	Continue ContinueFunc
+	// Structured: the agent returns Result.Value; the prompt leaves the format out.
 	Structured bool
-	// Resumes: Run continues req.SessionID when it is set. ForksSessions: it may do so on a fork as well.
+	// Resumes: Run goes on in the session Request.SessionID when that is set.
+	// ForksSessions: it can also go on in a copy of a session, as a forked thread needs.
 	Resumes       bool
 	ForksSessions bool
-	// Extractor answers a prompt with JSON text when frontmatter failed and the
-	// config has a model for it. Nil: no LLM extraction. (Here because agentkit
-	// links no HTTP client: llm.Extractor fits.)
-	Extractor func(ctx context.Context, m config.Endpoint, system, user string, schema any) (string, protocol.Usage, error)
+	// Extractor reads the answer when all corrections failed, if the config names
+	// a model for it. Nil: never. The step is marked.
+	Extractor Extractor
 	// ParseArgs takes the agent's own arguments out of args and returns the rest.
+	// It sees what the kit does not know, in order; an error is a usage error.
 	ParseArgs func(args []string) (rest []string, err error)
-	// Usage is shown by --help, after the kit's own.
+	// Usage is shown by --help, after the kit's own text.
 	Usage string
 }
 
-// Request is one turn of a role.
-type Request struct {
-	Thread   string
-	Role     string
-	Workflow protocol.Workflow
-	RoleDef  protocol.Role
-	Schema   any // JSON Schema of the output, as a JSON value
-	Head     protocol.Hash
-	Start    protocol.Start
-
-	EdgePrompt string
-	Prompt     string       // everything, as one message
-	System     string       // the part that stays the same over the role's turns
-	User       string       // the rest
-	Parts      prompt.Parts // what both were made of
-
-	SessionID string // of the role's last turn with this agent, "" if there is none to continue
-	Visit     int    // how often the role has had its turn before
-
-	// Fork: SessionID belongs to the thread that this one was forked from. The
-	// agent must go on in a copy of that session, never in the session itself.
-	Fork   bool
-	Number int // of the step to make, from 1
-
-	Cwd    string
-	Dirs   home.Dirs
-	RunDir string  // "" outside the engine
-	Alias  string  // of this agent in the config; its bare name outside the engine
-	Env    env.Env // with .env
-	Store  cas.Store
-
-	// unexported: history, turn recorder
-	kit *run
-}
-
-type run struct{}
-
-// Steps yields the thread's steps, newest first, outputs expanded.
-func (r *Request) Steps(ctx context.Context) func(yield func(Step, error) bool) { panic("unwritten") }
-
-// Step is an earlier step.
-type Step struct {
-	Hash   protocol.Hash
-	Number int // from 1
-	protocol.Step
-	Output any
-}
-
-// Content is the answer that the agent gave in a step.
-func (r *Request) Content(ctx context.Context, s Step) (string, error) { panic("unwritten") }
-
-// Config reads config.yaml when it is first asked for, so that an agent that
-// needs none neither pays for it nor fails on a broken one.
-func (r *Request) Config(ctx context.Context) (protocol.Config, error) { panic("unwritten") }
-
-// StartOver is for an agent whose session could not be continued: it clears
-// SessionID and Fork, and makes the prompt a full one with the whole history.
-func (r *Request) StartOver(ctx context.Context) error { panic("unwritten") }
-
-// Text adds a text to the step's nodes, for Detail.Requests, and returns its hash.
-func (r *Request) Text(ctx context.Context, s string) (protocol.Hash, error) { panic("unwritten") }
-
-// Turn stores a turn as it happens, announces it, and keeps it for the detail.
-// Index and AtMs are filled in.
-func (r *Request) Turn(ctx context.Context, t protocol.Turn) error { panic("unwritten") }
-
-// Result is what a run leads to: Output, Value or Suspend.
+// Result is what a run leads to. One of Output, Value and Suspend is set.
 type Result struct {
-	Output    string           // text that begins with a frontmatter block
-	Value     any              // structured data instead
-	Suspend   string           // a reason to wait for a person instead
-	SessionID string           // required
-	Turns     []protocol.Turn  // if they were not recorded with Request.Turn
-	Detail    *protocol.Detail // Model, AgentVersion, Outcome; Turns are added
-	Usage     *protocol.Usage  // of this run alone
+	Output  string // text that begins with a frontmatter block
+	Value   any    // structured data instead: a JSON value, or what encoding/json can write
+	Suspend string // a reason to wait for a person instead
+
+	// SessionID names the conversation, for Continue and the next turn. It is
+	// required, since a step without one cannot be traced or corrected.
+	SessionID string
+	// Turns is what happened inside, if it was not recorded with [Request.Turn].
+	// Its last assistant turn is the answer. Neither: the answer is kept as one turn.
+	Turns []protocol.Turn
+	// Detail may say Model, AgentVersion, Outcome, Requests and DurationMs.
+	Detail *protocol.Detail
+	Usage  *protocol.Usage // of this run alone; the kit adds up
 }
 
-// RefuseEngine returns an error if a shell command line would run a step of a
-// thread ("uwf run", "uwf thread step" and the like). Tools must not: the engine
-// waits for the agent, so the agent must not wait for the engine.
-func RefuseEngine(commandLine string) error { panic("unwritten") }
-
-// Run plays the agent in this process and exits: it is the whole of main.
-func Run(o Options) { panic("unwritten") }
-
-// Main is Run for tests: it returns the exit status.
-func Main(ctx context.Context, e env.Env, o Options) int { panic("unwritten") }
+func (o Options) validate() error {
+	var err error
+	if o.Name == "" {
+		err = errors.New("agentkit: Options.Name is required")
+	}
+	if o.Run == nil {
+		err = errors.Join(err, errors.New("agentkit: Options.Run is required"))
+	}
+	return err
+}

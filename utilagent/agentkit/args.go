@@ -1,0 +1,168 @@
+package agentkit
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// invocation is the command line.
+type invocation struct {
+	thread, role  string
+	prompt        *string       // --prompt
+	promptRef     protocol.Hash // --prompt-ref
+	yaml          bool          // of the result line
+	help, version bool
+}
+
+// usageError is a wrong command line.
+type usageError struct{ reason, agent string }
+
+func (e *usageError) Error() string {
+	return e.reason + "\n" + synopsis(e.agent)
+}
+
+// parse reads the command line: the kit's flags anywhere up to "--", the agent's
+// own by Options.ParseArgs, then thread and role, by name or by position.
+func parse(args []string, o Options) (invocation, error) {
+	fail := func(format string, a ...any) (invocation, error) {
+		return invocation{}, &usageError{reason: fmt.Sprintf(format, a...), agent: protocol.AgentName(o.Name)}
+	}
+	if err := o.validate(); err != nil {
+		return invocation{}, err
+	}
+	var inv invocation
+	rest, err := inv.take(args)
+	if err != nil {
+		return fail("%v", err)
+	}
+	if inv.help || inv.version {
+		return inv, nil
+	}
+	if o.ParseArgs != nil {
+		if rest, err = o.ParseArgs(rest); err != nil {
+			return fail("%v", err)
+		}
+	}
+	// What the agent's parser returns may have stood behind a "--".
+	if rest, err = inv.take(slices.DeleteFunc(rest, func(s string) bool { return s == "--" })); err != nil {
+		return fail("%v", err)
+	}
+	if err := inv.position(rest); err != nil {
+		return fail("%v", err)
+	}
+	if inv.prompt != nil && strings.TrimSpace(*inv.prompt) == "" {
+		return fail("%s is empty: if uwf started this agent, a variable of the edge's prompt has no value", protocol.FlagPrompt)
+	}
+	return inv, nil
+}
+
+// take takes the kit's flags out of args. The value of a flag is the next
+// argument whatever it looks like: a prompt may begin with a dash.
+func (inv *invocation) take(args []string) (rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		name, value, attached := strings.Cut(args[i], "=")
+		switch name {
+		case "--":
+			return append(rest, args[i:]...), nil
+		case "--help", "-h":
+			inv.help = true
+			continue
+		case "--version", "-V":
+			inv.version = true
+			continue
+		case protocol.FlagThread, protocol.FlagRole, protocol.FlagPrompt, protocol.FlagPromptRef, protocol.FlagFormat:
+		default:
+			rest = append(rest, args[i])
+			continue
+		}
+		if !attached {
+			if i++; i == len(args) {
+				return nil, fmt.Errorf("%s needs a value", name)
+			}
+			value = args[i]
+		}
+		if err := inv.set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+func (inv *invocation) set(name, value string) (err error) {
+	switch name {
+	case protocol.FlagThread:
+		inv.thread = value
+	case protocol.FlagRole:
+		inv.role = value
+	case protocol.FlagPrompt:
+		inv.prompt = &value
+	case protocol.FlagPromptRef:
+		if inv.promptRef, err = protocol.ParseHash(value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	case protocol.FlagFormat:
+		if value != "json" && value != "yaml" {
+			return fmt.Errorf("%s: %q is unknown: want json or yaml", name, value)
+		}
+		inv.yaml = value == "yaml"
+	}
+	return nil
+}
+
+// position reads thread and role from what is left.
+func (inv *invocation) position(rest []string) error {
+	for _, arg := range rest {
+		switch {
+		case strings.HasPrefix(arg, "-"):
+			return fmt.Errorf("unknown flag %s", arg)
+		case inv.thread == "":
+			inv.thread = arg
+		case inv.role == "":
+			inv.role = arg
+		default:
+			return fmt.Errorf("unexpected argument %q", arg)
+		}
+	}
+	if inv.thread == "" || inv.role == "" {
+		return fmt.Errorf("thread and role are required")
+	}
+	return nil
+}
+
+func synopsis(agent string) string {
+	return fmt.Sprintf("usage: %s <thread-id> <role> [%s HASH]\n       %s %s ID %s NAME %s TEXT",
+		agent, protocol.FlagPromptRef, agent, protocol.FlagThread, protocol.FlagRole, protocol.FlagPrompt)
+}
+
+// help is the text of --help.
+func help(o Options) string {
+	text := synopsis(protocol.AgentName(o.Name)) + `
+
+An agent for uwf. The engine starts it; by hand it makes a step from the head of
+an active thread and prints the step's hash, but moves no head.
+
+  --prompt-ref HASH    a text node with the instruction for this step
+  --prompt TEXT        the instruction itself
+  --format json|yaml   of the result line (default json)
+  --version, --help
+`
+	if o.Usage != "" {
+		text += "\n" + strings.TrimRight(o.Usage, "\n") + "\n"
+	}
+	return text
+}
+
+// version is the agent's version: as it says, else as it was built.
+func version(o Options) string {
+	if o.Version != "" {
+		return o.Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}

@@ -1,0 +1,152 @@
+package agentkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// kit is one step of one agent.
+type kit struct {
+	opts   Options
+	inv    invocation
+	env    env.Env
+	dirs   home.Dirs
+	store  cas.Store
+	batch  *cas.Batch // all nodes of the step
+	thread *thread.Thread
+	turns  *turns
+	loaded *protocol.Config
+
+	engine    bool // the engine's variables are about this step
+	limitBase *int
+	edge      string // the edge's prompt
+}
+
+// open finds the thread's head and everything around it.
+func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (*kit, error) {
+	dirs, err := home.Find(e, "", "")
+	if err != nil {
+		return nil, err
+	}
+	if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
+		return nil, err
+	}
+	store, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
+	if err != nil {
+		return nil, err
+	}
+	k := &kit{opts: o, inv: inv, env: e, engine: isOurs(e, inv), dirs: dirs, store: store}
+	k.batch = cas.NewBatch(store, e.Now)
+	k.turns = &turns{batch: k.batch, out: out, now: e.Now}
+	head, err := k.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if k.thread, err = thread.Open(ctx, k.batch, head); err != nil {
+		return nil, fmt.Errorf("head of thread %s in store %s: %w", k.inv.thread, dirs.Store, err)
+	}
+	return k, k.instruction(ctx)
+}
+
+// head is the node that the step must follow: the engine's, or for an agent that
+// was started by hand the head in the index.
+func (k *kit) head(ctx context.Context) (cas.Hash, error) {
+	if h := k.env.Get(protocol.EnvHead); h != "" && k.engine {
+		head, err := protocol.ParseHash(h)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", protocol.EnvHead, err)
+		}
+		return head, nil
+	}
+	id, err := threadid.Parse(k.inv.thread)
+	if err != nil {
+		return "", err
+	}
+	k.inv.thread = id
+	head, err := index.Open(k.dirs.Home, durable.OS()).Head(ctx, id)
+	if errors.Is(err, index.ErrNoThread) {
+		return "", fmt.Errorf("thread %s is not active in %s", id, k.dirs.Home)
+	}
+	return head, err
+}
+
+// isOurs tells whether the engine's variables are about this very step. They are
+// not if an agent's tool started another agent, which then inherits them.
+func isOurs(e env.Env, inv invocation) bool {
+	id, role := e.Get(protocol.EnvThread), e.Get(protocol.EnvRole)
+	return (id == "" || id == inv.thread) && (role == "" || role == inv.role)
+}
+
+// instruction finds the edge's prompt and the limit base.
+func (k *kit) instruction(ctx context.Context) error {
+	if base := k.env.Get(protocol.EnvLimitBase); base != "" && k.engine {
+		n, err := strconv.Atoi(base)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%s: %q is not an index of a step", protocol.EnvLimitBase, base)
+		}
+		k.limitBase = &n
+	}
+	ref := k.inv.promptRef
+	if ref == "" && k.inv.prompt == nil && k.engine {
+		ref = protocol.Hash(k.env.Get(protocol.EnvPrompt))
+	}
+	switch {
+	case ref != "":
+		text, err := cas.Read[protocol.Text](ctx, k.batch, ref)
+		if err != nil {
+			return fmt.Errorf("%s: %w", protocol.FlagPromptRef, err)
+		}
+		k.edge = string(text)
+	case k.inv.prompt != nil:
+		k.edge = *k.inv.prompt
+	}
+	return nil
+}
+
+// brief is what the role is told, given the session it goes on in.
+func (k *kit) brief(ctx context.Context, s session) (stepwork.Brief, error) {
+	return stepwork.NewBrief(ctx, k.batch, k.thread, stepwork.Assignment{
+		Thread: k.inv.thread, Role: k.inv.role, EdgePrompt: k.edge, Cwd: k.env.Dir,
+		Structured: k.opts.Structured, Since: s.since, Rejected: s.Rejected,
+	})
+}
+
+// request is what the agent gets.
+func (k *kit) request(b stepwork.Brief, s session) *Request {
+	e := k.env.With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
+	r := &Request{
+		Thread: k.inv.thread, Role: k.inv.role, Number: b.Parts.Number, Visit: b.Parts.Visit,
+		Workflow: b.Workflow, RoleDef: b.Role, Schema: b.Schema,
+		Head: k.thread.Head, Start: k.thread.Start,
+		SessionID: s.SessionID, Fork: s.fork,
+		Cwd: k.env.Dir, Dirs: k.dirs, Alias: k.alias(), Env: e, Store: k.store, kit: k,
+	}
+	if k.engine {
+		r.RunDir = k.env.Get(protocol.EnvRunDir)
+	}
+	r.tell(b)
+	return r
+}
+
+// alias is the agent's name in the config.
+func (k *kit) alias() string {
+	if a := k.env.Get(protocol.EnvAgent); a != "" {
+		return a
+	}
+	return strings.TrimPrefix(protocol.AgentName(k.opts.Name), protocol.AgentPrefix)
+}

@@ -1,0 +1,87 @@
+package agentkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// Run plays the agent in this process and exits: it is the whole of main.
+func Run(o Options) {
+	e, err := env.OS()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, protocol.AgentName(o.Name)+":", err)
+		os.Exit(1)
+	}
+	os.Exit(Process(e, o))
+}
+
+// Process is Run for a program that wraps what the process knows about itself,
+// and exits itself. It handles the process's signals: the first interrupt or
+// terminate cancels the context of Run, the second ends the process.
+func Process(e env.Env, o Options) int {
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+	keepLock(e.Get(protocol.EnvRunDir))
+	return Main(ctx, e, o)
+}
+
+// Main runs an agent and returns its exit status: 0; 2 for a wrong command line;
+// 130 or 143 when ctx was cancelled by [Process] for a signal; else 1. It
+// touches nothing of the process that is not in e, so a test can run it.
+func Main(ctx context.Context, e env.Env, o Options) int {
+	name := protocol.AgentName(o.Name)
+	inv, err := parse(e.Args, o)
+	switch {
+	case err != nil:
+		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
+		return exitCode(ctx, err)
+	case inv.help:
+		return write(e, name, help(o))
+	case inv.version:
+		return write(e, name, name+" "+version(o)+"\n")
+	}
+	if err := work(ctx, e, o, inv); err != nil {
+		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
+		return exitCode(ctx, err)
+	}
+	return 0
+}
+
+// work makes the step and prints the result line, also for a failure: the engine
+// reads there what could not be used and what it cost.
+func work(ctx context.Context, e env.Env, o Options, inv invocation) error {
+	out := &printer{w: e.Stdout, yaml: inv.yaml}
+	result, err := step(ctx, e, o, inv, out)
+	if err == nil {
+		return out.result(result)
+	}
+	result.Error = err.Error()
+	return errors.Join(err, out.result(result))
+}
+
+func write(e env.Env, name, text string) int {
+	if _, err := io.WriteString(e.Stdout, text); err != nil {
+		fmt.Fprintf(e.Stderr, "%s: stdout: %v\n", name, err)
+		return 1
+	}
+	return 0
+}
+
+// exitCode is the exit status for an error.
+func exitCode(ctx context.Context, err error) int {
+	var sig signalError
+	if errors.As(context.Cause(ctx), &sig) {
+		return sig.exitCode()
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return protocol.CodeUsage.ExitCode()
+	}
+	return protocol.CodeFailed.ExitCode()
+}

@@ -1,0 +1,130 @@
+package agentkit
+
+import (
+	"context"
+	"iter"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/prompt"
+)
+
+// Request is one turn of a role.
+type Request struct {
+	Thread   string
+	Role     string
+	Number   int // of the step to make, from 1
+	Visit    int // how often the role has had its turn before
+	Workflow protocol.Workflow
+	RoleDef  protocol.Role
+	Schema   any // JSON Schema of the output, as a JSON value
+	Head     protocol.Hash
+	Start    protocol.Start
+
+	EdgePrompt string
+	Prompt     string       // everything, as one message
+	System     string       // the part that stays the same over the role's turns
+	User       string       // the rest
+	Parts      prompt.Parts // what all three were made of
+
+	// SessionID is of the role's last turn with this agent, if Options.Resumes
+	// and it can be continued; else "". Prompt then tells only what happened
+	// since. See also [Request.StartOver].
+	SessionID string
+	// Fork: SessionID belongs to the thread that this one was forked from. The
+	// agent must go on in a copy of that session, never in the session itself.
+	Fork bool
+
+	Cwd    string
+	Dirs   home.Dirs
+	RunDir string  // "" outside the engine
+	Alias  string  // of this agent in the config; its bare name if it was started otherwise
+	Env    env.Env // with .env; what a child process should get
+	Store  cas.Store
+
+	kit *kit
+}
+
+// Step is an earlier step.
+type Step struct {
+	Hash   protocol.Hash
+	Number int // from 1
+	protocol.Step
+	Output any // the payload itself, in place of its hash
+}
+
+// Steps yields the thread's steps, newest first, outputs expanded. It reads as
+// far as it is pulled.
+func (r *Request) Steps(ctx context.Context) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		for s, err := range r.kit.thread.Steps(ctx) {
+			var out thread.Output
+			if err == nil {
+				out, err = r.kit.thread.Output(ctx, s)
+			}
+			if !yield(Step{Hash: s.Hash, Number: s.Index + 1, Step: s.Step, Output: out.Value}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Content is the answer that the agent gave in a step, "" if it is not known.
+func (r *Request) Content(ctx context.Context, s Step) (string, error) {
+	return thread.Content(ctx, r.Store, s.Detail)
+}
+
+// Config reads config.yaml when it is first asked for, so that an agent that
+// needs none neither pays for it nor fails on a broken one.
+func (r *Request) Config(ctx context.Context) (protocol.Config, error) {
+	return r.kit.config(ctx)
+}
+
+// StartOver is for an agent whose session could not be continued: it clears
+// SessionID and Fork, and makes the prompt a full one with the whole history.
+func (r *Request) StartOver(ctx context.Context) error {
+	brief, err := r.kit.brief(ctx, session{})
+	if err != nil {
+		return err
+	}
+	r.SessionID, r.Fork = "", false
+	r.tell(brief)
+	return nil
+}
+
+// tell sets the prompt.
+func (r *Request) tell(b stepwork.Brief) {
+	r.Parts, r.EdgePrompt = b.Parts, b.Parts.EdgePrompt
+	r.Prompt, r.System, r.User = prompt.Full(b.Parts), prompt.System(b.Parts), prompt.User(b.Parts)
+}
+
+// Turn stores a turn as it happens, announces it, and keeps it for the detail.
+// Index and AtMs are filled in. Safe for concurrent use. An error means that the
+// store or stdout is broken: the run should end with it.
+//
+// The message that Continue is given is recorded already.
+func (r *Request) Turn(ctx context.Context, t protocol.Turn) error {
+	return r.kit.turns.happened(ctx, t)
+}
+
+// Text adds a text to the step's nodes, for Detail.Requests, and returns its hash.
+func (r *Request) Text(ctx context.Context, s string) (protocol.Hash, error) {
+	return r.kit.turns.text(ctx, s)
+}
+
+// config reads config.yaml, once.
+func (k *kit) config(ctx context.Context) (protocol.Config, error) {
+	if k.loaded == nil {
+		c, err := config.Load(ctx, k.dirs.Config(), k.env)
+		if err != nil {
+			return protocol.Config{}, err
+		}
+		k.loaded = &c
+	}
+	return *k.loaded, nil
+}

@@ -1,0 +1,149 @@
+package agentkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/util/prompt"
+)
+
+// maxCorrections is how often an answer is sent back.
+const maxCorrections = 2
+
+// settled is what became of a run and its corrections.
+type settled struct {
+	role    extract.Role
+	output  extract.Output
+	by      protocol.ExtractedBy
+	problem error // why the last answer is not the role's output
+
+	session string          // the newest id: a continued session may get another one
+	detail  protocol.Detail // the first run's, which did the work; requests of all
+	usage   *protocol.Usage // of all runs
+	answers []string
+}
+
+// invalidError means that no answer was the role's output.
+type invalidError struct {
+	problem string // of the last answer
+	raw     string // all answers
+	err     error
+}
+
+func (e *invalidError) Error() string { return e.err.Error() }
+func (e *invalidError) Unwrap() error { return e.err }
+
+// settle runs the agent until its answer is the role's output: the run itself,
+// then corrections in its session, then, if that is switched on, a model that
+// reads the answer. Errors: [*invalidError], those of the agent and the store.
+func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
+	s := &settled{role: extract.Role{Schema: req.Schema}}
+	var err error
+	if s.role.Compiled, err = k.batch.Compiled(ctx, req.RoleDef.Frontmatter); err != nil {
+		return s, err
+	}
+	res, err := k.call("run", func() (Result, error) { return k.opts.Run(ctx, req) })
+	if err := k.take(ctx, s, res, err); err != nil {
+		return s, err
+	}
+	for range maxCorrections {
+		if s.problem == nil || k.opts.Continue == nil {
+			break
+		}
+		if err := k.correct(ctx, req, s); err != nil {
+			return s, s.invalid(fmt.Errorf("%w (it was to correct this: %v)", err, s.problem))
+		}
+	}
+	if s.problem == nil {
+		return s, nil
+	}
+	return s, k.lastResort(ctx, req, s)
+}
+
+// correct sends the last answer back.
+func (k *kit) correct(ctx context.Context, req *Request, s *settled) error {
+	message := prompt.Correction(s.problem.Error(), req.Schema)
+	if k.opts.Structured {
+		message = prompt.ValueCorrection(s.problem.Error(), req.Schema)
+	}
+	if err := k.turns.corrected(ctx, message); err != nil {
+		return err
+	}
+	res, err := k.call("continue", func() (Result, error) {
+		return k.opts.Continue(ctx, s.session, message, req)
+	})
+	return k.take(ctx, s, res, err)
+}
+
+// take adds what a run returned, also with an error: it cost something.
+func (k *kit) take(ctx context.Context, s *settled, res Result, err error) error {
+	s.account(res)
+	if err != nil {
+		return err
+	}
+	answer := answerOf(res)
+	if err := k.turns.returned(ctx, res, answer); err != nil {
+		return err
+	}
+	s.answers = append(s.answers, answer)
+	s.output, s.by, s.problem = read(res, s.role)
+	return nil
+}
+
+func (s *settled) account(res Result) {
+	if res.SessionID != "" {
+		s.session = res.SessionID
+	}
+	if res.Usage != nil {
+		s.charge(*res.Usage)
+	}
+	if res.Detail == nil {
+		return
+	}
+	if len(s.answers) == 0 {
+		s.detail = *res.Detail
+		return
+	}
+	s.detail.Requests = append(s.detail.Requests, res.Detail.Requests...)
+	s.detail.DurationMs += res.Detail.DurationMs
+}
+
+func (s *settled) charge(u protocol.Usage) {
+	if s.usage != nil {
+		u = s.usage.Add(u)
+	}
+	s.usage = &u
+}
+
+// invalid makes an error of the kind that keeps the answers.
+func (s *settled) invalid(err error) error {
+	problem := ""
+	if s.problem != nil {
+		problem = s.problem.Error()
+	}
+	return &invalidError{problem: problem, raw: strings.Join(s.answers, "\n\n"), err: err}
+}
+
+// read turns a result into output, or says why it is none.
+func read(res Result, role extract.Role) (extract.Output, protocol.ExtractedBy, error) {
+	switch {
+	case res.Suspend != "":
+		suspend := protocol.NewSuspend(res.Suspend)
+		return extract.Output{Suspend: &suspend}, protocol.ByValue, nil
+	case res.Value != nil:
+		v, err := jsonValue(res.Value)
+		if err != nil {
+			return extract.Output{}, "", err
+		}
+		out, err := extract.Value(v, role)
+		return out, protocol.ByValue, err
+	case strings.TrimSpace(res.Output) == "":
+		return extract.Output{}, "", errors.New("the answer is empty")
+	}
+	out, err := extract.Text(valid(res.Output), role)
+	return out, protocol.ByFrontmatter, err
+}

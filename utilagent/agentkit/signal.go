@@ -1,0 +1,49 @@
+package agentkit
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// signalError is the cause of a context that a signal cancelled.
+type signalError struct{ os.Signal }
+
+func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
+
+func (e signalError) exitCode() int {
+	if e.Signal == os.Interrupt {
+		return protocol.CodeInterrupted.ExitCode()
+	}
+	return protocol.CodeTerminated.ExitCode()
+}
+
+// untilSignal returns a context that the first signal cancels. After it signals
+// have their usual effect again, so that a second one ends an agent that does
+// not listen.
+//
+// A reader that goes away must not kill the agent without a word: with SIGPIPE
+// caught, the write fails with an error that is reported.
+func untilSignal(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stops := make(chan os.Signal, 1)
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	go func() {
+		select {
+		case s := <-stops:
+			signal.Stop(stops)
+			cancel(signalError{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(stops)
+		signal.Stop(pipes)
+		cancel(nil)
+	}
+}

@@ -1,0 +1,94 @@
+package agentkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// step makes the step: request, run, extract, commit. What is known of a failed
+// one is in the result too.
+func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (protocol.Result, error) {
+	k, err := open(ctx, e, o, inv, out)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	s, err := k.session(ctx)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	brief, err := k.brief(ctx, s)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	req := k.request(brief, s)
+	started := e.Now()
+	done, err := k.settle(ctx, req)
+	if err != nil {
+		return k.rejected(ctx, req, s, done, err)
+	}
+	completed := e.Now()
+	done.detail.Turns, done.detail.Capture = k.turns.close()
+	// The work is done and paid for: an interrupt that comes now must not lose it.
+	ctx = context.WithoutCancel(ctx)
+	result, err := stepwork.Submit(ctx, k.batch, k.thread, stepwork.Submission{
+		Role: req.Role, Type: req.RoleDef.Frontmatter, Output: done.output, ExtractedBy: done.by,
+		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: req.Prompt,
+		EdgePrompt: req.EdgePrompt, Cwd: req.Cwd, Usage: done.usage, LimitBase: k.limitBase,
+		StartedAtMs: started.UnixMilli(), CompletedAtMs: completed.UnixMilli(),
+	})
+	if err != nil {
+		return protocol.Result{SessionID: done.session, Usage: done.usage}, err
+	}
+	k.keep(session{SessionID: done.session, Step: result.StepHash})
+	return result, nil
+}
+
+// rejected ends a step whose answer could not be used: the text is kept, and the
+// session with what was wrong, so that another try can go on from there.
+func (k *kit) rejected(ctx context.Context, req *Request, s session, done *settled, cause error) (protocol.Result, error) {
+	k.turns.close()
+	result := protocol.Result{SessionID: done.session, Role: req.Role, Usage: done.usage}
+	var invalid *invalidError
+	if !errors.As(cause, &invalid) {
+		return result, cause
+	}
+	if req.SessionID != "" && s.Rejected != "" {
+		k.forget() // a session that fails twice at one place is not worth a third try
+	} else {
+		k.keep(session{SessionID: done.session, Head: k.thread.Head, Rejected: invalid.problem})
+	}
+	raw, err := k.batch.Add(context.WithoutCancel(ctx), protocol.Text(invalid.raw))
+	if err == nil {
+		err = k.batch.Put(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		return result, errors.Join(cause, fmt.Errorf("keep the answer: %w", err))
+	}
+	result.RawHash = raw
+	return result, cause
+}
+
+// call runs a function of the agent's author. A panic is an error of the step,
+// with its stack on stderr.
+func (k *kit) call(what string, run func() (Result, error)) (res Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(k.env.Stderr, "%s", debug.Stack())
+			err = fmt.Errorf("%s: panic: %v", what, p)
+		}
+	}()
+	if res, err = run(); err != nil {
+		return res, fmt.Errorf("%s: %w", what, err)
+	}
+	if res.SessionID == "" {
+		return res, fmt.Errorf("%s: the agent returned no session id: Result.SessionID is required, "+
+			"any text that names the conversation", what)
+	}
+	return res, nil
+}
