@@ -1,0 +1,65 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Output is what a role delivered.
+type Output struct {
+	Type    cas.Hash          // the role's schema, or the suspend kind
+	Value   any               // a JSON value
+	Suspend *protocol.Suspend // set if the step suspended
+}
+
+// Output reads the output of a step.
+func (t *Thread) Output(ctx context.Context, s Step) (Output, error) {
+	out, err := readOutput(ctx, t.reader, s.Output)
+	if err != nil {
+		return Output{}, fmt.Errorf("output of step %s: %w", s.Hash, err)
+	}
+	return out, nil
+}
+
+func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
+	n, err := r.Get(ctx, h)
+	if err != nil {
+		return Output{}, err
+	}
+	out := Output{Type: n.Type}
+	if out.Value, err = n.Value(); err != nil {
+		return Output{}, &cas.CorruptError{Hash: h, Reason: err.Error()}
+	}
+	if n.Type == r.Kinds().Hash(protocol.KindSuspend) {
+		suspend, err := cas.As[protocol.Suspend](r, n)
+		if err != nil {
+			return Output{}, err
+		}
+		out.Suspend = &suspend
+	}
+	return out, nil
+}
+
+// Content is the last answer of the agent in a step's detail, "" if there is
+// none. It reads turns from the last one back, so mostly one.
+func Content(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
+	d, err := cas.Read[protocol.Detail](ctx, r, detail)
+	if err != nil {
+		return "", err
+	}
+	for _, h := range slices.Backward(d.Turns) {
+		turn, err := cas.Read[protocol.Turn](ctx, r, h)
+		if err != nil {
+			return "", fmt.Errorf("turn of detail %s: %w", detail, err)
+		}
+		if turn.Role == protocol.TurnAssistant && strings.TrimSpace(turn.Content) != "" {
+			return turn.Content, nil
+		}
+	}
+	return "", nil
+}
