@@ -1,5 +1,90 @@
 // Package suggest finds the word that someone probably meant.
 package suggest
 
-// Nearest returns up to max candidates close to word, nearest first.
-func Nearest(word string, candidates []string, max int) []string { panic("unwritten") }
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// maxDistance bounds the slips that count as a misspelling, however long the
+// word is; it also keeps the search cheap for hostile input.
+const maxDistance = 4
+
+// minPrefix is the length from which a beginning is a hint.
+const minPrefix = 3
+
+// Nearest returns up to limit candidates close to word, nearest first, those
+// equally near by name. Close is one slip (a character missing, too much,
+// another, or two swapped), or one for every three characters of word, or a
+// candidate that begins with word. Case does not matter; word itself is never
+// returned.
+func Nearest(word string, candidates []string, limit int) []string {
+	type match struct {
+		candidate string
+		distance  int
+	}
+	folded := []rune(strings.ToLower(word))
+	cutoff := min(max(len(folded)/3, 1), maxDistance)
+	if len(folded) < 2 {
+		cutoff = 0 // any other letter would be near
+	}
+	var matches []match
+	for _, c := range candidates {
+		if c == word || slices.ContainsFunc(matches, func(m match) bool { return m.candidate == c }) {
+			continue
+		}
+		target := []rune(strings.ToLower(c))
+		d := cutoff + 1
+		if abs(len(target)-len(folded)) <= cutoff {
+			d = distance(folded, target)
+		}
+		if d > cutoff && len(folded) >= minPrefix && strings.HasPrefix(string(target), string(folded)) {
+			d = cutoff
+		}
+		if d <= cutoff {
+			matches = append(matches, match{c, d})
+		}
+	}
+	slices.SortFunc(matches, func(a, b match) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.candidate, b.candidate))
+	})
+	var nearest []string
+	for _, m := range matches[:min(max(limit, 0), len(matches))] {
+		nearest = append(nearest, m.candidate)
+	}
+	return nearest
+}
+
+// distance is the number of slips between two words (Damerau and Levenshtein's,
+// where no part is changed twice).
+func distance(a, b []rune) int {
+	before := make([]int, len(b)+1) // the row two above
+	above := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
+	for j := range above {
+		above[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			other := 1
+			if a[i-1] == b[j-1] {
+				other = 0
+			}
+			row[j] = min(above[j]+1, row[j-1]+1, above[j-1]+other)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, above, row = above, row, before
+	}
+	return above[len(b)]
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -n
+	}
+	return n
+}
