@@ -3,6 +3,7 @@ package cas_test
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,3 +39,5 @@ func textNode(t testing.TB, a cas.Algorithm, text string) cas.Node {
 	const typ = "7VQ43ZSJTEWA7"
 	return cas.Node{Hash: a.Sum(typ, payload), Type: typ, Payload: payload, Timestamp: 1780000000000}
 }
+
+func lower(s string) string { return strings.ToLower(s) }

@@ -1,0 +1,354 @@
+package cas_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/memstore"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Hashes that look like refs but name nothing.
+const (
+	refA = "00000000000AA"
+	refB = "00000000000BB"
+	refC = "00000000000CC"
+)
+
+var refSchema = map[string]any{"type": "string", "format": "ocas_ref"}
+
+type object = map[string]any
+
+func TestRefs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		schema string
+		value  string
+		want   []cas.Hash
+	}{
+		"the value itself": {`{"format":"ocas_ref"}`, `"00000000000AA"`, []cas.Hash{refA}},
+		"the older name":   {`{"format":"cas_ref"}`, `"00000000000AA"`, []cas.Hash{refA}},
+		"not declared":     {`{"type":"string"}`, `"00000000000AA"`, nil},
+		"null":             {`{"anyOf":[{"format":"ocas_ref"},{"type":"null"}]}`, `null`, nil},
+		"not in the right form": {
+			`{"items":{"format":"ocas_ref"}}`, `["00000000000aa","","00000000000A","ZZZZZZZZZZZZZ",7]`, nil,
+		},
+		"properties": {
+			`{"properties":{"b":{"format":"ocas_ref"},"aa":{"format":"ocas_ref"},"c":{}}}`,
+			`{"aa":"00000000000AA","b":"00000000000BB","c":"00000000000CC","d":"00000000000CC"}`, []cas.Hash{refB, refA},
+		},
+		"items":                {`{"items":{"format":"ocas_ref"}}`, `["00000000000BB","00000000000AA","00000000000BB"]`, []cas.Hash{refB, refA}},
+		"prefixItems":          {`{"prefixItems":[{},{"format":"ocas_ref"}]}`, `["00000000000AA","00000000000BB","00000000000CC"]`, []cas.Hash{refB}},
+		"contains":             {`{"contains":{"format":"ocas_ref"}}`, `[1,"00000000000BB"]`, []cas.Hash{refB}},
+		"additionalProperties": {`{"properties":{"a":{}},"additionalProperties":{"format":"ocas_ref"}}`, `{"a":"00000000000AA","b":"00000000000BB"}`, []cas.Hash{refB}},
+		"patternProperties": {
+			`{"patternProperties":{"^x":{"format":"ocas_ref"}},"additionalProperties":{"items":{"format":"ocas_ref"}}}`,
+			`{"x1":"00000000000AA","y":"00000000000BB","z":["00000000000CC"]}`, []cas.Hash{refC, refA},
+		},
+		"allOf":        {`{"allOf":[{"properties":{"a":{"format":"ocas_ref"}}},{"properties":{"b":{"format":"ocas_ref"}}}]}`, `{"a":"00000000000AA","b":"00000000000BB"}`, []cas.Hash{refA, refB}},
+		"every anyOf":  {`{"anyOf":[{"type":"string"},{"format":"ocas_ref"}]}`, `"00000000000AA"`, []cas.Hash{refA}},
+		"every oneOf":  {`{"oneOf":[{"required":["x"]},{"properties":{"a":{"format":"ocas_ref"}}}]}`, `{"a":"00000000000AA"}`, []cas.Hash{refA}},
+		"if then else": {`{"if":{"properties":{"a":{"format":"ocas_ref"}}},"then":{"properties":{"b":{"format":"ocas_ref"}}},"else":{"properties":{"c":{"format":"ocas_ref"}}}}`, `{"a":"00000000000AA","b":"00000000000BB","c":"00000000000CC"}`, []cas.Hash{refA, refB, refC}},
+		"not":          {`{"not":{"properties":{"a":{"format":"ocas_ref"}}}}`, `{"a":"00000000000AA"}`, []cas.Hash{refA}},
+		"anyOf beside properties": {
+			`{"anyOf":[{"properties":{"b":{"format":"ocas_ref"}}},{}],"properties":{"a":{"format":"ocas_ref"}}}`,
+			`{"b":"00000000000BB","a":"00000000000AA"}`, []cas.Hash{refA, refB},
+		},
+		"deep": {
+			`{"properties":{"l":{"items":{"additionalProperties":{"oneOf":[{"type":"null"},{"items":{"format":"ocas_ref"}}]}}}}}`,
+			`{"l":[{"x":null},{"y":["00000000000AA"]}]}`, []cas.Hash{refA},
+		},
+		"a keyword as the name of a property": {`{"properties":{"format":{"format":"ocas_ref"},"items":{}}}`, `{"format":"00000000000AA","items":["00000000000BB"]}`, []cas.Hash{refA}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			s := memstore.New(cas.XXH3)
+			n := putUnchecked(t, s, parseJSON(t, []byte(c.schema)), parseJSON(t, []byte(c.value)))
+			refs, err := cas.Refs(ctx, s, n)
+			require.NoError(t, err)
+			require.Equal(t, c.want, refs)
+		})
+	}
+}
+
+// putUnchecked puts a schema and a value of it without validation, as the
+// original's stores have them.
+func putUnchecked(t testing.TB, s cas.Store, schema, value any) cas.Node {
+	t.Helper()
+	typ := putNode(t, s, s.Kinds().MetaHash(), schema)
+	return putNode(t, s, typ.Hash, value)
+}
+
+func putNode(t testing.TB, s cas.Store, typ cas.Hash, value any) cas.Node {
+	t.Helper()
+	payload, err := cas.Encode(value)
+	require.NoError(t, err)
+	n := cas.Node{Hash: s.Algorithm().Sum(typ, payload), Type: typ, Payload: payload}
+	require.NoError(t, s.Put(context.Background(), s.Kinds().Meta(), n))
+	return n
+}
+
+func TestRefsOfTheKinds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, _ := newBatch(t)
+	a, p, o, d := cas.Hash("000000000000A"), cas.Hash("000000000000P"), cas.Hash("000000000000N"), cas.Hash("000000000000D")
+	h, err := b.Add(ctx, protocol.Step{
+		Start: a, Prev: &p, Output: o, Detail: d, Visits: map[string]int{}, ExtractedBy: protocol.ByValue,
+		Role: "00000000000ZZ",
+	})
+	require.NoError(t, err)
+	n, err := b.Get(ctx, h)
+	require.NoError(t, err)
+	refs, err := cas.Refs(ctx, b, n)
+	require.NoError(t, err)
+	require.Equal(t, []cas.Hash{p, a, d, o}, refs, "in the order of the encoding: shorter keys first")
+
+	schema, err := b.Get(ctx, n.Type)
+	require.NoError(t, err)
+	refs, err = cas.Refs(ctx, b, schema)
+	require.NoError(t, err)
+	require.Empty(t, refs, "schemas refer to nothing")
+}
+
+func TestRefsNeedTheSchema(t *testing.T) {
+	t.Parallel()
+	s := memstore.New(cas.XXH3)
+	n := castest.Node(t, cas.XXH3, "x")
+	_, err := cas.Refs(context.Background(), s, n)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+	require.ErrorContains(t, err, string(n.Hash))
+	require.ErrorContains(t, err, string(n.Type))
+}
+
+// diamond is root → left, right → bottom, each an object with refs.
+type diamond struct{ typ, root, left, right, bottom cas.Hash }
+
+func putDiamond(t testing.TB, s cas.Store) diamond {
+	t.Helper()
+	ctx := context.Background()
+	b := cas.NewBatch(s, noon)
+	typ, err := b.AddSchema(ctx, object{
+		"type":       "object",
+		"properties": object{"name": object{"type": "string"}, "refs": object{"type": "array", "items": refSchema}},
+	})
+	require.NoError(t, err)
+	add := func(name string, refs ...any) cas.Hash {
+		h, err := b.AddValue(ctx, typ, object{"name": name, "refs": append([]any{}, refs...)})
+		require.NoError(t, err)
+		return h
+	}
+	d := diamond{typ: typ, bottom: add("bottom")}
+	d.left = add("left", d.bottom)
+	d.right = add("right", d.bottom)
+	d.root = add("root", d.left, d.right)
+	require.NoError(t, b.Commit(ctx))
+	return d
+}
+
+func TestWalk(t *testing.T) {
+	t.Parallel()
+	s := memstore.New(cas.XXH3)
+	d := putDiamond(t, s)
+	meta := s.Kinds().MetaHash()
+
+	require.Equal(t, []cas.Hash{d.root, d.left, d.right, d.bottom}, walk(t, s, cas.WalkOptions{}, d.root, d.root))
+	require.Equal(t, []cas.Hash{d.bottom, d.right}, walk(t, s, cas.WalkOptions{}, d.bottom, d.right))
+	require.Equal(t, []cas.Hash{d.root, d.left, d.right, d.typ, d.bottom, meta}, walk(t, s, cas.WalkOptions{FollowTypes: true}, d.root))
+	require.Empty(t, walk(t, s, cas.WalkOptions{}))
+}
+
+func walk(t testing.TB, r cas.Reader, o cas.WalkOptions, roots ...cas.Hash) []cas.Hash {
+	t.Helper()
+	var hashes []cas.Hash
+	for n, err := range cas.Walk(context.Background(), r, roots, o) {
+		require.NoError(t, err)
+		hashes = append(hashes, n.Hash)
+	}
+	return hashes
+}
+
+// A fault is told and the walk goes on: nothing is skipped in silence.
+func TestWalkTellsFaults(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := memstore.New(cas.XXH3)
+	d := putDiamond(t, s)
+	orphan := castest.Node(t, cas.XXH3, "its type is nowhere")
+	require.NoError(t, s.Put(ctx, orphan))
+	top := putNode(t, s, d.typ, object{"refs": []any{refA, orphan.Hash, d.left}})
+
+	faults := map[cas.Hash]error{}
+	var seen []cas.Hash
+	for n, err := range cas.Walk(ctx, s, []cas.Hash{top.Hash}, cas.WalkOptions{}) {
+		seen = append(seen, n.Hash)
+		if err != nil {
+			faults[n.Hash] = err
+		}
+	}
+	require.Equal(t, []cas.Hash{top.Hash, refA, orphan.Hash, d.left, d.bottom}, seen)
+	require.Len(t, faults, 2)
+	require.ErrorIs(t, faults[refA], cas.ErrNotFound)
+	require.ErrorContains(t, faults[orphan.Hash], "schema: ")
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	count := 0
+	for _, err := range cas.Walk(ctx, s, []cas.Hash{d.root}, cas.WalkOptions{}) {
+		if count++; count == 2 {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		cancel()
+	}
+	require.Equal(t, 2, count)
+	for n := range cas.Walk(context.Background(), s, []cas.Hash{d.root}, cas.WalkOptions{}) {
+		require.Equal(t, d.root, n.Hash)
+		break
+	}
+}
+
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := memstore.New(cas.XXH3)
+	d := putDiamond(t, s)
+	verifier := cas.NewVerifier(s)
+	for _, h := range []cas.Hash{d.root, d.bottom, d.typ, s.Kinds().MetaHash()} {
+		require.NoError(t, cas.Verify(ctx, s, h))
+		require.NoError(t, verifier.Verify(ctx, h))
+	}
+
+	var invalid *cas.SchemaError
+	wrong := putNode(t, s, d.typ, object{"name": 7})
+	require.ErrorAs(t, cas.Verify(ctx, s, wrong.Hash), &invalid)
+	require.Equal(t, d.typ, invalid.Type)
+	badSchema := putNode(t, s, s.Kinds().MetaHash(), object{"type": "nothing"})
+	require.ErrorAs(t, cas.Verify(ctx, s, badSchema.Hash), &invalid)
+	require.Equal(t, s.Kinds().MetaHash(), invalid.Type)
+
+	orphan := castest.Node(t, cas.XXH3, "x")
+	require.NoError(t, s.Put(ctx, orphan))
+	require.ErrorIs(t, cas.Verify(ctx, s, orphan.Hash), cas.ErrNotFound)
+	require.ErrorIs(t, cas.Verify(ctx, s, refA), cas.ErrNotFound)
+
+	var corrupt *cas.CorruptError
+	untyped := putNode(t, s, d.root, "its type is no schema")
+	require.ErrorAs(t, cas.Verify(ctx, s, untyped.Hash), &corrupt)
+	require.Equal(t, d.root, corrupt.Hash)
+}
+
+func TestExpand(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := memstore.New(cas.XXH3)
+	d := putDiamond(t, s)
+	bottom := object{"name": "bottom", "refs": []any{}}
+	shallow := object{"name": "root", "refs": []any{
+		object{"name": "left", "refs": []any{string(d.bottom)}},
+		object{"name": "right", "refs": []any{string(d.bottom)}},
+	}}
+	whole := object{"name": "root", "refs": []any{
+		object{"name": "left", "refs": []any{bottom}},
+		object{"name": "right", "refs": []any{bottom}},
+	}}
+	for depth, want := range map[int]any{
+		0:  object{"name": "root", "refs": []any{string(d.left), string(d.right)}},
+		1:  shallow,
+		2:  whole,
+		3:  whole,
+		-1: whole,
+	} {
+		got, err := cas.Expand(ctx, s, d.root, depth)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "depth %d", depth)
+	}
+
+	dangling := putNode(t, s, d.typ, object{"refs": []any{refA}})
+	_, err := cas.Expand(ctx, s, dangling.Hash, 1)
+	require.ErrorIs(t, err, cas.ErrNotFound, "a missing node is never skipped in silence")
+	_, err = cas.Expand(ctx, s, dangling.Hash, 0)
+	require.NoError(t, err)
+}
+
+// A content-addressed store has no cycles, but for collisions and hostile files.
+func TestCyclesEnd(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	r := cycle{memstore.New(cas.XXH3)}
+	typ := putNode(t, r, r.Kinds().MetaHash(), refSchema)
+	require.Equal(t, []cas.Hash{refA, refB}, walk(t, cycleOf{r, typ.Hash}, cas.WalkOptions{}, refA))
+	v, err := cas.Expand(ctx, cycleOf{r, typ.Hash}, refA, -1)
+	require.NoError(t, err)
+	require.Equal(t, refA, v)
+}
+
+type cycle struct{ *memstore.Store }
+
+// cycleOf has refA and refB, which refer to each other.
+type cycleOf struct {
+	cycle
+	typ cas.Hash
+}
+
+func (c cycleOf) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	other := map[cas.Hash]string{refA: refB, refB: refA}[h]
+	if other == "" {
+		return c.cycle.Get(ctx, h)
+	}
+	payload, err := cas.Encode(other)
+	return cas.Node{Hash: h, Type: c.typ, Payload: payload}, err
+}
+
+// What many nodes share is expanded once: 2^40 copies would end no test.
+func TestExpandOfALadder(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := memstore.New(cas.XXH3)
+	d := putDiamond(t, s)
+	h := d.bottom
+	for range 40 {
+		h = putNode(t, s, d.typ, object{"refs": []any{h, h, h}}).Hash
+	}
+	for _, depth := range []int{-1, 40, 100} {
+		_, err := cas.Expand(ctx, s, h, depth)
+		require.NoError(t, err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := memstore.New(cas.XXH3)
+	d := putDiamond(t, s)
+
+	for _, prefix := range []string{string(d.root), string(d.root[:12]), lower(string(d.root))} {
+		h, err := cas.Resolve(ctx, s, prefix)
+		require.NoError(t, err)
+		require.Equal(t, d.root, h)
+	}
+	for _, prefix := range []string{"", "00000000000AA", "00000000000", "U", "../", "x y", string(d.root) + "0"} {
+		_, err := cas.Resolve(ctx, s, prefix)
+		require.ErrorIs(t, err, cas.ErrNotFound, "%q", prefix)
+	}
+
+	var first cas.Hash
+	for i := 0; first == ""; i++ {
+		n := castest.Node(t, cas.XXH3, i)
+		require.NoError(t, s.Put(ctx, n))
+		if n.Hash != d.root && n.Hash[0] == d.root[0] {
+			first = n.Hash
+		}
+	}
+	_, err := cas.Resolve(ctx, s, string(d.root[:1]))
+	var ambiguous *cas.AmbiguousError
+	require.ErrorAs(t, err, &ambiguous)
+	require.Contains(t, ambiguous.Candidates, first)
+	require.Contains(t, ambiguous.Candidates, d.root)
+	require.IsIncreasing(t, ambiguous.Candidates)
+	require.ErrorContains(t, err, "is ambiguous")
+}
