@@ -27,6 +27,8 @@ type FS interface {
 	Truncate(path string, size int64) error
 	Remove(path string) error
 	MkdirAll(path string, perm fs.FileMode) error
+	// StartSync hands what was written to path to the device, like StartFlush.
+	StartSync(path string) error
 	// SyncFile and SyncDir make what was written to path, or the names in it, durable.
 	SyncFile(path string) error
 	SyncDir(path string) error

@@ -100,6 +100,15 @@ func (osFS) Remove(path string) error { return os.Remove(path) }
 // MkdirAll implements FS.
 func (osFS) MkdirAll(path string, perm fs.FileMode) error { return os.MkdirAll(path, perm) }
 
+// StartSync implements FS.
+func (osFS) StartSync(path string) error {
+	f, err := openForSync(path)
+	if err != nil {
+		return pathError("flush", path, err)
+	}
+	return pathError("flush", path, startFlush(f, 0), f.Close())
+}
+
 // SyncFile implements FS.
 func (osFS) SyncFile(path string) error {
 	f, err := openForSync(path)

@@ -17,11 +17,11 @@ const (
 	// Posix promises nothing but what was asked for. SyncFile and FullFlush keep
 	// the content of that file, SyncDir the names in that directory; every other
 	// creation, rename or removal may have happened or not, each by itself.
-	// StartFlush counts for nothing.
+	// StartFlush and StartSync count for nothing.
 	Posix Model = iota
 	// Ordered is a file system with one journal, as [SafeMode] demands for
 	// [Batch]: any real flush keeps all changes of names before it, and the
-	// content that was handed to the device (StartFlush) before it. Of the
+	// content that was handed to the device (StartFlush, StartSync) before it. Of the
 	// changes of names after the last flush, the first few may survive, never
 	// a later one without all earlier ones.
 	Ordered
@@ -64,12 +64,17 @@ func newDisk(ops []Op, n int, model Model) *disk {
 	for _, op := range ops[:n] {
 		d.do(op)
 	}
-	if n < len(ops) && ops[n].Kind != OpSyncFile && ops[n].Kind != OpSyncDir {
+	if n < len(ops) && ops[n].changes() {
 		begun := ops[n]
 		begun.Flush = NoFlush
 		d.do(begun)
 	}
 	return d
+}
+
+// changes tells whether programs can see the operation.
+func (o Op) changes() bool {
+	return o.Kind != OpStartSync && o.Kind != OpSyncFile && o.Kind != OpSyncDir
 }
 
 func (d *disk) do(op Op) {
@@ -87,6 +92,9 @@ func (d *disk) do(op Op) {
 		f := d.file(op)
 		f.now = slices.Clone(f.now[:min(op.Size, int64(len(f.now)))])
 		f.torn, f.zeroed = f.now, f.now
+	case OpStartSync:
+		f := d.file(op)
+		f.handed, f.isHanded = f.now, true
 	case OpSyncFile:
 		d.flushed(d.file(op))
 	case OpSyncDir:

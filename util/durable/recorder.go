@@ -14,14 +14,15 @@ type Kind string
 
 // The kinds of operations.
 const (
-	OpWrite    Kind = "write" // a temporary file with its content
-	OpRename   Kind = "rename"
-	OpAppend   Kind = "append"
-	OpTruncate Kind = "truncate"
-	OpRemove   Kind = "remove"
-	OpMkdir    Kind = "mkdir" // one directory whose parent exists
-	OpSyncFile Kind = "syncfile"
-	OpSyncDir  Kind = "syncdir"
+	OpWrite     Kind = "write" // a temporary file with its content
+	OpRename    Kind = "rename"
+	OpAppend    Kind = "append"
+	OpTruncate  Kind = "truncate"
+	OpRemove    Kind = "remove"
+	OpMkdir     Kind = "mkdir" // one directory whose parent exists
+	OpStartSync Kind = "startsync"
+	OpSyncFile  Kind = "syncfile"
+	OpSyncDir   Kind = "syncdir"
 )
 
 // Op is an operation that succeeded.
@@ -124,6 +125,13 @@ func (r *Recorder) MkdirAll(path string, perm fs.FileMode) error {
 		}
 	}
 	return nil
+}
+
+// StartSync implements FS.
+func (r *Recorder) StartSync(path string) error {
+	return r.do(path, func() (Op, error) {
+		return Op{Kind: OpStartSync, Path: path}, r.disk.StartSync(path)
+	})
 }
 
 // SyncFile implements FS.

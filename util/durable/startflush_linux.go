@@ -9,7 +9,7 @@ import (
 
 // startFlush writes the content to the device and waits for that. The blocks are
 // allocated then, and what is left for the next real flush is the device's own
-// cache and the file system's journal.
+// cache and the file system's journal. A size of 0 means the whole file.
 func startFlush(f *os.File, size int64) error {
 	const how = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 	for {

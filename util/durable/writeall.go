@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 )
 
-// File is a file to write.
+// File is a file to write, or one to flush.
 type File struct {
 	Path string
 	Data []byte
 	Perm fs.FileMode
+	// Present means that the file is there already, with the right content,
+	// written by somebody who perhaps has not flushed it. Only Path counts then.
+	Present bool
 }
 
 // Mode says how WriteAll makes its files durable.
@@ -21,11 +24,9 @@ const (
 	// Full flushes each file before it gets its name, and each directory after.
 	// Contents and names are durable when WriteAll returns.
 	Full Mode = iota
-	// Batch hands each file to the device and flushes only the last one, which
-	// on a file system with one ordered journal completes the others. Contents
-	// are durable when WriteAll returns. The names become durable, at the latest,
-	// with the next flush of anything on the same file system: so what names
-	// these files durably, being flushed itself, cannot come before them.
+	// Batch hands each file to the device, gives all their names, and then
+	// flushes once, which on a file system with one ordered journal completes
+	// everything before it. Contents and names are durable when WriteAll returns.
 	Batch
 	// None flushes nothing: the files survive a kill, not a power cut.
 	None
@@ -53,21 +54,65 @@ func WriteAll(fsys FS, files []File, mode Mode) error {
 			return err
 		}
 	}
-	temps, err := writeTemps(fsys, files, mode)
+	missing, present := split(files)
+	if err := flushPresent(fsys, present, mode); err != nil {
+		return err
+	}
+	if err := writeMissing(fsys, missing, mode); err != nil {
+		return err
+	}
+	switch {
+	case mode == None:
+		return nil
+	case mode == Batch && len(missing) > 0:
+		// The last rename is in the journal behind all that went before.
+		dirs = []string{filepath.Dir(missing[len(missing)-1].Path)}
+	}
+	for _, dir := range dirs {
+		if err := fsys.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func split(files []File) (missing, present []File) {
+	for _, f := range files {
+		if f.Present {
+			present = append(present, f)
+		} else {
+			missing = append(missing, f)
+		}
+	}
+	return missing, present
+}
+
+// flushPresent flushes contents; the names follow with the directories.
+func flushPresent(fsys FS, files []File, mode Mode) error {
+	flush := fsys.SyncFile
+	switch mode {
+	case None:
+		return nil
+	case Batch:
+		flush = fsys.StartSync
+	}
+	for _, f := range files {
+		if err := flush(f.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeMissing writes all contents before it gives the first name.
+func writeMissing(fsys FS, files []File, mode Mode) error {
+	temps, err := writeTemps(fsys, files, mode.flush())
 	if err != nil {
 		return errors.Join(err, removeAll(fsys, temps))
 	}
 	for i, temp := range temps {
 		if err := fsys.Rename(temp, files[i].Path); err != nil {
 			return errors.Join(err, removeAll(fsys, temps[i:]))
-		}
-	}
-	if mode != Full {
-		return nil
-	}
-	for _, dir := range dirs {
-		if err := fsys.SyncDir(dir); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -87,10 +132,10 @@ func makeParent(fsys FS, dir string, mode Mode) error {
 }
 
 // writeTemps returns the temporary files that exist, also after an error.
-func writeTemps(fsys FS, files []File, mode Mode) ([]string, error) {
+func writeTemps(fsys FS, files []File, flush Flush) ([]string, error) {
 	temps := make([]string, 0, len(files))
-	for i, f := range files {
-		temp, err := fsys.WriteTemp(f.Path, f.Data, f.Perm, mode.flush(i == len(files)-1))
+	for _, f := range files {
+		temp, err := fsys.WriteTemp(f.Path, f.Data, f.Perm, flush)
 		if err != nil {
 			return temps, err
 		}
@@ -99,13 +144,12 @@ func writeTemps(fsys FS, files []File, mode Mode) ([]string, error) {
 	return temps, nil
 }
 
-// flush is how far a file has to get. The one real flush of a batch must come
-// last: it completes what was handed to the device before it.
-func (m Mode) flush(last bool) Flush {
-	switch {
-	case m == None:
+// flush is how far each content has to get before it gets its name.
+func (m Mode) flush() Flush {
+	switch m {
+	case None:
 		return NoFlush
-	case m == Batch && !last:
+	case Batch:
 		return StartFlush
 	default:
 		return FullFlush

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -56,6 +57,36 @@ func TestWriteAllFlushes(t *testing.T) {
 			}
 			require.Equal(t, want, flushes)
 		})
+	}
+}
+
+// A file that another process has put without a flush is made durable too, and
+// so is its name.
+func TestWriteAllOfWhatIsPresent(t *testing.T) {
+	t.Parallel()
+	for mode, model := range map[durable.Mode]durable.Model{durable.Full: durable.Posix, durable.Batch: durable.Ordered} {
+		for _, alone := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, alone %v", mode, alone), func(t *testing.T) {
+				t.Parallel()
+				root := t.TempDir()
+				rec := durable.NewRecorder(durable.OS(), root)
+				early := durable.File{Path: filepath.Join(root, "early"), Data: []byte("early"), Perm: 0o444}
+				require.NoError(t, durable.WriteAll(rec, []durable.File{early}, durable.None))
+
+				files := []durable.File{{Path: early.Path, Present: true}}
+				want := "early=early"
+				if !alone {
+					files = append(files, durable.File{Path: filepath.Join(root, "late"), Data: []byte("late"), Perm: 0o444})
+					want += " late=late"
+				}
+				require.NoError(t, durable.WriteAll(rec, files, mode))
+				for o := range durable.Replay(rec.Ops(), len(rec.Ops()), model) {
+					dir := t.TempDir()
+					require.NoError(t, o.Write(dir))
+					require.Equal(t, want, tree(t, dir), o.Name)
+				}
+			})
+		}
 	}
 }
 
