@@ -11,13 +11,24 @@ import (
 
 // entry is one line of threads.yaml or registry.yaml.
 type entry struct {
-	key  string
-	hash protocol.Hash
+	key   string
+	hash  protocol.Hash
+	plain bool // neither needs quotes
+}
+
+func newEntry(key string, h protocol.Hash) entry {
+	return entry{key: key, hash: h, plain: plainKey(key) && plainHash(string(h))}
 }
 
 // appendLine writes an entry as the plain line "key: hash". What a YAML parser
 // would not read back as the same text is quoted; Go's quoting is YAML's.
 func appendLine(out []byte, e entry) []byte {
+	if e.plain {
+		out = append(out, e.key...)
+		out = append(out, ": "...)
+		out = append(out, e.hash...)
+		return append(out, '\n')
+	}
 	if plainKey(e.key) {
 		out = append(out, e.key...)
 	} else {
@@ -35,7 +46,23 @@ func appendLine(out []byte, e entry) []byte {
 // parseLine reads a line as appendLine writes it, without its end. White space
 // behind it is allowed: editors leave it, and a carriage return is white space.
 func parseLine(line string) (entry, bool) {
-	line = strings.TrimRight(line, " \t\r")
+	if line == "" {
+		return entry{}, false
+	}
+	if line[len(line)-1] <= ' ' {
+		line = strings.TrimRight(line, " \t\r")
+	}
+	if at := len(line) - protocol.HashLen; at > 2 && line[at-2] == ':' && line[at-1] == ' ' {
+		e := entry{key: line[:at-2], hash: protocol.Hash(line[at:]), plain: true}
+		if plainKey(e.key) && plainHash(line[at:]) {
+			return e, e.hash.Valid()
+		}
+	}
+	return parseQuoted(line)
+}
+
+// parseQuoted reads a line in which the key or the hash is quoted.
+func parseQuoted(line string) (entry, bool) {
 	key, rest, ok := cutKey(line)
 	if !ok {
 		return entry{}, false
@@ -49,7 +76,7 @@ func parseLine(line string) (entry, bool) {
 	} else if !plainHash(hash) {
 		return entry{}, false
 	}
-	return entry{key, protocol.Hash(hash)}, protocol.Hash(hash).Valid()
+	return newEntry(key, protocol.Hash(hash)), protocol.Hash(hash).Valid()
 }
 
 // whyNot says why a line is not an entry.
@@ -90,21 +117,38 @@ func cutKey(line string) (key, rest string, ok bool) {
 	return key, line[len(quoted):], err == nil && key != ""
 }
 
+// What a character may be part of.
+const (
+	inKey    = 1 << iota // of a plain key
+	inNumber             // of a number, in some YAML
+)
+
+// class says what each byte may be part of.
+var class = func() (c [256]byte) {
+	for _, b := range []byte("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.") {
+		c[b] |= inKey
+	}
+	for _, b := range []byte("0123456789eE-_.") {
+		c[b] |= inNumber
+	}
+	return c
+}()
+
 // plainKey tells whether a key needs no quotes: every YAML parser, also one for
 // YAML 1.1, reads it as text. It refuses more than it must.
 func plainKey(key string) bool {
-	if key == "" || !alphanumeric(key[0]) {
+	if key == "" || key[0] == '-' || key[0] == '_' || key[0] == '.' {
 		return false
 	}
-	text := false
+	all, number := byte(inKey), byte(inNumber)
 	for i := range len(key) {
-		c := key[i]
-		if !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-		text = text || !partOfNumber(c)
+		all &= class[key[i]]
+		number &= class[key[i]]
 	}
-	if !text || key[0] == '0' && (key[1] == 'x' || key[1] == 'o' || key[1] == 'b') {
+	if all == 0 || number != 0 {
+		return false
+	}
+	if key[0] == '0' && (key[1] == 'x' || key[1] == 'o' || key[1] == 'b') {
 		return false
 	}
 	return len(key) > len("false") || !reserved(key)
@@ -114,19 +158,11 @@ func plainKey(key string) bool {
 // number such as 12345E6789012.
 func plainHash(hash string) bool {
 	for i := range len(hash) {
-		if !partOfNumber(hash[i]) {
+		if class[hash[i]]&inNumber == 0 {
 			return true
 		}
 	}
 	return false
-}
-
-func alphanumeric(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-}
-
-func partOfNumber(c byte) bool {
-	return c >= '0' && c <= '9' || c == 'e' || c == 'E' || c == '.' || c == '_' || c == '-'
 }
 
 func reserved(key string) bool {

@@ -32,7 +32,7 @@ func TestLine(t *testing.T) {
 		{"x", "1234567890123", `x: "1234567890123"`},
 		{"x", "12E4567890123", `x: "12E4567890123"`},
 	} {
-		e := entry{c.key, protocol.Hash(c.hash)}
+		e := newEntry(c.key, protocol.Hash(c.hash))
 		require.NoError(t, checkEntry(e.key, e.hash))
 		line := string(appendLine(nil, e))
 		require.Equal(t, c.want+"\n", line)
@@ -62,7 +62,7 @@ func FuzzLine(f *testing.F) {
 		f.Add(key, "1234567890123")
 	}
 	f.Fuzz(func(t *testing.T, key, hash string) {
-		e := entry{key, protocol.Hash(hash)}
+		e := newEntry(key, protocol.Hash(hash))
 		if checkEntry(e.key, e.hash) != nil {
 			return
 		}
@@ -90,7 +90,7 @@ func FuzzTable(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		table := parseTable("f", []byte(text))
+		table := parseTable("f", text)
 		for _, e := range table.entries {
 			h, err := table.get(e.key)
 			require.NoError(t, err)
@@ -99,7 +99,7 @@ func FuzzTable(f *testing.F) {
 		if table.writable() != nil {
 			return
 		}
-		again := parseTable("f", table.render())
+		again := parseTable("f", string(table.render()))
 		require.Equal(t, append([]entry{}, table.entries...), append([]entry{}, again.entries...))
 		require.Len(t, again.bad, len(table.bad))
 	})

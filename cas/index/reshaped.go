@@ -18,9 +18,9 @@ func reshapedBounds() yamldoc.Bounds {
 // original's objects {head: hash, …}. It returns nil if the text is not YAML.
 // Entries that cannot be read make the table frozen: their text may be spread
 // over lines, so a write could not keep it.
-func parseReshaped(path string, data []byte, comments []string) *table {
+func parseReshaped(path, text string, comments []string) *table {
 	t := &table{path: path, comments: comments}
-	doc, err := yamldoc.Parse(data, reshapedBounds())
+	doc, err := yamldoc.Parse([]byte(text), reshapedBounds())
 	if err != nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func parseReshaped(path string, data []byte, comments []string) *table {
 			t.bad = append(t.bad, badLine{e.Pos.Line, e.Text, err.Error()})
 			continue
 		}
-		t.entries = append(t.entries, entry{e.Text, h})
+		t.entries = append(t.entries, newEntry(e.Text, h))
 		numbers = append(numbers, e.Pos.Line)
 	}
 	t.frozen = len(t.bad) > 0

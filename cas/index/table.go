@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -37,21 +38,39 @@ func (x *Index) read(ctx context.Context, file string) (*table, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(x.path(file))
+	text, err := readText(x.path(file))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return parseTable(x.path(file), data), nil
+	return parseTable(x.path(file), text), nil
+}
+
+// readText reads a file without a second copy in memory, which for 100,000
+// threads would cost as much as reading it.
+func readText(path string) (_ string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	text.Grow(int(info.Size()))
+	_, err = io.Copy(&text, f)
+	return text.String(), err
 }
 
 // parseTable reads by lines; only when a line is not in our form, the text as
 // YAML. A text that is not good YAML either counts as it can be read best.
-func parseTable(path string, data []byte) *table {
-	t := parseLines(path, string(data))
+func parseTable(path, text string) *table {
+	t := parseLines(path, text)
 	if len(t.bad) == 0 {
 		return t
 	}
-	if y := parseReshaped(path, data, t.comments); y != nil && (len(y.bad) == 0 || len(y.entries) > len(t.entries)) {
+	if y := parseReshaped(path, text, t.comments); y != nil && (len(y.bad) == 0 || len(y.entries) > len(t.entries)) {
 		return y
 	}
 	return t
@@ -139,10 +158,10 @@ func (t *table) get(key string) (protocol.Hash, error) {
 func (t *table) set(key string, h protocol.Hash) {
 	i, ok := t.find(key)
 	if ok {
-		t.entries[i].hash = h
+		t.entries[i] = newEntry(key, h)
 		return
 	}
-	t.entries = slices.Insert(t.entries, i, entry{key, h})
+	t.entries = slices.Insert(t.entries, i, newEntry(key, h))
 }
 
 func (t *table) remove(key string) {
@@ -157,7 +176,7 @@ func (t *table) find(key string) (int, bool) {
 
 // mentions tells whether a text contains a key as a word.
 func mentions(text, key string) bool {
-	inWord := func(c byte) bool { return alphanumeric(c) || c == '-' || c == '_' || c == '.' }
+	inWord := func(c byte) bool { return class[c]&inKey != 0 }
 	for at := 0; ; {
 		i := strings.Index(text[at:], key)
 		if i < 0 {

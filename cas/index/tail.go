@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -36,12 +37,9 @@ func (x *Index) searchBack(f *os.File, thread string) (Ended, error) {
 		return Ended{}, err
 	}
 	var damaged error
-	for line, err := range linesBack(f) {
+	for line, err := range linesBack(f, quoted) {
 		if err != nil {
 			return Ended{}, err
-		}
-		if !bytes.Contains(line.text, quoted) {
-			continue
 		}
 		e, err := parseEnded(line.text)
 		switch {
@@ -75,45 +73,81 @@ type backLine struct {
 	whole  bool // it has an end
 }
 
-// firstBlock is how much linesBack reads first; each further block is twice as
-// long, so that a very long line costs linear time.
-const firstBlock = 64 << 10
+// blockSize is how much linesBack reads at a time.
+const blockSize = 256 << 10
 
-// linesBack yields the lines of a file, the last one first.
-func linesBack(f *os.File) iter.Seq2[backLine, error] {
+// linesBack yields the lines of a file that contain a text, the last one first.
+func linesBack(f *os.File, text []byte) iter.Seq2[backLine, error] {
 	return func(yield func(backLine, error) bool) {
 		offset, err := f.Seek(0, io.SeekEnd)
 		if err != nil {
 			yield(backLine{}, err)
 			return
 		}
-		var unread []byte // what is read but not yielded; it begins at offset
-		whole := false
-		for size := int64(firstBlock); offset > 0; size *= 2 {
-			size = min(size, offset)
-			block := make([]byte, size, size+int64(len(unread)))
-			if _, err := f.ReadAt(block, offset-size); err != nil {
+		var block, rest []byte // rest: of a line whose beginning is not read yet
+		for offset > 0 {
+			// A block as long as the rest keeps one huge line from costing
+			// quadratic time.
+			size := min(max(blockSize, int64(len(rest))), offset)
+			block = prepend(block, int(size), rest)
+			offset -= size
+			if _, err := f.ReadAt(block[:size], offset); err != nil {
 				yield(backLine{}, err)
 				return
 			}
-			offset -= size
-			unread = append(block, unread...)
-			for {
-				i := bytes.LastIndexByte(unread, '\n')
-				if i < 0 {
-					break
-				}
-				line := backLine{text: unread[i+1:], offset: offset + int64(i) + 1, whole: whole}
-				if len(line.text) > 0 && !yield(line, nil) {
+			begin := beginOfLines(block, offset == 0)
+			for _, line := range slices.Backward(linesWith(block[begin:], text)) {
+				line.offset += offset + int64(begin)
+				if !yield(line, nil) {
 					return
 				}
-				unread, whole = unread[:i], true
 			}
-		}
-		if len(unread) > 0 {
-			yield(backLine{text: unread, whole: whole}, nil)
+			rest = block[:begin]
 		}
 	}
+}
+
+// prepend makes room for n bytes before rest, in block if it is long enough;
+// rest may be a part of block.
+func prepend(block []byte, n int, rest []byte) []byte {
+	if cap(block) < n+len(rest) {
+		block = make([]byte, n+len(rest))
+	}
+	block = block[:n+len(rest)]
+	copy(block[n:], rest)
+	return block
+}
+
+// beginOfLines is where the first line that is here as a whole begins.
+func beginOfLines(block []byte, isFirst bool) int {
+	if isFirst {
+		return 0
+	}
+	if i := bytes.IndexByte(block, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(block)
+}
+
+// linesWith finds the lines that contain a text. It looks for the text first,
+// so what is not there is not there fast.
+func linesWith(block, text []byte) []backLine {
+	var lines []backLine
+	for at := 0; at < len(block); {
+		hit := bytes.Index(block[at:], text)
+		if hit < 0 {
+			break
+		}
+		start := at + bytes.LastIndexByte(block[at:at+hit], '\n') + 1
+		end := bytes.IndexByte(block[at+hit:], '\n')
+		whole := end >= 0
+		if end += at + hit; !whole {
+			end = len(block)
+		}
+		lines = append(lines, backLine{text: block[start:end], offset: int64(start), whole: whole})
+		at = end + 1
+	}
+	return lines
 }
 
 // appendHistory adds a line durably.
@@ -143,7 +177,7 @@ func (x *Index) mendTail() (start []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	for line, err := range linesBack(f) {
+	for line, err := range linesBack(f, nil) {
 		if err != nil || line.whole {
 			return nil, err
 		}

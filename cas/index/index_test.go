@@ -1,0 +1,401 @@
+package index_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+const (
+	h1 = protocol.Hash("4EAEYQKFHTJ23")
+	h2 = protocol.Hash("108DB063KRQWW")
+	h3 = protocol.Hash("44P8EP6N3NXZ5")
+)
+
+func open(t *testing.T) (*index.Index, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "home")
+	return index.Open(dir, durable.OS()), dir
+}
+
+// with opens an index whose files a person, or a power cut, has left like this.
+func with(t *testing.T, file, text string) (*index.Index, string) {
+	t.Helper()
+	x, dir := open(t)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
+	return x, dir
+}
+
+func text(t *testing.T, dir, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, file))
+	require.NoError(t, err)
+	return string(data)
+}
+
+func heads(t *testing.T, x *index.Index) (map[string]protocol.Hash, []string) {
+	t.Helper()
+	found := map[string]protocol.Hash{}
+	var problems []string
+	for h, err := range x.Heads(t.Context()) {
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		found[h.Thread] = h.Hash
+	}
+	return found, problems
+}
+
+func ended(thread string, head protocol.Hash) index.Ended {
+	return index.Ended{Thread: thread, Workflow: h3, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1700000000000}
+}
+
+func TestLifeOfAThread(t *testing.T) {
+	t.Parallel()
+	x, dir := open(t)
+	ctx := t.Context()
+
+	_, err := x.Head(ctx, "b")
+	require.ErrorIs(t, err, index.ErrNoThread, "before the home exists")
+	_, err = x.Ended(ctx, "b")
+	require.ErrorIs(t, err, index.ErrNoThread)
+
+	require.NoError(t, x.Add(ctx, "b-thread", h1))
+	require.NoError(t, x.Add(ctx, "a-thread", h2))
+	require.ErrorIs(t, x.Add(ctx, "b-thread", h1), index.ErrExists)
+	require.Equal(t, "a-thread: 108DB063KRQWW\nb-thread: 4EAEYQKFHTJ23\n", text(t, dir, "threads.yaml"))
+
+	require.NoError(t, x.Move(ctx, "b-thread", h1, h2))
+	var conflict *index.ConflictError
+	require.ErrorAs(t, x.Move(ctx, "b-thread", h1, h3), &conflict)
+	require.Equal(t, index.ConflictError{Thread: "b-thread", Want: h1, Got: h2}, *conflict)
+	head, err := x.Head(ctx, "b-thread")
+	require.NoError(t, err)
+	require.Equal(t, h2, head)
+
+	require.ErrorAs(t, x.Archive(ctx, ended("b-thread", h1)), &conflict, "it is at another head")
+	require.NoError(t, x.Archive(ctx, ended("b-thread", h2)))
+	require.ErrorAs(t, x.Archive(ctx, ended("b-thread", h2)), &conflict, "it has ended already")
+	require.Empty(t, conflict.Got)
+	require.ErrorAs(t, x.Move(ctx, "b-thread", h2, h3), &conflict)
+	_, err = x.Head(ctx, "b-thread")
+	require.ErrorIs(t, err, index.ErrNoThread)
+	e, err := x.Ended(ctx, "b-thread")
+	require.NoError(t, err)
+	require.Equal(t, ended("b-thread", h2), e)
+	require.ErrorIs(t, x.Add(ctx, "b-thread", h1), index.ErrExists, "it has ended")
+
+	require.NoError(t, x.Reopen(ctx, e, 1700000000001))
+	require.ErrorIs(t, x.Reopen(ctx, e, 1700000000002), index.ErrExists)
+	head, err = x.Head(ctx, "b-thread")
+	require.NoError(t, err)
+	require.Equal(t, h2, head)
+	_, err = x.Ended(ctx, "b-thread")
+	require.ErrorIs(t, err, index.ErrNoThread, "it is active again")
+
+	require.NoError(t, x.Move(ctx, "b-thread", h2, h3))
+	require.NoError(t, x.Archive(ctx, ended("b-thread", h3)))
+	require.ErrorAs(t, x.Reopen(ctx, e, 1), &conflict, "it has ended elsewhere since")
+	require.Equal(t, strings.Join([]string{
+		`{"thread":"b-thread","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWW","status":"completed","completedAt":1700000000000}`,
+		`{"thread":"b-thread","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWW","status":"resumed","completedAt":1700000000001}`,
+		`{"thread":"b-thread","workflow":"44P8EP6N3NXZ5","head":"44P8EP6N3NXZ5","status":"completed","completedAt":1700000000000}`,
+		"",
+	}, "\n"), text(t, dir, "history.jsonl"))
+	require.Equal(t, "a-thread: 108DB063KRQWW\n", text(t, dir, "threads.yaml"))
+}
+
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	x, dir := open(t)
+	ctx := t.Context()
+	_, err := x.Workflow(ctx, "solve-issue")
+	require.ErrorIs(t, err, index.ErrNoWorkflow)
+	require.NoError(t, x.Register(ctx, "solve-issue", h1))
+	require.NoError(t, x.Register(ctx, "a: b", h2))
+	require.NoError(t, x.Register(ctx, "solve-issue", h3))
+	h, err := x.Workflow(ctx, "solve-issue")
+	require.NoError(t, err)
+	require.Equal(t, h3, h)
+	names, err := x.Workflows(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []index.Named{{"a: b", h2}, {"solve-issue", h3}}, names)
+	require.Equal(t, "\"a: b\": 108DB063KRQWW\nsolve-issue: 44P8EP6N3NXZ5\n", text(t, dir, "registry.yaml"))
+	for name, h := range map[string]protocol.Hash{"": h1, "x\xff": h1, "x": "nohash"} {
+		require.ErrorIs(t, x.Register(ctx, name, h), &protocol.Error{Code: protocol.CodeInvalid})
+	}
+}
+
+func TestAFileThatAPersonHasReshaped(t *testing.T) {
+	t.Parallel()
+	want := map[string]protocol.Hash{"a": h1, "b": h2}
+	for name, content := range map[string]string{
+		"ours":              "a: 4EAEYQKFHTJ23\nb: 108DB063KRQWW\n",
+		"not sorted":        "b: 108DB063KRQWW\na: 4EAEYQKFHTJ23\n",
+		"no last newline":   "a: 4EAEYQKFHTJ23\nb: 108DB063KRQWW",
+		"comments":          "# mine\na: 4EAEYQKFHTJ23 # the login bug\n\n  # two\nb: 108DB063KRQWW\n",
+		"quotes":            "'a': \"4EAEYQKFHTJ23\"\n\"b\": '108DB063KRQWW'\n",
+		"flow":              "{a: 4EAEYQKFHTJ23,\n b: 108DB063KRQWW}\n",
+		"objects":           "a:\n  head: 4EAEYQKFHTJ23\n  status: suspended\nb: {head: 108DB063KRQWW, suspendedRole: null}\n",
+		"lower case":        "a: 4eaeyqkfhtj23\nb: 1o8dbo63krqww\n",
+		"windows":           "\ufeffa: 4EAEYQKFHTJ23\r\nb: 108DB063KRQWW\r\n",
+		"windows, reshaped": "\ufeff'a': 4EAEYQKFHTJ23\r\nb: 108DB063KRQWW\r\n",
+		"one twice":         "a: 4EAEYQKFHTJ23\nb: 108DB063KRQWW\na: 4EAEYQKFHTJ23\n",
+		"wide":              "a:    4EAEYQKFHTJ23   \nb:\n  108DB063KRQWW\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x, dir := with(t, "threads.yaml", content)
+			got, problems := heads(t, x)
+			require.Empty(t, problems)
+			require.Equal(t, want, got)
+
+			require.NoError(t, x.Move(t.Context(), "b", h2, h3))
+			var comments string
+			if strings.Contains(content, "# mine") {
+				comments = "# mine\n# two\n"
+			}
+			require.Equal(t, comments+"a: 4EAEYQKFHTJ23\nb: 44P8EP6N3NXZ5\n", text(t, dir, "threads.yaml"), "in our form again")
+		})
+	}
+	for _, empty := range []string{"", "\n", "# nothing yet\n", "{}\n", "---\n", "null\n"} {
+		x, _ := with(t, "threads.yaml", empty)
+		got, problems := heads(t, x)
+		require.Empty(t, got)
+		require.Empty(t, problems, "%q", empty)
+	}
+}
+
+func TestALineThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, bad, want string }{
+		{"no entry", "garbage", "want one entry"},
+		{"no hash", "bad: 4EAE", `"4EAE" is not a hash`},
+		{"two hashes", "bad: 4EAEYQKFHTJ23\nbad: 44P8EP6N3NXZ5", "bad has two hashes"},
+		{"open flow", "{bad: 4EAEYQKFHTJ23", "want one entry"},
+		{"list", "- bad", "want one entry"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x, dir := with(t, "threads.yaml", "a: 4EAEYQKFHTJ23\n"+c.bad+"\nc: 108DB063KRQWW\n")
+			got, problems := heads(t, x)
+			require.Equal(t, map[string]protocol.Hash{"a": h1, "c": h2}, got, "the others are read")
+			require.NotEmpty(t, problems)
+			require.Contains(t, problems[0], filepath.Join(dir, "threads.yaml")+":2: "+c.want)
+
+			if strings.Contains(c.bad, "bad") {
+				invalid := &protocol.Error{Code: protocol.CodeInvalid}
+				_, err := x.Head(t.Context(), "bad")
+				require.ErrorIs(t, err, invalid, "not: no such thread")
+				require.ErrorIs(t, x.Add(t.Context(), "bad", h1), invalid)
+				require.ErrorIs(t, x.Move(t.Context(), "bad", h1, h2), invalid)
+			}
+			_, err := x.Head(t.Context(), "d")
+			require.ErrorIs(t, err, index.ErrNoThread)
+			require.NoError(t, x.Move(t.Context(), "c", h2, h3), "the others go on")
+			require.Equal(t, "a: 4EAEYQKFHTJ23\nc: 44P8EP6N3NXZ5\n"+c.bad+"\n", text(t, dir, "threads.yaml"), "and nothing is lost")
+		})
+	}
+}
+
+func TestAReshapedFileWithFaultsIsNotWritten(t *testing.T) {
+	t.Parallel()
+	x, dir := with(t, "threads.yaml", "{a: 4EAEYQKFHTJ23,\n bad: [1],\n c: 108DB063KRQWW}\n")
+	got, problems := heads(t, x)
+	require.Len(t, got, 2)
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0], "threads.yaml:2: want a hash")
+	before := text(t, dir, "threads.yaml")
+	for _, err := range []error{
+		x.Move(t.Context(), "a", h1, h2), x.Add(t.Context(), "d", h1), x.Archive(t.Context(), ended("a", h1)),
+	} {
+		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid})
+		require.ErrorContains(t, err, "threads.yaml:2")
+	}
+	require.Equal(t, before, text(t, dir, "threads.yaml"))
+	require.NoFileExists(t, filepath.Join(dir, "history.jsonl"))
+}
+
+func TestHistoryListsHowThreadsEnded(t *testing.T) {
+	t.Parallel()
+	x, dir := with(t, "history.jsonl", strings.Join([]string{
+		`{"thread":"a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1,"note":"kept"}`,
+		`{"thread":"b","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","completedAt":2}`,
+		`not json`,
+		``,
+		`{"thread":"a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"resumed","completedAt":3}`,
+		`{"thread":"c","workflow":"44P8EP6N3NXZ5","head":"nohash","status":"completed","completedAt":4}`,
+		`{"thread":"a","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWW","status":"cancelled","completedAt":5}`,
+		`{"thread":"d","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWW","status":"completed","completedAt":6}`,
+		`{"thread":"b","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"resumed","completedAt":7}`,
+		`{"thread":"e","workfl`,
+	}, "\n"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "threads.yaml"), []byte("d: 108DB063KRQWW\n"), 0o644))
+
+	var got, problems []string
+	for e, err := range x.History(t.Context()) {
+		if err != nil {
+			require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid})
+			problems = append(problems, err.Error())
+			continue
+		}
+		got = append(got, fmt.Sprintf("%s %s %s %d", e.Thread, e.Head, e.Status, e.CompletedAt))
+	}
+	require.Equal(t, []string{
+		"b 4EAEYQKFHTJ23 completed 2", // its resumed line ends nothing, and it is not active
+		"a 108DB063KRQWW cancelled 5",
+	}, got, "d is active")
+	require.Len(t, problems, 2, "a torn last line is none")
+	require.Contains(t, problems[0], "history.jsonl:3: not a line of the history")
+	require.Contains(t, problems[1], `history.jsonl:6: head "nohash"`)
+
+	_, err := x.Ended(t.Context(), "c")
+	require.ErrorContains(t, err, "history.jsonl:6: ", "its only line is damaged")
+	require.ErrorIs(t, x.Add(t.Context(), "c", h1), &protocol.Error{Code: protocol.CodeInvalid})
+	_, err = x.Ended(t.Context(), "e")
+	require.ErrorIs(t, err, index.ErrNoThread)
+	_, err = x.Ended(t.Context(), "d")
+	require.ErrorIs(t, err, index.ErrNoThread)
+}
+
+func TestATornHistoryIsMended(t *testing.T) {
+	t.Parallel()
+	const whole = `{"thread":"a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1}`
+	const next = `{"thread":"z","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1700000000000}` + "\n"
+	for _, c := range []struct{ name, before, want string }{
+		{"nothing to mend", whole + "\n", whole + "\n" + next},
+		{"half a line", whole + "\n" + whole[:40], whole + "\n" + next},
+		{"only half a line", whole[:40], next},
+		{"zeros", whole + "\n" + whole[:40] + strings.Repeat("\x00", 60), whole + "\n" + next},
+		{"a whole line without its end", whole, whole + "\n" + next},
+		{"empty", "", next},
+		{"zeros, then a line", whole + "\n\x00\x00\x00\n", whole + "\n\x00\x00\x00\n" + next},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x, dir := with(t, "history.jsonl", c.before)
+			require.NoError(t, x.Add(t.Context(), "z", h1))
+			require.NoError(t, x.Archive(t.Context(), ended("z", h1)))
+			require.Equal(t, c.want, text(t, dir, "history.jsonl"))
+			for _, err := range x.History(t.Context()) {
+				require.NoError(t, err)
+			}
+			if strings.Contains(c.want, `"a"`) {
+				e, err := x.Ended(t.Context(), "a")
+				require.NoError(t, err)
+				require.Equal(t, int64(1), e.CompletedAt)
+			}
+		})
+	}
+}
+
+func TestEndedFindsALineAnywhereInALongHistory(t *testing.T) {
+	t.Parallel()
+	var lines strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&lines, `{"thread":"t%d","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":%d}`+"\n", i, i)
+	}
+	// One line longer than the blocks that are read, too.
+	fmt.Fprintf(&lines, `{"thread":"long","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1,"x":%q}`+"\n", strings.Repeat("x", 300_000))
+	x, _ := with(t, "history.jsonl", lines.String())
+	for _, i := range []int64{0, 1, 700, 701, 2500, 4998, 4999} {
+		e, err := x.Ended(t.Context(), fmt.Sprintf("t%d", i))
+		require.NoError(t, err)
+		require.Equal(t, i, e.CompletedAt)
+	}
+	_, err := x.Ended(t.Context(), "long")
+	require.NoError(t, err)
+	_, err = x.Ended(t.Context(), "t5000")
+	require.ErrorIs(t, err, index.ErrNoThread)
+
+	// The same behind a torn line that is longer still.
+	x, dir := with(t, "history.jsonl", lines.String()+strings.Repeat("y", 1_000_000))
+	e, err := x.Ended(t.Context(), "t0")
+	require.NoError(t, err)
+	require.Equal(t, "t0", e.Thread)
+	require.NoError(t, x.Add(t.Context(), "new", h1))
+	require.NoError(t, x.Archive(t.Context(), ended("new", h1)))
+	require.NotContains(t, text(t, dir, "history.jsonl"), "yyy")
+}
+
+// TestManyAtOnce: 50 threads begin at once, and one head is moved by all.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	x, _ := open(t)
+	ctx := t.Context()
+	require.NoError(t, x.Add(ctx, "shared", h1))
+	const many = 50
+	won := make(chan string, many)
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() {
+			name := fmt.Sprintf("t%02d", i)
+			if err := x.Add(ctx, name, h1); err != nil {
+				won <- err.Error()
+			}
+			err := x.Move(ctx, "shared", h1, h2)
+			if err == nil {
+				won <- "moved"
+			} else if !errors.As(err, new(*index.ConflictError)) {
+				won <- err.Error()
+			}
+			if i%2 == 0 {
+				if err := x.Archive(ctx, ended(name, h1)); err != nil {
+					won <- err.Error()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(won)
+	var got []string
+	for s := range won {
+		got = append(got, s)
+	}
+	require.Equal(t, []string{"moved"}, got, "exactly one moves a head, and nothing fails")
+	active, problems := heads(t, x)
+	require.Empty(t, problems)
+	require.Len(t, active, many/2+1)
+	n := 0
+	for _, err := range x.History(ctx) {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, many/2, n)
+}
+
+func TestContextEnds(t *testing.T) {
+	t.Parallel()
+	x, dir := open(t)
+	held, err := durable.TryLock(filepath.Join(dir, "locks", "threads.lock"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, x.Add(ctx, "a", h1), context.Canceled)
+	_, err = x.Head(ctx, "a")
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, held.Unlock())
+}
+
+func TestFailuresOfTheDiskChangeNothing(t *testing.T) {
+	t.Parallel()
+	x, dir := with(t, "threads.yaml", "a: 4EAEYQKFHTJ23\n")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "history.jsonl"), 0o755))
+	require.Error(t, x.Archive(t.Context(), ended("a", h1)), "the history cannot be written")
+	h, err := x.Head(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, h1, h, "so it has not ended")
+}
