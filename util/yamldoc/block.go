@@ -58,7 +58,7 @@ func (p *builder) checkPlace(underKey, isList bool, props properties) error {
 		return p.fail("an anchor or a tag for a whole list or mapping must stand on the line before it; on a key it is not supported")
 	case p.last.kind == tokDocStart:
 		return p.fail("only a single value can stand on the line of '---'")
-	case isList:
+	case isList && underKey:
 		return p.fail("a list with dashes must begin on a new line")
 	case underKey:
 		return p.fail("a second 'key:' on one line; put the value in quotes, or begin a new line")
@@ -111,6 +111,7 @@ func (p *builder) mapping(n *Node, depth int) error {
 		if t.kind == tokDash && len(n.Entries) > 0 {
 			return nil // of a list that holds this mapping, or an error there
 		}
+		short := t.kind != tokQuestion
 		e, hasValue, err := p.key(n.Pos.Column)
 		if err != nil {
 			return err
@@ -120,7 +121,7 @@ func (p *builder) mapping(n *Node, depth int) error {
 		}
 		e.Value = &Node{Pos: e.Pos, size: 1}
 		if hasValue {
-			if e.Value, err = p.node(n.Pos.Column, true, depth+1); err != nil {
+			if e.Value, err = p.node(n.Pos.Column, short, depth+1); err != nil {
 				return err
 			}
 		}

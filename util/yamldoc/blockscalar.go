@@ -11,15 +11,17 @@ func blockText(t tok, parent int) (string, error) {
 	}
 	for i, line := range lines {
 		body := strings.TrimLeft(line, " ")
+		at := len(line) - len(body)
 		if body != "" && indent < 0 {
-			indent = len(line) - len(body)
+			indent = at
 		}
-		if body != "" && len(line)-len(body) < indent {
-			return "", &Error{Pos{t.pos.Line + 1 + i, len(line) - len(body) + 1}, "this line is indented less than the first one of the block"}
-		}
-		lines[i] = line[min(len(line), max(indent, 0)):]
-		if indent < 0 {
+		switch {
+		case indent >= 0 && at >= indent:
+			lines[i] = line[indent:]
+		case strings.TrimLeft(body, "\t") == "":
 			lines[i] = ""
+		default:
+			return "", &Error{Pos{t.pos.Line + 1 + i, at + 1}, "this line is indented less than the first one of the block"}
 		}
 	}
 	kept := len(lines)
@@ -40,6 +42,24 @@ func blockText(t tok, parent int) (string, error) {
 		return text, nil
 	}
 	return text + "\n", nil
+}
+
+const badHeader = "'|' or '>' can be followed by '-' or '+' and one digit, then the text begins on the next line; if this is text, put it in quotes"
+
+// isHeader matches [|>]([+-]?[1-9]?|[1-9][+-]) .
+func isHeader(s string) bool {
+	signs, digits := 0, 0
+	for _, c := range s[1:] {
+		switch {
+		case c == '+' || c == '-':
+			signs++
+		case c >= '1' && c <= '9':
+			digits++
+		default:
+			return false
+		}
+	}
+	return signs <= 1 && digits <= 1
 }
 
 // blockHeader reads a header such as "|2-". The indentation is in characters

@@ -88,7 +88,7 @@ func (g *guardState) check(line string, size, depth int) error {
 		g.blank++
 		// The lexer cuts blank lines off a block scalar one at a time, and
 		// copies all of it each time.
-		if g.blank*size > lexerBudget {
+		if 5*g.blank*size > lexerBudget {
 			return g.refuse("too many blank lines in a row for a text of this size")
 		}
 		return nil

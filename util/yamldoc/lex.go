@@ -240,6 +240,10 @@ func (l *lexer) plain(t *token.Token) error {
 	if raw == "" || startsWithIndicator(raw) {
 		return l.lost()
 	}
+	if i := notPlain(raw); i >= 0 {
+		l.advance(i)
+		return l.fail("text without quotes cannot contain ': ' or ' #'; check the indentation, or put the text in quotes")
+	}
 	out := tok{kind: tokPlain, pos: l.pos, text: fold(raw)}
 	l.advance(len(raw))
 	l.add(out)
@@ -276,6 +280,25 @@ func startsWithIndicator(s string) bool {
 	return strings.IndexByte(",[]{}#&*!|>'\"%@`", s[0]) >= 0
 }
 
+// notPlain returns the offset of what ends a plain scalar but stands in this
+// one, or -1: the library reads over it in a line that begins with a dash and
+// continues the text of the line before.
+func notPlain(raw string) int {
+	for i := range len(raw) {
+		switch raw[i] {
+		case ':':
+			if i+1 == len(raw) || strings.IndexByte(" \t\n", raw[i+1]) >= 0 {
+				return i
+			}
+		case '#':
+			if strings.IndexByte(" \t\n", raw[i-1]) >= 0 { // '#' is no first character
+				return i
+			}
+		}
+	}
+	return -1
+}
+
 func (l *lexer) fail(msg string) error { return &Error{l.pos, msg} }
 
 // lost reports that the library's tokens do not account for the text here.
@@ -289,12 +312,18 @@ func (l *lexer) invalid(t *token.Token) error {
 		return l.fail(t.Error)
 	}
 	switch c := l.text[l.at]; {
-	case strings.Contains(t.Error, "could not find end character"):
-		return l.fail(fmt.Sprintf("the quote %c is never closed", c))
+	case c == '"' || c == '\'':
+		if err := l.quoted(); err != nil {
+			return err
+		}
 	case c == '@' || c == '`':
 		return l.fail(fmt.Sprintf("a value cannot begin with %c; put it in quotes", c))
 	case strings.Contains(t.Error, "tab character") || strings.Contains(t.Error, "character '\t'"):
-		return &Error{Pos{t.Position.Line, t.Position.Column}, "a tab cannot be used for indentation; use spaces"}
+		return l.fail("a tab cannot stand before this; use spaces")
+	case strings.Contains(t.Error, "header option"):
+		return l.fail(badHeader)
+	case strings.Contains(t.Error, "multi-line"):
+		return l.fail("the block after '|' or '>' before this is empty or not indented; write \"\" for an empty text")
 	}
-	return &Error{Pos{t.Position.Line, t.Position.Column}, t.Error}
+	return l.fail("this cannot be read as YAML: " + t.Error)
 }

@@ -176,6 +176,9 @@ func (l *lexer) block(t *token.Token) error {
 	if !strings.HasPrefix(line, t.Value) {
 		return l.lost()
 	}
+	if !isHeader(t.Value) {
+		return l.fail(badHeader)
+	}
 	out := tok{kind: tokBlock, pos: l.pos, text: t.Value}
 	l.advance(len(t.Value))
 	if rest := strings.TrimLeft(line[len(t.Value):], " \t"); rest != "" && rest[0] != '#' {
@@ -206,7 +209,7 @@ func (l *lexer) block(t *token.Token) error {
 func blankLines(s string) int {
 	n := 0
 	for line := range strings.Lines(s) {
-		if strings.Trim(line, " \n") != "" {
+		if strings.Trim(line, " \t\n") != "" {
 			break
 		}
 		n += len(line)
