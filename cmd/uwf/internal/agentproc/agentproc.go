@@ -101,6 +101,8 @@ func start(path string, inv Invocation) (*proc.Child, error) {
 	cmd := proc.Command{
 		Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env,
 		Stdout: stdout, Stderr: stderr,
+		// Nothing in the agent can wait at our terminal for an answer.
+		Session: true,
 	}
 	if inv.Lock != nil {
 		cmd.Inherit = []*os.File{inv.Lock.File()}

@@ -1,22 +1,39 @@
 // Package engine runs a thread: it takes the moderator's decision to an agent,
 // checks what comes back, and moves the head. It holds no state of its own; all
 // of it is in the store, the index and the run directory, so that the next
-// process goes on where a killed one stopped (DESIGN.md 6).
+// process goes on where a killed one stopped.
+//
+// A step, file by file:
+//
+//   - lock.go: one process at a time steps a thread;
+//   - position.go, limits.go: where the thread stands and who is next;
+//   - record.go, rundir.go: run.json, the record of the try in flight or the last one;
+//   - command.go: which agent plays the role;
+//   - adopt.go: the finished work of an interrupted step;
+//   - invoke.go: the agent's run;
+//   - accept.go: whether what it returned is what was asked for;
+//   - advance.go: make it durable, move the head, look at what is next;
+//   - step.go, resume.go: the above, in order.
+//
+// Around it: start.go and fork.go make threads, show.go and overview.go tell how
+// they stand, wait.go and stop.go deal with steps in flight.
 package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 )
 
-// Engine steps threads. Build it as a literal; all fields but Progress are required.
+// Engine steps threads. Build it as a literal; Progress and Grace may be left out.
 type Engine struct {
 	Env   env.Env // with .env
 	Dirs  home.Dirs
@@ -26,7 +43,11 @@ type Engine struct {
 	// Config loads config.yaml when it is first needed: a step with --agent and
 	// commands that only read work without one.
 	Config   func(ctx context.Context) (protocol.Config, error)
-	Progress Progress // nil: silent
+	Progress Progress      // nil: silent
+	Grace    time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
+
+	// workflows remembers what was read, when many threads are listed.
+	workflows map[protocol.Hash]protocol.Workflow
 }
 
 // Progress is told what happens, as it happens, on one goroutine at a time.
@@ -53,41 +74,27 @@ type StepOptions struct {
 	Timeout time.Duration // 0: the config's
 }
 
-// StartThread makes a thread of a stored workflow. cwd is absolute and exists.
-func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt, cwd string) (thread string, err error) {
-	panic("unwritten")
+// configOnce returns an engine that reads config.yaml at most once: one
+// operation sees one config, and pays for it once.
+func (e *Engine) configOnce() *Engine {
+	var (
+		with = *e
+		once sync.Once
+		c    protocol.Config
+		err  error
+	)
+	with.Config = func(ctx context.Context) (protocol.Config, error) {
+		once.Do(func() { c, err = e.Config(ctx) })
+		return c, err
+	}
+	return &with
 }
 
-// Step makes one step of a thread, or adopts the finished result of an
-// interrupted one. The output is meaningful also when the error is not nil: it
-// is where the thread stands then. Errors are *protocol.Error.
-func (e *Engine) Step(ctx context.Context, thread string, o StepOptions) (protocol.StepOutput, error) {
-	panic("unwritten")
+func (e *Engine) grace() time.Duration {
+	if e.Grace == 0 {
+		return agentproc.DefaultGrace
+	}
+	return e.Grace
 }
 
-// Resume makes the step that a person's answer leads to.
-func (e *Engine) Resume(ctx context.Context, thread, supplement string, o StepOptions) (protocol.StepOutput, error) {
-	panic("unwritten")
-}
-
-// Show derives where a thread stands, active or ended, without any lock. A
-// thread whose nodes are damaged has status corrupt; that is not an error.
-func (e *Engine) Show(ctx context.Context, thread string) (protocol.StepOutput, error) {
-	panic("unwritten")
-}
-
-// Fork makes a thread whose head is an existing start or step node.
-func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (thread string, err error) {
-	panic("unwritten")
-}
-
-// Stop ends a running step; the thread stays active. It reports whether one ran.
-func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) { panic("unwritten") }
-
-// Kill is Stop, and archives the thread as cancelled.
-func (e *Engine) Kill(ctx context.Context, thread string) error { panic("unwritten") }
-
-// Wait returns when no step of the thread is running.
-func (e *Engine) Wait(ctx context.Context, thread string) (protocol.StepOutput, error) {
-	panic("unwritten")
-}
+func (e *Engine) nowMs() int64 { return e.Env.Now().UnixMilli() }

@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// rejection says why the step that an agent returned is not taken. It is final:
+// the same step is never adopted later.
+type rejection struct {
+	step protocol.Hash
+	why  *protocol.Error
+}
+
+// Error implements error.
+func (r *rejection) Error() string { return r.why.Message }
+
+// Unwrap leads to the coded error.
+func (r *rejection) Unwrap() error { return r.why }
+
+// accepted is a step that is what was asked for, with all that it names.
+type accepted struct {
+	hash  protocol.Hash
+	step  protocol.Step
+	nodes []cas.Node // the step and what it names, but for the chain before it
+}
+
+// accept checks what an agent returned: an agent may be wrong in every way, and
+// a head must never lead to a step that nobody can go on from. The error is a
+// *[rejection], unless the store could not be asked.
+func (a *attempt) accept(ctx context.Context, hash protocol.Hash) (accepted, error) {
+	got := accepted{hash: hash}
+	node, err := a.Store.Get(ctx, hash)
+	if err == nil {
+		got.step, err = cas.As[protocol.Step](a.Store, node)
+	}
+	if err != nil {
+		return got, notAStep(hash, err)
+	}
+	if reason := a.misplaced(got.step); reason != "" {
+		return got, rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
+	}
+	if err := a.checkOutput(ctx, got.step); err != nil {
+		return got, unusable(hash, "output", err)
+	}
+	named, err := contents(ctx, a.Store, got.step)
+	if err != nil {
+		return got, unusable(hash, "content", err)
+	}
+	got.nodes = append(named, node)
+	return got, nil
+}
+
+// misplaced says how a step differs from the one that was asked for, "" if it
+// does not.
+func (a *attempt) misplaced(s protocol.Step) string {
+	t, wantPrev, visits := a.pos.thread, protocol.Hash("none"), map[string]int{}
+	if t.Last != nil {
+		wantPrev = t.Head
+		visits = maps.Clone(t.Last.Visits)
+	}
+	visits[a.task.role]++
+	prev := protocol.Hash("none")
+	if s.Prev != nil {
+		prev = *s.Prev
+	}
+	switch {
+	case s.Start != t.StartHash:
+		return fmt.Sprintf("belongs to another thread: its start is %s, not %s", s.Start, t.StartHash)
+	case prev != wantPrev:
+		return fmt.Sprintf("does not follow the head: its prev is %s, not %s", prev, wantPrev)
+	case s.Role != a.task.role:
+		return fmt.Sprintf("is one of role %q, not %q", s.Role, a.task.role)
+	case s.Index != t.Len():
+		return fmt.Sprintf("has index %d, not %d", s.Index, t.Len())
+	case s.LimitBase != a.task.limitBase:
+		return fmt.Sprintf("has limitBase %d, not %d", s.LimitBase, a.task.limitBase)
+	case !maps.Equal(s.Visits, visits):
+		return fmt.Sprintf("miscounts the visits: it has %v, not %v", s.Visits, visits)
+	case s.Agent == "":
+		return "does not name its agent"
+	}
+	return ""
+}
+
+// checkOutput checks that the output has the role's schema as type and
+// satisfies it; every role may suspend instead.
+func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
+	node, err := a.Store.Get(ctx, s.Output)
+	if err != nil {
+		return err
+	}
+	want := a.pos.workflow.Roles[a.task.role].Frontmatter
+	if node.Type != want && node.Type != a.Store.Kinds().Hash(protocol.KindSuspend) {
+		return fmt.Errorf("%w: its type is %s, the schema of role %q is %s", errWrongContent, node.Type, a.task.role, want)
+	}
+	return cas.Verify(ctx, a.Store, s.Output)
+}
+
+// contents reads everything that a step names but the chain: output, detail,
+// turns, and the texts of its prompts.
+func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, error) {
+	detailNode, err := r.Get(ctx, s.Detail)
+	if err != nil {
+		return nil, err
+	}
+	detail, err := cas.As[protocol.Detail](r, detailNode)
+	if err != nil {
+		return nil, err
+	}
+	nodes := []cas.Node{detailNode}
+	for _, h := range detail.Turns {
+		n, err := r.Get(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := cas.As[protocol.Turn](r, n); err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	others := append(slices.Clone(detail.Requests), s.Output)
+	if s.Prompt != nil {
+		others = append(others, *s.Prompt)
+	}
+	for _, h := range others {
+		n, err := r.Get(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+var errWrongContent = errors.New("it is not what was asked for")
+
+func rejected(step protocol.Hash, code protocol.Code, format string, args ...any) error {
+	return &rejection{step: step, why: fail(code, "the agent's result is rejected: "+format, args...)}
+}
+
+// notAStep: the hash on the agent's last line does not lead to a step.
+func notAStep(hash protocol.Hash, err error) error {
+	var kind *cas.TypeError
+	switch {
+	case errors.Is(err, cas.ErrNotFound):
+		return rejected(hash, protocol.CodeAgent, "%s is not in the store", hash)
+	case errors.As(err, &kind):
+		return rejected(hash, protocol.CodeAgent, "%s is not a step", hash)
+	case isDamage(err):
+		return rejected(hash, protocol.CodeCorrupt, "%v", err)
+	}
+	return err
+}
+
+// unusable: what a step names is not there or not right. What is damaged on
+// disk is not the agent's fault.
+func unusable(step protocol.Hash, what string, err error) error {
+	var corrupt *cas.CorruptError
+	switch {
+	case errors.As(err, &corrupt):
+		return rejected(step, protocol.CodeCorrupt, "the %s of step %s: %v", what, step, err)
+	case errors.Is(err, errWrongContent), isDamage(err):
+		return rejected(step, protocol.CodeAgent, "the %s of step %s: %v", what, step, err)
+	}
+	return err
+}
+
+// reject records that a result was not taken and why, so that it never is. An
+// error that is no rejection leaves the record unfinished: the result may be
+// good, and the next step looks at it again.
+func (a *attempt) reject(err error) error {
+	var no *rejection
+	if !errors.As(err, &no) {
+		return err
+	}
+	hinted(no.why, "uwf thread step "+a.hold.id+" tries again", "what the agent printed is in "+a.dir.path)
+	a.record.StepHash, a.record.Reason = no.step, no.why.Message
+	return a.failed(runRejected, no.why)
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// advance makes a step that was accepted durable, moves the head to it, and
+// looks at what is next. It does not stop for a signal: the work is done, and
+// what is left takes milliseconds. If it fails before the head has moved, the
+// record stays unfinished and the next step adopts the result.
+func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutput, error) {
+	ctx = context.WithoutCancel(ctx)
+	var none protocol.StepOutput
+	if err := a.Store.Commit(ctx, got.nodes...); err != nil {
+		return none, fmt.Errorf("make step %s durable: %w", got.hash, err)
+	}
+	if err := a.reopen(ctx); err != nil {
+		return none, err
+	}
+	if err := a.Index.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil {
+		return none, err
+	}
+	a.hold.head = got.hash
+	a.record.Status, a.record.StepHash = runDone, got.hash
+	// A record that stays behind is about an older head, and is not asked again.
+	_ = a.dir.write(a.record)
+	out, err := a.arrive(ctx, a.hold)
+	out.Role, out.StepHash = &got.step.Role, &got.hash
+	out.Agent, out.Usage = got.step.Agent, got.step.Usage
+	if err == nil && a.dir.stopRequested(a.record) {
+		err = hinted(fail(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.hold.id, got.step.Role),
+			"uwf thread step "+a.hold.id)
+	}
+	return out, err
+}
+
+// reopen makes a completed thread active again, now that there is a step to go
+// on with. Killed between this and the move, the thread is active at its old
+// head, and the next step adopts the result.
+func (a *attempt) reopen(ctx context.Context) error {
+	if a.hold.ended == nil {
+		return nil
+	}
+	if err := a.Index.Reopen(ctx, *a.hold.ended, a.nowMs()); err != nil {
+		return err
+	}
+	a.hold.ended = nil
+	return nil
+}
+
+// arrive says where a thread stands at its head, and archives it if that is the
+// end. A head without a way on is no error of the step that led there: the
+// output says what is wrong.
+func (e *Engine) arrive(ctx context.Context, h *hold) (protocol.StepOutput, error) {
+	pos, err := e.position(ctx, h.id, h.head)
+	if err != nil {
+		return damaged(pos, h.head, err), nil
+	}
+	if pos.problem == nil && pos.next.Kind == moderator.End {
+		return e.archive(ctx, h, pos)
+	}
+	return pos.output(), nil
+}
+
+// archive ends a thread that has reached $END.
+func (e *Engine) archive(ctx context.Context, h *hold, pos *position) (protocol.StepOutput, error) {
+	out := pos.output()
+	ended := index.Ended{
+		Thread: h.id, Workflow: pos.thread.Start.Workflow, Head: h.head,
+		Status: protocol.StatusCompleted, CompletedAt: e.nowMs(),
+	}
+	if err := e.Index.Archive(ctx, ended); err != nil {
+		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
+	}
+	h.ended = &ended
+	out.Status, out.Done = protocol.StatusCompleted, true
+	return out, nil
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// attempt is one try at the next step of a thread, under the thread's lock.
+type attempt struct {
+	*Engine
+	hold   *hold
+	pos    *position
+	task   task
+	cmd    command
+	dir    runDir
+	record record
+	info   StepInfo
+}
+
+// attempt lets an agent make the step, unless an interrupted run of the same
+// task by the same agent has made it already.
+func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, last record, o StepOptions) (protocol.StepOutput, error) {
+	cmd, err := e.agentFor(ctx, o, pos.workflow.Name, t.role)
+	if err != nil {
+		return protocol.StepOutput{}, err
+	}
+	a := e.newAttempt(h, pos, t)
+	a.cmd = cmd
+	if !o.Fresh && last.unfinished(h.head) && last.answers(t) && last.by(cmd) {
+		if out, adopted, err := a.adopt(ctx, last); adopted || err != nil {
+			return out, err
+		}
+	}
+	return a.run(ctx)
+}
+
+func (e *Engine) newAttempt(h *hold, pos *position, t task) *attempt {
+	return &attempt{Engine: e, hold: h, pos: pos, task: t, dir: e.runDir(h.id)}
+}
+
+// run runs the agent and takes its step.
+func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
+	if err := a.task.checkDir(); err != nil {
+		return out, err
+	}
+	a.record = a.newRecord()
+	lock, err := a.prepare(ctx)
+	if err != nil {
+		return out, err
+	}
+	// Held until the end, so that the run counts as alive while it is judged.
+	defer func() { _ = lock.Unlock() }()
+	a.started(a.cmd.name, false)
+	defer func() { a.ended(out, err) }()
+	ran, err := a.invoke(ctx, lock)
+	if err != nil {
+		return out, a.giveUp(ran, err)
+	}
+	step, err := a.accept(ctx, ran.Result.StepHash)
+	if err != nil {
+		return out, a.reject(err)
+	}
+	return a.advance(ctx, step)
+}
+
+func (a *attempt) newRecord() record {
+	return record{
+		Thread: a.hold.id, Workflow: a.pos.thread.Start.Workflow, Head: a.hold.head,
+		Role: a.task.role, Agent: a.cmd.name, Command: a.cmd.argv, PromptHash: a.task.promptHash,
+		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Cwd: a.task.cwd,
+		Engine: os.Getpid(), StartedAt: a.nowMs(), Status: runStarting,
+	}
+}
+
+// giveUp records why a run led to no step. An agent that was made to stop but
+// had finished its work keeps its record: the next step adopts it.
+func (a *attempt) giveUp(ran agentproc.Outcome, err error) error {
+	var timeout *agentproc.TimeoutError
+	status := runFailed
+	switch {
+	case a.dir.stopRequested(a.record):
+		status = runStopped
+		err = &protocol.Error{
+			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.hold.id, a.task.role), Err: err,
+			Hints: []string{"uwf thread step " + a.hold.id},
+		}
+	case isSignal(err):
+		status = runStopped
+	case errors.As(err, &timeout):
+	default:
+		return a.failed(runFailed, a.explain(ran, err))
+	}
+	if _, finished := a.dir.finished(); finished {
+		return hinted(coded(err), "the agent had finished: uwf thread step "+a.hold.id+" adopts its result")
+	}
+	return a.failed(status, err)
+}
+
+// failed writes the final record of a run. Should that fail as well, the record
+// stays unfinished and the next step finds nothing to adopt: no harm, and the
+// first error matters more.
+func (a *attempt) failed(status runStatus, err error) error {
+	c := coded(err)
+	a.record.Status = status
+	a.record.Error = &runError{Code: c.Code, Message: c.Message}
+	_ = a.dir.write(a.record)
+	return c
+}
+
+// started and ended tell the progress, if anyone listens.
+func (a *attempt) started(agent string, adopted bool) {
+	a.info = StepInfo{
+		Thread: a.hold.id, Number: a.pos.thread.Len() + 1, Role: a.task.role,
+		Agent: agent, Started: a.Env.Now(), Adopted: adopted,
+	}
+	if a.Progress != nil {
+		a.Progress.StepStarted(a.info)
+	}
+}
+
+func (a *attempt) ended(out protocol.StepOutput, err error) {
+	if a.Progress != nil {
+		a.Progress.StepEnded(a.info, out, err)
+	}
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/mattn/go-shellwords"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// command is an agent as it is to be run.
+type command struct {
+	name    string   // as the user named it: an alias or a command line
+	alias   string   // in the config; "" for a command line
+	argv    []string // the program and its configured arguments
+	env     map[string]string
+	named   bool          // pass --thread, --role and --prompt
+	timeout time.Duration // 0: none
+}
+
+// agentFor decides who plays a role: --agent, then the override for the role,
+// then the default. It needs no config if --agent is a command line.
+func (e *Engine) agentFor(ctx context.Context, o StepOptions, workflow, role string) (command, error) {
+	c, err := e.Config(ctx)
+	if err != nil {
+		return command{}, err
+	}
+	cmd, err := e.chooseAgent(c, o.Agent, workflow, role)
+	if err != nil {
+		return command{}, err
+	}
+	cmd.timeout, err = timeoutFor(c, cmd.alias, o.Timeout)
+	return cmd, err
+}
+
+func (e *Engine) chooseAgent(c protocol.Config, override, workflow, role string) (command, error) {
+	if override != "" {
+		if _, known := c.Agents[override]; known {
+			return e.configured(c, override, "--agent")
+		}
+		return e.commandLine(override)
+	}
+	if alias := c.AgentOverrides[workflow][role]; alias != "" {
+		return e.configured(c, alias, fmt.Sprintf("agentOverrides.%s.%s", workflow, role))
+	}
+	if c.DefaultAgent != "" {
+		return e.configured(c, c.DefaultAgent, "defaultAgent")
+	}
+	err := fail(protocol.CodeInvalid, "no agent is configured for role %q: %s has no defaultAgent", role, e.Dirs.Config())
+	return command{}, hinted(err, "uwf config set defaultAgent <alias>", "or name one for this step: --agent <alias or command>")
+}
+
+// configured is an agent of the config; by is the key that names it.
+func (e *Engine) configured(c protocol.Config, alias, by string) (command, error) {
+	a, known := c.Agents[alias]
+	if !known {
+		aliases := slices.Sorted(maps.Keys(c.Agents))
+		err := fail(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, e.Dirs.Config())
+		return command{}, hinted(err, nearest(alias, aliases)...)
+	}
+	if a.Command == "" {
+		return command{}, fail(protocol.CodeInvalid, "agents.%s has no command in %s", alias, e.Dirs.Config())
+	}
+	switch a.Protocol {
+	case "", "positional", "named":
+	default:
+		return command{}, fail(protocol.CodeInvalid, "agents.%s.protocol must be positional or named, got %q", alias, a.Protocol)
+	}
+	// A relative path in the config is relative to the config.
+	argv := append([]string{rooted(a.Command, e.Dirs.Home)}, a.Args...)
+	return command{name: alias, alias: alias, argv: argv, env: a.Env, named: a.Protocol == "named"}, nil
+}
+
+// commandLine is an agent given as a command line. There is no shell: quotes
+// group words, and nothing else is special.
+func (e *Engine) commandLine(line string) (command, error) {
+	parser := shellwords.NewParser()
+	parser.ParseEnv, parser.ParseBacktick = false, false
+	words, err := parser.Parse(line)
+	if err == nil && parser.Position >= 0 { // it stops at | & ; < > and drops the rest
+		err = fmt.Errorf("there is no shell to do %q", string([]rune(line)[parser.Position:]))
+	}
+	if err != nil {
+		return command{}, fail(protocol.CodeUsage, "--agent %q is not a command line: %v", line, err)
+	}
+	if len(words) == 0 || words[0] == "" {
+		return command{}, fail(protocol.CodeUsage, "--agent must not be empty")
+	}
+	words[0] = rooted(words[0], e.Env.Dir)
+	return command{name: line, argv: words}, nil
+}
+
+// rooted makes a relative path absolute; a bare name stays one, for PATH.
+func rooted(command, dir string) string {
+	if filepath.Base(command) == command || filepath.IsAbs(command) {
+		return command
+	}
+	return filepath.Join(dir, command)
+}
+
+// timeoutFor is the time that a step may take: the caller's, the agent's, the config's.
+func timeoutFor(c protocol.Config, alias string, asked time.Duration) (time.Duration, error) {
+	if asked > 0 {
+		return asked, nil
+	}
+	key, text := "timeout", c.Timeout
+	if own := c.Agents[alias].Timeout; own != "" {
+		key, text = "agents."+alias+".timeout", own
+	}
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fail(protocol.CodeInvalid, "%s must be a time such as 90s or 30m, got %q", key, text)
+	}
+	return d, nil
+}
+
+// nearest are hints for a name that does not exist.
+func nearest(name string, known []string) []string {
+	var hints []string
+	for _, n := range suggest.Nearest(name, known, 3) {
+		hints = append(hints, fmt.Sprintf("did you mean %q?", n))
+	}
+	return hints
+}

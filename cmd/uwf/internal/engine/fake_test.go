@@ -1,0 +1,346 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// agentLog is where agents write down that they ran.
+const agentLog = "agents.log"
+
+// actor is a fake agent at work. Its script is a list of actions separated by
+// commas, one per step of the thread; the last one serves for all later steps.
+// An action is the status to answer with, or "!" and what to do instead, with
+// an argument after a colon.
+type actor struct {
+	ctx    context.Context
+	home   string
+	store  *fsstore.Store
+	thread *thread.Thread
+	head   protocol.Hash
+	role   string
+	prompt string
+	base   int
+}
+
+// fakeAgent plays a script; it returns the exit status.
+func fakeAgent(args []string) int {
+	a, err := newActor()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fake agent:", err)
+		return 1
+	}
+	actions := strings.Split(args[0], ",")
+	action := actions[min(a.thread.Len(), len(actions)-1)]
+	a.log(fmt.Sprintf("%s %s %s", a.role, action, strings.Join(args[1:], " ")))
+	name, arg, _ := strings.Cut(strings.TrimPrefix(action, "!"), ":")
+	if !strings.HasPrefix(action, "!") {
+		name, arg = "answer", action
+	}
+	return a.act(name, arg)
+}
+
+func newActor() (*actor, error) {
+	a := &actor{
+		ctx: context.Background(), home: os.Getenv(protocol.EnvHome),
+		head: protocol.Hash(os.Getenv(protocol.EnvHead)), role: os.Getenv(protocol.EnvRole),
+	}
+	var err error
+	if a.store, err = fsstore.Open(a.ctx, os.Getenv(protocol.EnvStore), fsstore.Options{Flush: "none"}); err != nil {
+		return nil, err
+	}
+	if a.base, err = strconv.Atoi(os.Getenv(protocol.EnvLimitBase)); err != nil {
+		return nil, err
+	}
+	prompt, err := cas.Read[protocol.Text](a.ctx, a.store, protocol.Hash(os.Getenv(protocol.EnvPrompt)))
+	if err != nil {
+		return nil, err
+	}
+	a.prompt = string(prompt)
+	a.thread, err = thread.Open(a.ctx, a.store, a.head)
+	return a, err
+}
+
+// act does one action.
+func (a *actor) act(name, arg string) int {
+	switch name {
+	case "answer":
+		a.result(a.answer(arg, nil))
+	case "exit":
+		code, _ := strconv.Atoi(arg)
+		fmt.Fprintln(os.Stderr, "\x1b[31mit broke\x1b[0m")
+		return code
+	case "error":
+		fmt.Println(`{"error":"no key for the model"}`)
+		return 1
+	case "quiet-error":
+		fmt.Println(`{"error":"no key for the model"}`)
+	case "result-then-fail":
+		a.result(a.answer(arg, nil))
+		return 9
+	case "print":
+		fmt.Println(arg)
+	case "noise":
+		mb, _ := strconv.Atoi(arg)
+		line := strings.Repeat("x", 1023) + "\n"
+		for range mb << 10 {
+			_, _ = io.WriteString(os.Stdout, line)
+		}
+		a.result(a.answer("ready", nil))
+	case "hang":
+		a.hang(arg)
+	case "gate": // announce, wait, answer
+		status, gate, _ := strings.Cut(arg, "@")
+		a.log("at gate " + strconv.Itoa(os.Getpid()))
+		for !exists(filepath.Join(a.home, gate)) {
+			time.Sleep(2 * time.Millisecond)
+		}
+		a.result(a.answer(status, nil))
+	case "finish-when-told": // finishes its work when it is asked to stop
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM, syscall.SIGINT)
+		a.log("at gate " + strconv.Itoa(os.Getpid()))
+		<-c
+		a.result(a.answer(arg, nil))
+	case "daemon": // leaves a process behind that holds everything it inherited
+		a.daemon(arg == "new-session")
+		a.result(a.answer("ready", nil))
+	case "turns":
+		a.turns()
+	case "lie":
+		a.result(a.lie(arg))
+	case "show":
+		fmt.Fprintln(os.Stderr, a.facts())
+		return 1
+	default:
+		fmt.Fprintln(os.Stderr, "fake agent: unknown action", name)
+		return 2
+	}
+	return 0
+}
+
+func (a *actor) result(h protocol.Hash) {
+	line, _ := json.Marshal(protocol.Result{StepHash: h, SessionID: "s", Role: a.role})
+	fmt.Println(string(line))
+}
+
+// log appends a line, in one write, so that agents do not mix.
+func (a *actor) log(line string) {
+	f, err := os.OpenFile(filepath.Join(a.home, agentLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(line + "\n")
+	}
+	if err != nil {
+		panic(err)
+	}
+	f.Close()
+}
+
+// answer writes a right step, changed by change, and returns its hash.
+func (a *actor) answer(status string, change func(*protocol.Step, *cas.Batch)) protocol.Hash {
+	b := cas.NewBatch(a.store, time.Now)
+	wf, err := a.thread.Workflow(a.ctx)
+	must(err)
+	var output protocol.Hash
+	if status == "$SUSPEND" {
+		output, err = b.Add(a.ctx, protocol.NewSuspend("I need a person"))
+	} else {
+		output, err = b.AddValue(a.ctx, wf.Roles[a.role].Frontmatter, map[string]any{"$status": status, "plan": "the " + status + " thing"})
+	}
+	must(err)
+	turn, err := b.Add(a.ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: "I said " + status})
+	must(err)
+	detail, err := b.Add(a.ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{turn}})
+	must(err)
+	s := protocol.Step{
+		Start: a.thread.StartHash, Index: a.thread.Len(), Visits: map[string]int{}, LimitBase: a.base,
+		Role: a.role, Output: output, Detail: detail, Agent: "uwf-fake", EdgePrompt: a.prompt, Cwd: workDir(),
+		SessionID: "s", ExtractedBy: protocol.ByValue, StartedAtMs: 1, CompletedAtMs: 2,
+		Usage: &protocol.Usage{Turns: 1, OutputTokens: 5},
+	}
+	if a.thread.Last != nil {
+		s.Prev = &a.thread.Head
+		maps.Copy(s.Visits, a.thread.Last.Visits)
+	}
+	s.Visits[a.role]++
+	if change != nil {
+		change(&s, b)
+	}
+	h, err := b.Add(a.ctx, s)
+	must(err)
+	must(b.Commit(a.ctx))
+	return h
+}
+
+// lie writes a step that is wrong in the given way.
+func (a *actor) lie(how string) protocol.Hash {
+	return a.answer("ready", func(s *protocol.Step, b *cas.Batch) {
+		switch how {
+		case "prev":
+			other, err := b.Add(a.ctx, protocol.Text("not the head"))
+			must(err)
+			s.Prev, s.Index = &other, 7
+		case "start":
+			other, err := b.Add(a.ctx, protocol.Start{Workflow: a.thread.Start.Workflow, Prompt: "another thread", Cwd: "/"})
+			must(err)
+			s.Start = other
+		case "index":
+			s.Index++
+		case "role":
+			s.Role = "worker"
+		case "visits":
+			s.Visits = map[string]int{"planner": 5}
+		case "limitBase":
+			s.LimitBase = 3
+		case "agent":
+			s.Agent = ""
+		case "type":
+			h, err := b.Add(a.ctx, protocol.Text("a text"))
+			must(err)
+			s.Output = h
+		case "detail":
+			s.Detail = s.Output
+		case "missing-output":
+			s.Output = "0000000000000"
+		case "missing-detail":
+			s.Detail = "0000000000000"
+		case "missing-turn":
+			h, err := b.Add(a.ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{"0000000000000"}})
+			must(err)
+			s.Detail = h
+		case "schema":
+			s.Output = a.invalidOutput()
+		default:
+			panic(how)
+		}
+	})
+}
+
+// invalidOutput puts a node of the role's type that does not satisfy it, which
+// no library of ours lets anyone do.
+func (a *actor) invalidOutput() protocol.Hash {
+	wf, err := a.thread.Workflow(a.ctx)
+	must(err)
+	typ := wf.Roles[a.role].Frontmatter
+	payload, err := cas.Encode(map[string]any{"no": "status"})
+	must(err)
+	n := cas.Node{Hash: a.store.Algorithm().Sum(typ, payload), Type: typ, Payload: payload, Timestamp: 1}
+	must(a.store.Commit(a.ctx, n))
+	return n.Hash
+}
+
+// turns announces two turns as they happen.
+func (a *actor) turns() {
+	for i, text := range []string{"first", "second"} {
+		b := cas.NewBatch(a.store, time.Now)
+		h, err := b.Add(a.ctx, protocol.Turn{Index: i, Role: protocol.TurnAssistant, Content: text})
+		must(err)
+		must(b.Put(a.ctx))
+		line, _ := json.Marshal(protocol.NewTurnLine(h))
+		fmt.Println(string(line))
+		fmt.Println("and some talk")
+	}
+	fmt.Println(`{"uwf":"turn","hash":"0000000000000"}`) // of a node that is not there
+	a.result(a.answer("ready", nil))
+}
+
+// hang never ends by itself; it may not end when asked, either.
+func (a *actor) hang(how string) {
+	if how == "stubborn" {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	}
+	if how == "family" { // with a child in its group
+		cmd := exec.Command("sleep", "1000")
+		must(cmd.Start())
+		a.log("child " + strconv.Itoa(cmd.Process.Pid))
+	}
+	if how == "finished" { // its work is done, it just does not end
+		a.result(a.answer("ready", nil))
+	}
+	a.log("at gate " + strconv.Itoa(os.Getpid()))
+	time.Sleep(time.Hour)
+}
+
+// daemon starts a process with our output and the agent's lock.
+func (a *actor) daemon(newSession bool) {
+	cmd := exec.Command("sleep", "1000")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{os.NewFile(3, "agent.lock")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: newSession}
+	must(cmd.Start())
+	a.log("child " + strconv.Itoa(cmd.Process.Pid))
+}
+
+// facts are what the agent was given.
+func (a *actor) facts() string {
+	facts := []string{
+		"args=" + strings.Join(os.Args[3:], "|"), "cwd=" + workDir(), "prompt=" + a.prompt,
+		"agent=" + os.Getenv(protocol.EnvAgent), "extra=" + os.Getenv("EXTRA"),
+		"thread=" + os.Getenv(protocol.EnvThread), "home=" + os.Getenv(protocol.EnvHome),
+	}
+	return strings.Join(facts, "\n")
+}
+
+// fakeEngine makes one step: <home> <thread> <script> [resume]. It says nothing;
+// tests kill it and look at what it leaves.
+func fakeEngine(args []string) int {
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Fprintln(os.Stderr, r)
+			os.Exit(99)
+		}
+	}()
+	e := openEngine(panicking{}, args[0], func() protocol.Config { return fakeConfig(args[2]) })
+	var err error
+	if len(args) > 3 {
+		_, err = e.Resume(context.Background(), args[1], args[3], StepOptions{})
+	} else {
+		_, err = e.Step(context.Background(), args[1], StepOptions{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// panicking lets helpers for tests serve outside of one.
+type panicking struct{}
+
+func (panicking) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (panicking) FailNow()                          { panic("failed") }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func workDir() string {
+	dir, err := os.Getwd()
+	must(err)
+	return dir
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Fork makes a thread whose head is an existing start or step node. It shares
+// everything with the thread that the node comes from. Errors are
+// *protocol.Error.
+func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
+	head, err := e.Store.Get(ctx, node)
+	if err != nil {
+		return "", wrongNode(node, "step", err)
+	}
+	kinds := e.Store.Kinds()
+	if head.Type != kinds.Hash(protocol.KindStart) && head.Type != kinds.Hash(protocol.KindStep) {
+		return "", fail(protocol.CodeInvalid, "node %s is neither a step nor the start of a thread", node)
+	}
+	t, err := thread.Open(ctx, e.Store, node)
+	if err != nil {
+		return "", coded(err)
+	}
+	nodes := []cas.Node{head}
+	if t.Last != nil {
+		named, err := contents(ctx, e.Store, t.Last.Step)
+		if err != nil {
+			return "", coded(err)
+		}
+		nodes = append(nodes, named...)
+	}
+	// The step of a failed run, too, can be forked from; only now does anything
+	// durable name it.
+	if err := e.Store.Commit(ctx, nodes...); err != nil {
+		return "", coded(err)
+	}
+	return e.addThread(ctx, node)
+}

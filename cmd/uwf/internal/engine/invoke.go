@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// prepare does what must be there before the agent is: its prompt, an empty run
+// directory, the lock that it inherits, and the record of the run. The prompt
+// need not be flushed: nothing durable names it.
+func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
+	b := a.batch()
+	if _, err := b.Add(ctx, protocol.Text(a.task.prompt)); err != nil {
+		return nil, err
+	}
+	if err := b.Put(ctx); err != nil {
+		return nil, fmt.Errorf("store the prompt: %w", err)
+	}
+	if err := a.dir.clear(); err != nil {
+		return nil, err
+	}
+	lock, err := a.dir.lock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("lock the run: %w", err)
+	}
+	if err := a.dir.write(a.record); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	return lock, nil
+}
+
+// invoke runs the agent to its end.
+func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Outcome, error) {
+	inv := agentproc.Invocation{
+		Command: a.cmd.argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
+		RunDir: a.dir.path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
+		Started: func(pid int) error {
+			a.record.Pid, a.record.Status = pid, runRunning
+			return a.dir.write(a.record)
+		},
+	}
+	if a.Progress != nil {
+		inv.Turn = func(h protocol.Hash) {
+			// A turn that cannot be read yet is missed here and found in the detail.
+			if t, err := cas.Read[protocol.Turn](ctx, a.Store, h); err == nil {
+				a.Progress.Turn(a.info, t)
+			}
+		}
+	}
+	return agentproc.Run(ctx, inv)
+}
+
+// arguments are the agent's, in the form that it understands.
+func (a *attempt) arguments() []string {
+	args := slices.Clone(a.cmd.argv[1:])
+	if a.cmd.named {
+		return append(args, protocol.FlagThread, a.hold.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
+	}
+	return append(args, a.hold.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
+}
+
+// environment is ours, the agent's own from the config, and the facts of this
+// step, which nothing overrides.
+func (a *attempt) environment() []string {
+	set := maps.Clone(a.cmd.env)
+	if set == nil {
+		set = map[string]string{}
+	}
+	maps.Copy(set, map[string]string{
+		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.path,
+		protocol.EnvHead: string(a.hold.head), protocol.EnvThread: a.hold.id, protocol.EnvRole: a.task.role,
+		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
+		protocol.EnvAgent: a.cmd.alias,
+	})
+	var environ []string
+	for _, kv := range a.Env.Environ {
+		if key, _, _ := strings.Cut(kv, "="); !has(set, key) {
+			environ = append(environ, kv)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		environ = append(environ, key+"="+set[key])
+	}
+	return environ
+}
+
+func has(set map[string]string, key string) bool {
+	_, ok := set[key]
+	return ok
+}
+
+// explain adds to an agent's failure what to do about it.
+func (a *attempt) explain(ran agentproc.Outcome, err error) error {
+	var missing *agentproc.NotFoundError
+	if errors.As(err, &missing) {
+		return a.explainMissing(missing)
+	}
+	if !isAgentFailure(err) {
+		return err
+	}
+	e := &protocol.Error{Code: protocol.CodeAgent, Message: err.Error(), Err: err}
+	var noResult *agentproc.ResultError
+	if errors.As(err, &noResult) && ran.Stderr != "" {
+		e.Message += "\nits stderr ends:\n" + ran.Stderr
+	}
+	return hinted(e, "uwf thread step "+a.hold.id+" tries again", "what the agent printed is in "+a.dir.path)
+}
+
+// explainMissing: a command on the command line that does not exist is the
+// caller's mistake, one in the config the config's.
+func (a *attempt) explainMissing(missing *agentproc.NotFoundError) error {
+	e := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
+	if a.cmd.alias != "" {
+		return hinted(e, fmt.Sprintf("install it, or set agents.%s.command in %s", a.cmd.alias, a.Dirs.Config()))
+	}
+	if missing.Absent() {
+		e.Code = protocol.CodeNotFound
+		e.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", a.cmd.argv[0])
+	}
+	if c, err := a.Config(context.Background()); err == nil {
+		hinted(e, nearest(a.cmd.name, slices.Sorted(maps.Keys(c.Agents)))...)
+	}
+	return e
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// limits are the limits in force: the workflow's, filled up from the config. A
+// thread without a step has reached none, so that the config need not be read.
+func (e *Engine) limits(ctx context.Context, p *position) (protocol.Limits, error) {
+	var l protocol.Limits
+	if p.workflow.Limits != nil {
+		l = *p.workflow.Limits
+	}
+	if p.thread.Last == nil || (l.MaxSteps > 0 && l.MaxVisitsPerRole > 0) {
+		return l, nil
+	}
+	c, err := e.Config(ctx)
+	if err != nil {
+		return l, err
+	}
+	defaults := protocol.Limits{}
+	if c.Limits != nil {
+		defaults = *c.Limits
+	}
+	if l.MaxSteps == 0 {
+		l.MaxSteps = defaults.MaxSteps
+	}
+	if l.MaxSteps == 0 {
+		l.MaxSteps = protocol.DefaultMaxSteps
+	}
+	if l.MaxVisitsPerRole == 0 {
+		l.MaxVisitsPerRole = defaults.MaxVisitsPerRole
+	}
+	return l, nil
+}
+
+// visits counts each role's turns since a limit was last lifted. A step holds
+// the counts since the thread began; only when those reach the limit is the
+// thread read back to where it was lifted.
+func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[string]int, error) {
+	if t.Last == nil {
+		return nil, nil
+	}
+	if t.Last.LimitBase == 0 || l.MaxVisitsPerRole == 0 || most(t.Last.Visits) < l.MaxVisitsPerRole {
+		return t.Last.Visits, nil
+	}
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Index >= t.Last.LimitBase {
+			continue
+		}
+		since := map[string]int{}
+		for role, n := range t.Last.Visits {
+			since[role] = n - s.Visits[role]
+		}
+		return since, nil
+	}
+	return t.Last.Visits, nil
+}
+
+func most(counts map[string]int) int {
+	n := 0
+	for _, c := range counts {
+		n = max(n, c)
+	}
+	return n
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// hold is a thread under its lock: nobody else steps, resumes or ends it.
+type hold struct {
+	id    string
+	head  protocol.Hash
+	ended *index.Ended // nil: the thread is active
+	lock  *durable.Held
+	// unknown: there is no such thread.
+	unknown bool
+}
+
+// hold takes a thread's lock, or fails at once.
+func (e *Engine) hold(ctx context.Context, id string) (*hold, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	lock, err := durable.TryLock(e.lockFile(id))
+	if errors.Is(err, durable.ErrLocked) {
+		return nil, e.busy(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &hold{id: id, lock: lock}
+	if h.head, h.ended, err = e.lookup(ctx, id); err != nil {
+		h.unknown = errors.Is(err, index.ErrNoThread)
+		h.release()
+		return nil, err
+	}
+	// Without the note a lock is as good, but a message cannot say who has it.
+	_ = lock.Note(durable.Holder{Pid: os.Getpid(), Since: e.Env.Now()})
+	return h, nil
+}
+
+// release gives the lock back. The lock file goes with the thread, so that they
+// do not pile up; should that fail, there is a small file too many.
+func (h *hold) release() {
+	if h.ended != nil || h.unknown {
+		_ = h.lock.RemoveAndUnlock()
+		return
+	}
+	_ = h.lock.Unlock()
+}
+
+func (e *Engine) lockFile(id string) string { return filepath.Join(e.Dirs.Locks(), id+".lock") }
+
+// lookup finds a thread's head, and its line in the history if it has ended. It
+// looks twice, because a thread may be reopened between the looks at two files.
+func (e *Engine) lookup(ctx context.Context, id string) (protocol.Hash, *index.Ended, error) {
+	if err := checkID(id); err != nil {
+		return "", nil, err
+	}
+	head, ended, err := e.lookOnce(ctx, id)
+	if errors.Is(err, index.ErrNoThread) {
+		head, ended, err = e.lookOnce(ctx, id)
+	}
+	if errors.Is(err, index.ErrNoThread) {
+		return "", nil, noThread(id, err)
+	}
+	return head, ended, err
+}
+
+func (e *Engine) lookOnce(ctx context.Context, id string) (protocol.Hash, *index.Ended, error) {
+	head, err := e.Index.Head(ctx, id)
+	if !errors.Is(err, index.ErrNoThread) {
+		return head, nil, err
+	}
+	ended, err := e.Index.Ended(ctx, id)
+	if err != nil {
+		return "", nil, err
+	}
+	return ended.Head, &ended, nil
+}
+
+// Head returns the head of a thread, active or ended.
+func (e *Engine) Head(ctx context.Context, thread string) (protocol.Hash, error) {
+	head, _, err := e.lookup(ctx, thread)
+	if err != nil {
+		return "", coded(err)
+	}
+	return head, nil
+}
+
+// checkID keeps what is not an id out of file names.
+func checkID(id string) error {
+	if canonical, err := threadid.Parse(id); err != nil || canonical != id {
+		return noThread(id, index.ErrNoThread)
+	}
+	return nil
+}
+
+func noThread(id string, cause error) error {
+	return &protocol.Error{
+		Code: protocol.CodeNotFound, Message: fmt.Sprintf("there is no thread %q", id),
+		Hints: []string{"uwf thread list --all"}, Err: cause,
+	}
+}
+
+// busy says who holds a thread's lock.
+func (e *Engine) busy(id string) error {
+	err := fail(protocol.CodeLocked, "thread %s is being stepped by another process", id)
+	if who, noteErr := durable.ReadHolder(e.lockFile(id)); noteErr == nil {
+		err = fail(protocol.CodeLocked, "thread %s is being stepped by pid %d since %s", id, who.Pid, e.clock(who.Since))
+	}
+	return hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
+}
+
+// agentRuns says that an agent has outlived the process that started it.
+func (e *Engine) agentRuns(id string, r record) error {
+	err := fail(protocol.CodeLocked, "an agent still works on thread %s", id)
+	if r.Pid != 0 {
+		err = fail(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that started it is gone",
+			r.Agent, r.Pid, id, e.clock(time.UnixMilli(r.StartedAt)))
+	}
+	return hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
+}
+
+// clock shows a time in the user's zone.
+func (e *Engine) clock(t time.Time) string {
+	return t.In(e.Env.Now().Location()).Format(time.RFC3339)
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// position is where a thread stands: its newest nodes, and what the moderator
+// makes of them.
+type position struct {
+	id       string
+	thread   *thread.Thread
+	workflow protocol.Workflow
+	state    moderator.State
+	next     moderator.Decision
+	// problem is why there is no decision although the nodes are all right: the
+	// graph has no answer, or the config cannot be read.
+	problem error
+	stuck   bool // it is the graph that has no answer: stepping again cannot help
+}
+
+// position reads the head, the start, the workflow and the last output, however
+// long the thread is. It returns an error if one of them cannot be read; what
+// was read before it is in the position.
+func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*position, error) {
+	p := &position{id: id}
+	t, err := thread.Open(ctx, e.Store, head)
+	if err != nil {
+		return p, err
+	}
+	p.thread = t
+	if p.workflow, err = e.workflow(ctx, t.Start.Workflow); err != nil {
+		return p, err
+	}
+	p.state = moderator.State{Workflow: p.workflow, Start: t.Start}
+	if t.Last != nil {
+		out, err := t.Output(ctx, *t.Last)
+		if err != nil {
+			return p, err
+		}
+		p.state.Last = &moderator.Last{Role: t.Last.Role, Output: out.Value, Suspend: out.Suspend, Location: t.Last.Cwd}
+		p.state.Steps = t.Last.Index + 1 - t.Last.LimitBase
+	}
+	if p.state.Limits, p.problem = e.limits(ctx, p); p.problem != nil {
+		return p, nil
+	}
+	if p.state.Visits, err = visits(ctx, t, p.state.Limits); err != nil {
+		return p, err
+	}
+	p.next, p.problem = moderator.Next(p.state)
+	p.stuck = p.problem != nil
+	return p, nil
+}
+
+// workflow reads a workflow, once if this engine lists many threads.
+func (e *Engine) workflow(ctx context.Context, h protocol.Hash) (protocol.Workflow, error) {
+	if w, ok := e.workflows[h]; ok {
+		return w, nil
+	}
+	w, err := cas.Read[protocol.Workflow](ctx, e.Store, h)
+	if err == nil && e.workflows != nil {
+		e.workflows[h] = w
+	}
+	return w, err
+}
+
+// output is the position in the words of the command line.
+func (p *position) output() protocol.StepOutput {
+	out := protocol.StepOutput{
+		Thread: p.id, Head: p.thread.Head, Status: protocol.StatusIdle,
+		Workflow: p.thread.Start.Workflow, WorkflowName: p.workflow.Name,
+	}
+	switch {
+	case p.problem != nil:
+		out.Error = stepError(p.explain())
+		if p.stuck {
+			out.Status = protocol.StatusFailed
+		}
+	case p.next.Kind == moderator.Run:
+		out.CurrentRole = &p.next.Role
+	case p.next.Kind == moderator.Suspend:
+		out.Status = protocol.StatusSuspended
+		out.SuspendedRole, out.SuspendMessage = &p.next.Role, &p.next.Prompt
+	}
+	return out
+}
+
+// explain says what to do about a position without a decision. A graph and an
+// output are what they are: the way out is another try at the last step.
+func (p *position) explain() *protocol.Error {
+	err := coded(p.problem)
+	if !p.stuck {
+		return err
+	}
+	err = &protocol.Error{Code: err.Code, Message: err.Message, Err: err}
+	if p.thread.Last != nil {
+		before := p.thread.StartHash
+		if p.thread.Last.Prev != nil {
+			before = *p.thread.Last.Prev
+		}
+		hinted(err, "uwf thread fork "+string(before)+" makes a thread that takes the last step again")
+	}
+	return hinted(err, "uwf thread kill "+p.id)
+}
+
+// stepError is an error as a part of a result.
+func stepError(err *protocol.Error) *protocol.StepError {
+	return &protocol.StepError{Message: err.Message, Code: err.Code, Hint: strings.Join(err.Hints, "\n")}
+}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// record is run.json: the step in flight of a thread, or the last one that was
+// tried. It is about one head; once the head has moved it is history.
+//
+// No promise depends on it after a power cut: nothing that it describes is then
+// still running, and a finished result that it does not name is run again. So
+// it is replaced atomically but not flushed.
+type record struct {
+	Thread     string        `json:"thread"`
+	Workflow   protocol.Hash `json:"workflow"`
+	Head       protocol.Hash `json:"head"` // that the step follows
+	Role       string        `json:"role"`
+	Agent      string        `json:"agent"`   // as the user named it
+	Command    []string      `json:"command"` // program and configured arguments
+	PromptHash protocol.Hash `json:"promptHash"`
+	LimitBase  int           `json:"limitBase"`
+	Resumes    bool          `json:"resumes,omitempty"` // the step answers a suspension or reopens the thread
+	Cwd        string        `json:"cwd"`
+	Engine     int           `json:"engine"`    // process id of the stepping process
+	Pid        int           `json:"pid"`       // of the agent and its group; 0: not started, or not yet known
+	StartedAt  int64         `json:"startedAt"` // ms
+	Status     runStatus     `json:"status"`
+	Error      *runError     `json:"error,omitempty"`
+	StepHash   protocol.Hash `json:"stepHash,omitempty"` // added, or rejected
+	Reason     string        `json:"reason,omitempty"`   // of a rejection
+
+	// damaged: there is a record, but it cannot be read.
+	damaged bool
+}
+
+type runError struct {
+	Code    protocol.Code `json:"code"`
+	Message string        `json:"message"`
+}
+
+// runStatus is how far a run has come.
+type runStatus string
+
+// While a run is starting or running its agent may be alive, or may have left a
+// result. The other statuses are final: neither is asked any more.
+const (
+	runStarting runStatus = "starting" // the agent's process may exist, its id is not recorded
+	runRunning  runStatus = "running"
+	runDone     runStatus = "done"     // StepHash is the new head
+	runFailed   runStatus = "failed"   // Error says why
+	runRejected runStatus = "rejected" // the agent's step StepHash is not what was asked for
+	runStopped  runStatus = "stopped"  // by a person
+)
+
+func (s runStatus) inFlight() bool { return s == runStarting || s == runRunning }
+
+// unfinished reports whether the record is of a run from this head whose end
+// nobody has seen. A record that cannot be read may be one.
+func (r record) unfinished(head protocol.Hash) bool {
+	return r.damaged || (r.Head == head && r.Status.inFlight())
+}
+
+// resumes reports whether the run, from this head, was the answer to a
+// suspension or to the thread's end, and nobody has seen its own end.
+func (r record) resumes(head protocol.Hash) bool { return r.Resumes && r.unfinished(head) }
+
+// id names one run among all of a thread's.
+func (r record) id() string { return fmt.Sprintf("%d-%d", r.StartedAt, r.Engine) }
+
+// answers reports whether the run was given exactly this task.
+func (r record) answers(t task) bool {
+	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase && r.Resumes == t.resumes
+}
+
+// by reports whether the run was given to exactly this agent.
+func (r record) by(c command) bool {
+	return r.Agent == c.name && slices.Equal(r.Command, c.argv)
+}

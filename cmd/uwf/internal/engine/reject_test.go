@@ -1,0 +1,150 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Whatever an agent does wrong: a clear error, the head where it was, and the
+// thread can be stepped again.
+func TestAgentsThatFail(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		agent string
+		want  string
+	}{
+		"exits with a failure":           {"!exit:3", "failed (exit status 3): it broke"},
+		"reports an error and fails":     {"!error", "failed (exit status 1): no key for the model"},
+		"reports an error and exits 0":   {"!quiet-error", "failed: no key for the model"},
+		"fails after a good result":      {"!result-then-fail:ready", "exit status 9"},
+		"prints nothing":                 {"!print:", "printed no result"},
+		"prints prose":                   {"!print:all done", "last line is not a result: it is neither an object with stepHash nor a hash: all done"},
+		"prints no hash":                 {`!print:{"stepHash":"x"}`, `"x" is not a hash`},
+		"prints a hash of nothing":       {"!print:0000000000000", "0000000000000 is not in the store"},
+		"step of another thread":         {"!lie:start", "belongs to another thread"},
+		"step that follows another node": {"!lie:prev", "does not follow the head"},
+		"wrong index":                    {"!lie:index", "has index 1, not 0"},
+		"another role":                   {"!lie:role", `is one of role "worker", not "planner"`},
+		"wrong visits":                   {"!lie:visits", "miscounts the visits"},
+		"wrong limitBase":                {"!lie:limitBase", "has limitBase 3, not 0"},
+		"no agent name":                  {"!lie:agent", "does not name its agent"},
+		"output of another type":         {"!lie:type", `the schema of role "planner"`},
+		"output that breaks its schema":  {"!lie:schema", "does not satisfy schema"},
+		"output that is not there":       {"!lie:missing-output", "node not found"},
+		"detail that is not there":       {"!lie:missing-detail", "node not found"},
+		"detail that is no detail":       {"!lie:detail", "is not a detail"},
+		"turn that is not there":         {"!lie:missing-turn", "node not found"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.agent)
+			id := w.start()
+			head := w.head(id)
+			out, err := w.Step(context.Background(), id, StepOptions{})
+			e := requireCode(t, err, protocol.CodeAgent, test.want)
+			require.Contains(t, strings.Join(e.Hints, "\n"), w.Dirs.Run(id))
+			require.Equal(t, head, w.head(id))
+			require.Equal(t, protocol.StatusFailed, out.Status)
+			require.Equal(t, "planner", *out.CurrentRole)
+			require.Contains(t, out.Error.Message, test.want)
+			require.Equal(t, out, w.show(id), "the failure stays visible")
+			require.False(t, out.Pending)
+
+			w.plays("ready")
+			next := w.mustStep(id, StepOptions{})
+			require.False(t, next.Adopted, "a failed result is never adopted")
+			require.Equal(t, "worker", *next.CurrentRole)
+			require.Nil(t, w.show(id).Error)
+		})
+	}
+}
+
+func TestRejectionIsOnRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!lie:role")
+	id := w.start()
+	out, err := w.Step(context.Background(), id, StepOptions{})
+	require.Error(t, err)
+	r := w.runDir(id).read()
+	require.Equal(t, runRejected, r.Status)
+	require.Contains(t, r.Reason, "is one of role")
+	require.True(t, r.StepHash.Valid())
+	require.Equal(t, r.StepHash, *out.Error.StepHash)
+
+	// Not even by the same agent with the same task.
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	require.Error(t, err)
+	require.Len(t, w.runs(), 2)
+}
+
+// An agent returns the hash of a real step, of another thread of the workflow.
+func TestForeignStepIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready")
+	other, err := w.StartThread(context.Background(), w.workflow, "another task", w.dir)
+	require.NoError(t, err)
+	foreign := w.mustStep(other, StepOptions{}).Head
+
+	w.plays("!print:" + strings.ToLower(string(foreign)))
+	id := w.start()
+	head := w.head(id)
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, "belongs to another thread")
+	_, err = w.Step(context.Background(), other, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, "does not follow the head")
+	w.plays("!print:" + string(w.workflow))
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, string(w.workflow)+" is not a step")
+	require.Equal(t, head, w.head(id))
+	require.Equal(t, foreign, w.head(other))
+}
+
+// 50 MB of output before the result.
+func TestMuchOutput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!noise:50")
+	w.Progress = &recorder{} // follows the output
+	id := w.start()
+	begin := time.Now()
+	require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).CurrentRole)
+	require.Less(t, time.Since(begin), 30*time.Second)
+}
+
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]string{"agent that obeys": "", "agent that does not": "stubborn"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "!hang:"+how)
+			w.Grace = 100 * time.Millisecond
+			id := w.start()
+			begin := time.Now()
+			out, err := w.Step(context.Background(), id, StepOptions{Timeout: 300 * time.Millisecond})
+			requireCode(t, err, protocol.CodeTimeout, "longer than 300ms")
+			require.Less(t, time.Since(begin), 10*time.Second)
+			require.Equal(t, protocol.StatusFailed, out.Status)
+			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
+			require.False(t, w.runDir(id).alive())
+		})
+	}
+}
+
+func TestTimeoutOfTheConfig(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!hang:")
+	w.config.Timeout = "1h"
+	own := w.config.Agents["fake"]
+	own.Timeout = "200ms"
+	w.config.Agents["fake"] = own
+	_, err := w.Step(context.Background(), w.start(), StepOptions{})
+	requireCode(t, err, protocol.CodeTimeout, "longer than 200ms")
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Resume makes the step that a person's answer leads to: a suspended thread
+// goes on with the role that suspended, a completed one starts over at $START.
+// Should that fail, the thread is as suspended or completed as before. Errors
+// are *protocol.Error.
+func (e *Engine) Resume(ctx context.Context, thread, supplement string, o StepOptions) (protocol.StepOutput, error) {
+	e = e.configOnce()
+	out, err := e.resume(ctx, thread, supplement, o)
+	return e.report(ctx, thread, out, err)
+}
+
+func (e *Engine) resume(ctx context.Context, id, supplement string, o StepOptions) (protocol.StepOutput, error) {
+	var none protocol.StepOutput
+	h, err := e.hold(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	defer h.release()
+	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
+		return none, hasEnded(h)
+	}
+	last, err := e.lastRun(ctx, h)
+	if err != nil {
+		return none, err
+	}
+	pos, err := e.position(ctx, id, h.head)
+	if err != nil {
+		return none, err
+	}
+	t, err := e.resumeTask(ctx, h, pos, supplement)
+	if err != nil {
+		return none, err
+	}
+	return e.attempt(ctx, h, pos, t, last, o)
+}
+
+// resumeTask is what answers a thread that waits for a person. A limit that was
+// reached, and a new beginning, count from here.
+func (e *Engine) resumeTask(ctx context.Context, h *hold, pos *position, supplement string) (task, error) {
+	if pos.problem != nil {
+		return task{}, pos.explain()
+	}
+	if h.ended == nil && pos.next.Kind == moderator.End { // killed before it was archived
+		if _, err := e.archive(ctx, h, pos); err != nil {
+			return task{}, err
+		}
+	}
+	restart := h.ended != nil
+	d, err := moderator.Resume(pos.state, restart, supplement)
+	if errors.Is(err, moderator.ErrNotSuspended) {
+		return task{}, hinted(fail(protocol.CodeFailed, "thread %s waits for nobody: %q is next", h.id, pos.next.Role),
+			"uwf thread step "+h.id)
+	}
+	if err != nil {
+		return task{}, err
+	}
+	t, err := e.task(ctx, pos, d)
+	t.resumes = true
+	if restart || d.Cause == moderator.ByLimit {
+		t.limitBase = pos.thread.Len()
+	}
+	return t, err
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// StartThread makes a thread of a stored workflow. cwd is absolute and exists.
+// The start node is durable before the index names it. Errors are
+// *protocol.Error.
+func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt, cwd string) (thread string, err error) {
+	if !filepath.IsAbs(cwd) {
+		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", cwd)
+	}
+	if _, err := cas.Read[protocol.Workflow](ctx, e.Store, workflow); err != nil {
+		return "", wrongNode(workflow, "workflow", err)
+	}
+	b := e.batch()
+	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: prompt, Cwd: cwd})
+	if err != nil {
+		return "", coded(err)
+	}
+	if err := b.Commit(ctx); err != nil {
+		return "", coded(err)
+	}
+	return e.addThread(ctx, start)
+}
+
+// addThread gives a head a thread of its own.
+func (e *Engine) addThread(ctx context.Context, head protocol.Hash) (string, error) {
+	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
+	if err != nil {
+		return "", coded(err)
+	}
+	if err := e.Index.Add(ctx, id, head); err != nil {
+		return "", coded(err)
+	}
+	return id, nil
+}
+
+// wrongNode: a hash that somebody named does not lead to what it should.
+func wrongNode(h protocol.Hash, what string, err error) error {
+	var kind *cas.TypeError
+	switch {
+	case errors.As(err, &kind):
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: "node " + string(h) + " is not a " + what, Err: err}
+	case errors.Is(err, cas.ErrNotFound):
+		return &protocol.Error{Code: protocol.CodeNotFound, Message: "there is no node " + string(h), Err: err}
+	}
+	return coded(err)
+}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Step makes one step of a thread, or adopts the finished result of an
+// interrupted one. A thread that is suspended stays so, and that is no error.
+// The output is meaningful also when the error is not nil: it is where the
+// thread stands then. Errors are *protocol.Error.
+func (e *Engine) Step(ctx context.Context, thread string, o StepOptions) (protocol.StepOutput, error) {
+	e = e.configOnce()
+	out, err := e.step(ctx, thread, o)
+	return e.report(ctx, thread, out, err)
+}
+
+func (e *Engine) step(ctx context.Context, id string, o StepOptions) (protocol.StepOutput, error) {
+	var none protocol.StepOutput
+	h, err := e.hold(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	defer h.release()
+	last, err := e.lastRun(ctx, h)
+	if err != nil {
+		return none, err
+	}
+	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.resumes(h.head)) {
+		return none, hasEnded(h)
+	}
+	pos, err := e.position(ctx, id, h.head)
+	if err != nil {
+		return none, err
+	}
+	if last.resumes(h.head) && !o.Fresh {
+		if out, adopted, err := e.adoptResumed(ctx, h, pos, last, o); adopted || err != nil {
+			return out, err
+		}
+	}
+	switch {
+	case h.ended != nil:
+		return none, hasEnded(h)
+	case pos.problem != nil:
+		return none, pos.explain()
+	case pos.next.Kind == moderator.Suspend:
+		return pos.output(), nil
+	case pos.next.Kind == moderator.End: // killed between moving the head and archiving
+		return e.archive(ctx, h, pos)
+	}
+	t, err := e.task(ctx, pos, pos.next)
+	if err != nil {
+		return none, err
+	}
+	return e.attempt(ctx, h, pos, t, last, o)
+}
+
+// lastRun is the record of the thread's last run; an error if its agent is
+// still at work on this head.
+func (e *Engine) lastRun(ctx context.Context, h *hold) (record, error) {
+	dir := e.runDir(h.id)
+	r := dir.read()
+	if r.unfinished(h.head) && dir.surelyAlive(ctx) {
+		return r, e.agentRuns(h.id, r)
+	}
+	return r, nil
+}
+
+// report gives an error its code, and says where the thread stands after it.
+func (e *Engine) report(ctx context.Context, id string, out protocol.StepOutput, err error) (protocol.StepOutput, error) {
+	if err == nil {
+		return out, nil
+	}
+	if out.Thread == "" {
+		// A second failure adds nothing to the first.
+		out, _ = e.Show(context.WithoutCancel(ctx), id)
+	}
+	return out, coded(err)
+}
+
+// hasEnded refuses what only an active thread can do.
+func hasEnded(h *hold) error {
+	err := fail(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id, h.ended.Status)
+	if h.ended.Status == protocol.StatusCompleted {
+		hinted(err, "uwf thread resume "+h.id+" -p '<what else to do>'")
+	}
+	return hinted(err, "uwf thread fork "+string(h.head))
+}

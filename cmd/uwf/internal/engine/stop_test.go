@@ -1,0 +1,301 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// inFlight steps a thread in the background until its agent is at its gate.
+func (w *world) inFlight(ctx context.Context, id string) chan error {
+	w.t.Helper()
+	before := len(w.runs())
+	errs := make(chan error, 1)
+	go func() {
+		_, err := w.Step(ctx, id, StepOptions{})
+		errs <- err
+	}()
+	w.eventually("the agent is at its gate", func() bool {
+		runs := w.runs()
+		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.runDir(id).read().Pid != 0
+	})
+	return errs
+}
+
+// gone reports whether a process does not run any more.
+func gone(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+// children are the processes that agents have started and written down.
+func (w *world) children() []int {
+	w.t.Helper()
+	var pids []int
+	for _, line := range w.runs() {
+		if pid, ok := strings.CutPrefix(line, "child "); ok {
+			n, err := strconv.Atoi(pid)
+			require.NoError(w.t, err)
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
+func TestSignalEndsTheWholeGroup(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		signal os.Signal
+		code   protocol.Code
+	}{
+		"interrupt": {os.Interrupt, protocol.CodeInterrupted},
+		"terminate": {syscall.SIGTERM, protocol.CodeTerminated},
+		"hang up":   {syscall.SIGHUP, protocol.CodeTerminated},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "!hang:family")
+			id := w.start()
+			ctx, cancel := context.WithCancelCause(context.Background())
+			errs := w.inFlight(ctx, id)
+			pid := w.runDir(id).read().Pid
+			require.Equal(t, protocol.StatusRunning, w.show(id).Status)
+			cancel(&SignalError{Signal: test.signal})
+			requireCode(t, <-errs, test.code, "")
+			for _, p := range append(w.children(), pid) {
+				w.eventually("the agent's family is gone", func() bool { return gone(p) })
+			}
+			require.Equal(t, protocol.StatusIdle, w.show(id).Status, "an interrupted step has not failed")
+			w.plays("ready")
+			require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).CurrentRole)
+		})
+	}
+}
+
+func TestWorkFinishedOnASignalIsAdopted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!finish-when-told:ready")
+	id := w.start()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	errs := w.inFlight(ctx, id)
+	cancel(&SignalError{Signal: os.Interrupt})
+	e := requireCode(t, <-errs, protocol.CodeInterrupted, "")
+	require.Contains(t, strings.Join(e.Hints, "\n"), "uwf thread step "+id)
+	require.True(t, w.show(id).Pending)
+	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
+	require.Equal(t, 1, w.agentRuns())
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	for name, agent := range map[string]string{"agent that obeys": "!hang:", "agent that does not": "!hang:stubborn"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, agent)
+			w.Grace = 200 * time.Millisecond
+			id := w.start()
+			errs := w.inFlight(context.Background(), id)
+			pid := w.runDir(id).read().Pid
+			stopped, err := w.Stop(context.Background(), id)
+			require.NoError(t, err)
+			require.True(t, stopped)
+			requireCode(t, <-errs, protocol.CodeTerminated, "was stopped while")
+			require.True(t, gone(pid))
+			require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+			w.plays("ready")
+			require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+		})
+	}
+}
+
+func TestStopKeepsWhatIsFinished(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!finish-when-told:ready")
+	id := w.start()
+	errs := w.inFlight(context.Background(), id)
+	stopped, err := w.Stop(context.Background(), id)
+	require.NoError(t, err)
+	require.True(t, stopped)
+	requireCode(t, <-errs, protocol.CodeTerminated, "was stopped after")
+	require.Equal(t, "worker", *w.show(id).CurrentRole)
+}
+
+func TestStopWhatDoesNotRun(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!exit:3")
+	id := w.start()
+	stopped, err := w.Stop(ctx, id)
+	require.NoError(t, err)
+	require.False(t, stopped)
+	_, err = w.Step(ctx, id, StepOptions{})
+	require.Error(t, err)
+	_, err = w.Stop(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusFailed, w.show(id).Status, "stopping nothing changes nothing")
+	require.NoError(t, w.Kill(ctx, id))
+	_, err = w.Stop(ctx, id)
+	requireCode(t, err, protocol.CodeFailed, "is cancelled: nothing runs")
+}
+
+// The engine was killed; its agent lives on, perhaps before its id was recorded.
+func TestStopAnOrphan(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]bool{"with its id": false, "without": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			w.Grace = 200 * time.Millisecond
+			id := w.start()
+			w.killedAt(id, "!hang:stubborn")
+			r := w.runDir(id).read()
+			pid := r.Pid
+			if forget {
+				r.Pid, r.Status = 0, runStarting
+				require.NoError(t, w.runDir(id).write(r))
+			}
+			stopped, err := w.Stop(context.Background(), id)
+			require.NoError(t, err)
+			require.True(t, stopped)
+			require.True(t, gone(pid))
+			require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+			w.plays("ready")
+			w.mustStep(id, StepOptions{})
+		})
+	}
+}
+
+// A process that an agent leaves behind holds neither the thread nor the next
+// step.
+func TestDaemonsOfAnAgentBlockNothing(t *testing.T) {
+	t.Parallel()
+	for name, session := range map[string]string{"in its group": "", "in a session of its own": "new-session"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "!daemon:"+session+",done")
+			id := w.start()
+			require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).CurrentRole)
+			pids := w.children()
+			require.Len(t, pids, 1)
+			t.Cleanup(func() { _ = syscall.Kill(pids[0], syscall.SIGKILL) })
+			if session == "" {
+				w.eventually("it ends with its agent", func() bool { return gone(pids[0]) })
+			}
+			require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+			require.True(t, w.mustStep(id, StepOptions{}).Done)
+		})
+	}
+}
+
+// If the engine was killed too, such a process looks like the agent: it can be
+// stopped, and the agent's finished work is adopted.
+func TestStopADaemonOfAFinishedAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	id := w.start()
+	w.mustHold(id)
+	stopped, err := w.Stop(context.Background(), id)
+	require.NoError(t, err)
+	require.True(t, stopped)
+	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
+	require.Equal(t, 1, w.agentRuns())
+}
+
+// mustHold makes the state of a thread whose engine was killed after its agent
+// had finished and left a process in a session of its own.
+func (w *world) mustHold(id string) {
+	w.t.Helper()
+	script := "!daemon:new-session"
+	w.plays(script)
+	head := w.head(id)
+	w.mustStep(id, StepOptions{})
+	r := w.runDir(id).read()
+	require.NoError(w.t, w.Index.Move(context.Background(), id, w.head(id), head))
+	r.Status, r.StepHash = runRunning, ""
+	require.NoError(w.t, w.runDir(id).write(r))
+	require.Equal(w.t, protocol.StatusRunning, w.show(id).Status)
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	requireCode(w.t, err, protocol.CodeLocked, "still works")
+}
+
+func TestKill(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	tests := map[string]func(w *world, id string){
+		"idle":      func(*world, string) {},
+		"suspended": func(w *world, id string) { w.plays("unclear"); w.mustStep(id, StepOptions{}) },
+		"failed": func(w *world, id string) {
+			w.plays("!exit:1")
+			_, err := w.Step(ctx, id, StepOptions{})
+			require.Error(w.t, err)
+		},
+		"running": func(w *world, id string) { w.plays("!hang:"); w.inFlight(ctx, id) },
+		"orphan":  func(w *world, id string) { w.killedAt(id, "!gate:ready@go") },
+		"corrupt": func(w *world, id string) { w.damage(w.head(id)) },
+		"pending": func(w *world, id string) {
+			w.killedAt(id, "!gate:ready@go")
+			w.open("go")
+			_, err := w.Wait(ctx, id)
+			require.NoError(w.t, err)
+		},
+	}
+	for name, prepare := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ready")
+			id := w.start()
+			prepare(w, id)
+			head := w.head(id)
+			require.NoError(t, w.Kill(ctx, id))
+			out := w.show(id)
+			require.Equal(t, protocol.StatusCancelled, out.Status)
+			require.True(t, out.Done)
+			require.Nil(t, out.CurrentRole)
+			require.Equal(t, head, out.Head)
+			_, err := w.Step(ctx, id, StepOptions{})
+			requireCode(t, err, protocol.CodeFailed, "is cancelled")
+			requireCode(t, w.Kill(ctx, id), protocol.CodeFailed, "is cancelled already")
+		})
+	}
+}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!gate:ready@go,done")
+	id := w.start()
+	out, err := w.Wait(context.Background(), id)
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusIdle, out.Status, "a thread that does not run is not waited for")
+
+	errs := w.inFlight(context.Background(), id)
+	bored := errors.New("bored")
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, bored)
+	defer cancel()
+	_, err = w.Wait(ctx, id)
+	require.ErrorIs(t, err, bored)
+
+	waited := make(chan protocol.StepOutput)
+	go func() {
+		out, _ := w.Wait(context.Background(), id)
+		waited <- out
+	}()
+	w.open("go")
+	require.NoError(t, <-errs)
+	out = <-waited
+	require.Equal(t, "worker", *out.CurrentRole)
+}
