@@ -1,12 +1,8 @@
 package fsstore
 
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-)
+import "github.com/united-workforce/uwf/util/durable"
 
-// How a Commit becomes durable.
+// How a Commit becomes durable, as format.json and [Options] say it.
 const (
 	flushAuto  = "auto"  // batch where that is known to be safe, else full
 	flushFull  = "full"  // every file and every directory
@@ -18,39 +14,29 @@ func knownFlush(mode string) bool {
 	return mode == flushAuto || mode == flushFull || mode == flushBatch || mode == flushNone
 }
 
-type flushMode struct{ mode, why string }
+type flushMode struct {
+	mode durable.Mode
+	why  string
+}
 
 // FlushMode is the mode in force: full, batch or none, and why.
 func (s *Store) FlushMode() (mode, why string) {
 	m := s.flush()
-	return m.mode, m.why
+	return m.mode.String(), m.why
 }
 
 func (s *Store) chooseFlush() flushMode {
-	if s.format.Flush != flushAuto {
-		return flushMode{s.format.Flush, "as configured"}
+	switch s.format.Flush {
+	case flushFull:
+		return flushMode{durable.Full, "it is configured"}
+	case flushBatch:
+		return flushMode{durable.Batch, "it is configured"}
+	case flushNone:
+		return flushMode{durable.None, "it is configured"}
 	}
 	if s.home == "" {
-		return flushMode{flushFull, "the home directory is not known"}
+		return flushMode{durable.Full, "the home directory is not known"}
 	}
-	dir, home := existing(s.dir), existing(s.home)
-	if same, err := sameFileSystem(dir, home); err != nil || !same {
-		return flushMode{flushFull, "the store and the home directory are not known to share a file system"}
-	}
-	ordered, why := keepsOrder(dir)
-	if !ordered {
-		return flushMode{flushFull, why}
-	}
-	return flushMode{flushBatch, fmt.Sprintf("the store and the home directory share a file system that keeps writes in order (%s)", why)}
-}
-
-// existing is path or the nearest directory above it that exists: where path
-// will be made.
-func existing(path string) string {
-	for {
-		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
-			return path
-		}
-		path = filepath.Dir(path)
-	}
+	mode, why := durable.SafeMode(s.dir, s.home)
+	return flushMode{mode, why}
 }

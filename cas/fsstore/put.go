@@ -5,78 +5,75 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Put implements [cas.Store]. Errors: also those of the file system.
 func (s *Store) Put(ctx context.Context, nodes ...cas.Node) error {
-	return s.write(ctx, nodes, flushNone)
+	return s.write(ctx, nodes, durable.None)
 }
 
 // Commit implements [cas.Store]. How it flushes: [Store.FlushMode].
 func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error {
-	mode, _ := s.FlushMode()
-	return s.write(ctx, nodes, mode)
+	return s.write(ctx, nodes, s.flush().mode)
 }
 
-func (s *Store) write(ctx context.Context, nodes []cas.Node, mode string) error {
+func (s *Store) write(ctx context.Context, nodes []cas.Node, mode durable.Mode) error {
 	if s.readOnly != nil {
 		return fmt.Errorf("write to store %s: %w", s.dir, s.readOnly)
 	}
-	p, err := s.plan(ctx, nodes)
-	if err != nil {
+	files, missing, err := s.plan(ctx, nodes)
+	if err != nil || len(files) == 0 {
 		return err
 	}
-	if len(p.missing) > 0 {
+	if missing {
 		if err := s.make(ctx); err != nil {
 			return fmt.Errorf("make store: %w", err)
 		}
 	}
-	return s.carryOut(ctx, p, mode)
-}
-
-// plan is what a write has to do.
-type plan struct {
-	missing []file   // to be written
-	present []string // there already; a Commit has to flush them too
-}
-
-type file struct {
-	path string
-	data []byte
+	if err := durable.WriteAll(s.fs, files, mode); err != nil {
+		return fmt.Errorf("write nodes: %w", err)
+	}
+	if mode == durable.Full && s.format.Layout == fan2 {
+		// Another process may have made a shard for a Put, which flushes nothing.
+		return s.fs.SyncDir(filepath.Join(s.dir, nodesDir))
+	}
+	return nil
 }
 
 // plan compares nodes with what is there. It changes nothing, so that a refused
 // node costs the others nothing.
-func (s *Store) plan(ctx context.Context, nodes []cas.Node) (plan, error) {
-	var p plan
+func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.File, missing bool, err error) {
 	planned := map[cas.Hash]cas.Node{}
 	for _, n := range nodes {
 		if err := ctx.Err(); err != nil {
-			return p, err
+			return nil, false, err
 		}
 		if err := s.format.Hash.Check(n); err != nil {
-			return p, err
+			return nil, false, err
 		}
 		if twin, ok := planned[n.Hash]; ok {
 			if !twin.Equal(n) {
-				return p, &cas.CollisionError{Hash: n.Hash}
+				return nil, false, &cas.CollisionError{Hash: n.Hash}
 			}
 			continue
 		}
 		planned[n.Hash] = n
 		there, err := s.isThere(n)
-		switch {
-		case err != nil:
-			return p, err
-		case there:
-			p.present = append(p.present, s.path(n.Hash))
-		default:
-			p.missing = append(p.missing, file{s.path(n.Hash), cas.MarshalFile(n)})
+		if err != nil {
+			return nil, false, err
 		}
+		f := durable.File{Path: s.path(n.Hash), Present: there}
+		if !there {
+			missing = true
+			f.Data, f.Perm = cas.MarshalFile(n), nodePerm
+		}
+		files = append(files, f)
 	}
-	return p, nil
+	return files, missing, nil
 }
 
 // isThere compares a node with its file. A file that is a torn write of this
@@ -102,16 +99,20 @@ func (s *Store) isThere(n cas.Node) (bool, error) {
 	return true, nil
 }
 
-// isTorn tells whether data is a part of the file of n: its beginning, then
-// nothing, or zeros where blocks never reached the disk.
+// isTorn tells whether data is a part of the file of n, whatever its timestamp
+// was: its beginning, then nothing, or zeros where blocks never reached the disk.
 func isTorn(data []byte, n cas.Node) bool {
+	n.Timestamp = 0 // one byte
 	whole := cas.MarshalFile(n)
-	if len(data) > len(whole) {
-		return false
-	}
+	body := whole[:len(whole)-1]
 	same := 0
-	for same < len(data) && data[same] == whole[same] {
+	for same < min(len(data), len(body)) && data[same] == body[same] {
 		same++
 	}
-	return len(bytes.Trim(data[same:], "\x00")) == 0
+	rest := data[same:]
+	if same == len(body) {
+		const longestTimestamp = 9
+		return len(rest) <= longestTimestamp
+	}
+	return len(bytes.Trim(rest, "\x00")) == 0
 }

@@ -1,0 +1,245 @@
+package fsstore_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
+)
+
+func TestTheFirstWriteMakesTheStore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "a", "cas")
+	s := open(t, dir, fsstore.Options{})
+	n := castest.Node(t, s.Algorithm(), "hi")
+	_, err := s.Get(ctx, n.Hash)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+	for range s.All(ctx, "") {
+		t.Fatal("there are no nodes")
+	}
+	require.NoError(t, s.Put(ctx))
+	require.NoDirExists(t, dir, "reading and doing nothing leave no trace")
+
+	require.NoError(t, s.Put(ctx, n))
+	require.Equal(t, `{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`+"\n", read(t, filepath.Join(dir, "format.json")))
+	file := filepath.Join(dir, "nodes", string(n.Hash[:2]), string(n.Hash)+".bin")
+	require.Equal(t, string(cas.MarshalFile(n)), read(t, file))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o444), info.Mode())
+	require.Equal(t, dir, s.Dir())
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(data)
+}
+
+func write(t testing.TB, path, data string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.RemoveAll(path))
+	require.NoError(t, os.WriteFile(path, []byte(data), 0o644))
+}
+
+func TestOptionsOfANewStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{Hash: cas.XXH64, Flush: "full"})
+	require.NoError(t, s.Put(context.Background(), castest.Node(t, cas.XXH64, 1)))
+	require.Equal(t, `{"version":1,"hash":"xxh64","layout":"fan2","flush":"full"}`+"\n", read(t, filepath.Join(dir, "format.json")))
+
+	again := open(t, dir, fsstore.Options{Hash: cas.XXH3})
+	require.Equal(t, cas.XXH64, again.Algorithm(), "a store keeps its hash function")
+	mode, why := again.FlushMode()
+	require.Equal(t, "full", mode)
+	require.NotEmpty(t, why)
+	mode, _ = open(t, dir, fsstore.Options{Flush: "none"}).FlushMode()
+	require.Equal(t, "none", mode, "for this process only")
+	require.Contains(t, read(t, filepath.Join(dir, "format.json")), `"full"`)
+}
+
+func TestUnknownOptions(t *testing.T) {
+	t.Parallel()
+	_, err := fsstore.Open(context.Background(), t.TempDir(), fsstore.Options{Hash: "md5"})
+	require.ErrorContains(t, err, `unknown hash function "md5"`)
+	_, err = fsstore.Open(context.Background(), t.TempDir(), fsstore.Options{Flush: "sometimes"})
+	require.ErrorContains(t, err, `unknown flush mode "sometimes"`)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = fsstore.Open(ctx, t.TempDir(), fsstore.Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Auto is batch only where the order of writes is known, and says why.
+func TestFlushModeAuto(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mode, why := open(t, dir, fsstore.Options{}).FlushMode()
+	require.Equal(t, "full", mode)
+	require.Equal(t, "the home directory is not known", why)
+	mode, why = open(t, dir, fsstore.Options{Home: dir}).FlushMode()
+	require.Contains(t, []string{"full", "batch"}, mode)
+	require.NotEmpty(t, why)
+}
+
+// A newer program may rely on what we would break, so its stores are not
+// written; what can be verified can be read.
+func TestStoresOfANewerProgram(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		format   string
+		want     string
+		readable bool
+	}{
+		"version": {`{"version":2,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "unknown version 2", true},
+		"key":     {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","pack":true}`, `unknown field "pack"`, true},
+		"flush":   {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"magic"}`, `unknown flush mode "magic"`, true},
+		"hash":    {`{"version":1,"hash":"blake3","layout":"fan2","flush":"auto"}`, `unknown hash function "blake3"`, false},
+		"no hash": {`{"version":1,"layout":"fan2","flush":"auto"}`, `unknown hash function ""`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			there, missing := castest.Node(t, cas.XXH3, "there"), castest.Node(t, cas.XXH3, "missing")
+			require.NoError(t, open(t, dir, fsstore.Options{}).Put(ctx, there))
+			write(t, filepath.Join(dir, "format.json"), c.format)
+
+			s := open(t, dir, fsstore.Options{})
+			for _, err := range []error{s.Put(ctx, missing), s.Commit(ctx, missing), s.Put(ctx, there)} {
+				require.ErrorIs(t, err, cas.ErrReadOnly)
+				require.ErrorContains(t, err, c.want)
+				require.ErrorContains(t, err, dir)
+			}
+			got, err := s.Get(ctx, there.Hash)
+			if c.readable {
+				require.NoError(t, err)
+				require.Equal(t, there, got)
+			} else {
+				require.ErrorContains(t, err, "cannot be verified")
+				require.ErrorContains(t, err, c.want)
+			}
+			ok, err := s.Has(ctx, there.Hash)
+			require.NoError(t, err)
+			require.True(t, ok)
+		})
+	}
+}
+
+func TestStoresThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ path, content, want string }{
+		"format cut short": {"format.json", `{"version":1,`, "unexpected end of JSON"},
+		"format empty":     {"format.json", ``, "unexpected end of JSON"},
+		"format no object": {"format.json", `[]`, "cannot unmarshal array"},
+		"unknown layout":   {"format.json", `{"version":9,"hash":"xxh3","layout":"packs","flush":"auto"}`, `unknown layout "packs"`},
+		"format is lost":   {"nodes/7V/7VQ43ZSJTEWA7.bin", "x", "format.json is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, filepath.FromSlash(c.path)), c.content)
+			_, err := fsstore.Open(context.Background(), dir, fsstore.Options{})
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, dir)
+		})
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "")
+	_, err := fsstore.Open(context.Background(), file, fsstore.Options{})
+	require.ErrorContains(t, err, file)
+}
+
+// A store of the original's is used as it is, and gets no file of ours.
+func TestStoresOfTheOriginal(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for layout, sub := range map[string]string{"flat": "", "nodes": "nodes"} {
+		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			hi := castest.Node(t, cas.XXH64, "hi")
+			require.Equal(t, cas.Hash("C8YYHNMSYY3PX"), hi.Hash, "as in the original's own example")
+			write(t, filepath.Join(dir, sub, "C8YYHNMSYY3PX.bin"), string(cas.MarshalFile(hi)))
+			write(t, filepath.Join(dir, "_index", "7VQ43ZSJTEWA7"), "C8YYHNMSYY3PX\n")
+			write(t, filepath.Join(dir, sub, "C8YYHNMSYY3PX.tmp"), "a torn write")
+
+			s := open(t, dir, fsstore.Options{Hash: cas.XXH3, Home: dir})
+			require.Equal(t, cas.XXH64, s.Algorithm())
+			got, err := s.Get(ctx, hi.Hash)
+			require.NoError(t, err)
+			require.Equal(t, hi, got)
+
+			ours := castest.Node(t, cas.XXH64, "ours")
+			require.NoError(t, s.Put(ctx, ours))
+			require.NoError(t, s.Commit(ctx, hi, ours))
+			require.FileExists(t, filepath.Join(dir, sub, string(ours.Hash)+".bin"))
+			require.NoFileExists(t, filepath.Join(dir, "format.json"))
+			require.NoFileExists(t, filepath.Join(dir, "format.lock"))
+			require.ElementsMatch(t, []cas.Hash{hi.Hash, ours.Hash}, list(t, s))
+			require.ElementsMatch(t, []cas.Hash{hi.Hash, ours.Hash}, list(t, open(t, dir, fsstore.Options{})))
+		})
+	}
+}
+
+func list(t testing.TB, s cas.Store) []cas.Hash {
+	t.Helper()
+	var hashes []cas.Hash
+	for h, err := range s.All(context.Background(), "") {
+		require.NoError(t, err)
+		hashes = append(hashes, h)
+	}
+	return hashes
+}
+
+func TestAllIgnoresOtherFiles(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	n := castest.Node(t, cas.XXH3, "node")
+	require.NoError(t, s.Put(ctx, n))
+	shard := string(n.Hash[:2])
+	for _, name := range []string{
+		shard + "/.tmp-" + string(n.Hash) + ".bin-0123", shard + "/README", shard + "/" + string(n.Hash), shard + "/short.bin",
+		"ZZ/ZZ00000000000.bin", "00/" + string(n.Hash) + ".bin", "notes/x.bin", string(n.Hash) + ".bin",
+	} {
+		write(t, filepath.Join(dir, "nodes", filepath.FromSlash(name)), "x")
+	}
+	require.Equal(t, []cas.Hash{n.Hash}, list(t, s))
+}
+
+// One directory that cannot be listed hides no node of another.
+func TestAllTellsFaults(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	n := castest.Node(t, cas.XXH3, "node")
+	require.NoError(t, s.Put(ctx, n))
+	write(t, filepath.Join(dir, "nodes", "00"), "a file where a directory should be")
+
+	var hashes []cas.Hash
+	faults := 0
+	for h, err := range s.All(ctx, "") {
+		if err != nil {
+			require.ErrorContains(t, err, "nodes")
+			faults++
+			continue
+		}
+		hashes = append(hashes, h)
+	}
+	require.Equal(t, 1, faults)
+	require.Equal(t, []cas.Hash{n.Hash}, hashes)
+}
