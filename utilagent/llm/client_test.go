@@ -294,14 +294,13 @@ func TestLearnsWhatAnEndpointDoesNotTake(t *testing.T) {
 func TestExtractorReturnsTheObject(t *testing.T) {
 	t.Parallel()
 	e := serve(t, says("```json\n{\"status\": \"done\"}\n```"))
-	schema := map[string]any{"type": "object", "title": "only-here"}
-	text, usage, err := Extractor(t.Context(), e.config(), "Read this.", "the answer", schema)
+	text, usage, err := Extractor(t.Context(), e.config(), "Read this.", "the answer", nil)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"status":"done"}`, text)
 	require.Equal(t, 1, usage.Turns)
 	asked := e.requests()[0]
 	require.Equal(t, map[string]any{"type": "json_object"}, asked["response_format"])
-	require.Contains(t, asked["messages"].([]any)[0].(map[string]any)["content"], "only-here")
+	require.Contains(t, asked["messages"].([]any)[0].(map[string]any)["content"], "JSON", "endpoints in JSON mode refuse a prompt without the word")
 }
 
 func TestBadBaseURLHidesThePassword(t *testing.T) {

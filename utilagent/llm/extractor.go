@@ -9,17 +9,13 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 )
 
-// Extractor asks a model for one JSON object that satisfies a schema and
-// returns the object's text. It fits agentkit.Options.Extractor. The answer is
-// not validated here.
-func Extractor(ctx context.Context, e config.Endpoint, system, user string, schema any) (string, protocol.Usage, error) {
-	text, err := marshal(schema)
-	if err != nil {
-		return "", protocol.Usage{}, fmt.Errorf("encode schema: %w", err)
+// Extractor asks a model for one JSON object and returns the object's text. It
+// fits agentkit.Options.Extractor. The schema must be in the prompt: most
+// endpoints do not take one anywhere else, and the answer is not validated here.
+func Extractor(ctx context.Context, e config.Endpoint, system, user string, _ any) (string, protocol.Usage, error) {
+	if !strings.Contains(system+user, "JSON") {
+		system += "\n\nAnswer with one JSON object." // endpoints in JSON mode want the word
 	}
-	// Endpoints in JSON mode want the word JSON in the prompt, and most ignore a
-	// schema anywhere else.
-	system += "\n\nAnswer with one JSON object and nothing else. It must satisfy this JSON Schema:\n" + string(text)
 	resp, err := New(e, Options{}).Complete(ctx, Request{
 		Messages: []Message{System(strings.TrimSpace(system)), User(user)}, JSON: true,
 	})

@@ -1,0 +1,57 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/frontmatter"
+)
+
+// system is the beginning of every conversation of a role. It holds nothing
+// that changes from turn to turn or from thread to thread, so that a provider's
+// prompt cache can hit.
+func (w *work) system() string {
+	var names []string
+	for _, s := range w.tools.Specs() {
+		names = append(names, s.Name)
+	}
+	return w.req.System + "\n\n" + fmt.Sprintf(howToWork, w.req.Role, w.req.Workflow.Name, strings.Join(names, ", "))
+}
+
+const howToWork = `## How You Work Here
+
+You play the role %q of the workflow %q. What you have to do is in the messages: do not use the uwf command to find it out.
+
+- Your tools: %s. Paths are relative to the working directory and cannot leave it.
+- Call tools until the work is done. A message without a tool call ends your turn: make it your final answer, in the format above, with ` + "`---`" + ` as its first line.
+- If the work cannot be done, or you are told that few replies are left, give the final answer and say in it what is missing.`
+
+// acceptable says why a text is not a final answer.
+func acceptable(text string) error {
+	_, err := frontmatter.Parse(withoutPreamble(text))
+	if errors.Is(err, frontmatter.ErrNone) {
+		return errors.New("it does not begin with a frontmatter block (a first line `---`, the fields, a line `---`)")
+	}
+	return err
+}
+
+// withoutPreamble drops what a model says before its frontmatter block. The text
+// stays as it is unless what follows the first such line really is a block.
+func withoutPreamble(text string) string {
+	if _, err := frontmatter.Parse(text); !errors.Is(err, frontmatter.ErrNone) {
+		return text
+	}
+	at := 0
+	for line := range strings.Lines(text) {
+		if strings.TrimRight(line, " \t\r\n") == "---" {
+			answer, err := frontmatter.Parse(text[at:])
+			if err == nil && len(answer.Fields) > 0 {
+				return text[at:]
+			}
+			return text
+		}
+		at += len(line)
+	}
+	return text
+}

@@ -1,0 +1,153 @@
+package react
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/utilagent/llm"
+)
+
+// Session is a conversation that outlives the process. Its file has one message
+// a line and is only appended to, so a turn costs the same however long the
+// conversation is, and a killed process loses at most the line that it was
+// writing.
+//
+// One run writes a session. Who goes on with the conversation later does so in
+// a copy ([Sessions.Copy]): a step that is tried again, or a fork of the thread,
+// then finds the conversation as the last finished step left it.
+type Session struct {
+	ID       string
+	Messages []llm.Message
+
+	store Sessions
+	saved int // messages that are in the file
+}
+
+// Sessions is a directory of session files. They hold what the model has read,
+// so only their owner may read them.
+type Sessions struct {
+	Dir string
+	FS  durable.FS // nil: the real disk
+	// NewID names a new session. Required.
+	NewID func() (string, error)
+}
+
+// ErrNoSession means that there is no such session, or nothing readable in it.
+var ErrNoSession = errors.New("session not found")
+
+// New begins a session.
+func (s Sessions) New(messages ...llm.Message) (*Session, error) {
+	id, err := s.NewID()
+	if err != nil {
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	n := &Session{ID: id, Messages: messages, store: s}
+	if err := s.fs().MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	var b []byte
+	for _, m := range messages {
+		line, err := encodeLine(m)
+		if err != nil {
+			return nil, fmt.Errorf("new session: %w", err)
+		}
+		b = append(b, line...)
+	}
+	if err := durable.WriteFile(s.fs(), s.path(n.ID), b, 0o600); err != nil {
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	n.saved = len(messages)
+	return n, nil
+}
+
+// Copy begins a session with the messages of an earlier one and the given ones.
+// Errors: one that wraps [ErrNoSession].
+func (s Sessions) Copy(id string, messages ...llm.Message) (*Session, error) {
+	old, err := s.Open(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.New(append(old.Messages, messages...)...)
+}
+
+// Open reads a session to go on in it. A last line that is torn is dropped and
+// cut off with the next save. Errors: one that wraps [ErrNoSession].
+func (s Sessions) Open(id string) (*Session, error) {
+	if !validID.MatchString(id) {
+		return nil, fmt.Errorf("session %q: %w", id, ErrNoSession)
+	}
+	b, err := os.ReadFile(s.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("session %s: %w", id, ErrNoSession)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("session %s: %w", id, err)
+	}
+	session := &Session{ID: id, store: s}
+	good := 0
+	for line := range bytes.Lines(b) {
+		var m llm.Message
+		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &m) != nil {
+			break
+		}
+		session.Messages = append(session.Messages, m)
+		good += len(line)
+	}
+	if len(session.Messages) == 0 {
+		return nil, fmt.Errorf("session %s holds no message: %w", id, ErrNoSession)
+	}
+	session.saved = len(session.Messages)
+	if good < len(b) {
+		if err := s.fs().Truncate(s.path(id), int64(good)); err != nil {
+			return nil, fmt.Errorf("session %s: cut off what is torn: %w", id, err)
+		}
+	}
+	return session, nil
+}
+
+// Add adds messages and saves them. They survive a kill; a power cut may cost
+// the conversation, which then begins anew.
+func (s *Session) Add(messages ...llm.Message) error {
+	s.Messages = append(s.Messages, messages...)
+	var b []byte
+	for _, m := range s.Messages[s.saved:] {
+		line, err := encodeLine(m)
+		if err != nil {
+			return fmt.Errorf("save session %s: %w", s.ID, err)
+		}
+		b = append(b, line...)
+	}
+	if err := s.store.fs().Append(s.store.path(s.ID), b, 0o600, durable.NoFlush); err != nil {
+		return fmt.Errorf("save session %s: %w", s.ID, err)
+	}
+	s.saved = len(s.Messages)
+	return nil
+}
+
+// validID keeps an id from being a path: it comes from a file that another
+// program may have written.
+var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+
+func (s Sessions) path(id string) string { return filepath.Join(s.Dir, id+".jsonl") }
+
+func (s Sessions) fs() durable.FS {
+	if s.FS == nil {
+		return durable.OS()
+	}
+	return s.FS
+}
+
+func encodeLine(m llm.Message) ([]byte, error) {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
+	return append(b, '\n'), nil
+}

@@ -1,0 +1,41 @@
+package tools
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// quiet keeps programs from waiting for a person or drawing for one.
+var quiet = []string{
+	"PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "LESS=-R", "TERM=dumb", "NO_COLOR=1",
+	"GIT_TERMINAL_PROMPT=0", "DEBIAN_FRONTEND=noninteractive", "PIP_PROGRESS_BAR=off", "TQDM_DISABLE=1",
+}
+
+// CommandEnv is the environment for commands: environ without the model's keys
+// and without what identifies the agent's own step, so that no command can act
+// as the agent. A variable is a key if its name is in secretNames or ends in
+// _API_KEY, or if its value contains one of secrets.
+func CommandEnv(environ, secretNames, secrets []string) []string {
+	var env []string
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if strings.HasSuffix(strings.ToUpper(name), "_API_KEY") || slices.Contains(secretNames, name) || ownStep(name) {
+			continue
+		}
+		if slices.ContainsFunc(secrets, func(s string) bool { return len(s) >= 8 && strings.Contains(value, s) }) {
+			continue
+		}
+		env = append(env, kv)
+	}
+	return append(env, quiet...)
+}
+
+func ownStep(name string) bool {
+	switch name {
+	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvThread, protocol.EnvRole, protocol.EnvPrompt, protocol.EnvLimitBase:
+		return true
+	}
+	return false
+}

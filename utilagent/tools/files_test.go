@@ -1,0 +1,289 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// space is a workspace with files in it, and a secret beside it.
+func space(t *testing.T, files map[string]string) (*Workspace, *Registry) {
+	t.Helper()
+	base := t.TempDir()
+	dir := filepath.Join(base, "work")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(base, "secret.txt"), []byte("secret"), 0o644))
+	for name, content := range files {
+		full := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		require.NoError(t, os.WriteFile(full, []byte(content), 0o644))
+	}
+	w, err := OpenWorkspace(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	r, err := NewRegistry(ReadFile(w), WriteFile(w), EditFile(w), ListDir(w))
+	require.NoError(t, err)
+	return w, r
+}
+
+type args = map[string]any
+
+func call(t *testing.T, r *Registry, name string, a args) string {
+	t.Helper()
+	res, err := r.Call(t.Context(), name, a)
+	require.NoError(t, err)
+	require.Equal(t, strings.HasPrefix(res.Text, "Error: "), res.Failed, res.Text)
+	return res.Text
+}
+
+func content(t *testing.T, w *Workspace, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(w.Dir(), name))
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestReadFile(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("line\n", 3000)
+	w, r := space(t, map[string]string{
+		"a.txt": "one\r\ntwo\nthree", "empty": "", "bin": "a\x00b", "latin": "caf\xe9\n", "long.txt": long,
+		"wide.txt": strings.Repeat("w", 5000) + "\nnext\n", "sub/main.go": "package main\n",
+	})
+	cases := []struct {
+		name string
+		args args
+		want string
+	}{
+		{"whole", args{"path": "a.txt"}, "1→one\n2→two\n3→three\n"},
+		{"range", args{"path": "a.txt", "offset": 2.0, "limit": 1.0}, "2→two\n[lines 2-2 of 3; go on with offset=3]\n"},
+		{"another name for path", args{"file_path": "a.txt", "limit": "1", "nonsense": true}, "1→one\n[lines 1-1 of 3; go on with offset=2]\n"},
+		{"absolute path inside", args{"path": filepath.Join(w.Dir(), "sub", "main.go")}, "1→package main\n"},
+		{"dots that stay inside", args{"path": "./sub/../a.txt", "limit": 1.0}, "1→one\n[lines 1-1 of 3; go on with offset=2]\n"},
+		{"empty", args{"path": "empty"}, "(empty file)"},
+		{"not UTF-8", args{"path": "latin"}, "1→caf�\n[the file is not UTF-8: � stands for what could not be read]\n"},
+		{"binary", args{"path": "bin"}, "Error: bin is a binary file of 3 bytes: it cannot be read as text"},
+		{"a directory", args{"path": "sub"}, "Error: sub is a directory. Use list_dir to see what is in it"},
+		{"behind the end", args{"path": "a.txt", "offset": 9.0}, "Error: a.txt has 3 lines: there is no line 9. Choose a smaller offset"},
+		{"misspelt", args{"path": "sub/mian.go"}, "Error: there is no sub/mian.go. Did you mean sub/main.go?"},
+		{"no such directory", args{"path": "x/y/z"}, "Error: there is no x/y/z, nor its directory. Use list_dir to see what is there"},
+		{"no path", args{}, `Error: read_file: path is missing. Call it again with {"limit"?: integer, "offset"?: integer, "path": string}`},
+		{"wrong type", args{"path": args{}}, `Error: read_file: path must be of type string. Call it again with {"limit"?: integer, "offset"?: integer, "path": string}`},
+	}
+	for _, c := range cases {
+		require.Equal(t, c.want, call(t, r, "read_file", c.args), c.name)
+	}
+	text := call(t, r, "read_file", args{"path": "long.txt"})
+	require.Contains(t, text, "2000→line\n[lines 1-2000 of 3000; go on with offset=2001]")
+	text = call(t, r, "read_file", args{"path": "wide.txt"})
+	require.Contains(t, text, "…\n2→next\n[lines longer than 2000 bytes are cut]")
+	require.Less(t, len(text), 2200)
+}
+
+// A page never grows so long that the middle of it would be cut out again.
+func TestReadFileStopsBeforeTheResultIsCut(t *testing.T) {
+	t.Parallel()
+	_, r := space(t, map[string]string{"wide.txt": strings.Repeat(strings.Repeat("w", 1500)+"\n", 100)})
+	text := call(t, r, "read_file", args{"path": "wide.txt"})
+	require.LessOrEqual(t, len(text), MaxResult)
+	require.Contains(t, text, "of 100; go on with offset=")
+	require.NotContains(t, text, "left out")
+}
+
+func TestWriteFile(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, map[string]string{"old.txt": "old\n", "run.sh": "#!/bin/sh\n", "fixed.txt": "fixed\n"})
+	require.Equal(t, "Wrote new file a/b/new.txt: 2 lines, 7 bytes.", call(t, r, "write_file", args{"path": "a/b/new.txt", "content": "one\ntwo"}))
+	require.Equal(t, "one\ntwo", content(t, w, "a/b/new.txt"))
+	require.Equal(t, "Replaced old.txt: 1 lines, 4 bytes.", call(t, r, "write_file", args{"path": "old.txt", "content": "new\n"}))
+	require.Equal(t, "new\n", content(t, w, "old.txt"))
+	require.Contains(t, call(t, r, "write_file", args{"path": "a", "content": ""}), "Error: a is a directory")
+	require.Contains(t, call(t, r, "write_file", args{"path": "old.txt/x", "content": ""}), "Error: ")
+
+	require.NoError(t, os.Chmod(filepath.Join(w.Dir(), "run.sh"), 0o755))
+	call(t, r, "write_file", args{"path": "run.sh", "content": "#!/bin/sh\necho\n"})
+	info, err := os.Stat(filepath.Join(w.Dir(), "run.sh"))
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.EqualValues(t, 0o755, info.Mode().Perm(), "a script stays executable")
+	}
+	require.NoError(t, os.Chmod(filepath.Join(w.Dir(), "fixed.txt"), 0o444))
+	require.Contains(t, call(t, r, "write_file", args{"path": "fixed.txt", "content": "x"}), "Error: fixed.txt is read-only")
+	require.Contains(t, call(t, r, "edit_file", args{"path": "fixed.txt", "old_string": "fixed", "new_string": "x"}), "Error: fixed.txt is read-only")
+
+	entries, err := os.ReadDir(w.Dir())
+	require.NoError(t, err)
+	require.Len(t, entries, 4, "no temporary file is left")
+}
+
+func TestEditFile(t *testing.T) {
+	t.Parallel()
+	const code = "package a\n\nfunc A() int {\n\treturn 1\n}\n\nfunc B() int {\n\treturn 2\n}\n"
+	cases := []struct {
+		name, old, new string
+		file           string // "" for code
+		want           string // in the answer
+		left           string // the file afterwards; "" for unchanged
+	}{
+		{"once", "return 1", "return 3", "", "Edited a.go. It now reads:\n1→package a\n2→\n3→func A() int {\n4→\treturn 3\n", strings.Replace(code, "return 1", "return 3", 1)},
+		{"delete", "\treturn 2\n", "", "", "7→func B() int {\n8→}", strings.Replace(code, "\treturn 2\n", "", 1)},
+		{"not unique", "() int {", "x", "", "Error: old_string occurs 2 times in a.go, at lines 3, 7. Add lines around it", ""},
+		{"white space only", "func A() int {\n    return 1\n}", "x", "", "It differs in white space only from this place:\n3→func A() int {\n4→\treturn 1\n5→}\n", ""},
+		{"nearly", "func B() int {\n\treturn 7\n}", "x", "", "The most similar place:\n7→func B() int {\n8→\treturn 2\n9→}\n", ""},
+		{"one line, misspelt", "\tretrun 2", "x", "", "The most similar place:\n8→\treturn 2\n", ""},
+		{"nothing like it", "zzzzzz", "x", "", "nor anything like it. Read the file", ""},
+		{"made already", "return 9", "return 2", "", "the edit seems to be made already", ""},
+		{"no change", "return 1", "return 1", "", "Error: old_string and new_string are the same", ""},
+		{"empty", "", "x", "", "Error: old_string is empty", ""},
+		{"CR LF", "one\ntwo", "1\n2", "one\r\ntwo\r\nthree\r\n", "1→1\n2→2\n3→three\n", "1\r\n2\r\nthree\r\n"},
+		{"binary", "a", "b", "a\x00", "is not UTF-8 text", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.file == "" {
+				c.file = code
+			}
+			w, r := space(t, map[string]string{"a.go": c.file})
+			require.Contains(t, call(t, r, "patch_file", args{"path": "a.go", "old_str": c.old, "new_str": c.new}), c.want)
+			if c.left == "" {
+				c.left = c.file
+			}
+			require.Equal(t, c.left, content(t, w, "a.go"))
+		})
+	}
+}
+
+func TestListDir(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, map[string]string{"b.txt": "12345", "a/x/deep.txt": "", "a/y.txt": "1"})
+	require.NoError(t, os.Symlink("b.txt", filepath.Join(w.Dir(), "link")))
+	require.NoError(t, os.Mkdir(filepath.Join(w.Dir(), "void"), 0o755))
+	require.Equal(t, "a/\nb.txt  5\nlink -> b.txt\nvoid/\n", call(t, r, "list_files", args{}))
+	require.Equal(t, "x/\nx/deep.txt  0\ny.txt  1\n", call(t, r, "list_dir", args{"path": "a", "depth": 2.0}))
+	require.Equal(t, "(empty directory)", call(t, r, "list_dir", args{"path": "void"}))
+	require.Contains(t, call(t, r, "list_dir", args{"path": "b.txt"}), "Error: b.txt is a file. Use read_file")
+	for i := range 600 {
+		require.NoError(t, os.WriteFile(filepath.Join(w.Dir(), "void", fmt.Sprintf("%03d", i)), nil, 0o644))
+	}
+	require.Contains(t, call(t, r, "list_dir", args{"path": "void"}), "[500 of 600 entries shown; list a subdirectory]")
+}
+
+// Nothing that a model writes as a path leads out of the workspace, for reading
+// or writing.
+func TestNothingLeavesTheWorkspace(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, map[string]string{"in.txt": "in\n", "dir/f": "f\n"})
+	base := filepath.Dir(w.Dir())
+	links := map[string]string{
+		"out-file": filepath.Join(base, "secret.txt"), "out-rel": "../secret.txt", "out-dir": base,
+		"dir/up": "../../secret.txt", "dangling": filepath.Join(base, "new.txt"), "chain": "out-dir",
+	}
+	for name, target := range links {
+		require.NoError(t, os.Symlink(target, filepath.Join(w.Dir(), name)))
+	}
+	paths := []string{
+		"../secret.txt", "dir/../../secret.txt", filepath.Join(base, "secret.txt"), "/etc/passwd", "out-file", "out-rel",
+		"out-dir/secret.txt", "dir/up", "chain/secret.txt", "/proc/self/root/etc/passwd", w.Dir() + "/../secret.txt", w.Dir() + "x/f",
+	}
+	for _, p := range paths {
+		for _, name := range []string{"read_file", "write_file", "edit_file"} {
+			text := call(t, r, name, args{"path": p, "content": "x", "old_string": "secret", "new_string": "x"})
+			require.Regexp(t, `^Error: .*(outside the workspace|there is no)`, text, "%s %s", name, p)
+		}
+	}
+	for _, p := range []string{"..", "dir/../..", "/", base, "out-dir", "chain", "out-dir/work"} {
+		text := call(t, r, "list_dir", args{"path": p})
+		if p == "out-dir/work" { // out and in again
+			require.Contains(t, text, "in.txt")
+			continue
+		}
+		require.Contains(t, text, "outside the workspace", p)
+	}
+	call(t, r, "write_file", args{"path": "dangling", "content": "x"})
+	require.NoFileExists(t, filepath.Join(base, "new.txt"))
+	b, err := os.ReadFile(filepath.Join(base, "secret.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "secret", string(b))
+
+	require.NoError(t, os.Symlink(filepath.Join(w.Dir(), "in.txt"), filepath.Join(w.Dir(), "inside")))
+	require.Equal(t, "1→in\n", call(t, r, "read_file", args{"path": "inside"}), "an absolute link that stays inside is fine")
+	call(t, r, "write_file", args{"path": "inside", "content": "changed\n"})
+	require.Equal(t, "changed\n", content(t, w, "in.txt"), "the target is written, the link stays")
+}
+
+// Writing to a hard link of a file outside must not change that file.
+func TestHardLinkIsBroken(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, nil)
+	secret := filepath.Join(filepath.Dir(w.Dir()), "secret.txt")
+	require.NoError(t, os.Link(secret, filepath.Join(w.Dir(), "hard")))
+	call(t, r, "write_file", args{"path": "hard", "content": "x"})
+	call(t, r, "edit_file", args{"path": "hard", "old_string": "x", "new_string": "y"})
+	b, err := os.ReadFile(secret)
+	require.NoError(t, err)
+	require.Equal(t, "secret", string(b))
+}
+
+// A link that is swapped in between the look and the access is refused too.
+func TestSwappedLinkIsRefused(t *testing.T) {
+	t.Parallel()
+	w, _ := space(t, map[string]string{"dir/secret.txt": "mine\n"})
+	require.NoError(t, os.RemoveAll(filepath.Join(w.Dir(), "dir")))
+	require.NoError(t, os.Symlink(filepath.Dir(w.Dir()), filepath.Join(w.Dir(), "dir")))
+	_, err := w.root.OpenFile("dir/secret.txt", os.O_RDONLY, 0)
+	require.ErrorContains(t, w.explain("dir/secret.txt", err), "outside the workspace")
+	require.Error(t, w.replace(filepath.Join("dir", "new.txt"), []byte("x"), nil))
+}
+
+func TestRegistryFindsToolsByTheNamesThatModelsUse(t *testing.T) {
+	t.Parallel()
+	_, r := space(t, map[string]string{"a": "x\n"})
+	for _, name := range []string{"read_file", "Read_File", "functions.read_file", " read_file "} {
+		require.Equal(t, "1→x\n", call(t, r, name, args{"path": "a"}), name)
+	}
+	require.Equal(t, `Error: unknown tool "reed_file". Did you mean read_file? Available: read_file, write_file, edit_file, list_dir.`,
+		call(t, r, "reed_file", nil))
+	require.Error(t, r.Add(New(Spec{Name: "LIST_FILES"}, func(context.Context, struct{}) (string, error) { return "", nil })))
+}
+
+// What a third party's tool does wrong is bounded too.
+func TestResultsAreBoundedText(t *testing.T) {
+	t.Parallel()
+	type in struct {
+		N     int      `json:"n"`
+		On    bool     `json:"on"`
+		Words []string `json:"words"`
+	}
+	big := New(Spec{Name: "big", Parameters: object([]string{"n"}, map[string]any{
+		"n": property("integer", ""), "on": property("boolean", ""), "words": property("array", ""),
+	})}, func(_ context.Context, a in) (string, error) {
+		return fmt.Sprint(a.On, a.Words) + strings.Repeat("é\xff\n", a.N), nil
+	})
+	r, err := NewRegistry(big)
+	require.NoError(t, err)
+	text := call(t, r, "big", args{"n": "100000", "on": "true", "words": `["a","b"]`})
+	require.LessOrEqual(t, len(text), MaxResult+100)
+	require.True(t, strings.HasPrefix(text, "true [a b]é�\n"))
+	require.Regexp(t, `\[… \d+ bytes, \d+ lines left out …\]`, text)
+	require.Contains(t, call(t, r, "big", args{"n": 1.5}), "n must be of type integer")
+	require.Contains(t, call(t, r, "big", args{"n": 1.0, "words": "no list"}), "words must be of type array")
+}
+
+// The schemas are what models are held to; endpoints refuse loose ones.
+func TestSchemasAreClosed(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, nil)
+	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true})))
+	for _, s := range r.Specs() {
+		require.Equal(t, false, s.Parameters["additionalProperties"], s.Name)
+		require.NotNil(t, s.Parameters["required"], s.Name)
+		require.NotEmpty(t, s.Description, s.Name)
+	}
+}

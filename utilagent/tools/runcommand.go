@@ -1,0 +1,193 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// Bounds of a command.
+const (
+	defaultTimeout = 2 * time.Minute
+	maxTimeout     = 10 * time.Minute
+	grace          = 2 * time.Second // between asking a group to stop and killing it
+	pipeGrace      = time.Second     // for output of what has left the group
+)
+
+// Commands says which commands may run. The zero value allows none.
+type Commands struct {
+	// Shell allows everything, through a shell.
+	Shell bool
+	// Allow lists programs that may run without a shell: no pipes, no
+	// redirections, no variables. It keeps a model from surprising its user; it
+	// is no wall, since an allowed program may start others.
+	Allow []string
+	// Env is the commands' whole environment; see [CommandEnv].
+	Env []string
+	// Refuse returns an error for a command line that must not run whatever is
+	// allowed; nil: there is none.
+	Refuse func(commandLine string) error
+	// Now measures; nil: durations are not shown.
+	Now func() time.Time
+}
+
+// RunCommand is the tool run_command.
+func RunCommand(w *Workspace, c Commands) Tool {
+	return New(Spec{
+		Name:        "run_command",
+		Aliases:     []string{"shell_exec", "bash"},
+		Description: c.describe(),
+		Parameters: object([]string{"command"}, map[string]any{
+			"command": property("string", "The command line"),
+			"timeout": property("integer", fmt.Sprintf("Seconds after which it is stopped (default %d, at most %d)", int(defaultTimeout.Seconds()), int(maxTimeout.Seconds()))),
+			"cwd":     property("string", "Directory to run in, relative to the working directory (default: the working directory)"),
+		}),
+		Effect: Runs,
+		Off:    c.off(),
+	}, func(ctx context.Context, a runArgs) (string, error) { return c.run(ctx, w, a) })
+}
+
+type runArgs struct {
+	Command string `json:"command"`
+	Timeout int    `json:"timeout"`
+	Cwd     string `json:"cwd"`
+}
+
+func (c Commands) off() string {
+	if c.Shell || len(c.Allow) > 0 {
+		return ""
+	}
+	return "commands are switched off here. Go on without them, and say in your answer what should be run. " +
+		"(A person can allow them: builtin.allowCommands in config.yaml lists programs, UWF_BUILTIN_ALLOW_SHELL=1 allows all.)"
+}
+
+func (c Commands) describe() string {
+	how := "Run a shell command"
+	if !c.Shell {
+		how = "Run one of these programs, without a shell (no pipes, redirections, variables or &&): " + strings.Join(c.Allow, ", ") + ". It runs"
+	}
+	return how + " in the working directory. There is no input; output and errors come together, and from a long output the middle is cut out."
+}
+
+func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, error) {
+	if strings.TrimSpace(a.Command) == "" || strings.ContainsRune(a.Command, 0) {
+		return "", errors.New("the command is empty. Give a command line")
+	}
+	if c.Refuse != nil {
+		if err := c.Refuse(a.Command); err != nil {
+			return "", err
+		}
+	}
+	dir, err := w.commandDir(a.Cwd)
+	if err != nil {
+		return "", err
+	}
+	cmd := proc.Command{Path: shellPath(), Args: shellArgs(a.Command), Dir: dir, Env: c.Env}
+	if !c.Shell {
+		words, err := c.allowed(a.Command)
+		if err != nil {
+			return "", err
+		}
+		cmd.Path, cmd.Args = directly(words)
+	}
+	timeout := defaultTimeout
+	if a.Timeout > 0 {
+		timeout = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
+	}
+	return c.start(ctx, cmd, timeout)
+}
+
+// allowed splits a command line for a run without a shell.
+func (c Commands) allowed(line string) ([]string, error) {
+	// Models write this out of habit; both streams come together anyway.
+	line = strings.TrimSuffix(strings.TrimSpace(line), " 2>&1")
+	words, err := splitWords(line)
+	if err != nil {
+		return nil, err
+	}
+	if len(words) == 0 || !slices.Contains(c.Allow, words[0]) {
+		return nil, fmt.Errorf("%s may not run here. Allowed programs: %s. Use one of them, or say in your answer what should be run",
+			strings.Join(words[:min(len(words), 1)], ""), strings.Join(c.Allow, ", "))
+	}
+	return words, nil
+}
+
+// commandDir is the directory that a command starts in.
+func (w *Workspace) commandDir(name string) (string, error) {
+	if name == "" {
+		return w.real, nil
+	}
+	local, err := w.resolve(name)
+	if err != nil {
+		return "", err
+	}
+	info, err := w.root.Stat(local)
+	if err != nil {
+		return "", w.explain(name, err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("cwd %s is not a directory. Name a directory, or leave cwd out", name)
+	}
+	return filepath.Join(w.real, local), nil
+}
+
+var errTimeout = errors.New("timed out")
+
+// start runs a command to its end and returns its output with a last line that
+// says how it ended. What the command started and left behind in its process
+// group is killed.
+func (c Commands) start(ctx context.Context, cmd proc.Command, timeout time.Duration) (string, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return "", fmt.Errorf("the command could not be started: %w. Try again", err)
+	}
+	cmd.Stdout, cmd.Stderr = write, write
+	began := c.now()
+	child, err := proc.Start(cmd)
+	if closeErr := write.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = read.Close() // nothing was written to it
+		return "", fmt.Errorf("the command could not be started: %w. Check its name, or use another one", err)
+	}
+	out := collect(read)
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	status, err := child.Wait(limited, grace)
+	text := out.text(pipeGrace)
+	switch {
+	case context.Cause(ctx) != nil:
+		return "", context.Cause(ctx)
+	case errors.Is(err, errTimeout):
+		return fmt.Sprintf("%s[stopped after %s: it took too long. Give a larger timeout, or run less at once]", text, timeout), nil
+	case err != nil:
+		return "", fmt.Errorf("the command could not be waited for: %w. Try again", err)
+	}
+	return text + ending(status, c.now().Sub(began)), nil
+}
+
+func (c Commands) now() time.Time {
+	if c.Now == nil {
+		return time.Time{}
+	}
+	return c.Now()
+}
+
+func ending(s proc.Status, took time.Duration) string {
+	how := fmt.Sprintf("exit %d", s.Code)
+	if s.Signal != "" {
+		how = "ended by signal " + s.Signal
+	}
+	if took > 0 {
+		how += fmt.Sprintf(", %.1f s", took.Seconds())
+	}
+	return "[" + how + "]"
+}

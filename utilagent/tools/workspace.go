@@ -1,0 +1,183 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// Workspace is the directory that file tools work in. Every access goes through
+// an [os.Root], so nothing leads out of it.
+type Workspace struct {
+	root *os.Root
+	dir  string // as the user named it, absolute
+	real string // without symbolic links
+}
+
+// OpenWorkspace opens a directory.
+func OpenWorkspace(dir string) (*Workspace, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
+	}
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
+	}
+	return &Workspace{root: root, dir: abs, real: real}, nil
+}
+
+// Close releases the directory.
+func (w *Workspace) Close() error { return w.root.Close() }
+
+// Dir is the directory's absolute path.
+func (w *Workspace) Dir() string { return w.dir }
+
+// outside is the answer to a path that leads out of the workspace.
+func (w *Workspace) outside(name string) error {
+	return fmt.Errorf("%s is outside the workspace %s. Use a path inside it, such as %q", name, w.dir, "src/main.go")
+}
+
+// resolve turns a path as a model writes it into one below the root, without
+// symbolic links as far as it exists: a file that is replaced must be the
+// link's target, and links that are absolute but lead inside are fine.
+//
+// The links may change before the path is used. Then os.Root refuses it, so
+// this is for good messages and right targets, not for safety.
+func (w *Workspace) resolve(name string) (string, error) {
+	local, err := w.local(name)
+	if err != nil {
+		return "", err
+	}
+	existing, rest := local, ""
+	for existing != "." {
+		real, err := filepath.EvalSymlinks(filepath.Join(w.real, existing))
+		if err == nil {
+			inside, ok := below(w.real, real)
+			if !ok {
+				return "", fmt.Errorf("%s is a link that leads outside the workspace %s. Use a path that stays inside", name, w.dir)
+			}
+			return filepath.Join(inside, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", w.explain(name, err)
+		}
+		existing, rest = filepath.Dir(existing), filepath.Join(filepath.Base(existing), rest)
+	}
+	return filepath.Join(".", rest), nil
+}
+
+// local checks a path by its text alone.
+func (w *Workspace) local(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" || strings.ContainsRune(name, 0) {
+		return "", errors.New("the path is empty or not a path. Name a file or directory of the workspace")
+	}
+	clean := filepath.Clean(filepath.FromSlash(name))
+	if filepath.IsAbs(clean) {
+		for _, base := range []string{w.dir, w.real} {
+			if inside, ok := below(base, clean); ok {
+				return inside, nil
+			}
+		}
+		return "", w.outside(name)
+	}
+	if clean != "." && !filepath.IsLocal(clean) {
+		return "", w.outside(name)
+	}
+	return clean, nil
+}
+
+// below returns a path relative to a directory that holds it.
+func below(dir, name string) (string, bool) {
+	rel, err := filepath.Rel(dir, name)
+	if err != nil || rel != "." && !filepath.IsLocal(rel) {
+		return "", false
+	}
+	return rel, true
+}
+
+// explain turns an error of the file system into one that a model can act on.
+func (w *Workspace) explain(name string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err // the path of the error is not the one that the model knows
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return w.missing(name)
+	case strings.Contains(err.Error(), "escapes"):
+		return w.outside(name)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: permission denied. Work with other files, or say in your answer that this one is not accessible", name)
+	}
+	return fmt.Errorf("%s: %w. Check the path with list_dir", name, err)
+}
+
+// missing is the answer to a path that does not exist: the nearest that do.
+func (w *Workspace) missing(name string) error {
+	local, err := w.local(name)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(local)
+	entries, err := fs.ReadDir(w.root.FS(), filepath.ToSlash(dir))
+	if err != nil {
+		return fmt.Errorf("there is no %s, nor its directory. Use list_dir to see what is there", name)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	near := suggest.Nearest(filepath.Base(local), names, 3)
+	if len(near) == 0 {
+		return fmt.Errorf("there is no %s. Use list_dir to see what is there", name)
+	}
+	for i, n := range near {
+		near[i] = path.Join(filepath.ToSlash(dir), n)
+	}
+	return fmt.Errorf("there is no %s. Did you mean %s?", name, strings.Join(near, " or "))
+}
+
+// open opens a regular file for reading. Devices and pipes are refused: reading
+// them may never end.
+func (w *Workspace) open(name string) (*os.File, fs.FileInfo, error) {
+	local, err := w.resolve(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := w.root.OpenFile(local, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, nil, w.explain(name, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a directory. Use list_dir to see what is in it", name)
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file but a %s: it cannot be read", name, kind(info.Mode()))
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+func kind(m fs.FileMode) string {
+	switch {
+	case m&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
+}

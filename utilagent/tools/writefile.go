@@ -1,0 +1,110 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// WriteFile is the tool write_file.
+func WriteFile(w *Workspace) Tool {
+	return New(Spec{
+		Name:        "write_file",
+		Description: "Write a whole file of the workspace: a new one, or one that is replaced. Missing directories are made. To change a part of a file use edit_file.",
+		Parameters: object([]string{"path", "content"}, map[string]any{
+			"path":    property("string", "File, relative to the working directory"),
+			"content": property("string", "The whole content"),
+		}),
+		Effect: Writes,
+	}, func(_ context.Context, a writeArgs) (string, error) { return w.writeFile(a) })
+}
+
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func (w *Workspace) writeFile(a writeArgs) (string, error) {
+	local, err := w.resolve(a.Path)
+	if err != nil {
+		return "", err
+	}
+	info, err := w.root.Stat(local)
+	verb := "Replaced"
+	if errors.Is(err, fs.ErrNotExist) {
+		verb = "Wrote new file"
+	} else if err != nil {
+		return "", w.explain(a.Path, err)
+	} else if err := writable(a.Path, info); err != nil {
+		return "", err
+	}
+	if err := w.replace(local, []byte(a.Content), info); err != nil {
+		return "", w.explain(a.Path, err)
+	}
+	lines := strings.Count(a.Content, "\n")
+	if a.Content != "" && !strings.HasSuffix(a.Content, "\n") {
+		lines++
+	}
+	return fmt.Sprintf("%s %s: %d lines, %d bytes.", verb, a.Path, lines, len(a.Content)), nil
+}
+
+func writable(name string, info fs.FileInfo) error {
+	if info.IsDir() {
+		return fmt.Errorf("%s is a directory. Name a file in it", name)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file but a %s: it cannot be written", name, kind(info.Mode()))
+	}
+	if info.Mode().Perm()&0o222 == 0 { // a rename would not mind
+		return fmt.Errorf("%s is read-only: somebody protects it. Leave it as it is", name)
+	}
+	return nil
+}
+
+// replace writes a file beside its place and renames it, so that nobody sees a
+// half, and a hard link to a file outside stays what it is. old is nil for a
+// new file. These are the user's files, not the program's: they are confined by
+// the root instead of going through util/durable, and not flushed.
+func (w *Workspace) replace(local string, content []byte, old fs.FileInfo) (err error) {
+	dir := filepath.Dir(local)
+	if err := w.root.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	perm := fs.FileMode(0o666)
+	if old != nil {
+		perm = old.Mode().Perm()
+	}
+	temp, f, err := w.temp(dir, perm)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.root.Remove(temp))
+		}
+	}()
+	_, err = f.Write(content)
+	if old != nil && err == nil {
+		err = f.Chmod(perm) // the umask has taken bits that the old file had
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return w.root.Rename(temp, local)
+}
+
+// temp makes a file with a name that nobody has.
+func (w *Workspace) temp(dir string, perm fs.FileMode) (string, *os.File, error) {
+	for n := 0; ; n++ {
+		name := filepath.Join(dir, fmt.Sprintf(".uwf-%d.tmp", n))
+		f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		if errors.Is(err, fs.ErrExist) && n < 1000 {
+			continue
+		}
+		return name, f, err
+	}
+}
