@@ -10,10 +10,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// PromptVariable is the name under which every template finds the thread's
-// prompt; "prompt" is the same unless the output has a field of that name.
-const PromptVariable = "$prompt"
-
 // place names an edge: the node that it leaves and the status that takes it.
 type place struct{ node, status string }
 
@@ -59,7 +55,7 @@ func render(s State, at place, field, template string, output any) (string, erro
 	if err != nil {
 		return "", fail(err)
 	}
-	text, err := t.Render(view(s.Start.Prompt, output)...)
+	text, err := t.Render(view(s.Start.Prompt, at.status, output)...)
 	if err != nil {
 		return "", fail(err)
 	}
@@ -70,16 +66,17 @@ func render(s State, at place, field, template string, output any) (string, erro
 }
 
 // view is what a template can see: the output, and behind it the thread's
-// prompt. $prompt is always the thread's.
-func view(prompt string, output any) []any {
-	globals := map[string]any{PromptVariable: prompt, "prompt": prompt}
+// prompt and the status that the edge was taken by. $prompt is always the
+// thread's; "prompt" and "$status" may be fields of the output.
+func view(prompt, status string, output any) []any {
+	globals := map[string]any{protocol.PromptVariable: prompt, "prompt": prompt, protocol.StatusKey: status}
 	object, ok := output.(map[string]any)
 	if !ok {
 		return []any{globals, map[string]any{}}
 	}
-	if _, hides := object[PromptVariable]; hides {
+	if _, hides := object[protocol.PromptVariable]; hides {
 		object = maps.Clone(object)
-		delete(object, PromptVariable)
+		delete(object, protocol.PromptVariable)
 	}
 	return []any{globals, object}
 }

@@ -7,10 +7,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// resumeEdge is the optional edge of $START that a completed thread takes when
-// it is resumed.
-const resumeEdge = "resume"
-
 // completedPrompt tells a role that a completed thread goes on, if the workflow
 // has no words of its own for that.
 const completedPrompt = "Previous run completed. Resuming with additional context."
@@ -53,8 +49,8 @@ func Resume(s State, ended bool, supplement string) (Decision, error) {
 func restart(s State, supplement string) (Decision, error) {
 	s.Last = nil
 	start := s.Workflow.Graph[protocol.StartNode]
-	edge, ok := start.Edges[resumeEdge]
-	at := place{protocol.StartNode, resumeEdge}
+	edge, ok := start.Edges[protocol.ResumeStatus]
+	at := place{protocol.StartNode, protocol.ResumeStatus}
 	if !ok {
 		var err error
 		if at.status, edge, err = pick(s.Workflow, protocol.StartNode, nil); err != nil {

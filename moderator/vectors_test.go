@@ -31,13 +31,13 @@ type vector struct {
 var deviations = map[string]struct{ reason, want string }{
 	"start with missing var renders empty": {
 		"a missing variable is an error that names it, not a hole in the prompt",
-		`graph[$START][_]: prompt:1:7: variable "task" does not exist; there is "$prompt", "prompt" (template: "Plan: {{task}}.")`},
+		`graph[$START][_]: prompt:1:7: variable "task" does not exist; there is "$prompt", "$status", "prompt" (template: "Plan: {{task}}.")`},
 	"location missing var -> empty string": {
 		"an agent must not be started in a directory without a name",
 		`graph[planner][ready]: location:1:1: variable "dir" does not exist; there is "$prompt", "$status", "plan", "prompt" (template: "{{dir}}")`},
 	"location template resolves to empty": {
 		"as above",
-		`graph[blankloc][_]: location:1:1: variable "nothing" does not exist; there is "$prompt", "prompt" (template: "{{nothing}}")`},
+		`graph[blankloc][_]: location:1:1: variable "nothing" does not exist; there is "$prompt", "$status", "prompt" (template: "{{nothing}}")`},
 	"suspend with empty prompt var": {
 		"a missing variable is an error that names it",
 		`graph[planner][insufficient_info]: prompt:1:7: variable "question" does not exist; there is "$prompt", "$status", "prompt" (template: "Need: {{question}}")`},

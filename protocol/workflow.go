@@ -16,6 +16,9 @@ const (
 	StatusKey     = "$status" // the output field that routes
 	DefaultStatus = "_"       // the edge that is always taken
 	StartAlias    = "new"     // accepted at $START instead of "_"
+	ResumeStatus  = "resume"  // optional edge of $START: where a completed thread goes on
+
+	PromptVariable = "$prompt" // the thread's prompt, in every template
 )
 
 // Workflow is a stored workflow: roles and the graph that routes between them.
@@ -112,6 +115,9 @@ func (w Workflow) Validate() error {
 		if r.Capabilities == nil {
 			return fmt.Errorf("workflow: role %q: capabilities must be a list", name)
 		}
+	}
+	if l := w.Limits; l != nil && (l.MaxSteps < 0 || l.MaxVisitsPerRole < 0) {
+		return errors.New("workflow: limits cannot be negative")
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ package mustache
 // Bounds of a template and of what it may render. They are far above every
 // honest prompt, and low enough that a template cannot eat the machine.
 const (
+	maxTags     = 10_000
 	maxSections = 64      // nested sections
 	maxOutput   = 8 << 20 // bytes rendered
 	maxWork     = 4 << 20 // pieces rendered: sections may nest without printing

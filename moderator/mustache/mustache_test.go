@@ -130,6 +130,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"{{a..b}}", `1:1: name "a..b" has an empty part`},
 		{"{{=a=}}", `1:1: set delimiters with {{=<% %>=}}: two words without =, not {{=a=}}`},
 		{"x{{> p}}", `1:2: partials ({{> p}}) are not supported: a template reads no other files`},
+		{strings.Repeat("{{!}}", 10_001), `1:50001: more than 10000 tags`},
 		{strings.Repeat("{{#a}}", 65), `1:385: more than 64 sections inside each other`},
 	}
 	for _, tt := range tests {

@@ -1,6 +1,7 @@
 package mustache
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,6 +23,7 @@ type scanner struct {
 	line, column  int
 	open, closing string
 	tokens        []token
+	tags          int
 }
 
 func scan(src string) ([]token, error) {
@@ -91,6 +93,9 @@ func (s *scanner) addTag(t token) error {
 		if err := s.checkName(t); err != nil {
 			return err
 		}
+	}
+	if s.tags++; s.tags > maxTags {
+		return s.fail(t, fmt.Sprintf("more than %d tags", maxTags))
 	}
 	s.tokens = append(s.tokens, t)
 	return nil

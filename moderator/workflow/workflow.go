@@ -1,11 +1,22 @@
 // Package workflow reads workflow files: YAML in, a definition or a list of
 // problems out, each with its place and its remedy. It touches no store.
+//
+// Reading has two parts. First the text is read into a draft that knows the
+// place of everything (read*.go); what has the wrong shape is reported there.
+// Then the checks go over the draft: the graph (graph.go, reach.go), whether
+// each role's edges are the statuses that its schema allows (status.go), the
+// schemas themselves (schema.go), and the templates, against the fields that a
+// role delivers (template.go, fields.go). Every problem is collected, so that an
+// author sees all of them at once.
 package workflow
 
 import (
-	"io/fs"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
 // Definition is a workflow as its author wrote it: roles hold their schemas,
@@ -17,31 +28,95 @@ type Definition struct {
 
 // Source is a file to read.
 type Source struct {
-	File string // for messages and for the name check; "" skips that
+	File string // as messages shall name it
+	// Path tells which name the workflow must have: that of the file, or of the
+	// folder for index.yaml. "" is File; if that is "", too, any name will do.
+	Path string
 	Data []byte
 }
 
-// Parse reads and checks a file. It returns the definition or *Problems.
-func Parse(src Source) (Definition, error) { panic("unwritten") }
+// Parse reads and checks a file. It returns the definition or *[Problems].
+func Parse(src Source) (Definition, error) {
+	r := newReport(src)
+	doc, err := yamldoc.Parse(src.Data, yamldoc.Bounds{})
+	if err != nil {
+		r.addYAML(err)
+		return Definition{}, r.problems()
+	}
+	d := readDraft(r, doc.Root)
+	if d != nil {
+		d.check(src)
+	}
+	if problems := r.problems(); problems != nil {
+		return Definition{}, problems
+	}
+	return d.definition(), nil
+}
 
-// Problems is everything that is wrong with a file.
-type Problems struct{ List []protocol.Problem }
+// check looks for everything that is wrong although it has the right shape.
+func (d *draft) check(src Source) {
+	d.checkFileName(src)
+	d.checkRoles()
+	d.checkGraph()
+	d.checkReach()
+	for _, r := range d.roles {
+		d.checkSchema(r)
+		d.checkStatuses(r)
+	}
+	for _, n := range d.nodes {
+		for _, e := range n.edges {
+			d.checkTemplates(n, e)
+		}
+	}
+}
 
-func (p *Problems) Error() string { panic("unwritten") }
+// definition is the draft without its places.
+func (d *draft) definition() Definition {
+	def := Definition{
+		Workflow: protocol.Workflow{
+			Name: d.name.text, Description: d.description, Limits: d.limits,
+			Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{},
+		},
+		Schemas: map[string]any{},
+	}
+	for _, r := range d.roles {
+		def.Roles[r.name] = r.role
+		def.Schemas[r.name] = r.schema
+	}
+	for _, n := range d.nodes {
+		edges := make(map[string]protocol.Edge, len(n.edges))
+		for _, e := range n.edges {
+			edges[e.status] = e.edge
+		}
+		def.Graph[n.name] = protocol.GraphNode{Edges: edges}
+	}
+	return def
+}
 
 // Store turns a definition into its stored form; putSchema stores a role's
-// schema (its title set to "<workflow>.<role>" if it had none) and returns its hash.
+// schema (its title set to "<workflow>.<role>" if it had none) and returns its
+// hash. Roles are stored in the order of their names.
 func (d Definition) Store(putSchema func(role string, schema any) (protocol.Hash, error)) (protocol.Workflow, error) {
-	panic("unwritten")
+	w := d.Workflow
+	w.Roles = maps.Clone(d.Roles)
+	for _, name := range slices.Sorted(maps.Keys(d.Roles)) {
+		hash, err := putSchema(name, titled(d.Schemas[name], d.Name+"."+name))
+		if err != nil {
+			return protocol.Workflow{}, fmt.Errorf("store the schema of role %q: %w", name, err)
+		}
+		role := d.Roles[name]
+		role.Frontmatter = hash
+		w.Roles[name] = role
+	}
+	return w, nil
 }
 
-// Found is a workflow file in a project.
-type Found struct {
-	Name string
-	Path string
+func titled(schema any, title string) any {
+	object, ok := schema.(map[string]any)
+	if _, has := object["title"]; !ok || has {
+		return schema
+	}
+	object = maps.Clone(object)
+	object["title"] = title
+	return object
 }
-
-// Discover finds the workflow files that apply in dir: .workflow/ and
-// .workflows/ there and in its parents, up to the root of the repository (a
-// directory with .git). Nearest first; a nearer name hides a farther one.
-func Discover(fsys fs.FS, dir string) ([]Found, error) { panic("unwritten") }

@@ -1,0 +1,88 @@
+package workflow_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/moderator/workflow"
+)
+
+// tree makes files (and, with a slash at the end, directories) and returns the
+// directory that holds them.
+func tree(t *testing.T, paths ...string) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, p := range paths {
+		full := filepath.Join(root, filepath.FromSlash(p))
+		if p[len(p)-1] == '/' {
+			require.NoError(t, os.MkdirAll(full, 0o755))
+			continue
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		require.NoError(t, os.WriteFile(full, nil, 0o644))
+	}
+	return root
+}
+
+// discover lists what is found from a directory of a tree, as "name path".
+func discover(t *testing.T, root, dir string) []string {
+	t.Helper()
+	found, err := workflow.Discover(filepath.Join(root, filepath.FromSlash(dir)))
+	require.NoError(t, err)
+	list := []string{}
+	for _, f := range found {
+		rel, err := filepath.Rel(root, f.Path)
+		require.NoError(t, err)
+		list = append(list, f.Name+" "+filepath.ToSlash(rel))
+	}
+	return list
+}
+
+func TestDiscoverFindsAllForms(t *testing.T) {
+	t.Parallel()
+	root := tree(t, ".git/", ".workflow/b.yaml", ".workflow/a.yml", ".workflow/folder/index.yaml", ".workflow/other/index.yml",
+		".workflow/README.md", ".workflow/index.yaml", ".workflow/.hidden.yaml", ".workflow/empty/", ".workflow/c.yaml/notes.txt", ".workflows/d.yaml")
+	require.Equal(t, []string{
+		"a .workflow/a.yml", "b .workflow/b.yaml", "folder .workflow/folder/index.yaml", "other .workflow/other/index.yml",
+		"d .workflows/d.yaml",
+	}, discover(t, root, "."))
+}
+
+func TestDiscoverPrecedence(t *testing.T) {
+	t.Parallel()
+	root := tree(t, ".git/",
+		".workflow/file-before-folder.yml", ".workflow/file-before-folder/index.yaml",
+		".workflow/yaml-before-yml.yml", ".workflow/yaml-before-yml.yaml",
+		".workflow/index-too/index.yml", ".workflow/index-too/index.yaml",
+		".workflow/one-before-the-other/index.yml", ".workflows/one-before-the-other.yaml",
+		"sub/.workflows/near-before-far.yml", ".workflow/near-before-far.yaml",
+	)
+	require.Equal(t, []string{
+		"near-before-far sub/.workflows/near-before-far.yml",
+		"file-before-folder .workflow/file-before-folder.yml",
+		"index-too .workflow/index-too/index.yaml",
+		"one-before-the-other .workflow/one-before-the-other/index.yml",
+		"yaml-before-yml .workflow/yaml-before-yml.yaml",
+	}, discover(t, root, "sub/deeper"))
+}
+
+func TestDiscoverStopsAtTheRepository(t *testing.T) {
+	t.Parallel()
+	root := tree(t, ".workflow/outside.yaml",
+		"repo/.git/", "repo/.workflow/root.yaml", "repo/pkg/.workflow/inner.yaml",
+		"worktree/.git", "worktree/.workflows/wt.yaml", "worktree/x/")
+	require.Equal(t, []string{"inner repo/pkg/.workflow/inner.yaml", "root repo/.workflow/root.yaml"}, discover(t, root, "repo/pkg"))
+	require.Equal(t, []string{"wt worktree/.workflows/wt.yaml"}, discover(t, root, "worktree/x"), "a .git file is a root as well")
+}
+
+func TestDiscoverWithoutWorkflows(t *testing.T) {
+	t.Parallel()
+	root := tree(t, ".git/", ".workflow", "sub/")
+	require.Empty(t, discover(t, root, "sub"), "a file called .workflow is no folder")
+	require.Empty(t, discover(t, root, "gone/and/gone"), "the directory need not exist")
+	_, err := workflow.Discover("relative")
+	require.EqualError(t, err, "find workflows: relative is not absolute")
+}

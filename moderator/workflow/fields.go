@@ -1,0 +1,193 @@
+package workflow
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// fields is what is known of a value: the schemas that it may satisfy. It
+// answers whether a template can use a field of it.
+type fields struct {
+	schemas []map[string]any
+	// open: the value may have fields that no schema names.
+	open bool
+}
+
+// maxAlternatives is how many alternatives of a value are told apart. Beyond it
+// every field counts as known: such a schema comes from a program.
+const maxAlternatives = 200
+
+// outputFields are the fields of a role's output. They are closed unless the
+// schema says otherwise: what it does not name is dropped when an agent answers.
+func outputFields(schemas ...any) fields {
+	var f fields
+	for _, schema := range schemas {
+		f.add(schema)
+	}
+	if len(f.schemas) > maxAlternatives {
+		return fields{open: true}
+	}
+	for _, s := range f.schemas {
+		if extra, ok := s["additionalProperties"]; ok && extra != false || s["patternProperties"] != nil {
+			f.open = true
+		}
+	}
+	return f
+}
+
+// add adds a schema and its alternatives.
+func (f *fields) add(schema any) {
+	if len(f.schemas) > maxAlternatives {
+		return
+	}
+	s, ok := schema.(map[string]any)
+	if !ok {
+		f.open = true // true: anything
+		return
+	}
+	f.schemas = append(f.schemas, s)
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		list, _ := s[key].([]any)
+		for _, alternative := range list {
+			f.add(alternative)
+		}
+	}
+	for _, key := range []string{"then", "else"} {
+		if alternative, ok := s[key]; ok {
+			f.add(alternative)
+		}
+	}
+}
+
+// addValue adds a schema of a value inside an output. In there nothing is
+// dropped, so an object is only closed if its schema names its fields.
+func (f *fields) addValue(schema any) {
+	before := len(f.schemas)
+	f.add(schema)
+	said := false // whether anything is known of the value
+	for _, s := range f.schemas[before:] {
+		_, named := s["properties"]
+		extra, hasExtra := s["additionalProperties"]
+		switch {
+		case hasExtra && extra != false, s["patternProperties"] != nil:
+			f.open = true
+		case named, s["const"] != nil, s["enum"] != nil, s["items"] != nil:
+			said = true
+		case s["type"] != nil:
+			said = said || !mayBe(s, "object")
+		}
+	}
+	if !said {
+		f.open = true
+	}
+}
+
+// field looks a field up. known is false if there is certainly no such field.
+// Only inside a path has a text a length, see package mustache.
+func (f fields) field(name string, inPath bool) (_ fields, known bool) {
+	var out fields
+	for _, s := range f.schemas {
+		if properties, ok := s["properties"].(map[string]any); ok {
+			if schema, ok := properties[name]; ok {
+				out.addValue(schema)
+				known = true
+			}
+		}
+		list := mayBe(s, "array")
+		if name == "length" && (list || inPath && mayBe(s, "string")) {
+			out.addValue(map[string]any{"type": "integer"})
+			known = true
+		}
+		if _, err := strconv.Atoi(name); err == nil && list {
+			out.addItems(s)
+			known = true
+		}
+	}
+	if !known && f.open {
+		return fields{open: true}, true
+	}
+	return out, known
+}
+
+// mayBe reports whether a schema says that its value is, or may be, of a type.
+func mayBe(s map[string]any, kind string) bool {
+	switch t := s["type"].(type) {
+	case string:
+		return t == kind
+	case []any:
+		return slices.Contains(t, any(kind))
+	}
+	if value, ok := s["const"].(string); ok && value != "" {
+		return kind == "string"
+	}
+	return kind == "array" && s["items"] != nil || kind == "string" && s["enum"] != nil
+}
+
+// addItems adds what a schema says about the items of a list.
+func (f *fields) addItems(s map[string]any) {
+	switch items := s["items"].(type) {
+	case map[string]any:
+		f.addValue(items)
+	case []any:
+		for _, item := range items {
+			f.addValue(item)
+		}
+	default:
+		f.open = true
+	}
+}
+
+// inSection is what is known of the value that a section puts in front: each
+// item of a list, or the value itself.
+func (f fields) inSection() fields {
+	out := fields{open: f.open}
+	for _, s := range f.schemas {
+		if mayBe(s, "array") {
+			out.addItems(s)
+			continue
+		}
+		out.schemas = append(out.schemas, s)
+	}
+	return out
+}
+
+// names lists the fields that are named, sorted.
+func (f fields) names() []string {
+	names := map[string]bool{}
+	for _, s := range f.schemas {
+		properties, _ := s["properties"].(map[string]any)
+		for name := range properties {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// answers are the fields of what a role answers.
+type answers struct {
+	always   fields            // of a schema without oneOf
+	byStatus map[string]fields // of a oneOf, by the status of the variant; else nil
+}
+
+// answersOf reads the answers from a schema. key is the field that routes.
+func answersOf(schema any, key string) answers {
+	root, _ := schema.(map[string]any)
+	variants, isOneOf := root["oneOf"].([]any)
+	if !isOneOf {
+		return answers{always: outputFields(root)}
+	}
+	base := maps.Clone(root)
+	delete(base, "oneOf")
+	grouped := map[string][]any{}
+	for _, variant := range variants {
+		if status, ok := variantStatus(variant, key); ok {
+			grouped[status] = append(grouped[status], variant)
+		}
+	}
+	a := answers{byStatus: make(map[string]fields, len(grouped))}
+	for status, group := range grouped {
+		a.byStatus[status] = outputFields(append(group, base)...)
+	}
+	return a
+}

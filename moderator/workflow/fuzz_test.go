@@ -1,0 +1,55 @@
+package workflow_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Whatever a file says, it is either a workflow that can begin, or a list of
+// problems that each have a place.
+func FuzzParse(f *testing.F) {
+	data, err := os.ReadFile("testdata/base.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	for _, seed := range []string{
+		"", "a: [", "name: x\ndescription: d\nroles: {}\ngraph: {$START: {_: $END}}\n",
+		prompt("type: object, properties: {xs: {type: array}}", "{{#xs}}{{.}}{{/xs}}{{xs.0.a}}"),
+		prompt("oneOf: [{properties: {$status: {const: a}}}, 1]", "{{x}}"),
+		head + role("a", "type: string") + "graph: {$START: {new: a, resume: a}, a: {_: {role: $SUSPEND}, b: c}}\n",
+		"moderator: 1\n", "roles: !include x\n", "name: &a x\ndescription: *a\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		def, err := workflow.Parse(workflow.Source{Data: data})
+		if err != nil {
+			requirePlaces(t, err)
+			return
+		}
+		_, err = moderator.Next(moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: "p"}})
+		var route *moderator.RouteError
+		if errors.As(err, &route) {
+			t.Fatalf("a valid workflow cannot begin: %v", err)
+		}
+	})
+}
+
+func requirePlaces(t *testing.T, err error) {
+	t.Helper()
+	var problems *workflow.Problems
+	if !errors.As(err, &problems) || len(problems.List) == 0 {
+		t.Fatalf("want problems, got %v", err)
+	}
+	for _, p := range problems.List {
+		if p.Line < 1 || p.Column < 1 || p.Message == "" || p.File == "" {
+			t.Fatalf("incomplete problem %+v", p)
+		}
+	}
+}

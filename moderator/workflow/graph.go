@@ -1,0 +1,78 @@
+package workflow
+
+import "github.com/united-workforce/uwf/protocol"
+
+// checkRoles checks the names of the roles, and that each has a node.
+func (d *draft) checkRoles() {
+	for _, r := range d.roles {
+		if problem := roleNameProblem(r.name); problem != "" {
+			d.add(r.pos, "", "the role name %s %s", quote(r.name), problem)
+			continue
+		}
+		if d.hasGraph && d.nodeByName[r.name] == nil {
+			d.add(r.pos, "add to the graph: "+r.name+": {_: {role: …}}, or remove the role",
+				"role %s has no node in the graph: nothing would follow it", quote(r.name))
+		}
+	}
+}
+
+// checkGraph checks the nodes and where their edges lead.
+func (d *draft) checkGraph() {
+	if !d.hasGraph {
+		return
+	}
+	d.checkStart()
+	for _, n := range d.nodes {
+		switch {
+		case n.name == protocol.StartNode:
+		case n.name == protocol.EndNode || n.name == protocol.SuspendNode:
+			d.add(n.pos, "remove the node", "%s cannot have edges: a thread ends or waits there", n.name)
+		case d.roleByName[n.name] == nil:
+			d.add(n.pos, d.didYouMean(n.name, d.roleNames, "the roles are"), "the graph has a node %s, but there is no such role", quote(n.name))
+		}
+		for _, e := range n.edges {
+			d.checkTarget(n, e)
+		}
+	}
+}
+
+// checkStart checks that there is exactly one way to begin.
+func (d *draft) checkStart() {
+	start := d.nodeByName[protocol.StartNode]
+	if start == nil {
+		d.add(d.graphPos, "add $START: {_: {role: …}}", "the graph has no $START")
+		return
+	}
+	begins := 0
+	for _, e := range start.edges {
+		switch e.status {
+		case protocol.DefaultStatus, protocol.StartAlias:
+			begins++
+			if begins == 2 {
+				d.add(e.pos, "keep one of them", "$START has both %q and %q, which mean the same", protocol.DefaultStatus, protocol.StartAlias)
+			}
+		case protocol.ResumeStatus:
+		default:
+			d.add(e.pos, "name the edge _", "$START has an edge %s, but nobody has answered a status yet", quote(e.status))
+		}
+	}
+	if begins == 0 && !d.incomplete {
+		d.add(start.pos, "add $START: {_: {role: …}}", "$START needs exactly one edge %q", protocol.DefaultStatus)
+	}
+}
+
+// checkTarget checks that an edge leads somewhere.
+func (d *draft) checkTarget(n *nodeDraft, e *edgeDraft) {
+	target := e.edge.Role
+	where := "graph[" + n.name + "][" + e.status + "]"
+	switch {
+	case target == protocol.SuspendNode && n.name == protocol.StartNode:
+		d.add(e.target, "let a role ask", "a workflow cannot start with %s: there is no role to resume", target)
+	case target == protocol.EndNode, target == protocol.SuspendNode:
+	case target == protocol.StartNode:
+		d.add(e.target, "name the role that shall be next", "%s leads to %s, which is not a role", where, target)
+	case d.roleByName[target] == nil:
+		d.add(e.target, d.didYouMean(target, d.targets, "there are"),
+			"%s leads to %s, but there is no such role", where, quote(target))
+	}
+}

@@ -1,0 +1,117 @@
+package workflow_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/moderator/workflow"
+)
+
+const head = "name: x\ndescription: d\nroles:\n"
+
+// role is a role on one line.
+func role(name, schema string) string {
+	return fmt.Sprintf("  %s: {description: d, goal: g, capabilities: [], procedure: p, output: o, frontmatter: {%s}}\n", name, schema)
+}
+
+// each repeats a text n times; # in it is the number of the round, @ the next.
+func each(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.NewReplacer("#", fmt.Sprint(i), "@", fmt.Sprint(i+1)).Replace(format))
+	}
+	return b.String()
+}
+
+// prompt is a workflow of one role with this prompt on its way out.
+func prompt(schema, text string) string {
+	return head + role("a", schema) + "graph:\n  $START: {_: a}\n  a:\n    _: {role: $END, prompt: '" + text + "'}\n"
+}
+
+// Each of these would take minutes, or gigabytes, if anything were quadratic.
+// The bounds are generous: the machine may be busy.
+func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
+	t.Parallel()
+	const object, valid = "type: object", "valid"
+	files := map[string]struct{ text, want string }{
+		"10,000 roles without content": {head + each(10_000, "  r#: {}\n") + "graph: {$START: {_: r0}}\n", "more problems"},
+		"5,000 good roles in a row": {head + each(5_001, role("r#", object)) + "graph:\n  $START: {_: r0}\n" +
+			each(5_000, "  r#: {_: r@}\n") + "  r5000: {_: $END}\n", valid},
+		"20,000 statuses, 20,000 other edges": {head + role("a", object+", properties: {$status: {enum: ["+each(20_000, "s#,")+"]}}") +
+			"graph:\n  $START: {_: a}\n  a:\n" + each(20_000, "    e#: $END\n"), "more problems"},
+		"4,000 variants, each with its edge": {head + role("a", "oneOf: ["+each(4_000, "{properties: {$status: {const: s#}}},")+"]") +
+			"graph:\n  $START: {_: a}\n  a:\n" + each(4_000, "    s#: {role: $END, prompt: '{{x}}'}\n"), `variable "x" does not exist`},
+		"a text of 1 MB":               {prompt(object, strings.Repeat("x", 1_000_000)), valid},
+		"a name of 900 kB":             {"name: " + strings.Repeat("x", 900_000), "longer than 100 characters"},
+		"a role's name of 900 kB":      {head + role(strings.Repeat("x", 900_000), object) + "graph: {$START: {_: $END}}", "longer than 100 characters"},
+		"5 MB":                         {strings.Repeat("a: b\n", 1_000_000), "the limit is"},
+		"190,000 tags":                 {prompt(object, strings.Repeat("{{a}}", 190_000)), "more than 10000 tags"},
+		"9,000 wrong variables":        {prompt(object, each(9_000, "{{v#}}")), `variable "v0" does not exist`},
+		"100,000 open sections":        {prompt(object, strings.Repeat("{{#a}}", 100_000)), "more than 10000 tags"},
+		"a path of 400,000 parts":      {prompt(object, "{{"+strings.Repeat("a.", 400_000)+"a}}"), "does not exist"},
+		"a schema of 30,000 choices":   {prompt(object+", anyOf: ["+strings.Repeat("{},", 30_000)+"]", each(9_000, "{{v#}}")), "the limit is"},
+		"200,000 brackets":             {strings.Repeat("[", 200_000), "nested deeper"},
+		"an alias bomb":                {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), "more than 100000 values"},
+		"a schema that leads to files": {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), "$ref is not allowed"},
+	}
+	for name, f := range files {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			began := time.Now()
+			_, err := workflow.Parse(workflow.Source{File: "x.yaml", Data: []byte(f.text)})
+			took := time.Since(began)
+			runtime.ReadMemStats(&after)
+			if f.want == valid {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, f.want)
+				require.Less(t, len(err.Error()), 100_000, "a report that a person can read")
+			}
+			require.Less(t, took, 5*time.Second)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(400<<20))
+		})
+	}
+}
+
+// bomb doubles an alias again and again.
+func bomb(rounds int) string {
+	var b strings.Builder
+	for i := range rounds {
+		from, to := 'a'+rune(i), 'a'+rune(i+1)
+		fmt.Fprintf(&b, "%c: &%c [%s]\n", to, to, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", from), 9), ","))
+	}
+	return b.String()
+}
+
+func TestLongLinesAreCutInTheReport(t *testing.T) {
+	t.Parallel()
+	_, err := workflow.Parse(workflow.Source{Data: []byte(prompt("type: object", strings.Repeat("é", 1000)+"{{nix}}"+strings.Repeat("é", 1000)))})
+	var problems *workflow.Problems
+	require.ErrorAs(t, err, &problems)
+	excerpt := problems.List[0].Excerpt
+	require.Contains(t, excerpt, "{{nix}}")
+	require.True(t, strings.HasPrefix(excerpt, "…") && strings.HasSuffix(excerpt, "…"))
+	require.LessOrEqual(t, len([]rune(excerpt)), 162)
+}
+
+func BenchmarkParse300Lines(b *testing.B) {
+	const roles = 14
+	text := head + each(roles, "  r#:\n    description: Does part # of the work\n    goal: |\n      You do part #.\n      You do it well.\n"+
+		"    capabilities: [one, two]\n    procedure: |\n      1. Read what there is.\n      2. Do part #.\n      3. Check it.\n    output: What was done.\n"+
+		"    frontmatter:\n      type: object\n      oneOf:\n        - properties: { $status: { const: done }, summary: { type: string } }\n          required: [$status, summary]\n"+
+		"        - properties: { $status: { const: failed }, reason: { type: string } }\n          required: [$status, reason]\n") +
+		"graph:\n  $START: { _: r0 }\n" + each(roles, "  r#:\n    done: { role: r@, prompt: \"Done: {{summary}}\" }\n    failed: { role: r0, prompt: \"{{reason}}\" }\n")
+	text = strings.Replace(text, fmt.Sprintf("role: r%d,", roles), "role: $END,", 1)
+	b.ReportMetric(float64(strings.Count(text, "\n")), "lines")
+	for b.Loop() {
+		if _, err := workflow.Parse(workflow.Source{Data: []byte(text)}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package workflow
+
+import (
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// maxName is the longest name of anything, in characters.
+const maxName = 100
+
+// checkWorkflowName holds the name to what the command line can tell from a
+// path, a hash or an option, and what is a file name everywhere.
+func (d *draft) checkWorkflowName(name word) {
+	const rule = "letters, digits, '.', '_' and '-', beginning with a letter or digit"
+	problem := ""
+	switch {
+	case name.text == "":
+		problem = "name is blank"
+	case utf8.RuneCountInString(name.text) > maxName:
+		problem = "name is longer than 100 characters"
+	case !isPlainName(name.text):
+		problem = "the name " + quote(name.text) + " has characters that a workflow's name cannot have"
+	case isYAMLFile(name.text):
+		problem = "the name " + quote(name.text) + " would be taken for a file"
+	case protocol.Hash(name.text).Valid():
+		problem = "the name " + quote(name.text) + " would be taken for a hash"
+	default:
+		return
+	}
+	d.add(name.pos, rule, "%s", problem)
+}
+
+func isPlainName(name string) bool {
+	for i, c := range name {
+		switch {
+		case unicode.IsLetter(c), unicode.IsDigit(c), unicode.IsMark(c) && i > 0:
+		case i > 0 && (c == '.' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// nameProblem says what is wrong with the name of a role or a status. They
+// stand in messages, on command lines and in tables, so they are one printable
+// line.
+func nameProblem(name string) string {
+	switch {
+	case strings.TrimSpace(name) == "":
+		return "is blank"
+	case utf8.RuneCountInString(name) > maxName:
+		return "is longer than 100 characters"
+	case strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }):
+		return "has line ends or other characters that cannot be seen"
+	case strings.TrimSpace(name) != name:
+		return "begins or ends with a blank"
+	}
+	return ""
+}
+
+// roleNameProblem is nameProblem for roles, which agents get as an argument.
+func roleNameProblem(name string) string {
+	switch {
+	case isReserved(name):
+		return "is reserved"
+	case strings.HasPrefix(name, "$"):
+		return "begins with $, which is reserved"
+	case strings.HasPrefix(name, "-"):
+		return "begins with -, like an option"
+	case strings.ContainsAny(name, `/\`):
+		return "has a slash, like a path"
+	}
+	return nameProblem(name)
+}
+
+func isReserved(name string) bool {
+	return name == protocol.StartNode || name == protocol.EndNode || name == protocol.SuspendNode
+}
+
+// checkStatusKey checks the status that an edge is for.
+func (d *draft) checkStatusKey(e *edgeDraft, what string) {
+	if e.status == protocol.SuspendNode {
+		d.add(e.pos, "leave the edge out: resuming runs the same role again",
+			"%s is never taken: a role that answers %s suspends the thread at once", what, protocol.SuspendNode)
+		return
+	}
+	if problem := nameProblem(e.status); problem != "" {
+		d.add(e.pos, "", "the status %s %s", quote(e.status), problem)
+	}
+}
+
+// checkFileName holds the workflow to the name of its file, so that a file is
+// found by its name.
+func (d *draft) checkFileName(src Source) {
+	path := src.Path
+	if path == "" {
+		path = src.File
+	}
+	implied := impliedName(path)
+	if implied == "" || d.name.text == "" || implied == d.name.text {
+		return
+	}
+	d.add(d.name.pos, "name: "+implied+", or rename the file",
+		"the name is %s, but the file %s stands for %s", quote(d.name.text), quote(filepath.Base(path)), quote(implied))
+}
+
+// impliedName is the name that a path stands for: the file's stem, or for
+// index.yaml the folder's name. "" if the path does not tell.
+func impliedName(path string) string {
+	if path == "" {
+		return ""
+	}
+	stem := yamlStem(filepath.Base(path))
+	if stem != "index" {
+		return stem
+	}
+	folder := filepath.Base(filepath.Dir(path))
+	if folder == "." || folder == ".." || folder == string(filepath.Separator) {
+		return ""
+	}
+	return folder
+}
+
+// isYAMLFile reports whether a file name ends as workflow files do.
+func isYAMLFile(name string) bool { return yamlStem(name) != name }
+
+func yamlStem(name string) string {
+	for _, ending := range []string{".yaml", ".yml"} {
+		if stem, ok := strings.CutSuffix(name, ending); ok {
+			return stem
+		}
+	}
+	return name
+}

@@ -1,0 +1,60 @@
+package workflow
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// inTemplate finds the place in the file of a place in a template. YAML may have
+// folded, indented and escaped the text in between, but never braces: the n-th
+// "{{" of the template is the n-th "{{" behind the place where the text begins.
+// If that cannot be told, it is the place of the whole text.
+func (d *draft) inTemplate(n *yamldoc.Node, template string, line, column int) yamldoc.Pos {
+	const open = "{{"
+	start := 0
+	for range line - 1 {
+		start += strings.IndexByte(template[start:], '\n') + 1
+	}
+	start += byteOffset(template[start:], column)
+	if !strings.HasPrefix(template[start:], open) {
+		return n.Pos
+	}
+	return d.nth(n.Pos, open, strings.Count(template[:start], open))
+}
+
+// nth finds the n-th occurrence, from 0, of a text at or behind a place, or else
+// returns that place.
+func (d *draft) nth(from yamldoc.Pos, text string, n int) yamldoc.Pos {
+	skip := byteOffset(d.line(from.Line), from.Column)
+	if strings.HasPrefix(d.line(from.Line)[skip:], "*") {
+		return from // an alias: the text stands elsewhere
+	}
+	for number := from.Line; number <= len(d.lines); number++ {
+		line := d.line(number)
+		count := strings.Count(line[skip:], text)
+		if count <= n {
+			n -= count
+			skip = 0
+			continue
+		}
+		at := skip + strings.Index(line[skip:], text)
+		for range n {
+			at += len(text)
+			at += strings.Index(line[at:], text)
+		}
+		return yamldoc.Pos{Line: number, Column: utf8.RuneCountInString(line[:at]) + 1}
+	}
+	return from
+}
+
+// byteOffset is where a column, counted in characters from 1, begins in a line.
+func byteOffset(line string, column int) int {
+	for i := range line {
+		if column--; column <= 0 {
+			return i
+		}
+	}
+	return len(line)
+}

@@ -1,0 +1,178 @@
+package workflow
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// readDraft reads a file. It returns nil if the file is something else.
+func readDraft(r *report, root *yamldoc.Node) *draft {
+	if root.Kind != yamldoc.Mapping {
+		r.add(root.Pos, "begin with: name, description, roles, graph", "a workflow is a mapping, but this is %s", kindOf(root))
+		return nil
+	}
+	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{}}
+	d.refuseTags(root)
+	if d.refuseOlderForm(root) {
+		return nil
+	}
+	m := d.mapping(root, yamldoc.Pos{Line: 1, Column: 1}, "the workflow", []field{
+		{key: "name", required: true, remedy: "it must be the name of the file without its ending"},
+		{key: "description", required: true, remedy: "one sentence that says what the workflow is for"},
+		{key: "roles", required: true, remedy: "each role with description, goal, capabilities, procedure, output and frontmatter"},
+		{key: "conditions"},
+		{key: "graph", required: true, remedy: "$START and each role, with the edges that lead on from it"},
+		{key: "limits"},
+	})
+	d.readName(m["name"])
+	d.description, _ = d.text(m["description"], "description")
+	d.readRoles(m["roles"])
+	d.refuseConditions(root)
+	d.readGraph(m["graph"])
+	d.readLimits(m["limits"])
+	return d
+}
+
+// field is a key that a mapping may have.
+type field struct {
+	key      string
+	required bool
+	remedy   string // if it is missing
+}
+
+// mapping returns the values of a mapping's known keys, and reports unknown
+// and missing ones: missing is not what an unknown key was probably meant to be.
+// A null value counts as missing.
+func (d *draft) mapping(n *yamldoc.Node, at yamldoc.Pos, what string, fields []field) map[string]*yamldoc.Node {
+	values := make(map[string]*yamldoc.Node, len(n.Entries))
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	guessed := map[string]bool{}
+	for _, e := range n.Entries {
+		if !slices.Contains(keys, e.Key) {
+			d.add(e.Pos, d.keyRemedy(e, keys), "%s has no key %s", what, quote(e.Key))
+			for _, key := range nearest(e.Key, keys) {
+				guessed[key] = true
+			}
+			continue
+		}
+		if !isNull(e.Value) {
+			values[e.Key] = e.Value
+		}
+	}
+	for _, f := range fields {
+		if f.required && values[f.key] == nil && !guessed[f.key] {
+			d.add(at, fmt.Sprintf("add %q: %s", f.key, f.remedy), "%s has no %q", what, f.key)
+		}
+	}
+	return values
+}
+
+// keyRemedy is the remedy for a key that does not belong where it is.
+func (d *draft) keyRemedy(e yamldoc.Entry, keys []string) string {
+	if isSplitText(e) {
+		return splitRemedy
+	}
+	return d.didYouMean(e.Key, keys, "the keys here are")
+}
+
+// splitRemedy is for what isSplitText finds.
+const splitRemedy = "put the whole text in quotes: inside {…} a comma ends it"
+
+// isSplitText reports whether an entry is probably the rest of a text that was
+// cut at a comma, as in {description: first this, then that}.
+func isSplitText(e yamldoc.Entry) bool {
+	return isNull(e.Value) && strings.Contains(e.Key, " ")
+}
+
+// text reads a text. what names it in messages.
+func (d *draft) text(n *yamldoc.Node, what string) (string, bool) {
+	if n == nil {
+		return "", false
+	}
+	if n.Kind == yamldoc.Scalar {
+		if s, ok := n.Scalar.(string); ok {
+			return s, true
+		}
+	}
+	d.add(n.Pos, asText(n), "%s must be a text, but this is %s", what, kindOf(n))
+	return "", false
+}
+
+// asText is the remedy for a value that should be a text.
+func asText(n *yamldoc.Node) string {
+	if n.Kind == yamldoc.Scalar && n.Text != "" {
+		return "put it in quotes: " + quote(n.Text)
+	}
+	return ""
+}
+
+func (d *draft) readName(n *yamldoc.Node) {
+	name, ok := d.text(n, "name")
+	if !ok {
+		return
+	}
+	d.name = word{name, n.Pos}
+	d.checkWorkflowName(d.name)
+}
+
+// readLimits reads the bounds of a run.
+func (d *draft) readLimits(n *yamldoc.Node) {
+	if n == nil {
+		return
+	}
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "limits: {maxSteps: 100, maxVisitsPerRole: 20}", "limits must be a mapping, but this is %s", kindOf(n))
+		return
+	}
+	m := d.mapping(n, n.Pos, "limits", []field{{key: "maxSteps"}, {key: "maxVisitsPerRole"}})
+	d.limits = &protocol.Limits{
+		MaxSteps:         d.limit(m["maxSteps"], "maxSteps"),
+		MaxVisitsPerRole: d.limit(m["maxVisitsPerRole"], "maxVisitsPerRole"),
+	}
+}
+
+func (d *draft) limit(n *yamldoc.Node, what string) int {
+	if n == nil {
+		return 0
+	}
+	count, ok := n.Scalar.(int64)
+	if n.Kind != yamldoc.Scalar || !ok || count < 1 || count > math.MaxInt32 {
+		d.add(n.Pos, "leave it out for the default", "%s must be a whole number from 1, but this is %s", what, kindOf(n))
+		return 0
+	}
+	return int(count)
+}
+
+func isNull(n *yamldoc.Node) bool {
+	return n.Kind == yamldoc.Scalar && n.Tag == "" && n.Scalar == nil
+}
+
+// kindOf names what a node is, for messages.
+func kindOf(n *yamldoc.Node) string {
+	switch n.Kind {
+	case yamldoc.Mapping:
+		return "a mapping"
+	case yamldoc.Sequence:
+		return "a list"
+	}
+	switch v := n.Scalar.(type) {
+	case nil:
+		return "nothing"
+	case bool:
+		return fmt.Sprintf("the value %v", v)
+	case string:
+		if strings.TrimSpace(v) == "" {
+			return "blank"
+		}
+		return "the text " + quote(v)
+	}
+	return "the number " + n.Text
+}

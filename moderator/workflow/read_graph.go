@@ -1,0 +1,118 @@
+package workflow
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+func (d *draft) readGraph(n *yamldoc.Node) {
+	if n == nil {
+		d.incomplete = true
+		return
+	}
+	d.graphPos = n.Pos
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "graph: {$START: {_: {role: …}}, …}", "graph must be a mapping from role to edges, but this is %s", kindOf(n))
+		d.incomplete = true
+		return
+	}
+	d.hasGraph = true
+	for _, e := range n.Entries {
+		node := &nodeDraft{name: e.Key, pos: e.Pos}
+		d.nodes = append(d.nodes, node)
+		d.nodeByName[node.name] = node
+		d.readNode(node, e.Value)
+	}
+}
+
+func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
+	switch {
+	case n.Kind == yamldoc.Sequence:
+		d.add(node.pos, "write a map from status to edge: {_: {role: …}}",
+			"graph[%s] is a list of transitions, which is not supported by this version of uwf", node.name)
+		d.incomplete = true
+		return
+	case n.Kind != yamldoc.Mapping:
+		remedy := "write a map from status to edge: {_: {role: …}}"
+		if target, ok := n.Scalar.(string); ok && target != "" {
+			remedy = "{_: " + target + "}"
+		}
+		d.add(n.Pos, remedy, "graph[%s] must be a mapping from status to edge, but this is %s", node.name, kindOf(n))
+		d.incomplete = true
+		return
+	}
+	for _, e := range n.Entries {
+		if edge := d.readEdge(node, e); edge != nil {
+			node.edges = append(node.edges, edge)
+		} else {
+			d.incomplete = true
+		}
+	}
+}
+
+// readEdge reads an edge: a mapping, or the name of a role alone.
+func (d *draft) readEdge(node *nodeDraft, e yamldoc.Entry) *edgeDraft {
+	what := "graph[" + node.name + "][" + e.Key + "]"
+	edge := &edgeDraft{status: e.Key, pos: e.Pos}
+	d.checkStatusKey(edge, what)
+	n := e.Value
+	if isNull(n) {
+		d.add(e.Pos, "name the role that is next, or "+protocol.EndNode, "%s leads nowhere", what)
+		return nil
+	}
+	if n.Kind == yamldoc.Scalar {
+		target, ok := d.text(n, what)
+		edge.edge.Role, edge.target = target, n.Pos
+		return keepIf(ok, edge)
+	}
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "", "%s must be an edge {role, prompt, location}, but this is %s", what, kindOf(n))
+		return nil
+	}
+	d.refuseTransitionKeys(n, what)
+	m := d.mapping(n, e.Pos, what, []field{
+		{key: "role"}, {key: "prompt"}, {key: "location"}, {key: "to"}, {key: "condition"},
+	})
+	role := cmp.Or(m["role"], m["to"])
+	if role == nil {
+		d.add(e.Pos, "add role: the role that is next, or "+protocol.EndNode, "%s has no \"role\"", what)
+		return nil
+	}
+	target, ok := d.text(role, "role of "+what)
+	edge.edge.Role, edge.target = target, role.Pos
+	d.readPrompt(edge, m["prompt"], what)
+	d.readLocation(edge, m["location"], what)
+	return keepIf(ok, edge)
+}
+
+func (d *draft) readPrompt(edge *edgeDraft, n *yamldoc.Node, what string) {
+	text, ok := d.text(n, "prompt of "+what)
+	switch {
+	case !ok:
+	case strings.TrimSpace(text) == "":
+		d.add(n.Pos, "leave it out: then the role's description serves", "prompt of %s is blank", what)
+	default:
+		edge.edge.Prompt, edge.prompt = text, n
+	}
+}
+
+func (d *draft) readLocation(edge *edgeDraft, n *yamldoc.Node, what string) {
+	text, ok := d.text(n, "location of "+what)
+	switch {
+	case !ok, text == "":
+	case strings.TrimSpace(text) == "":
+		d.add(n.Pos, "leave it out: then the thread's directory serves", "location of %s is blank", what)
+	default:
+		edge.edge.Location, edge.location = text, n
+	}
+}
+
+func keepIf(ok bool, e *edgeDraft) *edgeDraft {
+	if !ok {
+		return nil
+	}
+	return e
+}

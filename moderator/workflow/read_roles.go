@@ -1,0 +1,136 @@
+package workflow
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// schemaKeys are the names under which a role's schema may stand; the first is
+// ours, the others are older.
+func schemaKeys() []string { return []string{"frontmatter", "meta", "outputSchema"} }
+
+func (d *draft) readRoles(n *yamldoc.Node) {
+	if n == nil {
+		return
+	}
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "", "roles must be a mapping from name to role, but this is %s", kindOf(n))
+		d.incomplete = true
+		return
+	}
+	for _, e := range n.Entries {
+		r := d.readRole(e)
+		d.roles = append(d.roles, r)
+		d.roleByName[r.name] = r
+		d.roleNames = append(d.roleNames, r.name)
+	}
+	d.targets = append(slices.Clone(d.roleNames), protocol.EndNode, protocol.SuspendNode)
+}
+
+func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
+	r := &roleDraft{name: e.Key, pos: e.Pos}
+	what := "role " + quote(e.Key)
+	n := e.Value
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "give it description, goal, capabilities, procedure, output and frontmatter", "%s must be a mapping, but this is %s", what, kindOf(n))
+		return r
+	}
+	m := d.mapping(n, e.Pos, what, []field{
+		{key: "description", required: true, remedy: "one line that says what the role does"},
+		{key: "goal", required: true, remedy: "who the agent is and what it is after"},
+		{key: "capabilities", required: true, remedy: "a list of words, such as [planning]"},
+		{key: "procedure", required: true, remedy: "how it works, step by step"},
+		{key: "output", required: true, remedy: "what it delivers"},
+		{key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}, // exactly one, see readSchema
+		{key: "extractPrompt"},
+	})
+	text := func(key string) string {
+		s, _ := d.text(m[key], key+" of "+what)
+		return s
+	}
+	description, read := d.text(m["description"], "description of "+what)
+	r.blank = read && strings.TrimSpace(description) == ""
+	r.role = protocol.Role{
+		Description: description, Goal: text("goal"), Procedure: text("procedure"),
+		Output: text("output"), ExtractPrompt: text("extractPrompt"),
+		Capabilities: d.readCapabilities(m["capabilities"], what),
+	}
+	d.readSchema(r, n, what)
+	return r
+}
+
+// readCapabilities reads a list of words; it is never nil.
+func (d *draft) readCapabilities(n *yamldoc.Node, what string) []string {
+	list := []string{}
+	if n == nil {
+		return list
+	}
+	if n.Kind != yamldoc.Sequence {
+		remedy := ""
+		if n.Kind == yamldoc.Scalar {
+			remedy = "capabilities: [" + n.Text + "]"
+		}
+		d.add(n.Pos, remedy, "capabilities of %s must be a list of texts, but this is %s", what, kindOf(n))
+		return list
+	}
+	for _, item := range n.Items {
+		if s, ok := d.text(item, "a capability of "+what); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// readSchema finds the schema of a role under one of its keys. What is in it is
+// checked later.
+func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
+	var found *yamldoc.Entry
+	twice := false
+	for _, key := range schemaKeys() {
+		for i, e := range role.Entries {
+			if e.Key != key {
+				continue
+			}
+			if found != nil {
+				d.add(e.Pos, "keep one of them", "%s has both %q and %q, which mean the same", what, found.Key, e.Key)
+				twice = true
+				continue
+			}
+			found = &role.Entries[i]
+		}
+	}
+	if found == nil {
+		d.add(r.pos, `add "frontmatter": the JSON Schema of what the role answers`, "%s has no \"frontmatter\"", what)
+		return
+	}
+	n := found.Value
+	if n.Tag != "" || twice {
+		return // refused already
+	}
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "frontmatter: {type: object, properties: {…}, required: […]}", "%s of %s must be a JSON Schema, but this is %s", found.Key, what, kindOf(n))
+		return
+	}
+	if !isTyped(n) {
+		d.add(found.Pos, `add "type: object"`, "%s of %s needs a \"type\" or \"oneOf\"", found.Key, what)
+		return
+	}
+	r.yaml, r.schema = n, n.Value()
+	r.statuses = statusesOf(r.schema)
+	r.answers = answersOf(r.schema, r.statuses.key)
+}
+
+// isTyped reports whether a schema says what it describes. An empty schema
+// would accept everything that an agent says.
+func isTyped(n *yamldoc.Node) bool {
+	if t := n.Get("type"); t != nil && t.Kind == yamldoc.Scalar {
+		if _, ok := t.Scalar.(string); ok {
+			return true
+		}
+	}
+	oneOf := n.Get("oneOf")
+	return oneOf != nil && oneOf.Kind == yamldoc.Sequence
+}

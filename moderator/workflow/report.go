@@ -1,0 +1,178 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// maxProblems is how many problems are told; a broken file may have thousands.
+const maxProblems = 100
+
+// maxExcerpt is the longest line that is shown whole, in characters.
+const maxExcerpt = 160
+
+// Problems is everything that is wrong with a file, in the order of the file.
+type Problems struct{ List []protocol.Problem }
+
+// Error is the whole report: for each problem "file:line:column: message", then
+// the offending line and the remedy, indented.
+func (p *Problems) Error() string {
+	var b strings.Builder
+	for i, problem := range p.List {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s:%d:%d: %s", problem.File, problem.Line, problem.Column, problem.Message)
+		if problem.Excerpt != "" {
+			fmt.Fprintf(&b, "\n    %s", strings.TrimSpace(problem.Excerpt))
+		}
+		if problem.Remedy != "" {
+			fmt.Fprintf(&b, "\n    → %s", problem.Remedy)
+		}
+	}
+	return b.String()
+}
+
+// report collects problems.
+type report struct {
+	file  string
+	lines []string
+	list  []protocol.Problem
+	more  int // found beyond maxProblems
+}
+
+func newReport(src Source) *report {
+	file := src.File
+	if file == "" {
+		file = "workflow"
+	}
+	text := strings.TrimPrefix(string(src.Data), "\ufeff")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return &report{file: file, lines: strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")}
+}
+
+// add reports a problem. The remedy says what would be right; it may be "".
+func (r *report) add(at yamldoc.Pos, remedy, format string, args ...any) {
+	if r.full() {
+		r.more++
+		return
+	}
+	r.list = append(r.list, protocol.Problem{
+		File: r.file, Line: at.Line, Column: at.Column,
+		Message: fmt.Sprintf(format, args...), Excerpt: r.excerpt(at), Remedy: remedy,
+	})
+}
+
+// addYAML reports that the text is no YAML.
+func (r *report) addYAML(err error) {
+	at, message := yamldoc.Pos{Line: 1, Column: 1}, err.Error()
+	var e *yamldoc.Error
+	if errors.As(err, &e) {
+		at, message = e.Pos, e.Message
+	}
+	remedy := ""
+	if strings.Contains(r.line(at.Line), "{{") {
+		remedy = "a text with {{…}} in it needs quotes around the whole text, or a block (|)"
+	}
+	r.add(at, remedy, "%s", message)
+}
+
+// full reports whether more problems are only counted: no need to look for
+// remedies any more.
+func (r *report) full() bool { return len(r.list) >= maxProblems }
+
+// didYouMean is a remedy that names the nearest candidates, or else the
+// candidates themselves behind a lead such as "the roles are".
+func (r *report) didYouMean(word string, candidates []string, lead string) string {
+	if r.full() {
+		return ""
+	}
+	if nearest := nearest(word, candidates); len(nearest) > 0 {
+		return "did you mean " + quoteList(nearest, " or ") + "?"
+	}
+	if len(candidates) == 0 {
+		return ""
+	}
+	return lead + " " + quoteList(candidates, ", ")
+}
+
+// nearest are the candidates that a word may be a misspelling of. Files with
+// thousands of names are made by programs, which do not misspell.
+func nearest(word string, candidates []string) []string {
+	const most = 1000
+	if len(word) > 4*maxName || len(candidates) > most {
+		return nil
+	}
+	return suggest.Nearest(word, candidates, 3)
+}
+
+// problems is the sorted report, nil if there is nothing to report.
+func (r *report) problems() error {
+	if len(r.list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.list, func(a, b protocol.Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	if r.more > 0 {
+		last := r.list[len(r.list)-1]
+		r.list = append(r.list, protocol.Problem{File: r.file, Line: last.Line, Column: last.Column,
+			Message: fmt.Sprintf("and %d more problems, which show when these are repaired", r.more)})
+	}
+	return &Problems{List: r.list}
+}
+
+func (r *report) line(n int) string {
+	if n < 1 || n > len(r.lines) {
+		return ""
+	}
+	return r.lines[n-1]
+}
+
+// excerpt is the line of a place, or of a very long line the part around it.
+func (r *report) excerpt(at yamldoc.Pos) string {
+	line := r.line(at.Line)
+	if len(line) <= maxExcerpt {
+		return line
+	}
+	from := byteOffset(line, at.Column-maxExcerpt/2)
+	to := from + byteOffset(line[from:], maxExcerpt+1)
+	cut := line[from:to]
+	if from > 0 {
+		cut = "…" + cut
+	}
+	if to < len(line) {
+		cut += "…"
+	}
+	return cut
+}
+
+// quoteList quotes names for a message, not more than a reader would read.
+func quoteList(names []string, separator string) string {
+	const most = 12
+	quoted := make([]string, 0, most+1)
+	for i, n := range names {
+		if i == most {
+			return strings.Join(quoted, separator) + fmt.Sprintf(" and %d more", len(names)-most)
+		}
+		quoted = append(quoted, quote(n))
+	}
+	return strings.Join(quoted, separator)
+}
+
+// quote quotes a name, cut to what a message can carry.
+func quote(name string) string {
+	if runes := []rune(name); len(runes) > 80 {
+		name = string(runes[:80]) + "…"
+	}
+	return fmt.Sprintf("%q", name)
+}

@@ -1,0 +1,187 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// statuses is what a role's schema says about the status that it answers.
+type statuses struct {
+	key string // the field that routes: "$status", or "status" if only that is declared
+	// values are the statuses that a role with several exits can answer, in the
+	// order written. The reserved $SUSPEND is left out: it needs no edge.
+	values []string
+	// several is true for oneOf, and for an enum of more than one status: then
+	// each needs an edge. Otherwise the single edge "_" serves.
+	several bool
+	fixed   string // the const of a schema that is no oneOf
+	// vague are the variants of oneOf, by index, whose status is not a const.
+	vague []int
+}
+
+// statusesOf reads the statuses from a schema.
+func statusesOf(schema any) statuses {
+	root, _ := schema.(map[string]any)
+	s := statuses{key: protocol.StatusKey}
+	if variants, ok := root["oneOf"].([]any); ok {
+		return s.ofVariants(variants)
+	}
+	status, ok := property(root, s.key)
+	if !ok {
+		if status, ok = property(root, "status"); ok {
+			s.key = "status"
+		}
+	}
+	if fixed, ok := status["const"].(string); ok {
+		s.fixed = fixed
+	}
+	values, _ := status["enum"].([]any)
+	for _, v := range values {
+		if value, ok := v.(string); ok && value != protocol.DefaultStatus && value != protocol.SuspendNode {
+			s.values = append(s.values, value)
+		}
+	}
+	s.several = len(s.values) > 1
+	return s
+}
+
+// ofVariants reads the statuses of a oneOf.
+func (s statuses) ofVariants(variants []any) statuses {
+	s.several = true
+	if !slices.ContainsFunc(variants, has(protocol.StatusKey)) && slices.ContainsFunc(variants, has("status")) {
+		s.key = "status"
+	}
+	seen := map[string]bool{protocol.SuspendNode: true}
+	for i, variant := range variants {
+		value, ok := variantStatus(variant, s.key)
+		switch {
+		case !ok:
+			s.vague = append(s.vague, i)
+		case !seen[value]:
+			seen[value] = true
+			s.values = append(s.values, value)
+		}
+	}
+	return s
+}
+
+// variantStatus is the const of a variant's status.
+func variantStatus(variant any, key string) (string, bool) {
+	object, _ := variant.(map[string]any)
+	status, _ := property(object, key)
+	value, ok := status["const"].(string)
+	return value, ok
+}
+
+func has(key string) func(any) bool {
+	return func(schema any) bool {
+		object, _ := schema.(map[string]any)
+		_, ok := property(object, key)
+		return ok
+	}
+}
+
+// property is the schema of a field.
+func property(schema map[string]any, name string) (map[string]any, bool) {
+	properties, _ := schema["properties"].(map[string]any)
+	p, ok := properties[name].(map[string]any)
+	return p, ok
+}
+
+// checkStatuses checks that the edges of a role's node are the statuses that
+// its schema admits.
+func (d *draft) checkStatuses(r *roleDraft) {
+	n := d.nodeByName[r.name]
+	if n == nil || r.schema == nil || len(n.edges) == 0 && d.incomplete {
+		return
+	}
+	for _, i := range r.statuses.vague {
+		if d.full() {
+			d.more++
+			continue
+		}
+		at, _ := d.inSchema(r, fmt.Sprintf("/oneOf/%d", i))
+		d.add(at, "properties: {$status: {const: …}}",
+			"variant %d of the frontmatter of %s needs $status with a const: it decides which edge is taken", i+1, quote(r.name))
+	}
+	s := r.statuses
+	onlyDefault := len(n.edges) == 1 && n.edges[0].status == protocol.DefaultStatus
+	switch {
+	case onlyDefault && (!s.several || s.key != protocol.StatusKey):
+	case s.several:
+		d.checkSeveral(r, n)
+	case s.fixed != "" && s.fixed != protocol.DefaultStatus && !slices.Contains(n.keys(), protocol.DefaultStatus):
+		s.values = []string{s.fixed}
+		r.statuses = s
+		d.checkSeveral(r, n)
+	default:
+		d.checkSingle(r, n)
+	}
+}
+
+// checkSeveral checks a node that needs an edge for each status.
+func (d *draft) checkSeveral(r *roleDraft, n *nodeDraft) {
+	values := r.statuses.values
+	missing, known := without(values, n.keys()), setOf(values)
+	for _, e := range n.edges {
+		switch {
+		case e.status == protocol.DefaultStatus:
+			d.add(e.pos, "name the edges "+quoteList(values, ", "), "%s answers %s, so its node needs an edge for each of them instead of %q",
+				quote(r.name), quoteList(values, " or "), protocol.DefaultStatus)
+			return
+		case e.status == protocol.SuspendNode: // reported with the key
+		case !known[e.status]:
+			candidates := missing
+			if len(candidates) == 0 {
+				candidates = values
+			}
+			d.add(e.pos, d.didYouMean(e.status, candidates, "it answers"), "%s never answers %s", quote(r.name), quote(e.status))
+		}
+	}
+	for _, status := range missing {
+		d.add(n.pos, "add "+status+": {role: …, prompt: …}", "%s can answer %s, but its node has no edge for it", quote(r.name), quote(status))
+	}
+}
+
+// checkSingle checks a node of a role that answers no status, or always the
+// same.
+func (d *draft) checkSingle(r *roleDraft, n *nodeDraft) {
+	at, extra := n.pos, without(n.keys(), []string{protocol.DefaultStatus, protocol.SuspendNode})
+	for _, e := range n.edges {
+		if len(extra) > 0 && e.status == extra[0] {
+			at = e.pos
+		}
+	}
+	because := "the frontmatter of " + quote(r.name) + " names no statuses to choose from"
+	remedy := "name the edge _, or give $status in the frontmatter an enum, or oneOf with a const each"
+	switch {
+	case len(extra) == 0:
+		d.add(at, "add _: {role: …}", "%s, so its node needs exactly one edge %q", because, protocol.DefaultStatus)
+	case len(extra) == len(n.edges):
+		d.add(at, remedy, "%s, so its node needs the edge %q instead of %s", because, protocol.DefaultStatus, quoteList(extra, ", "))
+	default:
+		d.add(at, remedy, "%s, so its node can have no edges besides %q: %s", because, protocol.DefaultStatus, quoteList(extra, ", "))
+	}
+}
+
+// without is the list without some names.
+func without(list, remove []string) []string {
+	removed := setOf(remove)
+	var out []string
+	for _, name := range list {
+		if !removed[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func setOf(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, name := range list {
+		set[name] = true
+	}
+	return set
+}

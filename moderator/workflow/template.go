@@ -1,0 +1,200 @@
+package workflow
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// checkTemplates checks the prompt and the location of an edge against the
+// fields that are there when it is taken.
+func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
+	target := d.roleByName[e.edge.Role]
+	if e.prompt == nil && target != nil && target.blank {
+		d.add(e.pos, "add a prompt to the edge, or a description to the role",
+			"graph[%s][%s] has no prompt, and role %s has no description that could serve", n.name, e.status, quote(target.name))
+	}
+	source := d.sourceOf(n, e)
+	where := " of graph[" + n.name + "][" + e.status + "]"
+	d.checkTemplate("prompt"+where, e.edge.Prompt, e.prompt, source)
+	d.checkTemplate("location"+where, e.edge.Location, e.location, source)
+}
+
+// answer is the output that the templates of an edge are rendered over.
+type answer struct {
+	role   *roleDraft // nil at $START: nobody has answered yet
+	status string     // "" if the role always answers with the same fields
+	fields fields
+	skip   bool // its fields are not known; only the syntax is checked
+}
+
+// sourceOf tells what is known of the answer that takes an edge.
+func (d *draft) sourceOf(n *nodeDraft, e *edgeDraft) answer {
+	if n.name == protocol.StartNode {
+		return answer{}
+	}
+	r := d.roleByName[n.name]
+	if r == nil || r.schema == nil {
+		return answer{skip: true}
+	}
+	if r.answers.byStatus == nil {
+		return answer{role: r, fields: r.answers.always}
+	}
+	f, ok := r.answers.byStatus[e.status]
+	return answer{role: r, status: e.status, fields: f, skip: !ok}
+}
+
+// checkTemplate checks one template: its syntax and the names that it uses.
+func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answer) {
+	if n == nil {
+		return
+	}
+	t, err := mustache.Parse(template)
+	var syntax *mustache.SyntaxError
+	if errors.As(err, &syntax) {
+		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), "", "%s: %s", what, syntax.Message)
+		return
+	}
+	if from.skip {
+		return
+	}
+	for _, tag := range t.Tags() {
+		if d.full() {
+			return
+		}
+		d.checkTag(what, tag, from, func() yamldoc.Pos { return d.inTemplate(n, template, tag.Line, tag.Column) })
+	}
+}
+
+// checkTag checks one name in a template.
+func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
+	if tag.Path == nil || isGlobal(tag.Path[0]) {
+		return
+	}
+	scopes, shown := from.scopes(tag.Within)
+	if !shown {
+		return // inside a section that is left out, nothing is missing
+	}
+	if _, known := find(scopes, tag.Path); known {
+		return
+	}
+	names := append(scopeNames(scopes, tag.Path), protocol.PromptVariable)
+	if tag.Kind != mustache.Variable {
+		// A section over what does not exist is a way to say "if there is", but
+		// one that misses a field by a letter is a mistake.
+		if nearest := nearest(tag.Name, names); len(tag.Name) > 2 && len(nearest) > 0 {
+			d.add(at(), "did you mean "+quoteList(nearest, " or ")+"?", "%s: %s is over %s, which %s", what, tag.Source, quote(tag.Name), from.lacks())
+		}
+		return
+	}
+	d.add(at(), d.variableRemedy(tag, from, names), "%s: variable %s does not exist: %s", what, quote(tag.Name), from.lacks())
+}
+
+// variableRemedy says which variable would be right.
+func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) string {
+	if d.full() {
+		return ""
+	}
+	if strings.Contains(tag.Name, "|") {
+		return "filters do not exist: lists are joined by commas as they are"
+	}
+	if from.role != nil && from.status != "" {
+		if other := from.statusesWith(tag.Path[0]); len(other) > 0 && !slices.Contains(other, from.status) {
+			return quote(tag.Path[0]) + " is a field of the answer " + quoteList(other, ", ") + " only"
+		}
+	}
+	return d.didYouMean(tag.Name, names, "there is")
+}
+
+// lacks says whose answer a name was looked for in.
+func (a answer) lacks() string {
+	switch {
+	case a.role == nil:
+		return "at $START nobody has answered yet"
+	case a.status != "":
+		return "the frontmatter of " + quote(a.role.name) + " has no such field when it answers " + quote(a.status)
+	}
+	return "the frontmatter of " + quote(a.role.name) + " has no such field"
+}
+
+// statusesWith are the answers of the role that have a field.
+func (a answer) statusesWith(name string) []string {
+	schema, _ := a.role.schema.(map[string]any)
+	variants, _ := schema["oneOf"].([]any)
+	var out []string
+	for _, variant := range variants {
+		if status, ok := variantStatus(variant, a.role.statuses.key); ok && has(name)(variant) {
+			out = append(out, status)
+		}
+	}
+	return out
+}
+
+// scopes are the values that a name is looked up in, innermost last. shown is
+// false inside a section over something that never exists.
+func (a answer) scopes(within []string) (_ []fields, shown bool) {
+	scopes := []fields{a.fields}
+	for _, section := range within {
+		if section == "." {
+			scopes = append(scopes, scopes[len(scopes)-1].inSection())
+			continue
+		}
+		path := strings.Split(section, ".")
+		if isGlobal(path[0]) {
+			continue
+		}
+		value, known := find(scopes, path)
+		if !known {
+			return nil, false
+		}
+		scopes = append(scopes, value.inSection())
+	}
+	return scopes, true
+}
+
+// find looks a path up from the innermost scope, as the renderer does.
+func find(scopes []fields, path []string) (fields, bool) {
+	for _, scope := range slices.Backward(scopes) {
+		value, known := scope, true
+		for i, name := range path {
+			if value, known = value.field(name, i > 0); !known {
+				break
+			}
+		}
+		if known {
+			return value, true
+		}
+	}
+	return fields{}, false
+}
+
+// scopeNames are the names that could stand instead of a path: at the same
+// depth if its beginning exists, else at the top.
+func scopeNames(scopes []fields, path []string) []string {
+	prefix := path[:len(path)-1]
+	if len(prefix) > 0 {
+		if value, known := find(scopes, prefix); known {
+			names := value.names()
+			for i, name := range names {
+				names[i] = strings.Join(append(slices.Clone(prefix), name), ".")
+			}
+			return names
+		}
+	}
+	var names []string
+	for _, scope := range scopes {
+		names = append(names, scope.names()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// isGlobal reports whether a name exists in every template: the thread's prompt
+// under its two names, and the status.
+func isGlobal(name string) bool {
+	return name == protocol.PromptVariable || name == "prompt" || name == protocol.StatusKey
+}
