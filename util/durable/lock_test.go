@@ -123,6 +123,30 @@ func TestChildHoldsWhatItInherits(t *testing.T) {
 	}
 }
 
+func TestWhatAnAgentLeavesBehindDoesNotHoldItsLock(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		return // handles are not passed on there
+	}
+	path := filepath.Join(t.TempDir(), "agent.lock")
+	held, err := durable.TryLock(path)
+	require.NoError(t, err)
+	agent := child("leave", path)
+	agent.ExtraFiles = []*os.File{held.File()}
+	stdin, end, err := os.Pipe()
+	require.NoError(t, err)
+	agent.Stdin = stdin
+	agent.Stderr = new(bytes.Buffer)
+	require.NoError(t, agent.Start())
+	require.NoError(t, held.Unlock())
+	require.NoError(t, agent.Wait(), "%s", agent.Stderr)
+	next, err := durable.TryLock(path)
+	require.NoError(t, err, "the agent has ended, its child has not")
+	require.NoError(t, next.Unlock())
+	require.NoError(t, stdin.Close())
+	require.NoError(t, end.Close(), "which ends the child")
+}
+
 func TestChildDoesNotInheritByAccident(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "thread.lock")

@@ -70,3 +70,19 @@ func Inherited(f *os.File, path string) (*Held, error) {
 	}
 	return &Held{f: f, path: path, shared: true}, nil
 }
+
+// KeepFromChildren makes sure that an inherited descriptor which holds the lock
+// at path is not inherited further: a process that an agent leaves behind must
+// not look like the agent. It tells whether fd is that file, and leaves any
+// other alone.
+func KeepFromChildren(fd int, path string) bool {
+	var opened, named unix.Stat_t
+	if unix.Fstat(fd, &opened) != nil || unix.Stat(path, &named) != nil {
+		return false
+	}
+	if opened.Dev != named.Dev || opened.Ino != named.Ino {
+		return false
+	}
+	unix.CloseOnExec(fd)
+	return true
+}

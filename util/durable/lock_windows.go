@@ -63,3 +63,7 @@ func Inherited(f *os.File, path string) (*Held, error) {
 	}
 	return &Held{f: f, path: path}, nil
 }
+
+// KeepFromChildren does nothing: children get only the handles that they are
+// given, and inherited ones have no numbers to find them by.
+func KeepFromChildren(int, string) bool { return false }

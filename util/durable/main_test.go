@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -42,6 +43,15 @@ var children = map[string]func(args []string) error{
 	"hold": func([]string) error {
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		return nil
+	},
+	// leave leaves a child behind that would inherit descriptor 3, and ends.
+	"leave": func(args []string) error {
+		if !durable.KeepFromChildren(3, args[0]) || durable.KeepFromChildren(0, args[0]) {
+			return errors.New("took another file for the lock")
+		}
+		c := child("hold")
+		c.Stdin = os.Stdin
+		return c.Start()
 	},
 	// takeover takes the lock of descriptor 3 over, and tells.
 	"takeover": func(args []string) error {

@@ -1,0 +1,84 @@
+//go:build unix
+
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// group is the id of a process group, which is its leader's.
+type group int
+
+// killedWait is how long Wait waits for killed children of a child, so that
+// they no longer hold what they inherited.
+const killedWait = 500 * time.Millisecond
+
+func startInGroup(cmd *exec.Cmd, c Command) (group, error) {
+	cmd.ExtraFiles = c.Inherit
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !c.Session, Setsid: c.Session}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	return group(cmd.Process.Pid), nil
+}
+
+var errNotAGroup = errors.New("is not the group of a child")
+
+// groupOf refuses ids that would reach every process, or ourselves.
+func groupOf(pid int) (group, error) {
+	if pid <= 1 || pid == syscall.Getpgrp() {
+		return 0, errNotAGroup
+	}
+	return group(pid), nil
+}
+
+func (g group) close() {}
+
+// ask sends the signal that fits the cause. A process that is stopped would not
+// see it, so the group is continued.
+func (g group) ask(cause error) error {
+	sig := syscall.SIGTERM
+	if signal := (*SignalError)(nil); errors.As(cause, &signal) {
+		if s, ok := signal.Signal.(syscall.Signal); ok {
+			sig = s
+		}
+	}
+	return errors.Join(g.signal(sig), g.signal(syscall.SIGCONT))
+}
+
+func (g group) kill() error { return g.signal(syscall.SIGKILL) }
+
+// signal reaches every process of the group. That there is none is no error.
+func (g group) signal(sig syscall.Signal) error {
+	err := syscall.Kill(-int(g), sig)
+	if err == nil || errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return fmt.Errorf("signal process group %d: %w", int(g), err)
+}
+
+// clear kills who is left, and waits for that for a moment.
+func (g group) clear() error {
+	if g.gone() {
+		return nil
+	}
+	if err := g.kill(); err != nil {
+		return err
+	}
+	_, err := waitUntil(context.Background(), killedWait, g.gone)
+	return err
+}
+
+// endSignal is the name of the signal that ended a process, or "".
+func endSignal(state *os.ProcessState) string {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return ws.Signal().String()
+	}
+	return ""
+}
