@@ -57,12 +57,13 @@ type wire struct {
 	DetailHash any             `json:"detailHash"`
 	Role       any             `json:"role"`
 	Usage      json.RawMessage `json:"usage"`
+	Durable    any             `json:"durable"`
 	Error      any             `json:"error"`
 	RawHash    any             `json:"rawHash"`
 }
 
 func (w wire) result() (protocol.Result, error) {
-	r := protocol.Result{SessionID: text(w.SessionID), Role: text(w.Role), Error: clean(text(w.Error))}
+	r := protocol.Result{SessionID: text(w.SessionID), Role: text(w.Role), Error: clean(text(w.Error)), Durable: w.Durable == true}
 	r.DetailHash, _ = protocol.ParseHash(text(w.DetailHash))
 	r.RawHash, _ = protocol.ParseHash(text(w.RawHash))
 	var usage protocol.Usage
@@ -151,6 +152,9 @@ func parseYAML(src []byte) (wire, error) {
 	w := wire{
 		StepHash: written("stepHash"), SessionID: written("sessionId"), DetailHash: written("detailHash"),
 		Role: written("role"), Error: written("error"), RawHash: written("rawHash"),
+	}
+	if n := doc.Root.Get("durable"); n != nil {
+		w.Durable = n.Scalar
 	}
 	if n := doc.Root.Get("usage"); n != nil {
 		if w.Usage, err = json.Marshal(n.Value()); err != nil {

@@ -20,8 +20,8 @@ func TestReadResult(t *testing.T) {
 		want   protocol.Result
 	}{
 		"json": {
-			`{"stepHash":"0123456789ABC","sessionId":"s","detailHash":"1123456789ABC","role":"planner","usage":{"turns":2,"inputTokens":3}}` + "\n",
-			protocol.Result{StepHash: hash, SessionID: "s", DetailHash: "1123456789ABC", Role: "planner", Usage: &protocol.Usage{Turns: 2, InputTokens: 3}},
+			`{"stepHash":"0123456789ABC","sessionId":"s","detailHash":"1123456789ABC","role":"planner","usage":{"turns":2,"inputTokens":3},"durable":true}` + "\n",
+			protocol.Result{StepHash: hash, SessionID: "s", DetailHash: "1123456789ABC", Role: "planner", Usage: &protocol.Usage{Turns: 2, InputTokens: 3}, Durable: true},
 		},
 		"json after other output":       {"thinking…\n{\"a\":1}\n{\"stepHash\":\"0123456789ABC\"}\n", protocol.Result{StepHash: hash}},
 		"json without a last newline":   {"x\n" + `{"stepHash":"0123456789ABC"}`, protocol.Result{StepHash: hash}},
@@ -35,7 +35,7 @@ func TestReadResult(t *testing.T) {
 		"lower case and look-alikes":       {`{"stepHash":"o123456789abc"}`, protocol.Result{StepHash: hash}},
 		"bare hash":                        {"done\n0123456789ABC\n", protocol.Result{StepHash: hash}},
 		"bare hash, lower case":            {"0i23456789abc", protocol.Result{StepHash: hash}},
-		"yaml flow":                        {"{stepHash: 0123456789ABC, sessionId: a b}\n", protocol.Result{StepHash: hash, SessionID: "a b"}},
+		"yaml flow":                        {"{stepHash: 0123456789ABC, sessionId: a b, durable: true}\n", protocol.Result{StepHash: hash, SessionID: "a b", Durable: true}},
 		"yaml flow, hash of digits only":   {"{stepHash: 1234567890123, sessionId: 42}\n", protocol.Result{StepHash: "1234567890123", SessionID: "42"}},
 		"yaml flow, hash like a float":     {"{stepHash: 1234567890E12}\n", protocol.Result{StepHash: "1234567890E12"}},
 		"yaml block":                       {"log line\nstepHash: 0123456789ABC\nsessionId: \"007\"\nusage:\n  turns: 4\n", protocol.Result{StepHash: hash, SessionID: "007", Usage: &protocol.Usage{Turns: 4}}},

@@ -29,13 +29,16 @@ type accepted struct {
 	hash  protocol.Hash
 	step  protocol.Step
 	nodes []cas.Node // the step and what it names, but for the chain before it
+	// durable: the agent says that it has flushed them.
+	durable bool
 }
 
 // accept checks what an agent returned: an agent may be wrong in every way, and
 // a head must never lead to a step that nobody can go on from. The error is a
 // *[rejection], unless the store could not be asked.
-func (a *attempt) accept(ctx context.Context, hash protocol.Hash) (accepted, error) {
-	got := accepted{hash: hash}
+func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted, error) {
+	hash := result.StepHash
+	got := accepted{hash: hash, durable: result.Durable}
 	node, err := a.Store.Get(ctx, hash)
 	if err == nil {
 		got.step, err = cas.As[protocol.Step](a.Store, node)

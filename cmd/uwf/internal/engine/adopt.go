@@ -16,7 +16,7 @@ func (a *attempt) adopt(ctx context.Context, last record) (out protocol.StepOutp
 		return out, false, nil
 	}
 	a.record = last
-	step, err := a.accept(ctx, result.StepHash)
+	step, err := a.accept(ctx, result)
 	var no *rejection
 	if errors.As(err, &no) {
 		err := a.reject(no)

@@ -16,7 +16,7 @@ import (
 func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutput, error) {
 	ctx = context.WithoutCancel(ctx)
 	var none protocol.StepOutput
-	if err := a.Store.Commit(ctx, got.nodes...); err != nil {
+	if err := a.flush(ctx, got); err != nil {
 		return none, fmt.Errorf("make step %s durable: %w", got.hash, err)
 	}
 	if err := a.reopen(ctx); err != nil {
@@ -37,6 +37,17 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 			"uwf thread step "+a.hold.id)
 	}
 	return out, err
+}
+
+// flush makes a step durable before anything durable names it. An agent that
+// commits its nodes says so in its result, as all that use our packages and `uwf
+// step put` do; flushing twice costs 1 to 2 ms for a small step and 17 ms for one
+// with 50 turns. Whoever writes nodes in another way is not relied on.
+func (a *attempt) flush(ctx context.Context, got accepted) error {
+	if got.durable {
+		return nil
+	}
+	return a.Store.Commit(ctx, got.nodes...)
 }
 
 // reopen makes a completed thread active again, now that there is a step to go

@@ -61,7 +61,7 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	if err != nil {
 		return out, a.giveUp(ran, err)
 	}
-	step, err := a.accept(ctx, ran.Result.StepHash)
+	step, err := a.accept(ctx, ran.Result)
 	if err != nil {
 		return out, a.reject(err)
 	}

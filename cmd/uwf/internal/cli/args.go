@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// reorder puts a command line into the one order that urfave/cli understands:
+// global flags, command words, the command's flags, "--", the rest. People
+// write flags anywhere; the library would take a flag behind the first
+// positional argument for one more positional argument.
+func reorder(app *cli.App, args []string) ([]string, error) {
+	r := reorderer{global: flagTable(app.Flags), commands: app.Commands}
+	return r.run(args)
+}
+
+type reorderer struct {
+	global   map[string]bool // name → takes a value
+	local    map[string]bool // of the command reached so far
+	commands []*cli.Command  // below the command reached so far
+	path     []string
+
+	globals, locals, rest []string
+}
+
+func (r *reorderer) run(args []string) ([]string, error) {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			r.rest = append(r.rest, args[i+1:]...)
+			return r.assemble(), nil
+		case len(arg) > 1 && arg[0] == '-':
+			took, err := r.flag(arg, args[i+1:])
+			if err != nil {
+				return nil, err
+			}
+			i += took
+		default:
+			r.word(arg)
+		}
+	}
+	return r.assemble(), nil
+}
+
+// word descends into a subcommand, or is a positional argument.
+func (r *reorderer) word(arg string) {
+	if len(r.rest) == 0 {
+		for _, c := range r.commands {
+			if c.HasName(arg) {
+				r.path = append(r.path, arg)
+				r.local = flagTable(c.Flags)
+				r.commands = c.Subcommands
+				return
+			}
+		}
+	}
+	r.rest = append(r.rest, arg)
+}
+
+// flag files one flag and reports how many of the arguments behind it belong to it.
+func (r *reorderer) flag(arg string, behind []string) (int, error) {
+	name := strings.TrimLeft(arg, "-")
+	name, _, hasValue := strings.Cut(name, "=")
+	takesValue, local := r.local[name]
+	global := false
+	if !local {
+		takesValue, global = r.global[name]
+	}
+	if name == "help" || name == "h" {
+		local = true
+	}
+	if !local && !global {
+		return 0, r.unknown(arg, name)
+	}
+	out, took := []string{arg}, 0
+	if takesValue && !hasValue {
+		if len(behind) == 0 {
+			return 0, usageError(fmt.Sprintf("flag %s needs a value", arg), r.helpHint())
+		}
+		out, took = append(out, behind[0]), 1
+	}
+	if global {
+		r.globals = append(r.globals, out...)
+	} else {
+		r.locals = append(r.locals, out...)
+	}
+	return took, nil
+}
+
+func (r *reorderer) unknown(arg, name string) error {
+	var names []string
+	for n := range r.local {
+		names = append(names, n)
+	}
+	for n := range r.global {
+		names = append(names, n)
+	}
+	hints := []string{r.helpHint()}
+	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
+		hints = append([]string{"did you mean " + dashes(near[0]) + "?"}, hints...)
+	}
+	return &protocol.Error{
+		Code: protocol.CodeUsage, Hints: hints,
+		Message: fmt.Sprintf("unknown flag %s", arg),
+	}
+}
+
+func (r *reorderer) helpHint() string {
+	return strings.Join(append([]string{"uwf"}, append(r.path, "--help")...), " ")
+}
+
+func (r *reorderer) assemble() []string {
+	out := append([]string{}, r.globals...)
+	out = append(out, r.path...)
+	out = append(out, r.locals...)
+	if len(r.rest) > 0 {
+		out = append(out, "--")
+	}
+	return append(out, r.rest...)
+}
+
+// flagTable maps every name of the flags to whether it takes a value.
+func flagTable(flags []cli.Flag) map[string]bool {
+	table := map[string]bool{}
+	for _, f := range flags {
+		takesValue := true
+		if b, ok := f.(*cli.BoolFlag); ok && b != nil {
+			takesValue = false
+		}
+		for _, n := range f.Names() {
+			table[n] = takesValue
+		}
+	}
+	return table
+}
+
+func dashes(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// isHelp reports whether err is the library's wish to print help.
+func isHelp(err error) bool { return err == flag.ErrHelp }

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+func TestReorder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ in, want string }{
+		{"thread start wf -p hi", "thread start -p hi -- wf"},
+		{"thread start -p hi wf", "thread start -p hi -- wf"},
+		{"thread start wf --prompt=hi --cwd /x", "thread start --prompt=hi --cwd /x -- wf"},
+		{"thread list --format json --all", "--format json thread list --all"},
+		{"thread list --all --format=json", "--format=json thread list --all"},
+		{"thread start wf -p -", "thread start -p - -- wf"},
+		{"thread start -p --weird wf", "thread start -p --weird -- wf"},
+		{"thread start -p hi -- --wf", "thread start -p hi -- --wf"},
+		{"thread step X --help", "thread step --help -- X"},
+		{"thread step thread", "thread step -- thread"}, // a thread may be named like a command
+		{"-V", "-V"},
+	} {
+		a := &app{env: env.Env{}}
+		got, err := reorder(a.root(), strings.Fields(c.in))
+		require.NoError(t, err, c.in)
+		require.Equal(t, c.want, strings.Join(got, " "), c.in)
+	}
+}
+
+func TestReorderRefuses(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"thread start wf --promt x": "unknown flag --promt",
+		"thread list --limit":       "flag --limit needs a value",
+		"--colour thread list":      "unknown flag --colour",
+	} {
+		a := &app{env: env.Env{}}
+		_, err := reorder(a.root(), strings.Fields(in))
+		require.EqualError(t, err, want)
+		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUsage})
+	}
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// assignment is the step that the agent around this process is to make, read
+// from the environment that the engine gave it (docs/protocol.md 1).
+type assignment struct {
+	stepwork.Assignment
+	head      cas.Hash
+	runDir    string
+	limitBase *int
+	agent     string
+	startedMs int64 // 0: unknown
+}
+
+// assignment reads the environment. role overrides UWF_ROLE when it is set.
+func (a *app) assignment(ctx context.Context) (assignment, error) {
+	head := cas.Hash(a.env.Get(protocol.EnvHead))
+	if head == "" {
+		return assignment{}, usageError("this command makes a step for the agent that runs it, and "+protocol.EnvHead+" is not set",
+			"it is set for every program that uwf starts as an agent: uwf thread step <thread> --agent <your-program>")
+	}
+	as := assignment{
+		Assignment: stepwork.Assignment{
+			Thread: a.env.Get(protocol.EnvThread), Role: a.env.Get(protocol.EnvRole), Cwd: a.env.Dir,
+		},
+		head: head, runDir: a.env.Get(protocol.EnvRunDir), agent: a.env.Get(protocol.EnvAgent),
+	}
+	if as.Role == "" {
+		return as, usageError(protocol.EnvRole + " is not set")
+	}
+	if v := a.env.Get(protocol.EnvLimitBase); v != "" {
+		n, err := natural(v)
+		if err != nil {
+			return as, usageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err))
+		}
+		as.limitBase = &n
+	}
+	if err := a.readEdgePrompt(ctx, &as); err != nil {
+		return as, err
+	}
+	if info, err := os.Stat(as.lockFile()); err == nil {
+		as.startedMs = info.ModTime().UnixMilli()
+	}
+	return as, nil
+}
+
+func (a *app) readEdgePrompt(ctx context.Context, as *assignment) error {
+	ref := cas.Hash(a.env.Get(protocol.EnvPrompt))
+	if ref == "" {
+		return nil
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := cas.Read[protocol.Text](ctx, s, ref)
+	if err != nil {
+		return fmt.Errorf("edge prompt %s: %w", ref, err)
+	}
+	as.EdgePrompt = string(text)
+	return nil
+}
+
+// lockFile is made when the run begins, so it tells the time.
+func (as assignment) lockFile() string { return filepath.Join(as.runDir, "agent.lock") }
+
+// announced are the turns that this run has announced on its stdout so far.
+func (as assignment) announced() ([]cas.Hash, error) {
+	if as.runDir == "" {
+		return nil, nil
+	}
+	return agentproc.Announced(as.runDir)
+}
+
+// brief opens the thread at the head and reads what the role is told.
+func (a *app) brief(ctx context.Context, as assignment) (*thread.Thread, stepwork.Brief, error) {
+	s, err := a.store(ctx)
+	if err != nil {
+		return nil, stepwork.Brief{}, err
+	}
+	t, err := thread.Open(ctx, s, as.head)
+	if err != nil {
+		return nil, stepwork.Brief{}, fmt.Errorf("%s %s: %w", protocol.EnvHead, as.head, err)
+	}
+	b, err := stepwork.NewBrief(ctx, s, t, as.Assignment)
+	var unknown *stepwork.RoleError
+	if errors.As(err, &unknown) {
+		return nil, b, notFound(unknown.Error())
+	}
+	return t, b, err
+}

@@ -1,0 +1,176 @@
+// Package cli is the command line of uwf: it reads arguments, calls the engine
+// or the store, and prints what they answer. stdout carries results only; talk
+// goes to stderr. Hints are attached here and nowhere below.
+//
+// One file per noun: workflow.go, thread*.go, step.go, schema.go. root.go lists
+// the commands.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/render"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Main runs one command line and returns its exit status.
+func Main(ctx context.Context, e env.Env) int {
+	ctx, stop := withSignals(ctx)
+	defer stop()
+	a := &app{env: e}
+	if err := a.run(ctx); err != nil {
+		coded := classify(err)
+		report(e.Stderr, coded, a.format(nil) == render.JSON && !a.textErrors)
+		return coded.Code.ExitCode()
+	}
+	return a.status.ExitCode()
+}
+
+// app is one invocation of the program.
+type app struct {
+	env   env.Env
+	flags globals
+	// status is the exit status of a command that did its work but ended in a
+	// state that scripts must see, such as suspended.
+	status protocol.Code
+	// textErrors: errors are text only, because they are meant for a model.
+	textErrors bool
+	fs         *fsstore.Store
+}
+
+// globals are the flags that every command knows.
+type globals struct {
+	format string
+	home   string
+	store  string
+	quiet  bool
+}
+
+func (a *app) run(ctx context.Context) error {
+	root := a.root()
+	args, err := reorder(root, a.env.Args)
+	if err != nil {
+		a.flags.format = formatIn(a.env.Args)
+		return err
+	}
+	return root.RunContext(ctx, append([]string{"uwf"}, args...))
+}
+
+// readGlobals runs before every command.
+func (a *app) readGlobals(c *ucli.Context) error {
+	a.flags = globals{
+		format: c.String("format"), home: c.String("home"),
+		store: c.String("ocas-home"), quiet: c.Bool("quiet"),
+	}
+	if a.flags.format == "" {
+		return nil
+	}
+	if _, err := render.ParseFormat(a.flags.format); err != nil {
+		return usageError(err.Error())
+	}
+	return nil
+}
+
+// format is the format of results: what was asked for, else the command's own,
+// else text on a terminal and JSON for a program.
+func (a *app) format(own *render.Format) render.Format {
+	if f, err := render.ParseFormat(a.flags.format); err == nil {
+		return f
+	}
+	if own != nil {
+		return *own
+	}
+	if isTerminal(a.env.Stdout) {
+		return render.Text
+	}
+	return render.JSON
+}
+
+// print writes a command's result.
+func (a *app) print(value any, text func(io.Writer) error) error {
+	return render.Print(a.env.Stdout, a.format(nil), value, text)
+}
+
+func (a *app) dirs() (home.Dirs, error) {
+	return home.Find(a.env, a.flags.home, a.flags.store)
+}
+
+// store opens the node store; it need not exist.
+func (a *app) store(ctx context.Context) (cas.Store, error) {
+	if a.fs != nil {
+		return a.fs, nil
+	}
+	dirs, err := a.dirs()
+	if err != nil {
+		return nil, err
+	}
+	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
+	if err != nil {
+		return nil, err
+	}
+	a.fs = s
+	return s, nil
+}
+
+func (a *app) index() (*index.Index, error) {
+	dirs, err := a.dirs()
+	if err != nil {
+		return nil, err
+	}
+	return index.Open(dirs.Home, durable.OS()), nil
+}
+
+// engine puts the parts together. The config is read only when a step needs it.
+func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, error) {
+	dirs, err := a.dirs()
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := config.LoadDotEnv(dirs.DotEnv(), a.env)
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Engine{
+		Env: e, Dirs: dirs, FS: durable.OS(), Store: s, Index: index.Open(dirs.Home, durable.OS()),
+		Config:   func(ctx context.Context) (protocol.Config, error) { return config.Load(ctx, dirs.Config(), e) },
+		Progress: p,
+	}, nil
+}
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// formatIn finds --format in a command line that could not be parsed, so that
+// its error has the right form.
+func formatIn(args []string) string {
+	for i, arg := range args {
+		if v, ok := strings.CutPrefix(arg, "--format="); ok {
+			return v
+		}
+		if arg == "--format" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}

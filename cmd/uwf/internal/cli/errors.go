@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func usageError(message string, hints ...string) error {
+	return &protocol.Error{Code: protocol.CodeUsage, Message: message, Hints: hints}
+}
+
+func notFound(message string, hints ...string) error {
+	return &protocol.Error{Code: protocol.CodeNotFound, Message: message, Hints: hints}
+}
+
+func invalid(message string, hints ...string) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: message, Hints: hints}
+}
+
+// classify gives every error a code. What the layers below return as a typed
+// error is translated here, once.
+func classify(err error) *protocol.Error {
+	var coded *protocol.Error
+	if errors.As(err, &coded) {
+		if coded.Message == err.Error() {
+			return coded
+		}
+		return &protocol.Error{Code: coded.Code, Message: err.Error(), Hints: coded.Hints, Err: err}
+	}
+	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
+	var (
+		corrupt   *cas.CorruptError
+		collision *cas.CollisionError
+		kind      *cas.TypeError
+		problems  *workflow.Problems
+		conflict  *index.ConflictError
+	)
+	switch {
+	case errors.As(err, &corrupt):
+		out.Code = protocol.CodeCorrupt
+		out.Hints = []string{"the node is damaged on disk: restore it from a backup, or fork the thread from a step before it"}
+	case errors.As(err, &collision), errors.Is(err, cas.ErrNotFound):
+		out.Code = protocol.CodeCorrupt
+	case errors.As(err, &kind):
+		out.Code = protocol.CodeInvalid
+	case errors.As(err, &problems):
+		out.Code = protocol.CodeInvalid
+	case errors.As(err, &conflict):
+		out.Code = protocol.CodeLocked
+	case errors.Is(err, index.ErrNoThread), errors.Is(err, index.ErrNoWorkflow):
+		out.Code = protocol.CodeNotFound
+	}
+	return out
+}
+
+// report prints an error as text, and as JSON too when results are JSON, so
+// that a script finds the code and a person the words.
+func report(w io.Writer, e *protocol.Error, asJSON bool) {
+	fmt.Fprintf(w, "uwf: %s\n", strings.TrimRight(e.Message, "\n"))
+	for _, h := range e.Hints {
+		fmt.Fprintf(w, "hint: %s\n", h)
+	}
+	if !asJSON {
+		return
+	}
+	type body struct {
+		Code    protocol.Code `json:"code"`
+		Message string        `json:"message"`
+		Hint    string        `json:"hint,omitempty"`
+	}
+	line, err := json.Marshal(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n")}})
+	if err != nil { // strings always encode
+		return
+	}
+	fmt.Fprintf(w, "%s\n", line)
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// newest names the thread that was started last.
+const newest = "@"
+
+// thread finds the thread that a person means: a full id, a unique prefix, or
+// "@" for the newest active one.
+func (a *app) thread(ctx context.Context, arg string) (string, error) {
+	x, err := a.index()
+	if err != nil {
+		return "", err
+	}
+	if arg == newest {
+		return newestThread(ctx, x)
+	}
+	if id, err := threadid.Parse(arg); err == nil {
+		return id, known(ctx, x, id)
+	}
+	return threadByPrefix(ctx, x, arg)
+}
+
+// known reports an id that is neither active nor ended.
+func known(ctx context.Context, x *index.Index, id string) error {
+	_, err := x.Head(ctx, id)
+	if errors.Is(err, index.ErrNoThread) {
+		_, err = x.Ended(ctx, id)
+	}
+	if errors.Is(err, index.ErrNoThread) {
+		return unknownThread(ctx, x, id)
+	}
+	return err
+}
+
+func newestThread(ctx context.Context, x *index.Index) (string, error) {
+	best := ""
+	for h, err := range x.Heads(ctx) {
+		if err != nil {
+			return "", err
+		}
+		if best == "" || threadid.Newer(h.Thread, best) {
+			best = h.Thread
+		}
+	}
+	if best == "" {
+		return "", notFound("there is no active thread", "uwf thread start <workflow> -p <prompt>", "uwf thread list --all")
+	}
+	return best, nil
+}
+
+func threadByPrefix(ctx context.Context, x *index.Index, arg string) (string, error) {
+	prefix := protocol.FoldCrockford(arg)
+	all, err := threadIDs(ctx, x)
+	if err != nil {
+		return "", err
+	}
+	var matches []string
+	for _, id := range all {
+		if prefix != "" && strings.HasPrefix(id, prefix) {
+			matches = append(matches, id)
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return "", unknownThread(ctx, x, arg)
+	case 1:
+		return matches[0], nil
+	}
+	return "", ambiguous("thread", arg, matches)
+}
+
+// threadIDs lists active and ended threads, each once.
+func threadIDs(ctx context.Context, x *index.Index) ([]string, error) {
+	seen := map[string]bool{}
+	var ids []string
+	add := func(id string) {
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	for h, err := range x.Heads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		add(h.Thread)
+	}
+	for e, err := range x.History(ctx) {
+		if err != nil {
+			continue // a damaged old line must not hide the others here
+		}
+		add(e.Thread)
+	}
+	return ids, nil
+}
+
+func unknownThread(ctx context.Context, x *index.Index, arg string) error {
+	hints := []string{"uwf thread list --all"}
+	if ids, err := threadIDs(ctx, x); err == nil {
+		if near := suggest.Nearest(protocol.FoldCrockford(arg), ids, 3); len(near) > 0 {
+			hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)
+		}
+	}
+	return notFound(fmt.Sprintf("thread not found: %s", arg), hints...)
+}
+
+func ambiguous(what, arg string, matches []string) error {
+	shown := matches
+	if len(shown) > 5 {
+		shown = append(shown[:5:5], "…")
+	}
+	return notFound(fmt.Sprintf("%s %q is ambiguous: %d match", what, arg, len(matches)),
+		"give more characters: "+strings.Join(shown, ", "))
+}
+
+// node finds the node that a person means, by hash or unique prefix.
+func (a *app) node(ctx context.Context, arg string) (cas.Hash, error) {
+	s, err := a.store(ctx)
+	if err != nil {
+		return "", err
+	}
+	h, err := cas.Resolve(ctx, s, arg)
+	var many *cas.AmbiguousError
+	switch {
+	case errors.As(err, &many):
+		names := make([]string, len(many.Candidates))
+		for i, c := range many.Candidates {
+			names[i] = string(c)
+		}
+		return "", ambiguous("hash", arg, names)
+	case errors.Is(err, cas.ErrNotFound):
+		return "", notFound(fmt.Sprintf("node not found: %s", arg), "uwf thread steps <thread>")
+	}
+	return h, err
+}
+
+// ref is optional text as the output objects want it: null when empty.
+func ref(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

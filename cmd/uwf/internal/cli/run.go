@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// runOutput answers run: where the thread stands, and each step of this run.
+type runOutput struct {
+	protocol.StepOutput
+	Steps []protocol.StepOutput `json:"steps"`
+}
+
+func (a *app) runCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "run", ArgsUsage: "<workflow>",
+		Usage: "start a thread and step it to the end",
+		Flags: append(agentFlags(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag()),
+	}, a.runWorkflow)
+}
+
+func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
+	o, err := stepOptions(c)
+	if err != nil {
+		return err
+	}
+	started, err := a.start(ctx, c)
+	if err != nil {
+		return err
+	}
+	a.say("thread %s", started.Thread)
+	e, err := a.engine(ctx, a.progress())
+	if err != nil {
+		return err
+	}
+	results, runErr := a.steps(ctx, e, started.Thread, untilEnd, o)
+	out, err := a.runResult(ctx, e, started.Thread, results)
+	if err != nil {
+		return errors.Join(runErr, err)
+	}
+	a.suspendedIs(out.StepOutput)
+	if runErr == nil {
+		a.sayNext(out.StepOutput)
+	}
+	return errors.Join(a.print(out, out.text), withNext(runErr, started.Thread))
+}
+
+// runResult says where the thread stands after a run, whether it failed or not.
+func (a *app) runResult(ctx context.Context, e *engine.Engine, id string, results []protocol.StepOutput) (runOutput, error) {
+	out := runOutput{Steps: results}
+	if out.Steps == nil {
+		out.Steps = []protocol.StepOutput{}
+	}
+	if n := len(results); n > 0 && results[n-1].Status != protocol.StatusIdle {
+		out.StepOutput = results[n-1]
+		return out, nil
+	}
+	// The run was cut short: the last result is not where the thread stands.
+	show, err := e.Show(context.WithoutCancel(ctx), id)
+	out.StepOutput = show
+	return out, err
+}
+
+func (r runOutput) text(w io.Writer) error {
+	for _, s := range r.Steps {
+		if err := stepText(w, s); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, statusText(r.StepOutput))
+	return err
+}
+
+// withNext adds how to go on to the error that ended a run.
+func withNext(err error, thread string) error {
+	if err == nil {
+		return nil
+	}
+	coded := classify(err)
+	if len(coded.Hints) > 0 {
+		return err
+	}
+	return &protocol.Error{Code: coded.Code, Message: coded.Message, Err: err, Hints: []string{"uwf thread step " + thread}}
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+func (a *app) schemaCommand() *ucli.Command {
+	return a.group(ucli.Command{
+		Name: "schema", Usage: "the schemas of what uwf stores",
+		Subcommands: []*ucli.Command{
+			a.leaf(ucli.Command{
+				Name: "hash", ArgsUsage: "<kind>",
+				Usage: "print the hash that a kind's schema has in this store: " + kindNames(),
+			}, a.schemaHash),
+			a.leaf(ucli.Command{
+				Name: "show", ArgsUsage: "<kind>", Usage: "print a kind's JSON Schema",
+			}, a.schemaShow),
+		},
+	})
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range protocol.Kinds() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+func kindOf(word string) (protocol.Kind, error) {
+	word = strings.TrimPrefix(word, "@uwf/")
+	var names []string
+	for _, k := range protocol.Kinds() {
+		if string(k) == word {
+			return k, nil
+		}
+		names = append(names, string(k))
+	}
+	hints := []string{"one of " + kindNames()}
+	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
+		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)
+	}
+	return "", notFound(fmt.Sprintf("no such kind: %s", word), hints...)
+}
+
+func (a *app) schemaHash(ctx context.Context, c *ucli.Context) error {
+	k, err := kindOf(c.Args().First())
+	if err != nil {
+		return err
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	h := s.Algorithm().KindHash(k)
+	return a.print(map[string]any{"kind": k, "title": k.Title(), "hash": h}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, h)
+		return err
+	})
+}
+
+func (a *app) schemaShow(_ context.Context, c *ucli.Context) error {
+	k, err := kindOf(c.Args().First())
+	if err != nil {
+		return err
+	}
+	_, err = a.env.Stdout.Write(protocol.SchemaJSON(k))
+	return err
+}

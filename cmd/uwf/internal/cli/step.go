@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/render"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// stepCommand holds what concerns one step, the original's later names for
+// thread commands, and the plumbing for agents in other languages.
+func (a *app) stepCommand() *ucli.Command {
+	list := a.threadStepsCommand()
+	list.Name, list.Aliases = "list", []string{"ls"}
+	return a.group(ucli.Command{
+		Name: "step", Usage: "inspect a step; make one from any language",
+		Subcommands: []*ucli.Command{
+			list,
+			a.stepShowCommand(),
+			a.stepReadCommand(),
+			a.threadForkCommand(),
+			a.stepPromptCommand(),
+			a.stepTurnCommand(),
+			a.stepPutCommand(),
+		},
+	})
+}
+
+// stepDetailsCommand is the seeds' command: the whole detail as YAML.
+func (a *app) stepDetailsCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "step-details", ArgsUsage: "<step-hash>", Usage: "print all that happened inside a step, as YAML",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		detail, err := a.expandDetail(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		own := render.YAML
+		return render.Print(a.env.Stdout, a.format(&own), detail, nil)
+	})
+}
+
+// stepShowCommand is the same under the original's later name.
+func (a *app) stepShowCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "show", ArgsUsage: "<step-hash>", Usage: "print all that happened inside a step",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		detail, err := a.expandDetail(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		return a.print(detail, nil)
+	})
+}
+
+// expandDetail is a step's detail with every reference replaced by its content.
+func (a *app) expandDetail(ctx context.Context, arg string) (any, error) {
+	_, step, err := a.stepNode(ctx, arg)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return cas.Expand(ctx, s, step.Detail, -1)
+}
+
+// stepNode reads the step that a person means.
+func (a *app) stepNode(ctx context.Context, arg string) (cas.Hash, protocol.Step, error) {
+	h, err := a.node(ctx, arg)
+	if err != nil {
+		return "", protocol.Step{}, err
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return "", protocol.Step{}, err
+	}
+	step, err := cas.Read[protocol.Step](ctx, s, h)
+	var kind *cas.TypeError
+	if errors.As(err, &kind) {
+		return "", step, invalid(fmt.Sprintf("node %s is not a step", h), "uwf thread steps <thread>")
+	}
+	return h, step, err
+}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/util/prompt"
+)
+
+func (a *app) stepPromptCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "prompt", Usage: "for agents: print what this step's role is told",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "part", Usage: "`PART` of it: all, system (what stays the same over a role's turns) or user (the rest)", Value: "all"},
+		},
+	}, a.stepPrompt)
+}
+
+func (a *app) stepPrompt(ctx context.Context, c *ucli.Context) error {
+	part, ok := map[string]func(prompt.Parts) string{
+		"all": prompt.Full, "system": prompt.System, "user": prompt.User,
+	}[c.String("part")]
+	if !ok {
+		return usageError("--part must be all, system or user, got: " + c.String("part"))
+	}
+	as, err := a.assignment(ctx)
+	if err != nil {
+		return err
+	}
+	_, brief, err := a.brief(ctx, as)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.env.Stdout, part(brief.Parts)+"\n")
+	return err
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/render"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/prompt"
+)
+
+func (a *app) stepPutCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "put", Usage: "for agents: store this step's answer, and print the result line",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "output", Usage: "`FILE` with the answer, which begins with the role's frontmatter; - is stdin", Required: true},
+			&ucli.StringFlag{Name: "detail", Usage: "JSON `FILE` with what happened inside (default: the turns that were announced)"},
+			&ucli.StringFlag{Name: "session", Usage: "`ID` of the agent's session"},
+			&ucli.StringFlag{Name: "usage", Usage: "what it cost, as `JSON`"},
+			&ucli.StringFlag{Name: "agent", Usage: "`NAME` of the agent (default: its alias, else exec)"},
+		},
+	}, a.stepPut)
+}
+
+func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
+	a.textErrors = true
+	as, err := a.assignment(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := a.readInput(c.String("output"))
+	if err != nil {
+		return err
+	}
+	sub, turns, err := a.submission(c, as, answer)
+	if err != nil {
+		return err
+	}
+	t, brief, err := a.brief(ctx, as)
+	if err != nil {
+		return err
+	}
+	sub.Type, sub.Prompt = brief.Role.Frontmatter, prompt.Full(brief.Parts)
+	if sub.Output, err = extractAnswer(answer, brief.Schema); err != nil {
+		return err
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	b := cas.NewBatch(s, a.env.Now)
+	if sub.Detail.Turns, err = addTurns(ctx, b, as, turns, sub.CompletedAtMs); err != nil {
+		return err
+	}
+	result, err := stepwork.Submit(ctx, b, t, sub)
+	if err != nil {
+		return err
+	}
+	return render.Print(a.env.Stdout, render.JSON, result, nil)
+}
+
+// detailFile is --detail: a detail whose turns are inline.
+type detailFile struct {
+	Model        string          `json:"model"`
+	AgentVersion string          `json:"agentVersion"`
+	Outcome      string          `json:"outcome"`
+	DurationMs   int64           `json:"durationMs"`
+	Turns        []protocol.Turn `json:"turns"`
+}
+
+// submission is what the flags say of the step; turns are those of --detail.
+func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwork.Submission, []protocol.Turn, error) {
+	now := a.env.Now().UnixMilli()
+	sub := stepwork.Submission{
+		Role: as.Role, Agent: agentName(c.String("agent"), as.agent), SessionID: c.String("session"),
+		EdgePrompt: as.EdgePrompt, Cwd: as.Cwd, Answer: answer, ExtractedBy: protocol.ByFrontmatter,
+		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
+	}
+	if sub.StartedAtMs == 0 {
+		sub.StartedAtMs = now
+	}
+	if sub.SessionID == "" {
+		sub.SessionID = as.Thread + "-" + as.Role
+	}
+	if v := c.String("usage"); v != "" {
+		sub.Usage = &protocol.Usage{DurationMs: now - sub.StartedAtMs}
+		if err := strictJSON([]byte(v), sub.Usage); err != nil {
+			return sub, nil, invalid(fmt.Sprintf("--usage: %v", err))
+		}
+	}
+	var detail detailFile
+	if file := c.String("detail"); file != "" {
+		text, err := a.readInput(file)
+		if err != nil {
+			return sub, nil, err
+		}
+		if err := strictJSON([]byte(text), &detail); err != nil {
+			return sub, nil, invalid(fmt.Sprintf("--detail %s: %v", file, err))
+		}
+	}
+	sub.Detail = protocol.Detail{
+		Model: detail.Model, AgentVersion: detail.AgentVersion, Outcome: detail.Outcome, DurationMs: detail.DurationMs,
+	}
+	return sub, detail.Turns, nil
+}
+
+// agentName is the name in the step node.
+func agentName(flag, alias string) string {
+	switch {
+	case flag != "":
+		return protocol.AgentName(flag)
+	case alias != "":
+		return protocol.AgentName(filepath.Base(alias))
+	}
+	return protocol.AgentName("exec")
+}
+
+// extractAnswer turns the answer into data. If it does not fit, the error is
+// the text that a model can be sent.
+func extractAnswer(answer string, schema any) (extract.Output, error) {
+	compiled, err := jsonschema.Compile(schema)
+	if err != nil {
+		return extract.Output{}, fmt.Errorf("schema of the role: %w", err)
+	}
+	out, err := extract.Text(answer, extract.Role{Schema: schema, Compiled: compiled})
+	var bad *extract.InvalidError
+	if errors.As(err, &bad) {
+		return out, &protocol.Error{Code: protocol.CodeInvalid, Message: prompt.Correction(bad.Error(), schema), Err: err}
+	}
+	return out, err
+}
+
+// addTurns are the turns of --detail, else those that were announced, which the
+// batch must hold to make them durable.
+func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol.Turn, nowMs int64) ([]cas.Hash, error) {
+	var hashes []cas.Hash
+	for i, t := range turns {
+		t.Index = i
+		if t.AtMs == 0 {
+			t.AtMs = nowMs
+		}
+		h, err := stepwork.AddTurn(ctx, b, t)
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, h)
+	}
+	if turns != nil {
+		return hashes, nil
+	}
+	announced, err := as.announced()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range announced {
+		t, err := cas.Read[protocol.Turn](ctx, b, h)
+		if err != nil {
+			return nil, fmt.Errorf("announced turn: %w", err)
+		}
+		if h, err = b.Add(ctx, t); err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, h)
+	}
+	return hashes, nil
+}
+
+// strictJSON reads one JSON value without unknown fields: a misspelt field
+// would be lost silently.
+func strictJSON(data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if dec.More() {
+		return errors.New("more than one value")
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/render"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func (a *app) stepTurnCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "turn", Usage: "for agents: store a turn as it happens, and announce it",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "role", Usage: "who speaks: system, user, assistant or tool", Value: string(protocol.TurnAssistant)},
+			&ucli.StringFlag{Name: "content", Usage: "`FILE` with what is said; - is stdin", Required: true},
+			&ucli.StringFlag{Name: "tool-calls", Usage: `what the model asks for, as JSON: [{"id":…,"name":…,"args":…}]`},
+			&ucli.StringFlag{Name: "tool-call-id", Usage: "the call that this is the result of"},
+		},
+	}, a.stepTurn)
+}
+
+func (a *app) stepTurn(ctx context.Context, c *ucli.Context) error {
+	as, err := a.assignment(ctx)
+	if err != nil {
+		return err
+	}
+	content, err := a.readInput(c.String("content"))
+	if err != nil {
+		return err
+	}
+	turn := protocol.Turn{
+		Role: protocol.TurnRole(c.String("role")), Content: content,
+		ToolCallID: c.String("tool-call-id"), AtMs: a.env.Now().UnixMilli(),
+	}
+	if v := c.String("tool-calls"); v != "" {
+		if err := json.Unmarshal([]byte(v), &turn.ToolCalls); err != nil {
+			return invalid(fmt.Sprintf("--tool-calls: %v", err))
+		}
+	}
+	earlier, err := as.announced()
+	if err != nil {
+		return err
+	}
+	turn.Index = len(earlier)
+	if err := turn.Validate(); err != nil {
+		return usageError(err.Error())
+	}
+	return a.putTurn(ctx, turn)
+}
+
+// putTurn makes the turn readable at once. It becomes durable with its step.
+func (a *app) putTurn(ctx context.Context, turn protocol.Turn) error {
+	s, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	b := cas.NewBatch(s, a.env.Now)
+	h, err := stepwork.AddTurn(ctx, b, turn)
+	if err != nil {
+		return err
+	}
+	if err := b.Put(ctx); err != nil {
+		return err
+	}
+	return render.Print(a.env.Stdout, render.JSON, protocol.NewTurnLine(h), nil)
+}
+
+// readInput reads a file that an agent names, or stdin for "-".
+func (a *app) readInput(name string) (string, error) {
+	if name == "-" {
+		data, err := io.ReadAll(a.env.Stdin)
+		if err != nil {
+			return "", fmt.Errorf("read stdin: %w", err)
+		}
+		return string(data), nil
+	}
+	data, err := os.ReadFile(a.path(name))
+	if err != nil {
+		return "", notFound(fmt.Sprintf("cannot read %s: %v", name, err))
+	}
+	return string(data), nil
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func (a *app) threadCommand() *ucli.Command {
+	return a.group(ucli.Command{
+		Name: "thread", Usage: "start, step and inspect runs of workflows",
+		Subcommands: []*ucli.Command{
+			a.threadStartCommand(),
+			a.threadStepCommand(),
+			a.threadShowCommand(),
+			a.threadListCommand(),
+			a.threadStepsCommand(),
+			a.threadReadCommand(),
+			a.threadForkCommand(),
+			a.stepDetailsCommand(),
+			a.leaf(ucli.Command{
+				Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
+				Usage: "stop a thread and archive it as cancelled",
+			}, a.threadKill),
+			a.leaf(ucli.Command{
+				Name: "stop", ArgsUsage: "<thread>",
+				Usage: "stop the running step; the thread stays active",
+			}, a.threadStop),
+			a.threadResumeCommand(),
+			a.threadWaitCommand(),
+		},
+	})
+}
+
+func promptFlag(required bool, usage string) ucli.Flag {
+	return &ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: usage, Required: required}
+}
+
+func cwdFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "cwd", Usage: "absolute `DIR` in which the agents work (default: here)"}
+}
+
+func (a *app) threadStartCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "start", Usage: "start a thread; it makes no step yet", ArgsUsage: "<workflow>",
+		Flags: []ucli.Flag{promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag()},
+	}, func(ctx context.Context, c *ucli.Context) error {
+		started, err := a.start(ctx, c)
+		if err != nil {
+			return err
+		}
+		a.hint("uwf thread step %s", started.Thread)
+		return a.print(started, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, started.Thread)
+			return err
+		})
+	})
+}
+
+// start is the part that thread start and run share.
+func (a *app) start(ctx context.Context, c *ucli.Context) (protocol.ThreadStarted, error) {
+	none := protocol.ThreadStarted{}
+	prompt, err := a.promptText(c.String("prompt"))
+	if err != nil {
+		return none, err
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return none, usageError("the prompt is empty", "-p 'what to do'")
+	}
+	cwd, err := a.workDir(c.String("cwd"))
+	if err != nil {
+		return none, err
+	}
+	wf, err := a.workflow(ctx, c.Args().First())
+	if err != nil {
+		return none, err
+	}
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return none, err
+	}
+	id, err := e.StartThread(ctx, wf, prompt, cwd)
+	return protocol.ThreadStarted{Workflow: wf, Thread: id}, err
+}
+
+// promptText is the value of -p, or stdin for "-".
+func (a *app) promptText(value string) (string, error) {
+	if value != "-" {
+		return value, nil
+	}
+	data, err := io.ReadAll(a.env.Stdin)
+	if err != nil {
+		return "", fmt.Errorf("read the prompt from stdin: %w", err)
+	}
+	return strings.TrimRight(string(data), "\n"), nil
+}
+
+// workDir is the directory that a thread works in. It must be there: an agent
+// that is started elsewhere would fail far from the cause.
+func (a *app) workDir(flag string) (string, error) {
+	if flag == "" {
+		return a.env.Dir, nil
+	}
+	if !filepath.IsAbs(flag) {
+		return "", usageError(fmt.Sprintf("--cwd must be an absolute path, got %q", flag), "--cwd "+filepath.Join(a.env.Dir, flag))
+	}
+	if info, err := os.Stat(flag); err != nil || !info.IsDir() {
+		return "", notFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+flag)
+	}
+	return filepath.Clean(flag), nil
+}
+
+func (a *app) threadForkCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "fork", Usage: "start a thread that goes on from a step of another", ArgsUsage: "<step-hash>",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		h, err := a.node(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		e, err := a.engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		id, err := e.Fork(ctx, h)
+		if err != nil {
+			return err
+		}
+		a.hint("uwf thread step %s", id)
+		return a.print(protocol.ThreadForked{Thread: id, ForkedFrom: protocol.ForkedFrom{Step: h}}, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, id)
+			return err
+		})
+	})
+}
+
+func (a *app) threadKill(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.threadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	if err := e.Kill(ctx, id); err != nil {
+		return err
+	}
+	return a.print(protocol.ThreadKilled{Thread: id, Archived: true, Cancelled: true}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  cancelled\n", id)
+		return err
+	})
+}
+
+func (a *app) threadStop(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.threadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	stopped, err := e.Stop(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !stopped {
+		a.say("uwf: no step of thread %s is running", id)
+	}
+	return a.print(protocol.ThreadStopped{Thread: id, Stopped: stopped}, func(w io.Writer) error {
+		text := "was not running"
+		if stopped {
+			text = "stopped"
+		}
+		_, err := fmt.Fprintf(w, "%s  %s\n", id, text)
+		return err
+	})
+}
+
+// threadAndEngine is what most thread commands begin with.
+func (a *app) threadAndEngine(ctx context.Context, c *ucli.Context, p engine.Progress) (string, *engine.Engine, error) {
+	id, err := a.thread(ctx, c.Args().First())
+	if err != nil {
+		return "", nil, err
+	}
+	e, err := a.engine(ctx, p)
+	return id, e, err
+}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+func (a *app) threadListCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "list", Aliases: []string{"ls"}, Usage: "list threads, newest first",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "all", Usage: "ended threads too"},
+			&ucli.StringFlag{Name: "status", Usage: "only these, as a comma-separated `LIST`; active is idle, running and failed"},
+			&ucli.StringFlag{Name: "after", Usage: "only threads started after `TIME`: a date, or 7d, 24h, 30m ago"},
+			&ucli.StringFlag{Name: "before", Usage: "only threads started before `TIME`"},
+			&ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"},
+			&ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "leave out the first `N`", Value: "0"},
+		},
+	}, a.threadList)
+}
+
+// listFilter is what thread list was asked for.
+type listFilter struct {
+	all           bool
+	statuses      []protocol.Status // nil: every status
+	after, before time.Time         // zero: unbounded
+	limit, offset int               // limit < 0: none
+}
+
+func (a *app) listFilter(c *ucli.Context) (listFilter, error) {
+	f := listFilter{all: c.Bool("all"), limit: -1}
+	var err error
+	if f.statuses, err = statusList(c.String("status")); err != nil {
+		return f, err
+	}
+	now := a.env.Now()
+	for _, bound := range []struct {
+		flag string
+		into *time.Time
+	}{{"after", &f.after}, {"before", &f.before}} {
+		if !c.IsSet(bound.flag) {
+			continue
+		}
+		if *bound.into, err = parseTime(c.String(bound.flag), now, now.Location()); err != nil {
+			return f, err
+		}
+	}
+	if c.IsSet("limit") {
+		if f.limit, err = natural(c.String("limit")); err != nil {
+			return f, usageError(fmt.Sprintf("--limit must be a non-negative integer, got: %s", c.String("limit")))
+		}
+	}
+	if f.offset, err = natural(c.String("offset")); err != nil {
+		return f, usageError(fmt.Sprintf("--offset must be a non-negative integer, got: %s", c.String("offset")))
+	}
+	return f, nil
+}
+
+// statusList reads --status. "active" stands for what can be stepped, and "end"
+// is the original's later word for completed.
+func statusList(s string) ([]protocol.Status, error) {
+	if s == "" {
+		return nil, nil
+	}
+	known := []protocol.Status{
+		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusSuspended, protocol.StatusFailed,
+		protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
+	}
+	var list []protocol.Status
+	for _, word := range strings.Split(s, ",") {
+		switch st := protocol.Status(strings.TrimSpace(word)); {
+		case st == "active":
+			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusFailed)
+		case st == "end":
+			list = append(list, protocol.StatusCompleted)
+		case slices.Contains(known, st):
+			list = append(list, st)
+		default:
+			return nil, usageError(fmt.Sprintf("invalid status %q: want idle, running, suspended, failed, completed, cancelled, corrupt or active", word))
+		}
+	}
+	return list, nil
+}
+
+func (f listFilter) inTime(id string) bool {
+	if f.after.IsZero() && f.before.IsZero() {
+		return true
+	}
+	at, err := threadid.Time(id)
+	if err != nil {
+		return false
+	}
+	return (f.after.IsZero() || at.After(f.after)) && (f.before.IsZero() || at.Before(f.before))
+}
+
+// wantsEnded reports whether ended threads can be in the list. An explicit
+// status wins over --all.
+func (f listFilter) wantsEnded() bool {
+	if f.statuses == nil {
+		return f.all
+	}
+	return slices.Contains(f.statuses, protocol.StatusCompleted) || slices.Contains(f.statuses, protocol.StatusCancelled)
+}
+
+func (f listFilter) wants(s protocol.Status) bool {
+	return f.statuses == nil || slices.Contains(f.statuses, s)
+}
+
+func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
+	f, err := a.listFilter(c)
+	if err != nil {
+		return err
+	}
+	entries, err := a.listEntries(ctx, f)
+	if err != nil {
+		return err
+	}
+	items, err := a.listItems(ctx, entries, f)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 && f.statuses == nil {
+		a.hint("uwf thread start <workflow> -p '<task>'")
+	}
+	return a.print(items, func(w io.Writer) error { return listText(w, items, a.env.Now()) })
+}
+
+// listEntry is a thread that may be in the list; ended is nil if it is active.
+type listEntry struct {
+	thread string
+	head   protocol.Hash
+	ended  *index.Ended
+}
+
+// listEntries reads the index only: which threads there are, newest first.
+func (a *app) listEntries(ctx context.Context, f listFilter) ([]listEntry, error) {
+	x, err := a.index()
+	if err != nil {
+		return nil, err
+	}
+	var entries []listEntry
+	active := map[string]bool{}
+	for h, err := range x.Heads(ctx) {
+		if err != nil {
+			a.say("uwf: %v", err) // one damaged line must not hide the other threads
+			a.status = classify(err).Code
+			continue
+		}
+		active[h.Thread] = true
+		if f.inTime(h.Thread) {
+			entries = append(entries, listEntry{thread: h.Thread, head: h.Hash})
+		}
+	}
+	if f.wantsEnded() {
+		for e, err := range x.History(ctx) {
+			if err != nil {
+				a.say("uwf: %v", err)
+				a.status = classify(err).Code
+				continue
+			}
+			if !active[e.Thread] && f.inTime(e.Thread) {
+				entries = append(entries, listEntry{thread: e.Thread, head: e.Head, ended: &e})
+			}
+		}
+	}
+	slices.SortStableFunc(entries, func(p, q listEntry) int { return threadid.Compare(q.thread, p.thread) })
+	return entries, nil
+}
+
+// listItems looks at each thread's head until the page is full.
+func (a *app) listItems(ctx context.Context, entries []listEntry, f listFilter) ([]protocol.ThreadItem, error) {
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	overview := e.Overview()
+	items := []protocol.ThreadItem{}
+	skip := f.offset
+	for _, entry := range entries {
+		if f.limit >= 0 && len(items) >= f.limit {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		var item protocol.ThreadItem
+		if entry.ended != nil {
+			item = overview.Ended(ctx, *entry.ended)
+		} else {
+			item = overview.Active(ctx, entry.thread, entry.head)
+		}
+		if !f.wants(item.Status) {
+			continue
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+func listText(w io.Writer, items []protocol.ThreadItem, now time.Time) error {
+	t := newTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED")
+	for _, it := range items {
+		name := string(it.Workflow)
+		if it.WorkflowName != nil {
+			name = *it.WorkflowName
+		}
+		next := ""
+		if it.CurrentRole != nil {
+			next = *it.CurrentRole
+		}
+		t.row(it.Thread, string(it.Status), name, next, started(it.StartedAt, now))
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return t.print(w)
+}
+
+// started says how long ago, for the first days, then when.
+func started(ms *int64, now time.Time) string {
+	if ms == nil {
+		return ""
+	}
+	at := time.UnixMilli(*ms)
+	switch ago := now.Sub(at); {
+	case ago < 0:
+		return at.In(now.Location()).Format("2006-01-02 15:04")
+	case ago < time.Minute:
+		return "just now"
+	case ago < time.Hour:
+		return fmt.Sprintf("%d min ago", int(ago.Minutes()))
+	case ago < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(ago.Hours()))
+	}
+	return at.In(now.Location()).Format("2006-01-02 15:04")
+}

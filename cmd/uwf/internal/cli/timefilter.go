@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+var relativeTime = regexp.MustCompile(`^([0-9]{1,9})([dhm])$`)
+
+// parseTime reads the value of --after and --before: "7d", "24h" and "30m" are
+// that long before now; else a date or a date and time. As in the original (and
+// in JavaScript) a bare ISO date is UTC, and a time without a zone is local.
+func parseTime(s string, now time.Time, local *time.Location) (time.Time, error) {
+	s = strings.TrimSpace(s)
+	if m := relativeTime.FindStringSubmatch(s); m != nil {
+		n, err := natural(m[1])
+		if err == nil {
+			unit := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute}[m[2]]
+			if d := time.Duration(n) * unit; d/unit == time.Duration(n) {
+				return now.Add(-d), nil
+			}
+		}
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, time.UTC); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04",
+		"January 2 2006", "January 2, 2006", "Jan 2 2006", "Jan 2, 2006", "2 January 2006", "2 Jan 2006",
+	} {
+		if t, err := time.ParseInLocation(layout, s, local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s))
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func (a *app) workflowCommand() *ucli.Command {
+	return a.group(ucli.Command{
+		Name: "workflow", Aliases: []string{"wf"}, Usage: "register, check and show workflows",
+		Subcommands: []*ucli.Command{
+			a.leaf(ucli.Command{
+				Name: "put", Aliases: []string{"add"}, Usage: "check a workflow file, store it, and point its name at it",
+				ArgsUsage: "<file.yaml>",
+			}, a.workflowPut),
+			a.leaf(ucli.Command{
+				Name: "validate", Aliases: []string{"check"}, Usage: "report everything that is wrong in a workflow file; store nothing",
+				ArgsUsage: "<file.yaml>",
+			}, a.workflowValidate),
+			a.leaf(ucli.Command{
+				Name: "show", Usage: "print a workflow as it is stored", ArgsUsage: "<name|hash|file>",
+			}, a.workflowShow),
+			a.leaf(ucli.Command{
+				Name: "list", Aliases: []string{"ls"}, Usage: "list the project's and the registered workflows",
+			}, a.workflowList),
+		},
+	})
+}
+
+func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
+	def, err := a.readWorkflow(a.path(c.Args().First()))
+	if err != nil {
+		return err
+	}
+	h, err := a.storeWorkflow(ctx, def)
+	if err != nil {
+		return err
+	}
+	x, err := a.index()
+	if err != nil {
+		return err
+	}
+	if err := x.Register(ctx, def.Name, h); err != nil {
+		return fmt.Errorf("register workflow %q: %w", def.Name, err)
+	}
+	return a.print(protocol.WorkflowPut{Name: def.Name, Hash: h}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  %s\n", def.Name, h)
+		return err
+	})
+}
+
+func (a *app) workflowValidate(_ context.Context, c *ucli.Context) error {
+	path := a.path(c.Args().First())
+	_, err := a.readWorkflow(path)
+	var problems *workflow.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	result := protocol.Validation{Valid: err == nil, Errors: []string{}}
+	if problems != nil {
+		result.Problems = problems.List
+		for _, p := range problems.List {
+			result.Errors = append(result.Errors, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
+		}
+	}
+	printErr := a.print(result, func(w io.Writer) error {
+		if !result.Valid {
+			return nil // the report on stderr says it all
+		}
+		_, err := fmt.Fprintf(w, "%s: valid\n", a.shown(path))
+		return err
+	})
+	return errors.Join(printErr, err)
+}
+
+func (a *app) workflowShow(ctx context.Context, c *ucli.Context) error {
+	h, err := a.workflow(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := s.Get(ctx, h)
+	if err != nil {
+		return err
+	}
+	payload, err := n.Value()
+	if err != nil {
+		return err
+	}
+	show := protocol.WorkflowShow{Hash: h, Type: n.Type, Payload: payload, Timestamp: n.Timestamp, Name: a.registeredName(ctx, h)}
+	return a.print(show, nil)
+}
+
+// registeredName is the first name in the registry that points at h.
+func (a *app) registeredName(ctx context.Context, h cas.Hash) *string {
+	x, err := a.index()
+	if err != nil {
+		return nil
+	}
+	names, err := x.Workflows(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, n := range names {
+		if n.Hash == h {
+			return &n.Name
+		}
+	}
+	return nil
+}
+
+func (a *app) workflowList(ctx context.Context, _ *ucli.Context) error {
+	found, err := workflow.Discover(a.env.Dir)
+	if err != nil {
+		return fmt.Errorf("look for project workflows: %w", err)
+	}
+	x, err := a.index()
+	if err != nil {
+		return err
+	}
+	registered, err := x.Workflows(ctx)
+	if err != nil {
+		return err
+	}
+	items := []protocol.WorkflowItem{}
+	local := map[string]bool{}
+	for _, f := range found {
+		local[f.Name] = true
+		items = append(items, protocol.WorkflowItem{Name: f.Name, Hash: "(local)", Origin: "local", Path: a.shown(f.Path)})
+	}
+	for _, n := range registered {
+		if !local[n.Name] {
+			items = append(items, protocol.WorkflowItem{Name: n.Name, Hash: string(n.Hash), Origin: "global"})
+		}
+	}
+	if len(items) == 0 {
+		a.hint("uwf workflow put <file.yaml>")
+	}
+	return a.print(items, func(w io.Writer) error {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, it := range items {
+			where := it.Hash
+			if it.Path != "" {
+				where = it.Path
+			}
+			fmt.Fprintf(tw, "%s\t%s\t%s\n", it.Name, it.Origin, where)
+		}
+		return tw.Flush()
+	})
+}

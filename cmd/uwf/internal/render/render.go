@@ -1,0 +1,83 @@
+// Package render turns a result into what the user asked to see: JSON, YAML or
+// text. All three come from the same value, so they cannot drift apart.
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Format is how a result is printed.
+type Format string
+
+// The formats.
+const (
+	JSON Format = "json"
+	YAML Format = "yaml"
+	Text Format = "text"
+)
+
+// Formats lists the names that a user may type.
+func Formats() []string { return []string{string(JSON), string(YAML), string(Text)} }
+
+// ParseFormat reads a format's name. raw-json and raw-yaml are the original's
+// words for the same.
+func ParseFormat(s string) (Format, error) {
+	switch f := Format(strings.TrimPrefix(s, "raw-")); f {
+	case JSON, YAML:
+		return f, nil
+	case Text:
+		if s == string(Text) {
+			return f, nil
+		}
+	}
+	return "", fmt.Errorf("unknown format %q: want %s", s, strings.Join(Formats(), ", "))
+}
+
+// Print writes a value. text writes its text form; nil prints the value as
+// [TextOf] does, so that every value has one.
+func Print(w io.Writer, f Format, value any, text func(io.Writer) error) error {
+	switch {
+	case f == Text && text != nil:
+		return text(w)
+	case f == Text:
+		return printYAML(w, value)
+	case f == YAML:
+		return printYAML(w, value)
+	}
+	data, err := marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}
+
+// marshal is compact JSON with a newline, without HTML escapes: results are
+// read by people and by programs, never by browsers.
+func marshal(value any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+// printYAML goes through JSON, so that the keys and their order are the same.
+func printYAML(w io.Writer, value any) error {
+	data, err := marshal(value)
+	if err != nil {
+		return err
+	}
+	out, err := yamlFromJSON(data)
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	_, err = w.Write(out)
+	return err
+}

@@ -1,0 +1,64 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// TestYAMLReadsBack: what is printed as YAML is the same value when it is read.
+func TestYAMLReadsBack(t *testing.T) {
+	t.Parallel()
+	for _, s := range awkward {
+		requireReadsBack(t, s)
+		requireReadsBack(t, map[string]any{"k": s, "l": []any{s, map[string]any{"m": s}}})
+		if s != "" {
+			requireReadsBack(t, map[string]any{s: []any{}})
+		}
+	}
+	requireReadsBack(t, map[string]any{"a": nil, "b": true, "c": int64(3), "d": 1.5, "e": map[string]any{}, "f": []any{[]any{int64(1)}, []any{}}})
+	requireReadsBack(t, []any{})
+}
+
+var awkward = []string{
+	"", "plain", "two words", "yes", "null", "0123", "1e3", "- x", "a: b", "# c", "x # y", " lead", "trail ", "\ttab", "a\tb",
+	"line\n", "one\ntwo", "one\ntwo\n", "one\ntwo\n\n", "\nfirst empty", "  indented\nblock", "with  \nspaces", "cr\r\nlf", "\x00\x1b[31m",
+	"---", "...", "? x", "!tag", "&a", "*a", "%d", "@x", "`x`", "\"q\"", "'q'", "{{{x}}}", "é日本\u2028x", "a\u0085b", "~", "=", "<<",
+}
+
+func FuzzYAMLReadsBack(f *testing.F) {
+	for _, s := range awkward {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		clean, err := json.Marshal(s) // makes it valid UTF-8, as results are
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(clean, &s))
+		requireReadsBack(t, map[string]any{"k": s})
+	})
+}
+
+func requireReadsBack(t *testing.T, v any) {
+	t.Helper()
+	var buf bytes.Buffer
+	require.NoError(t, Print(&buf, YAML, v, nil))
+	doc, err := yamldoc.Parse(buf.Bytes(), yamldoc.Bounds{})
+	require.NoError(t, err, "%q", buf.String())
+	require.Equal(t, v, doc.Root.Value(), "%q", buf.String())
+}
+
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"json", "yaml", "text", "raw-json", "raw-yaml"} {
+		_, err := ParseFormat(name)
+		require.NoError(t, err, name)
+	}
+	for _, name := range []string{"", "xml", "raw-text", "JSON"} {
+		_, err := ParseFormat(name)
+		require.Error(t, err, name)
+	}
+}

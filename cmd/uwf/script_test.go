@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/united-workforce/uwf/utilagent/mock"
+)
+
+// TestMain lets the test binary be each program of the stories: a script that
+// types uwf runs a real process.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"uwf":      main,
+		"uwf-mock": mock.Main,
+	})
+}
+
+// TestScripts runs the stories in testdata/script, one scenario a file, each in
+// a home of its own.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
+			e.Setenv("EXAMPLES", examplesDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"json":    cmdJSON,
+			"jsonis":  cmdJSONIs,
+			"flipbit": cmdFlipBit,
+		},
+	})
+}
+
+var examplesDir = func() string {
+	dir, err := filepath.Abs("../../examples")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}()
+
+// cmdJSON sets a variable from the last stdout: json THREAD thread, or steps.0.hash.
+func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: json VARIABLE path")
+	}
+	ts.Setenv(args[0], lookup(ts, args[1]))
+}
+
+// cmdJSONIs compares a value of the last stdout: jsonis status completed.
+func cmdJSONIs(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: jsonis path value")
+	}
+	if got := lookup(ts, args[0]); (got == args[1]) == neg {
+		ts.Fatalf("%s is %q", args[0], got)
+	}
+}
+
+// cmdFlipBit damages a node file: flipbit <hash> flips a bit in its middle.
+func cmdFlipBit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: flipbit hash")
+	}
+	path := filepath.Join(ts.Getenv("UWF_HOME"), "cas", "nodes", args[0][:2], args[0]+".bin")
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	data[len(data)/2] ^= 1
+	ts.Check(os.Chmod(path, 0o644))
+	ts.Check(os.WriteFile(path, data, 0o444))
+}
+
+func lookup(ts *testscript.TestScript, path string) string {
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &v))
+	for _, key := range strings.Split(path, ".") {
+		switch node := v.(type) {
+		case map[string]any:
+			v = node[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(node) {
+				ts.Fatalf("no element %q in an array of %d", key, len(node))
+			}
+			v = node[i]
+		default:
+			ts.Fatalf("no %q in %v", key, v)
+		}
+	}
+	if s, ok := v.(string); ok {
+		return s
+	}
+	out, err := json.Marshal(v)
+	ts.Check(err)
+	return fmt.Sprintf("%s", out)
+}
