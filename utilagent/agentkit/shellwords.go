@@ -42,13 +42,13 @@ func (s *splitter) next(line string) (rest string) {
 		if _, inner, ok := strings.Cut(text, "$("); ok && c == '"' {
 			s.out = append(s.out, commands(inner)...)
 		}
-		return strings.TrimPrefix(rest[len(text):], string(c))
+		return strings.TrimPrefix(rest[len(text):], line[:1])
 	case '$':
 		if !strings.HasPrefix(rest, "(") {
 			s.add("$")
 		}
 	default:
-		s.add(string(c))
+		s.add(line[:1])
 	}
 	return rest
 }

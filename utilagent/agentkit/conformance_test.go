@@ -1,0 +1,192 @@
+package agentkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+)
+
+// The same table runs in this process and in one of its own: the test binary,
+// told by this variable to be an agent.
+const beAgent = "AGENTKIT_TEST_AGENT"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(beAgent); name != "" {
+		agentkit.Run(agents()[name])
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	good  = "---\n$status: done\nsummary: it works\n---\n\nThe work."
+	wrong = "---\n$status: maybe\n---\n\nThe work."
+)
+
+func answer(text string) agentkit.RunFunc {
+	return func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+		return agentkit.Result{Output: text, SessionID: "s1", Usage: &protocol.Usage{Turns: 1, OutputTokens: 10}}, nil
+	}
+}
+
+// corrections answers the n-th Continue with the n-th text, each in a new session.
+func corrections(texts ...string) agentkit.ContinueFunc {
+	n := 0
+	return func(_ context.Context, session, message string, _ *agentkit.Request) (agentkit.Result, error) {
+		n++
+		if want := fmt.Sprintf("s%d", n); session != want {
+			return agentkit.Result{}, fmt.Errorf("session %s, want %s", session, want)
+		}
+		return agentkit.Result{
+			Output: texts[n-1], SessionID: fmt.Sprintf("s%d", n+1), Usage: &protocol.Usage{Turns: 2, OutputTokens: 5},
+		}, nil
+	}
+}
+
+// agents makes fresh ones: their Continue may count.
+func agents() map[string]agentkit.Options {
+	return map[string]agentkit.Options{
+		"plain":   {Name: "plain", Run: answer(good)},
+		"invalid": {Name: "invalid", Run: answer(wrong)},
+		"fixes":   {Name: "uwf-fixes", Run: answer(wrong), Continue: corrections("no block", good)},
+		"never":   {Name: "never", Run: answer(wrong), Continue: corrections("no block", wrong)},
+		"breaks": {Name: "breaks", Run: answer(wrong), Continue: func(context.Context, string, string, *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{Usage: &protocol.Usage{OutputTokens: 7}}, errors.New("connection reset")
+		}},
+		"fails": {Name: "fails", Run: func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{SessionID: "s", Usage: &protocol.Usage{InputTokens: 9}}, errors.New("no route to host")
+		}},
+		"panics": {Name: "panics", Run: func(context.Context, *agentkit.Request) (agentkit.Result, error) { panic("oh no") }},
+		"nosession": {Name: "nosession", Run: func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{Output: good}, nil
+		}},
+		"suspends": {Name: "suspends", Run: func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{Suspend: "which branch?", SessionID: "s"}, nil
+		}},
+		"asks": {Name: "asks", Run: answer("---\n$status: $SUSPEND\nreason: \"a: b\"\n---\n")},
+		"value": {Name: "value", Structured: true, Run: func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{Value: struct {
+				Status string `json:"$status"`
+			}{"done"}, SessionID: "s"}, nil
+		}},
+		"badvalue": {
+			Name: "badvalue", Structured: true,
+			Run: func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+				return agentkit.Result{Value: map[string]any{"$status": 1}, SessionID: "s"}, nil
+			},
+			Continue: func(_ context.Context, _, message string, _ *agentkit.Request) (agentkit.Result, error) {
+				return agentkit.Result{Value: map[string]any{"$status": "done", "summary": message}, SessionID: "s"}, nil
+			},
+		},
+		"talks":   {Name: "talks", Run: talks},
+		"returns": {Name: "returns", Run: returns, Continue: corrections(good)},
+		"dirty":   {Name: "dirty", Run: answer("---\n$status: done\nsummary: \"a\xffb\"\n---\nbody \xff")},
+		"extracts": {Name: "extracts", Run: answer("I am done."), Extractor: func(_ context.Context, m config.Endpoint, system, user string, _ any) (string, protocol.Usage, error) {
+			return "```json\n{\"$status\": \"done\", \"summary\": \"by " + m.Model + "\"}\n```", protocol.Usage{InputTokens: 100}, nil
+		}},
+		"invents": {Name: "invents", Run: answer("I am not sure."), Extractor: func(context.Context, config.Endpoint, string, string, any) (string, protocol.Usage, error) {
+			return "null", protocol.Usage{}, nil
+		}},
+		"args": {Name: "args", Version: "v1.2.3", Usage: "Own: --file FILE", ParseArgs: func(args []string) ([]string, error) {
+			if len(args) > 1 && args[0] == "--file" {
+				return args[2:], nil
+			}
+			return args, nil
+		}, Run: answer(good)},
+		"noise": {Name: "noise", Run: func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
+			fmt.Fprint(req.Env.Stdout, "loading…\nno line feed")
+			return agentkit.Result{Output: good, SessionID: "s"}, nil
+		}},
+		"waits":  {Name: "waits", Run: waits},
+		"spawns": {Name: "spawns", Run: spawns},
+		"tells": {Name: "tells", Run: func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{Output: "---\n$status: done\n---\n" + req.Prompt, SessionID: "s"}, nil
+		}},
+	}
+}
+
+// talks records its turns as they happen.
+func talks(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+	raw, err := req.Text(ctx, `{"messages":[]}`)
+	if err != nil {
+		return agentkit.Result{}, err
+	}
+	for _, t := range []protocol.Turn{
+		{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: "1", Name: "ls", Args: map[string]any{"path": "."}}}},
+		{Role: protocol.TurnTool, ToolCallID: "1", Content: "main.go"},
+		{Role: protocol.TurnAssistant, Content: good},
+	} {
+		if err := req.Turn(ctx, t); err != nil {
+			return agentkit.Result{}, err
+		}
+	}
+	return agentkit.Result{Output: good, SessionID: "s", Detail: &protocol.Detail{
+		Model: "m1", AgentVersion: "9", Outcome: "stop", Requests: []protocol.Hash{raw},
+	}}, nil
+}
+
+// returns gives its turns at the end, and has to be corrected.
+func returns(context.Context, *agentkit.Request) (agentkit.Result, error) {
+	return agentkit.Result{Output: wrong, SessionID: "s1", Detail: &protocol.Detail{Model: "m1"}, Turns: []protocol.Turn{
+		{Role: protocol.TurnTool, Content: "main.go"}, {Role: protocol.TurnAssistant, Content: wrong},
+	}}, nil
+}
+
+// waits says that it works, and works until it is told to stop.
+func waits(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+	if _, err := req.Env.Stdout.Write([]byte("working\n")); err != nil {
+		return agentkit.Result{}, err
+	}
+	<-ctx.Done()
+	return agentkit.Result{}, context.Cause(ctx)
+}
+
+// spawns leaves a process behind.
+func spawns(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		return agentkit.Result{}, err
+	}
+	pid := strconv.Itoa(cmd.Process.Pid)
+	if err := os.WriteFile(filepath.Join(req.RunDir, "pid"), []byte(pid), 0o600); err != nil {
+		return agentkit.Result{}, err
+	}
+	return agentkit.Result{Output: good, SessionID: "s"}, nil
+}
+
+// everywhere runs a test in this process and as a process.
+func everywhere(t *testing.T, name string, agent string, s agentkittest.Scenario, check func(*testing.T, *agentkittest.Outcome)) {
+	t.Run(name+"/in process", func(t *testing.T) {
+		t.Parallel()
+		check(t, agentkittest.Run(t, agents()[agent], s))
+	})
+	t.Run(name+"/as a process", func(t *testing.T) {
+		t.Parallel()
+		check(t, agentkittest.New(t, s).Play(func(e env.Env) int {
+			cmd := command(t, agent, e)
+			_ = cmd.Run() // the exit status tells
+			return cmd.ProcessState.ExitCode()
+		}))
+	})
+}
+
+func command(t *testing.T, agent string, e env.Env) *exec.Cmd {
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), exe, e.Args...)
+	cmd.Env = e.With(beAgent, agent).Environ
+	cmd.Dir, cmd.Stdout, cmd.Stderr = e.Dir, e.Stdout, e.Stderr
+	return cmd
+}

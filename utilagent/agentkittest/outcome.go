@@ -1,0 +1,144 @@
+package agentkittest
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Outcome is what an agent left.
+type Outcome struct {
+	ExitCode       int
+	Stdout, Stderr string
+	Result         protocol.Result // its last line
+	Announced      []protocol.Turn // turns that it told of as they happened
+
+	// Of the step, if there is one.
+	Step      protocol.Step
+	Output    any    // as a JSON value
+	Suspended string // the reason, if it waits for a person
+	Detail    protocol.Detail
+	Turns     []protocol.Turn
+	Content   string // the answer, as `uwf thread read` shows it
+	Prompt    string // what the agent was told
+
+	Raw string // of a failed step: the text that could not be used
+
+	th *Thread
+}
+
+// Succeeded fails the test if the agent made no step.
+func (o *Outcome) Succeeded() *Outcome {
+	o.th.t.Helper()
+	require.Equal(o.th.t, 0, o.ExitCode, "stderr: %s\nstdout: %s", o.Stderr, o.Stdout)
+	require.NotEmpty(o.th.t, o.Result.StepHash)
+	return o
+}
+
+// Failed fails the test if the agent made a step, or does not say on stderr and
+// in its last line what is wrong.
+func (o *Outcome) Failed(because string) *Outcome {
+	o.th.t.Helper()
+	require.NotEqual(o.th.t, 0, o.ExitCode)
+	require.Empty(o.th.t, o.Result.StepHash)
+	require.Contains(o.th.t, o.Stderr, because)
+	require.Contains(o.th.t, o.Result.Error, because)
+	return o
+}
+
+// read reads what an agent printed, and moves the head if it made a step.
+func (th *Thread) read(code int, stdout, stderr string) *Outcome {
+	th.t.Helper()
+	o := &Outcome{ExitCode: code, Stdout: stdout, Stderr: stderr, th: th}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	for _, line := range lines {
+		var announced protocol.TurnLine
+		if json.Unmarshal([]byte(line), &announced) == nil && announced.UWF == "turn" {
+			o.Announced = append(o.Announced, node[protocol.Turn](th, announced.Hash))
+		}
+	}
+	// The last line may be anything if the agent failed early: Result stays empty.
+	if json.Unmarshal([]byte(lines[len(lines)-1]), &o.Result) != nil {
+		o.Result = protocol.Result{}
+	}
+	if o.Result.RawHash != "" {
+		o.Raw = string(node[protocol.Text](th, o.Result.RawHash))
+	}
+	if code == 0 && o.Result.StepHash != "" {
+		th.readStep(o)
+	}
+	return o
+}
+
+func (th *Thread) readStep(o *Outcome) {
+	th.t.Helper()
+	ctx := th.ctx()
+	o.Step = node[protocol.Step](th, o.Result.StepHash)
+	th.checkPlace(o.Step)
+	at, err := thread.Open(ctx, th.Store, o.Result.StepHash)
+	require.NoError(th.t, err)
+	out, err := at.Output(ctx, *at.Last)
+	require.NoError(th.t, err)
+	o.Output = out.Value
+	if out.Suspend != nil {
+		o.Suspended = out.Suspend.Reason
+	}
+	o.Detail = node[protocol.Detail](th, o.Step.Detail)
+	for _, h := range o.Detail.Turns {
+		o.Turns = append(o.Turns, node[protocol.Turn](th, h))
+	}
+	o.Content, err = thread.Content(ctx, th.Store, o.Step.Detail)
+	require.NoError(th.t, err)
+	if o.Step.Prompt != nil {
+		o.Prompt = string(node[protocol.Text](th, *o.Step.Prompt))
+	}
+	for n, err := range cas.Walk(ctx, th.Store, []cas.Hash{o.Result.StepHash}, cas.WalkOptions{FollowTypes: true}) {
+		require.NoError(th.t, err, "node %s", n.Hash)
+	}
+	th.move(o.Result.StepHash)
+}
+
+// checkPlace is the engine's check: the step follows the head, for this role.
+func (th *Thread) checkPlace(s protocol.Step) {
+	th.t.Helper()
+	at, err := thread.Open(th.ctx(), th.Store, th.Head)
+	require.NoError(th.t, err)
+	require.Equal(th.t, at.StartHash, s.Start)
+	require.Equal(th.t, at.Len(), s.Index)
+	require.Equal(th.t, th.Role, s.Role)
+	if at.Last != nil {
+		require.Equal(th.t, th.Head, *s.Prev)
+	}
+}
+
+func node[P protocol.Payload](th *Thread, h cas.Hash) P {
+	th.t.Helper()
+	p, err := cas.Read[P](th.ctx(), th.Store, h)
+	require.NoError(th.t, err)
+	return p
+}
+
+// buffer is a stream that an agent's goroutines may write at once.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

@@ -1,0 +1,270 @@
+package mock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/mock"
+)
+
+// The test binary is uwf-mock when this variable is set.
+const beMock = "MOCK_TEST_BE_UWF_MOCK"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beMock) != "" || len(os.Args) > 1 && os.Args[1] == "--be-grandchild" {
+		mock.Run()
+	}
+	os.Exit(m.Run())
+}
+
+func parse(t *testing.T, src string) mock.Scenario {
+	t.Helper()
+	s, err := mock.Parse("scenario.yaml", []byte(src))
+	require.NoError(t, err)
+	return s
+}
+
+// start starts uwf-mock as a process on a thread.
+func start(t *testing.T, e env.Env, scenario string) *exec.Cmd {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "scenario.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(scenario), 0o600))
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), exe, append([]string{"--mock-data", file}, e.Args...)...)
+	cmd.Env, cmd.Dir = e.With(beMock, "1").Environ, e.Dir
+	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
+	require.NoError(t, cmd.Start())
+	return cmd
+}
+
+func play(t *testing.T, th *agentkittest.Thread, scenario string) *agentkittest.Outcome {
+	t.Helper()
+	return th.Play(func(e env.Env) int {
+		cmd := start(t, e, scenario)
+		_ = cmd.Wait() // the exit status tells
+		return cmd.ProcessState.ExitCode()
+	})
+}
+
+func fresh(t *testing.T) *agentkittest.Thread { return agentkittest.New(t, agentkittest.Scenario{}) }
+
+const answer = `output: "---\n$status: done\n---\nThe work."`
+
+func TestStepsAreChosenByTheThreadsLength(t *testing.T) {
+	t.Parallel()
+	// As the original's files are.
+	s := parse(t, `
+steps:
+  - role: worker
+    output: |
+      ---
+      $status: done
+      summary: first
+      ---
+      The work.
+  - role: worker
+    output: "---\n$status: failed\n---\n"
+  - { role: reviewer, output: x }
+`)
+	th := fresh(t)
+	got := th.Run(mock.Options(s)).Succeeded()
+	require.Equal(t, map[string]any{"$status": "done", "summary": "first"}, got.Output)
+	require.Equal(t, "uwf-mock", got.Step.Agent)
+	require.Equal(t, "mock-0", got.Step.SessionID)
+	got = th.Run(mock.Options(s)).Succeeded()
+	require.Equal(t, map[string]any{"$status": "failed"}, got.Output)
+	require.Equal(t, "mock-1", got.Step.SessionID)
+	th.Run(mock.Options(s)).Failed(`mock step 2 expected role "reviewer" but moderator routed to "worker"`)
+	th.Past(agentkittest.Past{})
+	th.Run(mock.Options(s)).Failed(`mock scenario has no step at index 3 (total 3); moderator routed to role "worker"`)
+}
+
+func TestReplies(t *testing.T) {
+	t.Parallel()
+	s := parse(t, `
+steps:
+  - value: { $status: done, summary: structured }
+    usage: { inputTokens: 10, outputTokens: 5, costUsd: 0.5 }
+  - suspend: which branch?
+  - output: no frontmatter
+    corrections:
+      - still none
+      - value: { $status: done }
+  - output: no frontmatter
+  - fail: no network
+`)
+	th := fresh(t)
+	got := th.Run(mock.Options(s)).Succeeded()
+	require.Equal(t, map[string]any{"$status": "done", "summary": "structured"}, got.Output)
+	require.Equal(t, int64(10), got.Step.Usage.InputTokens)
+	require.InDelta(t, 0.5, *got.Step.Usage.CostUSD, 0)
+	require.Equal(t, "which branch?", th.Run(mock.Options(s)).Succeeded().Suspended)
+	require.Len(t, th.Run(mock.Options(s)).Succeeded().Turns, 5, "the run, and two corrections with their replies")
+	th.Run(mock.Options(s)).Failed("frontmatter")
+	th.Past(agentkittest.Past{})
+	th.Run(mock.Options(s)).Failed("run: no network")
+}
+
+func TestTurnsAndFiles(t *testing.T) {
+	t.Parallel()
+	th := fresh(t)
+	got := th.Run(mock.Options(parse(t, `
+steps:
+  - turns:
+      - say: I look first.
+      - { tool: read_file, args: { path: a.go }, result: package a, delay: 1ms }
+    files: { sub/a.txt: "hello\n" }
+    delay: 1ms
+    `+answer+"\n"))).Succeeded()
+	require.Len(t, got.Announced, 4)
+	require.Equal(t, protocol.ToolCall{ID: "call-1", Name: "read_file", Args: map[string]any{"path": "a.go"}}, got.Turns[1].ToolCalls[0])
+	require.Equal(t, "package a", got.Turns[2].Content)
+	require.Equal(t, "---\n$status: done\n---\nThe work.", got.Content)
+	written, err := os.ReadFile(filepath.Join(th.Cwd, "sub", "a.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", string(written))
+
+	th.Run(mock.Options(parse(t, `
+steps:
+  - { output: x }
+  - { output: x, files: { ../a: "" } }
+`))).Failed("leaves the working directory")
+}
+
+func TestMistakesInAScenario(t *testing.T) {
+	t.Parallel()
+	_, err := mock.Parse("s.yaml", []byte(`
+steps:
+  - role: 1
+    outptu: x
+  - { output: a, value: 1 }
+  - { output: a, delay: soon, crash: later, exit: -1 }
+  - turns: [{ args: {} }]
+    output: a
+  - 7
+`))
+	require.Error(t, err)
+	for _, want := range []string{
+		"s.yaml:3:11: want a text", `s.yaml:4:5: a step has no key "outptu": did you mean "output"?`,
+		"s.yaml:5:5: want exactly one of output, value, suspend and fail", "want a duration such as 200ms",
+		"crash must be one of start, before-commit, after-commit, after-result", "want a whole number, 0 or more",
+		"a turn says something", "a step must be a mapping",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	_, err = mock.Parse("s.yaml", []byte("a: 1"))
+	require.ErrorContains(t, err, "mock data must be a mapping with a 'steps' list")
+	_, err = mock.Parse("s.yaml", []byte("steps: [\n"))
+	var file *mock.FileError
+	require.ErrorAs(t, err, &file)
+}
+
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	th := fresh(t)
+	file := filepath.Join(th.Cwd, "s.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("steps:\n  - "+answer+"\n"), 0o600))
+	run := func(environ []string, args ...string) *agentkittest.Outcome {
+		return th.Play(func(e env.Env) int {
+			e.Args = append(args, e.Args...)
+			e.Environ = append(e.Environ, environ...)
+			return mock.Main(e)
+		})
+	}
+	got := run(nil)
+	require.Equal(t, 2, got.ExitCode)
+	require.Contains(t, got.Stderr, "--mock-data is required")
+	require.Contains(t, got.Stderr, "usage: uwf-mock")
+	got = run(nil, "--mock-data", "nowhere.yaml")
+	require.Equal(t, 2, got.ExitCode)
+	require.Contains(t, got.Stderr, "nowhere.yaml")
+	run(nil, "--mock-data", file).Succeeded()
+	run([]string{mock.EnvScenario + "=s.yaml"}).Failed("no step at index")
+}
+
+func TestNoiseDoesNotHideTheResult(t *testing.T) {
+	t.Parallel()
+	got := play(t, fresh(t), "steps:\n  - { stdout: \"{\\\"stepHash\\\": no\", stderr: warning, stdoutBytes: 100000, "+answer+" }\n").Succeeded()
+	require.Equal(t, "warning", got.Stderr)
+	require.Greater(t, len(got.Stdout), 100_000)
+}
+
+func TestResultLineAndExit(t *testing.T) {
+	t.Parallel()
+	got := play(t, fresh(t), "steps:\n  - { resultLine: \"{broken\", exit: 7, "+answer+" }\n")
+	require.Equal(t, 7, got.ExitCode)
+	require.True(t, strings.HasSuffix(got.Stdout, "{broken"))
+	require.Empty(t, got.Result.StepHash)
+}
+
+func TestCrashes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		point        mock.Crash
+		files, turns bool
+		step, result bool
+	}{
+		{point: mock.CrashAtStart},
+		{point: mock.CrashBeforeCommit, files: true, turns: true},
+		{point: mock.CrashAfterCommit, files: true, turns: true, step: true},
+		{point: mock.CrashAfterResult, files: true, turns: true, step: true, result: true},
+	} {
+		t.Run(string(c.point), func(t *testing.T) {
+			t.Parallel()
+			th := fresh(t)
+			got := play(t, th, "steps:\n  - { crash: "+string(c.point)+", turns: [{ say: hello }], files: { f: x }, "+answer+" }\n")
+			require.Equal(t, -1, got.ExitCode, "killed by a signal")
+			require.Equal(t, c.turns, len(got.Announced) > 0)
+			require.Equal(t, c.result, got.Result.StepHash != "")
+			_, err := os.Stat(filepath.Join(th.Cwd, "f"))
+			require.Equal(t, c.files, err == nil)
+			require.Equal(t, c.step, hasStep(t, th))
+		})
+	}
+}
+
+// hasStep tells whether a step node is in the store.
+func hasStep(t *testing.T, th *agentkittest.Thread) bool {
+	for h, err := range th.Store.All(t.Context(), "") {
+		require.NoError(t, err)
+		n, err := th.Store.Get(t.Context(), h)
+		require.NoError(t, err)
+		if n.Type == th.Store.Kinds().Hash(protocol.KindStep) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestHangEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	th := fresh(t)
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, stopped)
+	defer cancel()
+	got := th.RunContext(ctx, mock.Options(parse(t, "steps: [{ hang: true }]")))
+	got.Failed("stopped")
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("steps:\n  - role: a\n    output: x\n    corrections: [a, { value: 1 }]\n    grandchild: { for: 1s, pidFile: p }\n")
+	f.Add("steps: [{ files: [], usage: 1, turns: { a: b } }]")
+	f.Fuzz(func(t *testing.T, src string) {
+		s, err := mock.Parse("f", []byte(src))
+		if err == nil {
+			require.NotNil(t, s)
+		}
+	})
+}
