@@ -1,0 +1,132 @@
+package fsstore_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// finished is a commit and the number of operations after which it was finished.
+type finished struct {
+	after int
+	nodes []cas.Node
+}
+
+// Wherever the power is cut, every node of a finished commit is there and
+// verifies, and no file is taken for what it is not.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flush string
+		model durable.Model
+		holds bool
+	}{
+		{"full", durable.Posix, true},
+		{"full", durable.Ordered, true},
+		{"batch", durable.Ordered, true},
+		{"batch", durable.Posix, false},
+		{"none", durable.Ordered, false},
+	} {
+		t.Run(fmt.Sprintf("%s on model %d", c.flush, c.model), func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			rec := durable.NewRecorder(fast{durable.OS()}, root)
+			written, commits := writeSteps(t, rec, root, c.flush)
+			err := everyOutcome(t, rec.Ops(), c.model, written, commits)
+			if c.holds {
+				require.NoError(t, err)
+			} else {
+				require.Error(t, err, "the model is too kind, or this mode is better than we say")
+			}
+		})
+	}
+}
+
+// everyOutcome cuts the power everywhere until a check fails.
+func everyOutcome(t *testing.T, ops []durable.Op, model durable.Model, written []cas.Node, commits []finished) error {
+	t.Helper()
+	base := t.TempDir()
+	for n := range len(ops) + 1 {
+		for o := range durable.Replay(ops, n, model) {
+			dir := filepath.Join(base, "disk")
+			require.NoError(t, o.Write(dir))
+			if err := checkOutcome(t, dir, n, written, commits); err != nil {
+				return fmt.Errorf("after %d operations, %s: %w", n, o.Name, err)
+			}
+			require.NoError(t, os.RemoveAll(dir))
+		}
+	}
+	return nil
+}
+
+// fast is a disk without flushes: after the power cut they prove nothing more.
+type fast struct{ durable.FS }
+
+func (f fast) WriteTemp(path string, data []byte, perm fs.FileMode, _ durable.Flush) (string, error) {
+	return f.FS.WriteTemp(path, data, perm, durable.NoFlush)
+}
+func (fast) StartSync(string) error { return nil }
+func (fast) SyncFile(string) error  { return nil }
+func (fast) SyncDir(string) error   { return nil }
+
+// writeSteps does what two steps do: a schema is put by one process, a turn by
+// another as it happens; then everything is committed, what is there already
+// included.
+func writeSteps(t *testing.T, rec *durable.Recorder, root, flush string) (written []cas.Node, commits []finished) {
+	t.Helper()
+	ctx := context.Background()
+	engine := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec, Flush: flush})
+	agent := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec, Flush: flush})
+	for step := range 2 {
+		var nodes []cas.Node
+		for _, what := range []string{"schema", "turn %d", "step %d"} {
+			if what != "schema" {
+				what = fmt.Sprintf(what, step)
+			}
+			nodes = append(nodes, castest.Node(t, cas.XXH3, what))
+		}
+		require.NoError(t, engine.Put(ctx, nodes[0]))
+		require.NoError(t, agent.Put(ctx, nodes[1]))
+		require.NoError(t, agent.Commit(ctx, nodes...))
+		written = append(written, nodes...)
+		commits = append(commits, finished{len(rec.Ops()), nodes})
+	}
+	return written, commits
+}
+
+func checkOutcome(t *testing.T, dir string, n int, written []cas.Node, commits []finished) error {
+	t.Helper()
+	ctx := context.Background()
+	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{FS: fast{durable.OS()}})
+	if err != nil {
+		return err
+	}
+	for _, node := range written {
+		if got, err := s.Get(ctx, node.Hash); err == nil {
+			require.Equal(t, node, got, "never anything else")
+		}
+	}
+	for _, c := range commits {
+		if c.after > n {
+			break
+		}
+		for _, node := range c.nodes {
+			if _, err := s.Get(ctx, node.Hash); err != nil {
+				return err
+			}
+		}
+	}
+	// Work that was lost is done again: nothing that the cut has left may be in
+	// its way.
+	return s.Put(ctx, written...)
+}

@@ -1,0 +1,212 @@
+package fsstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// childEnv makes this test binary a writer to a store: "<dir> <hash> <seed>".
+const childEnv = "FSSTORE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(childEnv); job != "" {
+		if err := child(strings.Fields(job)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+const childNodes = 40
+
+// child waits for the starting signal, then puts and commits nodes. Half of them
+// are everybody's, half its own. A negative seed goes on until it is killed.
+func child(job []string) error {
+	dir, a := job[0], cas.Algorithm(job[1])
+	seed, err := strconv.Atoi(job[2])
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	s, err := fsstore.Open(ctx, dir, fsstore.Options{Hash: a, Flush: "batch"})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	for i := 0; i < childNodes || seed < 0; i++ {
+		nodes, err := childWork(a, seed, i)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.Put(ctx, nodes[0]), s.Commit(ctx, nodes...)); err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			if _, err := s.Get(ctx, n.Hash); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func childWork(a cas.Algorithm, seed, i int) ([]cas.Node, error) {
+	var nodes []cas.Node
+	for _, text := range []string{fmt.Sprint("everybody's ", i), fmt.Sprintf("number %d of %d", i, seed)} {
+		payload, err := cas.Encode(text)
+		if err != nil {
+			return nil, err
+		}
+		const typ = "7VQ43ZSJTEWA7"
+		nodes = append(nodes, cas.Node{Hash: a.Sum(typ, payload), Type: typ, Payload: payload, Timestamp: int64(i)})
+	}
+	return nodes, nil
+}
+
+// start starts a child and returns a function that lets it go.
+func start(t *testing.T, dir string, a cas.Algorithm, seed int) (cmd *exec.Cmd, stderr *strings.Builder, run func()) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd = exec.Command(self)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", childEnv, dir, a, seed))
+	stderr = &strings.Builder{}
+	cmd.Stderr = stderr
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	_, err = stdout.Read(make([]byte, 16))
+	require.NoError(t, err, "the child is ready")
+	return cmd, stderr, func() {
+		_, err := stdin.Write([]byte("x"))
+		require.NoError(t, err)
+	}
+}
+
+// Eight processes write to a store that does not exist yet, half of their nodes
+// the same ones.
+func TestManyProcesses(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cas")
+	const children = 8
+	var cmds []*exec.Cmd
+	var outs []*strings.Builder
+	var runs []func()
+	for seed := range children {
+		cmd, stderr, run := start(t, dir, cas.XXH3, seed)
+		cmds, outs, runs = append(cmds, cmd), append(outs, stderr), append(runs, run)
+	}
+	for _, run := range runs {
+		run()
+	}
+	for i, cmd := range cmds {
+		require.NoError(t, cmd.Wait(), outs[i])
+	}
+	require.Len(t, list(t, open(t, dir, fsstore.Options{})), childNodes*(children+1))
+	requireSound(t, dir, 0)
+}
+
+// requireSound checks that every file below dir is a whole node, whatever a kill
+// has interrupted. At most temps temporary files may be left.
+func requireSound(t *testing.T, dir string, temps int) {
+	t.Helper()
+	s := open(t, dir, fsstore.Options{})
+	for _, h := range list(t, s) {
+		_, err := s.Get(context.Background(), h)
+		require.NoError(t, err)
+	}
+	found := 0
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && durable.IsTemp(path) {
+			found++
+		}
+		return err
+	}))
+	require.LessOrEqual(t, found, temps)
+}
+
+// Two programs that want different hash functions make the store at once: one
+// wins, the other is told, and no node has the wrong hash.
+func TestTwoProcessesMakeDifferentStores(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cas")
+	algorithms := []cas.Algorithm{cas.XXH3, cas.XXH64, cas.XXH3, cas.XXH64}
+	var cmds []*exec.Cmd
+	var outs []*strings.Builder
+	var runs []func()
+	for seed, a := range algorithms {
+		cmd, stderr, run := start(t, dir, a, seed)
+		cmds, outs, runs = append(cmds, cmd), append(outs, stderr), append(runs, run)
+	}
+	for _, run := range runs {
+		run()
+	}
+	var errs []error
+	for _, cmd := range cmds {
+		errs = append(errs, cmd.Wait())
+	}
+	winner := open(t, dir, fsstore.Options{}).Algorithm()
+	for i, a := range algorithms {
+		if a == winner {
+			require.NoError(t, errs[i], outs[i])
+		} else {
+			require.Error(t, errs[i])
+			require.Contains(t, outs[i].String(), "made meanwhile by another process")
+		}
+	}
+	requireSound(t, dir, 0)
+}
+
+// kill -9 at any moment leaves whole nodes or none.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cas")
+	for round := range 5 {
+		cmd, _, run := start(t, dir, cas.XXH3, -1-round)
+		run()
+		before := len(list(t, open(t, dir, fsstore.Options{})))
+		require.Eventually(t, func() bool {
+			return len(list(t, open(t, dir, fsstore.Options{}))) > before+round*7
+		}, 30*time.Second, time.Millisecond)
+		require.NoError(t, cmd.Process.Kill())
+		require.Error(t, cmd.Wait())
+		requireSound(t, dir, 2*(round+1))
+	}
+}
+
+func TestOneProcessSeesWhatAnotherPuts(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	reader, writer := open(t, dir, fsstore.Options{}), open(t, dir, fsstore.Options{})
+	n := castest.Node(t, cas.XXH3, "new")
+	_, err := reader.Get(ctx, n.Hash)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+	require.NoError(t, writer.Put(ctx, n))
+	got, err := reader.Get(ctx, n.Hash)
+	require.NoError(t, err)
+	require.Equal(t, n, got)
+}
