@@ -75,6 +75,9 @@ func (r *report) addYAML(err error) {
 	var e *yamldoc.Error
 	if errors.As(err, &e) {
 		at, message = e.Pos, e.Message
+		if e.Quote != "" {
+			message += ": " + e.Quote
+		}
 	}
 	remedy := ""
 	if strings.Contains(r.line(at.Line), "{{") {

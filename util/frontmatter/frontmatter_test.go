@@ -109,7 +109,7 @@ func TestParseErrors(t *testing.T) {
 		"only a fence":   {"```yaml\na: 1\n```", "no frontmatter block"},
 		"never closed":   {"\n---\na: 1\n", "line 2: the block is never closed; a line with only --- must follow the last field"},
 		"two colons":     {"\n---\nb: 2\na: x: y\n---\n", "line 4 (a: x: y): a second 'key:' on one line; put the value in quotes, or begin a new line"},
-		"twice":          {"---\na: 1\na: 2\n---\n", "line 3 (a: 2): the key \"a\" is already in line 2"},
+		"twice":          {"---\na: 1\na: 2\n---\n", "line 3 (a: 2): this key is already in line 2"},
 		"within a fence": {"```yaml\n\n---\n- a\n---\n```", "line 4 (- a): the block must consist of lines 'field: value'"},
 		"reserved":       {"---\na: @x\n---\n", "line 2 (a: @x): a value cannot begin with @; put it in quotes"},
 		"after the end":  {"---\na: 1\n...\nb: 2\n---\n", "line 4 (b: 2): this belongs to nothing before it; check the indentation and the quotes"},

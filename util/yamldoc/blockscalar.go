@@ -21,7 +21,7 @@ func blockText(t tok, parent int) (string, error) {
 		case strings.TrimLeft(body, "\t") == "":
 			lines[i] = ""
 		default:
-			return "", &Error{Pos{t.pos.Line + 1 + i, at + 1}, "this line is indented less than the first one of the block"}
+			return "", &Error{Pos: Pos{t.pos.Line + 1 + i, at + 1}, Message: "this line is indented less than the first one of the block"}
 		}
 	}
 	kept := len(lines)

@@ -68,7 +68,12 @@ func (p *builder) next() tok {
 func (p *builder) sameLine() bool { return p.peek().pos.Line == p.last.end }
 
 func (p *builder) fail(format string, args ...any) error {
-	return &Error{p.peek().pos, fmt.Sprintf(format, args...)}
+	return &Error{Pos: p.peek().pos, Message: fmt.Sprintf(format, args...)}
+}
+
+// failAbout is fail with a piece of the text.
+func (p *builder) failAbout(quote, msg string) error {
+	return &Error{p.peek().pos, msg, quote}
 }
 
 // deeper refuses a collection that would be nested too deep.
@@ -103,7 +108,7 @@ func (p *builder) finish(n *Node, props properties) (*Node, error) {
 func (p *builder) count(values int) error {
 	p.nodes += values
 	if p.nodes > p.bounds.Nodes {
-		return &Error{p.last.pos, fmt.Sprintf("more than %d values, with what aliases stand for", p.bounds.Nodes)}
+		return &Error{Pos: p.last.pos, Message: fmt.Sprintf("more than %d values, with what aliases stand for", p.bounds.Nodes)}
 	}
 	return nil
 }
@@ -117,9 +122,9 @@ func (p *builder) alias(depth int) (*Node, error) {
 	p.aliases++
 	switch {
 	case !known:
-		return nil, p.fail("there is no anchor &%s before this alias", name)
+		return nil, p.failAbout(t.text, "there is no anchor of this name before the alias")
 	case target == nil:
-		return nil, p.fail("the alias *%s stands within what it refers to", name)
+		return nil, p.failAbout(t.text, "the alias stands within what it refers to")
 	case p.aliases > p.bounds.Aliases:
 		return nil, p.fail("more than %d aliases", p.bounds.Aliases)
 	case depth-1+target.height > p.bounds.Depth:

@@ -57,7 +57,7 @@ func (p *builder) brackets(depth int, props properties) (*Node, error) {
 // otherwise err or a problem at the next token.
 func (p *builder) unclosed(open tok, msg string, err ...error) error {
 	if p.peek().kind == tokEnd {
-		return &Error{open.pos, fmt.Sprintf("the bracket %s is never closed", open.text)}
+		return &Error{Pos: open.pos, Message: fmt.Sprintf("the bracket %s is never closed", open.text)}
 	}
 	if len(err) > 0 {
 		return err[0]

@@ -98,7 +98,7 @@ type keySet map[string]Pos
 
 func (s keySet) add(e Entry) error {
 	if first, ok := s[e.Key]; ok {
-		return &Error{e.Pos, fmt.Sprintf("the key %q is already in line %d", e.Key, first.Line)}
+		return &Error{e.Pos, fmt.Sprintf("this key is already in line %d", first.Line), fmt.Sprintf("%q", e.Key)}
 	}
 	s[e.Key] = e.Pos
 	return nil

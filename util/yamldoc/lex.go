@@ -3,45 +3,9 @@ package yamldoc
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/scanner"
 	"github.com/goccy/go-yaml/token"
-)
-
-// tok is a token with its own place and content.
-type tok struct {
-	kind tokKind
-	pos  Pos
-	end  int    // line on which it ends
-	text string // of a scalar: unquoted; of an anchor, alias or tag: with its first character
-	body string // of a block scalar: its raw lines
-	// adjoins: of a colon, that no white space follows it.
-	adjoins bool
-}
-
-type tokKind int
-
-const (
-	tokEnd    tokKind = iota
-	tokPlain          // a scalar without quotes
-	tokQuoted         // a scalar in quotes
-	tokBlock          // a block scalar; text is its header
-	tokColon
-	tokQuestion
-	tokDash
-	tokComma
-	tokOpenSeq
-	tokCloseSeq
-	tokOpenMap
-	tokCloseMap
-	tokAnchor
-	tokAlias
-	tokTag
-	tokMerge
-	tokDocStart
-	tokDocEnd
-	tokDirective
 )
 
 // lexer takes the library's tokens one after the other and finds each again in
@@ -84,7 +48,7 @@ func lex(text string) ([]tok, error) {
 func scan(text string) (tokens token.Tokens, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Error{Pos{1, 1}, fmt.Sprintf("not YAML that can be read (%v)", p)}
+			err = &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("not YAML that can be read (%v)", p)}
 		}
 	}()
 	var s scanner.Scanner
@@ -130,28 +94,6 @@ func (l *lexer) take(t *token.Token) error {
 		return l.mark(kind, t.Value)
 	}
 	return l.plain(t)
-}
-
-func indicators(t token.Type) (tokKind, bool) {
-	switch t {
-	case token.MappingValueType:
-		return tokColon, true
-	case token.MappingKeyType:
-		return tokQuestion, true
-	case token.SequenceEntryType:
-		return tokDash, true
-	case token.CollectEntryType:
-		return tokComma, true
-	case token.SequenceStartType:
-		return tokOpenSeq, true
-	case token.SequenceEndType:
-		return tokCloseSeq, true
-	case token.MappingStartType:
-		return tokOpenMap, true
-	case token.MappingEndType:
-		return tokCloseMap, true
-	}
-	return tokEnd, false
 }
 
 // add appends a token that has just been read.
@@ -229,77 +171,7 @@ func (l *lexer) directive() error {
 	return l.mark(tokDirective, line)
 }
 
-// plain reads a scalar without quotes. The library's value tells which
-// characters belong to it; the white space between them is the text's.
-func (l *lexer) plain(t *token.Token) error {
-	end := l.match(t.Value)
-	if end < 0 {
-		return l.lost()
-	}
-	raw := l.text[l.at:end]
-	if raw == "" || startsWithIndicator(raw) {
-		return l.lost()
-	}
-	if i := notPlain(raw); i >= 0 {
-		l.advance(i)
-		return l.fail("text without quotes cannot contain ': ' or ' #'; check the indentation, or put the text in quotes")
-	}
-	out := tok{kind: tokPlain, pos: l.pos, text: fold(raw)}
-	l.advance(len(raw))
-	l.add(out)
-	return nil
-}
-
-// match returns the offset behind the text that has the same characters as s
-// but for white space, or -1.
-func (l *lexer) match(s string) int {
-	at := l.at
-	for _, r := range s {
-		if r == ' ' || r == '\t' || r == '\n' {
-			continue
-		}
-		for at < len(l.text) && strings.IndexByte(" \t\n", l.text[at]) >= 0 {
-			at++
-		}
-		got, size := utf8.DecodeRuneInString(l.text[at:])
-		if got != r || size == 0 {
-			return -1
-		}
-		at += size
-	}
-	return at
-}
-
-// startsWithIndicator reports whether a text cannot be a plain scalar: the
-// library loses its way after an empty block scalar, for one.
-func startsWithIndicator(s string) bool {
-	switch s[0] {
-	case '-', '?', ':':
-		return len(s) == 1 || strings.IndexByte(" \t\n", s[1]) >= 0
-	}
-	return strings.IndexByte(",[]{}#&*!|>'\"%@`", s[0]) >= 0
-}
-
-// notPlain returns the offset of what ends a plain scalar but stands in this
-// one, or -1: the library reads over it in a line that begins with a dash and
-// continues the text of the line before.
-func notPlain(raw string) int {
-	for i := range len(raw) {
-		switch raw[i] {
-		case ':':
-			if i+1 == len(raw) || strings.IndexByte(" \t\n", raw[i+1]) >= 0 {
-				return i
-			}
-		case '#':
-			if strings.IndexByte(" \t\n", raw[i-1]) >= 0 { // '#' is no first character
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-func (l *lexer) fail(msg string) error { return &Error{l.pos, msg} }
+func (l *lexer) fail(msg string) error { return &Error{Pos: l.pos, Message: msg} }
 
 // lost reports that the library's tokens do not account for the text here.
 func (l *lexer) lost() error {

@@ -9,7 +9,7 @@ func (p *builder) checkTag(tag string) error {
 		return nil
 	}
 	if strings.ContainsAny(tag[1:], "!<>[],\"'") {
-		return p.fail("the tag %s is not supported", tag)
+		return p.failAbout(tag, "this tag is not supported")
 	}
 	return nil
 }
@@ -24,7 +24,7 @@ func (p *builder) tagCollection(n *Node, tag string) error {
 		n.Tag = tag
 	case tag == "" || tag == "!" || tag == "!!map" && n.Kind == Mapping || tag == "!!seq" && n.Kind == Sequence:
 	default:
-		return p.fail("the tag %s does not fit this value", tag)
+		return p.failAbout(tag, "the tag does not fit this value")
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func resolveAs(tag, text string) (any, string) {
 		fits = tag == "!!float"
 	}
 	if msg == "" && !fits {
-		msg = "the tag " + tag + " does not fit this value"
+		msg = "the tag does not fit this value"
 	}
 	return v, msg
 }
@@ -79,7 +79,7 @@ func (p *builder) empty(props properties) (*Node, error) {
 	case tag == "!" || tag == "!!str":
 		n.Scalar = ""
 	case tag != "" && tag != "!!null":
-		return nil, p.fail("the value of the tag %s is missing", tag)
+		return nil, p.failAbout(tag, "the value of this tag is missing")
 	}
 	if n.Pos.Line == 0 {
 		n.Pos = Pos{1, 1}

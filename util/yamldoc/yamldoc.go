@@ -8,12 +8,12 @@
 // neither local nor of the core schema, a second document, and anchors beyond
 // the bounds.
 //
-// How it works: guard.go refuses what would cost the library too much; lex.go
-// takes the library's tokens and finds each one again in the text, so that
-// nothing is lost between two of them; block.go and flow.go build the tree, in
-// linear time, and with a limit on every recursion. The library's own parser is
-// not used: it is quadratic in the number of keys, keeps a path for every node,
-// and checks its depth only after it has spent the memory.
+// How it works: guard.go and shape.go refuse what would cost the library too
+// much; lex.go takes the library's tokens and finds each one again in the text,
+// so that nothing is lost between two of them; block.go and flow.go build the
+// tree, in linear time, and with a limit on every recursion. The library's own
+// parser is not used: it is quadratic in the number of keys, keeps a path for
+// every node, and checks its depth only after it has spent the memory.
 package yamldoc
 
 import (
@@ -92,14 +92,20 @@ type Entry struct {
 	Value *Node
 }
 
-// Error is a problem at a place.
+// Error is a problem at a place. Message holds nothing of the text, which may
+// be a secret; Quote is what of the text it is about, "" if that is plain.
 type Error struct {
 	Pos     Pos
 	Message string
+	Quote   string
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("line %d, column %d: %s", e.Pos.Line, e.Pos.Column, e.Message)
+	msg := fmt.Sprintf("line %d, column %d: %s", e.Pos.Line, e.Pos.Column, e.Message)
+	if e.Quote != "" {
+		msg += ": " + e.Quote
+	}
+	return msg
 }
 
 // Parse reads exactly one document. An empty text is a document with a null
@@ -110,7 +116,7 @@ func Parse(src []byte, b Bounds) (*Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := guard(text, b.Depth); err != nil {
+	if err := guard(text, b); err != nil {
 		return nil, err
 	}
 	tokens, err := lex(text)
