@@ -13,16 +13,13 @@ import (
 // A whole agent: it asks a program on PATH, "oracle", which takes a prompt as its
 // last argument and keeps sessions. This is all of its main.go.
 func Example() {
-	main := func() {
-		agentkit.Run(agentkit.Options{
-			Name:     "oracle",
-			Resumes:  true,
-			Run:      consult,
-			Continue: say,
-			Usage:    "Asks the program oracle, which must be on PATH.",
-		})
-	}
-	_ = main // not in a test: it would end it
+	agentkit.Run(agentkit.Options{
+		Name:     "oracle",
+		Resumes:  true,
+		Run:      consult,
+		Continue: say,
+		Usage:    "Asks the program oracle, which must be on PATH.",
+	})
 }
 
 // consult gives the role its task, in the session of its last turn if there is one.
@@ -52,16 +49,13 @@ func say(ctx context.Context, session, message string, req *agentkit.Request) (a
 
 // An agent that decides by itself returns data and needs no frontmatter.
 func Example_structured() {
-	main := func() {
-		agentkit.Run(agentkit.Options{
-			Name: "gate", Structured: true,
-			Run: func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
-				if req.Visit > 2 {
-					return agentkit.Result{Suspend: "It still does not pass: go on?", SessionID: req.Thread}, nil
-				}
-				return agentkit.Result{Value: map[string]any{"$status": "approved"}, SessionID: req.Thread}, nil
-			},
-		})
-	}
-	_ = main
+	agentkit.Run(agentkit.Options{
+		Name: "gate", Structured: true,
+		Run: func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+			if req.Visit > 2 {
+				return agentkit.Result{Suspend: "It still does not pass: go on?", SessionID: req.Thread}, nil
+			}
+			return agentkit.Result{Value: map[string]any{"$status": "approved"}, SessionID: req.Thread}, nil
+		},
+	})
 }
