@@ -20,8 +20,8 @@ const (
 	// StartFlush and StartSync count for nothing.
 	Posix Model = iota
 	// Ordered is a file system with one journal, as [SafeMode] demands for
-	// [Batch]: any real flush keeps all changes of names before it, and the
-	// content that was handed to the device (StartFlush, StartSync) before it. Of the
+	// [Batch]: a real flush of anything that has changed since the last one
+	// keeps all changes of names before it, and the content that was handed to the device (StartFlush, StartSync) before it. Of the
 	// changes of names after the last flush, the first few may survive, never
 	// a later one without all earlier ones.
 	Ordered
@@ -120,18 +120,24 @@ func (d *disk) write(op Op) {
 	}
 }
 
-// flushed is a real flush of a file; where there is a journal, it commits all.
+// flushed is a real flush of a file. A journal that has nothing new of that file
+// commits nothing.
 func (d *disk) flushed(f *inode) {
+	changed := f.unflushed() || f.isHanded ||
+		slices.ContainsFunc(d.pending, func(c nameChange) bool { return c.inode == f })
 	f.safe = f.now
-	if d.model == Ordered {
+	if d.model == Ordered && changed {
 		d.commit()
 	}
 }
 
-// syncDir is a real flush of a directory.
+// syncDir is a real flush of a directory. A journal that has nothing new of that
+// directory commits nothing.
 func (d *disk) syncDir(dir string) {
 	if d.model == Ordered {
-		d.commit()
+		if slices.ContainsFunc(d.pending, func(c nameChange) bool { return slices.Contains(c.unsynced, dir) }) {
+			d.commit()
+		}
 		return
 	}
 	var left []nameChange

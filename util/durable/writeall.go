@@ -55,6 +55,11 @@ func WriteAll(fsys FS, files []File, mode Mode) error {
 		}
 	}
 	missing, present := split(files)
+	if mode == Batch && len(missing) == 0 {
+		// Nothing gets a name, so a journal that has long since committed these
+		// names would see nothing to do in a flush of a directory.
+		mode = Full
+	}
 	if err := flushPresent(fsys, present, mode); err != nil {
 		return err
 	}
