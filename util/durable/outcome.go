@@ -45,7 +45,7 @@ func Replay(ops []Op, n int, model Model) iter.Seq[Outcome] {
 		d := newDisk(ops, n, model)
 		seen := make(map[string]bool)
 		try := func(o Outcome) bool {
-			key := o.key()
+			key := o.Key()
 			if seen[key] {
 				return true
 			}
@@ -152,8 +152,10 @@ func (d *disk) reachable(left map[string]*inode, name string) bool {
 	return true
 }
 
-// key is the same for outcomes that differ in temporary files only.
-func (o Outcome) key() string {
+// Key is the same for outcomes that differ in temporary files only, of one call of
+// Replay or of several: consecutive cuts mostly leave the same, and a test that
+// skips what it has seen is many times faster.
+func (o Outcome) Key() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(o.files)) {
 		if !IsTemp(name) {
