@@ -1,8 +1,7 @@
 package cas
 
 import (
-	"bytes"
-	"encoding/json"
+	"embed"
 	"fmt"
 	"sync"
 
@@ -37,7 +36,7 @@ func (k *Kinds) Schema(kind protocol.Kind) Node {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.remember(kind, func() Node {
-		payload := mustEncodeSchema(protocol.SchemaJSON(kind))
+		payload := schemaPayload(string(kind))
 		meta := k.meta().Hash
 		return Node{Hash: k.algorithm.Sum(meta, payload), Type: meta, Payload: payload}
 	})
@@ -52,7 +51,7 @@ func (k *Kinds) Meta() Node {
 
 func (k *Kinds) meta() Node {
 	return k.remember(metaKind, func() Node {
-		payload := mustEncodeSchema(protocol.MetaSchemaJSON())
+		payload := schemaPayload("meta")
 		h := k.algorithm.Sum("", payload)
 		return Node{Hash: h, Type: h, Payload: payload}
 	})
@@ -67,18 +66,21 @@ func (k *Kinds) remember(kind protocol.Kind, compute func() Node) Node {
 	return n
 }
 
-// mustEncodeSchema encodes a schema that is part of the program; a test encodes
-// all of them.
-func mustEncodeSchema(text []byte) []byte {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	var schema any
-	err := dec.Decode(&schema)
-	if err == nil {
-		var payload []byte
-		if payload, err = Encode(schema); err == nil {
-			return payload
-		}
+// schemaFiles holds the schemas of package protocol as [Encode] writes them:
+// reading and encoding JSON would cost every process more than all its other
+// work on the store. A test keeps them equal.
+//
+//go:embed kinds/*.cbor
+var schemaFiles embed.FS
+
+//go:generate go test -run TestSchemaFiles -update .
+
+// schemaPayload panics for a kind that is not in protocol.Kinds: such a value is
+// a programming error.
+func schemaPayload(name string) []byte {
+	payload, err := schemaFiles.ReadFile("kinds/" + name + ".cbor")
+	if err != nil {
+		panic(fmt.Sprintf("cas: no schema for kind %q", name))
 	}
-	panic(fmt.Sprintf("cas: an embedded schema is broken: %v", err))
+	return payload
 }

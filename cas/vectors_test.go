@@ -3,6 +3,7 @@ package cas_test
 import (
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -148,6 +149,28 @@ func TestUnknownAlgorithmNamesNothing(t *testing.T) {
 	require.Error(t, a.Check(cas.Node{Hash: "0000000000000", Type: "0000000000000", Payload: []byte{0xf6}}))
 }
 
+var update = flag.Bool("update", false, "rewrite the encoded schemas from those of package protocol")
+
+// The schemas that are part of the program are those of package protocol.
+func TestSchemaFiles(t *testing.T) {
+	t.Parallel()
+	texts := map[string][]byte{"meta": protocol.MetaSchemaJSON()}
+	for _, k := range protocol.Kinds() {
+		texts[string(k)] = protocol.SchemaJSON(k)
+	}
+	for name, text := range texts {
+		want, err := cas.Encode(parseJSON(t, text))
+		require.NoError(t, err)
+		path := filepath.Join("kinds", name+".cbor")
+		if *update {
+			require.NoError(t, os.WriteFile(path, want, 0o644))
+		}
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%s: run go generate in this directory", path)
+	}
+}
+
 func TestKindsAreRemembered(t *testing.T) {
 	t.Parallel()
 	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
@@ -155,6 +178,9 @@ func TestKindsAreRemembered(t *testing.T) {
 		require.Equal(t, a.MetaHash(), kinds.MetaHash())
 		for _, k := range protocol.Kinds() {
 			n := kinds.Schema(k)
+			want, err := cas.Encode(parseJSON(t, protocol.SchemaJSON(k)))
+			require.NoError(t, err)
+			require.Equal(t, want, n.Payload, k)
 			require.NoError(t, a.Check(n), k)
 			require.Equal(t, kinds.MetaHash(), n.Type)
 			require.Equal(t, a.KindHash(k), kinds.Hash(k))
