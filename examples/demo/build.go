@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// build finds the repository, and builds what was not given.
+func (d *demo) build(ctx context.Context) error {
+	out, err := d.output(ctx, "", "go", "env", "GOWORK")
+	if err != nil {
+		return err
+	}
+	work := strings.TrimSpace(out)
+	if work == "" || work == "off" {
+		return errors.New("the demo builds uwf from its repository: run it there, with `make demo`")
+	}
+	d.repo = filepath.Dir(work)
+	own := filepath.Join(d.root, "bin")
+	if d.bin == "" {
+		d.bin = own
+		if err := d.goBuild(ctx, own, "./cmd/uwf", "./cmd/uwf-builtin"); err != nil {
+			return err
+		}
+	}
+	if d.bin, err = filepath.Abs(d.bin); err != nil {
+		return err
+	}
+	for _, name := range []string{"uwf", "uwf-builtin"} {
+		if _, err := os.Stat(d.program(name)); err != nil {
+			return fmt.Errorf("%w: build it with `make build`", err)
+		}
+	}
+	return d.goBuild(ctx, own, "./examples/demo/endpoint")
+}
+
+func (d *demo) goBuild(ctx context.Context, dir string, packages ...string) error {
+	fmt.Fprintf(d.progress, "building %s\n", strings.Join(packages, " "))
+	_, err := d.output(ctx, d.repo, "go", append([]string{"build", "-o", dir + string(filepath.Separator)}, packages...)...)
+	return err
+}
+
+// program is the path of a program of uwf.
+func (d *demo) program(name string) string { return filepath.Join(d.bin, name+exeSuffix()) }
+
+func exeSuffix() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
+}
+
+// output runs a program and returns what it prints. Its errors are part of the
+// error.
+func (d *demo) output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir, c.Env = dir, d.environ
+	out, err := c.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, exit.Stderr)
+	}
+	return string(out), err
+}

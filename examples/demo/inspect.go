@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// step is an entry of `uwf thread steps`.
+type step struct {
+	Hash   string `json:"hash"`
+	Role   string `json:"role"` // "" for the start
+	Output struct {
+		Status string `json:"$status"`
+	} `json:"output"`
+}
+
+// inspect shows what is known of a thread and checks it.
+func (d *demo) inspect(ctx context.Context, thread string) error {
+	for _, args := range [][]string{
+		{"thread", "show", thread, "--format", "text"},
+		{"thread", "steps", thread, "--format", "text"},
+		{"thread", "read", thread},
+	} {
+		if err := d.show(ctx, args...); err != nil {
+			return err
+		}
+	}
+	var history struct {
+		Steps []step `json:"steps"`
+	}
+	if err := d.ask(ctx, &history, "thread", "steps", thread); err != nil {
+		return err
+	}
+	steps := slices.DeleteFunc(history.Steps, func(s step) bool { return s.Role == "" })
+	if err := checkSteps(steps, d.model.scripted); err != nil {
+		return err
+	}
+	return d.checkModels(ctx, steps)
+}
+
+// checkSteps checks the way through the workflow. A real model may find another
+// one, but it ends with an approval.
+func checkSteps(steps []step, scripted bool) error {
+	var way []string
+	for _, s := range steps {
+		way = append(way, s.Role+" "+s.Output.Status)
+	}
+	want := []string{"planner ready", "developer done", "reviewer rejected", "developer done", "reviewer approved"}
+	if scripted && !slices.Equal(way, want) {
+		return fmt.Errorf("promised: the steps are %q; they are %q", want, way)
+	}
+	if len(way) == 0 || way[len(way)-1] != "reviewer approved" {
+		return fmt.Errorf("promised: the last step is an approval; the steps are %q", way)
+	}
+	return nil
+}
+
+// checkModels checks that the override of the reviewer's agent had an effect.
+func (d *demo) checkModels(ctx context.Context, steps []step) error {
+	for _, s := range steps {
+		var detail struct {
+			Model string           `json:"model"`
+			Turns []map[string]any `json:"turns"`
+		}
+		if err := d.ask(ctx, &detail, "thread", "step-details", s.Hash); err != nil {
+			return err
+		}
+		if len(detail.Turns) == 0 {
+			return errors.New("promised: the detail of a step holds its turns; it holds none")
+		}
+		want := d.model.worker
+		if s.Role == "reviewer" {
+			want = d.model.reviewer
+		}
+		if d.model.scripted && detail.Model != want {
+			return fmt.Errorf("promised: %s is played by %s; it was played by %q", s.Role, want, detail.Model)
+		}
+	}
+	return nil
+}

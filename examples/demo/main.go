@@ -1,0 +1,33 @@
+// Command demo shows uwf at work: three roles fix a bug in a little Go project.
+//
+//	go run ./examples/demo            (from the repository, or `make demo`)
+//
+// The model is a script (endpoint/), so the demo needs no key and no network;
+// everything else is real: the agents' tools, the tests that they run, the nodes
+// that they leave. With UWF_DEMO_BASE_URL, UWF_DEMO_MODEL and a key in
+// UWF_DEMO_API_KEY or OPENAI_API_KEY a real model plays instead.
+//
+// It exits with 1 if anything that it promises does not hold. What it made stays
+// on the disk, to look around in.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	bin := flag.String("bin", "", "directory with uwf and uwf-builtin; built if not given")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	d := &demo{bin: *bin, environ: os.Environ(), out: os.Stdout, progress: os.Stderr, now: time.Now}
+	if err := d.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// childEnv is the environment of everything that works for the demo: its home,
+// and a project that is no part of any workspace.
+func (d *demo) childEnv() []string {
+	return append(d.environ[:len(d.environ):len(d.environ)], "UWF_HOME="+d.home, "OCAS_HOME=", "GOWORK=off", "GOFLAGS=")
+}
+
+// prompt shows a command as if somebody had typed it.
+func (d *demo) prompt(line string) { fmt.Fprintf(d.out, "$ %s\n", line) }
+
+// uwf runs a command of uwf and returns its result; its talk goes to the progress.
+func (d *demo) uwf(ctx context.Context, args ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, d.program("uwf"), args...)
+	c.Dir, c.Env, c.Stderr = d.repo, d.childEnv(), d.progress
+	out, err := c.Output()
+	if err != nil {
+		return out, fmt.Errorf("uwf %s: %w", strings.Join(args, " "), err)
+	}
+	return out, nil
+}
+
+// ask is uwf with a result that is read.
+func (d *demo) ask(ctx context.Context, into any, args ...string) error {
+	out, err := d.uwf(ctx, append(args, "--format", "json")...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		return fmt.Errorf("uwf %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// show is uwf with a result that is shown as it is.
+func (d *demo) show(ctx context.Context, args ...string) error {
+	d.prompt("uwf " + strings.Join(args, " "))
+	out, err := d.uwf(ctx, args...)
+	fmt.Fprintf(d.out, "%s\n", out)
+	return err
+}
+
+// runWorkflow registers the workflow and runs it to its end.
+func (d *demo) runWorkflow(ctx context.Context) (thread string, err error) {
+	if err := d.show(ctx, "workflow", "put", "examples/solve-issue.yaml", "--format", "text"); err != nil {
+		return "", err
+	}
+	d.prompt(fmt.Sprintf("uwf run solve-issue -p %q --cwd %s", task, d.project))
+	var result struct {
+		Thread string `json:"thread"`
+		Status string `json:"status"`
+		Done   bool   `json:"done"`
+	}
+	if err := d.ask(ctx, &result, "run", "solve-issue", "-p", task, "--cwd", d.project); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(d.out, "thread %s: %s\n", result.Thread, result.Status)
+	if result.Status != "completed" || !result.Done {
+		return "", fmt.Errorf("promised: the thread is completed; it is %s", result.Status)
+	}
+	return result.Thread, nil
+}
