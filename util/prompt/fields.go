@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // field is one property of an output.
@@ -97,15 +98,14 @@ func either(a, b map[string]any) map[string]any {
 func discriminated(schema any) (string, []variant) {
 	s, _ := schema.(map[string]any)
 	for _, keyword := range []string{"oneOf", "anyOf"} {
-		subs := list(s[keyword])
-		if key := discriminator(subs); key != "" {
-			return key, variantsOf(s, keyword, subs, key)
+		if key, values := jsonschema.Discriminator(list(s[keyword])); key != "" {
+			return key, variantsOf(s, keyword, key, values)
 		}
 	}
 	return "", nil
 }
 
-func variantsOf(s map[string]any, keyword string, subs []any, key string) []variant {
+func variantsOf(s map[string]any, keyword, key string, values []any) []variant {
 	shared := map[string]any{}
 	for k, v := range s {
 		if k != keyword {
@@ -113,7 +113,7 @@ func variantsOf(s map[string]any, keyword string, subs []any, key string) []vari
 		}
 	}
 	var out []variant
-	for _, sub := range subs {
+	for i, sub := range list(s[keyword]) {
 		found := map[string]field{}
 		collect(sub, found)
 		f := found[key]
@@ -121,37 +121,9 @@ func variantsOf(s map[string]any, keyword string, subs []any, key string) []vari
 		// The shared schema may only say that the key is a string.
 		f.required = found[key].required
 		found[key] = f
-		out = append(out, variant{value: choices(f.schema)[0], fields: sorted(found, key)})
+		out = append(out, variant{value: values[i], fields: sorted(found, key)})
 	}
 	return out
-}
-
-// discriminator is a property that every variant has, with another constant in each.
-func discriminator(subs []any) string {
-	if len(subs) < 2 {
-		return ""
-	}
-	first := fieldsOf(subs[0])
-	for _, f := range first {
-		if distinct(subs, f.name) {
-			return f.name
-		}
-	}
-	return ""
-}
-
-func distinct(subs []any, name string) bool {
-	seen := map[string]bool{}
-	for _, sub := range subs {
-		found := map[string]field{}
-		collect(sub, found)
-		only := choices(found[name].schema)
-		if len(only) != 1 || seen[literal(only[0])] {
-			return false
-		}
-		seen[literal(only[0])] = true
-	}
-	return true
 }
 
 // choices are the only values that a schema admits, nil if it does not list them.

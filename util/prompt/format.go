@@ -69,7 +69,7 @@ func example(fields []field) string {
 // fieldList names each field with what its value must satisfy.
 func fieldList(fields []field) string {
 	if len(fields) == 0 {
-		return "  (the schema names no fields: an empty block will do)"
+		return "  (the schema names no fields; `$status` may say how it went)"
 	}
 	var lines []string
 	for _, f := range fields {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -27,9 +29,16 @@ func Run(o Options) {
 func Process(e env.Env, o Options) int {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	keepLock(e.Get(protocol.EnvRunDir))
+	if dir := e.Get(protocol.EnvRunDir); dir != "" {
+		durable.KeepFromChildren(lockFD, filepath.Join(dir, "agent.lock"))
+	}
 	return Main(ctx, e, o)
 }
+
+// lockFD is the descriptor on which an agent inherits the lock by which the
+// engine tells that it is alive. A child that outlives the agent must not have
+// it, or the thread would look busy for as long.
+const lockFD = 3
 
 // Main runs an agent and returns its exit status: 0; 2 for a wrong command line;
 // 130 or 143 when ctx was cancelled by [Process] for a signal; else 1. It
