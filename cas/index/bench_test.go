@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// thread is an id as long as a real one.
-func thread(i int) string { return fmt.Sprintf("01K8ZQ4V9X6D3M2N%010d", i) }
+// threadID is as long as a real one.
+func threadID(i int) string { return fmt.Sprintf("01K8ZQ4V9X6D3M2N%010d", i) }
 
 // filled opens an index with n active and n ended threads.
 func filled(t testing.TB, n int) *index.Index {
@@ -23,8 +23,8 @@ func filled(t testing.TB, n int) *index.Index {
 	dir := t.TempDir()
 	var threads, history strings.Builder
 	for i := range n {
-		fmt.Fprintf(&threads, "%s: 4EAEYQKFHTJ23\n", thread(2*i))
-		fmt.Fprintf(&history, `{"thread":%q,"workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":%d}`+"\n", "E"+thread(i), i)
+		fmt.Fprintf(&threads, "%s: 4EAEYQKFHTJ23\n", threadID(2*i))
+		fmt.Fprintf(&history, `{"thread":%q,"workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":%d}`+"\n", "E"+threadID(i), i)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "threads.yaml"), []byte(threads.String()), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "history.jsonl"), []byte(history.String()), 0o644))
@@ -38,7 +38,7 @@ func BenchmarkHead(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			x := filled(b, n)
 			for b.Loop() {
-				_, err := x.Head(b.Context(), thread(n))
+				_, err := x.Head(b.Context(), threadID(n))
 				require.NoError(b, err)
 			}
 		})
@@ -51,7 +51,7 @@ func BenchmarkMove(b *testing.B) {
 			x := filled(b, n)
 			old, next := protocol.Hash("4EAEYQKFHTJ23"), protocol.Hash("108DB063KRQWW")
 			for b.Loop() {
-				require.NoError(b, x.Move(b.Context(), thread(n), old, next))
+				require.NoError(b, x.Move(b.Context(), threadID(n), old, next))
 				old, next = next, old
 			}
 		})
@@ -65,7 +65,7 @@ func BenchmarkAdd(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			x := filled(b, n)
 			for i := 0; b.Loop(); i++ {
-				require.NoError(b, x.Add(b.Context(), thread(2*i+1), "4EAEYQKFHTJ23"))
+				require.NoError(b, x.Add(b.Context(), threadID(2*i+1), "4EAEYQKFHTJ23"))
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func BenchmarkEnded(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			x := filled(b, n)
 			for b.Loop() {
-				_, err := x.Ended(b.Context(), "E"+thread(n-1))
+				_, err := x.Ended(b.Context(), "E"+threadID(n-1))
 				require.NoError(b, err)
 			}
 		})
