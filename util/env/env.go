@@ -43,10 +43,10 @@ func OS() (Env, error) {
 }
 
 // Get returns the value of an environment variable; an empty value counts as
-// unset, so both yield "".
+// unset, so both yield "". On Windows the case of key does not matter.
 func (e Env) Get(key string) string {
 	for i := len(e.Environ) - 1; i >= 0; i-- {
-		if k, v, ok := cut(e.Environ[i]); ok && k == key {
+		if k, v, ok := cut(e.Environ[i]); ok && sameKey(k, key) {
 			return v
 		}
 	}

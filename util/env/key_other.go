@@ -1,0 +1,5 @@
+//go:build !windows
+
+package env
+
+func sameKey(a, b string) bool { return a == b }
