@@ -56,7 +56,7 @@ func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error)
 	if typ == b.Kinds().MetaHash() {
 		return b.AddSchema(ctx, value)
 	}
-	schema, err := b.schema(ctx, typ)
+	schema, err := b.Compiled(ctx, typ)
 	if err != nil {
 		return "", err
 	}
@@ -172,12 +172,6 @@ func (b *Batch) addSchemaNodes(schema Node) (Hash, error) {
 // batch. Errors: those of [Schema]; [*SchemaError] if it is not one that a store
 // accepts.
 func (b *Batch) Compiled(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
-	return b.schema(ctx, typ)
-}
-
-// schema finds and compiles the schema of a type, once, and makes its node part
-// of the batch.
-func (b *Batch) schema(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
 	if s, ok := b.compiled[typ]; ok {
 		return s, ctx.Err()
 	}

@@ -59,7 +59,7 @@ func parseFile(data []byte) (Node, error) {
 	case len(data) < payloadStart:
 		return Node{}, errors.New("the file is cut short")
 	case string(data[payloadStart-len(fileMiddle):payloadStart]) != fileMiddle:
-		return Node{}, errors.New("the file is damaged near its begin")
+		return Node{}, errors.New("the file is damaged near its beginning")
 	}
 	end, timestamp, ok := findTail(data)
 	if !ok {

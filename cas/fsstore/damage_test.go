@@ -35,7 +35,7 @@ func TestDamage(t *testing.T) {
 		"a flipped bit in the text":    {flip(whole, 40), "another hash"},
 		"a flipped bit in the type":    {flip(whole, 10), "another hash"},
 		"a flipped bit in the head":    {flip(whole, 0), "does not begin as a node"},
-		"a flipped bit in the middle":  {flip(whole, 22), "damaged near its begin"},
+		"a flipped bit in the middle":  {flip(whole, 22), "damaged near its beginning"},
 		"a flipped bit in the tail":    {flip(whole, len(whole)-12), "its end is damaged"},
 		"another node":                 {string(cas.MarshalFile(other)), "another hash"},
 		"the node and more":            {whole + "x", "its end is damaged"},

@@ -1,13 +1,14 @@
 package fsstore
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/durable"
@@ -63,34 +64,35 @@ func find(dir string) (found, error) {
 // parseFormat reads format.json. What it does not know makes the store
 // read-only: a newer program may rely on something that we would break.
 func parseFormat(data []byte) (found, error) {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(data, &keys); err != nil {
+	var entries map[string]json.RawMessage
+	if err := json.Unmarshal(data, &entries); err != nil {
 		return found{}, fmt.Errorf("%s: %w", formatFile, err)
 	}
 	var f format
-	if err := json.Unmarshal(data, &f); err != nil {
-		return found{}, fmt.Errorf("%s: %w", formatFile, err)
+	for key, into := range map[string]any{"version": &f.Version, "hash": &f.Hash, "layout": &f.Layout, "flush": &f.Flush} {
+		if err := json.Unmarshal(entries[key], into); err != nil {
+			return found{}, fmt.Errorf("%s: %s: %w", formatFile, key, err)
+		}
+		delete(entries, key)
 	}
 	if !knownLayout(f.Layout) {
 		return found{}, fmt.Errorf("%s: unknown layout %q: a newer program made this store", formatFile, f.Layout)
 	}
-	return found{format: f, exists: true, readOnly: f.unknown(data)}, nil
+	return found{format: f, exists: true, readOnly: f.unknown(slices.Sorted(maps.Keys(entries)))}, nil
 }
 
-// unknown says what in a format this program does not know.
-func (f format) unknown(data []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	var strict format
-	switch err := dec.Decode(&strict); {
+// unknown says what in a format this program does not know; extra are the
+// entries beside its own.
+func (f format) unknown(extra []string) error {
+	switch {
 	case f.Version != formatVersion:
 		return readOnly("version %d", f.Version)
 	case !f.Hash.Known():
 		return readOnly("hash function %q", f.Hash)
 	case !knownFlush(f.Flush):
 		return readOnly("flush mode %q", f.Flush)
-	case err != nil:
-		return readOnly("entry: %v", err)
+	case len(extra) > 0:
+		return readOnly("entry %q", extra[0])
 	}
 	return nil
 }

@@ -104,10 +104,11 @@ func TestStoresOfANewerProgram(t *testing.T) {
 		readable bool
 	}{
 		"version": {`{"version":2,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "unknown version 2", true},
-		"key":     {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","pack":true}`, `unknown field "pack"`, true},
+		"key":     {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","pack":true}`, `unknown entry "pack"`, true},
+		"case":    {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","HASH":"xxh64"}`, `unknown entry "HASH"`, true},
 		"flush":   {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"magic"}`, `unknown flush mode "magic"`, true},
 		"hash":    {`{"version":1,"hash":"blake3","layout":"fan2","flush":"auto"}`, `unknown hash function "blake3"`, false},
-		"no hash": {`{"version":1,"layout":"fan2","flush":"auto"}`, `unknown hash function ""`, false},
+		"empty":   {`{"version":1,"hash":"","layout":"fan2","flush":"auto"}`, `unknown hash function ""`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,6 +144,8 @@ func TestStoresThatCannotBeOpened(t *testing.T) {
 		"format cut short": {"format.json", `{"version":1,`, "unexpected end of JSON"},
 		"format empty":     {"format.json", ``, "unexpected end of JSON"},
 		"format no object": {"format.json", `[]`, "cannot unmarshal array"},
+		"no hash":          {"format.json", `{"version":1,"layout":"fan2","flush":"auto"}`, "format.json: hash: "},
+		"a wrong type":     {"format.json", `{"version":"1","hash":"xxh3","layout":"fan2","flush":"auto"}`, "format.json: version: "},
 		"unknown layout":   {"format.json", `{"version":9,"hash":"xxh3","layout":"packs","flush":"auto"}`, `unknown layout "packs"`},
 		"format is lost":   {"nodes/7V/7VQ43ZSJTEWA7.bin", "x", "format.json is missing"},
 	} {

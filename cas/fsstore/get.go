@@ -66,7 +66,7 @@ func (s *Store) readFile(h cas.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read node %s: %w", h, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	data := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, data); err != nil {
 		return nil, fmt.Errorf("read node %s: %s: %w", h, path, err)

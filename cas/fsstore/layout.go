@@ -78,7 +78,7 @@ func anyEntry(dir string, match func(fs.DirEntry) bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	for {
 		entries, err := f.ReadDir(64)
 		for _, e := range entries {
