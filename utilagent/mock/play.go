@@ -38,16 +38,6 @@ func Main(e env.Env) int {
 	return code
 }
 
-// Run plays the mock agent in this process and exits: it is the whole of main.
-func Run() {
-	e, err := env.OS()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "uwf-mock:", err)
-		os.Exit(1)
-	}
-	os.Exit(Main(e))
-}
-
 // Options is the mock agent with a given scenario, for tests in memory: of the
 // faults it shows those that need no process of its own.
 func Options(s Scenario) agentkit.Options {

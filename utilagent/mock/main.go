@@ -1,0 +1,18 @@
+package mock
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// Run plays the mock agent in this process and exits: it is the whole of main.
+func Run() {
+	e, err := env.OS()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "uwf-mock:", err)
+		os.Exit(1)
+	}
+	os.Exit(Main(e))
+}
