@@ -49,6 +49,9 @@ func TestNothingOfThisMachine(t *testing.T) {
 	}, "|"))
 	root, files := committed(t)
 	for _, name := range files {
+		if inTestdata(name) {
+			continue // recorded elsewhere, as it was
+		}
 		for i, line := range bytes.Split([]byte(read(t, root, name)), []byte("\n")) {
 			if found := banned.Find(line); found != nil {
 				t.Errorf("%s:%d: %s", name, i+1, found)
@@ -87,7 +90,8 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// ofTheProcess lists what only main may touch: below it, these come in an
+// ofTheProcess lists what only main may touch, and what stands for a main in a
+// library (agentkit.Run), also in a file main.go. Below, these come in an
 // env.Env, so that a test can be any process at any time.
 var ofTheProcess = map[string][]string{
 	"os":   {"Exit", "Getenv", "LookupEnv", "Environ", "Setenv", "Args", "Stdin", "Stdout", "Stderr"},
@@ -103,7 +107,7 @@ func processFacts(fset *token.FileSet, file *ast.File, name string) []string {
 	add := func(pos token.Pos, text string) {
 		problems = append(problems, fmt.Sprintf("%s:%d: %s", name, fset.Position(pos).Line, text))
 	}
-	isMain := file.Name.Name == "main" && path.Base(name) == "main.go" || path.Dir(name) == "util/env"
+	isMain := path.Base(name) == "main.go" || path.Dir(name) == "util/env"
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
