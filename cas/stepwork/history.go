@@ -13,9 +13,9 @@ import (
 
 // lookBack is how many steps are searched for a role's last one. A session that
 // is older has little to offer, and the search must not grow with the thread.
-const lookBack = 200
+const lookBack = 50
 
-// LastStep finds the newest step of a role among the newest 200. It reports
+// LastStep finds the newest step of a role among the newest 50. It reports
 // false if there is none.
 func LastStep(ctx context.Context, t *thread.Thread, role string) (thread.Step, bool, error) {
 	if visits(t, role) == 0 {

@@ -9,8 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// HistoryQuota is how many characters of earlier steps a prompt holds.
-const HistoryQuota = 32000
+// How much of the earlier steps a prompt holds: so many characters, and so many
+// steps. Without the second bound a long thread of short answers would cost a
+// step hundreds of node reads; who needs more has `uwf thread read`.
+const (
+	HistoryQuota = 32000
+	HistorySteps = 20
+)
 
 // Step is an earlier step as far as a prompt needs it.
 type Step struct {
@@ -21,10 +26,9 @@ type Step struct {
 	Content string // the agent's answer; "" if unknown
 }
 
-// History takes the newest steps that fit into quota characters (0:
-// [HistoryQuota]) from a sequence that yields the newest first. It stops pulling
-// when the quota is spent, so its cost does not depend on how many steps there
-// are. The newest step is always taken; its content is cut if it alone is too
+// History takes the newest steps, at most [HistorySteps], that fit into quota
+// characters (0: [HistoryQuota]) from a sequence that yields the newest first. It
+// stops pulling then, so its cost does not depend on how many steps there are. The newest step is always taken; its content is cut if it alone is too
 // long. An error of the sequence is returned.
 func History(steps iter.Seq2[Step, error], quota int) ([]Step, error) {
 	if quota <= 0 {
@@ -41,7 +45,7 @@ func History(steps iter.Seq2[Step, error], quota int) ([]Step, error) {
 		}
 		s.Content = cut(s.Content, room-size(Step{Role: s.Role, Agent: s.Agent, Output: s.Output}))
 		taken = append(taken, s)
-		if quota <= 0 {
+		if quota <= 0 || len(taken) == HistorySteps {
 			break
 		}
 	}

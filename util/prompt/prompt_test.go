@@ -108,6 +108,12 @@ func TestHistoryReadsOnlyWhatFits(t *testing.T) {
 	require.Len(t, got, 5)
 	require.LessOrEqual(t, pulled, 6)
 	require.Equal(t, 1_000_000, got[0].Number)
+
+	pulled = 0
+	got, err = prompt.History(endless, 1_000_000)
+	require.NoError(t, err)
+	require.Len(t, got, prompt.HistorySteps)
+	require.Equal(t, prompt.HistorySteps, pulled)
 }
 
 func TestHistoryCutsOnlyANewestStepThatIsTooLong(t *testing.T) {

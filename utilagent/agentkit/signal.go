@@ -31,7 +31,11 @@ func untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stops := make(chan os.Signal, 1)
 	pipes := make(chan os.Signal, 1)
-	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as nohup has it
+			signal.Notify(stops, s)
+		}
+	}
 	signal.Notify(pipes, syscall.SIGPIPE)
 	go func() {
 		select {
