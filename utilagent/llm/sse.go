@@ -49,7 +49,7 @@ func readEvents(r *bufio.Reader, f func(data []byte) error) (done bool, err erro
 		if len(bytes.TrimSpace(line)) == 0 && readErr == nil && len(event) > 0 {
 			return false, errBadEvent
 		}
-		if readErr == io.EOF {
+		if errors.Is(readErr, io.EOF) {
 			return false, nil
 		}
 		if readErr != nil {

@@ -81,7 +81,7 @@ func (p *page) read(r *bufio.Reader) error {
 	full := false
 	for {
 		line, long, err := readLine(r)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -127,10 +127,10 @@ func readLine(r *bufio.Reader) (line string, long bool, err error) {
 		if room := maxLineBytes + 2 - len(b); room > 0 {
 			b = append(b, part[:min(room, len(part))]...)
 		}
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if err == io.EOF && len(b) > 0 {
+		if errors.Is(err, io.EOF) && len(b) > 0 {
 			err = nil
 		}
 		if err != nil {
