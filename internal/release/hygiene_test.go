@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/modfile"
 )
 
 // maxLines is where a file holds more than one idea.
@@ -25,14 +26,26 @@ func TestModules(t *testing.T) {
 	t.Parallel()
 	tree, err := loadTree(".")
 	require.NoError(t, err)
-	_, err = tree.versionOr("")
+	version, err := tree.versionOr("")
 	require.NoError(t, err)
+	work, err := modfile.ParseWork("go.work", []byte(read(t, tree.root, "go.work")), nil)
+	require.NoError(t, err)
+	replaced := map[string]string{}
+	for _, r := range work.Replace {
+		require.Equal(t, version, r.Old.Version, "go.work: %s", r.Old)
+		replaced[r.Old.Path] = r.New.Path
+	}
 	license := read(t, tree.root, "LICENSE")
 	for _, m := range tree.modules {
 		require.Empty(t, m.mod.Replace, "%s: go install refuses a replace", m.dir)
 		require.Empty(t, m.mod.Exclude, "%s: go install refuses an exclude", m.dir)
 		require.Equal(t, tree.modules[0].mod.Go.Version, m.mod.Go.Version, "%s: one go line for all", m.dir)
 		require.Equal(t, prefix+m.dir, m.path)
+		for _, r := range m.mod.Require {
+			if sibling := tree.module(r.Mod.Path); sibling != nil {
+				require.Equal(t, "./"+sibling.dir, replaced[r.Mod.Path], "go.work: without it, no build works before %s is published", r.Mod)
+			}
+		}
 		require.Equal(t, license, read(t, tree.abs(m), "LICENSE"), "%s: every module carries the licence", m.dir)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 )
 
@@ -41,6 +42,17 @@ func (t *tree) tidy(ctx context.Context, sums bool, p process) (err error) {
 			return err
 		}
 		fmt.Fprintln(p.stdout, "tidy", m.dir)
+	}
+	return t.tidyWorkspace(ctx, p)
+}
+
+// tidyWorkspace loads every package, which makes the go command write what only
+// the workspace as a whole needs into go.work.sum, and nothing else.
+func (t *tree) tidyWorkspace(ctx context.Context, p process) error {
+	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-deps", "-test", "work")
+	cmd.Dir, cmd.Env, cmd.Stderr = t.root, p.environ, p.stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go list: %w", err)
 	}
 	return nil
 }
