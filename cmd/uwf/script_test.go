@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"uwf":      main,
-		"uwf-mock": mock.Main,
+		"uwf-mock": mock.Run,
 	})
 }
 

@@ -23,6 +23,7 @@ func Parse(file string, src []byte) (Scenario, error) {
 		return s, r.err()
 	}
 	r.mapping(doc.Root, "a scenario", map[string]func(*yamldoc.Node){
+		"repeat": r.flag(&s.Repeat),
 		"steps": func(n *yamldoc.Node) {
 			r.list(n, "steps", func(item *yamldoc.Node) { s.Steps = append(s.Steps, r.step(item)) })
 		},

@@ -16,7 +16,8 @@ import (
 
 // Scenario is a script: the i-th step of a thread is played by Steps[i].
 type Scenario struct {
-	Steps []Step
+	Steps  []Step
+	Repeat bool // begin anew when the steps are used up
 }
 
 // Step is what the agent does in one step of the thread.
@@ -87,6 +88,9 @@ type Grandchild struct {
 
 // step finds the script of the i-th step, from 0, which is to be of a role.
 func (s Scenario) step(i int, role string) (Step, error) {
+	if s.Repeat && len(s.Steps) > 0 {
+		i %= len(s.Steps)
+	}
 	if i >= len(s.Steps) {
 		return Step{}, fmt.Errorf("mock scenario has no step at index %d (total %d); moderator routed to role %q", i, len(s.Steps), role)
 	}

@@ -106,7 +106,11 @@ func (p *progress) StepEnded(s engine.StepInfo, out protocol.StepOutput, err err
 		p.line("step %d: %s failed after %s", s.Number, clean(s.Role), took)
 		return
 	}
-	p.line("step %d: %s done in %s, %s; %s", s.Number, clean(s.Role), took, tokens(out.Usage), clean(statusText(out)))
+	cost := ""
+	if out.Usage != nil {
+		cost = ", " + tokens(out.Usage)
+	}
+	p.line("step %d: %s done in %s%s; %s", s.Number, clean(s.Role), took, cost, clean(statusText(out)))
 }
 
 // line prints a whole line, in place of the counting one.
