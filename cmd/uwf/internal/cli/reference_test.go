@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// TestReferenceIsTrue: each command line that agents are given exists, flags
+// included, and only reads.
+func TestReferenceIsTrue(t *testing.T) {
+	t.Parallel()
+	writes := []string{"start", "step", "exec", "run", "put", "add", "fork", "kill", "cancel", "stop", "resume", "turn"}
+	lines := 0
+	for _, line := range strings.Split(protocol.Reference(), "\n") {
+		if !strings.HasPrefix(line, "uwf ") {
+			continue
+		}
+		lines++
+		text, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(text)[1:]
+		a := &app{}
+		args, err := reorder(a.root(), words)
+		require.NoError(t, err, line)
+		command := find(t, a.root().Commands, args)
+		require.NotContains(t, writes, command.Name, line)
+	}
+	require.Greater(t, lines, 5)
+}
+
+// find follows the command words to a leaf.
+func find(t *testing.T, commands []*ucli.Command, words []string) *ucli.Command {
+	t.Helper()
+	for _, c := range commands {
+		if len(words) > 0 && c.HasName(words[0]) {
+			if len(c.Subcommands) == 0 {
+				return c
+			}
+			return find(t, c.Subcommands, words[1:])
+		}
+	}
+	require.Fail(t, "no such command", "%v", words)
+	return nil
+}
