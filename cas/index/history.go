@@ -15,6 +15,11 @@ import (
 
 // Ended is a line of the history. Fields that a line has beyond these are
 // ignored, and stay.
+//
+// A line with the status "resumed" records that a thread went back to
+// threads.yaml. It ends nothing, so reading passes over it: what counts is
+// threads.yaml, and below it the newest line that ended the thread. A crash while
+// a thread is reopened thus leaves it either ended or active.
 type Ended struct {
 	Thread      string          `json:"thread"`
 	Workflow    protocol.Hash   `json:"workflow"`
@@ -22,11 +27,6 @@ type Ended struct {
 	Status      protocol.Status `json:"status"`
 	CompletedAt int64           `json:"completedAt"` // ms
 }
-
-// A line with status "resumed" records that a thread went back to threads.yaml.
-// It ends nothing, so reading passes over it: what counts is threads.yaml, and
-// below it the newest line that ended the thread. A crash while a thread is
-// reopened thus leaves it either ended or active.
 
 // Ended returns how a thread ended, or [ErrNoThread] if it is active or unknown.
 func (x *Index) Ended(ctx context.Context, thread string) (Ended, error) {

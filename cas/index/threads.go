@@ -91,6 +91,9 @@ func (x *Index) Archive(ctx context.Context, e Ended) error {
 	if err := checkEntry(e.Thread, e.Head); err != nil {
 		return err
 	}
+	if e.Status == "" || e.Status == protocol.StatusResumed {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("a thread cannot end with status %q", e.Status)}
+	}
 	return x.changeThreads(ctx, func(t *table) error {
 		if err := t.expect(e.Thread, e.Head); err != nil {
 			return err
