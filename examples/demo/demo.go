@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"text/tabwriter"
 	"time"
 )
 
@@ -56,15 +57,15 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	d.title("What happened")
-	if err := d.inspect(ctx, thread); err != nil {
+	steps, err := d.inspect(ctx, thread)
+	if err != nil {
 		return err
 	}
 	if err := d.showDiff(ctx); err != nil {
 		return err
 	}
 	d.title("Look around")
-	d.sayNext(thread, d.now().Sub(began))
-	return nil
+	return d.sayNext(steps, d.now().Sub(began))
 }
 
 // prepare makes the home and the project, and starts the scripted model if no
@@ -95,21 +96,27 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 func (d *demo) title(text string) { fmt.Fprintf(d.out, "\n== %s\n\n", text) }
 
 // sayNext tells what a person can do now.
-func (d *demo) sayNext(thread string, took time.Duration) {
-	uwf := d.program("uwf")
+func (d *demo) sayNext(steps []step, took time.Duration) error {
 	fmt.Fprintf(d.out, "All of it took %.1f s and is still there. Type next:\n\n", took.Seconds())
 	fmt.Fprintf(d.out, "  export UWF_HOME=%s\n", d.home)
-	for _, line := range []string{
-		"thread read " + thread + "              # what each role said",
-		"thread step-details <hash>       # every message and tool call of a step; hashes: see above",
-		"thread fork <hash>               # go on from any step, in a thread of its own",
-		"workflow show solve-issue        # the workflow, as it is stored",
+	fmt.Fprintf(d.out, "  alias uwf=%s\n\n", d.program("uwf"))
+	reviewed := steps[min(2, len(steps)-1)].Hash
+	table := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)
+	for _, line := range [][2]string{
+		{"uwf thread read @", "what each role said (@ is the newest thread)"},
+		{"uwf thread step-details " + reviewed, "every message and tool call of the first review"},
+		{"uwf thread fork " + reviewed, "a new thread that begins after that step"},
+		{"uwf workflow show solve-issue", "the workflow as it is stored"},
 	} {
-		fmt.Fprintf(d.out, "  %s %s\n", uwf, line)
+		fmt.Fprintf(table, "  %s\t# %s\n", line[0], line[1])
+	}
+	if err := table.Flush(); err != nil {
+		return err
 	}
 	fmt.Fprintf(d.out, "\nThe repaired project: %s\n", d.project)
 	if d.model.scripted {
 		fmt.Fprintln(d.out, "\nThe model was a script. With a real one:")
 		fmt.Fprintln(d.out, "  UWF_DEMO_BASE_URL=<…/v1> UWF_DEMO_MODEL=<name> UWF_DEMO_API_KEY=<key> make demo")
 	}
+	return nil
 }

@@ -16,28 +16,28 @@ type step struct {
 	} `json:"output"`
 }
 
-// inspect shows what is known of a thread and checks it.
-func (d *demo) inspect(ctx context.Context, thread string) error {
+// inspect shows what is known of a thread, checks it, and returns its steps.
+func (d *demo) inspect(ctx context.Context, thread string) ([]step, error) {
 	for _, args := range [][]string{
 		{"thread", "show", thread, "--format", "text"},
 		{"thread", "steps", thread, "--format", "text"},
 		{"thread", "read", thread},
 	} {
 		if err := d.show(ctx, args...); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var history struct {
 		Steps []step `json:"steps"`
 	}
 	if err := d.ask(ctx, &history, "thread", "steps", thread); err != nil {
-		return err
+		return nil, err
 	}
 	steps := slices.DeleteFunc(history.Steps, func(s step) bool { return s.Role == "" })
 	if err := checkSteps(steps, d.model.scripted); err != nil {
-		return err
+		return nil, err
 	}
-	return d.checkModels(ctx, steps)
+	return steps, d.checkModels(ctx, steps)
 }
 
 // checkSteps checks the way through the workflow. A real model may find another
