@@ -1,39 +1,57 @@
 // Package config reads config.yaml and .env and resolves what they say. Errors
 // name the line and never hold a secret.
+//
+// Strings may name environment variables: ${NAME}. "$$" is a dollar sign, and a
+// dollar sign before anything else stands for itself. What a provider, a model or
+// an agent needs only when it is used (its address, key, name, command, arguments
+// and environment) is expanded by [ResolveModel] and [ResolveAgent], so that a
+// key that one model lacks does not stop an agent that never asks it; everything
+// else when the file is read.
 package config
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
 // Load reads config.yaml. A missing file is an empty config. Every problem is
-// in one *protocol.Error (code invalid) with file, line and a suggestion.
-// ${VAR} is replaced in values, from environ.
-func Load(ctx context.Context, path string, e env.Env) (protocol.Config, error) { panic("unwritten") }
-
-// LoadDotEnv returns e with the variables of a .env file that e does not set.
-// A missing file changes nothing.
-func LoadDotEnv(path string, e env.Env) (env.Env, error) { panic("unwritten") }
-
-// Endpoint is a resolved model.
-type Endpoint struct {
-	Alias, Provider, BaseURL, APIKey, Model string
-	KeySource                               string // where the key came from, for error messages: "config.yaml providers.x.apiKey", "environment OPENAI_API_KEY"
-	Stream                                  bool
-	ContextWindow                           int
+// in one *protocol.Error (code invalid) with file, line and a suggestion; its
+// cause is an *InvalidError.
+func Load(ctx context.Context, path string, e env.Env) (protocol.Config, error) {
+	if err := ctx.Err(); err != nil {
+		return protocol.Config{}, err
+	}
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return protocol.Config{}, nil
+	}
+	if err != nil {
+		return protocol.Config{}, fmt.Errorf("read config: %w", err)
+	}
+	return Parse(src, path, e)
 }
 
-// ResolveModel resolves a model alias.
-func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) { panic("unwritten") }
-
-// AgentModel is the alias of the model for a role: modelOverrides
-// "<workflow>.<role>", then the agent's own, then modelOverrides "agent", then
-// the default model.
-func AgentModel(c protocol.Config, agentAlias, workflow, role string) string { panic("unwritten") }
-
-// ExtractModel is the alias of the model for LLM extraction, "" if it is off:
-// modelOverrides.extract, else models.extract.
-func ExtractModel(c protocol.Config) string { panic("unwritten") }
+// Parse is [Load] for a text; path is only named in errors.
+func Parse(src []byte, path string, e env.Env) (protocol.Config, error) {
+	r := report{path: path, src: src}
+	var c protocol.Config
+	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	if err != nil {
+		r.addYAML(err)
+		return c, r.err()
+	}
+	d := decoder{report: &r, env: e}
+	d.decode(doc.Root, &c)
+	check(&r, doc.Root, c)
+	if err := r.err(); err != nil {
+		return protocol.Config{}, err
+	}
+	return c, nil
+}

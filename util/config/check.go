@@ -1,0 +1,135 @@
+package config
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// checker reports what is well-formed but cannot work: names that nothing
+// defines, missing values, words that mean nothing.
+type checker struct {
+	*report
+	root *yamldoc.Node
+	c    protocol.Config
+}
+
+func check(r *report, root *yamldoc.Node, c protocol.Config) {
+	k := checker{r, root, c}
+	for name, p := range c.Providers {
+		k.provider(p, name)
+	}
+	for alias, m := range c.Models {
+		k.required(m.Name, "as the provider knows it", "models", alias, "name")
+		k.required(m.Provider, "", "models", alias, "provider")
+		k.reference(m.Provider, "provider", keys(c.Providers), "models", alias, "provider")
+	}
+	for alias, a := range c.Agents {
+		k.agent(a, alias)
+	}
+	k.choices()
+	k.duration(c.Timeout, "timeout")
+}
+
+// at is the place of a value, or of the innermost thing around it that exists.
+func (k checker) at(path []string) yamldoc.Pos {
+	n := k.root
+	for _, key := range path {
+		i := slices.IndexFunc(n.Entries, func(e yamldoc.Entry) bool { return e.Text == key })
+		if i < 0 {
+			break
+		}
+		n = n.Entries[i].Value
+	}
+	return n.Pos
+}
+
+func (k checker) provider(p protocol.Provider, name string) {
+	const example = "such as https://api.openai.com/v1"
+	at := []string{"providers", name, "baseUrl"}
+	k.required(p.BaseURL, example, at...)
+	if p.BaseURL != "" && !hasVariable(p.BaseURL) && !isEndpoint(p.BaseURL) {
+		k.add(k.at(at), example, "%s must begin with https:// or http:// and a host", strings.Join(at, "."))
+	}
+	at[2] = "apiKeyEnv"
+	if p.APIKeyEnv != "" && !hasVariable(p.APIKeyEnv) && !isVariable(p.APIKeyEnv) {
+		k.add(k.at(at), "a key itself belongs into apiKey", "%s must be the name of an environment variable", strings.Join(at, "."))
+	}
+	if p.APIKeyEnv != "" && p.APIKey != "" {
+		k.add(k.at(at), "remove one of them", "providers.%s has both apiKey and apiKeyEnv", name)
+	}
+}
+
+func isEndpoint(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+}
+
+func (k checker) agent(a protocol.Agent, alias string) {
+	k.required(a.Command, "", "agents", alias, "command")
+	k.duration(a.Timeout, "agents", alias, "timeout")
+	k.reference(a.Model, "model", keys(k.c.Models), "agents", alias, "model")
+	k.word(a.Protocol, []string{"positional", "named"}, "agents", alias, "protocol")
+	k.word(a.Permission, []string{"bypass", "edits", "readonly"}, "agents", alias, "permission")
+	for name := range a.Env {
+		if !isVariable(name) {
+			k.add(k.at([]string{"agents", alias, "env", name}), "", "agents.%s.env has a key that cannot be the name of an environment variable", alias)
+		}
+	}
+}
+
+// choices checks which agents and models are chosen for what.
+func (k checker) choices() {
+	agents, models := keys(k.c.Agents), keys(k.c.Models)
+	k.reference(k.c.DefaultAgent, "agent", agents, "defaultAgent")
+	for workflow, roles := range k.c.AgentOverrides {
+		for role, alias := range roles {
+			k.reference(alias, "agent", agents, "agentOverrides", workflow, role)
+		}
+	}
+	k.reference(k.c.DefaultModel, "model", models, "defaultModel")
+	for scenario, alias := range k.c.ModelOverrides {
+		at := []string{"modelOverrides", scenario}
+		k.reference(alias, "model", models, at...)
+		if scenario != scenarioExtract && scenario != scenarioAgent && !strings.Contains(scenario, ".") {
+			k.add(k.at(at), "it must be extract, agent or <workflow>.<role>", "modelOverrides has the unknown key %q", scenario)
+		}
+	}
+}
+
+func (k checker) required(value, remedy string, path ...string) {
+	if value == "" {
+		k.add(k.at(path), remedy, "%s is missing", strings.Join(path, "."))
+	}
+}
+
+// reference checks the name of a provider, model or agent.
+func (k checker) reference(name, what string, known []string, path ...string) {
+	if name == "" || slices.Contains(known, name) {
+		return
+	}
+	k.add(k.at(path), nearest(name, known), "%s names %s %q, which is not in %ss", strings.Join(path, "."), what, name, what)
+}
+
+// word checks a value that must be one of a few words; empty is the default.
+func (k checker) word(value string, words []string, path ...string) {
+	if value != "" && !slices.Contains(words, value) {
+		k.add(k.at(path), "", "%s must be %s", strings.Join(path, "."), quoted(words, " or "))
+	}
+}
+
+func (k checker) duration(value string, path ...string) {
+	if value == "" {
+		return
+	}
+	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
+		k.add(k.at(path), "such as 90s, 30m or 2h", "%s must be a length of time with a unit", strings.Join(path, "."))
+	}
+}
+
+func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

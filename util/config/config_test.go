@@ -1,0 +1,165 @@
+package config
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// full has every key that there is.
+const full = `# models
+providers:
+  openrouter:
+    baseUrl: "https://openrouter.example/api/v1/"
+    apiKey: ${ROUTER_KEY}
+  openai: { baseUrl: https://openai.example/v1, apiKeyEnv: OPENAI_API_KEY }
+  local:
+    baseUrl: http://127.0.0.1:11434/v1
+models:
+  sonnet: { provider: openrouter, name: some/sonnet }
+  mini:   { provider: openai, name: 4, stream: false, contextWindow: 128000 }
+  home:   { provider: local, name: llama }
+agents:
+  hermes:
+    command: uwf-hermes
+    args: [--cost, "$$5", $HOME]
+    timeout: ${TIME}
+    env: { TOKEN: "t-${WHO}", MODE: plain }
+    protocol: named
+    model: home
+    permission: edits
+    resume: false
+  builtin: { command: uwf-builtin }
+defaultAgent: builtin
+agentOverrides:
+  solve-issue: { developer: hermes }
+defaultModel: sonnet
+modelOverrides: { extract: mini, agent: mini, solve-issue.reviewer: home }
+limits: { maxSteps: 50 }
+timeout: 1h
+builtin: { allowCommands: [go, git], maxTurns: 40 }
+`
+
+func process(environ ...string) env.Env { return env.Env{Environ: environ} }
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func load(t *testing.T, text string, e env.Env) (protocol.Config, error) {
+	t.Helper()
+	return Load(t.Context(), write(t, "config.yaml", text), e)
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	e := process("ROUTER_KEY=rk-1", "WHO=me", "TIME=30m")
+	c, err := load(t, full, e)
+	require.NoError(t, err)
+	no := false
+	require.Equal(t, protocol.Model{Provider: "openai", Name: "4", Stream: &no, ContextWindow: 128000}, c.Models["mini"])
+	hermes, err := ResolveAgent(c, "hermes", e)
+	require.NoError(t, err)
+	require.Equal(t, protocol.Agent{
+		Command: "uwf-hermes", Args: []string{"--cost", "$5", "$HOME"}, Timeout: "30m",
+		Env:      map[string]string{"TOKEN": "t-me", "MODE": "plain"},
+		Protocol: "named", Model: "home", Permission: "edits", Resume: &no,
+	}, hermes)
+	require.Equal(t, "${ROUTER_KEY}", c.Providers["openrouter"].APIKey, "expanded when it is used")
+	require.Equal(t, []string{"rk-1"}, APIKeys(c, e))
+	require.Equal(t, "hermes", c.AgentOverrides["solve-issue"]["developer"])
+	require.Equal(t, 50, c.Limits.MaxSteps)
+	require.Equal(t, []string{"go", "git"}, c.Builtin.AllowCommands)
+}
+
+func TestMissingAndEmptyFiles(t *testing.T) {
+	t.Parallel()
+	c, err := Load(t.Context(), filepath.Join(t.TempDir(), "none"), process())
+	require.NoError(t, err)
+	require.Equal(t, protocol.Config{}, c)
+	for _, text := range []string{"", "# nothing\n", "providers:\nagents: ~\n", "{}"} {
+		c, err := load(t, text, process())
+		require.NoError(t, err, text)
+		require.Equal(t, protocol.Config{}, c, text)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	e := process("ROUTER_KEY=rk-1", "OPENAI_API_KEY=ok-1", "TIME=30m")
+	c, err := load(t, full, e)
+	require.NoError(t, err)
+
+	got, err := ResolveModel(c, "sonnet", e)
+	require.NoError(t, err)
+	require.Equal(t, Endpoint{
+		Alias: "sonnet", Provider: "openrouter", BaseURL: "https://openrouter.example/api/v1", APIKey: "rk-1",
+		Model: "some/sonnet", KeySource: "config.yaml providers.openrouter.apiKey", Stream: true,
+	}, got)
+	require.Equal(t, "model sonnet (some/sonnet of provider openrouter)", got.String())
+
+	got, err = ResolveModel(c, "mini", e)
+	require.NoError(t, err)
+	require.Equal(t, []any{"ok-1", "environment OPENAI_API_KEY", false, 128000}, []any{got.APIKey, got.KeySource, got.Stream, got.ContextWindow})
+
+	got, err = ResolveModel(c, "home", e)
+	require.NoError(t, err, "a provider without a key needs none")
+	require.Empty(t, got.APIKey)
+
+	require.Equal(t, "home", AgentModel(c, "builtin", "solve-issue", "reviewer"))
+	require.Equal(t, "home", AgentModel(c, "hermes", "solve-issue", "developer"))
+	require.Equal(t, "mini", AgentModel(c, "builtin", "solve-issue", "developer"))
+	require.Equal(t, "sonnet", AgentModel(protocol.Config{DefaultModel: "sonnet"}, "", "", ""))
+
+	require.Equal(t, "mini", ExtractModel(c))
+	require.Equal(t, "extract", ExtractModel(protocol.Config{Models: map[string]protocol.Model{"extract": {}}}))
+	require.Empty(t, ExtractModel(protocol.Config{DefaultModel: "sonnet"}), "a default model alone does not switch it on")
+}
+
+// A config with many providers works where only one key is set.
+func TestUnsetVariablesMatterWhenUsed(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, full, process("TIME=30m"))
+	require.NoError(t, err)
+
+	_, err = ResolveModel(c, "home", process())
+	require.NoError(t, err)
+	_, err = ResolveModel(c, "sonnet", process("ROUTER_KEY="))
+	require.EqualError(t, err, "the environment variable ROUTER_KEY is not set; providers.openrouter.apiKey in config.yaml asks for it")
+	_, err = ResolveModel(c, "mini", process())
+	require.EqualError(t, err, "the environment variable OPENAI_API_KEY is not set; providers.openai.apiKeyEnv in config.yaml asks for it")
+	_, err = ResolveAgent(c, "builtin", process())
+	require.NoError(t, err)
+	_, err = ResolveAgent(c, "hermes", process())
+	require.EqualError(t, err, "the environment variable WHO is not set; agents.hermes.env.TOKEN in config.yaml asks for it")
+	require.Empty(t, APIKeys(c, process()))
+	_, err = load(t, full, process())
+	require.ErrorContains(t, err, "agents.hermes.timeout asks for the environment variable TIME, which is not set")
+
+	_, err = ResolveAgent(c, "herms", process())
+	require.EqualError(t, err, `unknown agent alias "herms": it is not in agents of config.yaml`)
+	_, err = ResolveModel(c, "sonet", process())
+	var e *protocol.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, protocol.CodeInvalid, e.Code)
+	require.Equal(t, []string{`did you mean "sonnet"?`}, e.Hints)
+	_, err = ResolveModel(c, "", process())
+	require.ErrorContains(t, err, "no defaultModel")
+}
+
+func TestLoadIsCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Load(ctx, "config.yaml", process())
+	require.ErrorIs(t, err, context.Canceled)
+}

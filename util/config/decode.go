@@ -1,0 +1,202 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// decoder fills Go values from nodes, by their json tags. What does not fit is
+// reported with its place; the rest is still read, so that all problems of a
+// file come at once.
+type decoder struct {
+	*report
+	env  env.Env
+	lazy bool // within a value that is expanded when it is used
+}
+
+func (d *decoder) decode(n *yamldoc.Node, into any) {
+	d.value(n, reflect.ValueOf(into).Elem(), "")
+}
+
+// value decodes a node; path is its place, such as "providers.openai". Null is
+// as good as absent.
+func (d *decoder) value(n *yamldoc.Node, v reflect.Value, path string) {
+	if n.Tag != "" {
+		d.add(n.Pos, "", "%smust not have a tag", where(path))
+		return
+	}
+	if n.Kind == yamldoc.Scalar && n.Scalar == nil {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		target := reflect.New(v.Type().Elem())
+		d.value(n, target.Elem(), path)
+		v.Set(target)
+	case reflect.Struct:
+		d.object(n, v, path)
+	case reflect.Map:
+		d.mapping(n, v, path)
+	case reflect.Slice:
+		d.list(n, v, path)
+	default:
+		d.scalar(n, v, path)
+	}
+}
+
+func where(path string) string {
+	if path == "" {
+		return "the config "
+	}
+	return path + " "
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func (d *decoder) object(n *yamldoc.Node, v reflect.Value, path string) {
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "", "%smust be a mapping", where(path))
+		return
+	}
+	fields := fieldsOf(v.Type())
+	for _, e := range n.Entries {
+		i, ok := fields[e.Key]
+		if !ok {
+			d.unknownKey(e, keys(fields), path)
+			continue
+		}
+		outer := d.lazy
+		d.lazy = outer || isLazy(e.Key)
+		d.value(e.Value, v.Field(i), join(path, e.Key))
+		d.lazy = outer
+	}
+}
+
+func (d *decoder) unknownKey(e yamldoc.Entry, known []string, path string) {
+	in := ""
+	if path != "" {
+		in = " in " + path
+	}
+	if e.Text == "" || isSuspicious(e.Text) {
+		d.add(e.Pos, "", "unknown key%s", in)
+		return
+	}
+	d.add(e.Pos, nearest(e.Text, known), "unknown key %q%s", e.Text, in)
+}
+
+// isSuspicious reports whether a text looks like no name: it may be a secret
+// that stands where a key belongs.
+func isSuspicious(s string) bool {
+	const longest = 40
+	return len(s) > longest || strings.ContainsFunc(s, func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		return !letter && r != '_'
+	})
+}
+
+// fieldsOf maps the keys of a struct to its fields.
+func fieldsOf(t reflect.Type) map[string]int {
+	fields := map[string]int{}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		fields[name] = i
+	}
+	return fields
+}
+
+func (d *decoder) mapping(n *yamldoc.Node, v reflect.Value, path string) {
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "", "%smust be a mapping", where(path))
+		return
+	}
+	m := reflect.MakeMap(v.Type())
+	for _, e := range n.Entries {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(e.Value, item, join(path, e.Text))
+		m.SetMapIndex(reflect.ValueOf(e.Text), item)
+	}
+	v.Set(m)
+}
+
+func (d *decoder) list(n *yamldoc.Node, v reflect.Value, path string) {
+	if n.Kind != yamldoc.Sequence {
+		d.add(n.Pos, "", "%smust be a list", where(path))
+		return
+	}
+	s := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
+	for i, item := range n.Items {
+		d.value(item, s.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+	v.Set(s)
+}
+
+func (d *decoder) scalar(n *yamldoc.Node, v reflect.Value, path string) {
+	want := ""
+	switch v.Kind() {
+	case reflect.String:
+		d.text(n, v, path)
+	case reflect.Bool:
+		b, ok := n.Scalar.(bool)
+		v.SetBool(b)
+		want = or(ok, "true or false")
+	case reflect.Int:
+		i, ok := n.Scalar.(int64)
+		v.SetInt(i)
+		want = or(ok && i >= 0, "a whole number, at least 0")
+	default:
+		panic(fmt.Sprintf("config: no decoding for %s", v.Type()))
+	}
+	if want != "" {
+		d.add(n.Pos, "", "%smust be %s", where(path), want)
+	}
+}
+
+// text decodes a string. A number is the text as written, so that names and
+// keys need no quotes.
+func (d *decoder) text(n *yamldoc.Node, v reflect.Value, path string) {
+	switch n.Scalar.(type) {
+	case string, int64, float64:
+	default:
+		d.add(n.Pos, "", "%smust be a text", where(path))
+		return
+	}
+	text, unset, msg := expand(n.Text, d.env)
+	switch {
+	case msg != "":
+		d.add(n.Pos, "write $$ for a dollar sign", "%s%s", where(path), msg)
+	case d.lazy:
+		v.SetString(n.Text)
+	case unset != "":
+		d.add(n.Pos, "", "%sasks for the environment variable %s, which is not set", where(path), unset)
+	default:
+		v.SetString(text)
+	}
+}
+
+// isLazy reports whether the variables in a key's value are looked up where it
+// is used: it belongs to a provider, a model or an agent that may never be used,
+// and nothing in the config depends on what it says.
+func isLazy(key string) bool {
+	switch key {
+	case "baseUrl", "apiKey", "apiKeyEnv", "name", "command", "args", "env":
+		return true
+	}
+	return false
+}
+
+// or returns what is wanted unless it is there.
+func or(there bool, want string) string {
+	if there {
+		return ""
+	}
+	return want
+}

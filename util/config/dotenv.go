@@ -1,0 +1,96 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/joho/godotenv"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// maxDotEnv bounds a .env file, in bytes.
+const maxDotEnv = 1 << 20
+
+// LoadDotEnv returns e with the variables of a .env file that e does not set; an
+// empty value counts as not set. A missing file changes nothing. Errors hold
+// nothing of the file but the names of variables.
+func LoadDotEnv(path string, e env.Env) (env.Env, error) {
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, nil
+	}
+	if err != nil {
+		return e, fmt.Errorf("read environment file: %w", err)
+	}
+	vars, err := parseDotEnv(path, strings.TrimPrefix(string(src), "\ufeff"))
+	if err != nil {
+		return e, err
+	}
+	for _, name := range keys(vars) {
+		if name != "" && vars[name] != "" && e.Get(name) == "" {
+			e = e.With(name, vars[name])
+		}
+	}
+	return e, nil
+}
+
+func parseDotEnv(path, src string) (map[string]string, error) {
+	if len(src) > maxDotEnv || strings.Contains(src, "\x00") {
+		return nil, invalid(nil, "%s is not a file of lines NAME=value", path)
+	}
+	// The library's error quotes the rest of the file, secrets and all.
+	vars, err := godotenv.Unmarshal(src)
+	if err != nil {
+		return nil, &protocol.Error{
+			Code:    protocol.CodeInvalid,
+			Message: fmt.Sprintf("%s:%d: this line cannot be read", path, badLine(src)),
+			Hints:   []string{"every line is NAME=value; put values with special characters into single quotes"},
+		}
+	}
+	if name := eaten(src, vars); name != "" {
+		return nil, invalid([]string{"put the value into single quotes: " + name + "='…'"},
+			"%s: the value of %s contains a $ before a name that the file does not define", path, name)
+	}
+	return vars, nil
+}
+
+// badLine finds the line after the longest beginning that can be read.
+func badLine(src string) int {
+	lines := strings.Split(src, "\n")
+	for n := len(lines) - 1; n > 0; n-- {
+		if _, err := godotenv.Unmarshal(strings.Join(lines[:n], "\n")); err == nil {
+			return n + 1
+		}
+	}
+	return 1
+}
+
+// eaten returns a variable whose value has lost a piece: in values without
+// single quotes the library takes $NAME for a variable of the same file, and
+// drops it if there is none, so that "p$1q" becomes "pq".
+func eaten(src string, vars map[string]string) string {
+	const stand = "\ue000" // nothing is expanded without a dollar sign
+	raw, err := godotenv.Unmarshal(strings.ReplaceAll(src, "$", stand))
+	if err != nil {
+		return ""
+	}
+	reference := regexp.MustCompile(`\\?` + stand + `\{?([A-Z0-9_]+)`)
+	for _, name := range keys(vars) {
+		if strings.ReplaceAll(raw[name], stand, "$") == vars[name] {
+			continue
+		}
+		for _, match := range reference.FindAllStringSubmatch(raw[name], -1) {
+			_, defined := vars[match[1]]
+			if !defined && match[0][0] != '\\' {
+				return name
+			}
+		}
+	}
+	return ""
+}

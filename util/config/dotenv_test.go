@@ -1,0 +1,92 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func TestLoadDotEnv(t *testing.T) {
+	t.Parallel()
+	path := write(t, ".env", "\ufeff# comment\nexport A=from-file\nB='p$1q' # note\nC=\"two\\nlines\"\nD=\nE=${A}-x\nF=a\\$b\nSET=file\nEMPTY=file\n")
+	e, err := LoadDotEnv(path, process("SET=own", "EMPTY="))
+	require.NoError(t, err)
+	for name, want := range map[string]string{
+		"A": "from-file", "B": "p$1q", "C": "two\nlines", "D": "", "E": "from-file-x", "F": "a$b",
+		"SET": "own", "EMPTY": "file",
+	} {
+		require.Equal(t, want, e.Get(name), name)
+	}
+
+	before := process("A=1")
+	e, err = LoadDotEnv(filepath.Join(t.TempDir(), "none"), before)
+	require.NoError(t, err)
+	require.Equal(t, before, e)
+}
+
+func TestDotEnvErrorsHoldNoSecret(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"A=1\nbad line\nSECRET=sk-123\n": ".env:2: this line cannot be read",
+		"A=1\n\nB=\"sk-123\n":            ".env:3: this line cannot be read",
+		"A=x\nB=sk-123$DEF9x\n":          ".env: the value of B contains a $ before a name that the file does not define",
+		"A=x\nB=\"$A$C_sk-123\"\n":       ".env: the value of B contains a $ before a name that the file does not define",
+		"\x00":                           ".env is not a file of lines NAME=value",
+	} {
+		path := write(t, ".env", text)
+		_, err := LoadDotEnv(path, process())
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "sk-123")
+		var e *protocol.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, protocol.CodeInvalid, e.Code)
+		for _, hint := range e.Hints {
+			require.NotContains(t, hint, "sk-123")
+		}
+	}
+}
+
+func TestMask(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, MaskKey(""))
+	require.Equal(t, "***", MaskKey("short"))
+	require.Equal(t, "***wxyz", MaskKey("sk-0123456789-abcdefwxyz"))
+
+	c := protocol.Config{
+		Providers: map[string]protocol.Provider{"x": {BaseURL: "u", APIKey: "k"}, "y": {}},
+		Agents:    map[string]protocol.Agent{"a": {Env: map[string]string{"GH_TOKEN": "t", "MODE": "plain"}}},
+	}
+	masked := Masked(c)
+	require.Equal(t, protocol.Provider{BaseURL: "u", APIKey: "***"}, masked.Providers["x"])
+	require.Empty(t, masked.Providers["y"].APIKey)
+	require.Equal(t, map[string]string{"GH_TOKEN": "***", "MODE": "plain"}, masked.Agents["a"].Env)
+	require.Equal(t, "k", c.Providers["x"].APIKey, "the original is untouched")
+	require.Equal(t, "t", c.Agents["a"].Env["GH_TOKEN"])
+}
+
+func TestExposed(t *testing.T) {
+	t.Parallel()
+	literal := write(t, "config.yaml", "providers: {x: {baseUrl: http://x, apiKey: k}}\nagents: {a: {command: c, env: {GH_TOKEN: t, MODE: m}}}\n")
+	variable := write(t, "config.yaml", "providers: {x: {baseUrl: http://x, apiKey: '${K}'}}\n")
+	dotEnv := write(t, ".env", "A=1\n")
+	require.Empty(t, Exposed(literal, dotEnv), "only the owner can read them")
+	require.Empty(t, Exposed("none", "none"))
+
+	for _, path := range []string{literal, variable, dotEnv} {
+		require.NoError(t, os.Chmod(path, 0o644))
+	}
+	if runtime.GOOS == "windows" {
+		require.Empty(t, Exposed(literal, dotEnv), "modes say nothing there")
+		return
+	}
+	require.Equal(t, []string{
+		literal + " holds agents.a.env.GH_TOKEN, providers.x.apiKey and others can read it (mode 0644): chmod 600 " + literal,
+		dotEnv + " holds your variables and others can read it (mode 0644): chmod 600 " + dotEnv,
+	}, Exposed(literal, dotEnv))
+	require.Empty(t, Exposed(variable, "none"))
+}

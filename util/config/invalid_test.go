@@ -1,0 +1,97 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func TestInvalid(t *testing.T) {
+	t.Parallel()
+	const p = "providers: { x: { baseUrl: https://x.example/v1 } }\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"unknown key":        {"defaultAgnt: x", `1:1: unknown key "defaultAgnt"; did you mean "defaultAgent"?` + "\n    defaultAgnt: …"},
+		"unknown nested key": {p + "models:\n  a:\n    providr: x\n    name: n\n    provider: x", `4:5: unknown key "providr" in models.a; did you mean "provider"?` + "\n    providr: …"},
+		"wrong type":         {"timeout: [1]", "1:10: timeout must be a text\n    timeout: …"},
+		"wrong kind":         {"agents: hermes", "1:9: agents must be a mapping\n    agents: …"},
+		"not a mapping":      {"- a", "1:1: the config must be a mapping"},
+		"args are no list":   {"agents:\n  a: { command: c, args: --x }", "2:26: agents.a.args must be a list\n    a: …"},
+		"negative":           {"limits: { maxSteps: -1 }", "1:21: limits.maxSteps must be a whole number, at least 0\n    limits: …"},
+		"not a boolean":      {"agents: { a: { command: c, resume: yes } }", "1:36: agents.a.resume must be true or false\n    agents: …"},
+		"unknown provider":   {p + "models: { a: { provider: xx, name: n } }", `2:26: models.a names provider "xx", which is not in providers; did you mean "x"?` + "\n    models: …"},
+		"no base URL":        {"providers:\n  x: {}", "2:6: providers.x needs a baseUrl; such as https://api.openai.com/v1\n    x: …"},
+		"no URL":             {"providers: { x: { baseUrl: x.example } }", "1:28: providers.x.baseUrl must begin with https:// or http:// and a host; such as https://api.openai.com/v1\n    providers: …"},
+		"model without name": {p + "models: { a: { provider: x } }", "2:14: models.a needs a name, as the provider knows it\n    models: …"},
+		"no command":         {"agents: { a: {} }", "1:14: agents.a needs a command\n    agents: …"},
+		"default agent":      {"defaultAgent: a", `1:15: defaultAgent names agent "a", which is not in agents` + "\n    defaultAgent: …"},
+		"override":           {"agents: { abc: { command: c } }\nagentOverrides:\n  w: { r: abd }", `3:11: agentOverrides.w.r names agent "abd", which is not in agents; did you mean "abc"?` + "\n    w: …"},
+		"default model":      {"defaultModel: m", `1:15: defaultModel names model "m", which is not in models` + "\n    defaultModel: …"},
+		"model override":     {p + "models: { m: { provider: x, name: n } }\nmodelOverrides: { extrct: m }", `3:27: modelOverrides has an unknown key "extrct"; it is extract, agent or <workflow>.<role>` + "\n    modelOverrides: …"},
+		"duration":           {"timeout: 30", "1:10: timeout must be a length of time with a unit; such as 90s, 30m or 2h\n    timeout: …"},
+		"protocol":           {"agents: { a: { command: c, protocol: nmed } }", `1:38: agents.a.protocol must be "positional" or "named"; did you mean "named"?` + "\n    agents: …"},
+		"permission":         {"agents: { a: { command: c, permission: root } }", `1:40: agents.a.permission must be "bypass" or "edits" or "readonly"; known are "bypass", "edits", "readonly"` + "\n    agents: …"},
+		"environment name":   {"agents: { a: { command: c, env: { 'A B': x } } }", `1:42: agents.a.env: "A B" cannot be the name of an environment variable` + "\n    agents: …"},
+		"two keys":           {"providers: { x: { baseUrl: http://x, apiKey: a, apiKeyEnv: B } }", "1:60: providers.x has both apiKey and apiKeyEnv; remove one of them\n    providers: …"},
+		"a tag":              {"timeout: !include x", "1:19: timeout tags are not supported here\n    timeout: …"},
+		"a broken variable":  {"timeout: ${A", "1:10: timeout has a ${ that is not the beginning of ${NAME}; write $$ for a dollar sign\n    timeout: …"},
+		"a needed variable":  {"defaultAgent: ${UWF_NONE}", "1:15: defaultAgent asks for the environment variable UWF_NONE, which is not set\n    defaultAgent: …"},
+		"key twice":          {"timeout: 1s\ntimeout: 2s", "2:1: this key is already in line 1\n    timeout: …"},
+		"a key in its name":  {"providers: { x: { baseUrl: http://x, apiKeyEnv: sk-live-1 } }", "1:49: providers.x.apiKeyEnv must be the name of an environment variable; the key itself belongs into apiKey\n    providers: …"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Parse([]byte(c.text), "config.yaml", process())
+			require.EqualError(t, err, "config.yaml:"+c.want)
+			var e *protocol.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, protocol.CodeInvalid, e.Code)
+		})
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := Parse([]byte("defaultAgent: a\nx: 1\ntimeout: soon\n"), "c", process())
+	var invalid *InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Len(t, invalid.Problems, 3)
+	for i, p := range invalid.Problems {
+		require.Equal(t, i+1, p.Line)
+	}
+}
+
+// Whatever is wrong with a file, and wherever the secret stands in it, the
+// error does not show it.
+func TestErrorsHoldNoSecret(t *testing.T) {
+	t.Parallel()
+	for _, around := range []string{
+		"apiKey: %", "apiKey: *%", "apiKey: &% x", "apiKey: !% x", "apiKey: !!% x", "apiKey: \"%", "apiKey: '%' x", "apiKey: @%", "apiKey: `%", "apiKey: |%",
+		"apiKey: {%}", "apiKey: [%", "apiKey: %: x", "apiKey: x\n      %", "apiKey:\n  %", "apiKey\n%", "\t%", "apiKey: ${%", "apiKey: ${%}", "apiKey: \"\\q%\"", "apiKey: %\x01",
+		"apiKey: - %", "apiKeyEnv: %", "apiKey: <<%", "apiKey: a\n    apiKey: %", "apiKey: %\xff", "{%: %", "- %", "apiKey: x # %", "apiKey: ? %", "apiKey: {a: *%}",
+		"baseUrl: https://u:%@x:y", "baseUrl: %",
+	} {
+		const secret = "sk-live/4f$kq9Zx"
+		text := "providers:\n  x:\n    " + strings.ReplaceAll(around, "%", secret) + "\nunknownKey: 1\n"
+		_, err := Parse([]byte(text), "config.yaml", process())
+		require.Error(t, err, text)
+		for _, piece := range []string{"sk-live", "4f$kq", "kq9Zx"} {
+			require.NotContains(t, err.Error(), piece, text)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(full)
+	f.Add("providers: {x: {apiKey: ${A}}}\nagents: [")
+	f.Add("modelOverrides: {a.b: c}\nlimits: {maxSteps: 1e3}")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := Parse([]byte(text), "c", process("A=1")); err != nil {
+			var e *InvalidError
+			require.ErrorAs(t, err, &e)
+			require.NotEmpty(t, e.Problems)
+		}
+	})
+}

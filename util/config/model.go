@@ -1,0 +1,131 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// The scenarios of modelOverrides, beside "<workflow>.<role>".
+const (
+	scenarioExtract = "extract"
+	scenarioAgent   = "agent"
+)
+
+// Endpoint is a resolved model. Printing one does not print its key.
+type Endpoint struct {
+	Alias, Provider string
+	BaseURL         string // without a slash at its end
+	APIKey          string // "" for an endpoint that needs none
+	Model           string
+	// KeySource says where the key came from or belongs, for error messages:
+	// "config.yaml providers.x.apiKey", "environment OPENAI_API_KEY".
+	KeySource     string
+	Stream        bool
+	ContextWindow int // tokens; 0: unknown
+}
+
+// String names the endpoint.
+func (e Endpoint) String() string {
+	return fmt.Sprintf("model %s (%s of provider %s)", e.Alias, e.Model, e.Provider)
+}
+
+// GoString is String, for %#v.
+func (e Endpoint) GoString() string { return e.String() }
+
+// ResolveModel resolves a model alias. A provider that names no key needs none;
+// a key that is named but not set is an error. Errors are *protocol.Error (code
+// invalid) and name what is missing.
+func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) {
+	if alias == "" {
+		return Endpoint{}, invalid([]string{"uwf config set defaultModel <alias>"}, "no model is chosen: config.yaml has no defaultModel")
+	}
+	m, ok := c.Models[alias]
+	if !ok {
+		return Endpoint{}, invalid(hints(alias, keys(c.Models)), "unknown model alias %q: it is not in models of config.yaml", alias)
+	}
+	p, ok := c.Providers[m.Provider]
+	if !ok {
+		return Endpoint{}, invalid(hints(m.Provider, keys(c.Providers)), "unknown provider %q for model %q: it is not in providers of config.yaml", m.Provider, alias)
+	}
+	use := user{env: e}
+	out := Endpoint{
+		Alias: alias, Provider: m.Provider, Model: use.value(m.Name, "models."+alias+".name"),
+		Stream: m.Stream == nil || *m.Stream, ContextWindow: m.ContextWindow,
+	}
+	at := "providers." + m.Provider
+	out.BaseURL = strings.TrimRight(use.value(p.BaseURL, at+".baseUrl"), "/")
+	out.APIKey, out.KeySource = key(p, at, &use)
+	if use.err != nil {
+		return Endpoint{}, use.err
+	}
+	return out, nil
+}
+
+// key finds the key of a provider.
+func key(p protocol.Provider, at string, use *user) (key, source string) {
+	if p.APIKeyEnv == "" {
+		return use.value(p.APIKey, at+".apiKey"), "config.yaml " + at + ".apiKey"
+	}
+	name := use.value(p.APIKeyEnv, at+".apiKeyEnv")
+	key = use.env.Get(name)
+	if key == "" && use.err == nil {
+		use.err = notSet(name, at+".apiKeyEnv")
+	}
+	return key, "environment " + name
+}
+
+// APIKeys lists the keys of all providers, as far as they are set, so that they
+// can be kept out of what is shown or stored.
+func APIKeys(c protocol.Config, e env.Env) []string {
+	var found []string
+	for _, name := range keys(c.Providers) {
+		use := user{env: e}
+		if k, _ := key(c.Providers[name], "", &use); k != "" {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+// AgentModel is the alias of the model for a role: modelOverrides
+// "<workflow>.<role>", then the agent's own, then modelOverrides "agent", then
+// the default model; "" if none of them is set.
+func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
+	return first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model, c.ModelOverrides[scenarioAgent], c.DefaultModel)
+}
+
+// ExtractModel is the alias of the model for LLM extraction, "" if it is off:
+// modelOverrides.extract, else models.extract. A default model alone does not
+// switch it on: a model that reads answers may invent data.
+func ExtractModel(c protocol.Config) string {
+	if alias := c.ModelOverrides[scenarioExtract]; alias != "" {
+		return alias
+	}
+	if _, ok := c.Models[scenarioExtract]; ok {
+		return scenarioExtract
+	}
+	return ""
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func invalid(hints []string, format string, args ...any) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf(format, args...), Hints: hints}
+}
+
+func hints(word string, known []string) []string {
+	if s := nearest(word, known); s != "" {
+		return []string{s}
+	}
+	return nil
+}
