@@ -53,6 +53,8 @@ var children = map[string]func(args []string) error{
 		c.Stdin = os.Stdin
 		return c.Start()
 	},
+	// fillup writes more than there is room for.
+	"fillup": fillUp,
 	// takeover takes the lock of descriptor 3 over, and tells.
 	"takeover": func(args []string) error {
 		held, err := durable.Inherited(os.NewFile(3, "lock"), args[0])
