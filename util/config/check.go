@@ -25,7 +25,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 		k.provider(p, name)
 	}
 	for alias, m := range c.Models {
-		k.required(m.Name, "as the provider knows it", "models", alias, "name")
+		k.required(m.Name, "it is what the provider calls the model", "models", alias, "name")
 		k.required(m.Provider, "", "models", alias, "provider")
 		k.reference(m.Provider, "provider", keys(c.Providers), "models", alias, "provider")
 	}

@@ -33,7 +33,7 @@ func LoadDotEnv(path string, e env.Env) (env.Env, error) {
 		return e, err
 	}
 	for _, name := range keys(vars) {
-		if name != "" && vars[name] != "" && e.Get(name) == "" {
+		if vars[name] != "" && e.Get(name) == "" {
 			e = e.With(name, vars[name])
 		}
 	}
@@ -44,12 +44,12 @@ func parseDotEnv(path, src string) (map[string]string, error) {
 	if len(src) > maxDotEnv || strings.Contains(src, "\x00") {
 		return nil, invalid(nil, "%s is not a file of lines NAME=value", path)
 	}
-	// The library's error quotes the rest of the file, secrets and all.
-	vars, err := godotenv.Unmarshal(src)
+	vars, err := readDotEnv(src)
 	if err != nil {
 		return nil, &protocol.Error{
 			Code:    protocol.CodeInvalid,
 			Message: fmt.Sprintf("%s:%d: this line cannot be read", path, badLine(src)),
+			Err:     err,
 			Hints:   []string{"every line is NAME=value; put values with special characters into single quotes"},
 		}
 	}
@@ -60,11 +60,24 @@ func parseDotEnv(path, src string) (map[string]string, error) {
 	return vars, nil
 }
 
+var errDotEnv = errors.New("not a file of lines NAME=value")
+
+// readDotEnv hides the library's error, which quotes the rest of the file,
+// secrets and all. Without a line end it would take a line without '=' for the
+// value of a variable without a name.
+func readDotEnv(src string) (map[string]string, error) {
+	vars, err := godotenv.Unmarshal(src + "\n")
+	if _, nameless := vars[""]; err != nil || nameless {
+		return nil, errDotEnv
+	}
+	return vars, nil
+}
+
 // badLine finds the line after the longest beginning that can be read.
 func badLine(src string) int {
 	lines := strings.Split(src, "\n")
 	for n := len(lines) - 1; n > 0; n-- {
-		if _, err := godotenv.Unmarshal(strings.Join(lines[:n], "\n")); err == nil {
+		if _, err := readDotEnv(strings.Join(lines[:n], "\n")); err == nil {
 			return n + 1
 		}
 	}
@@ -76,7 +89,7 @@ func badLine(src string) int {
 // drops it if there is none, so that "p$1q" becomes "pq".
 func eaten(src string, vars map[string]string) string {
 	const stand = "\ue000" // nothing is expanded without a dollar sign
-	raw, err := godotenv.Unmarshal(strings.ReplaceAll(src, "$", stand))
+	raw, err := readDotEnv(strings.ReplaceAll(src, "$", stand))
 	if err != nil {
 		return ""
 	}

@@ -36,6 +36,8 @@ func TestDotEnvErrorsHoldNoSecret(t *testing.T) {
 		"A=1\n\nB=\"sk-123\n":            ".env:3: this line cannot be read",
 		"A=x\nB=sk-123$DEF9x\n":          ".env: the value of B contains a $ before a name that the file does not define",
 		"A=x\nB=\"$A$C_sk-123\"\n":       ".env: the value of B contains a $ before a name that the file does not define",
+		"A=1\nSECRET sk-123":             ".env:2: this line cannot be read",
+		"=sk-123":                        ".env:1: this line cannot be read",
 		"\x00":                           ".env is not a file of lines NAME=value",
 	} {
 		path := write(t, ".env", text)
