@@ -2,12 +2,14 @@ package stepwork
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/frontmatter"
 	"github.com/united-workforce/uwf/util/prompt"
 )
 
@@ -90,5 +92,23 @@ func told(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.Step) (p
 	if err != nil {
 		return prompt.Step{}, fmt.Errorf("detail of step %d: %w", s.Index+1, err)
 	}
-	return prompt.Step{Number: s.Index + 1, Role: s.Role, Agent: s.Agent, Output: out.Value, Content: content}, nil
+	return prompt.Step{
+		Number: s.Index + 1, Role: s.Role, Agent: s.Agent, Output: out.Value, Content: beyondOutput(content, s.ExtractedBy),
+	}, nil
+}
+
+// beyondOutput is what an answer says beyond the output, which a prompt shows
+// already: it would only use up the quota.
+func beyondOutput(content string, by protocol.ExtractedBy) string {
+	switch by {
+	case protocol.ByFrontmatter:
+		if answer, err := frontmatter.Parse(content); err == nil {
+			return answer.Body
+		}
+	case protocol.ByValue:
+		if json.Valid([]byte(content)) {
+			return ""
+		}
+	}
+	return content
 }

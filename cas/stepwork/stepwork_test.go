@@ -124,6 +124,21 @@ func TestBriefTellsWhatHappened(t *testing.T) {
 	require.Equal(t, "no block", none.Rejected)
 }
 
+// The quota is for what the output does not say.
+func TestBriefDoesNotTellTheOutputTwice(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	s := f.submission("planner", 1, "---\n$status: done\n---\nThe body.")
+	s.ExtractedBy = protocol.ByFrontmatter
+	result, err := stepwork.Submit(t.Context(), f.batch(), f.thread(f.store), s)
+	require.NoError(t, err)
+	f.head = result.StepHash
+	f.step("developer", 2, `{"$status": "done"}`)
+	p := f.brief(stepwork.Assignment{Role: "planner"}).Parts
+	require.Empty(t, p.History[0].Content)
+	require.Equal(t, "The body.", p.History[1].Content)
+}
+
 func numbers(p prompt.Parts) []int {
 	var n []int
 	for _, s := range p.History {
