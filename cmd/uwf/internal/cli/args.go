@@ -73,8 +73,8 @@ func (r *reorderer) flag(arg string, behind []string) (int, error) {
 	if !local {
 		takesValue, global = r.global[name]
 	}
-	if name == "help" || name == "h" {
-		local = true
+	if name == "help" || name == "h" { // of the command it is typed behind
+		local, global = true, false
 	}
 	if !local && !global {
 		return 0, r.unknown(arg, name)

@@ -25,6 +25,7 @@ func (a *app) root() *ucli.App {
 			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
 			&ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on stderr"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
+			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
 		},
 		Commands: []*ucli.Command{
 			a.runCommand(),
@@ -43,7 +44,11 @@ func (a *app) root() *ucli.App {
 		OnUsageError:              onUsageError,
 	}
 	root.Commands = append(root.Commands, a.helpCommand(root))
+	plainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
+		if c.Bool("help") {
+			return ucli.ShowAppHelp(c)
+		}
 		if c.Bool("version") {
 			_, err := fmt.Fprintln(a.env.Stdout, "uwf", version())
 			return err
@@ -59,6 +64,7 @@ func (a *app) root() *ucli.App {
 func (a *app) leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
 	c.HideHelpCommand = true
 	c.OnUsageError = onUsageError
+	plainDefaults(c.Flags)
 	c.Action = func(cc *ucli.Context) error {
 		if err := checkArgs(cc); err != nil {
 			return err
@@ -66,6 +72,18 @@ func (a *app) leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context
 		return run(cc.Context, cc)
 	}
 	return &c
+}
+
+// plainDefaults leaves "(default: false)" out of the help.
+func plainDefaults(flags []ucli.Flag) {
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *ucli.BoolFlag:
+			f.DisableDefaultText = true
+		case *ucli.DurationFlag:
+			f.DefaultText = "none"
+		}
+	}
 }
 
 // group is a command that only holds others.

@@ -74,7 +74,11 @@ func (r runOutput) text(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, statusText(r.StepOutput))
+	status := statusText(r.StepOutput)
+	if r.Error != nil {
+		status = string(r.Status) // stderr says why
+	}
+	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, status)
 	return err
 }
 

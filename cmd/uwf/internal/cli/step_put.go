@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -59,7 +60,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	b := cas.NewBatch(s, a.env.Now)
-	if sub.Detail.Turns, err = addTurns(ctx, b, as, turns, sub.CompletedAtMs); err != nil {
+	if sub.Detail.Turns, err = addTurns(ctx, b, as, turns, answer, sub.CompletedAtMs); err != nil {
 		return err
 	}
 	result, err := stepwork.Submit(ctx, b, t, sub)
@@ -140,9 +141,8 @@ func extractAnswer(answer string, schema any) (extract.Output, error) {
 	return out, err
 }
 
-// addTurns are the turns of --detail, else those that were announced, which the
-// batch must hold to make them durable.
-func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol.Turn, nowMs int64) ([]cas.Hash, error) {
+// addTurns adds the turns of --detail, else those that were announced.
+func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol.Turn, answer string, nowMs int64) ([]cas.Hash, error) {
 	var hashes []cas.Hash
 	for i, t := range turns {
 		t.Index = i
@@ -158,10 +158,19 @@ func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol
 	if turns != nil {
 		return hashes, nil
 	}
+	return addAnnounced(ctx, b, as, answer, nowMs)
+}
+
+// addAnnounced takes the announced turns into the batch, which makes them
+// durable, and the answer behind them unless it was announced itself: what a
+// role says must be in its detail.
+func addAnnounced(ctx context.Context, b *cas.Batch, as assignment, answer string, nowMs int64) ([]cas.Hash, error) {
 	announced, err := as.announced()
-	if err != nil {
+	if err != nil || len(announced) == 0 {
 		return nil, err
 	}
+	var hashes []cas.Hash
+	last := ""
 	for _, h := range announced {
 		t, err := cas.Read[protocol.Turn](ctx, b, h)
 		if err != nil {
@@ -170,9 +179,15 @@ func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol
 		if h, err = b.Add(ctx, t); err != nil {
 			return nil, err
 		}
-		hashes = append(hashes, h)
+		hashes, last = append(hashes, h), t.Content
 	}
-	return hashes, nil
+	if strings.TrimSpace(last) == strings.TrimSpace(answer) {
+		return hashes, nil
+	}
+	h, err := stepwork.AddTurn(ctx, b, protocol.Turn{
+		Index: len(hashes), Role: protocol.TurnAssistant, Content: answer, AtMs: nowMs,
+	})
+	return append(hashes, h), err
 }
 
 // strictJSON reads one JSON value without unknown fields: a misspelt field

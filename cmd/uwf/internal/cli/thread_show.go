@@ -161,6 +161,10 @@ func (a *app) openThread(ctx context.Context, head protocol.Hash) (*thread.Threa
 
 // stepsText is a table of a history.
 func stepsText(w io.Writer, entries []any) error {
+	if len(entries) == 1 { // the start
+		_, err := fmt.Fprintln(w, "no steps yet")
+		return err
+	}
 	t := newTable("#", "ROLE", "STATUS", "AGENT", "TIME", "TOKENS", "STEP")
 	for _, e := range entries {
 		s, ok := e.(protocol.StepEntry)

@@ -18,7 +18,7 @@ func yamlFromJSON(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	p := &yamlPrinter{dec: dec}
-	if err := p.value(0, false); err != nil {
+	if err := p.value(0, atLineStart); err != nil {
 		return nil, err
 	}
 	return p.out.Bytes(), nil
@@ -29,9 +29,18 @@ type yamlPrinter struct {
 	out bytes.Buffer
 }
 
-// value prints the next value. inline means that the cursor stands behind a key
-// or a dash: a scalar goes on the same line, a collection on the next.
-func (p *yamlPrinter) value(indent int, inline bool) error {
+// cursor is where a value begins: a scalar goes behind a key or a dash, a
+// collection begins on the next line, but behind a dash on the same one.
+type cursor int
+
+const (
+	atLineStart cursor = iota
+	behindKey
+	behindDash
+)
+
+// value prints the next value.
+func (p *yamlPrinter) value(indent int, at cursor) error {
 	tok, err := p.dec.Token()
 	if err != nil {
 		return err
@@ -39,37 +48,34 @@ func (p *yamlPrinter) value(indent int, inline bool) error {
 	switch tok := tok.(type) {
 	case json.Delim:
 		if tok == '{' {
-			return p.mapping(indent, inline)
+			return p.mapping(indent, at)
 		}
-		return p.sequence(indent, inline)
+		return p.sequence(indent, at)
 	case string:
-		p.scalar(yamlString(tok, indent), inline)
+		p.scalar(yamlString(tok, indent), at)
 	case nil:
-		p.scalar("null", inline)
+		p.scalar("null", at)
 	default:
-		p.scalar(fmt.Sprint(tok), inline)
+		p.scalar(fmt.Sprint(tok), at)
 	}
 	return nil
 }
 
-func (p *yamlPrinter) scalar(s string, inline bool) {
-	if inline {
+func (p *yamlPrinter) scalar(s string, at cursor) {
+	if at != atLineStart {
 		p.out.WriteByte(' ')
 	}
 	p.out.WriteString(s)
 	p.out.WriteByte('\n')
 }
 
-func (p *yamlPrinter) mapping(indent int, inline bool) error {
+func (p *yamlPrinter) mapping(indent int, at cursor) error {
 	if !p.dec.More() {
-		p.scalar("{}", inline)
+		p.scalar("{}", at)
 		_, err := p.dec.Token()
 		return err
 	}
-	if inline {
-		p.out.WriteByte('\n')
-	}
-	for p.dec.More() {
+	for i := 0; p.dec.More(); i++ {
 		key, err := p.dec.Token()
 		if err != nil {
 			return err
@@ -78,10 +84,10 @@ func (p *yamlPrinter) mapping(indent int, inline bool) error {
 		if !ok {
 			return fmt.Errorf("key %v is not a string", key)
 		}
-		p.indent(indent)
+		p.begin(indent, at, i)
 		p.out.WriteString(yamlKey(name))
 		p.out.WriteByte(':')
-		if err := p.value(indent+2, true); err != nil {
+		if err := p.value(indent+2, behindKey); err != nil {
 			return err
 		}
 	}
@@ -89,19 +95,16 @@ func (p *yamlPrinter) mapping(indent int, inline bool) error {
 	return err
 }
 
-func (p *yamlPrinter) sequence(indent int, inline bool) error {
+func (p *yamlPrinter) sequence(indent int, at cursor) error {
 	if !p.dec.More() {
-		p.scalar("[]", inline)
+		p.scalar("[]", at)
 		_, err := p.dec.Token()
 		return err
 	}
-	if inline {
-		p.out.WriteByte('\n')
-	}
-	for p.dec.More() {
-		p.indent(indent)
+	for i := 0; p.dec.More(); i++ {
+		p.begin(indent, at, i)
 		p.out.WriteByte('-')
-		if err := p.value(indent+2, true); err != nil {
+		if err := p.value(indent+2, behindDash); err != nil {
 			return err
 		}
 	}
@@ -109,10 +112,16 @@ func (p *yamlPrinter) sequence(indent int, inline bool) error {
 	return err
 }
 
-func (p *yamlPrinter) indent(n int) {
-	for range n {
+// begin begins the i-th line of a collection.
+func (p *yamlPrinter) begin(indent int, at cursor, i int) {
+	switch {
+	case i == 0 && at == behindDash:
 		p.out.WriteByte(' ')
+		return
+	case i == 0 && at == behindKey:
+		p.out.WriteByte('\n')
 	}
+	p.out.WriteString(strings.Repeat(" ", indent))
 }
 
 // yamlKey quotes a key that is not a plain word.
