@@ -68,8 +68,9 @@ func TestKill(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.register(ctx, "w"))
 
-	deadline, acts := time.Now().Add(2*time.Second), 0
-	for round := 0; round < 30 && time.Now().Before(deadline); round++ {
+	// Where the machine is slow, the workers get less done before they are
+	// killed: then it takes more of them.
+	for round, acts := 0, 0; round < 20 || acts < 100; round++ {
 		var together sync.WaitGroup
 		said := make([][]string, 3)
 		for i := range said {
@@ -83,7 +84,6 @@ func TestKill(t *testing.T) {
 			acts += len(lines)
 		}
 	}
-	require.Greater(t, acts, 100, "the workers were at work when they were killed")
 	names, err := w.names(ctx)
 	require.NoError(t, err)
 	_, err = w.reachable(ctx, names)
