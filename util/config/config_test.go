@@ -76,6 +76,7 @@ func TestLoad(t *testing.T) {
 	}, hermes)
 	require.Equal(t, "${ROUTER_KEY}", c.Providers["openrouter"].APIKey, "expanded when it is used")
 	require.Equal(t, []string{"rk-1"}, APIKeys(c, e))
+	require.Equal(t, []string{"OPENAI_API_KEY", "ROUTER_KEY"}, KeyVariables(c))
 	require.Equal(t, "hermes", c.AgentOverrides["solve-issue"]["developer"])
 	require.Equal(t, 50, c.Limits.MaxSteps)
 	require.Equal(t, []string{"go", "git"}, c.Builtin.AllowCommands)

@@ -40,9 +40,19 @@ func expand(s string, e env.Env) (text, unset, msg string) {
 	}
 }
 
+// variables lists the variables that a value asks for.
+func variables(s string) []string {
+	var names []string
+	for _, part := range strings.Split(strings.ReplaceAll(s, "$$", ""), "${")[1:] {
+		name, _, _ := strings.Cut(part, "}")
+		names = append(names, name)
+	}
+	return names
+}
+
 // hasVariable reports whether a value is only known when it is used.
 func hasVariable(s string) bool {
-	return strings.Contains(strings.ReplaceAll(s, "$$", ""), "${")
+	return len(variables(s)) > 0
 }
 
 // isVariable reports whether s can be the name of an environment variable.

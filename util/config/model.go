@@ -90,6 +90,19 @@ func APIKeys(c protocol.Config, e env.Env) []string {
 	return found
 }
 
+// KeyVariables lists the environment variables that hold keys of providers.
+func KeyVariables(c protocol.Config) []string {
+	var names []string
+	for _, provider := range keys(c.Providers) {
+		p := c.Providers[provider]
+		if isVariable(p.APIKeyEnv) {
+			names = append(names, p.APIKeyEnv)
+		}
+		names = append(names, variables(p.APIKey)...)
+	}
+	return names
+}
+
 // AgentModel is the alias of the model for a role: modelOverrides
 // "<workflow>.<role>", then the agent's own, then modelOverrides "agent", then
 // the default model; "" if none of them is set.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,7 +125,7 @@ func toolbox(ws *tools.Workspace, c protocol.Config, req *agentkit.Request) (*to
 		Shell:  req.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
 		Refuse: agentkit.RefuseEngine,
 		Now:    req.Env.Now,
-		Env:    tools.CommandEnv(req.Env.Environ, secretNames(c), secrets(c, req)),
+		Env:    tools.CommandEnv(req.Env.Environ, config.KeyVariables(c), secrets(c, req)),
 	}
 	if c.Builtin != nil {
 		commands.Allow = c.Builtin.AllowCommands
@@ -149,27 +148,9 @@ func toolbox(ws *tools.Workspace, c protocol.Config, req *agentkit.Request) (*to
 	return registry, err
 }
 
-// secretNames are the variables that hold keys of models.
-func secretNames(c protocol.Config) []string {
-	var names []string
-	for _, p := range slices.Sorted(maps.Keys(c.Providers)) {
-		if n := c.Providers[p].APIKeyEnv; n != "" {
-			names = append(names, n)
-		}
-	}
-	return names
-}
-
 // secrets are the keys of all models.
 func secrets(c protocol.Config, req *agentkit.Request) []string {
-	var keys []string
-	for _, p := range slices.Sorted(maps.Keys(c.Providers)) {
-		keys = append(keys, c.Providers[p].APIKey)
-	}
-	for _, n := range secretNames(c) {
-		keys = append(keys, req.Env.Get(n))
-	}
-	return slices.DeleteFunc(keys, func(k string) bool { return len(k) < 8 }) // shorter ones protect nothing and occur anywhere
+	return slices.DeleteFunc(config.APIKeys(c, req.Env), func(k string) bool { return len(k) < 8 }) // shorter ones protect nothing and occur anywhere
 }
 
 func redactor(keys []string) *strings.Replacer {

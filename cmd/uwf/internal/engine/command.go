@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-shellwords"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -58,11 +59,14 @@ func (e *Engine) chooseAgent(c protocol.Config, override, workflow, role string)
 
 // configured is an agent of the config; by is the key that names it.
 func (e *Engine) configured(c protocol.Config, alias, by string) (command, error) {
-	a, known := c.Agents[alias]
-	if !known {
+	if _, known := c.Agents[alias]; !known {
 		aliases := slices.Sorted(maps.Keys(c.Agents))
 		err := fail(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, e.Dirs.Config())
 		return command{}, hinted(err, nearest(alias, aliases)...)
+	}
+	a, err := config.ResolveAgent(c, alias, e.Env)
+	if err != nil {
+		return command{}, err
 	}
 	if a.Command == "" {
 		return command{}, fail(protocol.CodeInvalid, "agents.%s has no command in %s", alias, e.Dirs.Config())
