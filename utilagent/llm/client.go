@@ -35,8 +35,8 @@ type Options struct {
 	// nil: a random one.
 	Jitter func() float64
 	// FirstByte bounds the wait for the head of a reply, Idle the silence
-	// within one; 0: 5 minutes and 2 minutes. Without streaming the head comes
-	// only when the model is done: 15 minutes at least.
+	// within one; 0: 5 minutes and 2 minutes. Without streaming nothing comes
+	// before the model is done: both are 15 minutes at least.
 	FirstByte time.Duration
 	Idle      time.Duration
 	// Notify is told of every wait, for a person who watches; nil: silent.
@@ -75,8 +75,9 @@ func New(e config.Endpoint, o Options) *Client {
 	return c
 }
 
-// Source names the endpoint and model; see [Message.Source].
-func (c *Client) Source() string { return c.endpoint.BaseURL + " " + c.endpoint.Model }
+// Source names the endpoint and model; see [Message.Source]. It holds no
+// password, since it is stored.
+func (c *Client) Source() string { return c.safeURL() + " " + c.endpoint.Model }
 
 // Complete asks the model, again and again where that may help. Errors are
 // [*Error], or the cause of ctx's end.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -155,6 +156,19 @@ func TestServerThatIsNotThere(t *testing.T) {
 	_, err := ask(t, c)
 	require.ErrorContains(t, err, "is the server running?")
 	require.ErrorContains(t, err, "tried 3 times")
+}
+
+// Trying again makes no certificate valid.
+func TestWrongCertificateIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	e := httptest.NewUnstartedServer(says("never"))
+	e.Config.ErrorLog = log.New(io.Discard, "", 0)
+	e.StartTLS()
+	t.Cleanup(e.Close)
+	var w waits
+	_, err := ask(t, (&endpoint{Server: e}).client(&w))
+	require.ErrorContains(t, err, "certificate")
+	require.Empty(t, w.list)
 }
 
 // A redirect must not carry the key or the conversation to a stranger.

@@ -44,7 +44,7 @@ type Error struct {
 	tries           int
 	advice          string
 	dial            bool // no connection was made
-	final           bool // the endpoint says that trying again is no use
+	final           bool // trying again is no use
 	empty           bool // there was a reply, but nothing in it
 }
 

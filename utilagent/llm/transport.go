@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -29,11 +30,11 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	if err != nil {
 		return Response{}, fmt.Errorf("encode request: %w", err)
 	}
-	first := c.options.FirstByte
+	first, idle := c.options.FirstByte, c.options.Idle
 	if q.noStream {
-		first = max(first, 15*time.Minute)
+		first, idle = max(first, 15*time.Minute), max(idle, 15*time.Minute)
 	}
-	ctx, dog := watch(ctx, first, c.options.Idle)
+	ctx, dog := watch(ctx, first, idle)
 	defer dog.stop()
 
 	httpReq, err := c.newRequest(ctx, body)
@@ -133,7 +134,9 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 	}
 	var op *net.OpError
 	dial := errors.As(err, &op) && op.Op == "dial"
-	return &Error{Kind: KindNetwork, Message: c.mask(err.Error()), Err: err, dial: dial}
+	var cert *tls.CertificateVerificationError
+	final := errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch)
+	return &Error{Kind: KindNetwork, Message: c.mask(err.Error()), Err: err, dial: dial, final: final}
 }
 
 // cutError explains why a reply ended early.

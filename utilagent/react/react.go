@@ -169,11 +169,11 @@ func (r *run) judge(ctx context.Context, text string, cut, final bool) (done boo
 
 // problem says why a text cannot be the final answer, nil if it can.
 func (r *run) problem(text string, cut bool) error {
-	if strings.TrimSpace(text) == "" {
-		return errors.New("it is empty")
-	}
 	if cut {
 		return errors.New("it was cut off at the limit for one reply; write a shorter one")
+	}
+	if strings.TrimSpace(text) == "" {
+		return errors.New("it is empty")
 	}
 	if r.Accept == nil {
 		return nil

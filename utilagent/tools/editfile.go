@@ -37,7 +37,7 @@ type editArgs struct {
 
 func (w *Workspace) editFile(a editArgs) (string, error) {
 	if a.Old == a.New {
-		return "", errNothing
+		return "", errors.New("old_string and new_string are the same: there is nothing to change")
 	}
 	if a.Old == "" {
 		return "", errors.New("old_string is empty. Give the text to replace, or use write_file for a new file")

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -117,6 +116,3 @@ func (r *Registry) unknown(name string) Result {
 	}
 	return Failure("unknown tool %q.%s Available: %s.", name, near, strings.Join(names, ", "))
 }
-
-// errNothing is for a call that cannot change anything.
-var errNothing = errors.New("old_string and new_string are the same: there is nothing to change")
