@@ -69,7 +69,8 @@ type Result struct {
 	// Turns is what happened inside, if it was not recorded with [Request.Turn].
 	// Its last assistant turn is the answer. Neither: the answer is kept as one turn.
 	Turns []protocol.Turn
-	// Detail may say Model, AgentVersion, Outcome, Requests and DurationMs.
+	// Detail may say Model, Outcome, Requests, DurationMs, and AgentVersion if it
+	// is not the agent's own.
 	Detail *protocol.Detail
 	Usage  *protocol.Usage // of this run alone; the kit adds up
 }

@@ -1,6 +1,7 @@
 package agentkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	}
 	completed := e.Now()
 	done.detail.Turns, done.detail.Capture = k.turns.close()
+	done.detail.AgentVersion = cmp.Or(done.detail.AgentVersion, version(o))
 	// The work is done and paid for: an interrupt that comes now must not lose it.
 	ctx = context.WithoutCancel(ctx)
 	result, err := stepwork.Submit(ctx, k.batch, k.thread, stepwork.Submission{

@@ -28,6 +28,7 @@ func TestWorksInTheWorkspaceAndLeavesARecord(t *testing.T) {
 	require.Equal(t, map[string]any{"$status": "done", "summary": "it works"}, got.Output)
 	require.Equal(t, "uwf-builtin", got.Step.Agent)
 	require.Equal(t, "m-2029", got.Detail.Model)
+	require.NotEmpty(t, got.Detail.AgentVersion)
 	require.Equal(t, "ok", got.Detail.Outcome)
 	require.Equal(t, protocol.CaptureTurns, got.Detail.Capture)
 	require.Equal(t, 3, got.Step.Usage.Turns)
