@@ -45,13 +45,23 @@ func ReadHolder(path string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
+	h, err := parseHolder(string(text))
+	if err != nil {
+		return Holder{}, pathError("read", path, err)
+	}
+	return h, nil
+}
+
+func parseHolder(text string) (Holder, error) {
 	var h Holder
 	var since string
-	if _, err := fmt.Sscanf(string(text), holderFormat, &h.Pid, &since); err != nil {
-		return Holder{}, pathError("read", path, ErrNoHolder)
+	if _, err := fmt.Sscanf(text, holderFormat, &h.Pid, &since); err != nil || h.Pid <= 0 {
+		return Holder{}, ErrNoHolder
 	}
-	if h.Since, err = time.Parse(time.RFC3339, since); err != nil || h.Pid <= 0 {
-		return Holder{}, pathError("read", path, ErrNoHolder)
+	at, err := time.Parse(time.RFC3339, since)
+	if year := at.UTC().Year(); err != nil || year < 0 || year > 9999 {
+		return Holder{}, ErrNoHolder // it could not be written again
 	}
+	h.Since = at.UTC()
 	return h, nil
 }

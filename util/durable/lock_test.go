@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -93,60 +92,6 @@ func TestLockAcrossProcesses(t *testing.T) {
 	require.NoFileExists(t, path+".lock")
 }
 
-func TestChildHoldsWhatItInherits(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS == "windows" {
-		return // descriptors have no numbers there; util/proc passes the handle
-	}
-	for _, part := range []string{"hold", "takeover"} {
-		t.Run(part, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), "agent.lock")
-			held, err := durable.TryLock(path)
-			require.NoError(t, err)
-
-			c := child(part, path)
-			c.ExtraFiles = []*os.File{held.File()}
-			stdin, err := c.StdinPipe()
-			require.NoError(t, err)
-			require.NoError(t, c.Start())
-			require.NoError(t, held.Unlock())
-			_, err = durable.TryLock(path)
-			require.ErrorIs(t, err, durable.ErrLocked, "the child is alive")
-
-			require.NoError(t, stdin.Close())
-			require.NoError(t, c.Wait())
-			next, err := durable.TryLock(path)
-			require.NoError(t, err, "the child has ended")
-			require.NoError(t, next.Unlock())
-		})
-	}
-}
-
-func TestWhatAnAgentLeavesBehindDoesNotHoldItsLock(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS == "windows" {
-		return // handles are not passed on there
-	}
-	path := filepath.Join(t.TempDir(), "agent.lock")
-	held, err := durable.TryLock(path)
-	require.NoError(t, err)
-	agent := child("leave", path)
-	agent.ExtraFiles = []*os.File{held.File()}
-	stdin, end, err := os.Pipe()
-	require.NoError(t, err)
-	agent.Stdin = stdin
-	agent.Stderr = new(bytes.Buffer)
-	require.NoError(t, agent.Start())
-	require.NoError(t, held.Unlock())
-	require.NoError(t, agent.Wait(), "%s", agent.Stderr)
-	next, err := durable.TryLock(path)
-	require.NoError(t, err, "the agent has ended, its child has not")
-	require.NoError(t, next.Unlock())
-	require.NoError(t, stdin.Close())
-	require.NoError(t, end.Close(), "which ends the child")
-}
-
 func TestChildDoesNotInheritByAccident(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "thread.lock")
@@ -163,29 +108,6 @@ func TestChildDoesNotInheritByAccident(t *testing.T) {
 	require.NoError(t, next.Unlock())
 	require.NoError(t, stdin.Close())
 	require.NoError(t, c.Wait())
-}
-
-func TestInheritedRefuses(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "l")
-	held, err := durable.TryLock(path)
-	require.NoError(t, err)
-
-	other, err := os.Create(filepath.Join(dir, "other"))
-	require.NoError(t, err)
-	_, err = durable.Inherited(other, path)
-	require.ErrorIs(t, err, durable.ErrNotLock)
-	require.NoError(t, other.Close())
-
-	if runtime.GOOS != "windows" { // there, no second one can open it for writing
-		unlocked, err := os.OpenFile(path, os.O_RDWR, 0)
-		require.NoError(t, err)
-		_, err = durable.Inherited(unlocked, path)
-		require.ErrorIs(t, err, durable.ErrLocked)
-		require.NoError(t, unlocked.Close())
-	}
-	require.NoError(t, held.Unlock())
 }
 
 func TestHolder(t *testing.T) {

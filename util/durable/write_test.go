@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,29 +21,6 @@ func TestWriteFileReplacesWhole(t *testing.T) {
 		require.Equal(t, content, read(t, path))
 	}
 	require.Equal(t, []string{"threads.yaml"}, names(t, dir))
-}
-
-func TestWriteFileKeepsPrivateFilesPrivate(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct{ old, perm, want fs.FileMode }{
-		"a person closed it":    {0o600, 0o644, 0o600},
-		"secrets are to go in":  {0o644, 0o600, 0o600},
-		"nothing special about": {0o644, 0o644, 0o644},
-	}
-	if runtime.GOOS == "windows" {
-		tests = nil // its modes know only read-only
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), "f")
-			require.NoError(t, os.WriteFile(path, nil, tt.old))
-			require.NoError(t, durable.WriteFile(durable.OS(), path, []byte("x"), tt.perm))
-			info, err := os.Stat(path)
-			require.NoError(t, err)
-			require.Equal(t, tt.want, info.Mode().Perm())
-		})
-	}
 }
 
 func TestWriteFileFollowsLink(t *testing.T) {

@@ -3,6 +3,7 @@
 package proc_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"os"
@@ -247,4 +248,19 @@ func number(t *testing.T, s string) int {
 	n, err := strconv.Atoi(s)
 	require.NoError(t, err)
 	return n
+}
+
+// lines yields what a child writes, line by line.
+func lines(t *testing.T) (write *os.File, next func() string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = r.Close() })
+	scanner := bufio.NewScanner(r)
+	return w, func() string {
+		t.Helper()
+		require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
+		require.True(t, scanner.Scan(), "the child ended without a word: %v", scanner.Err())
+		return scanner.Text()
+	}
 }

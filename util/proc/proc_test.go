@@ -1,7 +1,6 @@
 package proc_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -84,19 +83,4 @@ func content(t *testing.T, f *os.File) string {
 	b, err := os.ReadFile(f.Name())
 	require.NoError(t, err)
 	return strings.ReplaceAll(string(b), "\r\n", "\n")
-}
-
-// lines yields what a child writes, line by line.
-func lines(t *testing.T) (write *os.File, next func() string) {
-	t.Helper()
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = r.Close() })
-	scanner := bufio.NewScanner(r)
-	return w, func() string {
-		t.Helper()
-		require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
-		require.True(t, scanner.Scan(), "the child ended without a word: %v", scanner.Err())
-		return scanner.Text()
-	}
 }
