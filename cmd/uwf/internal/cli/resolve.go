@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -13,11 +14,11 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// newest names the thread that was started last.
+// newest names the thread that was started last, ended or not.
 const newest = "@"
 
 // thread finds the thread that a person means: a full id, a unique prefix, or
-// "@" for the newest active one.
+// "@" for the newest.
 func (a *app) thread(ctx context.Context, arg string) (string, error) {
 	x, err := a.index()
 	if err != nil {
@@ -45,19 +46,14 @@ func known(ctx context.Context, x *index.Index, id string) error {
 }
 
 func newestThread(ctx context.Context, x *index.Index) (string, error) {
-	best := ""
-	for h, err := range x.Heads(ctx) {
-		if err != nil {
-			return "", err
-		}
-		if best == "" || threadid.Newer(h.Thread, best) {
-			best = h.Thread
-		}
+	ids, err := threadIDs(ctx, x)
+	if err != nil {
+		return "", err
 	}
-	if best == "" {
-		return "", notFound("there is no active thread", "uwf thread start <workflow> -p <prompt>", "uwf thread list --all")
+	if len(ids) == 0 {
+		return "", notFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
 	}
-	return best, nil
+	return slices.MaxFunc(ids, threadid.Compare), nil
 }
 
 func threadByPrefix(ctx context.Context, x *index.Index, arg string) (string, error) {

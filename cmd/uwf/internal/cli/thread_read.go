@@ -185,7 +185,7 @@ func (r reader) omittedHint(first thread.Step) string {
 }
 
 func (r reader) goal(role string) string {
-	return "\n\n<prompt>\n" + r.workflow.Roles[role].Goal + "\n</prompt>"
+	return "\n\n<prompt>\n" + strings.TrimSpace(r.workflow.Roles[role].Goal) + "\n</prompt>"
 }
 
 func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
@@ -197,7 +197,7 @@ func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 		s.Index+1, s.Role, s.Hash, s.Agent,
 		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), duration(s.CompletedAtMs-s.StartedAtMs))}
 	if strings.TrimSpace(content) != "" {
-		out.tail = "\n\n<output>\n" + content + "\n</output>"
+		out.tail = "\n\n<output>\n" + strings.TrimRight(content, "\n") + "\n</output>"
 	}
 	return out, nil
 }
