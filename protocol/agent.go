@@ -48,6 +48,9 @@ type Result struct {
 	DetailHash Hash   `json:"detailHash,omitempty"`
 	Role       string `json:"role,omitempty"`
 	Usage      *Usage `json:"usage,omitempty"`
+	// Durable: the step and all that it names were flushed in one commit. If the
+	// agent does not say so, the engine flushes them again before it moves the head.
+	Durable bool `json:"durable,omitempty"`
 
 	Error   string `json:"error,omitempty"`
 	RawHash Hash   `json:"rawHash,omitempty"`

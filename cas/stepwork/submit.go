@@ -61,7 +61,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 		return protocol.Result{}, fmt.Errorf("commit: %w", err)
 	}
 	return protocol.Result{
-		StepHash: step, SessionID: valid(s.SessionID), DetailHash: detail, Role: s.Role, Usage: s.Usage,
+		StepHash: step, SessionID: valid(s.SessionID), DetailHash: detail, Role: s.Role, Usage: s.Usage, Durable: true,
 	}, nil
 }
 

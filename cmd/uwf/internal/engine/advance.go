@@ -32,7 +32,7 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	out, err := a.arrive(ctx, a.hold)
 	out.Role, out.StepHash = &got.step.Role, &got.hash
 	out.Agent, out.Usage = got.step.Agent, got.step.Usage
-	if err == nil && a.dir.stopRequested(a.record) {
+	if err == nil && !a.info.Adopted && a.dir.stopRequested(a.record) {
 		err = hinted(fail(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.hold.id, got.step.Role),
 			"uwf thread step "+a.hold.id)
 	}

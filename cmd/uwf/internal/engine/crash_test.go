@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -24,6 +26,7 @@ func (w *world) engineProcess(id, script string, resume ...string) *exec.Cmd {
 	exe, err := os.Executable()
 	require.NoError(w.t, err)
 	cmd := exec.Command(exe, append([]string{"fake-engine", w.Dirs.Home, id, script}, resume...)...)
+	cmd.Env = append(os.Environ(), noRaceSleep)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -131,22 +134,18 @@ func TestInterruptedLieIsRunAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	id := w.start()
-	w.killedAt(id, "!hang:finished")
-	r := w.runDir(id).read()
-	require.NoError(t, syscall.Kill(r.Pid, syscall.SIGKILL))
-	w.eventually("the agent is gone", func() bool { return !w.runDir(id).alive() })
-	require.NoError(t, os.WriteFile(w.runDir(id).file("stdout"), []byte(w.workflow+"\n"), 0o600))
+	w.killedAt(id, "!gate:ready@go")
+	dir := w.runDir(id)
+	require.NoError(t, syscall.Kill(dir.read().Pid, syscall.SIGKILL))
+	w.eventually("the agent is gone", func() bool { return !dir.alive() })
+	require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), []byte(w.workflow+"\n"), 0o600))
 	require.True(t, w.show(id).Pending)
-	w.config = fakeConfig("!hang:finished")
-	w.config.Agents["fake"] = protocol.Agent{Command: r.Command[0], Args: r.Command[1:]}
-	require.NoError(t, os.WriteFile(w.Dirs.Home+"/go", nil, 0o600))
 
-	begin := w.agentRuns()
-	w.Grace = 50 * time.Millisecond
-	_, err := w.Step(context.Background(), id, StepOptions{Timeout: 300 * time.Millisecond})
-	requireCode(t, err, protocol.CodeTimeout, "")
-	require.Equal(t, begin+1, w.agentRuns())
-	require.True(t, w.mustStep(id, StepOptions{}).Adopted, "what it had finished before the time was up is not lost")
+	w.open("go")
+	out := w.mustStep(id, StepOptions{})
+	require.False(t, out.Adopted)
+	require.Equal(t, "worker", *out.CurrentRole)
+	require.Equal(t, 2, w.agentRuns())
 }
 
 func TestInterruptedResumeIsAdopted(t *testing.T) {
@@ -237,50 +236,96 @@ func TestKilledBetweenTwoChangesOfTheIndex(t *testing.T) {
 	require.Equal(t, 3, w.agentRuns())
 }
 
-// Kill the stepping process at any moment of a step: the next steps go on, no
-// agent's finished work is lost or done twice, and the chain is whole.
+// Kill the stepping process before each of its changes to the disk in turn: the
+// next steps go on, no agent's finished work is lost or done twice, and the
+// chain is whole.
+func TestKillBeforeEveryChangeOfTheDisk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,done")
+	for _, steps := range []int{0, 1} { // the second one archives
+		killed := true
+		for n := 1; killed; n++ {
+			id := w.start()
+			before := w.agentRuns()
+			for range steps {
+				w.mustStep(id, StepOptions{})
+			}
+			killed = w.killedAtChange(n, w.engineProcess(id, "ready,done"))
+			w.finish(id, before, 2)
+			require.Less(t, n, 200)
+		}
+	}
+}
+
+func TestKillBeforeEveryChangeOfAResume(t *testing.T) {
+	t.Parallel()
+	const script = "ready,done,ready,done"
+	w := newWorld(t, script)
+	killed := true
+	for n := 1; killed; n++ {
+		id := w.start()
+		before := w.agentRuns()
+		w.mustStep(id, StepOptions{})
+		w.mustStep(id, StepOptions{})
+		killed = w.killedAtChange(n, w.engineProcess(id, script, "more"))
+		shown, err := w.Wait(context.Background(), id)
+		require.NoError(t, err)
+		if shown.Done && !shown.Pending { // killed before its agent had begun
+			require.Equal(t, before+2, w.agentRuns())
+			w.mustResume(id, "more")
+		}
+		w.finish(id, before, 4)
+		require.Less(t, n, 200)
+	}
+}
+
+// killedAtChange runs an engine that kills itself before its n-th change, and
+// reports whether it got that far.
+func (w *world) killedAtChange(n int, cmd *exec.Cmd) bool {
+	w.t.Helper()
+	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", killAt, n))
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		require.Equal(w.t, -1, exit.ExitCode(), "it was killed, it did not fail")
+		return true
+	}
+	require.NoError(w.t, err)
+	return false
+}
+
+// The same at moments that nothing marks.
 func TestKillAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
-	kills := 60
-	if testing.Short() {
-		kills = 10
-	}
-	survived := 0
+	const kills = 40
 	for i := range kills {
 		id := w.start()
 		before := w.agentRuns()
 		cmd := w.engineProcess(id, "ready,done")
 		require.NoError(t, cmd.Start())
-		timer := time.AfterFunc(time.Duration(i)*40*time.Millisecond/time.Duration(kills), func() { _ = cmd.Process.Kill() })
-		if cmd.Wait() == nil {
-			survived++
-		}
+		timer := time.AfterFunc(time.Duration(i)*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
 		timer.Stop()
-		w.finish(id, before)
+		w.finish(id, before, 2)
 	}
-	t.Logf("%d of %d kills came too late", survived, kills)
 }
 
 // finish steps a thread to its end and checks that every step was worked once.
-func (w *world) finish(id string, before int) {
+func (w *world) finish(id string, before, steps int) {
 	w.t.Helper()
-	ctx := context.Background()
 	w.eventually("the thread reaches its end", func() bool {
-		out, err := w.Step(ctx, id, StepOptions{})
-		if err != nil && w.show(id).Done {
-			return true
-		}
-		if err != nil {
+		out, err := w.Step(context.Background(), id, StepOptions{})
+		if err != nil && !out.Done {
 			requireCode(w.t, err, protocol.CodeLocked, "")
 		}
-		return err == nil && out.Done
+		return out.Done
 	})
 	last := w.readStep(w.head(id))
-	require.Equal(w.t, 1, last.Index)
+	require.Equal(w.t, steps-1, last.Index)
 	require.Equal(w.t, "worker", last.Role)
 	require.Equal(w.t, "planner", w.readStep(*last.Prev).Role)
-	require.Equal(w.t, before+2, w.agentRuns(), "no agent ran twice")
+	require.Equal(w.t, before+steps, w.agentRuns(), "no agent ran twice")
 }
 
 func TestTwoStepsAtOnce(t *testing.T) {

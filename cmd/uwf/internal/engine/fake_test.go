@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // agentLog is where agents write down that they ran.
@@ -91,6 +93,9 @@ func (a *actor) act(name, arg string) int {
 	case "error":
 		fmt.Println(`{"error":"no key for the model"}`)
 		return 1
+	case "durable": // says that it has flushed its nodes
+		line, _ := json.Marshal(protocol.Result{StepHash: a.answer(arg, nil), Durable: true})
+		fmt.Println(string(line))
 	case "quiet-error":
 		fmt.Println(`{"error":"no key for the model"}`)
 	case "result-then-fail":
@@ -299,8 +304,8 @@ func (a *actor) facts() string {
 	return strings.Join(facts, "\n")
 }
 
-// fakeEngine makes one step: <home> <thread> <script> [resume]. It says nothing;
-// tests kill it and look at what it leaves.
+// fakeEngine makes one step: <home> <thread> <script> [answer]. Tests kill it, or
+// make it kill itself, and look at what it leaves.
 func fakeEngine(args []string) int {
 	defer func() {
 		if r := recover(); r != nil {
@@ -308,7 +313,11 @@ func fakeEngine(args []string) int {
 			os.Exit(99)
 		}
 	}()
-	e := openEngine(panicking{}, args[0], func() protocol.Config { return fakeConfig(args[2]) })
+	left := &atomic.Int64{}
+	if n, err := strconv.Atoi(os.Getenv(killAt)); err == nil {
+		left.Store(int64(n))
+	}
+	e := openEngine(panicking{}, args[0], deadlyFS{durable.OS(), left}, func() protocol.Config { return fakeConfig(args[2]) })
 	var err error
 	if len(args) > 3 {
 		_, err = e.Resume(context.Background(), args[1], args[3], StepOptions{})

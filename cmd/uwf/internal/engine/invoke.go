@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	if err := a.dir.clear(); err != nil {
 		return nil, err
 	}
-	lock, err := a.dir.lock(ctx)
+	lock, err := a.dir.lock(ctx, lockPatience)
 	if err != nil {
 		return nil, fmt.Errorf("lock the run: %w", err)
 	}
@@ -82,6 +83,9 @@ func (a *attempt) environment() []string {
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.alias,
 	})
+	if a.Env.Exe != "" {
+		set[protocol.EnvBin] = a.Env.Exe
+	}
 	var environ []string
 	for _, kv := range a.Env.Environ {
 		if key, _, _ := strings.Cut(kv, "="); !has(set, key) {
@@ -130,5 +134,5 @@ func (a *attempt) explainMissing(missing *agentproc.NotFoundError) error {
 	if c, err := a.Config(context.Background()); err == nil {
 		hinted(e, nearest(a.cmd.name, slices.Sorted(maps.Keys(c.Agents)))...)
 	}
-	return e
+	return hinted(e, "put it on PATH, or name it with its path: --agent ./"+filepath.Base(a.cmd.argv[0]))
 }

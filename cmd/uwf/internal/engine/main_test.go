@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// noRaceSleep keeps a process of a test under the race detector from sleeping a
+// second before it exits.
+const noRaceSleep = "GORACE=atexit_sleep_ms=0"
+
 // world is a home directory with a workflow and an engine.
 type world struct {
 	*Engine
@@ -53,23 +56,23 @@ func newWorld(t *testing.T, agent string) *world {
 	base := t.TempDir()
 	w := &world{t: t, dir: filepath.Join(base, "work"), config: fakeConfig(agent)}
 	require.NoError(t, os.Mkdir(w.dir, 0o755))
-	w.Engine = openEngine(t, filepath.Join(base, "home"), func() protocol.Config { return w.config })
+	w.Engine = openEngine(t, filepath.Join(base, "home"), durable.OS(), func() protocol.Config { return w.config })
 	w.workflow = w.put(testWorkflow(nil))
 	return w
 }
 
 // openEngine is the engine of a home directory. Tests do not cut the power, so
 // nothing is flushed.
-func openEngine(t require.TestingT, dir string, config func() protocol.Config) *Engine {
+func openEngine(t require.TestingT, dir string, disk durable.FS, config func() protocol.Config) *Engine {
 	dirs := home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")}
-	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{Flush: "none"})
+	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk, Flush: "none"})
 	require.NoError(t, err)
 	return &Engine{
 		Env: env.Env{
-			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir},
+			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, noRaceSleep},
 			Dir:     dir, Now: time.Now, Rand: rand.Reader,
 		},
-		Dirs: dirs, FS: durable.OS(), Store: store, Index: index.Open(dirs.Home, durable.OS()),
+		Dirs: dirs, FS: disk, Store: store, Index: index.Open(dirs.Home, disk),
 		Config: func(context.Context) (protocol.Config, error) { return config(), nil },
 		Grace:  2 * time.Second,
 	}
@@ -223,11 +226,4 @@ func (r *recorder) StepStarted(s StepInfo) {
 func (r *recorder) Turn(_ StepInfo, t protocol.Turn) { r.add("turn %s", t.Content) }
 func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
 	r.add("end %s %v", out.Status, err)
-}
-
-func mustJSON(t *testing.T, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	require.NoError(t, err)
-	return string(data)
 }

@@ -22,9 +22,12 @@ const (
 	stopFile   = "stop"       // names the run that is to stop
 )
 
-// patience is how long a lock is waited for that others only probe: they give
-// it back at once.
-const patience = 50 * time.Millisecond
+// A lock that others only probe is theirs for an instant, however long that may
+// be on a busy machine.
+const (
+	probePatience = 50 * time.Millisecond // before it is taken for held
+	lockPatience  = 5 * time.Second       // before a new one cannot be had
+)
 
 // runDir is runs/<thread>: the step in flight, or the last one.
 type runDir struct {
@@ -94,14 +97,10 @@ func (d runDir) clear() error {
 }
 
 // lock takes the lock that the agent will inherit.
-func (d runDir) lock(ctx context.Context) (*durable.Held, error) {
+func (d runDir) lock(ctx context.Context, patience time.Duration) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	held, err := durable.Lock(ctx, d.file(lockFile))
-	if err != nil {
-		return nil, fmt.Errorf("lock the run: %w", err)
-	}
-	return held, nil
+	return durable.Lock(ctx, d.file(lockFile))
 }
 
 // alive reports whether the lock is held: by the agent, or by the engine that
@@ -116,7 +115,7 @@ func (d runDir) alive() bool {
 
 // surelyAlive is alive, not mistaken when somebody else probes at that moment.
 func (d runDir) surelyAlive(ctx context.Context) bool {
-	held, err := d.lock(ctx)
+	held, err := d.lock(ctx, probePatience)
 	if err == nil {
 		_ = held.Unlock()
 	}

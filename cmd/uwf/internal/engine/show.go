@@ -48,7 +48,9 @@ func (e *Engine) showEnded(ctx context.Context, ended index.Ended) protocol.Step
 	if w, err := e.workflow(ctx, ended.Workflow); err == nil {
 		out.WorkflowName = w.Name
 	}
-	e.overlay(&out)
+	if ended.Status == protocol.StatusCompleted { // it can be resumed
+		e.overlay(&out)
+	}
 	return out
 }
 

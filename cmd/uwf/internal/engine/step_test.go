@@ -272,12 +272,27 @@ func (w *world) lengthen(id string, n int) {
 	w.t.Helper()
 	ctx := context.Background()
 	old := w.head(id)
-	a := &actor{ctx: ctx, role: "planner", prompt: "p"}
+	b := w.batch()
 	head := old
 	for range n {
-		head = a.extend(w, head)
+		head = w.extend(b, head)
 	}
+	require.NoError(w.t, b.Put(ctx))
 	require.NoError(w.t, w.Index.Move(ctx, id, old, head))
+}
+
+// The head must not lead to nodes that a power cut can take away. Whose agent does
+// not say that it has flushed them, for that the engine does.
+func TestStepIsFlushedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,!durable:done")
+	id := w.start()
+	counting := &countingStore{Store: w.Store}
+	w.Store = counting
+	w.mustStep(id, StepOptions{})
+	require.EqualValues(t, 1, counting.commits.Load())
+	require.True(t, w.mustStep(id, StepOptions{}).Done)
+	require.EqualValues(t, 1, counting.commits.Load())
 }
 
 func TestReadsWhatIsThereWhenTheConfigIsBroken(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // settle is how long a stepping process may take to notice that its agent has
 // been stopped, beyond the agent's grace.
-const settle = 5 * time.Second
+const settle = 10 * time.Second
 
 // Stop ends a running step, whether the process that started it is alive or
 // not; the thread stays active. It reports whether one ran. Errors are

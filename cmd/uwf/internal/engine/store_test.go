@@ -4,19 +4,28 @@ package engine
 
 import (
 	"context"
+	"io/fs"
+	"os"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
-// countingStore counts how many nodes are read.
+// countingStore counts how many nodes are read, and how many commits there are.
 type countingStore struct {
 	cas.Store
-	gets atomic.Int64
+	gets, commits atomic.Int64
+}
+
+func (s *countingStore) Commit(ctx context.Context, nodes ...cas.Node) error {
+	s.commits.Add(1)
+	return s.Store.Commit(ctx, nodes...)
 }
 
 func (s *countingStore) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
@@ -24,21 +33,58 @@ func (s *countingStore) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return s.Store.Get(ctx, h)
 }
 
-// extend puts the next step of a thread without an agent.
-func (a *actor) extend(w *world, head protocol.Hash) protocol.Hash {
-	t, err := thread.Open(a.ctx, w.Store, head)
+// killAt is the environment variable that tells a fake engine before which of its
+// changes to the disk it is to kill itself, from 1.
+const killAt = "UWF_TEST_KILL_AT"
+
+// deadlyFS kills this process before a change.
+type deadlyFS struct {
+	durable.FS
+	left *atomic.Int64
+}
+
+func (d deadlyFS) count() {
+	if d.left.Add(-1) == 0 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+func (d deadlyFS) WriteTemp(path string, data []byte, perm fs.FileMode, flush durable.Flush) (string, error) {
+	d.count()
+	return d.FS.WriteTemp(path, data, perm, flush)
+}
+
+func (d deadlyFS) Rename(from, to string) error {
+	d.count()
+	return d.FS.Rename(from, to)
+}
+
+func (d deadlyFS) Append(path string, data []byte, perm fs.FileMode, flush durable.Flush) error {
+	d.count()
+	return d.FS.Append(path, data, perm, flush)
+}
+
+func (d deadlyFS) Remove(path string) error {
+	d.count()
+	return d.FS.Remove(path)
+}
+
+// extend adds the next step of a thread to a batch.
+func (w *world) extend(b *cas.Batch, head protocol.Hash) protocol.Hash {
+	w.t.Helper()
+	ctx := context.Background()
+	t, err := thread.Open(ctx, b, head)
 	require.NoError(w.t, err)
-	wf, err := t.Workflow(a.ctx)
+	wf, err := t.Workflow(ctx)
 	require.NoError(w.t, err)
-	b := w.batch()
-	out, err := b.AddValue(a.ctx, wf.Roles[a.role].Frontmatter, map[string]any{"$status": "again"})
+	out, err := b.AddValue(ctx, wf.Roles["planner"].Frontmatter, map[string]any{"$status": "again"})
 	require.NoError(w.t, err)
-	detail, err := b.Add(a.ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}})
+	detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}})
 	require.NoError(w.t, err)
-	h, err := t.Append(a.ctx, b, thread.Next{
-		Role: a.role, Agent: "uwf-fake", Output: out, Detail: detail, SessionID: "s", ExtractedBy: protocol.ByValue,
+	h, err := t.Append(ctx, b, thread.Next{
+		Role: "planner", Agent: "uwf-fake", Output: out, Detail: detail, SessionID: "s", ExtractedBy: protocol.ByValue,
 	})
 	require.NoError(w.t, err)
-	require.NoError(w.t, b.Put(a.ctx))
 	return h
 }
