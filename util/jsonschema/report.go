@@ -13,6 +13,9 @@ type reporter struct{ schema, value any }
 
 // problems collects what is wrong at and below an error.
 func (r reporter) problems(e *lib.ValidationError) []Problem {
+	if e.Message == "" { // the library's wrapper; its place ends with a name
+		return r.all(e.Causes)
+	}
 	where := r.locate(e)
 	switch where.keyword {
 	case "anyOf", "oneOf":
@@ -30,9 +33,13 @@ func (r reporter) problems(e *lib.ValidationError) []Problem {
 	if len(e.Causes) == 0 {
 		return []Problem{{where.path, message(where)}}
 	}
+	return r.all(e.Causes)
+}
+
+func (r reporter) all(errors []*lib.ValidationError) []Problem {
 	var all []Problem
-	for _, cause := range e.Causes {
-		all = append(all, r.problems(cause)...)
+	for _, e := range errors {
+		all = append(all, r.problems(e)...)
 	}
 	return all
 }
