@@ -1,0 +1,150 @@
+package extract
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func roleOf(t *testing.T, schema string) Role {
+	t.Helper()
+	var v any
+	require.NoError(t, json.Unmarshal([]byte(schema), &v))
+	return role(t, v)
+}
+
+const (
+	flat     = `{"type":"object","properties":{"$status":{"enum":["done","failed"]},"note":{"type":"string"}},"required":["$status"],"additionalProperties":false}`
+	variants = `{"oneOf":[
+		{"properties":{"$status":{"const":"ready"},"plan":{"type":"string"}},"required":["$status","plan"],"additionalProperties":false},
+		{"properties":{"$status":{"const":"blocked"},"reason":{"type":"string"}},"required":["$status","reason"],"additionalProperties":false}]}`
+	routing = `{"type":"object","properties":{"status":{"type":"string"},"confidence":{"enum":["low","high"]}}}`
+)
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		schema, block string
+		want          map[string]any
+	}{
+		"unknown fields are dropped":       {flat, "$status: done\nextra: 1\nnested: {a: b}", map[string]any{"$status": "done"}},
+		"standard fields are always there": {flat, "$status: done\nstatus: done\nnext: x\nconfidence: 0.9\nartifacts: [a.go]\nscope: role", map[string]any{"$status": "done"}},
+		"empty standard fields are none":   {flat, "$status: done\nnext:\nartifacts: ~", map[string]any{"$status": "done"}},
+		"the schema says what they are":    {routing, "status: done\nconfidence: high\nnext: x", map[string]any{"status": "done", "confidence": "high"}},
+		"a standard word in other letters": {routing, "status: DONE ", map[string]any{"status": "done"}},
+		"any other word as it is":          {routing, "status: Shipped", map[string]any{"status": "Shipped"}},
+		"a word that the schema wants so":  {`{"properties":{"status":{"const":"DONE"}}}`, "status: DONE", map[string]any{"status": "DONE"}},
+		"fields of another variant":        {variants, "$status: blocked\nreason: r\nplan: p", map[string]any{"$status": "blocked", "reason": "r"}},
+		"fields by pattern":                {`{"patternProperties":{"^x-":{"type":"integer"}}}`, "x-a: 1\ny: 2", map[string]any{"x-a": int64(1)}},
+		"more properties are asked for":    {`{"properties":{"a":{}},"additionalProperties":{"type":"integer"}}`, "a: x\nb: 2", map[string]any{"a": "x", "b": int64(2)}},
+		"fields of parts":                  {`{"allOf":[{"properties":{"a":{}}}],"if":{"properties":{"b":{}}},"then":{"required":["c"]}}`, "a: 1\nb: 2\nc: 3\nd: 4", map[string]any{"a": int64(1), "b": int64(2), "c": int64(3)}},
+		"a schema that names nothing":      {`{"type":"object"}`, "$status: x\nstatus: y\nfoo: 1", map[string]any{"$status": "x", "status": "y"}},
+		"a variant beside common fields":   {`{"properties":{"common":{}},"anyOf":[{"properties":{"k":{"const":1},"a":{"type":"string"}}},{"properties":{"k":{"const":2},"b":{"type":"string"},"a":{"type":"null"}}}]}`, "k: 1\na: x\nb: 7\ncommon: c", map[string]any{"k": int64(1), "a": "x", "b": int64(7), "common": "c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := Text("---\n"+c.block+"\n---\n\nThe work.\n", roleOf(t, c.schema))
+			require.NoError(t, err)
+			require.Equal(t, Output{Value: any(c.want), Body: "The work.\n"}, out)
+		})
+	}
+}
+
+func TestInvalidAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ schema, text, want string }{
+		"no block":        {flat, "All done.", "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"},
+		"a block later":   {flat, "Here it is:\n\n---\n$status: done\n---\n", "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again; there is a line --- in line 3, but nothing may stand before it"},
+		"never closed":    {flat, "---\n$status: done\n", "the frontmatter block is not valid YAML: line 1: the block is never closed; a line with only --- must follow the last field"},
+		"broken YAML":     {flat, "---\n$status: done\nnote: a: b\n---\n", "the frontmatter block is not valid YAML: line 3 (note: a: b): a second 'key:' on one line; put the value in quotes, or begin a new line"},
+		"field by field":  {flat, "---\n$status: dne\nnote: 7\n---\n", "the output does not satisfy the role's schema:\n- `$status`: must be one of \"done\", \"failed\", but is \"dne\"\n- `note`: must be a string, but is 7"},
+		"missing":         {variants, "---\n$status: ready\nreason: r\n---\n", "the output does not satisfy the role's schema:\n- `plan`: is required, but missing; it must be a string"},
+		"standard fields": {flat, "---\n$status: done\nconfidence: high\nartifacts: a.go\nnext: [x]\nscope: 1\n---\n", "the output does not satisfy the role's schema:\n- `artifacts`: must be a list of texts, or be left out\n- `confidence`: must be a number from 0 to 1, or be left out\n- `next`: must be a text, or be left out\n- `scope`: must be a text, or be left out"},
+		"too sure":        {flat, "---\n$status: done\nconfidence: 90\n---\n", "the output does not satisfy the role's schema:\n- `confidence`: must be a number from 0 to 1, or be left out"},
+		"wrong kind":      {`{"type":"array"}`, "---\nstatus: x\n---\n", "the output does not satisfy the role's schema:\n- the output as a whole: must be a list, but is {\"status\":\"x\"}"},
+		"no reason":       {flat, "---\n$status: $SUSPEND\n---\n", "the output does not satisfy the role's schema:\n- `reason`: is required to suspend: a text that says what is needed from a person"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Text(c.text, roleOf(t, c.schema))
+			require.EqualError(t, err, c.want)
+			var invalid *InvalidError
+			require.ErrorAs(t, err, &invalid)
+		})
+	}
+}
+
+// Every role may suspend, whatever its schema says.
+func TestSuspend(t *testing.T) {
+	t.Parallel()
+	want := protocol.NewSuspend("Which branch?")
+	value := map[string]any{"$status": "$SUSPEND", "reason": "Which branch?"}
+	for _, schema := range []string{flat, variants, `{"type":"array"}`, `{"type":"object"}`} {
+		r := roleOf(t, schema)
+		for _, block := range []string{
+			"$status: $SUSPEND\nreason: Which branch?", "$status: \"$SUSPEND\"\nreason: Which branch?\nplan: p\nconfidence: high",
+			"status: $SUSPEND\nreason: Which branch?",
+		} {
+			out, err := Text("---\n"+block+"\n---\nbody", r)
+			require.NoError(t, err, block)
+			require.Equal(t, Output{Value: value, Suspend: &want, Body: "body"}, out)
+		}
+		out, err := Value(value, r)
+		require.NoError(t, err)
+		require.Equal(t, Output{Value: value, Suspend: &want}, out)
+		_, err = Value(map[string]any{"$status": "$SUSPEND", "reason": " "}, r)
+		require.ErrorContains(t, err, "`reason`: is required to suspend")
+	}
+}
+
+func TestValue(t *testing.T) {
+	t.Parallel()
+	type output struct {
+		Status string `json:"$status"`
+		Count  int    `json:"count"`
+	}
+	r := roleOf(t, `{"type":"object","properties":{"$status":{"type":"string"},"count":{"type":"integer"}},"required":["$status"]}`)
+	out, err := Value(output{"done", 3}, r)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"$status": "done", "count": int64(3)}, out.Value)
+
+	out, err = Value(map[string]any{"$status": "x", "count": 3.0, "big": 1e300, "list": []int{1}}, r)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"$status": "x", "count": int64(3), "big": 1e300, "list": []any{int64(1)}}, out.Value, "taken as it is")
+
+	_, err = Value(map[string]any{"count": 1.5}, r)
+	require.EqualError(t, err, "the output does not satisfy the role's schema:\n- `$status`: is required, but missing; it must be a string\n- `count`: must be a whole number, but is 1.5")
+	_, err = Value(func() {}, r)
+	require.ErrorContains(t, err, "the output is not a JSON value")
+	_, err = Value(json.Number("1e999"), roleOf(t, `{}`))
+	require.ErrorContains(t, err, "the output is not a JSON value")
+}
+
+// FuzzText: what is extracted always satisfies the schema.
+func FuzzText(f *testing.F) {
+	f.Add("---\n$status: ready\nplan: p\nreason: r\n---\nbody")
+	f.Add("```yaml\n---\n$status: blocked\n---\n```")
+	f.Add("---\nstatus: $SUSPEND\nreason: x\n---")
+	f.Add("---\n$status: [ready]\nconfidence: {}\n---")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, schema := range []string{flat, variants, routing} {
+			r := roleOf(t, schema)
+			out, err := Text(text, r)
+			if err != nil {
+				var invalid *InvalidError
+				require.ErrorAs(t, err, &invalid)
+				require.NotEmpty(t, strings.TrimSpace(err.Error()))
+				continue
+			}
+			if out.Suspend != nil {
+				require.NoError(t, out.Suspend.Validate())
+				continue
+			}
+			require.Empty(t, r.Compiled.Validate(out.Value))
+		}
+	})
+}
