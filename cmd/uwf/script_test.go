@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -106,5 +105,5 @@ func lookup(ts *testscript.TestScript, path string) string {
 	}
 	out, err := json.Marshal(v)
 	ts.Check(err)
-	return fmt.Sprintf("%s", out)
+	return string(out)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 
@@ -147,6 +146,3 @@ func dashes(name string) string {
 	}
 	return "--" + name
 }
-
-// isHelp reports whether err is the library's wish to print help.
-func isHelp(err error) bool { return err == flag.ErrHelp }
