@@ -59,7 +59,7 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	defer func() { a.ended(out, err) }()
 	ran, err := a.invoke(ctx, lock)
 	if err != nil {
-		return out, a.giveUp(ran, err)
+		return out, a.giveUp(ctx, ran, err)
 	}
 	step, err := a.accept(ctx, ran.Result)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 func (a *attempt) newRecord() record {
 	return record{
 		Thread: a.hold.id, Workflow: a.pos.thread.Start.Workflow, Head: a.hold.head,
-		Role: a.task.role, Agent: a.cmd.name, Command: a.cmd.argv, PromptHash: a.task.promptHash,
+		Role: a.task.role, Agent: a.cmd.name, Command: a.cmd.written, PromptHash: a.task.promptHash,
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Cwd: a.task.cwd,
 		Engine: os.Getpid(), StartedAt: a.nowMs(), Status: runStarting,
 	}
@@ -79,7 +79,7 @@ func (a *attempt) newRecord() record {
 
 // giveUp records why a run led to no step. An agent that was made to stop but
 // had finished its work keeps its record: the next step adopts it.
-func (a *attempt) giveUp(ran agentproc.Outcome, err error) error {
+func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var timeout *agentproc.TimeoutError
 	status := runFailed
 	switch {
@@ -93,7 +93,7 @@ func (a *attempt) giveUp(ran agentproc.Outcome, err error) error {
 		status = runStopped
 	case errors.As(err, &timeout):
 	default:
-		return a.failed(runFailed, a.explain(ran, err))
+		return a.failed(runFailed, a.explain(ctx, ran, err))
 	}
 	if _, finished := a.dir.finished(); finished {
 		return hinted(coded(err), "the agent had finished: uwf thread step "+a.hold.id+" adopts its result")

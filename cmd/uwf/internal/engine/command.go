@@ -20,6 +20,7 @@ type command struct {
 	name    string   // as the user named it: an alias or a command line
 	alias   string   // in the config; "" for a command line
 	argv    []string // the program and its configured arguments
+	written []string // the same as the user wrote it: a variable in it may be a secret
 	env     map[string]string
 	named   bool          // pass --thread, --role and --prompt
 	timeout time.Duration // 0: none
@@ -59,7 +60,8 @@ func (e *Engine) chooseAgent(c protocol.Config, override, workflow, role string)
 
 // configured is an agent of the config; by is the key that names it.
 func (e *Engine) configured(c protocol.Config, alias, by string) (command, error) {
-	if _, known := c.Agents[alias]; !known {
+	written, known := c.Agents[alias]
+	if !known {
 		aliases := slices.Sorted(maps.Keys(c.Agents))
 		err := fail(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, e.Dirs.Config())
 		return command{}, hinted(err, nearest(alias, aliases)...)
@@ -78,7 +80,10 @@ func (e *Engine) configured(c protocol.Config, alias, by string) (command, error
 	}
 	// A relative path in the config is relative to the config.
 	argv := append([]string{rooted(a.Command, e.Dirs.Home)}, a.Args...)
-	return command{name: alias, alias: alias, argv: argv, env: a.Env, named: a.Protocol == "named"}, nil
+	return command{
+		name: alias, alias: alias, argv: argv, env: a.Env, named: a.Protocol == "named",
+		written: append([]string{written.Command}, written.Args...),
+	}, nil
 }
 
 // commandLine is an agent given as a command line. There is no shell: quotes
@@ -97,7 +102,7 @@ func (e *Engine) commandLine(line string) (command, error) {
 		return command{}, fail(protocol.CodeUsage, "--agent must not be empty")
 	}
 	words[0] = rooted(words[0], e.Env.Dir)
-	return command{name: line, argv: words}, nil
+	return command{name: line, argv: words, written: words}, nil
 }
 
 // rooted makes a relative path absolute; a bare name stays one, for PATH.

@@ -104,10 +104,10 @@ func has(set map[string]string, key string) bool {
 }
 
 // explain adds to an agent's failure what to do about it.
-func (a *attempt) explain(ran agentproc.Outcome, err error) error {
+func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var missing *agentproc.NotFoundError
 	if errors.As(err, &missing) {
-		return a.explainMissing(missing)
+		return a.explainMissing(ctx, missing)
 	}
 	if !isAgentFailure(err) {
 		return err
@@ -122,7 +122,7 @@ func (a *attempt) explain(ran agentproc.Outcome, err error) error {
 
 // explainMissing: a command on the command line that does not exist is the
 // caller's mistake, one in the config the config's.
-func (a *attempt) explainMissing(missing *agentproc.NotFoundError) error {
+func (a *attempt) explainMissing(ctx context.Context, missing *agentproc.NotFoundError) error {
 	e := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
 	if a.cmd.alias != "" {
 		return hinted(e, fmt.Sprintf("install it, or set agents.%s.command in %s", a.cmd.alias, a.Dirs.Config()))
@@ -131,7 +131,7 @@ func (a *attempt) explainMissing(missing *agentproc.NotFoundError) error {
 		e.Code = protocol.CodeNotFound
 		e.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", a.cmd.argv[0])
 	}
-	if c, err := a.Config(context.Background()); err == nil {
+	if c, err := a.Config(ctx); err == nil {
 		hinted(e, nearest(a.cmd.name, slices.Sorted(maps.Keys(c.Agents)))...)
 	}
 	return hinted(e, "put it on PATH, or name it with its path: --agent ./"+filepath.Base(a.cmd.argv[0]))

@@ -19,7 +19,7 @@ type record struct {
 	Head       protocol.Hash `json:"head"` // that the step follows
 	Role       string        `json:"role"`
 	Agent      string        `json:"agent"`   // as the user named it
-	Command    []string      `json:"command"` // program and configured arguments
+	Command    []string      `json:"command"` // program and configured arguments, variables as names
 	PromptHash protocol.Hash `json:"promptHash"`
 	LimitBase  int           `json:"limitBase"`
 	Resumes    bool          `json:"resumes,omitempty"` // the step answers a suspension or reopens the thread
@@ -77,5 +77,5 @@ func (r record) answers(t task) bool {
 
 // by reports whether the run was given to exactly this agent.
 func (r record) by(c command) bool {
-	return r.Agent == c.name && slices.Equal(r.Command, c.argv)
+	return r.Agent == c.name && slices.Equal(r.Command, c.written)
 }

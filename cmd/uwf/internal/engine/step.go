@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -72,6 +73,9 @@ func (e *Engine) lastRun(ctx context.Context, h *hold) (record, error) {
 func (e *Engine) report(ctx context.Context, id string, out protocol.StepOutput, err error) (protocol.StepOutput, error) {
 	if err == nil {
 		return out, nil
+	}
+	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil { // the signal, if it was one
+		err = context.Cause(ctx)
 	}
 	if out.Thread == "" {
 		// A second failure adds nothing to the first.

@@ -105,6 +105,20 @@ func TestWhoPlaysTheRole(t *testing.T) {
 	require.Equal(t, "planner", *out.CurrentRole, "it works without a config, relative to the caller")
 }
 
+// A variable may hold a key: it reaches the agent and no file of ours.
+func TestVariablesOfAnAgentAreNotRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!show")
+	w.Env = w.Env.With("SECRET", "hunter2")
+	fake := w.config.Agents["fake"]
+	fake.Args = append(fake.Args, "--key=${SECRET}")
+	w.config.Agents["fake"] = fake
+	id := w.start()
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	require.ErrorContains(t, err, "args=--key=hunter2|", "the agent itself says so")
+	require.Equal(t, "--key=${SECRET}", w.runDir(id).read().Command[3])
+}
+
 func TestAgentThatCannotBeChosen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready")
