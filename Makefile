@@ -15,8 +15,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build every command into bin/
-	$(GO) build -trimpath -o $(BIN)/ $(addprefix ./,$(wildcard cmd/*)) ./examples/agents/echo
+build: ## build every command into bin/ (static: it starts faster)
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(addprefix ./,$(wildcard cmd/*)) ./examples/agents/echo
 
 .PHONY: demo
 demo: build ## three roles fix a real bug in a little Go project; no key, no network
