@@ -30,11 +30,11 @@ type Ended struct {
 
 // Ended returns how a thread ended, or [ErrNoThread] if it is active or unknown.
 func (x *Index) Ended(ctx context.Context, thread string) (Ended, error) {
-	t, err := x.read(ctx, threadsFile)
+	f, err := x.read(ctx, threadsFile)
 	if err != nil {
 		return Ended{}, err
 	}
-	active, err := t.get(thread)
+	active, err := f.get(thread)
 	if err != nil {
 		return Ended{}, err
 	}
@@ -51,11 +51,12 @@ func (x *Index) Ended(ctx context.Context, thread string) (Ended, error) {
 // ends in between is then in both, never in neither.
 func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
 	return func(yield func(Ended, error) bool) {
-		active, err := x.read(ctx, threadsFile)
+		threads, err := x.read(ctx, threadsFile)
 		if err != nil {
 			yield(Ended{}, err)
 			return
 		}
+		active := threads.parsed()
 		data, err := os.ReadFile(x.path(historyFile))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(Ended{}, err)

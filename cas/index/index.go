@@ -15,10 +15,11 @@
 //     is. Ending one writes the history first, so a cut in between leaves it
 //     active.
 //
-// The two YAML files are written one plain line per entry, sorted, and read by
-// lines (table.go), because a YAML parser takes long for 100,000 keys. It only
-// reads a file that a person has reshaped (reshaped.go); the next write puts
-// such a file into our form again, its comment lines gathered at the top.
+// The two YAML files are written one plain line per entry, sorted. As long as
+// they are in this form they are looked up and edited as they are (ours.go),
+// because 100,000 keys are much for any parser. What a person has reshaped is
+// read by lines (scan.go), or as any YAML (reshaped.go); the next write puts such
+// a file into our form again, its comment lines gathered at the top.
 package index
 
 import (

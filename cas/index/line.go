@@ -121,15 +121,19 @@ func cutKey(line string) (key, rest string, ok bool) {
 const (
 	inKey    = 1 << iota // of a plain key
 	inNumber             // of a number, in some YAML
+	inLine               // of a line of ours
 )
 
 // class says what each byte may be part of.
 var class = func() (c [256]byte) {
 	for _, b := range []byte("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.") {
-		c[b] |= inKey
+		c[b] |= inKey | inLine
 	}
 	for _, b := range []byte("0123456789eE-_.") {
 		c[b] |= inNumber
+	}
+	for _, b := range []byte(": \n") {
+		c[b] |= inLine
 	}
 	return c
 }()

@@ -15,11 +15,11 @@ type Named struct {
 
 // Workflow returns the hash that a name stands for, or [ErrNoWorkflow].
 func (x *Index) Workflow(ctx context.Context, name string) (protocol.Hash, error) {
-	t, err := x.read(ctx, registryFile)
+	f, err := x.read(ctx, registryFile)
 	if err != nil {
 		return "", err
 	}
-	h, err := t.get(name)
+	h, err := f.get(name)
 	if err == nil && h == "" {
 		return "", fmt.Errorf("%w: %s", ErrNoWorkflow, name)
 	}
@@ -29,10 +29,11 @@ func (x *Index) Workflow(ctx context.Context, name string) (protocol.Hash, error
 // Workflows returns the registry, sorted by name. With an error for a line that
 // cannot be read it returns all the others.
 func (x *Index) Workflows(ctx context.Context) ([]Named, error) {
-	t, err := x.read(ctx, registryFile)
+	f, err := x.read(ctx, registryFile)
 	if err != nil {
 		return nil, err
 	}
+	t := f.parsed()
 	names := make([]Named, 0, len(t.entries))
 	for _, e := range t.entries {
 		names = append(names, Named{Name: e.key, Hash: e.hash})
@@ -46,17 +47,17 @@ func (x *Index) Register(ctx context.Context, name string, h protocol.Hash) erro
 		return err
 	}
 	return x.locked(ctx, registryLock, func() error {
-		t, err := x.read(ctx, registryFile)
+		f, err := x.read(ctx, registryFile)
 		if err != nil {
 			return err
 		}
-		if err := t.writable(); err != nil {
+		if err := f.writable(); err != nil {
 			return err
 		}
-		if _, err := t.get(name); err != nil {
+		if _, err := f.get(name); err != nil {
 			return err
 		}
-		t.set(name, h)
-		return x.save(t)
+		f.set(name, h)
+		return x.save(f)
 	})
 }

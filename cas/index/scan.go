@@ -1,44 +1,9 @@
 package index
 
 import (
-	"context"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 )
-
-// read reads a file. A file that does not exist is empty.
-func (x *Index) read(ctx context.Context, file string) (*table, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	text, err := readText(x.path(file))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return parseTable(x.path(file), text), nil
-}
-
-// readText reads a file without a second copy in memory, which for 100,000
-// threads would cost as much as reading it.
-func readText(path string) (_ string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	text.Grow(int(info.Size()))
-	_, err = io.Copy(&text, f)
-	return text.String(), err
-}
 
 // parseTable reads by lines; only when a line is not in our form, the text as
 // YAML. A text that is not good YAML either counts as it can be read best.

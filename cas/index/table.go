@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 )
 
-// table is the content of threads.yaml or registry.yaml.
+// table is the content of threads.yaml or registry.yaml, parsed.
 type table struct {
 	path     string
 	comments []string // whole lines
@@ -96,11 +95,8 @@ func (t *table) writable() error {
 	return invalid(t.path, t.bad[0].number, t.bad[0].reason+"; until this is mended, nothing in the file can be changed")
 }
 
-// save replaces the file. Lines that cannot be read stay, behind the others.
-func (x *Index) save(t *table) error {
-	return durable.WriteFile(x.fsys, t.path, t.render(), 0o644)
-}
-
+// render writes the table in our form. Lines that cannot be read stay, behind the
+// others.
 func (t *table) render() []byte {
 	var out bytes.Buffer
 	out.Grow(48 * (len(t.entries) + len(t.bad) + len(t.comments)))

@@ -17,11 +17,11 @@ type Head struct {
 
 // Head returns an active thread's head, or [ErrNoThread].
 func (x *Index) Head(ctx context.Context, thread string) (protocol.Hash, error) {
-	t, err := x.read(ctx, threadsFile)
+	f, err := x.read(ctx, threadsFile)
 	if err != nil {
 		return "", err
 	}
-	h, err := t.get(thread)
+	h, err := f.get(thread)
 	if err == nil && h == "" {
 		return "", fmt.Errorf("%w: %s is not active", ErrNoThread, thread)
 	}
@@ -32,11 +32,12 @@ func (x *Index) Head(ctx context.Context, thread string) (protocol.Hash, error) 
 // that cannot be read.
 func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
-		t, err := x.read(ctx, threadsFile)
+		f, err := x.read(ctx, threadsFile)
 		if err != nil {
 			yield(Head{}, err)
 			return
 		}
+		t := f.parsed()
 		for _, e := range t.entries {
 			if !yield(Head{Thread: e.key, Hash: e.hash}, nil) {
 				return
@@ -55,8 +56,8 @@ func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) erro
 	if err := checkEntry(thread, head); err != nil {
 		return err
 	}
-	return x.changeThreads(ctx, func(t *table) error {
-		old, err := t.get(thread)
+	return x.changeThreads(ctx, func(f *file) error {
+		old, err := f.get(thread)
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) erro
 		if !errors.Is(err, ErrNoThread) {
 			return err
 		}
-		t.set(thread, head)
+		f.set(thread, head)
 		return nil
 	})
 }
@@ -77,11 +78,11 @@ func (x *Index) Move(ctx context.Context, thread string, old, new protocol.Hash)
 	if err := checkEntry(thread, new); err != nil {
 		return err
 	}
-	return x.changeThreads(ctx, func(t *table) error {
-		if err := t.expect(thread, old); err != nil {
+	return x.changeThreads(ctx, func(f *file) error {
+		if err := f.expect(thread, old); err != nil {
 			return err
 		}
-		t.set(thread, new)
+		f.set(thread, new)
 		return nil
 	})
 }
@@ -94,11 +95,11 @@ func (x *Index) Archive(ctx context.Context, e Ended) error {
 	if e.Status == "" || e.Status == protocol.StatusResumed {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("a thread cannot end with status %q", e.Status)}
 	}
-	return x.changeThreads(ctx, func(t *table) error {
-		if err := t.expect(e.Thread, e.Head); err != nil {
+	return x.changeThreads(ctx, func(f *file) error {
+		if err := f.expect(e.Thread, e.Head); err != nil {
 			return err
 		}
-		t.remove(e.Thread)
+		f.remove(e.Thread)
 		return x.appendHistory(ctx, e)
 	})
 }
@@ -107,8 +108,8 @@ func (x *Index) Archive(ctx context.Context, e Ended) error {
 // newest history line ([Index.Ended]). Errors: [ErrExists] if it is active
 // again already, [ErrNoThread], [*ConflictError] if it has ended elsewhere since.
 func (x *Index) Reopen(ctx context.Context, e Ended, atMs int64) error {
-	return x.changeThreads(ctx, func(t *table) error {
-		active, err := t.get(e.Thread)
+	return x.changeThreads(ctx, func(f *file) error {
+		active, err := f.get(e.Thread)
 		if err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func (x *Index) Reopen(ctx context.Context, e Ended, atMs int64) error {
 		if last.Head != e.Head {
 			return &ConflictError{Thread: e.Thread, Want: e.Head, Got: last.Head}
 		}
-		t.set(e.Thread, e.Head)
+		f.set(e.Thread, e.Head)
 		last.Status, last.CompletedAt = protocol.StatusResumed, atMs
 		return x.appendHistory(ctx, last)
 	})
@@ -130,25 +131,25 @@ func (x *Index) Reopen(ctx context.Context, e Ended, atMs int64) error {
 
 // changeThreads edits threads.yaml under its lock. What edit writes into the
 // history is durable before threads.yaml changes.
-func (x *Index) changeThreads(ctx context.Context, edit func(t *table) error) error {
+func (x *Index) changeThreads(ctx context.Context, edit func(f *file) error) error {
 	return x.locked(ctx, threadsLock, func() error {
-		t, err := x.read(ctx, threadsFile)
+		f, err := x.read(ctx, threadsFile)
 		if err != nil {
 			return err
 		}
-		if err := t.writable(); err != nil {
+		if err := f.writable(); err != nil {
 			return err
 		}
-		if err := edit(t); err != nil {
+		if err := edit(f); err != nil {
 			return err
 		}
-		return x.save(t)
+		return x.save(f)
 	})
 }
 
 // expect is the compare of compare-and-swap.
-func (t *table) expect(thread string, want protocol.Hash) error {
-	got, err := t.get(thread)
+func (f *file) expect(thread string, want protocol.Hash) error {
+	got, err := f.get(thread)
 	if err != nil {
 		return err
 	}

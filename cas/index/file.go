@@ -1,0 +1,118 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// file is threads.yaml or registry.yaml, read to be looked up and edited. While
+// its text is in our form, both are done in the text (ours.go), so that
+// 100,000 threads cost little more than reading and writing them. In any doubt
+// the text is parsed into a table, which then counts.
+type file struct {
+	path  string
+	ours  *ours  // nil: the table counts
+	table *table // nil: not parsed yet
+}
+
+// read reads a file. One that does not exist is empty.
+func (x *Index) read(ctx context.Context, name string) (*file, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	text, err := readText(x.path(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return newFile(x.path(name), text), nil
+}
+
+func newFile(path string, text []byte) *file {
+	f := &file{path: path}
+	if isOurs(text) {
+		f.ours = &ours{text: text}
+	} else {
+		f.table = parseTable(path, string(text))
+	}
+	return f
+}
+
+// readText reads a file into memory that has room for another line.
+func readText(path string) (_ []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.NewBuffer(make([]byte, 0, info.Size()+1024))
+	_, err = io.Copy(text, f)
+	return text.Bytes(), err
+}
+
+// parsed is the table, which counts from now on.
+func (f *file) parsed() *table {
+	if f.table == nil {
+		f.table = parseTable(f.path, string(f.ours.text))
+	}
+	f.ours = nil
+	return f.table
+}
+
+// get returns the hash of a key, "" if there is none; an error if a line that
+// cannot be read mentions the key.
+func (f *file) get(key string) (protocol.Hash, error) {
+	if f.ours != nil {
+		if h, ok := f.ours.get(key); ok {
+			return h, nil
+		}
+	}
+	return f.parsed().get(key)
+}
+
+func (f *file) set(key string, h protocol.Hash) {
+	if f.ours == nil || !f.ours.set(newEntry(key, h)) {
+		f.parsed().set(key, h)
+	}
+}
+
+func (f *file) remove(key string) {
+	if f.ours != nil {
+		f.ours.remove(key)
+		return
+	}
+	f.table.remove(key)
+}
+
+// writable is an error if a write would lose what cannot be read.
+func (f *file) writable() error {
+	if f.ours != nil {
+		return nil
+	}
+	return f.table.writable()
+}
+
+// save replaces the file. Lines that cannot be read stay.
+func (x *Index) save(f *file) error {
+	if err := f.writable(); err != nil {
+		return err
+	}
+	return durable.WriteFile(x.fsys, f.path, f.render(), 0o644)
+}
+
+func (f *file) render() []byte {
+	if f.ours != nil {
+		return f.ours.text
+	}
+	return f.table.render()
+}
