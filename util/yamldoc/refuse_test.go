@@ -84,6 +84,9 @@ func TestBounds(t *testing.T) {
 		"{a: , b: , c, d: 1, e: 2, f: {}}":      "more than 6 values, with what aliases stand for",
 		"a:\nb:\nc:\nd:\ne:\nf:\n":              "more than 6 values, with what aliases stand for",
 		"text: \"[[[[[[[[ {{{{{{ - - - - - -\"": "",
+		"a: |\n  - - - - [[[[[\nb: ------":      "",
+		"a: x\n  ---------- it's [[[ text":      "",
+		"# - - - - - [[[[":                      "",
 	} {
 		_, err := Parse([]byte(yaml), b)
 		if want == "" {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"github.com/goccy/go-yaml/token"
 )
 
 // quoted reads a scalar in quotes. The library only says that one is here: it
@@ -167,52 +165,4 @@ func hexRune(s string, digits int) (rune, bool) {
 	}
 	v, err := strconv.ParseUint(s[:digits], 16, 32)
 	return rune(v), err == nil
-}
-
-// block reads a block scalar: its header, and its lines as they are. What they
-// mean depends on the indentation of the parent ([blockText]).
-func (l *lexer) block(t *token.Token) error {
-	line := l.text[l.at : l.at+strings.IndexByte(l.text[l.at:], '\n')]
-	if !strings.HasPrefix(line, t.Value) {
-		return l.lost()
-	}
-	if !isHeader(t.Value) {
-		return l.fail(badHeader)
-	}
-	out := tok{kind: tokBlock, pos: l.pos, text: t.Value}
-	l.advance(len(t.Value))
-	if rest := strings.TrimLeft(line[len(t.Value):], " \t"); rest != "" && rest[0] != '#' {
-		return l.fail("nothing but a comment can follow '|' or '>' on its line")
-	}
-	l.advance(len(line) - len(t.Value) + 1)
-	for len(l.raw) > 0 && l.raw[0].Type == token.CommentType && l.raw[0].Position.Line == out.pos.Line {
-		l.raw = l.raw[1:]
-	}
-	if len(l.raw) > 0 && l.raw[0].Type == token.StringType {
-		end := l.match(l.raw[0].Value)
-		if end < 0 {
-			return l.lost()
-		}
-		if end > l.at {
-			end += strings.IndexByte(l.text[end:], '\n') + 1
-		}
-		end += blankLines(l.text[end:])
-		out.body = l.text[l.at:end]
-		l.raw = l.raw[1:]
-		l.advance(len(out.body))
-	}
-	l.add(out)
-	return nil
-}
-
-// blankLines returns the length of the blank lines at the start of s.
-func blankLines(s string) int {
-	n := 0
-	for line := range strings.Lines(s) {
-		if strings.Trim(line, " \t\n") != "" {
-			break
-		}
-		n += len(line)
-	}
-	return n
 }

@@ -69,39 +69,47 @@ func (s *shape) count(body string) int {
 	for i := range len(body) {
 		c := body[i]
 		if s.quote != 0 {
-			if c == s.quote && (c == '\'' || i == 0 || body[i-1] != '\\') {
-				s.quote = 0
-			}
+			s.endQuote(body, i)
 			begins = false
 			continue
 		}
+		spaced := i+1 == len(body) || body[i+1] == ' '
 		switch {
 		case c == ' ':
 			begins, property = begins || property, false
 			continue
 		case c == '#' && (i == 0 || body[i-1] == ' '):
 			return deepest
-		case c == '[' || c == '{':
-			if begins || s.flow > 0 {
-				s.flow++
-			}
+		case (c == '[' || c == '{') && (begins || s.flow > 0):
+			s.flow++
+			begins = true
 		case c == ']' || c == '}':
-			s.flow = max(0, s.flow-1)
+			s.flow, begins = max(0, s.flow-1), false
 		case begins && (c == '"' || c == '\''):
 			s.quote = c
-		case begins && (c == '-' || c == '?'):
+		case begins && spaced && (c == '-' || c == '?'):
 			entries++
 			s.dashes++
-		case c == ':' && strings.HasPrefix(body[i:], ": "):
+		case c == ':' && spaced:
 			s.colons++
+			begins = true
 		case c == ',' && s.flow > 0:
 			s.commas++
+			begins = true
+		default:
+			property = property || begins && (c == '&' || c == '!')
+			begins = false
 		}
 		deepest = max(deepest, s.flow+entries)
-		property = property || begins && (c == '&' || c == '!')
-		begins = c == ':' || begins && (c == '-' || c == '?') || s.flow > 0 && strings.IndexByte("[{,", c) >= 0
 	}
 	return deepest
+}
+
+// endQuote leaves the quote that we are in if it ends at i.
+func (s *shape) endQuote(body string, i int) {
+	if body[i] == s.quote && (s.quote == '\'' || i == 0 || body[i-1] != '\\') {
+		s.quote = 0
+	}
 }
 
 // isBlockHeader reports whether a line ends with the header of a block scalar.

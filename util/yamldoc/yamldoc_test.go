@@ -2,7 +2,9 @@ package yamldoc
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,5 +43,31 @@ func TestVectors(t *testing.T) {
 		got, err := json.Marshal(doc.Root.Value())
 		require.NoError(t, err)
 		require.JSONEq(t, string(want), string(got), c.YAML)
+	}
+}
+
+// BenchmarkParse reads a workflow of 300 lines; it may take 5 ms.
+func BenchmarkParse(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("name: big\nroles:\n")
+	for i := range 30 {
+		fmt.Fprintf(&text, `  role%d:
+    description: "Plans the work"
+    goal: You are a planner, and you plan.
+    capabilities: [planning, issue-analysis]
+    procedure: |
+      Read the issue.
+
+      1. Think: what is wrong?
+    output: { kind: summary, $status: { const: ready } }
+    frontmatter:
+      oneOf: [{ properties: { plan: { type: string } }, required: [plan] }]
+`, i)
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		if _, err := Parse([]byte(text.String()), Bounds{}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
