@@ -101,9 +101,9 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 	return a.failed(status, err)
 }
 
-// failed writes the final record of a run. Should that fail as well, the record
-// stays unfinished and the next step finds nothing to adopt: no harm, and the
-// first error matters more.
+// failed writes the final record of a run. Should that fail as well, the first
+// error matters more: the record stays unfinished, and the next step judges anew
+// what the agent left.
 func (a *attempt) failed(status runStatus, err error) error {
 	c := coded(err)
 	a.record.Status = status
