@@ -1,0 +1,146 @@
+//go:build unix
+
+package agentproc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// shell is an invocation of a shell script.
+func shell(t *testing.T, script string) Invocation {
+	t.Helper()
+	return Invocation{
+		Command: "sh", Args: []string{"-c", script}, Dir: t.TempDir(), RunDir: t.TempDir(),
+		Env: []string{"PATH=" + os.Getenv("PATH")}, Grace: 100 * time.Millisecond,
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	inv := shell(t, `echo talk; echo trouble >&2; pwd >&2; echo '{"stepHash":"0123456789ABC"}'`)
+	pid := 0
+	inv.Started = func(p int) error { pid = p; return nil }
+	out, err := Run(context.Background(), inv)
+	require.NoError(t, err)
+	require.Equal(t, protocol.Hash("0123456789ABC"), out.Result.StepHash)
+	require.Equal(t, "trouble\n"+inv.Dir, out.Stderr)
+	require.NotZero(t, pid)
+}
+
+func TestRunFails(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ script, want string }{
+		"exit status":               {"echo oh no >&2; exit 7", "agent sh failed (exit status 7): oh no"},
+		"without a word":            {"exit 7", "agent sh failed (exit status 7) and said nothing on stderr"},
+		"several lines":             {"echo a >&2; echo b >&2; exit 7", "agent sh failed (exit status 7):\na\nb"},
+		"the result's error counts": {`echo noise >&2; echo '{"error":"no key"}'; exit 1`, "agent sh failed (exit status 1): no key"},
+		"a signal":                  {"kill -9 $$", "agent sh failed (ended by signal: killed) and said nothing on stderr"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Run(context.Background(), shell(t, test.script))
+			var exit *ExitError
+			require.ErrorAs(t, err, &exit)
+			require.EqualError(t, err, test.want)
+		})
+	}
+}
+
+// A script without a first line that names its interpreter.
+func TestRunWhatCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	inv := shell(t, "")
+	inv.Command = filepath.Join(inv.Dir, "agent")
+	require.NoError(t, os.WriteFile(inv.Command, []byte("echo hello\n"), 0o755))
+	_, err := Run(context.Background(), inv)
+	var missing *NotFoundError
+	require.ErrorAs(t, err, &missing)
+	require.ErrorContains(t, err, "exec format error")
+	require.False(t, missing.Absent())
+}
+
+func TestRunStopsWhenItCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	inv := shell(t, "sleep 1000")
+	full := errors.New("disk is full")
+	pid := 0
+	inv.Started = func(p int) error { pid = p; return full }
+	_, err := Run(context.Background(), inv)
+	require.ErrorIs(t, err, full)
+	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+// What an earlier run's descendant still writes does not reach this run.
+func TestRunWritesToNewFiles(t *testing.T) {
+	t.Parallel()
+	inv := shell(t, "echo 0123456789ABC")
+	path := filepath.Join(inv.RunDir, StdoutFile)
+	require.NoError(t, os.WriteFile(path, []byte("old\n"), 0o600))
+	old, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer old.Close()
+	_, err = Run(context.Background(), inv)
+	require.NoError(t, err)
+	_, err = old.WriteString("late\n")
+	require.NoError(t, err)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "0123456789ABC\n", string(data))
+}
+
+func TestAgentInheritsTheLock(t *testing.T) {
+	t.Parallel()
+	inv := shell(t, "echo at work; read line < gate; echo 0123456789ABC")
+	gate := filepath.Join(inv.Dir, "gate")
+	require.NoError(t, syscall.Mkfifo(gate, 0o600))
+	path := filepath.Join(inv.RunDir, "agent.lock")
+	lock, err := durable.TryLock(path)
+	require.NoError(t, err)
+	inv.Lock = lock
+	inv.Started = func(int) error {
+		require.NoError(t, lock.Unlock()) // as if this process had been killed
+		_, err := durable.TryLock(path)
+		require.ErrorIs(t, err, durable.ErrLocked)
+		return os.WriteFile(gate, []byte("go on\n"), 0o600)
+	}
+	_, err = Run(context.Background(), inv)
+	require.NoError(t, err)
+	held, err := durable.TryLock(path)
+	require.NoError(t, err, "the agent's end gives the lock back")
+	require.NoError(t, held.Unlock())
+}
+
+// Not parallel: it measures what it allocates.
+func TestResultBehindAGigabyteCostsNoMemory(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, StdoutFile)
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.Truncate(path, 1<<30))
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString("\n0123456789ABC\n" + strings.Repeat("\n", chunk))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r, err := ReadResult(dir)
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Equal(t, protocol.Hash("0123456789ABC"), r.StepHash)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+}
