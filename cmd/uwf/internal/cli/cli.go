@@ -150,9 +150,21 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	}
 	return &engine.Engine{
 		Env: e, Dirs: dirs, FS: durable.OS(), Store: s, Index: index.Open(dirs.Home, durable.OS()),
-		Config:   func(ctx context.Context) (protocol.Config, error) { return config.Load(ctx, dirs.Config(), e) },
+		Config:   func(ctx context.Context) (protocol.Config, error) { return a.config(ctx, dirs, e) },
 		Progress: p,
 	}, nil
+}
+
+// config reads config.yaml, and warns of keys that others can read.
+func (a *app) config(ctx context.Context, dirs home.Dirs, e env.Env) (protocol.Config, error) {
+	c, err := config.Load(ctx, dirs.Config(), e)
+	if err != nil {
+		return c, err
+	}
+	for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
+		a.say("uwf: warning: %s", warning)
+	}
+	return c, nil
 }
 
 // isTerminal reports whether a stream is a terminal.
