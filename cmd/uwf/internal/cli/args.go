@@ -13,7 +13,8 @@ import (
 // reorder puts a command line into the one order that urfave/cli understands:
 // global flags, command words, the command's flags, "--", the rest. People
 // write flags anywhere; the library would take a flag behind the first
-// positional argument for one more positional argument.
+// positional argument for one more positional argument. A command's flag wins
+// over a global one of the same name, even if it is typed before the command.
 func reorder(app *cli.App, args []string) ([]string, error) {
 	r := reorderer{global: flagTable(app.Flags), commands: app.Commands}
 	return r.run(args)
@@ -25,7 +26,15 @@ type reorderer struct {
 	commands []*cli.Command  // below the command reached so far
 	path     []string
 
-	globals, locals, rest []string
+	globals      []globalFlag
+	locals, rest []string
+}
+
+// globalFlag is a global flag as typed, with its value if that is a word of its
+// own.
+type globalFlag struct {
+	name  string
+	words []string
 }
 
 func (r *reorderer) run(args []string) ([]string, error) {
@@ -86,7 +95,7 @@ func (r *reorderer) flag(arg string, behind []string) (int, error) {
 		out, took = append(out, behind[0]), 1
 	}
 	if global {
-		r.globals = append(r.globals, out...)
+		r.globals = append(r.globals, globalFlag{name, out})
 	} else {
 		r.locals = append(r.locals, out...)
 	}
@@ -116,8 +125,16 @@ func (r *reorderer) helpHint() string {
 }
 
 func (r *reorderer) assemble() []string {
-	out := append([]string{}, r.globals...)
-	out = append(out, r.path...)
+	var globals, locals []string
+	for _, f := range r.globals {
+		if _, local := r.local[f.name]; local {
+			locals = append(locals, f.words...)
+		} else {
+			globals = append(globals, f.words...)
+		}
+	}
+	out := append(globals, r.path...)
+	out = append(out, locals...)
 	out = append(out, r.locals...)
 	if len(r.rest) > 0 {
 		out = append(out, "--")

@@ -24,6 +24,9 @@ func TestReorder(t *testing.T) {
 		{"thread step X --help", "thread step --help -- X"},
 		{"thread step thread", "thread step -- thread"}, // a thread may be named like a command
 		{"-V", "-V"},
+		// A command's own --format wins, wherever it is typed.
+		{"workflow validate f.yaml --format sarif", "workflow validate --format sarif -- f.yaml"},
+		{"--format sarif -q workflow validate f.yaml", "-q workflow validate --format sarif -- f.yaml"},
 	} {
 		a := &app{env: env.Env{}}
 		got, err := reorder(a.root(), strings.Fields(c.in))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -22,10 +21,7 @@ func (a *app) workflowCommand() *ucli.Command {
 				Name: "put", Aliases: []string{"add"}, Usage: "check a workflow file, store it, and point its name at it",
 				ArgsUsage: "<file.yaml>",
 			}, a.workflowPut),
-			a.leaf(ucli.Command{
-				Name: "validate", Aliases: []string{"check"}, Usage: "report everything that is wrong in a workflow file; store nothing",
-				ArgsUsage: "<file.yaml>",
-			}, a.workflowValidate),
+			a.workflowValidateCommand(),
 			a.leaf(ucli.Command{
 				Name: "show", Usage: "print a workflow as it is stored", ArgsUsage: "<name|hash|file>",
 			}, a.workflowShow),
@@ -56,30 +52,6 @@ func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
 		_, err := fmt.Fprintf(w, "%s  %s\n", def.Name, h)
 		return err
 	})
-}
-
-func (a *app) workflowValidate(_ context.Context, c *ucli.Context) error {
-	path := a.path(c.Args().First())
-	_, err := a.readWorkflow(path)
-	var problems *workflow.Problems
-	if err != nil && !errors.As(err, &problems) {
-		return err
-	}
-	result := protocol.Validation{Valid: err == nil, Errors: []string{}}
-	if problems != nil {
-		result.Problems = problems.List
-		for _, p := range problems.List {
-			result.Errors = append(result.Errors, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
-		}
-	}
-	printErr := a.print(result, func(w io.Writer) error {
-		if !result.Valid {
-			return nil // the report on stderr says it all
-		}
-		_, err := fmt.Fprintf(w, "%s: valid\n", a.shown(path))
-		return err
-	})
-	return errors.Join(printErr, err)
 }
 
 func (a *app) workflowShow(ctx context.Context, c *ucli.Context) error {

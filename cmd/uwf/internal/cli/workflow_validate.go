@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// The forms of a report that only workflow validate has.
+const (
+	formatSARIF  = "sarif"
+	formatGitHub = "github"
+)
+
+func validateFormats() []string {
+	return []string{"text", "json", "yaml", formatSARIF, formatGitHub}
+}
+
+func (a *app) workflowValidateCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "validate", Aliases: []string{"check"}, Usage: "report everything that is wrong in workflow files; store nothing",
+		ArgsUsage: "<file.yaml…>",
+		Description: "Exit status 0: all files are valid; 4: at least one is not.\n\n" +
+			"sarif is for code scanning (SARIF 2.1.0), github for the log of a GitHub workflow,\n" +
+			"where the problems appear beside the lines of the change.",
+		Flags: []ucli.Flag{formatFlag(validateFormats(), "text on a terminal, else json")},
+	}, a.workflowValidate)
+}
+
+func (a *app) workflowValidate(_ context.Context, c *ucli.Context) error {
+	format, err := a.ownFormat(c, validateFormats())
+	if err != nil {
+		return err
+	}
+	files := c.Args().Slice()
+	all, valid, err := a.problems(files)
+	if err != nil {
+		return err
+	}
+	result := protocol.Validation{Valid: all == nil, Errors: []string{}}
+	if all != nil {
+		result.Problems = all.List
+	}
+	for _, p := range result.Problems {
+		result.Errors = append(result.Errors, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
+	}
+	printErr := a.printValidation(format, result, valid)
+	if all == nil {
+		return printErr
+	}
+	if format == formatSARIF || format == formatGitHub { // stdout says it all
+		return errors.Join(printErr, invalid(count(len(all.List), "problem")+" in "+count(len(files)-len(valid), "file")))
+	}
+	return errors.Join(printErr, all)
+}
+
+// problems reads all files. It returns what is wrong with them, nil if nothing
+// is, and those that are valid.
+func (a *app) problems(files []string) (*workflow.Problems, []string, error) {
+	var all *workflow.Problems
+	var valid []string
+	for _, file := range files {
+		path := a.path(file)
+		_, err := a.readWorkflow(path)
+		var problems *workflow.Problems
+		switch {
+		case err == nil:
+			valid = append(valid, a.shown(path))
+		case !errors.As(err, &problems):
+			return nil, nil, err
+		case all == nil:
+			all = &workflow.Problems{List: problems.List}
+		default:
+			all.List = append(all.List, problems.List...)
+		}
+	}
+	return all, valid, nil
+}
+
+func (a *app) printValidation(format string, result protocol.Validation, valid []string) error {
+	switch format {
+	case formatSARIF:
+		return writeSARIF(a.env.Stdout, version(), result.Problems)
+	case formatGitHub:
+		return writeAnnotations(a.env.Stdout, result.Problems)
+	}
+	return a.print(result, func(w io.Writer) error {
+		for _, file := range valid { // stderr says what is wrong with the others
+			if _, err := fmt.Fprintf(w, "%s: valid\n", file); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
