@@ -28,7 +28,7 @@ func (d *draft) inTemplate(n *yamldoc.Node, template string, line, column int) y
 // returns that place.
 func (d *draft) nth(from yamldoc.Pos, text string, n int) yamldoc.Pos {
 	skip := byteOffset(d.line(from.Line), from.Column)
-	if strings.HasPrefix(d.line(from.Line)[skip:], "*") {
+	if strings.HasPrefix(d.line(from.Line)[skip:], "*") && !d.isPlain(from.Line) {
 		return from // an alias: the text stands elsewhere
 	}
 	for number := from.Line; number <= len(d.lines); number++ {

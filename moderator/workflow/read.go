@@ -12,6 +12,9 @@ import (
 
 // readDraft reads a file. It returns nil if the file is something else.
 func readDraft(r *report, root *yamldoc.Node) *draft {
+	if isUnread(root) && r.hasDir {
+		return nil
+	}
 	if root.Kind != yamldoc.Mapping {
 		r.add(root.Pos, "begin with: name, description, roles, graph", "a workflow is a mapping, but this is %s", kindOf(root))
 		return nil
@@ -125,7 +128,7 @@ func (d *draft) readName(n *yamldoc.Node) {
 
 // readLimits reads the bounds of a run.
 func (d *draft) readLimits(n *yamldoc.Node) {
-	if n == nil {
+	if n == nil || isUnread(n) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {

@@ -9,7 +9,7 @@ import (
 )
 
 func (d *draft) readGraph(n *yamldoc.Node) {
-	if n == nil {
+	if n == nil || isUnread(n) {
 		d.incomplete = true
 		return
 	}
@@ -30,6 +30,9 @@ func (d *draft) readGraph(n *yamldoc.Node) {
 
 func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
 	switch {
+	case isUnread(n):
+		d.incomplete = true
+		return
 	case n.Kind == yamldoc.Sequence:
 		d.add(node.pos, "write a map from status to edge: {_: {role: …}}",
 			"graph[%s] is a list of transitions, which is not supported by this version of uwf", node.name)
@@ -59,6 +62,9 @@ func (d *draft) readEdge(node *nodeDraft, e yamldoc.Entry) *edgeDraft {
 	edge := &edgeDraft{status: e.Key, pos: e.Pos}
 	d.checkStatusKey(edge, what)
 	n := e.Value
+	if isUnread(n) {
+		return nil
+	}
 	if isNull(n) {
 		d.add(e.Pos, "name the role that is next, or "+protocol.EndNode, "%s leads nowhere", what)
 		return nil

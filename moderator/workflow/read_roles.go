@@ -16,6 +16,10 @@ func (d *draft) readRoles(n *yamldoc.Node) {
 	if n == nil {
 		return
 	}
+	if isUnread(n) {
+		d.incomplete = true
+		return
+	}
 	if n.Kind != yamldoc.Mapping {
 		d.add(n.Pos, "", "roles must be a mapping from name to role, but this is %s", kindOf(n))
 		d.incomplete = true
@@ -34,6 +38,9 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 	r := &roleDraft{name: e.Key, pos: e.Pos}
 	what := "role " + quote(e.Key)
 	n := e.Value
+	if isUnread(n) {
+		return r
+	}
 	if n.Kind != yamldoc.Mapping {
 		d.add(n.Pos, "give it description, goal, capabilities, procedure, output and frontmatter", "%s must be a mapping, but this is %s", what, kindOf(n))
 		return r
@@ -65,7 +72,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 // readCapabilities reads a list of words; it is never nil.
 func (d *draft) readCapabilities(n *yamldoc.Node, what string) []string {
 	list := []string{}
-	if n == nil {
+	if n == nil || isUnread(n) {
 		return list
 	}
 	if n.Kind != yamldoc.Sequence {

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,10 +42,16 @@ func (p *Problems) Error() string {
 
 // report collects problems.
 type report struct {
-	file  string
-	lines []string
-	list  []protocol.Problem
-	more  int // found beyond maxProblems
+	files
+	hasDir bool // files can be included
+	list   []found
+	more   int // found beyond maxProblems
+}
+
+// found is a problem with its place in the whole text, see [files].
+type found struct {
+	protocol.Problem
+	at yamldoc.Pos
 }
 
 func newReport(src Source) *report {
@@ -52,9 +59,9 @@ func newReport(src Source) *report {
 	if file == "" {
 		file = "workflow"
 	}
-	text := strings.TrimPrefix(string(src.Data), "\ufeff")
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	return &report{file: file, lines: strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")}
+	r := &report{hasDir: src.Dir != ""}
+	r.addFile(file, src.Data, false)
+	return r
 }
 
 // add reports a problem. The remedy says what would be right; it may be "".
@@ -63,14 +70,15 @@ func (r *report) add(at yamldoc.Pos, remedy, format string, args ...any) {
 		r.more++
 		return
 	}
-	r.list = append(r.list, protocol.Problem{
-		File: r.file, Line: at.Line, Column: at.Column,
+	file, line := r.where(at.Line)
+	r.list = append(r.list, found{protocol.Problem{
+		File: file, Line: line, Column: at.Column,
 		Message: fmt.Sprintf(format, args...), Excerpt: r.excerpt(at), Remedy: remedy,
-	})
+	}, at})
 }
 
-// addYAML reports that the text is no YAML.
-func (r *report) addYAML(err error) {
+// addYAML reports that the text of a file is no YAML. Its lines are shifted.
+func (r *report) addYAML(err error, shift int) {
 	at, message := yamldoc.Pos{Line: 1, Column: 1}, err.Error()
 	var e *yamldoc.Error
 	if errors.As(err, &e) {
@@ -80,6 +88,7 @@ func (r *report) addYAML(err error) {
 		}
 	}
 	remedy := ""
+	at.Line += shift
 	if strings.Contains(r.line(at.Line), "{{") {
 		remedy = "a text with {{…}} in it needs quotes around the whole text, or a block (|)"
 	}
@@ -120,25 +129,19 @@ func (r *report) problems() error {
 	if len(r.list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.list, func(a, b protocol.Problem) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+	slices.SortStableFunc(r.list, func(a, b found) int {
+		return cmp.Or(a.at.Line-b.at.Line, a.at.Column-b.at.Column)
 	})
+	p := &Problems{}
+	for _, f := range r.list {
+		p.List = append(p.List, f.Problem)
+	}
 	if r.more > 0 {
-		last := r.list[len(r.list)-1]
-		r.list = append(r.list, protocol.Problem{File: r.file, Line: last.Line, Column: last.Column,
+		last := p.List[len(p.List)-1]
+		p.List = append(p.List, protocol.Problem{File: last.File, Line: last.Line, Column: last.Column,
 			Message: fmt.Sprintf("and %d more problems, which show when these are repaired", r.more)})
 	}
-	return &Problems{List: r.list}
-}
-
-func (r *report) line(n int) string {
-	if n < 1 || n > len(r.lines) {
-		return ""
-	}
-	return r.lines[n-1]
+	return p
 }
 
 // excerpt is the line of a place, or of a very long line the part around it.

@@ -9,8 +9,10 @@ import "github.com/united-workforce/uwf/util/yamldoc"
 func (d *draft) refuseTags(n *yamldoc.Node) {
 	switch n.Tag {
 	case "":
-	case "!include":
-		d.add(n.Pos, "write the text here, as a block (|)", "!include is not supported by this version of uwf")
+	case includeTag:
+		if !d.hasDir { // else the reason is told already
+			d.add(n.Pos, "write the text here, as a block (|)", "!include works only in a file, and this text is none")
+		}
 	default:
 		d.add(n.Pos, "leave the tag out", "the tag %s means nothing in a workflow", quote(n.Tag))
 	}

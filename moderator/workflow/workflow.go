@@ -32,6 +32,8 @@ type Source struct {
 	// Path tells which name the workflow must have: that of the file, or of the
 	// folder for index.yaml. "" is File; if that is "", too, any name will do.
 	Path string
+	// Dir is the directory that "!include" may read from; "" refuses the tag.
+	Dir  string
 	Data []byte
 }
 
@@ -40,10 +42,10 @@ func Parse(src Source) (Definition, error) {
 	r := newReport(src)
 	doc, err := yamldoc.Parse(src.Data, yamldoc.Bounds{})
 	if err != nil {
-		r.addYAML(err)
+		r.addYAML(err, 0)
 		return Definition{}, r.problems()
 	}
-	d := readDraft(r, doc.Root)
+	d := readDraft(r, resolveIncludes(r, doc.Root, src))
 	if d != nil {
 		d.check(src)
 	}

@@ -115,7 +115,7 @@ func (a *app) readWorkflow(path string) (workflow.Definition, error) {
 	if err != nil {
 		return workflow.Definition{}, err
 	}
-	return workflow.Parse(workflow.Source{File: a.shown(path), Path: path, Data: data})
+	return workflow.Parse(workflow.Source{File: a.shown(path), Path: path, Dir: filepath.Dir(path), Data: data})
 }
 
 // shown is a path as short as it can be said from here.

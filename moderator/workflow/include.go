@@ -1,0 +1,248 @@
+package workflow
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+const includeTag = "!include"
+
+// Bounds of what a workflow may include. They are far above what a person
+// writes, and keep a hostile set of files to fractions of a second.
+const (
+	maxIncludes     = 200     // tags that are followed, counting each use of a file
+	maxIncludeDepth = 10      // files within files
+	maxIncludeBytes = 4 << 20 // of all files together
+	maxIncludeFile  = 1 << 20
+	maxValues       = 200_000 // of the whole document, counting each use of a file
+)
+
+// includer puts the contents of files where a document has "!include file".
+type includer struct {
+	*report
+	includes, bytes, values int
+	stopped                 bool // a bound was reached; said once
+}
+
+// folder is a directory that a file may include from: its own. Nothing outside
+// it can be opened, not through ".." nor through a symbolic link.
+type folder struct {
+	root *os.Root
+	name string   // as messages shall name it
+	path []string // of the files that are being read, the outermost first
+}
+
+// resolveIncludes replaces all "!include" tags of a document. dir is the
+// directory of the file; "" means that it has none, and tags stay as they are.
+func resolveIncludes(r *report, root *yamldoc.Node, src Source) *yamldoc.Node {
+	if src.Dir == "" || !hasIncludes(root) {
+		return root
+	}
+	in := &includer{report: r}
+	dir, err := os.OpenRoot(src.Dir)
+	if err != nil {
+		r.add(root.Pos, "", "the directory of the file cannot be opened: %v", cause(err))
+		return root
+	}
+	defer func() { _ = dir.Close() }() // opened for reading only
+	own := filepath.Base(cmp.Or(src.Path, src.File))
+	return in.resolve(root, folder{root: dir, name: filepath.Dir(src.File), path: []string{own}})
+}
+
+func hasIncludes(n *yamldoc.Node) bool {
+	return n.Tag == includeTag ||
+		slices.ContainsFunc(n.Entries, func(e yamldoc.Entry) bool { return hasIncludes(e.Value) }) ||
+		slices.ContainsFunc(n.Items, hasIncludes)
+}
+
+// resolve returns a tree with its tags replaced. What an alias stands for is
+// shared, so the tree that it is given stays as it is.
+func (in *includer) resolve(n *yamldoc.Node, from folder) *yamldoc.Node {
+	if in.values++; in.values > maxValues {
+		in.stop(n.Pos, "with what is included, the workflow has more than %d values", maxValues)
+	}
+	if in.stopped {
+		return n
+	}
+	if n.Tag == includeTag {
+		return in.include(n, from)
+	}
+	c := *n
+	c.Entries, c.Items = slices.Clone(n.Entries), slices.Clone(n.Items)
+	for i := range c.Entries {
+		c.Entries[i].Value = in.resolve(c.Entries[i].Value, from)
+	}
+	for i := range c.Items {
+		c.Items[i] = in.resolve(c.Items[i], from)
+	}
+	return &c
+}
+
+// stop reports that a bound is reached. Nothing more is read then.
+func (in *includer) stop(at yamldoc.Pos, format string, args ...any) {
+	if !in.stopped {
+		in.add(at, "", format, args...)
+		in.stopped = true
+	}
+}
+
+// include reads the file that a tag names. What cannot be read stays a tag and
+// is reported; see [isUnread].
+func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
+	name, ok := tag.Scalar.(string)
+	if tag.Kind != yamldoc.Scalar || !ok || strings.TrimSpace(name) == "" {
+		in.add(tag.Pos, "!include file.md", "!include needs the name of a file, but this is %s", kindOf(tag))
+		return tag
+	}
+	if in.includes++; in.includes > maxIncludes {
+		in.stop(tag.Pos, "more than %d files are included", maxIncludes)
+		return tag
+	}
+	if len(from.path) > maxIncludeDepth {
+		in.stop(tag.Pos, "files include each other more than %d deep: %s", maxIncludeDepth, chain(from.path, name))
+		return tag
+	}
+	name = path.Clean(filepath.ToSlash(name))
+	full := path.Join(path.Dir(from.path[len(from.path)-1]), name)
+	if slices.Contains(from.path, full) {
+		in.add(tag.Pos, "", "files include each other in a circle: %s", chain(from.path, full))
+		return tag
+	}
+	data, err := in.read(from.root, name)
+	if err != nil {
+		in.add(tag.Pos, in.fileRemedy(err, from, name), "cannot include %s: %v", quote(name), cause(err))
+		return tag
+	}
+	return in.content(tag, from, name, full, data)
+}
+
+// content turns a file into a node.
+func (in *includer) content(tag *yamldoc.Node, from folder, name, full string, data []byte) *yamldoc.Node {
+	shown := filepath.Join(from.name, filepath.FromSlash(name))
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml":
+	case ".json":
+		// A tab indents JSON, but never YAML. Within its texts there is none.
+		data = []byte(strings.ReplaceAll(string(data), "\t", " "))
+	default:
+		return in.text(tag, shown, name, data)
+	}
+	shift := in.addFile(shown, data, false)
+	doc, err := yamldoc.Parse(data, yamldoc.Bounds{})
+	if err != nil {
+		in.addYAML(err, shift)
+		return tag
+	}
+	root := shifted(doc.Root, shift)
+	if !hasIncludes(root) {
+		return in.resolve(root, from) // counts its values
+	}
+	dir, err := from.root.OpenRoot(path.Dir(name))
+	if err != nil {
+		in.add(tag.Pos, "", "cannot include from the directory of %s: %v", quote(name), cause(err))
+		return tag
+	}
+	defer func() { _ = dir.Close() }() // opened for reading only
+	return in.resolve(root, folder{root: dir, name: filepath.Dir(shown), path: append(slices.Clone(from.path), full)})
+}
+
+// text is a file that is neither YAML nor JSON.
+func (in *includer) text(tag *yamldoc.Node, shown, name string, data []byte) *yamldoc.Node {
+	if !utf8.Valid(data) {
+		in.add(tag.Pos, "save it as UTF-8", "cannot include %s: it is not a UTF-8 text", quote(name))
+		return tag
+	}
+	shift := in.addFile(shown, data, true)
+	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
+	return &yamldoc.Node{Kind: yamldoc.Scalar, Scalar: text, Text: text, Pos: yamldoc.Pos{Line: shift + 1, Column: 1}}
+}
+
+var (
+	errAbsolute = errors.New("the path must be relative to the file that includes it")
+	errNoFile   = errors.New("it is not a regular file")
+	errTooLarge = fmt.Errorf("it is larger than %d bytes", maxIncludeFile)
+	errAllBytes = fmt.Errorf("all files together are larger than %d bytes", maxIncludeBytes)
+)
+
+// read reads a file within a directory. What is no regular file is not opened:
+// a pipe would wait for somebody to write.
+func (in *includer) read(dir *os.Root, name string) ([]byte, error) {
+	if path.IsAbs(name) || filepath.IsAbs(name) {
+		return nil, errAbsolute
+	}
+	info, err := dir.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errNoFile
+	}
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	data, err := io.ReadAll(io.LimitReader(f, maxIncludeFile+1))
+	in.bytes += len(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > maxIncludeFile:
+		return nil, errTooLarge
+	case in.bytes > maxIncludeBytes:
+		return nil, errAllBytes
+	}
+	return data, nil
+}
+
+// fileRemedy names the files that could be meant.
+func (in *includer) fileRemedy(err error, from folder, name string) string {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "only what is in the directory of the including file can be included, or below it"
+	}
+	entries, err := fs.ReadDir(from.root.FS(), path.Dir(name))
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, path.Join(path.Dir(name), e.Name()))
+	}
+	if near := nearest(name, names); len(near) > 0 {
+		return "did you mean " + quoteList(near, " or ") + "?"
+	}
+	return ""
+}
+
+// cause is an error without the operation and the path, which the message names
+// already.
+func cause(err error) error {
+	var p *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such file")
+	case errors.As(err, &p):
+		return p.Err
+	}
+	return err
+}
+
+// chain shows how files include each other.
+func chain(files []string, last string) string {
+	return strings.Join(append(slices.Clone(files), last), " → ")
+}
+
+// isUnread reports whether a node is a tag whose file could not be read. That is
+// reported already, so nothing else is said about the node.
+func isUnread(n *yamldoc.Node) bool { return n.Tag == includeTag }
