@@ -44,6 +44,12 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 
 // hintFor is the command that a thread waits for.
 func hintFor(s protocol.StepOutput) string {
+	switch {
+	case s.Pending:
+		return "An interrupted step has left its result. Take it with: uwf thread step " + s.Thread
+	case s.Error != nil && s.Error.Hint != "":
+		return s.Error.Hint
+	}
 	switch s.Status {
 	case protocol.StatusSuspended:
 		return "Thread is suspended. Resume with: uwf thread resume " + s.Thread
