@@ -53,12 +53,20 @@ func find(dir string) (found, error) {
 	case err != nil:
 		return found{}, err
 	case l == "":
-		return found{format: format{Version: formatVersion, Hash: cas.XXH3, Layout: fan2, Flush: flushAuto}}, nil
+		return newStore(), nil
 	case l == fan2:
+		if only, err := onlyFoundation(dir); only || err != nil {
+			return newStore(), err
+		}
 		return found{}, fmt.Errorf("%s is missing, but there are nodes: restore it; its hash is %q or %q",
 			formatFile, cas.XXH3, cas.XXH64)
 	}
 	return found{exists: true, format: format{Version: formatVersion, Hash: cas.XXH64, Layout: l, Flush: flushAuto}}, nil
+}
+
+// newStore is a store that is still to be made.
+func newStore() found {
+	return found{format: format{Version: formatVersion, Hash: cas.XXH3, Layout: fan2, Flush: flushAuto}}
 }
 
 // parseFormat reads format.json. What it does not know makes the store

@@ -41,8 +41,9 @@ type Store struct {
 	readOnly error // why nothing may be written; nil: it may
 	flush    func() flushMode
 
-	making sync.Mutex
-	made   bool // format.json is there, or must not be
+	making  sync.Mutex
+	made    bool // format.json is there, or must not be
+	founded bool // the foundation is durable
 }
 
 var _ cas.Store = (*Store)(nil)
@@ -67,6 +68,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s := &Store{dir: dir, home: o.Home, fs: o.FS, format: found.format, readOnly: found.readOnly, made: found.exists}
+	s.founded = found.exists && found.format.Layout == fan2
 	if s.fs == nil {
 		s.fs = durable.OS()
 	}
@@ -101,8 +103,9 @@ func (s *Store) Kinds() *cas.Kinds { return s.kinds }
 func (s *Store) Dir() string { return s.dir }
 
 // make makes a store that does not exist yet. Two processes may try at once,
-// with different hash functions: the lock decides, and the loser is told.
-func (s *Store) make(ctx context.Context) error {
+// with different hash functions: the lock decides, and the loser is told. at is
+// the timestamp of the foundation.
+func (s *Store) make(ctx context.Context, at int64) error {
 	s.making.Lock()
 	defer s.making.Unlock()
 	if s.made {
@@ -115,17 +118,20 @@ func (s *Store) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.makeLocked()
-	s.made = err == nil
+	err = s.makeLocked(ctx, at)
+	s.made, s.founded = err == nil, err == nil
 	return errors.Join(err, lock.Unlock())
 }
 
-func (s *Store) makeLocked() error {
+func (s *Store) makeLocked(ctx context.Context, at int64) error {
 	found, err := find(s.dir)
 	if err != nil {
 		return err
 	}
 	if !found.exists {
+		if err := s.layFoundation(ctx, at); err != nil {
+			return err
+		}
 		return writeFormat(s.fs, s.dir, s.format)
 	}
 	if found.readOnly != nil || found.format.Hash != s.format.Hash || found.format.Layout != s.format.Layout {

@@ -30,7 +30,7 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, mode durable.Mode) 
 		return err
 	}
 	if missing {
-		if err := s.make(ctx); err != nil {
+		if err := s.make(ctx, nodes[0].Timestamp); err != nil {
 			return fmt.Errorf("make store: %w", err)
 		}
 	}
@@ -65,6 +65,9 @@ func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.Fil
 		there, err := s.isThere(n)
 		if err != nil {
 			return nil, false, err
+		}
+		if there && s.isFoundation(n.Hash) {
+			continue
 		}
 		f := durable.File{Path: s.path(n.Hash), Present: there}
 		if !there {

@@ -192,7 +192,9 @@ func TestOutput(t *testing.T) {
 func TestContentIsTheLastAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	said := func(role protocol.TurnRole, text string) protocol.Turn { return protocol.Turn{Role: role, Content: text} }
+	said := func(role protocol.TurnRole, text string) protocol.Turn {
+		return protocol.Turn{Role: role, Content: text}
+	}
 	for _, c := range []struct {
 		name  string
 		turns []protocol.Turn
