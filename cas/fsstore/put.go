@@ -34,12 +34,33 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, mode durable.Mode) 
 			return fmt.Errorf("make store: %w", err)
 		}
 	}
+	if err := s.makeShards(files); err != nil {
+		return fmt.Errorf("write nodes: %w", err)
+	}
 	if err := durable.WriteAll(s.fs, files, mode); err != nil {
 		return fmt.Errorf("write nodes: %w", err)
 	}
 	if mode == durable.Full && s.format.Layout == fan2 {
-		// Another process may have made a shard for a Put, which flushes nothing.
+		// The names of shards: those made here, and those that another process
+		// has made for a Put, which flushes nothing.
 		return s.fs.SyncDir(filepath.Join(s.dir, nodesDir))
+	}
+	return nil
+}
+
+// makeShards makes the directories of files. Their names are flushed once, after
+// the files, and not one by one.
+func (s *Store) makeShards(files []durable.File) error {
+	if s.format.Layout != fan2 {
+		return nil
+	}
+	for _, f := range files {
+		if f.Present {
+			continue
+		}
+		if err := s.fs.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
+			return err
+		}
 	}
 	return nil
 }
