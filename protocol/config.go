@@ -32,6 +32,16 @@ type Model struct {
 	Name          string `json:"name"`
 	Stream        *bool  `json:"stream,omitempty"`        // default true
 	ContextWindow int    `json:"contextWindow,omitempty"` // tokens; 0: unknown
+	Price         *Price `json:"price,omitempty"`         // for endpoints that report no cost
+}
+
+// Price is what a model costs, in US dollars per million tokens. A cache price
+// that is not given is that of Input.
+type Price struct {
+	Input      float64  `json:"input"`
+	Output     float64  `json:"output"`
+	CacheRead  *float64 `json:"cacheRead,omitempty"`
+	CacheWrite *float64 `json:"cacheWrite,omitempty"`
 }
 
 // Agent is a program that plays roles.
@@ -48,9 +58,14 @@ type Agent struct {
 	Resume     *bool  `json:"resume,omitempty"`     // continue sessions; default true
 }
 
-// BuiltinConfig sets uwf-builtin. The zero value is the default.
+// BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.
+// The budgets are of one step; used up, they suspend the thread, and resuming it
+// grants as much again.
 type BuiltinConfig struct {
-	AllowCommands []string `json:"allowCommands,omitempty"` // programs that run_command may start
-	MaxTurns      int      `json:"maxTurns,omitempty"`      // default 30
-	MaxContinue   int      `json:"maxContinueTurns,omitempty"`
+	AllowCommands []string `json:"allowCommands,omitempty"`    // programs that run_command may start
+	MaxTurns      int      `json:"maxTurns,omitempty"`         // default 30
+	MaxContinue   int      `json:"maxContinueTurns,omitempty"` // to correct an answer; default 5
+	MaxTokens     int      `json:"maxTokens,omitempty"`        // read and written; 0: any number
+	MaxCostUSD    float64  `json:"maxCostUsd,omitempty"`       // 0: any
+	MaxTime       string   `json:"maxTime,omitempty"`          // such as "20m"; "": any
 }

@@ -34,6 +34,9 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	}
 	k.choices()
 	k.duration(c.Timeout, "timeout")
+	if c.Builtin != nil {
+		k.duration(c.Builtin.MaxTime, "builtin", "maxTime")
+	}
 }
 
 // at is the place of a value, or of the innermost thing around it that exists.

@@ -23,7 +23,7 @@ providers:
     baseUrl: http://127.0.0.1:11434/v1
 models:
   sonnet: { provider: openrouter, name: some/sonnet }
-  mini:   { provider: openai, name: 4, stream: false, contextWindow: 128000 }
+  mini:   { provider: openai, name: 4, stream: false, contextWindow: 128000, price: { input: 0.25, output: 2, cacheRead: 0.025 } }
   home:   { provider: local, name: llama }
 agents:
   hermes:
@@ -43,7 +43,7 @@ defaultModel: sonnet
 modelOverrides: { extract: mini, agent: mini, solve-issue.reviewer: home }
 limits: { maxSteps: 50 }
 timeout: 1h
-builtin: { allowCommands: [go, git], maxTurns: 40 }
+builtin: { allowCommands: [go, git], maxTurns: 40, maxTokens: 200000, maxCostUsd: 1.5, maxTime: 20m }
 `
 
 func process(environ ...string) env.Env { return env.Env{Environ: environ} }
@@ -65,8 +65,10 @@ func TestLoad(t *testing.T) {
 	e := process("ROUTER_KEY=rk-1", "WHO=me", "TIME=30m")
 	c, err := load(t, full, e)
 	require.NoError(t, err)
-	no := false
-	require.Equal(t, protocol.Model{Provider: "openai", Name: "4", Stream: &no, ContextWindow: 128000}, c.Models["mini"])
+	no, cached := false, 0.025
+	require.Equal(t, protocol.Model{Provider: "openai", Name: "4", Stream: &no, ContextWindow: 128000,
+		Price: &protocol.Price{Input: 0.25, Output: 2, CacheRead: &cached}}, c.Models["mini"])
+	require.Equal(t, &protocol.BuiltinConfig{AllowCommands: []string{"go", "git"}, MaxTurns: 40, MaxTokens: 200000, MaxCostUSD: 1.5, MaxTime: "20m"}, c.Builtin)
 	hermes, err := ResolveAgent(c, "hermes", e)
 	require.NoError(t, err)
 	require.Equal(t, protocol.Agent{

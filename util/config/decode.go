@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 
@@ -152,6 +153,13 @@ func (d *decoder) scalar(n *yamldoc.Node, v reflect.Value, path string) {
 		i, ok := n.Scalar.(int64)
 		v.SetInt(i)
 		want = or(ok && i >= 0, "a whole number, at least 0")
+	case reflect.Float64:
+		f, ok := n.Scalar.(float64)
+		if i, whole := n.Scalar.(int64); whole {
+			f, ok = float64(i), true
+		}
+		v.SetFloat(f)
+		want = or(ok && f >= 0 && !math.IsInf(f, 0), "a number, at least 0")
 	default:
 		panic(fmt.Sprintf("config: no decoding for %s", v.Type()))
 	}

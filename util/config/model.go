@@ -25,6 +25,7 @@ type Endpoint struct {
 	KeySource     string
 	Stream        bool
 	ContextWindow int // tokens; 0: unknown
+	Price         *protocol.Price
 }
 
 // String names the endpoint.
@@ -53,7 +54,7 @@ func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) 
 	use := user{env: e}
 	out := Endpoint{
 		Alias: alias, Provider: m.Provider, Model: use.value(m.Name, "models."+alias+".name"),
-		Stream: m.Stream == nil || *m.Stream, ContextWindow: m.ContextWindow,
+		Stream: m.Stream == nil || *m.Stream, ContextWindow: m.ContextWindow, Price: m.Price,
 	}
 	at := "providers." + m.Provider
 	out.BaseURL = strings.TrimRight(use.value(p.BaseURL, at+".baseUrl"), "/")
