@@ -39,6 +39,9 @@ type Options struct {
 	// before the model is done: both are 15 minutes at least.
 	FirstByte time.Duration
 	Idle      time.Duration
+	// Whole bounds a reply from beginning to end, so that one which never ends
+	// but is never silent either cannot hold an agent for ever; 0: an hour.
+	Whole time.Duration
 	// Notify is told of every wait, for a person who watches; nil: silent.
 	Notify func(text string)
 }
@@ -67,6 +70,9 @@ func New(e config.Endpoint, o Options) *Client {
 	if o.Idle == 0 {
 		o.Idle = 2 * time.Minute
 	}
+	if o.Whole == 0 {
+		o.Whole = time.Hour
+	}
 	if o.Notify == nil {
 		o.Notify = func(string) {}
 	}
@@ -83,12 +89,15 @@ func (c *Client) Source() string { return c.safeURL() + " " + c.endpoint.Model }
 // [*Error], or the cause of ctx's end.
 func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 	var tries tries
+	var failed []Failure
 	for {
 		resp, err := c.once(ctx, req)
 		if saysNothing(resp, err) && c.stopStreaming() {
+			failed = append(failed, Failure{Reason: "an empty stream; asked for a whole reply instead"})
 			continue // some servers drop what they cannot stream
 		}
 		if err == nil {
+			resp.Failures = failed
 			return resp, nil
 		}
 		if ctx.Err() != nil {
@@ -99,12 +108,14 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 			return Response{}, err
 		}
 		if c.learn(e) {
+			failed = append(failed, Failure{Reason: e.short() + "; asked in another way"})
 			continue
 		}
 		wait, again := tries.next(e, c.options.Jitter)
 		if !again {
 			return Response{}, c.describe(e, tries.total)
 		}
+		failed = append(failed, Failure{Reason: e.short(), Wait: wait})
 		c.options.Notify(fmt.Sprintf("model %s: %s; trying again in %s", c.endpoint.Model, e.short(), wait.Round(100*time.Millisecond)))
 		if err := c.options.Sleep(ctx, wait); err != nil {
 			return Response{}, err

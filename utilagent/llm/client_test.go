@@ -282,6 +282,16 @@ func TestLearnsWhatAnEndpointDoesNotTake(t *testing.T) {
 		{"empty reasoning", "Missing `reasoning_content` field in the assistant message at message index 2", func(t *testing.T, _, b map[string]any) {
 			require.Equal(t, "", b["messages"].([]any)[2].(map[string]any)["reasoning_content"])
 		}},
+		{"streaming", "Streaming is not supported for this model", func(t *testing.T, a, b map[string]any) {
+			require.Equal(t, []any{true, false}, []any{a["stream"], b["stream"]})
+		}},
+		{"foreign calls", "Function call is missing a thought_signature in functionCall parts.", func(t *testing.T, _, b map[string]any) {
+			require.Equal(t, []any{
+				map[string]any{"role": "system", "content": "s"}, map[string]any{"role": "user", "content": "u"},
+				map[string]any{"role": "assistant", "content": "I call the tool read_file with {}"},
+				map[string]any{"role": "user", "content": "The results:\n\nread_file: r\n\ngo on"},
+			}, b["messages"])
+		}},
 		{"bridge", "Unexpected role 'user' after role 'tool'", func(t *testing.T, a, b map[string]any) {
 			require.Len(t, a["messages"], 5)
 			require.Equal(t, "assistant", b["messages"].([]any)[4].(map[string]any)["role"])

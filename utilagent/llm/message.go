@@ -2,6 +2,7 @@ package llm
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -57,7 +58,14 @@ type Request struct {
 	// history with tool messages otherwise. NoCalls forbids their use.
 	Tools   []Tool
 	NoCalls bool
-	JSON    bool // the answer must be one JSON object
+	// Force names the one tool that the reply must call; "": the model is free.
+	// Not every endpoint obeys.
+	Force string
+	JSON  bool // the answer must be one JSON object
+	// Watch is called, in the goroutine of Complete, whenever a piece of a
+	// streamed reply has come; nil: not wanted. soFar returns what there is of it,
+	// and is worth calling only now and then. A try that fails begins anew.
+	Watch func(soFar func() Message)
 }
 
 // Finish is why the model stopped.
@@ -79,6 +87,14 @@ type Response struct {
 	Finish  Finish
 	Usage   protocol.Usage // of this reply; zero if the endpoint does not report it
 	Model   string         // as the endpoint names it
+	// Failures are the tries before this reply.
+	Failures []Failure
+}
+
+// Failure is a try that led to no reply.
+type Failure struct {
+	Reason string
+	Wait   time.Duration // before the next one
 }
 
 // Empty reports that the reply says nothing and asks for nothing.

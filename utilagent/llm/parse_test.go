@@ -82,7 +82,7 @@ func FuzzStream(f *testing.F) {
 	c := New(config.Endpoint{Model: "m", Stream: true}, Options{})
 	f.Fuzz(func(t *testing.T, stream string) {
 		read := func(r io.Reader) (Response, error) {
-			return c.readReply(bufio.NewReader(r), http.Header{}, map[string]bool{"used": true})
+			return c.readReply(bufio.NewReader(r), http.Header{}, map[string]bool{"used": true}, nil)
 		}
 		whole, errWhole := read(strings.NewReader(stream))
 		parts, errParts := read(iotest.OneByteReader(strings.NewReader(stream)))

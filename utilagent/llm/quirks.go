@@ -12,6 +12,7 @@ type quirks struct {
 	noExtra         bool // refuses its own reasoning fields
 	emptyReasoning  bool // wants reasoning_content on every assistant message
 	bridge          bool // wants an assistant message between tool and user
+	flatten         bool // refuses calls that it did not make itself
 }
 
 // quirkRules tell by the text of a refusal which quirk is behind it.
@@ -25,9 +26,12 @@ var quirkRules = []struct {
 		func(q *quirks) *bool { return &q.noExtra }},
 	{regexp.MustCompile("(?i)(reasoning|extra_content).{0,80}(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|not allowed|unexpected)"),
 		func(q *quirks) *bool { return &q.noExtra }},
+	{regexp.MustCompile("(?i)thought_?signature"), func(q *quirks) *bool { return &q.flatten }},
 	{regexp.MustCompile("(?i)stream_options"), func(q *quirks) *bool { return &q.noStreamOptions }},
 	{regexp.MustCompile("(?i)response_format"), func(q *quirks) *bool { return &q.noJSONMode }},
 	{regexp.MustCompile("(?i)tool_choice"), func(q *quirks) *bool { return &q.noToolChoice }},
+	{regexp.MustCompile("(?i)stream(ing)? (is |are )?(not |un)(supported|available)|(not|n't) support stream"),
+		func(q *quirks) *bool { return &q.noStream }},
 	{messageOrder, func(q *quirks) *bool { return &q.bridge }},
 }
 

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -28,7 +29,7 @@ func (c *Client) encode(req Request, q quirks) ([]byte, error) {
 	if len(req.Tools) > 0 {
 		body["tools"] = wireTools(req.Tools)
 		if !q.noToolChoice {
-			body["tool_choice"] = choice(req.NoCalls)
+			body["tool_choice"] = choice(req)
 		}
 	}
 	if req.JSON && !q.noJSONMode {
@@ -37,9 +38,12 @@ func (c *Client) encode(req Request, q quirks) ([]byte, error) {
 	return marshal(body)
 }
 
-func choice(noCalls bool) string {
-	if noCalls {
+func choice(req Request) any {
+	switch {
+	case req.NoCalls:
 		return "none"
+	case req.Force != "":
+		return map[string]any{"type": "function", "function": map[string]any{"name": req.Force}}
 	}
 	return "auto"
 }
@@ -67,6 +71,12 @@ func (c *Client) wireMessages(messages []Message, q quirks) []any {
 		case protocol.TurnTool: // answered with its call
 		case protocol.TurnAssistant:
 			if m.Content == "" && len(m.ToolCalls) == 0 {
+				continue
+			}
+			if q.flatten && len(m.ToolCalls) > 0 && m.Source != c.Source() {
+				said, results := flatten(m, messages[i+1:])
+				add(said)
+				add(results)
 				continue
 			}
 			add(c.wireAssistant(m, q))
@@ -110,6 +120,19 @@ func results(calls []ToolCall, following []Message) []map[string]any {
 		list = append(list, map[string]any{"role": protocol.TurnTool, "tool_call_id": call.ID, "content": text})
 	}
 	return list
+}
+
+// flatten tells of calls and their results in plain text.
+func flatten(m Message, following []Message) (said, got map[string]any) {
+	text := m.Content
+	answers := "The results:"
+	for i, r := range results(m.ToolCalls, following) {
+		call := m.ToolCalls[i]
+		text += fmt.Sprintf("\n\nI call the tool %s with %s", wireName(call.Name), wireArgs(call.Args))
+		answers += fmt.Sprintf("\n\n%s: %s", wireName(call.Name), r["content"])
+	}
+	return map[string]any{"role": protocol.TurnAssistant, "content": strings.TrimSpace(text)},
+		map[string]any{"role": protocol.TurnUser, "content": answers}
 }
 
 // wireAssistant writes a reply as its own endpoint wants it back.

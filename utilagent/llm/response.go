@@ -14,20 +14,28 @@ import (
 // readReply reads a reply, whatever the endpoint calls it: some send one JSON
 // text although a stream was asked for, or a web page with status 200. used are
 // the ids of calls that the conversation has already.
-func (c *Client) readReply(r *bufio.Reader, h http.Header, used map[string]bool) (Response, error) {
+//
+// watch, if not nil, is called when a piece of a stream has come.
+func (c *Client) readReply(r *bufio.Reader, h http.Header, used map[string]bool, watch func(soFar func() Message)) (Response, error) {
 	a := assembler{used: used}
 	first, err := firstByte(r)
 	if err != nil {
 		return Response{}, err
 	}
 	if first != '{' && first != '[' && first != '<' {
-		done, err := readEvents(r, func(data []byte) error { return c.chunk(&a, data, h) })
+		done, err := readEvents(r, func(data []byte) error {
+			err := c.chunk(&a, data, h)
+			if err == nil && watch != nil {
+				watch(a.soFar)
+			}
+			return err
+		})
 		if err != nil {
 			return Response{}, err
 		}
 		return c.finish(&a, done)
 	}
-	body, err := io.ReadAll(io.LimitReader(r, maxReply))
+	body, err := io.ReadAll(r)
 	if err != nil {
 		return Response{}, err
 	}
@@ -157,6 +165,12 @@ func (a *assembler) fields(m map[string]json.RawMessage, whole bool) {
 	}
 }
 
+// soFar is what a reply holds that is still being written.
+func (a *assembler) soFar() Message {
+	content, thought := splitThinking(a.content.String())
+	return Message{Role: protocol.TurnAssistant, Content: content, Reasoning: a.reasoning.String() + thought}
+}
+
 // finish checks that the reply is whole and returns it.
 func (c *Client) finish(a *assembler, done bool) (Response, error) {
 	switch a.finish {
@@ -176,7 +190,7 @@ func (c *Client) finish(a *assembler, done bool) (Response, error) {
 		Role: protocol.TurnAssistant, Content: content, Reasoning: a.reasoning.String() + thought,
 		ToolCalls: a.calls.finish(a.used), Source: c.Source(), Extra: a.extra,
 	}
-	resp := Response{Message: m, Finish: FinishStop, Usage: a.usage.usage(), Model: a.model}
+	resp := Response{Message: m, Finish: FinishStop, Usage: c.usage(a.usage), Model: a.model}
 	switch {
 	case a.finish == string(FinishLength):
 		resp.Finish = FinishLength

@@ -11,6 +11,9 @@ import (
 // maxReply bounds a reply, so that a broken endpoint cannot fill the memory.
 const maxReply = 64 << 20
 
+// maxPieces bounds the lines of one event: each is tried as the end of it.
+const maxPieces = 1000
+
 var (
 	errTooLong  = errors.New("the reply is longer than 64 MiB")
 	errBadEvent = errors.New("an event of the stream is not JSON")
@@ -25,28 +28,25 @@ var (
 // what was collected is JSON.
 func readEvents(r *bufio.Reader, f func(data []byte) error) (done bool, err error) {
 	var event []byte
-	total := 0
+	pieces := 0
 	for {
 		line, readErr := r.ReadBytes('\n')
-		if total += len(line); total > maxReply {
-			return false, errTooLong
-		}
 		data, isData := dataOf(line)
 		if isData && len(event) == 0 && bytes.Equal(data, []byte("[DONE]")) {
 			return true, nil
 		}
 		if isData {
 			event = append(event, data...)
-			if json.Valid(event) {
+			if pieces++; json.Valid(event) {
 				if err := f(event); err != nil {
 					return false, err
 				}
-				event = nil
+				event, pieces = nil, 0
 			} else {
 				event = append(event, '\n')
 			}
 		}
-		if len(bytes.TrimSpace(line)) == 0 && readErr == nil && len(event) > 0 {
+		if len(event) > 0 && readErr == nil && (len(bytes.TrimSpace(line)) == 0 || pieces > maxPieces) {
 			return false, errBadEvent
 		}
 		if errors.Is(readErr, io.EOF) {
@@ -56,6 +56,22 @@ func readEvents(r *bufio.Reader, f func(data []byte) error) (done bool, err erro
 			return false, readErr
 		}
 	}
+}
+
+// bounded reads at most maxReply bytes and then fails, before a line that never
+// ends has filled the memory.
+type bounded struct {
+	r    io.Reader
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.r.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // dataOf returns the value of a data line, without white space around it.

@@ -20,6 +20,7 @@ const maxErrorBody = 1 << 20
 
 var (
 	errIdle     = errors.New("the endpoint went silent")
+	errEndless  = errors.New("the endpoint does not come to an end")
 	errRedirect = errors.New("the endpoint redirects to another place; put the final address into baseUrl")
 )
 
@@ -34,6 +35,8 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	if q.noStream {
 		first, idle = max(first, 15*time.Minute), max(idle, 15*time.Minute)
 	}
+	ctx, stop := context.WithTimeoutCause(ctx, c.options.Whole, errEndless)
+	defer stop()
 	ctx, dog := watch(ctx, first, idle)
 	defer dog.stop()
 
@@ -46,12 +49,12 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 		return Response{}, c.transportError(ctx, err)
 	}
 	defer res.Body.Close()
-	r := bufio.NewReaderSize(dog.reader(res.Body), 32<<10)
+	r := bufio.NewReaderSize(&bounded{r: dog.reader(res.Body), left: maxReply}, 32<<10)
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		text, _ := io.ReadAll(io.LimitReader(r, maxErrorBody)) // what arrived of it is all there is to say
 		return Response{}, c.httpError(res.StatusCode, res.Header, text)
 	}
-	resp, err := c.readReply(r, res.Header, usedIDs(req.Messages))
+	resp, err := c.readReply(r, res.Header, usedIDs(req.Messages), req.Watch)
 	var known *Error
 	if err != nil && !errors.As(err, &known) {
 		err = c.cutError(ctx, err)
@@ -122,8 +125,8 @@ func sameHost(req *http.Request, via []*http.Request) error {
 
 // transportError explains why there was no answer at all.
 func (c *Client) transportError(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errIdle) {
-		return &Error{Kind: KindIdle, Message: errIdle.Error(), Err: errIdle}
+	if e := tooSlow(ctx); e != nil {
+		return e
 	}
 	if errors.Is(err, errRedirect) {
 		return c.describe(&Error{Kind: KindBadRequest, Message: errRedirect.Error(), Err: errRedirect}, 1)
@@ -141,10 +144,22 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 
 // cutError explains why a reply ended early.
 func (c *Client) cutError(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errIdle) {
-		return &Error{Kind: KindIdle, Message: errIdle.Error(), Err: errIdle}
+	if e := tooSlow(ctx); e != nil {
+		return e
+	}
+	if errors.Is(err, errTooLong) {
+		return &Error{Kind: KindBadRequest, Message: err.Error(), Err: err} // the next one would be as long
 	}
 	return &Error{Kind: KindStreamCut, Message: c.mask(err.Error()), Err: err}
+}
+
+// tooSlow is the error if this package has ended the request, else nil.
+func tooSlow(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errIdle) || errors.Is(cause, errEndless) {
+		return &Error{Kind: KindIdle, Message: cause.Error(), Err: cause}
+	}
+	return nil
 }
 
 // watchdog ends a request whose endpoint is silent for too long.

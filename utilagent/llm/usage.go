@@ -37,3 +37,24 @@ func (w *wireUsage) usage() protocol.Usage {
 	}
 	return u
 }
+
+// usage is what a reply cost: as the endpoint says, else by the config's price.
+func (c *Client) usage(w *wireUsage) protocol.Usage {
+	u := w.usage()
+	p := c.endpoint.Price
+	if w == nil || p == nil || u.CostUSD != nil {
+		return u
+	}
+	read, write := p.Input, p.Input
+	if p.CacheRead != nil {
+		read = *p.CacheRead
+	}
+	if p.CacheWrite != nil {
+		write = *p.CacheWrite
+	}
+	const million = 1e6
+	cost := (float64(u.InputTokens)*p.Input + float64(u.CacheReadTokens)*read +
+		float64(u.CacheWriteTokens)*write + float64(u.OutputTokens)*p.Output) / million
+	u.CostUSD = &cost
+	return u
+}

@@ -1,0 +1,169 @@
+package llm
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// flood writes for as long as the client reads.
+func flood(piece string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for {
+			if _, err := io.WriteString(w, piece); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// A broken endpoint can fill neither the memory nor the time.
+func TestEndlessReplies(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ piece, want string }{
+		"a line without an end":   {strings.Repeat("x", 64<<10), "longer than 64 MiB"},
+		"JSON without an end":     {"{" + strings.Repeat(" ", 64<<10), "longer than 64 MiB"},
+		"an event without an end": {"data: [1,\n", "not JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := ask(t, serve(t, flood(c.piece)).client(&waits{}))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// Comments keep a connection alive, but not for ever.
+func TestReplyThatOnlyKeepsTheConnection(t *testing.T) {
+	t.Parallel()
+	keepAlive := func(w http.ResponseWriter, r *http.Request) {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, ": processing\n\n"); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			<-tick.C
+		}
+	}
+	e := serve(t, keepAlive, says("whole"))
+	var w waits
+	c := New(e.config(), Options{Sleep: w.sleep, Whole: 100 * time.Millisecond})
+	resp := mustAsk(t, c)
+	require.Equal(t, "whole", resp.Message.Content)
+	require.Len(t, resp.Failures, 1)
+	require.Contains(t, resp.Failures[0].Reason, "does not come to an end")
+	require.Equal(t, w.list[0], resp.Failures[0].Wait)
+}
+
+// An answer can be watched while the model writes it.
+func TestStreamIsWatched(t *testing.T) {
+	t.Parallel()
+	go1, go2 := make(chan struct{}), make(chan struct{})
+	e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for _, piece := range []struct {
+			text string
+			wait chan struct{}
+		}{{"Half", go1}, {" done.", go2}} {
+			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"`+piece.text+`","reasoning":"hm"}}]}`+"\n\n")
+			w.(http.Flusher).Flush()
+			<-piece.wait
+		}
+		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	})
+	var seen []string
+	resp, err := e.client(&waits{}).Complete(t.Context(), Request{
+		Messages: []Message{User("u")},
+		Watch: func(soFar func() Message) {
+			m := soFar()
+			seen = append(seen, m.Content+"|"+m.Reasoning)
+			close([]chan struct{}{go1, go2}[len(seen)-1]) // the endpoint goes on only when this was seen
+		},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "Half done.", resp.Message.Content)
+	require.Equal(t, []string{"Half|hm", "Half done.|hmhm"}, seen)
+}
+
+func TestToolIsForced(t *testing.T) {
+	t.Parallel()
+	refuse := reply(400, "application/json", `{"error":{"message":"tool_choice: only auto is supported"}}`)
+	e := serve(t, refuse, says("ok"))
+	resp, err := e.client(&waits{}).Complete(t.Context(), Request{Messages: []Message{User("u")}, Tools: []Tool{{Name: "resolve"}}, Force: "resolve"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"type": "function", "function": map[string]any{"name": "resolve"}}, e.requests()[0]["tool_choice"])
+	require.NotContains(t, e.requests()[1], "tool_choice")
+	require.Len(t, resp.Failures, 1)
+	require.Contains(t, resp.Failures[0].Reason, "asked in another way")
+}
+
+// The config's price counts only where the endpoint names no cost.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	const usage = `"usage":{"prompt_tokens":1000,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":600}`
+	cached := 0.5
+	price := &protocol.Price{Input: 2, Output: 10, CacheRead: &cached}
+	dear := &protocol.Price{Input: 2, Output: 10}
+	for name, c := range map[string]struct {
+		usage string
+		price *protocol.Price
+		want  *float64
+	}{
+		"unknown":        {usage + `}`, nil, nil},
+		"by price":       {usage + `}`, price, amount(0.0021)},
+		"no cache price": {usage + `}`, dear, amount(0.003)},
+		"told":           {usage + `,"cost":0.7}`, price, amount(0.7)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := serve(t, reply(200, "application/json", `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],`+c.usage+`}`))
+			config := e.config()
+			config.Price = c.price
+			got := mustAsk(t, New(config, Options{})).Usage.CostUSD
+			if c.want == nil {
+				require.Nil(t, got)
+				return
+			}
+			require.InDelta(t, *c.want, *got, 1e-9)
+		})
+	}
+}
+
+func amount(f float64) *float64 { return &f }
+
+// The proxy that answers is told from the endpoint, and its page is not shown
+// as a whole.
+func TestHTMLInEveryPlace(t *testing.T) {
+	t.Parallel()
+	page := "<html><head><script>var x</script></head><body><h1>Blocked &amp; logged</h1>" + strings.Repeat("<p>text</p>", 5000) + "</body></html>"
+	for _, status := range []int{200, 403, 503} {
+		_, err := ask(t, serve(t, reply(status, "text/html", page)).client(&waits{}))
+		var e *Error
+		require.True(t, errors.As(err, &e))
+		require.Contains(t, e.Message, "an HTML page instead of an answer: Blocked & logged")
+		require.Less(t, len(e.Message), 500)
+	}
+}
+
+// A long reply costs memory in proportion to it, not to its number of pieces.
+func TestManyPiecesAreCheap(t *testing.T) {
+	t.Parallel()
+	stream := strings.Repeat("data: {\"choices\":[{\"delta\":{\"content\":\"word \"}}]}\n\n", 20000) + "data: [DONE]\n\n"
+	e := serve(t, reply(200, "text/event-stream", stream))
+	c := e.client(&waits{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.Len(t, mustAsk(t, c).Message.Content, 100000)
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200<<20), "allocated in all, also by tests beside this one")
+}
