@@ -1,0 +1,183 @@
+package jsonata
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// check finds what can never work, whatever the values are, and resolves the
+// names of functions.
+func check(x *Expr) error {
+	c := &checker{src: x.src, assigned: map[string]bool{}}
+	if err := c.collect(x.root, 1); err != nil {
+		return err
+	}
+	return c.check(x.root)
+}
+
+type checker struct {
+	src      string
+	assigned map[string]bool // variables with a ":=" somewhere
+}
+
+func (c *checker) fail(at int, code, token, format string, args ...any) *Error {
+	return &Error{Code: code, Pos: position(c.src, at), Token: token, Message: fmt.Sprintf(format, args...)}
+}
+
+// collect notes the assignments, and bounds the depth of the tree for all who
+// walk it after.
+func (c *checker) collect(n node, depth int) error {
+	if depth > maxTree {
+		return tooDeep(c.src, n.shared().at)
+	}
+	if b, ok := n.(*bindNode); ok {
+		c.assigned[b.name] = true
+	}
+	for _, inner := range children(n) {
+		if err := c.collect(inner, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) check(n node) error {
+	var err error
+	switch n := n.(type) {
+	case *variableNode:
+		err = c.variable(n)
+	case *callNode:
+		err = c.callee(n)
+	case *applyNode:
+		if call, ok := n.right.(*callNode); ok {
+			return c.piped(n, call)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.inside(n)
+}
+
+func (c *checker) inside(n node) error {
+	for _, inner := range children(n) {
+		if err := c.check(inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// variable resolves a variable that is nowhere assigned to a function.
+func (c *checker) variable(v *variableNode) error {
+	if c.assigned[v.name] {
+		return nil
+	}
+	if v.builtin = builtin(v.name); v.builtin != nil {
+		return nil
+	}
+	if feature, hint, ok := leftOutFunction(v.name); ok {
+		return leftOut(c.src, v.at, "$"+v.name, fmt.Sprintf("$%s (%s)", v.name, feature), hint)
+	}
+	return nil
+}
+
+// callee checks what is called. Bindings hold JSON values, so a variable that
+// is neither assigned nor a function of ours can never be called.
+func (c *checker) callee(n *callNode) error { return c.call(n, len(n.args)) }
+
+// piped checks "left ~> f(b)", where left is the first argument of f.
+func (c *checker) piped(n *applyNode, call *callNode) error {
+	if err := c.call(call, len(call.args)+1); err != nil {
+		return err
+	}
+	if err := c.check(n.left); err != nil {
+		return err
+	}
+	return c.inside(call)
+}
+
+func (c *checker) call(n *callNode, args int) error {
+	switch callee := n.callee.(type) {
+	case *variableNode:
+		return c.namedCall(n, callee, args)
+	case *pathNode:
+		return c.pathCall(n, callee)
+	case *stringNode, *numberNode, *constNode, *arrayNode, *objectNode:
+		return c.notCallable(n, "only a function can be called")
+	}
+	return nil
+}
+
+func (c *checker) namedCall(n *callNode, v *variableNode, args int) error {
+	if err := c.variable(v); err != nil || c.assigned[v.name] {
+		return err
+	}
+	if v.builtin == nil {
+		e := c.notCallable(n, fmt.Sprintf("there is no function $%s", v.name))
+		e.Token = "$" + v.name
+		e.Hint = didYouMean(v.name)
+		return e
+	}
+	if n.partial || len(v.filters) > 0 {
+		return nil
+	}
+	least, most := v.builtin.arity()
+	if args < least || most >= 0 && args > most {
+		return c.fail(n.at, "T0410", "$"+v.name, "$%s takes %s, not %d", v.name, plural(least, most), args)
+	}
+	return nil
+}
+
+// pathCall is a call without a dollar sign, or of something in a field.
+func (c *checker) pathCall(n *callNode, path *pathNode) error {
+	name, ok := path.steps[0].(*nameNode)
+	if !ok || len(path.steps) > 1 {
+		return c.notCallable(n, "a value cannot be called, only a function")
+	}
+	e := c.notCallable(n, fmt.Sprintf("%q is a field and cannot be called", name.name))
+	e.Token, e.Hint = name.name, didYouMean(name.name)
+	_, _, isLeftOut := leftOutFunction(name.name)
+	if builtin(name.name) != nil || isLeftOut {
+		e.Code, e.Hint = "T1005", "did you mean $"+name.name+"?"
+		if n.partial {
+			e.Code = "T1007"
+		}
+	}
+	return e
+}
+
+func (c *checker) notCallable(n *callNode, message string) *Error {
+	code := "T1006"
+	if n.partial {
+		code = "T1008"
+	}
+	return c.fail(n.at, code, "", "%s", message)
+}
+
+func didYouMean(name string) string {
+	near := suggest.Nearest(name, slices.Sorted(maps.Keys(builtins)), 1)
+	if len(near) == 0 {
+		return ""
+	}
+	return "did you mean $" + near[0] + "?"
+}
+
+func plural(least, most int) string {
+	noun := "arguments"
+	if most == 1 {
+		noun = "argument"
+	}
+	switch {
+	case most < 0:
+		return fmt.Sprintf("at least %d %s", least, noun)
+	case least == most:
+		return fmt.Sprintf("%d %s", most, noun)
+	case least == 0:
+		return fmt.Sprintf("at most %d %s", most, noun)
+	}
+	return fmt.Sprintf("%d to %d %s", least, most, noun)
+}

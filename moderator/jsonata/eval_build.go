@@ -1,0 +1,160 @@
+package jsonata
+
+import "math"
+
+// maxRange is JSONata's own bound of a range.
+const maxRange = 10_000_000
+
+// array evaluates […]: arrays among the items are flattened, but those that are
+// written as arrays are not.
+func (e *evaluator) array(n *arrayNode, in any, env *frame) (any, error) {
+	s := e.at(n.at, "[")
+	out := &list{whole: n.whole, vals: []any{}}
+	for _, item := range n.items {
+		v, err := e.eval(item, in, env)
+		if err != nil {
+			return nil, err
+		}
+		if isUndefined(v) {
+			continue
+		}
+		l, ok := listOf(v)
+		_, written := item.(*arrayNode)
+		switch {
+		case !ok || written:
+			err = s.push(out, v)
+		case l.vals == nil && len(n.items) == 1: // a range by itself stays one
+			return &list{whole: n.whole, from: l.from, span: l.span}, nil
+		default:
+			err = s.concat(out, l)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// numbers evaluates from..to.
+func (e *evaluator) numbers(n *rangeNode, in any, env *frame) (any, error) {
+	s := e.at(n.at, "..")
+	from, okFrom, err := s.whole(n.from, "T2003", "left", in, env)
+	if err != nil {
+		return nil, err
+	}
+	to, okTo, err := s.whole(n.to, "T2004", "right", in, env)
+	if err != nil || !okFrom || !okTo || from > to {
+		return undefined{}, err
+	}
+	size := to - from + 1
+	if size > maxRange {
+		return nil, s.fail("D2014", "a range has at most %d numbers, not %s", maxRange, formatNumber(size))
+	}
+	return &list{from: int64(from), span: int64(size), seq: true}, nil
+}
+
+// whole evaluates an end of a range; it is false if there is none.
+func (s site) whole(n node, code, side string, in any, env *frame) (float64, bool, error) {
+	v, err := s.e.eval(n, in, env)
+	if err != nil || isUndefined(v) {
+		return 0, false, err
+	}
+	f, ok := number(v)
+	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false, s.failValue(v, code, "the %s side of %q must be a whole number, not %s", side, "..", describe(v))
+	}
+	return f, true, nil
+}
+
+// member of a group: the items that have a key, and which pair gave it.
+type bucket struct {
+	pair  int
+	items list
+	// alone: the one item so far, which is not an array of one.
+	alone any
+	many  bool
+}
+
+// group evaluates {key: value}: the keys for each item, then each value once
+// for all items that have its key.
+func (e *evaluator) group(g *group, v any, env *frame) (any, error) {
+	s := e.at(g.at, "{")
+	input := asList(v)
+	if input.len() == 0 {
+		input = list{vals: []any{undefined{}}}
+	}
+	var keys []string
+	buckets := map[string]*bucket{}
+	for i := range input.len() {
+		item := input.item(i)
+		for number, pair := range g.pairs {
+			key, err := e.key(pair.key, item, env)
+			if err != nil {
+				return nil, err
+			}
+			if key == nil {
+				continue
+			}
+			if buckets[*key] == nil {
+				keys = append(keys, *key)
+				buckets[*key] = &bucket{pair: number, alone: item}
+				continue
+			}
+			if err := s.addTo(buckets[*key], *key, item, number); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return e.values(g, keys, buckets, env)
+}
+
+// key evaluates a key, nil if there is none for the item.
+func (e *evaluator) key(n node, item any, env *frame) (*string, error) {
+	v, err := e.eval(n, item, env)
+	if err != nil || isUndefined(v) {
+		return nil, err
+	}
+	key, ok := v.(string)
+	if !ok {
+		return nil, e.at(n.shared().at, "").failValue(v, "T1003", "a key must be a text, not %s", describe(v))
+	}
+	return &key, nil
+}
+
+func (s site) addTo(b *bucket, key string, item any, pair int) error {
+	if b.pair != pair {
+		err := s.fail("D1009", "two pairs of {…} give the same key %s", quote(shorten(key, maxShown)))
+		err.Value = quote(shorten(key, maxShown))
+		return err
+	}
+	if !b.many {
+		b.many = true
+		if err := s.concat(&b.items, asList(b.alone)); err != nil {
+			return err
+		}
+	}
+	return s.concat(&b.items, asList(item))
+}
+
+// values evaluates the value of each key.
+func (e *evaluator) values(g *group, keys []string, buckets map[string]*bucket, env *frame) (any, error) {
+	out := &Object{}
+	if err := e.grow(g.at, len(keys)); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		b := buckets[key]
+		context := b.alone
+		if b.many {
+			context = &b.items
+		}
+		v, err := e.eval(g.pairs[b.pair].value, context, env)
+		if err != nil {
+			return nil, err
+		}
+		if !isUndefined(v) {
+			out.Set(key, v)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,215 @@
+package jsonata
+
+import (
+	"math"
+	"strings"
+)
+
+func (e *evaluator) logic(n *logicNode, in any, env *frame) (any, error) {
+	left, err := e.holds(n.left, in, env)
+	if err != nil || left == (n.op == "or") {
+		return left, err
+	}
+	return e.holds(n.right, in, env)
+}
+
+// otherwise is "??", which asks whether the left side exists, and "?:", which
+// asks whether it is true.
+func (e *evaluator) otherwise(n *elseNode, in any, env *frame) (any, error) {
+	left, err := e.eval(n.left, in, env)
+	if err != nil {
+		return nil, err
+	}
+	take := !isUndefined(left)
+	if n.op == "?:" {
+		if take, err = e.at(n.at, n.op).truthy(left, 1); err != nil {
+			return nil, err
+		}
+	}
+	if take {
+		return left, nil
+	}
+	return e.eval(n.right, in, env)
+}
+
+func (e *evaluator) negate(n *negateNode, in any, env *frame) (any, error) {
+	v, err := e.eval(n.operand, in, env)
+	if err != nil || isUndefined(v) {
+		return v, err
+	}
+	f, ok := number(v)
+	if !ok {
+		return nil, e.at(n.at, "-").failValue(v, "D1002", "only a number can be negated, not %s", describe(v))
+	}
+	return -f, nil
+}
+
+func (e *evaluator) binary(n *binaryNode, in any, env *frame) (any, error) {
+	left, err := e.eval(n.left, in, env)
+	if err != nil {
+		return nil, err
+	}
+	right, err := e.eval(n.right, in, env)
+	if err != nil {
+		return nil, err
+	}
+	s := e.at(n.at, n.op)
+	switch n.op {
+	case "=", "!=":
+		return s.equality(left, right)
+	case "<", "<=", ">", ">=":
+		return s.order(left, right)
+	case "in":
+		return s.includes(left, right)
+	case "&":
+		return s.join(left, right)
+	}
+	return s.arithmetic(left, right)
+}
+
+func (s site) infinite(f float64) *Error {
+	return s.fail("D1001", "%s is no number to go on with; was something divided by 0?", formatNumber(f))
+}
+
+// operand reads an operand of a numeric operator.
+func (s site) operand(v any, code, side string) (float64, bool, error) {
+	if isUndefined(v) {
+		return 0, false, nil
+	}
+	f, ok := number(v)
+	if !ok {
+		return 0, false, s.failValue(v, code, "the %s side of %q must be a number, not %s", side, s.token, describe(v))
+	}
+	if !isFinite(f) {
+		return 0, false, s.infinite(f)
+	}
+	return f, true, nil
+}
+
+func (s site) arithmetic(left, right any) (any, error) {
+	a, okA, err := s.operand(left, "T2001", "left")
+	if err != nil {
+		return nil, err
+	}
+	b, okB, err := s.operand(right, "T2002", "right")
+	if err != nil || !okA || !okB {
+		return undefined{}, err
+	}
+	switch s.token {
+	case "+":
+		return a + b, nil
+	case "-":
+		return a - b, nil
+	case "*":
+		return a * b, nil
+	case "/":
+		return a / b, nil
+	}
+	return math.Mod(a, b), nil
+}
+
+func (s site) equality(left, right any) (any, error) {
+	if isUndefined(left) || isUndefined(right) {
+		return false, nil
+	}
+	for _, v := range []any{left, right} {
+		if f, ok := number(v); ok && !isFinite(f) {
+			return nil, s.infinite(f)
+		}
+	}
+	same, err := s.equal(left, right, 1)
+	return same == (s.token == "="), err
+}
+
+func (s site) order(left, right any) (any, error) {
+	l, r := kindOf(left), kindOf(right)
+	for _, v := range []any{left, right} {
+		if k := kindOf(v); k != 'm' && k != 's' && k != 'n' {
+			return nil, s.failValue(v, "T2010", "%q compares numbers or texts, not %s", s.token, describe(v))
+		}
+	}
+	if l == 'm' || r == 'm' {
+		return undefined{}, nil
+	}
+	if l != r {
+		return nil, s.failValue(left, "T2009", "both sides of %q must be numbers, or both texts, not %s and %s", s.token, describe(left), describe(right))
+	}
+	if l == 's' {
+		return s.ordered(strings.Compare(left.(string), right.(string))), nil
+	}
+	a, _, err := s.operand(left, "T2010", "left")
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := s.operand(right, "T2010", "right")
+	switch {
+	case err != nil:
+		return nil, err
+	case a < b:
+		return s.ordered(-1), nil
+	case a > b:
+		return s.ordered(1), nil
+	}
+	return s.ordered(0), nil
+}
+
+func (s site) ordered(order int) bool {
+	switch s.token {
+	case "<":
+		return order < 0
+	case "<=":
+		return order <= 0
+	case ">":
+		return order > 0
+	}
+	return order >= 0
+}
+
+// includes looks for a value in an array, by identity as in JavaScript: an
+// array or object is only found if it is the very same one.
+func (s site) includes(left, right any) (any, error) {
+	if isUndefined(left) || isUndefined(right) {
+		return false, nil
+	}
+	l := asList(right)
+	if err := s.spend(l.len()); err != nil {
+		return nil, err
+	}
+	for i := range l.len() {
+		if identical(left, l.item(i)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// join is "&".
+func (s site) join(left, right any) (any, error) {
+	a, err := s.text(left, "")
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.text(right, "")
+	if err != nil {
+		return nil, err
+	}
+	return a + b, s.write(len(a) + len(b))
+}
+
+// text is a value as $string shows it; undefined is empty. Indent is that of
+// one level, "" for one line.
+func (s site) text(v any, indent string) (string, error) {
+	switch v := unwrapOuter(v).(type) {
+	case undefined, *function:
+		return "", nil
+	case string:
+		return v, nil
+	default:
+		if f, ok := number(v); ok && !isFinite(f) {
+			return "", s.fail("D3001", "%s cannot become a text", formatNumber(f))
+		}
+		p := printer{site: s, indent: indent}
+		err := p.print(v, 1)
+		return string(p.buf), err
+	}
+}

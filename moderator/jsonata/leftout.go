@@ -1,0 +1,35 @@
+package jsonata
+
+// leftOutFunction tells which of JSONata's functions this package does not
+// have, why, and what to write instead.
+func leftOutFunction(name string) (feature, hint string, ok bool) {
+	switch name {
+	case "map":
+		return higherOrder, "write a path: list.(expression)", true
+	case "filter":
+		return higherOrder, "write a predicate: list[condition]", true
+	case "single":
+		return higherOrder, "write a predicate and an index: list[condition][0]", true
+	case "each", "sift":
+		return higherOrder, "write $spread(object) and a path", true
+	case "reduce":
+		return higherOrder, "$sum, $max, $count and $join reduce a list", true
+	case "sort":
+		return "sorting", "", true
+	case "match":
+		return "regular expressions", "$contains tells whether a text is in another", true
+	case "now", "millis", "fromMillis", "toMillis":
+		return "dates", "", true
+	case "random", "shuffle":
+		return "chance: routing is deterministic", "", true
+	case "eval":
+		return "texts as expressions", "", true
+	case "formatNumber", "formatInteger", "parseInteger":
+		return "pictures of numbers", "$string and $number convert numbers", true
+	case "base64encode", "base64decode", "encodeUrl", "encodeUrlComponent", "decodeUrl", "decodeUrlComponent":
+		return "encodings", "", true
+	}
+	return "", "", false
+}
+
+const higherOrder = "higher-order functions"

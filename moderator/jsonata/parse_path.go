@@ -1,0 +1,114 @@
+package jsonata
+
+import "fmt"
+
+// step joins two operands of "." to a path.
+func (p *parser) step(t token, left, right node) (node, error) {
+	path, ok := left.(*pathNode)
+	if !ok {
+		path = &pathNode{common: common{at: left.shared().at}}
+		if err := p.addStep(path, left); err != nil {
+			return nil, err
+		}
+	}
+	if rest, ok := right.(*pathNode); ok {
+		path.steps = append(path.steps, rest.steps...)
+		path.keepSingleton = path.keepSingleton || rest.keepSingleton
+	} else {
+		// A predicate of a step sees the values of one item, those of an operand
+		// by itself are the operand's.
+		c := right.shared()
+		c.stages, c.filters = c.filters, nil
+		if err := p.addStep(path, right); err != nil {
+			return nil, err
+		}
+	}
+	markWhole(path.steps[0])
+	markWhole(path.steps[len(path.steps)-1])
+	return path, nil
+}
+
+func (p *parser) addStep(path *pathNode, step node) error {
+	path.keepSingleton = path.keepSingleton || step.shared().keep
+	switch n := step.(type) {
+	case *stringNode: // a."b c" is a field
+		step = &nameNode{common: n.common, name: n.text}
+	case *numberNode:
+		return p.badStep(n.at, formatNumber(n.value))
+	case *constNode:
+		return p.badStep(n.at, describe(n.value))
+	}
+	path.steps = append(path.steps, step)
+	return nil
+}
+
+func (p *parser) badStep(at int, value string) error {
+	e := p.fail(at, "S0213", value, value+" cannot be a step of a path")
+	e.Hint = fmt.Sprintf("write `%s` in backquotes if it is the name of a field, or [%s] for an item of an array", value, value)
+	return e
+}
+
+func markWhole(step node) {
+	if a, ok := step.(*arrayNode); ok {
+		a.whole = true
+	}
+}
+
+// beginsWhole tells whether a node is, or begins with, an array that stays one
+// item.
+func beginsWhole(n node) bool {
+	switch n := n.(type) {
+	case *arrayNode:
+		return n.whole
+	case *blockNode:
+		return n.whole
+	case *pathNode:
+		return beginsWhole(n.steps[0])
+	}
+	return false
+}
+
+// bracket reads on after "[" behind an operand: a predicate, an index, or
+// nothing, which means that a sequence of one stays an array.
+func (p *parser) bracket(left node) (node, error) {
+	target := left
+	path, isPath := left.(*pathNode)
+	if isPath {
+		target = path.steps[len(path.steps)-1]
+	}
+	c := target.shared()
+	if p.tok.is("]") {
+		c.keep = true
+		if isPath {
+			path.keepSingleton = true
+		}
+		return left, p.advance()
+	}
+	at := p.tok.start
+	predicate, err := p.expression(0)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.group != nil:
+		return nil, p.fail(at, "S0209", "[", "a predicate cannot follow {…} that groups")
+	case isPath:
+		c.stages = append(c.stages, predicate)
+	default:
+		c.filters = append(c.filters, predicate)
+	}
+	return left, p.expect("]")
+}
+
+// grouping reads on after "{" behind an operand.
+func (p *parser) grouping(t token, left node) (node, error) {
+	g, err := p.object(t)
+	if err != nil {
+		return nil, err
+	}
+	c := left.shared()
+	if c.group != nil {
+		return nil, p.fail(t.start, "S0210", "{", "only one {…} can group a step")
+	}
+	c.group = &g
+	return left, nil
+}

@@ -1,0 +1,217 @@
+package jsonata
+
+import (
+	"fmt"
+	"strings"
+)
+
+// function is a function as a value.
+type function struct {
+	name   string // "$sum"
+	params []param
+	// free takes any arguments as they come: partial and composed functions.
+	free bool
+	run  func(*call) (any, error)
+}
+
+// param is a parameter of a function. The kinds of arguments are those of
+// kindOf; undefined ('m', missing) fits everywhere but for a function.
+type param struct {
+	kinds    string
+	item     byte // kind of the items that an array must have, 0 for any
+	array    bool // anything else becomes an array of one
+	optional bool
+	context  bool // the context stands in for it
+	many     bool // one or more
+}
+
+// parseSignature reads JSONata's notation of parameters: s, n, b, l, o, a, f
+// for one kind, x for any, (sn) for a choice, a<s> for an array of strings;
+// after it "?" for optional, "-" for the context, "+" for many.
+func parseSignature(text string) []param {
+	var params []param
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '?':
+			params[len(params)-1].optional = true
+		case '-':
+			params[len(params)-1].context = true
+		case '+':
+			params[len(params)-1].many = true
+		case 'x':
+			params = append(params, param{kinds: "asnblfom"})
+		case 'a':
+			params = append(params, param{kinds: "asnblfom", array: true})
+		case '<':
+			params[len(params)-1].item = text[i+1]
+			i += 2
+		case '(':
+			end := i + strings.IndexByte(text[i:], ')')
+			params = append(params, param{kinds: text[i+1:end] + "m"})
+			i = end
+		default:
+			params = append(params, param{kinds: string(c) + "m"})
+		}
+	}
+	return params
+}
+
+// arity is how few and how many arguments fit; most is -1 without an end.
+func (f *function) arity() (least, most int) {
+	for _, p := range f.params {
+		if !p.optional && !p.context {
+			least++
+		}
+		if p.many || most < 0 {
+			most = -1
+			continue
+		}
+		most++
+	}
+	return least, most
+}
+
+// takesContext tells whether a call with so many arguments uses the context.
+func (f *function) takesContext(args int) bool {
+	for _, p := range f.params {
+		if p.context {
+			return args < len(f.params)
+		}
+	}
+	return false
+}
+
+// matcher assigns arguments to parameters like a regular expression over
+// their kinds.
+type matcher struct {
+	params []param
+	kinds  []byte // of the arguments
+	counts []int  // arguments of each parameter
+	// furthest argument that no parameter took, and the parameter that was
+	// tried first for it (len(params) if none was left)
+	arg, param int
+}
+
+func (m *matcher) match(param, arg int) bool {
+	if arg > m.arg {
+		m.arg, m.param = arg, param
+	}
+	if param == len(m.params) {
+		return arg == len(m.kinds)
+	}
+	p := m.params[param]
+	n := 0
+	for arg+n < len(m.kinds) && strings.IndexByte(p.kinds, m.kinds[arg+n]) >= 0 && (n == 0 || p.many) {
+		n++
+	}
+	least := 1
+	if p.optional || p.context {
+		least = 0
+	}
+	for ; n >= least; n-- {
+		m.counts[param] = n
+		if m.match(param+1, arg+n) {
+			return true
+		}
+	}
+	return false
+}
+
+// bind gives the function's parameters their arguments.
+func (c *call) bind(f *function, args []any, context any) error {
+	m := &matcher{params: f.params, kinds: make([]byte, len(args)), counts: make([]int, len(f.params)), arg: -1}
+	for i, a := range args {
+		m.kinds[i] = kindOf(a)
+	}
+	if !m.match(0, 0) {
+		return c.mismatch(m, args)
+	}
+	c.args = make([]any, 0, len(f.params))
+	next := 0
+	for i, p := range f.params {
+		if m.counts[i] == 0 {
+			arg, err := c.absent(p, len(c.args), context)
+			if err != nil {
+				return err
+			}
+			c.args = append(c.args, arg)
+		}
+		for range m.counts[i] {
+			arg, err := c.asArray(p, args[next], next)
+			if err != nil {
+				return err
+			}
+			c.args = append(c.args, arg)
+			next++
+		}
+	}
+	return nil
+}
+
+// absent is the value of a parameter without an argument.
+func (c *call) absent(p param, index int, context any) (any, error) {
+	if !p.context {
+		return undefined{}, nil
+	}
+	if strings.IndexByte(p.kinds, kindOf(context)) < 0 {
+		return nil, c.failValue(context, "T0411", "%s without argument %d uses the context, which must be %s, not %s",
+			c.token, index+1, p, describe(context))
+	}
+	return context, nil
+}
+
+func (c *call) asArray(p param, arg any, index int) (any, error) {
+	if _, missing := arg.(undefined); missing || !p.array {
+		return arg, nil
+	}
+	l, isArray := listOf(arg)
+	if !isArray {
+		l = list{vals: []any{arg}}
+	}
+	if p.item != 0 {
+		if err := c.spend(l.len()); err != nil {
+			return nil, err
+		}
+		for i := range l.len() {
+			if kindOf(l.item(i)) != p.item {
+				return nil, c.failValue(arg, "T0412", "argument %d of %s must be an array of %ss, not %s",
+					index+1, c.token, kindName(p.item), describe(l.item(i)))
+			}
+		}
+	}
+	if isArray {
+		return arg, nil
+	}
+	return &l, nil
+}
+
+// mismatch says which argument does not fit.
+func (c *call) mismatch(m *matcher, args []any) error {
+	switch {
+	case m.arg == len(args):
+		return c.fail("T0410", "%s needs an argument %d: %s", c.token, m.arg+1, m.params[m.param])
+	case m.param == len(m.params):
+		return c.failValue(args[m.arg], "T0410", "%s has no argument %d", c.token, m.arg+1)
+	}
+	return c.failValue(args[m.arg], "T0410", "argument %d of %s must be %s, not %s",
+		m.arg+1, c.token, m.params[m.param], describe(args[m.arg]))
+}
+
+// String names what fits, as in "a string or a number".
+func (p param) String() string {
+	if p.array {
+		return "an array"
+	}
+	var names []string
+	for _, k := range []byte(strings.TrimSuffix(p.kinds, "m")) {
+		names = append(names, withArticle(kindName(k)))
+	}
+	switch {
+	case len(p.kinds) > 6:
+		return "any value"
+	case len(names) > 1:
+		last := len(names) - 1
+		return fmt.Sprintf("%s or %s", strings.Join(names[:last], ", "), names[last])
+	}
+	return names[0]
+}

@@ -1,0 +1,173 @@
+package jsonata
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// formatNumber writes a number as JavaScript does: whole up to 1e21, the
+// shortest digits that read back, an exponent below 1e-6.
+func formatNumber(f float64) string {
+	switch size := math.Abs(f); {
+	case f == 0: // also -0
+		return "0"
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	case size >= 1e-6 && size < 1e21 || math.IsNaN(f):
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	// Go writes two digits of exponent at least, JavaScript one.
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
+	return mantissa + "e" + exponent[:1] + strings.TrimLeft(exponent[1:], "0")
+}
+
+// rounded is a number as $string shows it: 15 digits, so that 0.1 + 0.2 is 0.3;
+// whole numbers have all their digits.
+func rounded(f float64) float64 {
+	if f == math.Trunc(f) {
+		return f
+	}
+	short, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 15, 64), 64)
+	if err != nil {
+		return f // out of range by rounding up
+	}
+	return short
+}
+
+// quote writes a text as JSON, with the escapes that JSON demands only.
+func quote(s string) string { return string(appendQuoted(nil, s)) }
+
+func appendQuoted(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		case '\b':
+			b = append(b, '\\', 'b')
+		case '\f':
+			b = append(b, '\\', 'f')
+		default:
+			if c < ' ' {
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+				continue
+			}
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// printer writes a value as JSON.
+type printer struct {
+	site   site
+	buf    []byte
+	indent string // of one level, "" for one line
+	exact  bool   // for comparing: all digits, and keys in order
+	paid   int    // bytes of buf that have been accounted for
+}
+
+func (p *printer) print(v any, depth int) error {
+	if err := p.pay(depth); err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case nil, undefined:
+		p.buf = append(p.buf, "null"...)
+		return nil
+	case bool:
+		p.buf = strconv.AppendBool(p.buf, v)
+		return nil
+	case string:
+		p.buf = appendQuoted(p.buf, v)
+		return nil
+	}
+	if f, ok := number(v); ok {
+		return p.number(f)
+	}
+	if l, ok := listOf(v); ok {
+		return p.group('[', ']', l.len(), depth, func(i int) error { return p.print(l.item(i), depth+1) })
+	}
+	keys, ok := keysOf(v)
+	if !ok { // a function
+		p.buf = append(p.buf, '"', '"')
+		return nil
+	}
+	if p.exact {
+		keys = slices.Sorted(slices.Values(keys))
+	}
+	return p.group('{', '}', len(keys), depth, func(i int) error {
+		p.buf = append(appendQuoted(p.buf, keys[i]), ':')
+		if p.indent != "" {
+			p.buf = append(p.buf, ' ')
+		}
+		return p.print(member(v, keys[i]), depth+1)
+	})
+}
+
+func (p *printer) number(f float64) error {
+	if !isFinite(f) {
+		return p.site.fail("D1001", "%s is no number that JSON can hold", formatNumber(f))
+	}
+	if !p.exact {
+		f = rounded(f)
+	}
+	p.buf = append(p.buf, formatNumber(f)...)
+	return nil
+}
+
+func (p *printer) group(open, closing byte, n, depth int, item func(i int) error) error {
+	p.buf = append(p.buf, open)
+	for i := range n {
+		if i > 0 {
+			p.buf = append(p.buf, ',')
+		}
+		p.newLine(depth)
+		if err := item(i); err != nil {
+			return err
+		}
+	}
+	if n > 0 {
+		p.newLine(depth - 1)
+	}
+	p.buf = append(p.buf, closing)
+	return nil
+}
+
+func (p *printer) newLine(depth int) {
+	if p.indent == "" {
+		return
+	}
+	p.buf = append(p.buf, '\n')
+	for range depth {
+		p.buf = append(p.buf, p.indent...)
+	}
+}
+
+// pay accounts for what was written, before more is.
+func (p *printer) pay(depth int) error {
+	if err := p.site.deep(depth); err != nil {
+		return err
+	}
+	if err := p.site.spend(1); err != nil {
+		return err
+	}
+	err := p.site.write(len(p.buf) - p.paid)
+	p.paid = len(p.buf)
+	return err
+}
+
+// runes counts characters without an array of them.
+func runes(s string) int { return utf8.RuneCountInString(s) }

@@ -1,0 +1,217 @@
+package jsonata
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// undefined is the value of what does not exist. It is not null.
+type undefined struct{}
+
+func isUndefined(v any) bool {
+	_, ok := v.(undefined)
+	return ok
+}
+
+// list is an array that evaluation made. Arrays of the input stay []any; listOf
+// reads both alike.
+type list struct {
+	vals []any
+	// A range is not written out: so many numbers from the first. vals is nil.
+	from, span int64
+
+	// A sequence is what a path gives: empty it is undefined, and one item
+	// stands for itself unless keep is set.
+	seq, keep bool
+	// whole: paths around it do not flatten it.
+	whole bool
+	// outer wraps an array that is the whole input, so that it is one context.
+	outer bool
+}
+
+func listOf(v any) (list, bool) {
+	switch v := v.(type) {
+	case []any:
+		return list{vals: v}, true
+	case *list:
+		return *v, true
+	}
+	return list{}, false
+}
+
+// asList makes a list of one of what is none.
+func asList(v any) list {
+	if l, ok := listOf(v); ok {
+		return l
+	}
+	return list{vals: []any{v}}
+}
+
+func (l list) len() int { return len(l.vals) + int(l.span) }
+
+func (l list) item(i int) any {
+	if l.vals == nil {
+		return float64(l.from + int64(i))
+	}
+	return l.vals[i]
+}
+
+// unwrap turns a sequence into what it stands for.
+func unwrap(v any, keep bool) any {
+	l, ok := v.(*list)
+	if !ok || !l.seq {
+		return v
+	}
+	switch keep = keep || l.keep; {
+	case l.len() == 0:
+		return undefined{}
+	case keep != l.keep:
+		kept := *l
+		kept.keep = true
+		return &kept
+	case l.len() == 1 && !keep:
+		return l.item(0)
+	}
+	return v
+}
+
+// unwrapOuter is the input itself where a function gets it as the context.
+func unwrapOuter(v any) any {
+	if l, ok := v.(*list); ok && l.outer {
+		return l.item(0)
+	}
+	return v
+}
+
+// number reads the types of Go that a JSON number may have.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case int64:
+		return float64(v), true
+	case int:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case json.Number:
+		f, err := v.Float64()
+		return f, err == nil
+	}
+	return 0, false
+}
+
+func isFinite(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }
+
+// kindOf is the letter of a value's kind in signatures: m undefined, l null,
+// b boolean, n number, s string, a array, o object, f function; "u" for what no
+// JSON value is.
+func kindOf(v any) byte {
+	switch v.(type) {
+	case undefined:
+		return 'm'
+	case nil:
+		return 'l'
+	case bool:
+		return 'b'
+	case string:
+		return 's'
+	case []any, *list:
+		return 'a'
+	case map[string]any, *Object:
+		return 'o'
+	case *function:
+		return 'f'
+	case float64, int64, int, uint64, json.Number:
+		return 'n'
+	}
+	return 'u'
+}
+
+func kindName(kind byte) string {
+	switch kind {
+	case 'l':
+		return "null"
+	case 'b':
+		return "boolean"
+	case 'n':
+		return "number"
+	case 's':
+		return "string"
+	case 'a':
+		return "array"
+	case 'o':
+		return "object"
+	case 'f':
+		return "function"
+	case 'm':
+		return "nothing"
+	}
+	return "unknown"
+}
+
+func withArticle(noun string) string {
+	switch noun[0] {
+	case 'a', 'o':
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// member is a field of an object, undefined if v is none or has none.
+func member(v any, key string) any {
+	var value any
+	var ok bool
+	switch o := v.(type) {
+	case map[string]any:
+		value, ok = o[key]
+	case *Object:
+		value, ok = o.Get(key)
+	}
+	if !ok {
+		return undefined{}
+	}
+	return value
+}
+
+// keysOf lists an object's keys in the order in which they are visited; ok is
+// false if v is none.
+func keysOf(v any) (keys []string, ok bool) {
+	switch o := v.(type) {
+	case map[string]any:
+		return slices.Sorted(maps.Keys(o)), true
+	case *Object:
+		return o.keys, true
+	}
+	return nil, false
+}
+
+// describe names a value in a message, shortened.
+func describe(v any) string {
+	switch v := v.(type) {
+	case undefined:
+		return "nothing"
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case string:
+		return "the text " + quote(shorten(v, maxShown))
+	case *function:
+		return "the function " + v.name
+	}
+	if f, ok := number(v); ok {
+		return formatNumber(f)
+	}
+	if l, ok := listOf(v); ok {
+		return fmt.Sprintf("an array of %d", l.len())
+	}
+	if _, ok := keysOf(v); ok {
+		return "an object"
+	}
+	return fmt.Sprintf("a %T of Go, which is no JSON value", v)
+}
