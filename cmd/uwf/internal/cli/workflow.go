@@ -22,9 +22,7 @@ func (a *app) workflowCommand() *ucli.Command {
 				ArgsUsage: "<file.yaml>",
 			}, a.workflowPut),
 			a.workflowValidateCommand(),
-			a.leaf(ucli.Command{
-				Name: "show", Usage: "print a workflow as it is stored", ArgsUsage: "<name|hash|file>",
-			}, a.workflowShow),
+			a.workflowShowCommand(),
 			a.leaf(ucli.Command{
 				Name: "list", Aliases: []string{"ls"}, Usage: "list the project's and the registered workflows",
 			}, a.workflowList),
@@ -52,27 +50,6 @@ func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
 		_, err := fmt.Fprintf(w, "%s  %s\n", def.Name, h)
 		return err
 	})
-}
-
-func (a *app) workflowShow(ctx context.Context, c *ucli.Context) error {
-	h, err := a.workflow(ctx, c.Args().First())
-	if err != nil {
-		return err
-	}
-	s, err := a.store(ctx)
-	if err != nil {
-		return err
-	}
-	n, err := s.Get(ctx, h)
-	if err != nil {
-		return err
-	}
-	payload, err := n.Value()
-	if err != nil {
-		return err
-	}
-	show := protocol.WorkflowShow{Hash: h, Type: n.Type, Payload: payload, Timestamp: n.Timestamp, Name: a.registeredName(ctx, h)}
-	return a.print(show, nil)
 }
 
 // registeredName is the first name in the registry that points at h.

@@ -1,0 +1,94 @@
+// Package flow lists a workflow's graph in one order, whichever form its nodes
+// have: a map from status to edge, or a list of transitions. Pictures, YAML and
+// diffs are made from it. A stored map has lost the order in which its author
+// wrote it, so the order here comes from the graph alone: roles as they are
+// reached from $START.
+package flow
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Way is one way on from a node.
+type Way struct {
+	From                string
+	Status              string // in a map: the status that takes it
+	Number              int    // in a list: its place, from 1; 0 in a map
+	protocol.Transition        // where it leads; a condition only in a list
+}
+
+// Label says in a few words when the way is taken; "" means always.
+func (w Way) Label() string {
+	switch {
+	case w.Number == 0 && (w.Status == protocol.DefaultStatus || isStart(w)):
+		return ""
+	case w.Number == 0:
+		return w.Status
+	case w.Condition == "" && w.Number == 1:
+		return ""
+	}
+	return strconv.Itoa(w.Number) + ". " + cmp.Or(w.Condition, "otherwise")
+}
+
+func isStart(w Way) bool {
+	return w.From == protocol.StartNode && w.Status == protocol.StartAlias
+}
+
+// Ways lists the ways on from a node: a list in its own order, a map by status,
+// with "_" first and the "resume" of $START last.
+func Ways(w protocol.Workflow, node string) []Way {
+	n := w.Graph[node]
+	var ways []Way
+	for i, t := range n.Transitions {
+		ways = append(ways, Way{From: node, Number: i + 1, Transition: t})
+	}
+	for _, status := range slices.SortedFunc(maps.Keys(n.Edges), byStatus(node)) {
+		ways = append(ways, Way{From: node, Status: status, Transition: protocol.Transition{Edge: n.Edges[status]}})
+	}
+	return ways
+}
+
+func byStatus(node string) func(a, b string) int {
+	rank := func(status string) int {
+		switch {
+		case status == protocol.DefaultStatus:
+			return 0
+		case node == protocol.StartNode && status == protocol.ResumeStatus:
+			return 2
+		}
+		return 1
+	}
+	return func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	}
+}
+
+// Roles lists all roles: those that $START reaches, nearest first, then the
+// others by name.
+func Roles(w protocol.Workflow) []string {
+	var order []string
+	seen := map[string]bool{}
+	queue := []string{protocol.StartNode}
+	for len(queue) > 0 {
+		node := queue[0]
+		queue = queue[1:]
+		for _, way := range Ways(w, node) {
+			if _, isRole := w.Roles[way.Role]; isRole && !seen[way.Role] {
+				seen[way.Role] = true
+				order = append(order, way.Role)
+				queue = append(queue, way.Role)
+			}
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(w.Roles)) {
+		if !seen[role] {
+			order = append(order, role)
+		}
+	}
+	return order
+}

@@ -1,0 +1,143 @@
+// Package workflowtext writes a workflow as YAML that can be put again: read
+// back by package workflow and stored, it is the same node. The text depends on
+// the workflow alone, so it can be kept under version control and compared.
+//
+// Roles stand in the order in which $START reaches them, the keys of a schema in
+// the order in which people write them. Comments and the author's own order are
+// not stored, so they cannot come back.
+package workflowtext
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/united-workforce/uwf/moderator/flow"
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamltext"
+)
+
+// YAML writes a definition.
+func YAML(def workflow.Definition) ([]byte, error) {
+	doc := yamltext.Map{
+		{Key: "name", Value: def.Name},
+		{Key: "description", Value: def.Description},
+		{Key: "roles", Value: roles(def), Blank: true},
+	}
+	if len(def.Conditions) > 0 {
+		doc = append(doc, yamltext.Entry{Key: "conditions", Value: conditions(def.Conditions), Blank: true})
+	}
+	doc = append(doc, yamltext.Entry{Key: "graph", Value: graph(def.Workflow), Blank: true})
+	if def.Limits != nil {
+		doc = append(doc, yamltext.Entry{Key: "limits", Value: limits(*def.Limits), Blank: true})
+	}
+	text, err := yamltext.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("write workflow %q: %w", def.Name, err)
+	}
+	return text, nil
+}
+
+func roles(def workflow.Definition) yamltext.Map {
+	m := yamltext.Map{}
+	for _, name := range flow.Roles(def.Workflow) {
+		r := def.Roles[name]
+		fields := yamltext.Map{
+			{Key: "description", Value: r.Description},
+			{Key: "goal", Value: r.Goal},
+			{Key: "capabilities", Value: strings(r.Capabilities)},
+			{Key: "procedure", Value: r.Procedure},
+			{Key: "output", Value: r.Output},
+		}
+		if r.ExtractPrompt != "" {
+			fields = append(fields, yamltext.Entry{Key: "extractPrompt", Value: r.ExtractPrompt})
+		}
+		fields = append(fields, yamltext.Entry{Key: "frontmatter", Value: schema(def.Schemas[name])})
+		m = append(m, yamltext.Entry{Key: name, Value: fields, Blank: true})
+	}
+	return m
+}
+
+func strings(list []string) yamltext.List {
+	l := yamltext.List{}
+	for _, s := range list {
+		l = append(l, s)
+	}
+	return l
+}
+
+// conditions writes a condition without a description as its expression alone.
+func conditions(all map[string]protocol.Condition) yamltext.Map {
+	m := yamltext.Map{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		c := all[name]
+		if c.Description == "" {
+			m = append(m, yamltext.Entry{Key: name, Value: c.Expression})
+			continue
+		}
+		m = append(m, yamltext.Entry{Key: name, Value: yamltext.Map{
+			{Key: "description", Value: c.Description}, {Key: "expression", Value: c.Expression},
+		}})
+	}
+	return m
+}
+
+// graph writes $START, the roles in their order, then what else there may be.
+func graph(w protocol.Workflow) yamltext.Map {
+	names := append([]string{protocol.StartNode}, flow.Roles(w)...)
+	for _, name := range slices.Sorted(maps.Keys(w.Graph)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	m := yamltext.Map{}
+	for _, name := range names {
+		if n, ok := w.Graph[name]; ok {
+			m = append(m, yamltext.Entry{Key: name, Value: node(w, name, n)})
+		}
+	}
+	return m
+}
+
+func node(w protocol.Workflow, name string, n protocol.GraphNode) any {
+	if n.Transitions != nil {
+		l := yamltext.List{}
+		for _, way := range flow.Ways(w, name) {
+			l = append(l, edge(way))
+		}
+		return l
+	}
+	m := yamltext.Map{}
+	for _, way := range flow.Ways(w, name) {
+		var value any = edge(way)
+		if way.Prompt == "" && way.Location == "" {
+			value = way.Role
+		}
+		m = append(m, yamltext.Entry{Key: way.Status, Value: value})
+	}
+	return m
+}
+
+func edge(way flow.Way) yamltext.Map {
+	m := yamltext.Map{{Key: "role", Value: way.Role}}
+	for _, e := range []yamltext.Entry{
+		{Key: "condition", Value: way.Condition}, {Key: "prompt", Value: way.Prompt}, {Key: "location", Value: way.Location},
+	} {
+		if e.Value != "" {
+			m = append(m, e)
+		}
+	}
+	return m
+}
+
+func limits(l protocol.Limits) yamltext.Map {
+	m := yamltext.Map{}
+	if l.MaxSteps != 0 {
+		m = append(m, yamltext.Entry{Key: "maxSteps", Value: l.MaxSteps})
+	}
+	if l.MaxVisitsPerRole != 0 {
+		m = append(m, yamltext.Entry{Key: "maxVisitsPerRole", Value: l.MaxVisitsPerRole})
+	}
+	return m
+}

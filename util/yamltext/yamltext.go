@@ -1,0 +1,228 @@
+// Package yamltext writes YAML for people: in a given order, short collections
+// on one line, long texts as blocks. What it writes reads back as the same value
+// (package yamldoc), whatever the strings hold; the YAML library's own writer
+// loses tabs and carriage returns.
+//
+// A string is written plain only if it is plainly safe, as a block only if that
+// keeps every character, and else in double quotes.
+package yamltext
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Width is the column that lines keep within, as far as they can be broken.
+const Width = 100
+
+// Map is a mapping in the order to write.
+type Map []Entry
+
+// Entry is a key with its value.
+type Entry struct {
+	Key   string
+	Value any
+	Blank bool // an empty line before it, in a mapping that takes several lines
+}
+
+// List is a sequence.
+type List []any
+
+// Marshal writes a value: nil, bool, a string, a number (int, int64, float64,
+// json.Number), [Map], [List], or []any and map[string]any, whose keys are
+// sorted. Anything else is an error.
+func Marshal(v any) ([]byte, error) {
+	p := &printer{}
+	if err := p.value(v, 0, atLineStart); err != nil {
+		return nil, err
+	}
+	return []byte(p.out.String()), nil
+}
+
+type printer struct{ out strings.Builder }
+
+// cursor is where a value begins: a scalar goes behind a key or a dash, a
+// collection begins on the next line, but behind a dash on the same one.
+type cursor int
+
+const (
+	atLineStart cursor = iota
+	behindKey
+	behindDash
+)
+
+// value writes a value whose own lines, if it has any, are indented by indent.
+func (p *printer) value(v any, indent int, at cursor) error {
+	v = ordered(v)
+	if at != atLineStart {
+		if line, ok := flow(v); ok && p.column()+1+len([]rune(line)) <= Width {
+			p.out.WriteString(" " + line + "\n")
+			return nil
+		}
+	}
+	switch v := v.(type) {
+	case Map:
+		return p.mapping(v, indent, at)
+	case List:
+		return p.sequence(v, indent, at)
+	}
+	s, err := scalar(v, max(indent, 2))
+	if err != nil {
+		return err
+	}
+	if at != atLineStart {
+		p.out.WriteByte(' ')
+	}
+	p.out.WriteString(s + "\n")
+	return nil
+}
+
+// column is how many characters the current line has.
+func (p *printer) column() int {
+	s := p.out.String()
+	return len([]rune(s[strings.LastIndexByte(s, '\n')+1:]))
+}
+
+func (p *printer) mapping(m Map, indent int, at cursor) error {
+	if len(m) == 0 {
+		return p.empty("{}", at)
+	}
+	for i, e := range m {
+		if e.Blank && i > 0 {
+			p.out.WriteByte('\n')
+		}
+		p.begin(indent, at, i)
+		p.out.WriteString(key(e.Key) + ":")
+		if err := p.value(e.Value, indent+2, behindKey); err != nil {
+			return fmt.Errorf("%s: %w", e.Key, err)
+		}
+	}
+	return nil
+}
+
+func (p *printer) sequence(l List, indent int, at cursor) error {
+	if len(l) == 0 {
+		return p.empty("[]", at)
+	}
+	for i, item := range l {
+		p.begin(indent, at, i)
+		p.out.WriteByte('-')
+		if err := p.value(item, indent+2, behindDash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *printer) empty(s string, at cursor) error {
+	if at != atLineStart {
+		s = " " + s
+	}
+	p.out.WriteString(s + "\n")
+	return nil
+}
+
+// begin begins the i-th line of a collection.
+func (p *printer) begin(indent int, at cursor, i int) {
+	switch {
+	case i == 0 && at == behindDash:
+		p.out.WriteByte(' ')
+		return
+	case i == 0 && at == behindKey:
+		p.out.WriteByte('\n')
+	}
+	p.out.WriteString(strings.Repeat(" ", indent))
+}
+
+// ordered gives Go's own collections an order.
+func ordered(v any) any {
+	switch v := v.(type) {
+	case []any:
+		return List(v)
+	case map[string]any:
+		m := make(Map, 0, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			m = append(m, Entry{Key: k, Value: v[k]})
+		}
+		return m
+	}
+	return v
+}
+
+// flow is a collection on one line, if it is simple enough to be read so: a
+// mapping of scalars and lists of scalars, or a list of scalars.
+func flow(v any) (string, bool) {
+	switch v := v.(type) {
+	case Map:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			item := ordered(e.Value)
+			if _, nested := item.(Map); nested {
+				return "", false
+			}
+			s, ok := flowItem(item)
+			if !ok {
+				return "", false
+			}
+			parts[i] = key(e.Key) + ": " + s
+		}
+		return braces("{ ", parts, " }"), true
+	case List:
+		parts := make([]string, len(v))
+		for i, item := range v {
+			s, ok := flowScalar(ordered(item))
+			if !ok {
+				return "", false
+			}
+			parts[i] = s
+		}
+		return braces("[", parts, "]"), true
+	}
+	return "", false
+}
+
+func flowItem(v any) (string, bool) {
+	if l, ok := v.(List); ok {
+		return flow(l)
+	}
+	return flowScalar(v)
+}
+
+func flowScalar(v any) (string, bool) {
+	switch s := v.(type) {
+	case Map, List:
+		return "", false
+	case string:
+		switch {
+		case strings.Contains(s, "\n"):
+			return "", false
+		case isPlain(s) && !strings.Contains(s, ","):
+			return s, true
+		}
+		return quote(s), true
+	}
+	s, err := number(v)
+	return s, err == nil
+}
+
+func braces(open string, parts []string, end string) string {
+	if len(parts) == 0 {
+		return strings.TrimSpace(open) + strings.TrimSpace(end)
+	}
+	return open + strings.Join(parts, ", ") + end
+}
+
+// number writes what is no string and no collection.
+func number(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "null", nil
+	case bool, int, int64, float64, json.Number:
+		data, err := json.Marshal(v)
+		return string(data), err
+	}
+	return "", fmt.Errorf("yamltext: cannot write a %T", v)
+}
