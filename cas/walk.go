@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// WalkOptions: FollowTypes also visits the schema of each node.
+// WalkOptions say where a walk goes: FollowTypes also visits the schema of each node.
 type WalkOptions struct{ FollowTypes bool }
 
 // Walk yields every node reachable from the roots once, breadth first. A node

@@ -35,7 +35,7 @@ func run(ctx context.Context, bin string, rounds int, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	empty := filepath.Join(dir, "empty")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", empty, "github.com/united-workforce/uwf/internal/bench/empty").CombinedOutput(); err != nil {
 		return fmt.Errorf("build the empty program: %w: %s", err, out)

@@ -55,7 +55,7 @@ func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 			break
 		}
 		if err := k.correct(ctx, req, s); err != nil {
-			return s, s.invalid(fmt.Errorf("%w (it was to correct this: %v)", err, s.problem))
+			return s, s.invalid(fmt.Errorf("%w (it was to correct this: %s)", err, s.problem.Error()))
 		}
 	}
 	if s.problem == nil {
