@@ -3,11 +3,13 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/frontmatter"
 )
 
 // progress tells on stderr what a step does while it runs: on a terminal each
@@ -87,7 +89,7 @@ func (p *progress) Turn(s engine.StepInfo, t protocol.Turn) {
 		p.line("  → %s %s", clean(call.Name), firstLine(argument(call.Args), 80))
 	}
 	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && t.Content != "" {
-		p.line("  ✎ %s", firstLine(t.Content, 90))
+		p.line("  ✎ %s", firstLine(said(t.Content), 90))
 	}
 	p.counter(s)
 }
@@ -125,6 +127,15 @@ func (p *progress) line(format string, args ...any) {
 func (p *progress) counter(s engine.StepInfo) {
 	took := p.now().Sub(s.Started).Round(time.Second)
 	fmt.Fprintf(p.w, "\r\x1b[K  %s · %s · %d turns · %d tokens", clean(s.Role), took, p.turns, p.tokens)
+}
+
+// said is what an answer says to people: the text behind its frontmatter, if it
+// has both.
+func said(content string) string {
+	if answer, err := frontmatter.Parse(content); err == nil && strings.TrimSpace(answer.Body) != "" {
+		return answer.Body
+	}
+	return content
 }
 
 // argument is the most telling argument of a tool call.
