@@ -1,6 +1,7 @@
 package moderator
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,7 +31,7 @@ func (e *RouteError) Error() string { return e.Message }
 // TemplateError is a prompt or location that could not be rendered.
 type TemplateError struct {
 	Node     string // that the edge leaves
-	Status   string // of the edge
+	Edge     string // its status, or in a list its number
 	Field    string // "prompt" or "location"
 	Template string
 	Err      error // of package mustache, [ErrEmpty] or [ErrNoPrompt]
@@ -38,11 +39,11 @@ type TemplateError struct {
 
 // Error implements error.
 func (e *TemplateError) Error() string {
-	text := fmt.Sprintf("graph[%s][%s]: %s %v", e.Node, e.Status, e.Field, e.Err)
+	text := fmt.Sprintf("graph[%s][%s]: %s %v", e.Node, e.Edge, e.Field, e.Err)
 	var missing *mustache.MissingError
 	var syntax *mustache.SyntaxError
 	if errors.As(e.Err, &missing) || errors.As(e.Err, &syntax) {
-		text = fmt.Sprintf("graph[%s][%s]: %s:%v", e.Node, e.Status, e.Field, e.Err)
+		text = fmt.Sprintf("graph[%s][%s]: %s:%v", e.Node, e.Edge, e.Field, e.Err)
 	}
 	if e.Template != "" {
 		text += fmt.Sprintf(" (template: %q)", cut(e.Template, 200))
@@ -52,6 +53,72 @@ func (e *TemplateError) Error() string {
 
 // Unwrap returns the cause.
 func (e *TemplateError) Unwrap() error { return e.Err }
+
+// ConditionError is a condition that could not be evaluated.
+type ConditionError struct {
+	Node       string // whose list it stands in
+	Edge       string // its number in the list
+	Name       string // in the workflow's conditions; "" if it is written inline
+	Expression string
+	Context    string // what the expression could use, and what was answered
+	Err        error  // of package jsonata, or of the history
+}
+
+// Error implements error.
+func (e *ConditionError) Error() string {
+	return fmt.Sprintf("graph[%s][%s]: %s failed: %v; %s", e.Node, e.Edge, shown(e.Name, e.Expression), e.Err, e.Context)
+}
+
+// Unwrap returns the cause.
+func (e *ConditionError) Unwrap() error { return e.Err }
+
+func conditionError(s State, at place, c condition, err error) error {
+	return &ConditionError{Node: at.node, Edge: at.key, Name: c.name, Expression: c.expression, Context: describe(s), Err: err}
+}
+
+// noTransition is the error for a list of which no entry applies.
+func noTransition(s State, tried []trial) error {
+	const most = 10
+	e := &RouteError{Role: s.node(), Message: fmt.Sprintf("no transition of %q applies", s.node())}
+	for i, t := range tried {
+		if i == most {
+			e.Message += fmt.Sprintf("; and %d more", len(tried)-most)
+			break
+		}
+		e.Message += fmt.Sprintf("; %s gives %s", shown(t.name, t.expression), valueText(t.value, t.defined))
+	}
+	e.Message += "; " + describe(s)
+	return e
+}
+
+// shown is a condition for a message.
+func shown(name, expression string) string {
+	if name != "" {
+		return fmt.Sprintf("condition %s (%s)", name, cut(expression, 200))
+	}
+	return fmt.Sprintf("condition (%s)", cut(expression, 200))
+}
+
+// describe tells what a condition could use.
+func describe(s State) string {
+	text := "the context has " + strings.Join(ContextFields(), ", ")
+	if s.Last == nil {
+		return text + "; nobody has answered yet"
+	}
+	return text + "; meta is " + valueText(s.Last.Output, true)
+}
+
+// valueText is a value as JSON, cut to what a message can carry.
+func valueText(v any, defined bool) string {
+	if !defined {
+		return "nothing"
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("a value that is no JSON (%v)", err)
+	}
+	return cut(string(text), 300)
+}
 
 // noNode is the error for a step of a role that the graph does not know.
 func noNode(w protocol.Workflow, node string) error {
@@ -81,7 +148,7 @@ func noEdge(node, status string, given bool, known []string) error {
 func noRole(w protocol.Workflow, at place, target string) error {
 	known := slices.Sorted(maps.Keys(w.Roles))
 	e := &RouteError{Role: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
-	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is no role", at.node, at.status, target) + alternatives("the roles are", e)
+	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is no role", at.node, at.key, target) + alternatives("the roles are", e)
 	return e
 }
 

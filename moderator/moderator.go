@@ -2,19 +2,31 @@
 // and of what the thread has said so far: no model, no clock, no files.
 //
 // A thread that began and has no step yet stands at $START; after a step it
-// stands at the node of that step's role. The step's status picks an edge of
-// the node, and the edge names who is next, with which prompt, in which
+// stands at the node of that step's role. A node is a map or a list. In a map the
+// step's status picks the edge; in a list the first one whose condition holds is
+// taken (condition.go). The edge names who is next, with which prompt, in which
 // directory. Limits and a role's own wish to suspend come in between.
 package moderator
 
-import "github.com/united-workforce/uwf/protocol"
+import (
+	"context"
+	"iter"
+
+	"github.com/united-workforce/uwf/protocol"
+)
 
 // State is a thread as far as routing needs it: the newest step and the counts,
-// so that a decision costs the same however long the thread is.
+// so that a decision costs the same however long the thread is. Only a condition
+// over the history reads more.
 type State struct {
 	Workflow protocol.Workflow
 	Start    protocol.Start
 	Last     *Last // nil: no step yet
+	// Depth is the number of steps of the thread, and History yields them, newest
+	// first. It is only called if a condition can touch it; what it errs with is
+	// what [Next] errs with.
+	Depth   int
+	History iter.Seq2[Past, error]
 	// Limits in force: the workflow's, filled up from the config. Zero is no limit.
 	Limits protocol.Limits
 	// Visits, Steps: how often each role had its turn and how many steps there
@@ -65,13 +77,14 @@ type Decision struct {
 	Status string // the status that was routed by
 }
 
-// Next decides. It errs if the graph has no answer (*[RouteError]) or a template
-// cannot be rendered (*[TemplateError]); the thread then stays where it is.
-func Next(s State) (Decision, error) {
+// Next decides. It errs if the graph has no answer (*[RouteError]), a condition
+// fails (*[ConditionError]) or a template cannot be rendered (*[TemplateError]);
+// the thread then stays where it is. A context that ends stops a condition.
+func Next(ctx context.Context, s State) (Decision, error) {
 	if reason, ok := asksToSuspend(s.Last); ok {
 		return Decision{Kind: Suspend, Role: s.Last.Role, Prompt: reason, Cause: ByOutput, Status: protocol.SuspendNode}, nil
 	}
-	d, err := route(s)
+	d, err := route(ctx, s)
 	if err != nil || d.Kind != Run {
 		return d, err
 	}

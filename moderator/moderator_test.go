@@ -93,7 +93,7 @@ func TestNext(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := moderator.Next(tt.state)
+			got, err := moderator.Next(t.Context(), tt.state)
 			require.NoError(t, err)
 			require.Equal(t, tt.want, got)
 		})
@@ -102,8 +102,6 @@ func TestNext(t *testing.T) {
 
 func TestNextWithoutAnswer(t *testing.T) {
 	t.Parallel()
-	withList := after("planner", obj())
-	withList.Workflow.Graph["planner"] = protocol.GraphNode{Transitions: []protocol.Transition{{}}}
 	noStart := moderator.State{}
 	suspendAtOnce := moderator.State{Workflow: protocol.Workflow{Graph: map[string]protocol.GraphNode{"$START": edges("_", protocol.Edge{Role: "$SUSPEND"})}}}
 	tests := []struct {
@@ -121,13 +119,11 @@ func TestNextWithoutAnswer(t *testing.T) {
 			`graph[planner][lost] leads to "develper", which is no role; the roles are "developer", "planner", "reviewer"; did you mean "developer"?`},
 		{"no beginning", noStart, `the graph has no node for "$START"; it has nothing`},
 		{"nobody to ask yet", suspendAtOnce, `a thread cannot start with $SUSPEND`},
-		{"transition lists", withList,
-			`the node of "planner" is a list of transitions, which this version of uwf cannot route; use a map from status to edge`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := moderator.Next(tt.state)
+			_, err := moderator.Next(t.Context(), tt.state)
 			var route *moderator.RouteError
 			require.ErrorAs(t, err, &route)
 			require.EqualError(t, err, tt.want)
@@ -137,19 +133,19 @@ func TestNextWithoutAnswer(t *testing.T) {
 
 func TestTemplateErrorsNameEdgeAndTemplate(t *testing.T) {
 	t.Parallel()
-	_, err := moderator.Next(after("planner", obj("$status", "ready", "plans", "P")))
+	_, err := moderator.Next(t.Context(), after("planner", obj("$status", "ready", "plans", "P")))
 	var missing *mustache.MissingError
 	require.ErrorAs(t, err, &missing)
 	require.EqualError(t, err, `graph[planner][ready]: prompt:1:4: variable "plan" does not exist; did you mean "plans"? (template: "Do {{plan}} for {{prompt}}")`)
 
-	_, err = moderator.Next(after("planner", obj("$status", "ready", "plan", "P", "dir", " ")))
+	_, err = moderator.Next(t.Context(), after("planner", obj("$status", "ready", "plan", "P", "dir", " ")))
 	require.ErrorIs(t, err, moderator.ErrEmpty)
 	require.EqualError(t, err, `graph[planner][ready]: location renders to nothing (template: "{{{dir}}}")`)
 
-	_, err = moderator.Next(after("reviewer", obj("$status", "said", "words", "\n")))
+	_, err = moderator.Next(t.Context(), after("reviewer", obj("$status", "said", "words", "\n")))
 	require.ErrorIs(t, err, moderator.ErrEmpty, "at the end, too")
 
-	_, err = moderator.Next(after("planner", obj("$status", "silent")))
+	_, err = moderator.Next(t.Context(), after("planner", obj("$status", "silent")))
 	require.ErrorIs(t, err, moderator.ErrNoPrompt)
 }
 
@@ -158,12 +154,12 @@ func TestSuspendedByTheRoleItself(t *testing.T) {
 	s := after("developer", obj())
 	s.Last.Suspend = &protocol.Suspend{Status: "$SUSPEND", Reason: "no key"}
 	want := moderator.Decision{Kind: moderator.Suspend, Role: "developer", Prompt: "no key", Cause: moderator.ByOutput, Status: "$SUSPEND"}
-	got, err := moderator.Next(s)
+	got, err := moderator.Next(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 
 	s.Last.Suspend.Reason = " "
-	got, err = moderator.Next(s)
+	got, err = moderator.Next(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, `"developer" suspended and gave no reason.`, got.Prompt)
 }
@@ -173,24 +169,24 @@ func TestLimits(t *testing.T) {
 	s := after("developer", obj())
 	s.Limits = protocol.Limits{MaxSteps: 5, MaxVisitsPerRole: 2}
 	s.Steps, s.Visits = 4, map[string]int{"reviewer": 1, "developer": 2}
-	got, err := moderator.Next(s)
+	got, err := moderator.Next(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, moderator.Run, got.Kind, "below both limits")
 
 	s.Steps = 5
-	got, err = moderator.Next(s)
+	got, err = moderator.Next(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, moderator.Decision{Kind: moderator.Suspend, Role: "reviewer", Cause: moderator.ByLimit, Status: "_",
 		Prompt: `the limit of 5 steps is reached (maxSteps); "reviewer" would be next. Resuming grants as many again.`}, got)
 
 	s.Steps, s.Visits["reviewer"] = 4, 2
-	got, err = moderator.Next(s)
+	got, err = moderator.Next(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, `"reviewer" had its turn 2 times (maxVisitsPerRole) and would be next again. Resuming grants as many again.`, got.Prompt)
 
 	s.Last = &moderator.Last{Role: "reviewer", Output: obj("$status", "done")}
 	s.Steps = 5
-	got, err = moderator.Next(s)
+	got, err = moderator.Next(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, moderator.End, got.Kind, "the end needs no step, so no limit is in its way")
 }
@@ -228,7 +224,7 @@ func TestResume(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := moderator.Resume(tt.state, tt.ended, tt.supplement)
+			got, err := moderator.Resume(t.Context(), tt.state, tt.ended, tt.supplement)
 			require.NoError(t, err)
 			require.Equal(t, tt.want, got)
 		})
@@ -237,11 +233,11 @@ func TestResume(t *testing.T) {
 
 func TestResumeRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := moderator.Resume(after("developer", obj()), false, "x")
+	_, err := moderator.Resume(t.Context(), after("developer", obj()), false, "x")
 	require.ErrorIs(t, err, moderator.ErrNotSuspended)
 
 	empty := moderator.State{Workflow: protocol.Workflow{Graph: map[string]protocol.GraphNode{"$START": edges("_", protocol.Edge{Role: "$END"})}}}
-	_, err = moderator.Resume(empty, true, "x")
+	_, err = moderator.Resume(t.Context(), empty, true, "x")
 	require.EqualError(t, err, "$START leads straight to $END: there is no role to resume")
 }
 
@@ -249,7 +245,7 @@ func TestNewIsAnAliasAtStart(t *testing.T) {
 	t.Parallel()
 	w := flow()
 	w.Graph["$START"] = edges("new", protocol.Edge{Role: "planner", Prompt: "first"}, "resume", protocol.Edge{Role: "planner", Prompt: "again"})
-	got, err := moderator.Next(moderator.State{Workflow: w})
+	got, err := moderator.Next(t.Context(), moderator.State{Workflow: w})
 	require.NoError(t, err)
 	require.Equal(t, "first", got.Prompt)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// place names an edge: the node that it leaves and the status that takes it.
-type place struct{ node, status string }
+// place names an edge: the node that it leaves, its key in the map or its number
+// in the list, and the status that was answered.
+type place struct{ node, key, status string }
 
 // promptOf is the text for whoever is next: the edge's prompt, rendered. Without
 // one, a role gets its own description, a person is told who waits, and the end
@@ -31,7 +32,7 @@ func promptOf(s State, at place, edge protocol.Edge, output any) (string, error)
 	}
 	description := s.Workflow.Roles[edge.Role].Description
 	if strings.TrimSpace(description) == "" {
-		return "", &TemplateError{Node: at.node, Status: at.status, Field: "prompt", Err: ErrNoPrompt}
+		return "", &TemplateError{Node: at.node, Edge: at.key, Field: "prompt", Err: ErrNoPrompt}
 	}
 	return description, nil
 }
@@ -49,7 +50,7 @@ func locationOf(s State, at place, edge protocol.Edge, output any) (string, erro
 // fails far from the cause.
 func render(s State, at place, field, template string, output any) (string, error) {
 	fail := func(err error) error {
-		return &TemplateError{Node: at.node, Status: at.status, Field: field, Template: template, Err: err}
+		return &TemplateError{Node: at.node, Edge: at.key, Field: field, Template: template, Err: err}
 	}
 	t, err := mustache.Parse(template)
 	if err != nil {

@@ -1,6 +1,7 @@
 package moderator
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -21,11 +22,11 @@ const completedPrompt = "Previous run completed. Resuming with additional contex
 //     if there is one.
 //
 // It errs with [ErrNotSuspended] if the thread waits for nobody, and as [Next].
-func Resume(s State, ended bool, supplement string) (Decision, error) {
+func Resume(ctx context.Context, s State, ended bool, supplement string) (Decision, error) {
 	if ended {
-		return restart(s, supplement)
+		return restart(ctx, s, supplement)
 	}
-	d, err := Next(s)
+	d, err := Next(ctx, s)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -33,7 +34,7 @@ func Resume(s State, ended bool, supplement string) (Decision, error) {
 	case d.Kind != Suspend:
 		return Decision{}, ErrNotSuspended
 	case d.Cause == ByLimit:
-		if d, err = route(s); err != nil {
+		if d, err = route(ctx, s); err != nil {
 			return Decision{}, err
 		}
 		d.Cause = ByLimit
@@ -46,14 +47,14 @@ func Resume(s State, ended bool, supplement string) (Decision, error) {
 
 // restart routes from $START as if the thread were new. The steps so far stay
 // in its history, so the prompt only says that it goes on.
-func restart(s State, supplement string) (Decision, error) {
-	s.Last = nil
+func restart(ctx context.Context, s State, supplement string) (Decision, error) {
+	s.Last, s.Depth = nil, 0
 	start := s.Workflow.Graph[protocol.StartNode]
 	edge, ok := start.Edges[protocol.ResumeStatus]
-	at := place{protocol.StartNode, protocol.ResumeStatus}
+	at := place{protocol.StartNode, protocol.ResumeStatus, protocol.ResumeStatus}
 	if !ok {
 		var err error
-		if at.status, edge, err = pick(s.Workflow, protocol.StartNode, nil); err != nil {
+		if at, edge, err = pick(ctx, s); err != nil {
 			return Decision{}, err
 		}
 		edge.Prompt = completedPrompt

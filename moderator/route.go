@@ -1,6 +1,7 @@
 package moderator
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,29 +11,47 @@ import (
 
 // route follows the edge that the thread's newest step leads to, without regard
 // to limits.
-func route(s State) (Decision, error) {
-	node, output := protocol.StartNode, any(nil)
-	if s.Last != nil {
-		node, output = s.Last.Role, s.Last.Output
-	}
-	status, edge, err := pick(s.Workflow, node, output)
+func route(ctx context.Context, s State) (Decision, error) {
+	at, edge, err := pick(ctx, s)
 	if err != nil {
 		return Decision{}, err
 	}
-	return follow(s, place{node, status}, edge, output)
+	return follow(s, at, edge, s.output())
 }
 
-// pick finds the one edge of a node that fits an output. At $START there is no
-// status: the edge "_", or its alias, is taken.
-func pick(w protocol.Workflow, node string, output any) (status string, _ protocol.Edge, _ error) {
-	n, ok := w.Graph[node]
+// output is what the newest step answered, nil if there is none.
+func (s State) output() any {
+	if s.Last == nil {
+		return nil
+	}
+	return s.Last.Output
+}
+
+// node is where the thread stands.
+func (s State) node() string {
+	if s.Last == nil {
+		return protocol.StartNode
+	}
+	return s.Last.Role
+}
+
+// pick finds the edge that fits the newest step.
+func pick(ctx context.Context, s State) (place, protocol.Edge, error) {
+	node := s.node()
+	n, ok := s.Workflow.Graph[node]
 	if !ok {
-		return "", protocol.Edge{}, noNode(w, node)
+		return place{}, protocol.Edge{}, noNode(s.Workflow, node)
 	}
 	if n.Transitions != nil {
-		return "", protocol.Edge{}, &RouteError{Role: node, Message: fmt.Sprintf(
-			"the node of %q is a list of transitions, which this version of uwf cannot route; use a map from status to edge", node)}
+		return pickTransition(ctx, s, n.Transitions)
 	}
+	status, edge, err := pickEdge(n, node, s.output())
+	return place{node, status, status}, edge, err
+}
+
+// pickEdge finds the one edge of a map that fits an output. At $START there is
+// no status: the edge "_", or its alias, is taken.
+func pickEdge(n protocol.GraphNode, node string, output any) (status string, _ protocol.Edge, _ error) {
 	if node == protocol.StartNode {
 		return pickStart(n)
 	}

@@ -61,7 +61,7 @@ func TestVectors(t *testing.T) {
 		}
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
-			got, err := moderator.Next(v.state())
+			got, err := moderator.Next(t.Context(), v.state())
 			switch {
 			case deviates:
 				require.EqualError(t, err, deviation.want, deviation.reason)

@@ -21,6 +21,8 @@ type Path struct {
 	// Newest is k if the first name is only used as name[-k]: the last k items
 	// give the same result as all of them. Else it is 0.
 	Newest int
+	// Tested: it is an argument of $exists, so it may well have no value.
+	Tested bool
 }
 
 // Name is a name with its place.
@@ -31,7 +33,7 @@ type Name struct {
 
 // Reads analyses the expression.
 func (x *Expr) Reads() Reads {
-	r := &reader{src: x.src, assigned: map[string]bool{}}
+	r := &reader{src: x.src, assigned: map[string]bool{}, tested: map[node]bool{}}
 	r.assignments(x.root)
 	r.walk(x.root, true)
 	return r.found
@@ -65,6 +67,7 @@ func (r Reads) Newest(field string) (n int, ok bool) {
 type reader struct {
 	src      string
 	assigned map[string]bool
+	tested   map[node]bool
 	found    Reads
 }
 
@@ -127,7 +130,7 @@ func (r *reader) path(p *pathNode, atRoot bool) {
 		steps, atRoot = steps[1:], true
 	}
 	if atRoot && plainName(steps[0]) {
-		r.root(steps)
+		r.root(steps, r.tested[p])
 	}
 	for i, step := range steps {
 		r.walk(step, atRoot && i == 0)
@@ -146,8 +149,9 @@ func plainName(n node) bool {
 }
 
 // root notes a path that begins in the input.
-func (r *reader) root(steps []node) {
-	path := Path{Pos: position(r.src, steps[0].shared().at), Newest: newest(steps[0].shared())}
+func (r *reader) root(steps []node, tested bool) {
+	first := steps[0].shared()
+	path := Path{Pos: position(r.src, first.at), Newest: newest(first), Tested: tested}
 	for _, step := range steps {
 		name, ok := step.(*nameNode)
 		if !ok {
@@ -185,6 +189,11 @@ func (r *reader) call(n *callNode, atRoot bool) {
 	v, ok := n.callee.(*variableNode)
 	if !ok || v.builtin == nil || !atRoot {
 		return
+	}
+	if v.builtin.name == "$exists" {
+		for _, argument := range given(n.args) {
+			r.tested[argument] = true
+		}
 	}
 	_, most := v.builtin.arity()
 	standsIn := slices.ContainsFunc(v.builtin.params, func(p param) bool { return p.context })

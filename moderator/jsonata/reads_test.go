@@ -37,7 +37,7 @@ func TestReads(t *testing.T) {
 		{expression: "$keys($)", whole: true},
 		{expression: "$string()", whole: true},
 		{expression: "history.$string()", paths: "history"},
-		{expression: "$exists(meta.x)", paths: "meta.x"},
+		{expression: "$exists(meta.x) and meta.y", paths: "meta.x? meta.y"},
 		{expression: "meta ~> $keys", paths: "meta"},
 		{expression: "($x := history; $count($x))", paths: "history"},
 		{expression: "($x := $; $x.steps)", whole: true},
@@ -59,6 +59,9 @@ func TestReads(t *testing.T) {
 				text := strings.Join(p.Names, ".")
 				if p.Newest > 0 {
 					text += ":" + string(rune('0'+p.Newest))
+				}
+				if p.Tested {
+					text += "?"
 				}
 				paths = append(paths, text)
 			}

@@ -12,6 +12,7 @@ type draft struct {
 	name        word
 	description string
 	limits      *protocol.Limits
+	conditions  []*conditionDraft
 	roles       []*roleDraft
 	nodes       []*nodeDraft
 	hasGraph    bool // the graph is a mapping
@@ -21,9 +22,16 @@ type draft struct {
 	targets    []string // roles, $END and $SUSPEND: where an edge can lead
 	roleByName map[string]*roleDraft
 	nodeByName map[string]*nodeDraft
+
+	// Of the older form, see older.go.
+	older                        bool
+	defaultAgent, agentOverrides *yamldoc.Node
+	players                      []player
+
 	// incomplete means that parts of the graph could not be read: checks that
 	// need all of it would report what is not so.
 	incomplete bool
+	lostNodes  bool // whole nodes could not be read
 }
 
 // word is a text with its place.
@@ -43,11 +51,24 @@ type roleDraft struct {
 	answers  answers
 }
 
+// conditionDraft is an entry of "conditions".
+type conditionDraft struct {
+	name        string
+	pos         yamldoc.Pos // of the name
+	description string
+	expression  *yamldoc.Node // nil if it has the wrong shape
+	text        string        // of the expression
+}
+
 type nodeDraft struct {
 	name  string
 	pos   yamldoc.Pos // of the name
+	list  bool        // transitions: the first whose condition holds is taken
 	edges []*edgeDraft
 }
+
+// at names an edge in messages.
+func (n *nodeDraft) at(e *edgeDraft) string { return "graph[" + n.name + "][" + e.status + "]" }
 
 func (n *nodeDraft) keys() []string {
 	keys := make([]string, len(n.edges))
@@ -57,10 +78,13 @@ func (n *nodeDraft) keys() []string {
 	return keys
 }
 
+// edgeDraft is an edge of a map, or an entry of a list.
 type edgeDraft struct {
-	status           string
-	pos              yamldoc.Pos // of the status
+	status           string      // or, in a list, the entry's number, from 0
+	pos              yamldoc.Pos // of the status or the entry
 	edge             protocol.Edge
 	target           yamldoc.Pos   // of the role that it leads to
 	prompt, location *yamldoc.Node // nil if left out
+	condition        *yamldoc.Node // nil: always
+	when             string        // the condition's text
 }

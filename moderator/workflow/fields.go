@@ -166,6 +166,7 @@ func (f fields) names() []string {
 
 // answers are the fields of what a role answers.
 type answers struct {
+	any      fields            // of whatever the role answers
 	always   fields            // of a schema without oneOf
 	byStatus map[string]fields // of a oneOf, by the status of the variant; else nil
 }
@@ -175,7 +176,8 @@ func answersOf(schema any, key string) answers {
 	root, _ := schema.(map[string]any)
 	variants, isOneOf := root["oneOf"].([]any)
 	if !isOneOf {
-		return answers{always: outputFields(root)}
+		f := outputFields(root)
+		return answers{any: f, always: f}
 	}
 	base := maps.Clone(root)
 	delete(base, "oneOf")
@@ -185,7 +187,7 @@ func answersOf(schema any, key string) answers {
 			grouped[status] = append(grouped[status], variant)
 		}
 	}
-	a := answers{byStatus: make(map[string]fields, len(grouped))}
+	a := answers{any: outputFields(root), byStatus: make(map[string]fields, len(grouped))}
 	for status, group := range grouped {
 		a.byStatus[status] = outputFields(append(group, base)...)
 	}

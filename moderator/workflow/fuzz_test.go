@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 			requirePlaces(t, err)
 			return
 		}
-		_, err = moderator.Next(moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: "p"}})
+		_, err = moderator.Next(t.Context(), moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: "p"}})
 		var route *moderator.RouteError
 		if errors.As(err, &route) {
 			t.Fatalf("a valid workflow cannot begin: %v", err)

@@ -9,7 +9,7 @@ func (d *draft) checkRoles() {
 			d.add(r.pos, "", "the role name %s %s", quote(r.name), problem)
 			continue
 		}
-		if d.hasGraph && d.nodeByName[r.name] == nil {
+		if d.hasGraph && !d.lostNodes && d.nodeByName[r.name] == nil {
 			d.add(r.pos, "add to the graph: "+r.name+": {_: {role: …}}, or remove the role",
 				"role %s has no node in the graph: nothing would follow it", quote(r.name))
 		}
@@ -43,6 +43,9 @@ func (d *draft) checkStart() {
 		d.add(d.graphPos, "add $START: {_: {role: …}}", "the graph has no $START")
 		return
 	}
+	if start.list {
+		return
+	}
 	begins := 0
 	for _, e := range start.edges {
 		switch e.status {
@@ -64,7 +67,7 @@ func (d *draft) checkStart() {
 // checkTarget checks that an edge leads somewhere.
 func (d *draft) checkTarget(n *nodeDraft, e *edgeDraft) {
 	target := e.edge.Role
-	where := "graph[" + n.name + "][" + e.status + "]"
+	where := n.at(e)
 	switch {
 	case target == protocol.SuspendNode && n.name == protocol.StartNode:
 		d.add(e.target, "let a role ask", "a workflow cannot start with %s: there is no role to resume", target)

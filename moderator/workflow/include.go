@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -31,6 +32,7 @@ const (
 // includer puts the contents of files where a document has "!include file".
 type includer struct {
 	*report
+	node                    func(protocol.Hash) (any, error)
 	includes, bytes, values int
 	stopped                 bool // a bound was reached; said once
 }
@@ -38,32 +40,41 @@ type includer struct {
 // folder is a directory that a file may include from: its own. Nothing outside
 // it can be opened, not through ".." nor through a symbolic link.
 type folder struct {
-	root *os.Root
+	root *os.Root // nil if there is none
 	name string   // as messages shall name it
 	path []string // of the files that are being read, the outermost first
 }
 
-// resolveIncludes replaces all "!include" tags of a document. dir is the
-// directory of the file; "" means that it has none, and tags stay as they are.
+// resolveIncludes replaces all "!include" tags of a document, and what refers to
+// a node by its hash (reference.go).
 func resolveIncludes(r *report, root *yamldoc.Node, src Source) *yamldoc.Node {
-	if src.Dir == "" || !hasIncludes(root) {
+	if !hasIncludes(root) {
 		return root
 	}
-	in := &includer{report: r}
-	dir, err := os.OpenRoot(src.Dir)
-	if err != nil {
-		r.add(root.Pos, "", "the directory of the file cannot be opened: %v", cause(err))
-		return root
+	in := &includer{report: r, node: src.Node}
+	from := folder{name: filepath.Dir(src.File), path: []string{filepath.Base(cmp.Or(src.Path, src.File))}}
+	if src.Dir != "" {
+		dir, err := os.OpenRoot(src.Dir)
+		if err != nil {
+			r.add(root.Pos, "", "the directory of the file cannot be opened: %v", cause(err))
+			return root
+		}
+		defer func() { _ = dir.Close() }() // opened for reading only
+		from.root = dir
 	}
-	defer func() { _ = dir.Close() }() // opened for reading only
-	own := filepath.Base(cmp.Or(src.Path, src.File))
-	return in.resolve(root, folder{root: dir, name: filepath.Dir(src.File), path: []string{own}})
+	return in.resolve(root, from)
 }
 
 func hasIncludes(n *yamldoc.Node) bool {
-	return n.Tag == includeTag ||
-		slices.ContainsFunc(n.Entries, func(e yamldoc.Entry) bool { return hasIncludes(e.Value) }) ||
-		slices.ContainsFunc(n.Items, hasIncludes)
+	if n.Tag == includeTag {
+		return true
+	}
+	for _, e := range n.Entries {
+		if _, ok := referenceIn(e); ok || hasIncludes(e.Value) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.Items, hasIncludes)
 }
 
 // resolve returns a tree with its tags replaced. What an alias stands for is
@@ -80,8 +91,12 @@ func (in *includer) resolve(n *yamldoc.Node, from folder) *yamldoc.Node {
 	}
 	c := *n
 	c.Entries, c.Items = slices.Clone(n.Entries), slices.Clone(n.Items)
-	for i := range c.Entries {
-		c.Entries[i].Value = in.resolve(c.Entries[i].Value, from)
+	for i, e := range c.Entries {
+		if hash, ok := referenceIn(e); ok {
+			c.Entries[i].Value = in.reference(e.Value, hash, from)
+			continue
+		}
+		c.Entries[i].Value = in.resolve(e.Value, from)
 	}
 	for i := range c.Items {
 		c.Items[i] = in.resolve(c.Items[i], from)
@@ -105,12 +120,11 @@ func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
 		in.add(tag.Pos, "!include file.md", "!include needs the name of a file, but this is %s", kindOf(tag))
 		return tag
 	}
-	if in.includes++; in.includes > maxIncludes {
-		in.stop(tag.Pos, "more than %d files are included", maxIncludes)
+	if from.root == nil {
+		in.add(tag.Pos, "write the text here, as a block (|)", "!include works only in a file, and this text is none")
 		return tag
 	}
-	if len(from.path) > maxIncludeDepth {
-		in.stop(tag.Pos, "files include each other more than %d deep: %s", maxIncludeDepth, chain(from.path, name))
+	if !in.mayInclude(tag.Pos, from, name) {
 		return tag
 	}
 	name = path.Clean(filepath.ToSlash(name))
@@ -125,6 +139,18 @@ func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
 		return tag
 	}
 	return in.content(tag, from, name, full, data)
+}
+
+// mayInclude counts a file, and reports a bound that is reached.
+func (in *includer) mayInclude(at yamldoc.Pos, from folder, name string) bool {
+	in.includes++
+	switch {
+	case in.includes > maxIncludes:
+		in.stop(at, "more than %d files are included", maxIncludes)
+	case len(from.path) > maxIncludeDepth:
+		in.stop(at, "files include each other more than %d deep: %s", maxIncludeDepth, chain(from.path, name))
+	}
+	return !in.stopped
 }
 
 // content turns a file into a node.

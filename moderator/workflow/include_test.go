@@ -145,9 +145,9 @@ func TestIncludeRefuses(t *testing.T) {
 }
 
 // A file that is included again and again multiplies: what counts is what the
-// document has in the end.
+// document has in the end. It is not parallel, because another test counts what
+// is allocated.
 func TestIncludesAreBounded(t *testing.T) {
-	t.Parallel()
 	dir := project(t, map[string]string{
 		"wide.yaml":  "[" + strings.Repeat("x,", 40_000) + "]",
 		"bytes.md":   strings.Repeat("x", 1<<20),

@@ -103,31 +103,23 @@ func TestProblems(t *testing.T) {
 		{"an edge that is nothing", []string{"{ _: planner }", "{ _: }"},
 			[]string{`36:13: graph[$START][_] leads nowhere → name the role that is next, or $END`}},
 		{"a node that is a text", []string{"{ _: planner }", "planner"},
-			[]string{`36:11: graph[$START] must be a mapping from status to edge, but this is the text "planner" → {_: planner}`}},
+			[]string{`36:11: graph[$START] must be a mapping from status to edge, or a list of transitions, but this is the text "planner" → {_: planner}`}},
 		{"blank prompt and location", []string{`prompt: "{{question}}"`, `prompt: " ", location: "  "`},
 			[]string{
 				`39:40: prompt of graph[planner][unclear] is blank → leave it out: then the role's description serves`,
 				`39:55: location of graph[planner][unclear] is blank → leave it out: then the thread's directory serves`}},
 
-		// Not in this version.
-		{"transition lists", []string{"  worker:\n    _:\n      role: $END\n      prompt: |\n        Done:\n          {{summary}}\n", "  worker:\n    - { role: $END, condition: null }\n"},
-			[]string{`40:3: graph[worker] is a list of transitions, which is not supported by this version of uwf → write a map from status to edge: {_: {role: …}}`}},
-		{"conditions", []string{"graph:", "conditions: { x: { expression: a } }\ngraph:"},
-			[]string{`35:1: conditions are not supported by this version of uwf → let the role answer a $status and route by it`}},
+		// Where it does not belong.
 		{"keys of transitions", []string{"{ role: $SUSPEND, ", "{ to: $SUSPEND, condition: x, "},
 			[]string{
 				`39:16: graph[planner][unclear] has "to", which belongs to lists of transitions → write "role"`,
-				`39:30: graph[planner][unclear] has a condition, which belongs to lists of transitions and is not supported by this version of uwf → let the role answer a $status and name the edge after it`}},
+				`39:30: graph[planner][unclear] has a condition, which belongs to lists of transitions → make the node a list: - {role: …, condition: …}, or let the role answer a $status and name the edge after it`}},
 		{"!include", []string{"procedure: Think.", "procedure: !include think.md"},
 			[]string{`8:25: !include works only in a file, and this text is none → write the text here, as a block (|)`}},
 		{"!include of a schema", []string{"    meta:\n      type: object\n      properties:\n        summary: { type: string }\n        left: { type: [string, \"null\"] }\n", "    meta: !include s.json\n"},
 			[]string{`30:20: !include works only in a file, and this text is none → write the text here, as a block (|)`}},
 		{"other tags", []string{"goal: Plan it.", "goal: !env GOAL"},
 			[]string{`6:16: the tag "!env" means nothing in a workflow → leave the tag out`}},
-		{"the older form", []string{"graph:", "defaultAgent: uwf-hermes\nmoderator: {}\ngraph:"},
-			[]string{
-				`35:1: "defaultAgent" does not belong into a workflow: who plays a role is configuration → write it into config.yaml`,
-				`36:1: the older form of workflows ("moderator", "systemPrompt", lists of "from" and "transitions") is not supported by this version of uwf → write graph: with a map of edges for each role, and goal, procedure and output for each role`}},
 
 		// Graph.
 		{"a misspelt target", []string{"role: worker", "role: wroker"},
@@ -374,4 +366,12 @@ func TestOnlyMappings(t *testing.T) {
 		_, err := parse(text)
 		require.ErrorContains(t, err, "base.yaml:"+want)
 	}
+}
+
+// replaceOnce replaces a text that must be there.
+func replaceOnce(text, old, replacement string) string {
+	if !strings.Contains(text, old) {
+		panic("nothing to replace: " + old)
+	}
+	return strings.Replace(text, old, replacement, 1)
 }

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -57,4 +58,58 @@ func byteOffset(line string, column int) int {
 		}
 	}
 	return len(line)
+}
+
+// inExpression finds the place in the file of an offset in a text. What YAML
+// does to a text changes its white space and adds quotes and backslashes, so the
+// other characters are followed one by one. If that fails, it is the place of
+// the whole text.
+func (d *draft) inExpression(n *yamldoc.Node, text string, offset int) yamldoc.Pos {
+	begin := n.Pos
+	at := begin
+	if !d.isPlain(begin.Line) {
+		rest := d.line(begin.Line)[byteOffset(d.line(begin.Line), begin.Column):]
+		switch {
+		case strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, ">"):
+			at = yamldoc.Pos{Line: at.Line + 1, Column: 1}
+		case strings.HasPrefix(rest, `"`), strings.HasPrefix(rest, "'"):
+			at.Column++
+		}
+	}
+	for i, want := range text {
+		if unicode.IsSpace(want) && i < offset {
+			continue
+		}
+		found, ok := d.nextVisible(at, want)
+		if !ok {
+			return begin
+		}
+		if i >= offset {
+			return found
+		}
+		at = yamldoc.Pos{Line: found.Line, Column: found.Column + 1}
+	}
+	return yamldoc.Pos{Line: at.Line, Column: at.Column - 1} // behind its end: the last character
+}
+
+// nextVisible is the place of a character that comes next, but for white space
+// and the marks with which YAML escapes a quote or a line's end.
+func (d *draft) nextVisible(at yamldoc.Pos, want rune) (yamldoc.Pos, bool) {
+	for number := at.Line; number <= len(d.lines); number++ {
+		line := d.line(number)
+		column := 1
+		if number == at.Line {
+			column = at.Column
+		}
+		for i, c := range line[byteOffset(line, column):] {
+			switch {
+			case c == want:
+				return yamldoc.Pos{Line: number, Column: column + utf8.RuneCountInString(line[byteOffset(line, column):][:i])}, true
+			case unicode.IsSpace(c), c == '\\', c == '\'':
+			default:
+				return at, unicode.IsSpace(want)
+			}
+		}
+	}
+	return at, false
 }

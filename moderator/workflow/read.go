@@ -12,7 +12,7 @@ import (
 
 // readDraft reads a file. It returns nil if the file is something else.
 func readDraft(r *report, root *yamldoc.Node) *draft {
-	if isUnread(root) && r.hasDir {
+	if isUnread(root) {
 		return nil
 	}
 	if root.Kind != yamldoc.Mapping {
@@ -21,9 +21,7 @@ func readDraft(r *report, root *yamldoc.Node) *draft {
 	}
 	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{}}
 	d.refuseTags(root)
-	if d.refuseOlderForm(root) {
-		return nil
-	}
+	root = d.modernize(root)
 	m := d.mapping(root, yamldoc.Pos{Line: 1, Column: 1}, "the workflow", []field{
 		{key: "name", required: true, remedy: "it must be the name of the file without its ending"},
 		{key: "description", required: true, remedy: "one sentence that says what the workflow is for"},
@@ -35,9 +33,10 @@ func readDraft(r *report, root *yamldoc.Node) *draft {
 	d.readName(m["name"])
 	d.description, _ = d.text(m["description"], "description")
 	d.readRoles(m["roles"])
-	d.refuseConditions(root)
+	d.readConditions(m["conditions"])
 	d.readGraph(m["graph"])
 	d.readLimits(m["limits"])
+	d.players = d.readPlayers()
 	return d
 }
 

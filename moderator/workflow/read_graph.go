@@ -32,65 +32,72 @@ func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
 	switch {
 	case isUnread(n):
 		d.incomplete = true
-		return
 	case n.Kind == yamldoc.Sequence:
-		d.add(node.pos, "write a map from status to edge: {_: {role: …}}",
-			"graph[%s] is a list of transitions, which is not supported by this version of uwf", node.name)
-		d.incomplete = true
-		return
-	case n.Kind != yamldoc.Mapping:
+		d.readTransitions(node, n)
+	case n.Kind == yamldoc.Mapping:
+		for _, e := range n.Entries {
+			d.addEdge(node, d.readEdge(node, e))
+		}
+	default:
 		remedy := "write a map from status to edge: {_: {role: …}}"
 		if target, ok := n.Scalar.(string); ok && target != "" {
 			remedy = "{_: " + target + "}"
 		}
-		d.add(n.Pos, remedy, "graph[%s] must be a mapping from status to edge, but this is %s", node.name, kindOf(n))
+		d.add(n.Pos, remedy, "graph[%s] must be a mapping from status to edge, or a list of transitions, but this is %s", node.name, kindOf(n))
 		d.incomplete = true
-		return
-	}
-	for _, e := range n.Entries {
-		if edge := d.readEdge(node, e); edge != nil {
-			node.edges = append(node.edges, edge)
-		} else {
-			d.incomplete = true
-		}
 	}
 }
 
-// readEdge reads an edge: a mapping, or the name of a role alone.
+// addEdge adds an edge that was read; nil is one that could not be.
+func (d *draft) addEdge(node *nodeDraft, edge *edgeDraft) {
+	if edge == nil {
+		d.incomplete = true
+		return
+	}
+	node.edges = append(node.edges, edge)
+}
+
+// readEdge reads an edge of a map.
 func (d *draft) readEdge(node *nodeDraft, e yamldoc.Entry) *edgeDraft {
-	what := "graph[" + node.name + "][" + e.Key + "]"
 	edge := &edgeDraft{status: e.Key, pos: e.Pos}
+	what := node.at(edge)
 	d.checkStatusKey(edge, what)
-	n := e.Value
-	if isUnread(n) {
-		return nil
+	if e.Value.Kind == yamldoc.Mapping {
+		d.refuseTransitionKeys(e.Value, what)
 	}
-	if isNull(n) {
-		d.add(e.Pos, "name the role that is next, or "+protocol.EndNode, "%s leads nowhere", what)
+	return d.readTarget(edge, e.Value, what, []field{
+		{key: "role"}, {key: "prompt"}, {key: "location"}, {key: "to"}, {key: "condition"},
+	})
+}
+
+// readTarget reads what an edge leads to: a mapping, or the name of a role
+// alone. It returns nil if there is no name.
+func (d *draft) readTarget(edge *edgeDraft, n *yamldoc.Node, what string, keys []field) *edgeDraft {
+	switch {
+	case isUnread(n):
 		return nil
-	}
-	if n.Kind == yamldoc.Scalar {
+	case isNull(n):
+		d.add(edge.pos, "name the role that is next, or "+protocol.EndNode, "%s leads nowhere", what)
+		return nil
+	case n.Kind == yamldoc.Scalar:
 		target, ok := d.text(n, what)
 		edge.edge.Role, edge.target = target, n.Pos
 		return keepIf(ok, edge)
-	}
-	if n.Kind != yamldoc.Mapping {
+	case n.Kind != yamldoc.Mapping:
 		d.add(n.Pos, "", "%s must be an edge {role, prompt, location}, but this is %s", what, kindOf(n))
 		return nil
 	}
-	d.refuseTransitionKeys(n, what)
-	m := d.mapping(n, e.Pos, what, []field{
-		{key: "role"}, {key: "prompt"}, {key: "location"}, {key: "to"}, {key: "condition"},
-	})
+	m := d.mapping(n, edge.pos, what, keys)
 	role := cmp.Or(m["role"], m["to"])
 	if role == nil {
-		d.add(e.Pos, "add role: the role that is next, or "+protocol.EndNode, "%s has no \"role\"", what)
+		d.add(edge.pos, "add role: the role that is next, or "+protocol.EndNode, "%s has no \"role\"", what)
 		return nil
 	}
 	target, ok := d.text(role, "role of "+what)
 	edge.edge.Role, edge.target = target, role.Pos
 	d.readPrompt(edge, m["prompt"], what)
 	d.readLocation(edge, m["location"], what)
+	edge.condition = m["condition"]
 	return keepIf(ok, edge)
 }
 

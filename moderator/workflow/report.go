@@ -43,9 +43,8 @@ func (p *Problems) Error() string {
 // report collects problems.
 type report struct {
 	files
-	hasDir bool // files can be included
-	list   []found
-	more   int // found beyond maxProblems
+	list []found
+	more int // found beyond maxProblems
 }
 
 // found is a problem with its place in the whole text, see [files].
@@ -59,7 +58,7 @@ func newReport(src Source) *report {
 	if file == "" {
 		file = "workflow"
 	}
-	r := &report{hasDir: src.Dir != ""}
+	r := &report{}
 	r.addFile(file, src.Data, false)
 	return r
 }

@@ -94,7 +94,7 @@ func property(schema map[string]any, name string) (map[string]any, bool) {
 // its schema admits.
 func (d *draft) checkStatuses(r *roleDraft) {
 	n := d.nodeByName[r.name]
-	if n == nil || r.schema == nil || len(n.edges) == 0 && d.incomplete {
+	if n == nil || n.list || r.schema == nil || len(n.edges) == 0 && d.incomplete {
 		return
 	}
 	for _, i := range r.statuses.vague {

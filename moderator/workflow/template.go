@@ -16,10 +16,10 @@ func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	target := d.roleByName[e.edge.Role]
 	if e.prompt == nil && target != nil && target.blank {
 		d.add(e.pos, "add a prompt to the edge, or a description to the role",
-			"graph[%s][%s] has no prompt, and role %s has no description that could serve", n.name, e.status, quote(target.name))
+			"%s has no prompt, and role %s has no description that could serve", n.at(e), quote(target.name))
 	}
 	source := d.sourceOf(n, e)
-	where := " of graph[" + n.name + "][" + e.status + "]"
+	where := " of " + n.at(e)
 	d.checkTemplate("prompt"+where, e.edge.Prompt, e.prompt, source)
 	d.checkTemplate("location"+where, e.edge.Location, e.location, source)
 }
@@ -40,6 +40,9 @@ func (d *draft) sourceOf(n *nodeDraft, e *edgeDraft) answer {
 	r := d.roleByName[n.name]
 	if r == nil || r.schema == nil {
 		return answer{skip: true}
+	}
+	if n.list {
+		return answer{role: r, fields: r.answers.any}
 	}
 	if r.answers.byStatus == nil {
 		return answer{role: r, fields: r.answers.always}

@@ -101,7 +101,7 @@ func shapeProblems() map[int]string {
 		4: `frontmatter of role "a" needs a "type" or "oneOf"`,
 		5: "prompt of graph[a][_] is blank",
 		6: "location of graph[a][_] must be a text, but this is the number 3",
-		8: "graph[a] is a list of transitions, which is not supported by this version of uwf",
+		8: "graph[a] is an empty list: nothing would follow",
 		9: "roles must be a mapping from name to role, but this is a list",
 	}
 }

@@ -2,11 +2,13 @@
 // problems out, each with its place and its remedy. It touches no store.
 //
 // Reading has two parts. First the text is read into a draft that knows the
-// place of everything (read*.go); what has the wrong shape is reported there.
-// Then the checks go over the draft: the graph (graph.go, reach.go), whether
-// each role's edges are the statuses that its schema allows (status.go), the
-// schemas themselves (schema.go), and the templates, against the fields that a
-// role delivers (template.go, fields.go). Every problem is collected, so that an
+// place of everything (read*.go), with the files that it includes in their
+// places (include.go) and the older form turned into
+// the present one (older.go); what has the wrong shape is reported there. Then the
+// checks go over the draft: the graph (graph.go, reach.go), whether each role's
+// edges are the statuses that its schema allows (status.go), the conditions of
+// lists (condition.go), the schemas themselves (schema.go), and the templates,
+// against the fields that a role delivers (template.go, fields.go). Every problem is collected, so that an
 // author sees all of them at once.
 package workflow
 
@@ -24,6 +26,8 @@ import (
 type Definition struct {
 	protocol.Workflow                // Roles[*].Frontmatter is empty
 	Schemas           map[string]any // role → JSON Schema of its output, as a JSON value
+	// Notices are what the author should know although nothing is wrong.
+	Notices []string
 }
 
 // Source is a file to read.
@@ -33,7 +37,10 @@ type Source struct {
 	// folder for index.yaml. "" is File; if that is "", too, any name will do.
 	Path string
 	// Dir is the directory that "!include" may read from; "" refuses the tag.
-	Dir  string
+	Dir string
+	// Node reads the payload of a stored node, for what refers to a role or a
+	// schema by its hash; nil refuses such references.
+	Node func(protocol.Hash) (payload any, err error)
 	Data []byte
 }
 
@@ -61,6 +68,7 @@ func (d *draft) check(src Source) {
 	d.checkRoles()
 	d.checkGraph()
 	d.checkReach()
+	d.checkConditions()
 	for _, r := range d.roles {
 		d.checkSchema(r)
 		d.checkStatuses(r)
@@ -79,20 +87,37 @@ func (d *draft) definition() Definition {
 			Name: d.name.text, Description: d.description, Limits: d.limits,
 			Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{},
 		},
-		Schemas: map[string]any{},
+		Schemas: map[string]any{}, Notices: d.olderNotices(),
 	}
 	for _, r := range d.roles {
 		def.Roles[r.name] = r.role
 		def.Schemas[r.name] = r.schema
 	}
-	for _, n := range d.nodes {
-		edges := make(map[string]protocol.Edge, len(n.edges))
-		for _, e := range n.edges {
-			edges[e.status] = e.edge
+	for _, c := range d.conditions {
+		if def.Conditions == nil {
+			def.Conditions = map[string]protocol.Condition{}
 		}
-		def.Graph[n.name] = protocol.GraphNode{Edges: edges}
+		def.Conditions[c.name] = protocol.Condition{Description: c.description, Expression: c.text}
+	}
+	for _, n := range d.nodes {
+		def.Graph[n.name] = n.definition()
 	}
 	return def
+}
+
+func (n *nodeDraft) definition() protocol.GraphNode {
+	if n.list {
+		list := make([]protocol.Transition, len(n.edges))
+		for i, e := range n.edges {
+			list[i] = protocol.Transition{Edge: e.edge, Condition: e.when}
+		}
+		return protocol.GraphNode{Transitions: list}
+	}
+	edges := make(map[string]protocol.Edge, len(n.edges))
+	for _, e := range n.edges {
+		edges[e.status] = e.edge
+	}
+	return protocol.GraphNode{Edges: edges}
 }
 
 // Store turns a definition into its stored form; putSchema stores a role's

@@ -31,7 +31,7 @@ func (a *app) workflowCommand() *ucli.Command {
 }
 
 func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
-	def, err := a.readWorkflow(a.path(c.Args().First()))
+	def, err := a.readWorkflow(ctx, a.path(c.Args().First()))
 	if err != nil {
 		return err
 	}

@@ -98,8 +98,9 @@ func (a *app) path(arg string) string {
 // maxWorkflowFile bounds what is read before the parser's own bounds apply.
 const maxWorkflowFile = 16 << 20
 
-// readWorkflow reads and checks a file. Errors name the file as the user would.
-func (a *app) readWorkflow(path string) (workflow.Definition, error) {
+// readWorkflow reads and checks a file. Errors name the file as the user would;
+// what the author should know although nothing is wrong is said here, once.
+func (a *app) readWorkflow(ctx context.Context, path string) (workflow.Definition, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -115,7 +116,30 @@ func (a *app) readWorkflow(path string) (workflow.Definition, error) {
 	if err != nil {
 		return workflow.Definition{}, err
 	}
-	return workflow.Parse(workflow.Source{File: a.shown(path), Path: path, Dir: filepath.Dir(path), Data: data})
+	def, err := workflow.Parse(workflow.Source{
+		File: a.shown(path), Path: path, Dir: filepath.Dir(path), Data: data,
+		Node: func(h protocol.Hash) (any, error) { return a.payload(ctx, h) },
+	})
+	for _, notice := range def.Notices {
+		a.say("note: %s", notice)
+	}
+	return def, err
+}
+
+// payload is the content of any node, for workflow files that refer to one.
+func (a *app) payload(ctx context.Context, h protocol.Hash) (any, error) {
+	s, err := a.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.Get(ctx, h)
+	if errors.Is(err, cas.ErrNotFound) {
+		return nil, errors.New("the store has no such node")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n.Value()
 }
 
 // shown is a path as short as it can be said from here.
@@ -128,7 +152,7 @@ func (a *app) shown(path string) string {
 
 // storeFile stores the workflow in a file, durably, and returns its hash.
 func (a *app) storeFile(ctx context.Context, path string) (cas.Hash, error) {
-	def, err := a.readWorkflow(path)
+	def, err := a.readWorkflow(ctx, path)
 	if err != nil {
 		return "", err
 	}

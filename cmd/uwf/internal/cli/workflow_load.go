@@ -17,7 +17,7 @@ func (a *app) definition(ctx context.Context, arg string) (workflow.Definition, 
 	arg = strings.TrimSpace(arg)
 	if !protocol.Hash(arg).Valid() {
 		if isPath(arg) {
-			return a.readWorkflow(a.path(arg))
+			return a.readWorkflow(ctx, a.path(arg))
 		}
 		found, err := workflow.Discover(a.env.Dir)
 		if err != nil {
@@ -25,7 +25,7 @@ func (a *app) definition(ctx context.Context, arg string) (workflow.Definition, 
 		}
 		for _, f := range found {
 			if f.Name == arg {
-				return a.readWorkflow(f.Path)
+				return a.readWorkflow(ctx, f.Path)
 			}
 		}
 	}

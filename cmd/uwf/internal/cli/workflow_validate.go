@@ -33,13 +33,13 @@ func (a *app) workflowValidateCommand() *ucli.Command {
 	}, a.workflowValidate)
 }
 
-func (a *app) workflowValidate(_ context.Context, c *ucli.Context) error {
+func (a *app) workflowValidate(ctx context.Context, c *ucli.Context) error {
 	format, err := a.ownFormat(c, validateFormats())
 	if err != nil {
 		return err
 	}
 	files := c.Args().Slice()
-	all, valid, err := a.problems(files)
+	all, valid, err := a.problems(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (a *app) workflowValidate(_ context.Context, c *ucli.Context) error {
 
 // problems reads all files. It returns what is wrong with them, nil if nothing
 // is, and those that are valid.
-func (a *app) problems(files []string) (*workflow.Problems, []string, error) {
+func (a *app) problems(ctx context.Context, files []string) (*workflow.Problems, []string, error) {
 	var all *workflow.Problems
 	var valid []string
 	for _, file := range files {
 		path := a.path(file)
-		_, err := a.readWorkflow(path)
+		_, err := a.readWorkflow(ctx, path)
 		var problems *workflow.Problems
 		switch {
 		case err == nil:

@@ -47,6 +47,7 @@ func codeOf(err error) protocol.Code {
 		timeout  *agentproc.TimeoutError
 		route    *moderator.RouteError
 		template *moderator.TemplateError
+		failed   *moderator.ConditionError
 		conflict *index.ConflictError
 	)
 	switch {
@@ -61,7 +62,7 @@ func codeOf(err error) protocol.Code {
 		return protocol.CodeAgent
 	case isDamage(err):
 		return protocol.CodeCorrupt
-	case errors.As(err, &route), errors.As(err, &template):
+	case errors.As(err, &route), errors.As(err, &template), errors.As(err, &failed):
 		return protocol.CodeInvalid
 	case errors.As(err, &conflict):
 		return protocol.CodeLocked

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -45,14 +46,20 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 		}
 		p.state.Last = &moderator.Last{Role: t.Last.Role, Output: out.Value, Suspend: out.Suspend, Location: t.Last.Cwd}
 		p.state.Steps = t.Last.Index + 1 - t.Last.LimitBase
+		p.state.Depth = t.Len()
 	}
+	past := &past{thread: t}
+	p.state.History = past.steps(ctx)
 	if p.state.Limits, p.problem = e.limits(ctx, p); p.problem != nil {
 		return p, nil
 	}
 	if p.state.Visits, err = visits(ctx, t, p.state.Limits); err != nil {
 		return p, err
 	}
-	p.next, p.problem = moderator.Next(p.state)
+	p.next, p.problem = moderator.Next(ctx, p.state)
+	if err := cmp.Or(past.err, context.Cause(ctx)); p.problem != nil && err != nil {
+		return p, err // the graph may well have an answer, but not now
+	}
 	p.stuck = p.problem != nil
 	return p, nil
 }

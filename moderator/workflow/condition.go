@@ -1,0 +1,139 @@
+package workflow
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/jsonata"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// example is a condition as most are.
+const example = "meta.approved = false"
+
+// checkConditions checks the expressions, the names that stand for them, and
+// that every entry of a list can be taken.
+func (d *draft) checkConditions() {
+	for _, c := range d.conditions {
+		if c.expression != nil {
+			d.checkExpression("condition "+quote(c.name), c.text, c.expression, nil)
+		}
+	}
+	for _, n := range d.nodes {
+		if n.list {
+			d.checkList(n)
+		}
+	}
+}
+
+func (d *draft) checkList(n *nodeDraft) {
+	var always *edgeDraft
+	for _, e := range n.edges {
+		switch {
+		case always != nil:
+			d.add(e.pos, "give entry "+always.status+" a condition, or move it to the end",
+				"%s is never taken: entry %s before it has no condition", n.at(e), always.status)
+		case e.condition == nil:
+			always = e
+		case e.when != "":
+			d.checkCondition(n, e)
+		}
+	}
+}
+
+// checkCondition checks what an entry asks: the name of a condition, or an
+// expression.
+func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
+	if slices.ContainsFunc(d.conditions, func(c *conditionDraft) bool { return c.name == e.when }) {
+		return
+	}
+	if isConditionName(e.when) {
+		d.add(e.condition.Pos, d.conditionRemedy(n, e.when), "%s has the condition %s, which does not exist", n.at(e), quote(e.when))
+		return
+	}
+	d.checkExpression("condition of "+n.at(e), e.when, e.condition, d.roleByName[n.name])
+}
+
+var wordPattern = regexp.MustCompile(`^[\pL_][\pL\pN_-]*$`)
+
+// isConditionName reports whether a condition must be meant as a name: a word
+// that, as an expression, could only be a field that the context does not have.
+func isConditionName(text string) bool {
+	if !wordPattern.MatchString(text) || slices.Contains([]string{"true", "false", "null"}, text) {
+		return false
+	}
+	first, _, _ := strings.Cut(text, "-")
+	return !slices.Contains(moderator.ContextFields(), first)
+}
+
+func (d *draft) conditionRemedy(n *nodeDraft, name string) string {
+	if d.full() {
+		return ""
+	}
+	if r := d.roleByName[n.name]; r != nil && slices.Contains(r.answers.any.names(), name) {
+		return "to ask for the field of the answer write meta." + name
+	}
+	names := make([]string, len(d.conditions))
+	for i, c := range d.conditions {
+		names[i] = c.name
+	}
+	if len(names) == 0 {
+		return `add it to "conditions", or write an expression such as ` + example
+	}
+	return d.didYouMean(name, names, "the conditions are")
+}
+
+// checkExpression checks the syntax of an expression and the names that it uses.
+// The role, if there is one, is whose answer it is about.
+func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft) {
+	if d.full() {
+		d.more++
+		return
+	}
+	expr, err := jsonata.Parse(text)
+	var syntax *jsonata.Error
+	if errors.As(err, &syntax) {
+		d.add(d.inExpression(n, text, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
+		return
+	}
+	reads := expr.Reads()
+	for _, v := range reads.Unbound {
+		d.add(d.inExpression(n, text, v.Pos.Offset), "a field whose name begins with $ is written in backquotes: `$"+v.Text+"`",
+			"%s: the variable $%s never has a value", what, v.Text)
+	}
+	for _, p := range reads.Paths {
+		if remedy, wrong := d.wrongPath(p, r); wrong {
+			d.add(d.inExpression(n, text, p.Pos.Offset), remedy, "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+		}
+	}
+}
+
+// wrongPath reports whether the context of an expression certainly has nothing
+// at a path, and what may be meant.
+func (d *draft) wrongPath(p jsonata.Path, r *roleDraft) (remedy string, wrong bool) {
+	answer := fields{open: true}
+	if r != nil && r.schema != nil {
+		answer = r.answers.any
+	}
+	first, rest := p.Names[0], p.Names[1:]
+	switch {
+	case !slices.Contains(moderator.ContextFields(), first):
+		if _, known := answer.field(first, false); known && !answer.open {
+			return "did you mean " + quote("meta."+strings.Join(p.Names, ".")) + "?", true
+		}
+		return d.didYouMean(first, moderator.ContextFields(), "the context has"), true
+	case first != "meta" && first != "output" || len(rest) == 0:
+		return "", false
+	}
+	if _, known := answer.field(rest[0], false); known || rest[0] == protocol.StatusKey {
+		return "", false
+	}
+	if p.Tested && len(nearest(rest[0], answer.names())) == 0 {
+		return "", false // a way to say "if there is"
+	}
+	return d.didYouMean(rest[0], answer.names(), "the frontmatter of "+quote(r.name)+" has"), true
+}
