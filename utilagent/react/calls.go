@@ -3,6 +3,7 @@ package react
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/tools"
@@ -10,49 +11,67 @@ import (
 
 // runCalls answers the calls of a reply, one after the other. What the model
 // must know about its limits is put into the last result: some endpoints refuse
-// a user message after a tool's.
-func (r *run) runCalls(ctx context.Context, calls []llm.ToolCall, cut bool) error {
+// a user message after a tool's. It reports whether the run is over.
+func (r *run) runCalls(ctx context.Context, calls []llm.ToolCall, cut, final bool) (done bool, err error) {
 	for i, call := range calls {
-		result, err := r.call(ctx, call, cut)
+		result, err := r.call(ctx, call, cut, final)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if r.Redact != nil {
 			result.Text = r.Redact(result.Text)
 		}
-		if i == len(calls)-1 {
+		result.Text = r.window.clip(result.Text)
+		if i == len(calls)-1 && r.answer.Outcome == "" {
+			r.window.expect(len(result.Text))
+			if err := r.makeRoom(); err != nil {
+				return false, err
+			}
 			result.Text += r.notice()
 		}
 		if err := r.keep(ctx, llm.ToolResult(call.ID, result.Text), nil); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	if r.answer.Outcome == "" && final {
+		r.answer.Outcome = r.lastOutcome()
+	}
+	return r.answer.Outcome != "", nil
 }
 
 // call answers one call.
-func (r *run) call(ctx context.Context, call llm.ToolCall, cut bool) (tools.Result, error) {
+func (r *run) call(ctx context.Context, call llm.ToolCall, cut, final bool) (tools.Result, error) {
 	args, err := llm.ParseArgs(call.Args)
 	if err != nil {
 		return r.guard.failed(malformed(err, cut)), nil
+	}
+	if r.Resolve != nil && r.isResolve(call.Name) {
+		return r.resolved(args), nil
+	}
+	if final {
+		return r.onlyResolve(call.Name), nil
 	}
 	tool, known := r.Tools.Find(call.Name)
 	if known && r.ReadOnly && tool.Spec().Effect != tools.Reads {
 		return r.guard.failed(tools.Failure("only reading is possible now, so %s was not run. Write the final answer", call.Name)), nil
 	}
 	key := callKey(call.Name, args)
-	if n := r.guard.repeats(key); n >= repeatsToStop-1 {
-		return r.guard.failed(tools.Failure("not run: this same call has had the same result %d times. Do something else, or write the final answer", n)), nil
+	if why := r.guard.refuse(key); why != "" {
+		return r.guard.failed(tools.Failure("%s", why)), nil
 	}
 	result, err := r.Tools.Call(ctx, call.Name, args)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	writes := known && tool.Spec().Effect == tools.Writes
-	if n := r.guard.ran(key, result, writes); n >= repeatsToWarn {
-		result.Text += fmt.Sprintf("\n[The same call with the same result for the %d. time: try something else.]", n)
-	}
+	result.Text += r.guard.ran(key, result, writes)
 	return result, nil
+}
+
+// isResolve knows the tool by the names that models use for it.
+func (r *run) isResolve(name string) bool {
+	name = strings.ToLower(strings.TrimSpace(name))
+	return name == ResolveTool || strings.HasSuffix(name, "."+ResolveTool)
 }
 
 // malformed answers a call whose arguments make no sense.
@@ -60,22 +79,5 @@ func malformed(err error, cut bool) tools.Result {
 	if cut {
 		return tools.Failure("your reply was cut off at the limit for one reply, so this call was not run. Send it again with less text, for example a long file in parts")
 	}
-	return tools.Failure("invalid JSON arguments: %v. Send the call again with valid JSON", err)
-}
-
-// notice is what the model must know before its next reply, "" if there is
-// nothing.
-func (r *run) notice() string {
-	if r.guard.failures >= maxFailures {
-		r.stuck = true
-		return fmt.Sprintf("\n[%d calls in a row have failed. No more tools: your next reply must be the final answer. Say in it what stands in the way.]", r.guard.failures)
-	}
-	if r.left == 1 {
-		return "\n[No more tools: your next reply must be the final answer.]"
-	}
-	if r.left > warnTurns || r.warned {
-		return ""
-	}
-	r.warned = true
-	return fmt.Sprintf("\n[%d replies left. Come to an end and write the final answer. If the work cannot be finished, say so in it.]", r.left)
+	return tools.Failure("%s", fmt.Sprintf("invalid JSON arguments: %v. Send the call again with valid JSON", err))
 }

@@ -292,3 +292,27 @@ func TestRecordFailureEndsTheRun(t *testing.T) {
 	_, _, err := b.run()
 	require.ErrorIs(t, err, broken)
 }
+
+// Two calls that undo each other go on for ever, though each changes something.
+func TestCirclesAreStopped(t *testing.T) {
+	t.Parallel()
+	var replies []http.HandlerFunc
+	for range 10 {
+		replies = append(replies, callTool("a", "write", `{"text":"a"}`), callTool("b", "write", `{"text":"b"}`))
+	}
+	m := script(t, append(replies, say(final))...)
+	b := newBench(t, m)
+	b.Turns = 12
+	b.mustRun()
+	require.Len(t, b.ran, 8, "the fifth time round nothing is run")
+	asked := m.requests()
+	require.Contains(t, asked[6].last(), "The same 2 calls in turn with the same results for the 3. time")
+	require.Contains(t, asked[9].last(), "Error: not run: the same 2 calls in turn have had the same results 4 times")
+}
+
+// A command that takes a little longer each time is still the same.
+func TestLengthsOfTimeAreNotNews(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, withoutTimes("ok\n[exit 0, 1.2 s]"), withoutTimes("ok\n[exit 0, 1.31 s]"))
+	require.NotEqual(t, withoutTimes("3 failed"), withoutTimes("2 failed"))
+}

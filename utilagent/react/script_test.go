@@ -40,7 +40,8 @@ type request struct {
 		} `json:"tool_calls"`
 	} `json:"messages"`
 	Tools      []any  `json:"tools"`
-	ToolChoice string `json:"tool_choice"`
+	Choice     any    `json:"tool_choice"`
+	ToolChoice string `json:"-"` // Choice, if it is a word
 }
 
 func (r request) last() string { return r.Messages[len(r.Messages)-1].Content }
@@ -57,6 +58,7 @@ func (m *model) answer(w http.ResponseWriter, r *http.Request) {
 	var asked request
 	b, _ := io.ReadAll(r.Body)
 	_ = json.Unmarshal(b, &asked)
+	asked.ToolChoice, _ = asked.Choice.(string)
 	m.mu.Lock()
 	m.asked = append(m.asked, asked)
 	h := m.replies[min(len(m.asked), len(m.replies))-1]
@@ -72,10 +74,14 @@ func (m *model) requests() []request {
 
 // client is a real client of the scripted endpoint that never really waits.
 func (m *model) client() *llm.Client {
-	return llm.New(config.Endpoint{BaseURL: m.URL, Model: "m", Stream: true}, llm.Options{
+	return llm.New(m.config(), llm.Options{
 		Idle: 100 * time.Millisecond, FirstByte: 100 * time.Millisecond,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },
 	})
+}
+
+func (m *model) config() config.Endpoint {
+	return config.Endpoint{BaseURL: m.URL, Model: "m", Stream: true}
 }
 
 // say answers with text.
@@ -154,6 +160,17 @@ func newBench(t *testing.T, m *model) *bench {
 		},
 	}
 	return b
+}
+
+// registry holds tools with the given names that do nothing.
+func registry(t *testing.T, names ...string) *tools.Registry {
+	t.Helper()
+	r, err := tools.NewRegistry()
+	require.NoError(t, err)
+	for _, name := range names {
+		require.NoError(t, r.Add(tools.New(tools.Spec{Name: name}, func(context.Context, struct{}) (string, error) { return name, nil })))
+	}
+	return r
 }
 
 func accept(text string) error {

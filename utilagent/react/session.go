@@ -26,8 +26,7 @@ type Session struct {
 	ID       string
 	Messages []llm.Message
 
-	store Sessions
-	saved int // messages that are in the file
+	store Sessions // without Dir: in memory only
 }
 
 // Sessions is a directory of session files. They hold what the model has read,
@@ -41,6 +40,11 @@ type Sessions struct {
 
 // ErrNoSession means that there is no such session, or nothing readable in it.
 var ErrNoSession = errors.New("session not found")
+
+// InMemory begins a session that ends with the process.
+func InMemory(id string, messages ...llm.Message) *Session {
+	return &Session{ID: id, Messages: messages}
+}
 
 // New begins a session.
 func (s Sessions) New(messages ...llm.Message) (*Session, error) {
@@ -63,7 +67,6 @@ func (s Sessions) New(messages ...llm.Message) (*Session, error) {
 	if err := durable.WriteFile(s.fs(), s.path(n.ID), b, 0o600); err != nil {
 		return nil, fmt.Errorf("new session: %w", err)
 	}
-	n.saved = len(messages)
 	return n, nil
 }
 
@@ -93,17 +96,14 @@ func (s Sessions) Open(id string) (*Session, error) {
 	session := &Session{ID: id, store: s}
 	good := 0
 	for line := range bytes.Lines(b) {
-		var m llm.Message
-		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &m) != nil {
+		if !bytes.HasSuffix(line, []byte("\n")) || !session.read(line) {
 			break
 		}
-		session.Messages = append(session.Messages, m)
 		good += len(line)
 	}
 	if len(session.Messages) == 0 {
 		return nil, fmt.Errorf("session %s holds no message: %w", id, ErrNoSession)
 	}
-	session.saved = len(session.Messages)
 	if good < len(b) {
 		if err := s.fs().Truncate(s.path(id), int64(good)); err != nil {
 			return nil, fmt.Errorf("session %s: cut off what is torn: %w", id, err)
@@ -115,20 +115,45 @@ func (s Sessions) Open(id string) (*Session, error) {
 // Add adds messages and saves them. They survive a kill; a power cut may cost
 // the conversation, which then begins anew.
 func (s *Session) Add(messages ...llm.Message) error {
-	s.Messages = append(s.Messages, messages...)
 	var b []byte
-	for _, m := range s.Messages[s.saved:] {
+	for _, m := range messages {
 		line, err := encodeLine(m)
 		if err != nil {
 			return fmt.Errorf("save session %s: %w", s.ID, err)
 		}
 		b = append(b, line...)
 	}
+	if err := s.append(b); err != nil {
+		return err
+	}
+	s.Messages = append(s.Messages, messages...)
+	return nil
+}
+
+// append appends lines to the file.
+func (s *Session) append(b []byte) error {
+	if s.store.Dir == "" {
+		return nil
+	}
 	if err := s.store.fs().Append(s.store.path(s.ID), b, 0o600, durable.NoFlush); err != nil {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
 	}
-	s.saved = len(s.Messages)
 	return nil
+}
+
+// read takes a line of the file, and reports false if it makes no sense.
+func (s *Session) read(b []byte) bool {
+	var l line
+	if json.Unmarshal(b, &l) != nil {
+		return false
+	}
+	if l.Room == nil {
+		s.Messages = append(s.Messages, l.Message)
+		return true
+	}
+	messages, ok := l.Room.apply(s.Messages)
+	s.Messages = messages
+	return ok
 }
 
 // validID keeps an id from being a path: it comes from a file that another

@@ -1,0 +1,168 @@
+package react
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/utilagent/llm"
+)
+
+// Budget is what a run may use; a zero field is no limit. The last question is
+// asked when just one more of the same size fits, so a run may go over by what
+// one reply is longer than the one before. Time alone is a hard limit: it may run
+// out within a question or a tool, which is then ended.
+type Budget struct {
+	Tokens  int64 // read and written, cached ones included
+	CostUSD float64
+	Time    time.Duration
+}
+
+// ErrCostUnknown means that a budget of cost cannot be kept.
+var ErrCostUnknown = errors.New("there is a budget of cost, but the endpoint reports no cost")
+
+var errTimeIsUp = errors.New("the time of the run is up")
+
+// The share of the time after which the model is warned, and that after which
+// it is to answer.
+const (
+	warnShare = 0.8
+	lastShare = 0.9
+)
+
+// spent is what a run has used.
+type spent struct {
+	began      time.Time
+	tokens     int64
+	cost       float64
+	lastTokens int64 // of the last question
+	lastCost   float64
+}
+
+func (s *spent) begin(now time.Time) { s.began = now }
+
+// deadline ends ctx when the time is up.
+func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Budget.Time <= 0 || r.Now == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, r.Budget.Time, errTimeIsUp)
+}
+
+// charge adds what a reply cost. Tokens that the endpoint does not count are
+// estimated.
+func (r *run) charge(resp llm.Response) error {
+	u := resp.Usage
+	r.spent.lastTokens = u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens + u.OutputTokens
+	if r.spent.lastTokens == 0 {
+		r.spent.lastTokens = int64(r.window.tokens() + sizeOf(resp.Message)/charsPerToken)
+	}
+	r.spent.tokens += r.spent.lastTokens
+	r.spent.lastCost = 0
+	if u.CostUSD != nil {
+		r.spent.lastCost = *u.CostUSD
+		r.spent.cost += *u.CostUSD
+	}
+	if r.Budget.CostUSD > 0 && r.answer.Usage.CostUSD == nil {
+		return ErrCostUnknown
+	}
+	return nil
+}
+
+// usedUp is the budget that leaves no room for even one more question, "" if
+// none does.
+func (r *run) usedUp() Outcome {
+	b, s := r.Budget, r.spent
+	switch {
+	case b.Tokens > 0 && s.tokens >= b.Tokens:
+		return MaxTokens
+	case b.CostUSD > 0 && s.cost >= b.CostUSD:
+		return MaxCost
+	case b.Time > 0 && r.timeUsed() >= 1:
+		return MaxTime
+	}
+	return ""
+}
+
+// lastRound is why the next question is the last, "" if it is not.
+func (r *run) lastRound() Outcome {
+	b, s := r.Budget, r.spent
+	switch {
+	case r.stuck:
+		return Stuck
+	case r.left <= 1:
+		return MaxTurns
+	case b.Tokens > 0 && s.tokens+2*s.lastTokens > b.Tokens:
+		return MaxTokens
+	case b.CostUSD > 0 && s.cost+2*s.lastCost > b.CostUSD:
+		return MaxCost
+	case b.Time > 0 && r.timeUsed() >= lastShare:
+		return MaxTime
+	}
+	return ""
+}
+
+// lastOutcome is lastRound after the last question: its own cost may have
+// changed which budget is named, but there is always one.
+func (r *run) lastOutcome() Outcome {
+	if why := r.lastRound(); why != "" {
+		return why
+	}
+	return MaxTurns
+}
+
+// timeUsed is the share of the time that has passed.
+func (r *run) timeUsed() float64 {
+	if r.Now == nil || r.Budget.Time <= 0 {
+		return 0
+	}
+	return float64(r.Now().Sub(r.spent.began)) / float64(r.Budget.Time)
+}
+
+// notice is what the model must know before its next reply, "" if there is
+// nothing.
+func (r *run) notice() string {
+	text := r.roomNotice()
+	if r.guard.failures >= maxFailures {
+		r.stuck = true
+		return text + fmt.Sprintf("\n[%d calls in a row have failed. No more tools: %s Say in it what stands in the way.]", r.guard.failures, r.demand())
+	}
+	if why := r.lastRound(); why != "" {
+		return text + fmt.Sprintf("\n[%s: %s]", lastWords[why], r.demand())
+	}
+	if r.warned {
+		return text
+	}
+	switch {
+	case r.left <= warnTurns:
+		text += fmt.Sprintf("\n[%d replies left. ", r.left)
+	case r.scarce():
+		text += "\n[Most of the budget for this task is used up. "
+	default:
+		return text
+	}
+	r.warned = true
+	return text + "Come to an end and give the final answer. If the work cannot be finished, say so in it.]"
+}
+
+var lastWords = map[Outcome]string{
+	MaxTurns: "No more tools", MaxTokens: "The budget of tokens is used up. No more tools",
+	MaxCost: "The budget of cost is used up. No more tools", MaxTime: "The time is up. No more tools",
+}
+
+// demand asks for the final answer.
+func (r *run) demand() string {
+	if r.Resolve != nil {
+		return fmt.Sprintf("your next reply must be a call of `%s` with the final output.", ResolveTool)
+	}
+	return "your next reply must be the final answer."
+}
+
+// scarce reports that most of a budget is used.
+func (r *run) scarce() bool {
+	b, s := r.Budget, r.spent
+	return b.Tokens > 0 && float64(s.tokens) >= warnShare*float64(b.Tokens) ||
+		b.CostUSD > 0 && s.cost >= warnShare*b.CostUSD ||
+		b.Time > 0 && r.timeUsed() >= warnShare
+}

@@ -1,0 +1,206 @@
+package react
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/llm"
+)
+
+// turn asks for one reply and acts on it. It reports whether the run is over.
+func (r *run) turn(ctx context.Context) (done bool, err error) {
+	if used := r.usedUp(); used != "" {
+		r.answer.Outcome = used
+		return true, nil
+	}
+	final := r.lastRound() != ""
+	resp, err := r.ask(ctx, final)
+	if err != nil {
+		return false, r.afterError(ctx, err)
+	}
+	r.left--
+	if err := r.account(resp); err != nil {
+		return false, err
+	}
+	m := resp.Message
+	if final && r.Resolve == nil {
+		m.ToolCalls = nil // some endpoints return calls although none are allowed
+	}
+	if err := r.keep(ctx, m, &resp.Usage); err != nil {
+		return false, err
+	}
+	if resp.Finish == llm.FinishRefusal {
+		return false, fmt.Errorf("%w: %s", ErrRefused, m.Content)
+	}
+	if len(m.ToolCalls) > 0 {
+		return r.runCalls(ctx, m.ToolCalls, resp.Finish == llm.FinishLength, final)
+	}
+	return r.judge(ctx, m.Content, resp.Finish == llm.FinishLength, final)
+}
+
+// ask asks the model. A conversation that turns out too long for it is cut and
+// asked again.
+func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
+	req := llm.Request{Tools: r.declared, NoCalls: final && r.Resolve == nil, Watch: r.Watch}
+	if final && r.Resolve != nil {
+		req.Force = ResolveTool
+	}
+	if err := r.makeRoom(); err != nil {
+		return llm.Response{}, err
+	}
+	for {
+		req.Messages = r.session.Messages
+		began := r.clock()
+		resp, err := r.Model.Complete(ctx, req)
+		r.asked++
+		if r.Asked != nil {
+			a := Asked{
+				Number: r.asked, Messages: len(req.Messages), Final: final, Room: r.room,
+				Took: r.clock().Sub(began), Response: resp, Err: err,
+			}
+			if err := r.Asked(context.WithoutCancel(ctx), a); err != nil {
+				return llm.Response{}, err
+			}
+		}
+		r.room = ""
+		if !isTooLong(err) {
+			return resp, err
+		}
+		if ok, failed := r.shrink(); failed != nil || !ok {
+			return resp, errors.Join(err, failed)
+		}
+	}
+}
+
+func isTooLong(err error) bool {
+	var e *llm.Error
+	return errors.As(err, &e) && e.Kind == llm.KindContext
+}
+
+// account adds what a reply cost.
+func (r *run) account(resp llm.Response) error {
+	r.answer.Usage = r.answer.Usage.Add(resp.Usage)
+	if resp.Model != "" {
+		r.answer.Model = resp.Model
+	}
+	if strings.TrimSpace(resp.Message.Content) != "" {
+		r.answer.Text = resp.Message.Content
+	}
+	r.window.told(resp)
+	return r.charge(resp)
+}
+
+// judge decides whether a text is the final answer.
+func (r *run) judge(ctx context.Context, text string, cut, final bool) (done bool, err error) {
+	problem := r.problem(text, cut)
+	if problem == nil {
+		r.answer.Outcome = Done
+		return true, nil
+	}
+	switch {
+	case final:
+		r.answer.Outcome = r.lastOutcome()
+		return true, nil
+	case r.Resolve != nil: // every reply is a round here
+	case r.nudges == maxNudges && r.answer.Text == "":
+		return false, ErrEmpty
+	case r.nudges == maxNudges:
+		r.answer.Outcome = Incomplete
+		return true, nil
+	default:
+		r.nudges++
+		r.left++ // a reminder is not the model's turn
+	}
+	return false, r.keep(ctx, llm.User(r.nudge(text, problem)+r.notice()), nil)
+}
+
+// problem says why a text cannot be the final answer, nil if it can.
+func (r *run) problem(text string, cut bool) error {
+	switch {
+	case cut:
+		return errors.New("it was cut off at the limit for one reply; write a shorter one")
+	case strings.TrimSpace(text) == "":
+		return errors.New("it is empty")
+	case r.Resolve != nil:
+		return errors.New("a text ends nothing here")
+	case r.Accept == nil:
+		return nil
+	}
+	return r.Accept(text)
+}
+
+// nudge asks for a final answer.
+func (r *run) nudge(text string, problem error) string {
+	s := fmt.Sprintf("Your reply is not a final answer: %v. If work is left, go on with the tools. ", problem)
+	if r.Resolve == nil {
+		s += "If not, write the final answer now."
+	} else {
+		s += fmt.Sprintf("If not, call the tool `%s` with the final output now.", ResolveTool)
+	}
+	if strings.Contains(text, "<tool_call>") || strings.Contains(text, "<function=") {
+		s += " A tool call that is written as text is not run: use the tool interface."
+	}
+	return s
+}
+
+// afterError lets the model correct a call that the endpoint refused to pass on.
+// Every other error ends the run.
+func (r *run) afterError(ctx context.Context, err error) error {
+	var e *llm.Error
+	if !errors.As(err, &e) || e.Kind != llm.KindToolUse || r.malformed == maxMalformed || r.left <= 1 {
+		return err
+	}
+	r.malformed++
+	r.left--
+	said := e.Failed
+	if said == "" {
+		said = "(a malformed tool call)"
+	}
+	if err := r.keep(ctx, llm.Message{Role: protocol.TurnAssistant, Content: said}, nil); err != nil {
+		return err
+	}
+	return r.keep(ctx, llm.User("Your tool call was malformed and was not run. Make it again: one of the declared tools, with arguments that are one JSON object."), nil)
+}
+
+// keep saves a message and records it as a turn.
+func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) error {
+	if err := r.session.Add(m); err != nil {
+		return err
+	}
+	r.window.added(m)
+	if r.Record == nil {
+		return nil
+	}
+	// What has happened is recorded also when the run is being stopped.
+	return r.Record(context.WithoutCancel(ctx), r.recorded(m, usage))
+}
+
+// recorded is a message as a turn, without secrets.
+func (r *run) recorded(m llm.Message, usage *protocol.Usage) protocol.Turn {
+	redact := r.Redact
+	if redact == nil {
+		redact = func(s string) string { return s }
+	}
+	t := protocol.Turn{
+		Role: m.Role, Content: redact(m.Content), Reasoning: redact(m.Reasoning),
+		ToolCallID: m.ToolCallID, Usage: usage,
+	}
+	for _, call := range m.ToolCalls {
+		call.Args = redact(call.Args)
+		t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: call.ID, Name: call.Name, Args: recordedArgs(call)})
+	}
+	return t
+}
+
+// recordedArgs are a call's arguments as data, or as the model's text if they
+// are none.
+func recordedArgs(call llm.ToolCall) any {
+	args, err := llm.ParseArgs(call.Args)
+	if err != nil {
+		return call.Args
+	}
+	return args
+}
