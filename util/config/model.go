@@ -41,7 +41,7 @@ func (e Endpoint) GoString() string { return e.String() }
 // invalid) and name what is missing.
 func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) {
 	if alias == "" {
-		return Endpoint{}, invalid([]string{"uwf config set defaultModel <alias>"}, "no model is chosen: config.yaml has no defaultModel")
+		return Endpoint{}, invalid([]string{"add to config.yaml: defaultModel: <alias>"}, "no model is chosen: config.yaml has no defaultModel")
 	}
 	m, ok := c.Models[alias]
 	if !ok {

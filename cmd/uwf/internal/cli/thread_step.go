@@ -24,7 +24,7 @@ func agentFlags() []ucli.Flag {
 func stepOptions(c *ucli.Context) (engine.StepOptions, error) {
 	o := engine.StepOptions{Agent: c.String("agent"), Fresh: c.Bool("fresh"), Timeout: c.Duration("timeout")}
 	if c.IsSet("agent") && o.Agent == "" {
-		return o, usageError("--agent is empty", "uwf config list")
+		return o, usageError("--agent is empty", "--agent <alias or command>")
 	}
 	if o.Timeout < 0 {
 		return o, usageError(fmt.Sprintf("--timeout must not be negative, got %s", o.Timeout))
