@@ -23,6 +23,7 @@ func (a *app) workflowCommand() *ucli.Command {
 			}, a.workflowPut),
 			a.workflowValidateCommand(),
 			a.workflowShowCommand(),
+			a.workflowGraphCommand(),
 			a.leaf(ucli.Command{
 				Name: "list", Aliases: []string{"ls"}, Usage: "list the project's and the registered workflows",
 			}, a.workflowList),

@@ -1,0 +1,55 @@
+package picture
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DOT writes the graph for Graphviz.
+func (g Graph) DOT() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n", dotText(g.Name))
+	b.WriteString("  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n")
+	b.WriteString("  edge [fontname=\"sans-serif\", fontsize=11];\n")
+	for i, n := range g.Nodes {
+		fmt.Fprintf(&b, "  n%d [label=%s%s];\n", i, dotText(n.Name), dotShape(n))
+	}
+	for _, e := range g.Edges {
+		var attributes []string
+		if e.Label != "" {
+			attributes = append(attributes, "label="+dotText(" "+e.Label+" "))
+		}
+		if e.Back {
+			attributes = append(attributes, "style=dashed")
+		}
+		fmt.Fprintf(&b, "  n%d -> n%d", e.From, e.To)
+		if len(attributes) > 0 {
+			fmt.Fprintf(&b, " [%s]", strings.Join(attributes, ", "))
+		}
+		b.WriteString(";\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func dotShape(n Node) string {
+	shape := ""
+	switch n.Kind {
+	case Start:
+		shape = ", shape=oval"
+	case End:
+		shape = ", shape=oval, peripheries=2"
+	case Suspend:
+		shape = ", shape=hexagon, style=solid"
+	}
+	if n.Description != "" {
+		shape += ", tooltip=" + dotText(n.Description)
+	}
+	return shape
+}
+
+// dotText quotes a text. Graphviz reads escapes and HTML entities in a quoted
+// label, so both are kept from meaning anything.
+func dotText(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "&", "&amp;").Replace(s) + `"`
+}
