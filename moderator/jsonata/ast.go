@@ -30,8 +30,9 @@ type (
 	// variableNode is $name; "" is the context, "$" the root.
 	variableNode struct {
 		common
-		name    string
-		builtin *function // if it is not assigned
+		name     string
+		assigned bool      // somewhere in the expression
+		builtin  *function // of the name
 	}
 	wildcardNode   struct{ common }
 	descendantNode struct{ common }

@@ -10,31 +10,45 @@ import (
 
 // check finds what can never work, whatever the values are, and resolves the
 // names of functions.
-func check(x *Expr) error {
-	c := &checker{src: x.src, assigned: map[string]bool{}}
+func check(x *Expr, assigned map[string]bool) error {
+	c := &checker{src: x.src, assigned: assigned}
 	if err := c.collect(x.root, 1); err != nil {
 		return err
 	}
-	return c.check(x.root)
+	if err := c.check(x.root); err != nil {
+		return err
+	}
+	slices.SortFunc(c.free, func(a, b Ref) int { return a.Pos.Offset - b.Pos.Offset })
+	x.variables = c.free
+	return nil
 }
 
 type checker struct {
 	src      string
 	assigned map[string]bool // variables with a ":=" somewhere
+	free     []Ref           // variables that are neither assigned nor functions
+	// values counts functions that are used as values: only then can a field of
+	// an object that the expression makes be called.
+	values int
 }
 
 func (c *checker) fail(at int, code, token, format string, args ...any) *Error {
 	return &Error{Code: code, Pos: position(c.src, at), Token: token, Message: fmt.Sprintf(format, args...)}
 }
 
-// collect notes the assignments, and bounds the depth of the tree for all who
-// walk it after.
+// collect counts functions as values, and bounds the depth of the tree for all
+// who walk it after.
 func (c *checker) collect(n node, depth int) error {
 	if depth > maxTree {
 		return tooDeep(c.src, n.shared().at)
 	}
-	if b, ok := n.(*bindNode); ok {
-		c.assigned[b.name] = true
+	switch n := n.(type) {
+	case *variableNode:
+		c.values += functionNames(n)
+	case *callNode:
+		c.values -= functionNames(n.callee)
+	case *applyNode:
+		c.values -= functionNames(n.right)
 	}
 	for _, inner := range children(n) {
 		if err := c.collect(inner, depth+1); err != nil {
@@ -42,6 +56,14 @@ func (c *checker) collect(n node, depth int) error {
 		}
 	}
 	return nil
+}
+
+// functionNames is 1 if a node is the name of a function.
+func functionNames(n node) int {
+	if v, ok := n.(*variableNode); ok && builtins[v.name].run != nil {
+		return 1
+	}
+	return 0
 }
 
 func (c *checker) check(n node) error {
@@ -71,17 +93,20 @@ func (c *checker) inside(n node) error {
 	return nil
 }
 
-// variable resolves a variable that is nowhere assigned to a function.
+// variable resolves the name of a function. A variable of the same name wins
+// where it is in scope, which evaluation finds out.
 func (c *checker) variable(v *variableNode) error {
-	if c.assigned[v.name] {
+	if v.name == "" || v.name == "$" {
 		return nil
 	}
-	if v.builtin = builtin(v.name); v.builtin != nil {
+	v.assigned, v.builtin = c.assigned[v.name], builtin(v.name)
+	if v.assigned || v.builtin != nil {
 		return nil
 	}
-	if feature, hint, ok := leftOutFunction(v.name); ok {
-		return leftOut(c.src, v.at, "$"+v.name, fmt.Sprintf("$%s (%s)", v.name, feature), hint)
+	if err := leftOutCall(c.src, v); err != nil {
+		return err
 	}
+	c.free = append(c.free, Ref{v.name, position(c.src, v.at)})
 	return nil
 }
 
@@ -113,7 +138,7 @@ func (c *checker) call(n *callNode, args int) error {
 }
 
 func (c *checker) namedCall(n *callNode, v *variableNode, args int) error {
-	if err := c.variable(v); err != nil || c.assigned[v.name] {
+	if err := c.variable(v); err != nil || v.assigned {
 		return err
 	}
 	if v.builtin == nil {
@@ -135,7 +160,10 @@ func (c *checker) namedCall(n *callNode, v *variableNode, args int) error {
 // pathCall is a call without a dollar sign, or of something in a field.
 func (c *checker) pathCall(n *callNode, path *pathNode) error {
 	name, ok := path.steps[0].(*nameNode)
-	if !ok || len(path.steps) > 1 {
+	switch {
+	case c.values > 0:
+		return nil
+	case !ok || len(path.steps) > 1:
 		return c.notCallable(n, "a value cannot be called, only a function")
 	}
 	e := c.notCallable(n, fmt.Sprintf("%q is a field and cannot be called", name.name))

@@ -1,12 +1,12 @@
 package jsonata
 
 import (
+	"cmp"
 	"context"
 )
 
-// Options bound an evaluation. A zero field stands for its default; the
-// defaults let an evaluation take about a quarter of a second and some tens of
-// megabytes at most.
+// Options bound an evaluation. A zero field stands for its default. With the
+// defaults an evaluation takes half a second and a hundred megabytes at worst.
 type Options struct {
 	// MaxSteps bounds the work: nodes evaluated, values visited (5,000,000).
 	MaxSteps int
@@ -23,13 +23,10 @@ type Options struct {
 
 // withDefaults fills the zero fields.
 func (o Options) withDefaults() Options {
-	for field, value := range map[*int]int{
-		&o.MaxSteps: 5_000_000, &o.MaxDepth: 1_000, &o.MaxItems: 2_000_000, &o.MaxBytes: 16 << 20,
-	} {
-		if *field == 0 {
-			*field = value
-		}
-	}
+	o.MaxSteps = cmp.Or(o.MaxSteps, 5_000_000)
+	o.MaxDepth = cmp.Or(o.MaxDepth, 1_000)
+	o.MaxItems = cmp.Or(o.MaxItems, 2_000_000)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 16<<20)
 	return o
 }
 

@@ -38,12 +38,20 @@ func (e *evaluator) array(n *arrayNode, in any, env *frame) (any, error) {
 // numbers evaluates from..to.
 func (e *evaluator) numbers(n *rangeNode, in any, env *frame) (any, error) {
 	s := e.at(n.at, "..")
-	from, okFrom, err := s.whole(n.from, "T2003", "left", in, env)
+	left, err := e.eval(n.from, in, env)
 	if err != nil {
 		return nil, err
 	}
-	to, okTo, err := s.whole(n.to, "T2004", "right", in, env)
-	if err != nil || !okFrom || !okTo || from > to {
+	right, err := e.eval(n.to, in, env)
+	if err != nil {
+		return nil, err
+	}
+	from, err := s.whole(left, "T2003", "left")
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.whole(right, "T2004", "right")
+	if err != nil || isUndefined(left) || isUndefined(right) || from > to {
 		return undefined{}, err
 	}
 	size := to - from + 1
@@ -53,17 +61,13 @@ func (e *evaluator) numbers(n *rangeNode, in any, env *frame) (any, error) {
 	return &list{from: int64(from), span: int64(size), seq: true}, nil
 }
 
-// whole evaluates an end of a range; it is false if there is none.
-func (s site) whole(n node, code, side string, in any, env *frame) (float64, bool, error) {
-	v, err := s.e.eval(n, in, env)
-	if err != nil || isUndefined(v) {
-		return 0, false, err
-	}
+// whole reads an end of a range, which may be undefined.
+func (s site) whole(v any, code, side string) (float64, error) {
 	f, ok := number(v)
-	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		return 0, false, s.failValue(v, code, "the %s side of %q must be a whole number, not %s", side, "..", describe(v))
+	if !isUndefined(v) && (!ok || f != math.Trunc(f) || math.Abs(f) > 1<<53) {
+		return 0, s.failValue(v, code, "the %s side of %q must be a whole number, not %s", side, s.token, describe(v))
 	}
-	return f, true, nil
+	return f, nil
 }
 
 // member of a group: the items that have a key, and which pair gave it.
@@ -140,6 +144,9 @@ func (s site) addTo(b *bucket, key string, item any, pair int) error {
 func (e *evaluator) values(g *group, keys []string, buckets map[string]*bucket, env *frame) (any, error) {
 	out := &Object{}
 	if err := e.grow(g.at, len(keys)); err != nil {
+		return nil, err
+	}
+	if err := e.spend(g.at, stepsPerObject+stepsPerKey*len(keys)); err != nil {
 		return nil, err
 	}
 	for _, key := range keys {

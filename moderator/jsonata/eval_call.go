@@ -49,7 +49,7 @@ func (s site) invoke(f *function, args []any, context any) (any, error) {
 	if err := s.deep(s.e.depth); err != nil {
 		return nil, err
 	}
-	if err := s.spend(1); err != nil {
+	if err := s.spend(stepsPerCall); err != nil {
 		return nil, err
 	}
 	s.token = f.name

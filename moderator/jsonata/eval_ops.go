@@ -208,8 +208,7 @@ func (s site) text(v any, indent string) (string, error) {
 		if f, ok := number(v); ok && !isFinite(f) {
 			return "", s.fail("D3001", "%s cannot become a text", formatNumber(f))
 		}
-		p := printer{site: s, indent: indent}
-		err := p.print(v, 1)
-		return string(p.buf), err
+		text, err := s.json(v, indent, false)
+		return string(text), err
 	}
 }

@@ -3,9 +3,9 @@ package jsonata
 // path evaluates the steps one after the other, each for every item that the
 // step before it gave.
 func (e *evaluator) path(n *pathNode, in any, env *frame) (any, error) {
-	input := list{vals: []any{in}, seq: true}
-	if _, absolute := n.steps[0].(*variableNode); !absolute {
-		input = asList(in)
+	input, ok := listOf(in)
+	if _, absolute := n.steps[0].(*variableNode); absolute || !ok {
+		input = list{vals: []any{in}, seq: true}
 	}
 	var v any = undefined{}
 	var err error
@@ -225,7 +225,13 @@ func (e *evaluator) descendants(in any, at int) (any, error) {
 	if isUndefined(in) {
 		return in, nil
 	}
-	return out, e.at(at, "**").descend(out, in, 1)
+	if err := e.at(at, "**").descend(out, in, 1); err != nil {
+		return nil, err
+	}
+	if out.len() == 1 {
+		return out.item(0), nil // "[]" does not make an array of it
+	}
+	return out, nil
 }
 
 func (s site) descend(out *list, v any, depth int) error {

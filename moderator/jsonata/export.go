@@ -62,7 +62,7 @@ func (s site) exportObject(o *Object, depth int) (any, error) {
 	if err := s.grow(o.Len()); err != nil {
 		return nil, err
 	}
-	if err := s.spend(o.Len()); err != nil {
+	if err := s.spend(stepsPerObject + o.Len()); err != nil {
 		return nil, err
 	}
 	out := make(map[string]any, o.Len())
@@ -83,12 +83,12 @@ func excerpt(v any) string {
 		return ""
 	}
 	e := &evaluator{ctx: context.Background(), limits: Options{MaxSteps: 40, MaxDepth: 8, MaxItems: 1, MaxBytes: 4 * maxShown}}
-	p := printer{site: e.at(0, ""), exact: true}
 	if s, ok := v.(string); ok {
 		return quote(shorten(s, 2*maxShown))
 	}
-	if err := p.print(v, 1); err != nil { // it is too large to be shown whole
-		return shorten(string(p.buf)+" …", 2*maxShown)
+	text, err := e.at(0, "").json(v, "", true)
+	if err != nil { // it is too large to be shown whole
+		text = append(text, "…"...)
 	}
-	return shorten(string(p.buf), 2*maxShown)
+	return shorten(string(text), 2*maxShown)
 }

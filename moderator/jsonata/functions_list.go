@@ -50,14 +50,17 @@ func (c *call) distinct() (any, error) {
 	seen := map[string]bool{}
 	for i := range l.len() {
 		item := l.item(i)
-		key := printer{site: c.site, exact: true}
-		if err := key.print(item, 1); err != nil {
+		if err := c.spend(stepsPerKey); err != nil {
 			return nil, err
 		}
-		if seen[string(key.buf)] {
+		key, err := c.json(item, "", true)
+		if err != nil {
+			return nil, err
+		}
+		if seen[string(key)] {
 			continue
 		}
-		seen[string(key.buf)] = true
+		seen[string(key)] = true
 		if err := c.push(out, item); err != nil {
 			return nil, err
 		}

@@ -90,12 +90,12 @@ func shift(f float64, places int) float64 {
 }
 
 func (c *call) power() (any, error) {
-	if c.missing(0) || c.missing(1) {
+	if c.missing(0) {
 		return undefined{}, nil
 	}
-	base, exponent := c.num(0, 0), c.num(1, 0)
+	base, exponent := c.num(0, 0), c.num(1, math.NaN())
 	f := math.Pow(base, exponent)
-	if !isFinite(f) {
+	if !isFinite(f) || math.IsNaN(exponent) {
 		return nil, c.fail("D3061", "%s to the power of %s is no number that JSON can hold", formatNumber(base), formatNumber(exponent))
 	}
 	return f, nil

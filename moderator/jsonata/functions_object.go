@@ -22,7 +22,7 @@ func (c *call) addKeys(out *list, seen map[string]bool, v any, depth int) error 
 		return nil
 	}
 	keys, _ := keysOf(v)
-	if err := c.spend(len(keys)); err != nil {
+	if err := c.spend(stepsPerKey * len(keys)); err != nil {
 		return err
 	}
 	for _, k := range keys {
@@ -57,7 +57,7 @@ func (c *call) merge() (any, error) {
 		if err := c.grow(len(keys)); err != nil {
 			return nil, err
 		}
-		if err := c.spend(len(keys) + 1); err != nil {
+		if err := c.spend(1 + stepsPerKey*len(keys)); err != nil {
 			return nil, err
 		}
 		for _, k := range keys {
@@ -73,7 +73,9 @@ func (c *call) spread() (any, error) {
 	if k := kindOf(v); k != 'a' && k != 'o' {
 		return v, nil
 	}
-	out := &list{seq: true}
+	// Of an array it is an array, even if it has one item.
+	l, isArray := listOf(v)
+	out := &list{seq: !isArray || l.len() == 0}
 	return out, c.spreadInto(out, v, 1)
 }
 
@@ -96,7 +98,7 @@ func (c *call) spreadInto(out *list, v any, depth int) error {
 	if !ok {
 		return c.push(out, v)
 	}
-	if err := c.spend(len(keys)); err != nil {
+	if err := c.spend(stepsPerObject * len(keys)); err != nil {
 		return err
 	}
 	for _, k := range keys {

@@ -1,5 +1,14 @@
 package jsonata
 
+// leftOutCall refuses the name of a function that this package does not have.
+func leftOutCall(src string, v *variableNode) error {
+	feature, hint, ok := leftOutFunction(v.name)
+	if !ok {
+		return nil
+	}
+	return leftOut(src, v.at, "$"+v.name, "$"+v.name+" ("+feature+")", hint)
+}
+
 // leftOutFunction tells which of JSONata's functions this package does not
 // have, why, and what to write instead.
 func leftOutFunction(name string) (feature, hint string, ok bool) {
@@ -33,3 +42,11 @@ func leftOutFunction(name string) (feature, hint string, ok bool) {
 }
 
 const higherOrder = "higher-order functions"
+
+// leftOut refuses a part of JSONata that this package does not have.
+func leftOut(src string, at int, token, feature, hint string) *Error {
+	return &Error{
+		Code: CodeLeftOut, Pos: position(src, at), Token: token, Hint: hint, cause: ErrLeftOut,
+		Message: "the JSONata of uwf has no " + feature,
+	}
+}

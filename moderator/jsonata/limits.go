@@ -5,7 +5,14 @@ import (
 	"fmt"
 )
 
-// How often the context is looked at: a power of two of steps.
+// Prices in steps, so that a step takes about as long whatever it does.
+const (
+	stepsPerCall   = 5
+	stepsPerKey    = 10 // an entry of a map of Go
+	stepsPerObject = 10
+)
+
+// stepsPerLook is how often the context is looked at.
 const stepsPerLook = 1 << 10
 
 // site is an evaluation at a place of the expression: who fails names it.

@@ -15,8 +15,9 @@ const (
 
 // Expr is a parsed expression. It is immutable: many goroutines may evaluate it.
 type Expr struct {
-	src  string
-	root node
+	src       string
+	root      node
+	variables []Ref // without a value of their own, in the order written
 }
 
 // String is the expression as it was written.
@@ -32,13 +33,13 @@ func Parse(src string) (*Expr, error) {
 			Message: fmt.Sprintf("the expression has %d bytes, at most %d are read", len(src), maxSource),
 		}
 	}
-	p := &parser{lexer: lexer{src: src}, unfinished: -1}
+	p := &parser{lexer: lexer{src: src}, unfinished: -1, assigned: map[string]bool{}}
 	root, err := p.whole()
 	if err != nil {
 		return nil, err
 	}
 	x := &Expr{src: src, root: root}
-	if err := check(x); err != nil {
+	if err := check(x, p.assigned); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -50,7 +51,11 @@ type parser struct {
 	tok        token
 	before     token // the one before tok, for hints
 	depth      int
-	unfinished int // offset where an operand was missing because the text ended, or -1
+	assigned   map[string]bool // variables with a ":=" so far
+	unfinished int             // offset where an operand was missing because the text ended, or -1
+	// invalid is the first thing that reads well and means nothing. What cannot
+	// be read is worth more, so it is kept for later.
+	invalid error
 }
 
 // whole reads a whole expression.
@@ -67,7 +72,14 @@ func (p *parser) whole() (node, error) {
 	case p.unfinished >= 0:
 		return nil, p.fail(p.unfinished, "S0207", "", "the expression ends where an operand should follow")
 	}
-	return root, nil
+	return root, p.invalid
+}
+
+// later keeps an error until the whole expression is read.
+func (p *parser) later(err *Error) {
+	if p.invalid == nil {
+		p.invalid = err
+	}
 }
 
 func (p *parser) advance() (err error) {
@@ -161,13 +173,6 @@ func (t token) power() int {
 // leftOut refuses a part of JSONata that this package does not have.
 func (p *parser) leftOut(at int, token, feature, hint string) error {
 	return leftOut(p.src, at, token, feature, hint)
-}
-
-func leftOut(src string, at int, token, feature, hint string) *Error {
-	return &Error{
-		Code: CodeLeftOut, Pos: position(src, at), Token: token, Hint: hint, cause: ErrLeftOut,
-		Message: "the JSONata of uwf has no " + feature,
-	}
 }
 
 // unexpected is about a token after an expression that could have ended.

@@ -31,7 +31,7 @@ func (p *parser) infix(t token, left node) (node, error) {
 	}
 	switch t.text {
 	case ".":
-		return p.step(t, left, right)
+		return p.step(left, right), nil
 	case "and", "or":
 		return &logicNode{at, t.text, left, right}, nil
 	case "??", "?:":
@@ -63,6 +63,7 @@ func (p *parser) assignment(t token, left node) (node, error) {
 		e.Hint = "write $name := value"
 		return nil, e
 	}
+	p.assigned[v.name] = true
 	value, err := p.expression(t.power() - 1)
 	return &bindNode{common{at: t.start}, v.name, value}, err
 }
@@ -70,6 +71,12 @@ func (p *parser) assignment(t token, left node) (node, error) {
 // call reads on after "(" behind an operand.
 func (p *parser) call(t token, callee node) (node, error) {
 	c := &callNode{common: common{at: callee.shared().at}, callee: callee}
+	// Before the arguments, which are left out too if they are lambda functions.
+	if v, ok := callee.(*variableNode); ok && !p.assigned[v.name] {
+		if err := leftOutCall(p.src, v); err != nil {
+			return nil, err
+		}
+	}
 	if p.tok.is(")") {
 		return c, p.advance()
 	}

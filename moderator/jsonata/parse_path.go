@@ -3,13 +3,11 @@ package jsonata
 import "fmt"
 
 // step joins two operands of "." to a path.
-func (p *parser) step(t token, left, right node) (node, error) {
+func (p *parser) step(left, right node) node {
 	path, ok := left.(*pathNode)
 	if !ok {
 		path = &pathNode{common: common{at: left.shared().at}}
-		if err := p.addStep(path, left); err != nil {
-			return nil, err
-		}
+		p.addStep(path, left)
 	}
 	if rest, ok := right.(*pathNode); ok {
 		path.steps = append(path.steps, rest.steps...)
@@ -19,33 +17,30 @@ func (p *parser) step(t token, left, right node) (node, error) {
 		// by itself are the operand's.
 		c := right.shared()
 		c.stages, c.filters = c.filters, nil
-		if err := p.addStep(path, right); err != nil {
-			return nil, err
-		}
+		p.addStep(path, right)
 	}
 	markWhole(path.steps[0])
 	markWhole(path.steps[len(path.steps)-1])
-	return path, nil
+	return path
 }
 
-func (p *parser) addStep(path *pathNode, step node) error {
+func (p *parser) addStep(path *pathNode, step node) {
 	path.keepSingleton = path.keepSingleton || step.shared().keep
 	switch n := step.(type) {
 	case *stringNode: // a."b c" is a field
 		step = &nameNode{common: n.common, name: n.text}
 	case *numberNode:
-		return p.badStep(n.at, formatNumber(n.value))
+		p.badStep(n.at, formatNumber(n.value))
 	case *constNode:
-		return p.badStep(n.at, describe(n.value))
+		p.badStep(n.at, describe(n.value))
 	}
 	path.steps = append(path.steps, step)
-	return nil
 }
 
-func (p *parser) badStep(at int, value string) error {
+func (p *parser) badStep(at int, value string) {
 	e := p.fail(at, "S0213", value, value+" cannot be a step of a path")
 	e.Hint = fmt.Sprintf("write `%s` in backquotes if it is the name of a field, or [%s] for an item of an array", value, value)
-	return e
+	p.later(e)
 }
 
 func markWhole(step node) {
@@ -90,7 +85,7 @@ func (p *parser) bracket(left node) (node, error) {
 	case err != nil:
 		return nil, err
 	case c.group != nil:
-		return nil, p.fail(at, "S0209", "[", "a predicate cannot follow {…} that groups")
+		p.later(p.fail(at, "S0209", "[", "a predicate cannot follow {…} that groups"))
 	case isPath:
 		c.stages = append(c.stages, predicate)
 	default:
@@ -107,7 +102,7 @@ func (p *parser) grouping(t token, left node) (node, error) {
 	}
 	c := left.shared()
 	if c.group != nil {
-		return nil, p.fail(t.start, "S0210", "{", "only one {…} can group a step")
+		p.later(p.fail(t.start, "S0210", "{", "only one {…} can group a step"))
 	}
 	c.group = &g
 	return left, nil

@@ -70,6 +70,15 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
+// json writes a value as JSON.
+func (s site) json(v any, indent string, exact bool) ([]byte, error) {
+	p := &printer{site: s, indent: indent, exact: exact}
+	if err := p.print(v, 1); err != nil {
+		return p.buf, err
+	}
+	return p.buf, p.pay(1)
+}
+
 // printer writes a value as JSON.
 type printer struct {
 	site   site

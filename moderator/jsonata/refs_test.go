@@ -1,0 +1,138 @@
+package jsonata
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string][]string{
+		"meta.approved = false":                          {"meta"},
+		"$not($exists(meta.needsClarification))":         {"meta"},
+		"steps[-1].output.approved":                      {"steps"},
+		"history[role = 'developer']":                    {"history"},
+		"history[$$.depth > 3]":                          {"history", "depth"},
+		"$count(history[$.role = 'developer'].meta) > 3": {"history"},
+		"$.history":                           {"history"},
+		"$$.output.($.a + b)":                 {"output"},
+		"(meta; output).x":                    {"meta", "output"},
+		"(output; $).depth":                   {"output", "depth"},
+		"(depth > 1 ? $ : $$).meta":           {"depth", "meta"},
+		"(meta ?? $).steps":                   {"meta", "steps"},
+		"$lookup($, 'history')":               {"history"},
+		"$$ ~> $lookup('history')":            {"history"},
+		"{'a': meta, 'b': $.output}":          {"meta", "output"},
+		"output{role: meta}":                  {"output"},
+		"($x := meta; $x.history)":            {"meta"},
+		"($x := $lookup; $x(meta, 'a'))":      {"meta", "*"},
+		"output.$string()":                    {"output"},
+		"output.$keys().history":              {"output"},
+		"[1..3].$string()":                    {},
+		"$sum(meta.scores) / $count(history)": {"meta", "history"},
+		"true":                                {},
+		"meta in [role, 'x']":                 {"meta", "role"},
+		"meta[]":                              {"meta"},
+		"$[role = 'x'].meta":                  {"role", "meta"},
+		"$substring(?, 1)(role)":              {"role", "*"},
+
+		"$":                         {"*"},
+		"$$":                        {"*"},
+		"$$ = 1":                    {"*"},
+		"*":                         {"*"},
+		"**.approved":               {"*"},
+		"meta.**":                   {"meta"},
+		"$string()":                 {"*"},
+		"$keys()":                   {"*"},
+		"$keys($)":                  {"*"},
+		"$lookup($, role)":          {"role", "*"},
+		"$lookup('history')":        {"*"},
+		"($x := $; $x.history)":     {"*"},
+		"[$].history":               {"*"},
+		"{'r': $}.r.history":        {"*"},
+		"$ ~> $keys":                {"*"},
+		"meta[$$ = 1]":              {"meta", "*"},
+		"$exists($) and meta":       {"meta", "*"},
+		"role ? $$ : false":         {"role", "*"},
+		"$spread($).history":        {"*"},
+		"($f := $keys; $f())":       {"*"},
+		"meta.$lookup($$, 'depth')": {"meta", "depth"},
+	} {
+		x, err := Parse(src)
+		require.NoError(t, err, src)
+		fields, all := x.Fields()
+		got := map[string]bool{}
+		for _, f := range fields {
+			got[f.Name] = true
+		}
+		if all {
+			got["*"] = true
+		}
+		expected := map[string]bool{}
+		for _, f := range want {
+			expected[f] = true
+		}
+		require.Equal(t, expected, got, src)
+		require.Equal(t, expected["*"] || expected["history"], x.Uses("history"), src)
+	}
+}
+
+func TestFieldsHavePositions(t *testing.T) {
+	t.Parallel()
+	x, err := Parse("meta.ok and\n  stpes[0]")
+	require.NoError(t, err)
+	fields, all := x.Fields()
+	require.False(t, all)
+	require.Equal(t, []Ref{{"meta", Pos{0, 1, 1}}, {"stpes", Pos{14, 2, 3}}}, fields)
+}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	x, err := Parse("($a := $b; $sum($a) + $c + $count($$) ~> $string; $)")
+	require.NoError(t, err)
+	require.Equal(t, []Ref{{"b", Pos{7, 1, 8}}, {"c", Pos{22, 1, 23}}}, x.Variables())
+}
+
+// What Uses denies is never looked at: without those fields, every case gives
+// the same.
+func TestUsesIsTrue(t *testing.T) {
+	t.Parallel()
+	cases, datasets := loadCases(t)
+	checked := 0
+	for _, c := range cases {
+		x, err := Parse(c.Expr)
+		input, ok := c.input(t, datasets).(*Object)
+		if err != nil || !ok || len(c.Bindings) > 0 {
+			continue
+		}
+		needed := &Object{}
+		for _, k := range input.Keys() {
+			if v, _ := input.Get(k); x.Uses(k) {
+				needed.Set(k, v)
+			}
+		}
+		if needed.Len() == input.Len() {
+			continue
+		}
+		checked++
+		require.Equal(t, outcome(t, x, input), outcome(t, x, needed), c.Expr)
+	}
+	require.Greater(t, checked, 100)
+}
+
+// outcome is everything that a caller sees of an evaluation.
+func outcome(t testing.TB, x *Expr, input any) string {
+	t.Helper()
+	v, defined, err := x.Eval(t.Context(), input, Options{})
+	if err != nil {
+		return err.Error()
+	}
+	data, err := json.Marshal(plain(v))
+	require.NoError(t, err)
+	if !defined {
+		return "undefined"
+	}
+	return string(data)
+}

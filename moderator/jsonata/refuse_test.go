@@ -1,0 +1,135 @@
+package jsonata
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is left out is refused by name and position, before anything is run.
+func TestLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		src, names   string
+		line, column int
+	}{
+		{"function($x){$x + 1}(2)", "lambda functions", 1, 1},
+		{"1 +\n  λ($x){$x}(2)", "lambda functions", 2, 3},
+		{"($f := function($a, $b)<nn:n>{$a}; $f(1, 2))", "lambda functions", 1, 8},
+		{"$map([1, 2], $string)", "$map (higher-order functions)", 1, 1},
+		{"$filter(a, function($v){$v > 1})", "$filter (higher-order functions)", 1, 1},
+		{"a ~> $reduce($append)", "$reduce (higher-order functions)", 1, 6},
+		{"$each(a, $string)", "$each (higher-order functions)", 1, 1},
+		{"$sift(a, $exists)", "$sift (higher-order functions)", 1, 1},
+		{"$single(a)", "$single (higher-order functions)", 1, 1},
+		{"$sort([3, 1])", "$sort (sorting)", 1, 1},
+		{"Account.Order^(Price)", "sort operator ^(…)", 1, 14},
+		{"a^(>b, <c)", "sort operator ^(…)", 1, 2},
+		{`$contains(a, /x"y/i)`, "regular expressions", 1, 14},
+		{"/[!~']/", "regular expressions", 1, 1},
+		{"a[b ~> /x/]", "regular expressions", 1, 8},
+		{"$match('a', 'a')", "$match (regular expressions)", 1, 1},
+		{"library.loans@$l.books", "joins (context binding @)", 1, 14},
+		{"a#$i.b", "positional binding #", 1, 2},
+		{"a.b.%.c", "parent operator %", 1, 5},
+		{"a.%.%.b", "parent operator %", 1, 3},
+		{`$ ~> |Account|{"x": 1}|`, "transforms |…|…|", 1, 6},
+		{`|a|b|`, "transforms |…|…|", 1, 1},
+		{"$now()", "$now (dates)", 1, 1},
+		{"$fromMillis($millis())", "$fromMillis (dates)", 1, 1},
+		{"{'t': $toMillis(t)}", "$toMillis (dates)", 1, 7},
+		{"$random() > 0.5", "$random (chance: routing is deterministic)", 1, 1},
+		{"$shuffle(a)", "$shuffle (chance", 1, 1},
+		{"$eval('1')", "$eval (texts as expressions)", 1, 1},
+		{"$formatNumber(1, '0')", "$formatNumber (pictures of numbers)", 1, 1},
+		{"$formatInteger(1, 'w')", "$formatInteger (pictures of numbers)", 1, 1},
+		{"$parseInteger('1', '0')", "$parseInteger (pictures of numbers)", 1, 1},
+		{"$encodeUrl(a)", "$encodeUrl (encodings)", 1, 1},
+		{"$base64decode(a)", "$base64decode (encodings)", 1, 1},
+		{"$exists($map)", "$map (higher-order functions)", 1, 9},
+	} {
+		_, err := Parse(c.src)
+		var e *Error
+		require.ErrorAs(t, err, &e, c.src)
+		require.ErrorIs(t, err, ErrLeftOut, c.src)
+		require.Equal(t, CodeLeftOut, e.Code, c.src)
+		require.Contains(t, e.Message, c.names, c.src)
+		require.Equal(t, [2]int{c.line, c.column}, [2]int{e.Pos.Line, e.Pos.Column}, c.src)
+	}
+	// A variable of one's own may have any name.
+	_, err := Parse("($map := 1; $map)")
+	require.NoError(t, err)
+}
+
+// TestMessages shows what an author reads.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]string{
+		"":                       "1:1: the expression ends where an operand should follow (S0207)",
+		"a = ":                   "1:5: the expression ends where an operand should follow (S0207)",
+		"meta.":                  "1:6: the expression ends where an operand should follow (S0207)",
+		"a == b":                 `1:4: an operand should come here, not "=" (S0211); write one "=" to compare`,
+		"a && b":                 `1:4: an operand should come here, not "&" (S0211); write "and"`,
+		"a || b":                 `1:3: "|" should not come here (S0201); write "or"`,
+		"a AND b":                `1:3: "AND" should not come here (S0201); write "and"`,
+		"not a":                  `1:5: "a" should not come here (S0201); write $not(…)`,
+		"!a":                     `1:1: the operator "!" does not exist (S0204); write $not(…)`,
+		"a => b":                 `1:4: an operand should come here, not ">" (S0211); write ">=" or "!="`,
+		"(a":                     `1:3: ")" is missing at the end of the expression (S0203)`,
+		"[a; b]":                 `1:3: "]" should come here, not ";" (S0202)`,
+		"steps.0.role":           "1:7: 0 cannot be a step of a path (S0213); write `0` in backquotes if it is the name of a field, or [0] for an item of an array",
+		"a.true":                 "1:3: true cannot be a step of a path (S0213); write `true` in backquotes if it is the name of a field, or [true] for an item of an array",
+		"x = 'it's'":             `1:9: "s'" should not come here (S0201)`,
+		`x = 'it\'s'`:            `1:8: the escape sequence "\'" does not exist (S0103); write a text with ' in double quotes`,
+		"'open":                  "1:1: the text is never closed with ' (S0101)",
+		"a /* b":                 "1:3: the comment is never closed with */ (S0106)",
+		"a := 1":                 `1:3: ":=" needs a variable on its left (S0212); write $name := value`,
+		"$cuont(history)":        "1:1: there is no function $cuont (T1006); did you mean $count?",
+		"$size(history)":         "1:1: there is no function $size (T1006)",
+		"count(history) > 1":     `1:1: "count" is a field and cannot be called (T1005); did you mean $count?`,
+		"filter(a)":              `1:1: "filter" is a field and cannot be called (T1005); did you mean $filter?`,
+		"exist(a)":               `1:1: "exist" is a field and cannot be called (T1006); did you mean $exists?`,
+		"$count(a, b)":           "1:1: $count takes 1 argument, not 2 (T0410)",
+		"$substring()":           "1:1: $substring takes 1 to 3 arguments, not 0 (T0410)",
+		"a ~> $contains('x', 1)": "1:6: $contains takes 1 to 2 arguments, not 3 (T0410)",
+		"$filter(a, b)":          "1:1: the JSONata of uwf has no $filter (higher-order functions) (U1001); write a predicate: list[condition]",
+	} {
+		_, err := Parse(src)
+		require.EqualError(t, err, want, src)
+	}
+}
+
+// TestValueMessages shows what an author reads when a condition meets a value
+// that it cannot work with.
+func TestValueMessages(t *testing.T) {
+	t.Parallel()
+	input := thread(t, `{"n":1,"s":"three","o":{"k":[1,2]},"a":[1,"x"],"z":null,"long":"`+strings.Repeat("é", 100)+`"}`)
+	for _, c := range []struct{ src, want, value string }{
+		{"s > 3", `1:3: both sides of ">" must be numbers, or both texts, not the text "three" and 3 (T2009)`, `"three"`},
+		{"true > 3", `1:6: ">" compares numbers or texts, not true (T2010)`, "true"},
+		{"n +\n s", `1:3: the right side of "+" must be a number, not the text "three" (T2002)`, `"three"`},
+		{"o * 2", `1:3: the left side of "*" must be a number, not an object (T2001)`, `{"k":[1,2]}`},
+		{"-s", `1:1: only a number can be negated, not the text "three" (D1002)`, `"three"`},
+		{"[n..s]", `1:3: the right side of ".." must be a whole number, not the text "three" (T2004)`, `"three"`},
+		{"$sum(a)", `1:1: argument 1 of $sum must be an array of numbers, not the text "x" (T0412)`, `[1,"x"]`},
+		{"$contains(s, n)", "1:1: argument 2 of $contains must be a string, not 1 (T0410)", "1"},
+		{"$number(z)", "1:1: argument 1 of $number must be a number, a string or a boolean, not null (T0410)", "null"},
+		{"$number(s)", `1:1: the text "three" is no number (D3030)`, `"three"`},
+		{"o.$length()", "1:3: $length without argument 1 uses the context, which must be a string, not an object (T0411)", `{"k":[1,2]}`},
+		{"{n: 1}", "1:2: a key must be a text, not 1 (T1003)", "1"},
+		{"$error('no ' & s)", "1:1: no three (D3137)", ""},
+		{"$assert(n = 2, 'n must be 2')", "1:1: n must be 2 (D3141)", ""},
+		{"n.$uppercase()", "1:3: $uppercase without argument 1 uses the context, which must be a string, not 1 (T0411)", "1"},
+		{"$uppercase(n)", "1:1: argument 1 of $uppercase must be a string, not 1 (T0410)", "1"},
+		{"n ~> s", `1:3: the right side of "~>" must be a function, not the text "three" (T2006)`, `"three"`},
+		{"1/0", "1:2: Infinity is no number to go on with; was something divided by 0? (D1001)", ""},
+		{"long + 1", `1:6: the left side of "+" must be a number, not the text "éééééééééééééééééééé…" (T2001)`, `"` + strings.Repeat("é", 40) + `…"`},
+	} {
+		x, err := Parse(c.src)
+		require.NoError(t, err, c.src)
+		_, _, err = x.Eval(t.Context(), input, Options{})
+		require.EqualError(t, err, c.want, c.src)
+		require.Equal(t, c.value, err.(*Error).Value, c.src)
+	}
+}
