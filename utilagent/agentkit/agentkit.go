@@ -62,6 +62,8 @@ type Result struct {
 	Output  string // text that begins with a frontmatter block
 	Value   any    // structured data instead: a JSON value, or what encoding/json can write
 	Suspend string // a reason to wait for a person instead
+	// ExtractedBy says how Value was won; "": the agent returned it as data.
+	ExtractedBy protocol.ExtractedBy
 
 	// SessionID names the conversation, for Continue and the next turn. It is
 	// required, since a step without one cannot be traced or corrected.

@@ -1,6 +1,7 @@
 package agentkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,7 @@ func read(res Result, role extract.Role) (extract.Output, protocol.ExtractedBy, 
 			return extract.Output{}, "", err
 		}
 		out, err := extract.Value(v, role)
-		return out, protocol.ByValue, err
+		return out, cmp.Or(res.ExtractedBy, protocol.ByValue), err
 	case strings.TrimSpace(res.Output) == "":
 		return extract.Output{}, "", errors.New("the answer is empty")
 	}

@@ -62,6 +62,13 @@ func (t *turns) returned(ctx context.Context, res Result, answer string) error {
 	return nil
 }
 
+// recorded reports whether the run that is at work has told of turns.
+func (t *turns) recorded() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.hashes) > t.begin
+}
+
 // corrected records the message of a correction.
 func (t *turns) corrected(ctx context.Context, message string) error {
 	t.mu.Lock()

@@ -18,6 +18,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/united-workforce/uwf/util/config"
@@ -51,6 +52,8 @@ type Client struct {
 	endpoint config.Endpoint
 	options  Options
 	http     *http.Client
+
+	cache atomic.Pointer[written] // of the last request
 
 	mu     sync.Mutex
 	quirks quirks // learnt from the endpoint's errors, kept for the client's life

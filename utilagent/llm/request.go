@@ -18,11 +18,7 @@ const (
 // encode writes the body of a request. Equal conversations give equal bytes, so
 // that a provider's prompt cache hits.
 func (c *Client) encode(req Request, q quirks) ([]byte, error) {
-	body := map[string]any{
-		"model":    c.endpoint.Model,
-		"messages": c.wireMessages(req.Messages, q),
-		"stream":   !q.noStream,
-	}
+	body := map[string]any{"model": c.endpoint.Model, "stream": !q.noStream}
 	if !q.noStream && !q.noStreamOptions {
 		body["stream_options"] = map[string]any{"include_usage": true}
 	}
@@ -35,7 +31,26 @@ func (c *Client) encode(req Request, q quirks) ([]byte, error) {
 	if req.JSON && !q.noJSONMode {
 		body["response_format"] = map[string]any{"type": "json_object"}
 	}
-	return marshal(body)
+	rest, err := marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := c.wireMessages(req.Messages, q)
+	if err != nil {
+		return nil, err
+	}
+	size := len(rest) + 20
+	for _, m := range messages {
+		size += len(m) + 1
+	}
+	b := append(make([]byte, 0, size), `{"messages":[`...)
+	for i, m := range messages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, m...)
+	}
+	return append(append(b, `],`...), rest[1:]...), nil
 }
 
 func choice(req Request) any {
@@ -61,46 +76,45 @@ func wireTools(tools []Tool) []any {
 // wireMessages writes a conversation in the order and form that the strictest
 // endpoints want: every call answered once, right after it and in order; no
 // empty messages; consecutive user messages joined.
-func (c *Client) wireMessages(messages []Message, q quirks) []any {
-	var list []any
-	last := map[string]any{}
-	add := func(m map[string]any) { list, last = append(list, m), m }
-	for i := 0; i < len(messages); i++ {
-		m := messages[i]
+func (c *Client) wireMessages(messages []Message, q quirks) ([][]byte, error) {
+	w := wire{cache: c.cache.Load(), next: &written{q: q, exchanges: make([]exchange, 0, len(messages)/2)}}
+	for i, m := range messages {
 		switch m.Role {
 		case protocol.TurnTool: // answered with its call
 		case protocol.TurnAssistant:
 			if m.Content == "" && len(m.ToolCalls) == 0 {
 				continue
 			}
+			answers := results(m.ToolCalls, messages[i+1:])
 			if q.flatten && len(m.ToolCalls) > 0 && m.Source != c.Source() {
-				said, results := flatten(m, messages[i+1:])
-				add(said)
-				add(results)
+				said, got := flatten(m, answers)
+				w.add(map[string]any{"role": protocol.TurnAssistant, "content": said})
+				w.user(got, false)
 				continue
 			}
-			add(c.wireAssistant(m, q))
-			for _, r := range results(m.ToolCalls, messages[i+1:]) {
-				add(r)
-			}
+			w.exchange(m, answers, func() []any {
+				list := []any{c.wireAssistant(m, q)}
+				for _, r := range answers {
+					list = append(list, r)
+				}
+				return list
+			})
 		case protocol.TurnUser:
-			if last["role"] == protocol.TurnUser {
-				last["content"] = last["content"].(string) + "\n\n" + m.Content
-				continue
-			}
-			if last["role"] == protocol.TurnTool && q.bridge {
-				add(map[string]any{"role": protocol.TurnAssistant, "content": bridge})
-			}
-			add(map[string]any{"role": m.Role, "content": m.Content})
+			w.user(m.Content, q.bridge)
 		default:
-			add(map[string]any{"role": m.Role, "content": m.Content})
+			w.add(map[string]any{"role": m.Role, "content": m.Content})
 		}
 	}
-	return list
+	w.flush()
+	c.cache.Store(w.next)
+	return w.list, w.err
 }
 
 // results are the tool messages that answer calls, in the calls' order.
-func results(calls []ToolCall, following []Message) []map[string]any {
+func results(calls []ToolCall, following []Message) []toolResult {
+	if len(calls) == 0 {
+		return nil
+	}
 	texts := map[string]string{}
 	for _, m := range following {
 		if m.Role != protocol.TurnTool {
@@ -108,7 +122,7 @@ func results(calls []ToolCall, following []Message) []map[string]any {
 		}
 		texts[m.ToolCallID] = m.Content
 	}
-	list := make([]map[string]any, 0, len(calls))
+	list := make([]toolResult, 0, len(calls))
 	for _, call := range calls {
 		text, ok := texts[call.ID]
 		if !ok {
@@ -117,22 +131,20 @@ func results(calls []ToolCall, following []Message) []map[string]any {
 		if strings.TrimSpace(text) == "" {
 			text = noOutput
 		}
-		list = append(list, map[string]any{"role": protocol.TurnTool, "tool_call_id": call.ID, "content": text})
+		list = append(list, toolResult{Role: protocol.TurnTool, ID: call.ID, Content: text})
 	}
 	return list
 }
 
 // flatten tells of calls and their results in plain text.
-func flatten(m Message, following []Message) (said, got map[string]any) {
-	text := m.Content
-	answers := "The results:"
-	for i, r := range results(m.ToolCalls, following) {
+func flatten(m Message, answers []toolResult) (said, got string) {
+	said, got = m.Content, "The results:"
+	for i, r := range answers {
 		call := m.ToolCalls[i]
-		text += fmt.Sprintf("\n\nI call the tool %s with %s", wireName(call.Name), wireArgs(call.Args))
-		answers += fmt.Sprintf("\n\n%s: %s", wireName(call.Name), r["content"])
+		said += fmt.Sprintf("\n\nI call the tool %s with %s", wireName(call.Name), wireArgs(call.Args))
+		got += fmt.Sprintf("\n\n%s: %s", wireName(call.Name), r.Content)
 	}
-	return map[string]any{"role": protocol.TurnAssistant, "content": strings.TrimSpace(text)},
-		map[string]any{"role": protocol.TurnUser, "content": answers}
+	return strings.TrimSpace(said), got
 }
 
 // wireAssistant writes a reply as its own endpoint wants it back.

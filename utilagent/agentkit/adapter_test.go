@@ -1,0 +1,133 @@
+package agentkit_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+)
+
+// says is an adapter that returns what it is given, one after the other, and
+// remembers how it was asked.
+type says struct {
+	values []any
+	asked  []string
+}
+
+func (s *says) adapter(prompt string, _ any) agentkit.RoleFunc {
+	return func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
+		s.asked = append(s.asked, prompt+"\n--\n"+req.User)
+		return agentkit.Result{Value: s.values[len(s.asked)-1], SessionID: "s"}, nil
+	}
+}
+
+func TestAdapterIsAnAgent(t *testing.T) {
+	t.Parallel()
+	s := &says{values: []any{map[string]any{"$status": "perfect"}, map[string]any{"$status": "done", "summary": "x"}}}
+	other := func(string, any) agentkit.RoleFunc {
+		return func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{}, errors.New("not for this role")
+		}
+	}
+	o := agentkit.FromAdapter("typed", agentkit.Binding{Adapter: other, Overrides: map[string]agentkit.Adapter{"worker": s.adapter}})
+	got := agentkittest.Run(t, o, agentkittest.Scenario{Task: "Do it."}).Succeeded()
+	require.Equal(t, map[string]any{"$status": "done", "summary": "x"}, got.Output)
+	require.Equal(t, protocol.ByValue, got.Step.ExtractedBy)
+	require.NotContains(t, s.asked[0], "frontmatter", "the format is the adapter's business")
+	require.Contains(t, s.asked[0], "Do it.")
+	require.Contains(t, s.asked[1], "Do it.")
+	require.Contains(t, s.asked[1], "must be one of \"done\", \"failed\", but is \"perfect\"")
+
+	agentkittest.Run(t, agentkit.FromAdapter("typed", agentkit.Binding{}), agentkittest.Scenario{}).Failed("no adapter is bound to role worker")
+}
+
+func TestAgentIsAnAdapter(t *testing.T) {
+	t.Parallel()
+	const block = "---\n$status: done\nsummary: written\n---\nThe work.\n"
+	read := func(text string) agentkit.TextExtractor {
+		return func(_ context.Context, system, user string, _ any) (string, protocol.Usage, error) {
+			require.Contains(t, system, "summary")
+			require.Contains(t, user, "It is all done.")
+			return text, protocol.Usage{Turns: 1, InputTokens: 7}, nil
+		}
+	}
+	cases := map[string]struct {
+		answer  string
+		extract agentkit.TextExtractor
+		want    any
+		by      protocol.ExtractedBy
+		tokens  int64
+	}{
+		"a block": {block, nil, "written", protocol.ByFrontmatter, 5},
+		"a model": {"It is all done.", read("```json\n{\"$status\":\"done\",\"summary\":\"read\"}\n```"), "read", protocol.ByLLM, 12},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
+				require.Contains(t, req.Prompt, "Your response MUST begin with a YAML frontmatter block")
+				return agentkit.Result{Output: c.answer, SessionID: "s", Usage: &protocol.Usage{Turns: 1, InputTokens: 5}}, nil
+			}
+			o := agentkit.FromAdapter("text", agentkit.Binding{Adapter: agentkit.AdaptAgent(agent, c.extract)})
+			got := agentkittest.Run(t, o, agentkittest.Scenario{}).Succeeded()
+			require.Equal(t, c.want, got.Output.(map[string]any)["summary"])
+			require.Equal(t, c.by, got.Step.ExtractedBy)
+			require.Equal(t, c.answer, got.Content, "what the agent has written is kept")
+			require.Equal(t, c.tokens, got.Step.Usage.InputTokens)
+			require.Len(t, got.Turns, 1)
+		})
+	}
+}
+
+func TestAgentThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	agent := func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+		return agentkit.Result{Output: "Nothing.", SessionID: "s"}, nil
+	}
+	broken := func(context.Context, string, string, any) (string, protocol.Usage, error) {
+		return "null", protocol.Usage{}, nil
+	}
+	for name, c := range map[string]struct {
+		extract agentkit.TextExtractor
+		want    string
+	}{"nobody reads it": {nil, "no frontmatter block"}, "the reader finds nothing": {broken, "does not say"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := agentkit.FromAdapter("text", agentkit.Binding{Adapter: agentkit.AdaptAgent(agent, c.extract)})
+			agentkittest.Run(t, o, agentkittest.Scenario{}).Failed(c.want)
+		})
+	}
+}
+
+func TestTypedRole(t *testing.T) {
+	t.Parallel()
+	type output struct{ Summary string }
+	role := func(res agentkit.Result, err error) func(context.Context, *agentkit.Request) (output, error) {
+		return agentkit.As[output](func(context.Context, *agentkit.Request) (agentkit.Result, error) { return res, err })
+	}
+	got, err := role(agentkit.Result{Value: map[string]any{"$status": "done", "summary": "x"}}, nil)(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, output{"x"}, got)
+
+	for name, res := range map[string]agentkit.Result{
+		"by the agent": {Suspend: "who?"},
+		"by the model": {Value: map[string]any{"$status": "$SUSPEND", "reason": "who?"}},
+	} {
+		_, err = role(res, nil)(t.Context(), nil)
+		var suspended *agentkit.SuspendedError
+		require.ErrorAs(t, err, &suspended, name)
+		require.Equal(t, "who?", suspended.Reason)
+	}
+	_, err = role(agentkit.Result{Output: "text"}, nil)(t.Context(), nil)
+	require.ErrorContains(t, err, "no value")
+	_, err = role(agentkit.Result{Value: []any{1}}, nil)(t.Context(), nil)
+	require.ErrorContains(t, err, "output of the role")
+	_, err = role(agentkit.Result{}, &extract.InvalidError{Reason: "r"})(t.Context(), nil)
+	require.ErrorContains(t, err, "r")
+}
