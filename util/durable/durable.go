@@ -27,6 +27,9 @@ type FS interface {
 	Truncate(path string, size int64) error
 	Remove(path string) error
 	MkdirAll(path string, perm fs.FileMode) error
+	// Touch sets the time of path's last change to now, by the clock that also
+	// stamps writes. It is not flushed.
+	Touch(path string) error
 	// StartSync hands what was written to path to the device, like StartFlush.
 	StartSync(path string) error
 	// SyncFile and SyncDir make what was written to path, or the names in it, durable.

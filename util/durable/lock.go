@@ -35,9 +35,21 @@ type Held struct {
 // that are not given it explicitly do not get it. Two locks in one process
 // exclude each other as those of two processes do.
 func Lock(ctx context.Context, path string) (*Held, error) {
+	return wait(ctx, func() (*Held, error) { return TryLock(path) })
+}
+
+// LockShared is Lock, but for a lock that others may hold shared too; with an
+// exclusive one it excludes each other. It needs no right to write the file once
+// that exists.
+func LockShared(ctx context.Context, path string) (*Held, error) {
+	return wait(ctx, func() (*Held, error) { return tryLock(path, openShared) })
+}
+
+// wait tries until ctx ends.
+func wait(ctx context.Context, try func() (*Held, error)) (*Held, error) {
 	var waited time.Duration
 	for {
-		held, err := TryLock(path)
+		held, err := try()
 		if !errors.Is(err, ErrLocked) {
 			return held, err
 		}
@@ -54,14 +66,16 @@ func Lock(ctx context.Context, path string) (*Held, error) {
 }
 
 // TryLock is Lock, but fails at once with [ErrLocked].
-func TryLock(path string) (*Held, error) {
+func TryLock(path string) (*Held, error) { return tryLock(path, openLocked) }
+
+func tryLock(path string, open func(string) (*os.File, error)) (*Held, error) {
 	for {
-		f, err := openLocked(path)
+		f, err := open(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			if err := MkdirAll(OS(), filepath.Dir(path), 0o755); err != nil {
 				return nil, pathError("lock", path, err)
 			}
-			f, err = openLocked(path)
+			f, err = open(path)
 		}
 		if err != nil {
 			return nil, pathError("lock", path, err)

@@ -12,19 +12,28 @@ import (
 // openLocked opens a lock file and locks it, or fails with ErrLocked. Package os
 // opens it close-on-exec.
 func openLocked(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	return openFlocked(path, os.O_RDWR, unix.LOCK_EX)
+}
+
+// openShared is openLocked for a shared lock.
+func openShared(path string) (*os.File, error) {
+	return openFlocked(path, os.O_RDONLY, unix.LOCK_SH)
+}
+
+func openFlocked(path string, access, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, access|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(f); err != nil {
+	if err := flock(f, how); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-func flock(f *os.File) error {
+func flock(f *os.File, how int) error {
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -65,7 +74,7 @@ func Inherited(f *os.File, path string) (*Held, error) {
 	}
 	unix.CloseOnExec(int(f.Fd()))
 	// Locking again an open file that holds the lock succeeds and changes nothing.
-	if err := flock(f); err != nil {
+	if err := flock(f, unix.LOCK_EX); err != nil {
 		return nil, pathError("lock", path, err)
 	}
 	return &Held{f: f, path: path, shared: true}, nil

@@ -13,11 +13,21 @@ import (
 // lock by LockFileEx would end with the process that took it; this one ends,
 // like flock's, when the last copy of the handle is closed.
 func openLocked(path string) (*os.File, error) {
+	return openHandle(path, windows.GENERIC_READ|windows.GENERIC_WRITE)
+}
+
+// openShared opens a lock file so that others can open it for reading only: so
+// can those who want it shared, but not who wants it alone.
+func openShared(path string) (*os.File, error) {
+	return openHandle(path, windows.GENERIC_READ)
+}
+
+func openHandle(path string, access uint32) (*os.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err
 	}
-	h, err := windows.CreateFile(name, windows.GENERIC_READ|windows.GENERIC_WRITE,
+	h, err := windows.CreateFile(name, access,
 		windows.FILE_SHARE_READ, nil, windows.OPEN_ALWAYS, windows.FILE_ATTRIBUTE_NORMAL, 0)
 	switch {
 	case errors.Is(err, windows.ERROR_SHARING_VIOLATION):

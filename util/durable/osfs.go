@@ -100,6 +100,9 @@ func (osFS) Remove(path string) error { return os.Remove(path) }
 // MkdirAll implements FS.
 func (osFS) MkdirAll(path string, perm fs.FileMode) error { return os.MkdirAll(path, perm) }
 
+// Touch implements FS.
+func (osFS) Touch(path string) error { return pathError("touch", path, touch(path)) }
+
 // StartSync implements FS.
 func (osFS) StartSync(path string) error {
 	f, err := openForSync(path)

@@ -30,6 +30,22 @@ func rename(from, to string) error {
 // openForSync asks for write access, which Windows demands for a flush.
 func openForSync(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR, 0) }
 
+func touch(path string) error {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return err
+	}
+	const everybody = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+	h, err := windows.CreateFile(name, windows.FILE_WRITE_ATTRIBUTES, everybody, nil,
+		windows.OPEN_EXISTING, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return err
+	}
+	var now windows.Filetime
+	windows.GetSystemTimeAsFileTime(&now)
+	return errors.Join(windows.SetFileTime(h, nil, nil, &now), windows.CloseHandle(h))
+}
+
 // syncDir has nothing to do: NTFS journals names itself, and Windows has no
 // documented flush for a directory.
 func syncDir(path string) error {

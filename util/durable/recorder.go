@@ -127,6 +127,10 @@ func (r *Recorder) MkdirAll(path string, perm fs.FileMode) error {
 	return nil
 }
 
+// Touch implements FS. It is not recorded: a time is no content, and no promise
+// depends on it after a power cut.
+func (r *Recorder) Touch(path string) error { return r.disk.Touch(path) }
+
 // StartSync implements FS.
 func (r *Recorder) StartSync(path string) error {
 	return r.do(path, func() (Op, error) {
