@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
@@ -15,32 +16,59 @@ const maxEditBytes = 16 << 20
 
 // EditFile is the tool edit_file.
 func EditFile(w *Workspace) Tool {
+	texts := map[string]any{
+		"old_string":  property("string", "The text to replace, exactly as it is in the file"),
+		"new_string":  property("string", "The text to put there; empty to delete"),
+		"replace_all": property("boolean", "Replace every occurrence (default: there must be exactly one)"),
+	}
+	all := map[string]any{
+		"path": property("string", "File, relative to the working directory"),
+		"edits": map[string]any{
+			"type": "array", "items": object([]string{"old_string", "new_string"}, texts),
+			"description": "Several replacements instead of one, made in this order: either all of them or none",
+		},
+	}
+	maps.Copy(all, texts)
 	return New(Spec{
 		Name:    "edit_file",
 		Aliases: []string{"patch_file"},
-		Description: "Replace one place in a text file of the workspace. old_string must be the exact text, with its indentation and without line numbers, " +
-			"and must occur exactly once: add lines around it until it does.",
-		Parameters: object([]string{"path", "old_string", "new_string"}, map[string]any{
-			"path":       property("string", "File, relative to the working directory"),
-			"old_string": property("string", "The text to replace, exactly as it is in the file"),
-			"new_string": property("string", "The text to put there; empty to delete"),
-		}),
-		Effect: Writes,
+		Description: "Replace text in a file of the workspace. old_string must be the exact text, with its indentation and without line numbers, " +
+			"and must occur exactly once: add lines around it until it does, or set replace_all. Several places of one file: give edits.",
+		Parameters: object([]string{"path"}, all),
+		Effect:     Writes,
 	}, func(_ context.Context, a editArgs) (string, error) { return w.editFile(a) })
 }
 
 type editArgs struct {
 	Path string `json:"path"`
-	Old  string `json:"old_string"`
-	New  string `json:"new_string"`
+	edit
+	Edits []edit `json:"edits"`
+}
+
+type edit struct {
+	Old string `json:"old_string"`
+	New string `json:"new_string"`
+	All bool   `json:"replace_all"`
+}
+
+// list is what to do, in order.
+func (a editArgs) list() ([]edit, error) {
+	single := a.Old != "" || a.New != ""
+	switch {
+	case single && len(a.Edits) > 0:
+		return nil, errors.New("both edits and old_string are given. Put everything into edits, or make one edit without it")
+	case len(a.Edits) > 0:
+		return a.Edits, nil
+	case !single:
+		return nil, errors.New("old_string is empty. Give the text to replace, or use write_file for a new file")
+	}
+	return []edit{a.edit}, nil
 }
 
 func (w *Workspace) editFile(a editArgs) (string, error) {
-	if a.Old == a.New {
-		return "", errors.New("old_string and new_string are the same: there is nothing to change")
-	}
-	if a.Old == "" {
-		return "", errors.New("old_string is empty. Give the text to replace, or use write_file for a new file")
+	edits, err := a.list()
+	if err != nil {
+		return "", err
 	}
 	local, err := w.resolve(a.Path)
 	if err != nil {
@@ -53,26 +81,19 @@ func (w *Workspace) editFile(a editArgs) (string, error) {
 	if err := writable(a.Path, info); err != nil {
 		return "", err
 	}
-	old, replacement := a.Old, a.New
-	if strings.Contains(text, "\r\n") && !strings.Contains(old, "\r") && !strings.Contains(text, old) {
-		// A model never sees the CR of a line end, so it cannot write it.
-		old, replacement = toCRLF(old), toCRLF(replacement)
+	d := draft{name: a.Path, text: text}
+	for i, e := range edits {
+		if err := d.apply(e); err != nil {
+			if len(edits) > 1 {
+				err = fmt.Errorf("edits[%d] of %d: %w. None of the edits has been made", i+1, len(edits), err)
+			}
+			return "", err
+		}
 	}
-	switch strings.Count(text, old) {
-	case 0:
-		return "", notFound(a.Path, text, a.Old, a.New)
-	case 1:
-	default:
-		return "", notUnique(a.Path, text, old)
-	}
-	at := strings.Index(text, old)
-	edited := text[:at] + replacement + text[at+len(old):]
-	if err := w.replace(local, []byte(edited), info); err != nil {
+	if err := w.replace(local, []byte(d.text), info); err != nil {
 		return "", w.explain(a.Path, err)
 	}
-	first := strings.Count(text[:at], "\n") + 1
-	last := first + strings.Count(strings.TrimSuffix(replacement, "\n"), "\n")
-	return fmt.Sprintf("Edited %s. It now reads:\n%s", a.Path, excerpt(edited, first-3, last+3)), nil
+	return d.report(), nil
 }
 
 // readText reads a whole file that can be edited.
@@ -93,47 +114,4 @@ func (w *Workspace) readText(name string) (text string, info fs.FileInfo, err er
 		return "", nil, fmt.Errorf("%s is not UTF-8 text: it cannot be edited. Use a command instead, if you may run any", name)
 	}
 	return string(b), info, nil
-}
-
-func toCRLF(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
-}
-
-// notUnique says where the text occurs.
-func notUnique(name, text, old string) error {
-	var lines []string
-	line, from := 1, 0
-	for len(lines) < 10 {
-		i := strings.Index(text[from:], old)
-		if i < 0 {
-			break
-		}
-		line += strings.Count(text[from:from+i], "\n")
-		lines = append(lines, fmt.Sprint(line))
-		line += strings.Count(text[from+i:from+i+len(old)], "\n")
-		from += i + len(old)
-	}
-	return fmt.Errorf("old_string occurs %d times in %s, at lines %s. Add lines around it so that it occurs once",
-		strings.Count(text, old), name, strings.Join(lines, ", "))
-}
-
-// excerpt shows the lines from first to last, numbered, at most 60 of them.
-func excerpt(text string, first, last int) string {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	first, last = max(first, 1), min(last, len(lines))
-	var b strings.Builder
-	const half = 30
-	for n := first; n <= last; n++ {
-		if n == first+half && last-n > half {
-			fmt.Fprintf(&b, "[… %d lines left out …]\n", last-n-half+1)
-			n = last - half + 1
-		}
-		line := strings.TrimSuffix(lines[n-1], "\r")
-		if len(line) > 300 {
-			line, _ = wholeRunes(line[:300], "")
-			line += "…"
-		}
-		fmt.Fprintf(&b, "%d→%s\n", n, line)
-	}
-	return b.String()
 }

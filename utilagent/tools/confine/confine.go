@@ -1,0 +1,75 @@
+// Package confine keeps a command from writing outside a few directories, with
+// Landlock, where the kernel is a Linux that has it.
+//
+// Landlock binds the process that asks for it for good. So the agent starts its
+// own program a second time, with a first argument that nobody types; that
+// process binds itself and becomes the command ([Dispatch], which a main has to
+// call first). What the command starts is bound too.
+//
+// A bound command can read what the user can, and use the network. It cannot
+// write, make, rename or remove anything outside its directories, nor gain
+// rights (sudo does not work), nor look into processes that are not its own, so
+// that the keys in the agent's environment stay there; from Landlock 6 on it
+// cannot signal such processes either.
+package confine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// Argument is the hidden first argument.
+const Argument = "__confined"
+
+// ErrUnavailable means that commands cannot be confined here.
+var ErrUnavailable = errors.New("commands cannot be confined here")
+
+// Rules say what a command may write to. Everything may be read.
+type Rules struct {
+	Dirs  []string `json:"dirs"` // with all that is below; what does not exist is left out
+	Files []string `json:"files,omitempty"`
+}
+
+// devices can be written by every command.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom"}
+
+// Command returns a command that becomes c once it has bound itself. exe is a
+// program whose main calls [Dispatch].
+func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
+	if exe == "" || Level() == 0 {
+		return proc.Command{}, ErrUnavailable
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return proc.Command{}, fmt.Errorf("confine: %w", err)
+	}
+	c.Args = append([]string{Argument, string(text), c.Path}, c.Args...)
+	c.Path = exe
+	return c, nil
+}
+
+// failed is the exit status when a command cannot be confined or started.
+const failed = 125
+
+// Dispatch does its part if args (without the program's name) are those of
+// [Command]: it becomes the command and does not return, or returns an exit
+// status and true. Else it returns false.
+func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched bool) {
+	if len(args) == 0 || args[0] != Argument {
+		return 0, false
+	}
+	err := errors.New("wrong arguments")
+	var r Rules
+	if len(args) >= 3 {
+		err = json.Unmarshal([]byte(args[1]), &r)
+	}
+	if err == nil {
+		err = become(r, args[2:], environ)
+	}
+	fmt.Fprintf(stderr, "the command could not be confined: %v\n", err)
+	return failed, true
+}

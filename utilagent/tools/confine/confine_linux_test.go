@@ -1,0 +1,109 @@
+package confine_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/tools/confine"
+)
+
+// The test binary plays the agent's program.
+func TestMain(m *testing.M) {
+	if status, ok := confine.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
+		os.Exit(status)
+	}
+	os.Exit(m.Run())
+}
+
+// run runs a script that may write to dirs, and returns what it prints.
+func run(t *testing.T, script string, dirs ...string) (string, int) {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	c, err := confine.Command(exe, confine.Rules{Dirs: dirs}, proc.Command{
+		Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), "MINE=1"}, Stdout: write, Stderr: write,
+	})
+	require.NoError(t, err)
+	child, err := proc.Start(c)
+	require.NoError(t, err)
+	require.NoError(t, write.Close())
+	out, err := io.ReadAll(read)
+	require.NoError(t, err)
+	status, err := child.Wait(t.Context(), 0)
+	require.NoError(t, err)
+	return string(out), status.Code
+}
+
+func TestOnlyItsDirectoriesCanBeWritten(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		_, err := confine.Command("x", confine.Rules{}, proc.Command{})
+		require.ErrorIs(t, err, confine.ErrUnavailable)
+		return
+	}
+	base := t.TempDir()
+	inside, outside := filepath.Join(base, "in"), filepath.Join(base, "out")
+	require.NoError(t, os.Mkdir(inside, 0o755))
+	require.NoError(t, os.Mkdir(outside, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "f"), []byte("old"), 0o644))
+	require.NoError(t, os.Symlink(outside, filepath.Join(inside, "link")))
+
+	out, code := run(t, `cd "`+inside+`" && echo new > a && mkdir d && mv a d/b && ln d/b c && rm d/b && cat ../out/f && echo $MINE >/dev/null`, inside)
+	require.Equal(t, "old", out)
+	require.Equal(t, 0, code)
+	require.FileExists(t, filepath.Join(inside, "c"))
+
+	for _, script := range []string{
+		"echo x > OUT/new", "echo x > OUT/f", ": > OUT/f", "rm OUT/f", "mkdir OUT/d", "mv OUT/f IN/f", "mv IN/c OUT/c", "ln IN/c OUT/c", "ln OUT/f IN/hard",
+		"ln -s x OUT/l", "echo x > IN/link/new", "echo x > IN/../out/new", "echo x > OUT/../in2", "truncate -s 0 OUT/f",
+	} {
+		script = strings.NewReplacer("OUT", outside, "IN", inside).Replace(script)
+		_, code := run(t, script, inside)
+		if code == 0 && strings.HasPrefix(script, "mv ") {
+			continue // a copy may have been made; what counts is looked at below
+		}
+		require.NotZero(t, code, script)
+	}
+	b, err := os.ReadFile(filepath.Join(outside, "f"))
+	require.NoError(t, err)
+	require.Equal(t, "old", string(b))
+	entries, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+// The agent's environment has the model's keys; a command must not read it.
+func TestOtherProcessesAreClosed(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		require.Zero(t, confine.Level(), "nothing is promised")
+		return
+	}
+	out, code := run(t, "cat /proc/$PPID/environ | tr '\\0' '\\n'; test -r /proc/$PPID/environ", t.TempDir())
+	require.NotContains(t, out, "=", "exit %d", code)
+	if confine.Level() >= 6 {
+		_, code = run(t, "kill -0 $PPID", t.TempDir())
+		require.NotZero(t, code)
+	}
+}
+
+func TestDispatch(t *testing.T) {
+	t.Parallel()
+	_, dispatched := confine.Dispatch([]string{"thread", "role"}, nil, io.Discard)
+	require.False(t, dispatched)
+	for _, args := range [][]string{{confine.Argument}, {confine.Argument, "{", "/bin/true"}} {
+		var said strings.Builder
+		status, dispatched := confine.Dispatch(args, nil, &said)
+		require.True(t, dispatched)
+		require.Equal(t, 125, status)
+		require.Contains(t, said.String(), "could not be confined")
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package confine
+
+// Level is the version of Landlock that the kernel offers; 0: none.
+func Level() int { return 0 }
+
+func become(Rules, []string, []string) error { return ErrUnavailable }

@@ -1,0 +1,117 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Search names the programs that glob and grep may ask. They only make the
+// tools faster: which files and lines are found is the same without them,
+// except for what only git knows (files that are tracked although .gitignore
+// names them, and the user's own list of ignored files).
+//
+// A repository is data that a model may have written. So git runs with the
+// settings off that would start a program, and names are all that is taken from
+// it: the files are opened within the workspace.
+type Search struct {
+	Git string // path of git; "": is not asked
+	Rg  string // path of ripgrep
+	Env []string
+}
+
+// FindSearch finds the programs on the PATH of an environment.
+func FindSearch(environ []string) Search {
+	s := Search{}
+	path := ""
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if name == "PATH" {
+			path = value
+		}
+		// In a git hook these would lead git to another repository.
+		if !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "RIPGREP_") {
+			s.Env = append(s.Env, kv)
+		}
+	}
+	s.Git, s.Rg = onPath(path, "git"), onPath(path, "rg")
+	return s
+}
+
+// onPath finds a program in absolute directories only: one of the workspace
+// must not be started.
+func onPath(path, name string) string {
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return found
+		}
+	}
+	return ""
+}
+
+// maxNames bounds what a program may answer, in bytes.
+const maxNames = 64 << 20
+
+// errAsk means that a program could not answer. It is never shown: the question
+// is then answered without it.
+var errAsk = errors.New("no answer")
+
+// ask runs a program and returns the names that it prints, ended by NUL. Exit
+// status 1 means that there are none.
+func (s Search) ask(ctx context.Context, dir, program string, args ...string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Env = append(s.Env[:len(s.Env):len(s.Env)], "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C.UTF-8")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errAsk, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errAsk, err)
+	}
+	b, readErr := io.ReadAll(io.LimitReader(out, maxNames+1))
+	if len(b) > maxNames {
+		readErr = errAsk
+		_ = cmd.Process.Kill() // or it would wait for a reader
+	}
+	err = cmd.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 && len(b) == 0 {
+		return nil, nil
+	}
+	if err := errors.Join(readErr, err); err != nil {
+		return nil, fmt.Errorf("%w: %w", errAsk, err)
+	}
+	return lines(b), nil
+}
+
+func lines(b []byte) []string {
+	var names []string
+	for name := range bytes.SplitSeq(bytes.TrimSuffix(b, []byte{0}), []byte{0}) {
+		if len(name) > 0 {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}
+
+// gitArgs are the arguments before git's command. The work tree is given, or
+// the repository's own settings could name another one.
+func gitArgs(top string, rest ...string) []string {
+	return append([]string{
+		"--no-pager", "--no-optional-locks", "--literal-pathspecs", "--work-tree=" + top,
+		"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "core.hooksPath=/dev/null",
+		"-c", "submodule.recurse=false", "-c", "grep.fallbackToNoIndex=false",
+	}, rest...)
+}
