@@ -59,9 +59,14 @@ type Result struct {
 // TurnLine announces a turn node as it happens, for live views. Agents may
 // print any number of them, anywhere on stdout; other lines are ignored.
 type TurnLine struct {
-	UWF  string `json:"uwf"` // always "turn"
+	UWF  string `json:"uwf"` // "turn", or "writing" for one that is not finished
 	Hash Hash   `json:"hash"`
 }
 
 // NewTurnLine returns the line for a turn node.
 func NewTurnLine(h Hash) TurnLine { return TurnLine{UWF: "turn", Hash: h} }
+
+// NewWritingLine returns the line for a turn that the agent is still writing.
+// The turn as it stands is a node of its own, with the index that the finished
+// one will have; no step refers to it.
+func NewWritingLine(h Hash) TurnLine { return TurnLine{UWF: "writing", Hash: h} }

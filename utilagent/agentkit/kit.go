@@ -22,15 +22,16 @@ import (
 
 // kit is one step of one agent.
 type kit struct {
-	opts   Options
-	inv    invocation
-	env    env.Env
-	dirs   home.Dirs
-	store  cas.Store
-	batch  *cas.Batch // all nodes of the step
-	thread *thread.Thread
-	turns  *turns
-	loaded *protocol.Config
+	opts    Options
+	inv     invocation
+	env     env.Env
+	dirs    home.Dirs
+	store   cas.Store
+	batch   *cas.Batch // all nodes of the step
+	thread  *thread.Thread
+	turns   *turns
+	secrets *secrets
+	loaded  *protocol.Config
 
 	engine    bool // the engine's variables are about this step
 	limitBase *int
@@ -50,9 +51,9 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return nil, err
 	}
-	k := &kit{opts: o, inv: inv, env: e, engine: isOurs(e, inv), dirs: dirs, store: store}
+	k := &kit{opts: o, inv: inv, env: e, engine: isOurs(e, inv), dirs: dirs, store: store, secrets: &secrets{}}
 	k.batch = cas.NewBatch(store, e.Now)
-	k.turns = &turns{batch: k.batch, out: out, now: e.Now}
+	k.turns = &turns{batch: k.batch, out: out, now: e.Now, store: store, secrets: k.secrets}
 	head, err := k.head(ctx)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (k *kit) request(b stepwork.Brief, s session) *Request {
 		Thread: k.inv.thread, Role: k.inv.role, Number: b.Parts.Number, Visit: b.Parts.Visit,
 		Workflow: b.Workflow, RoleDef: b.Role, Schema: b.Schema,
 		Head: k.thread.Head, Start: k.thread.Start,
-		SessionID: s.SessionID, Fork: s.fork,
+		SessionID: s.SessionID, Fork: s.fork, Interrupted: s.Interrupted != "",
 		Cwd: k.env.Dir, Dirs: k.dirs, Alias: k.alias(), Env: e, Store: k.store, kit: k,
 	}
 	if k.engine {

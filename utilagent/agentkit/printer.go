@@ -18,8 +18,13 @@ type printer struct {
 }
 
 // turn announces a turn.
-func (p *printer) turn(h protocol.Hash) error {
-	line, err := json.Marshal(protocol.NewTurnLine(h))
+func (p *printer) turn(h protocol.Hash) error { return p.announce(protocol.NewTurnLine(h)) }
+
+// writing announces a turn that is not finished.
+func (p *printer) writing(h protocol.Hash) error { return p.announce(protocol.NewWritingLine(h)) }
+
+func (p *printer) announce(l protocol.TurnLine) error {
+	line, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}

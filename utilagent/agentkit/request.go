@@ -39,6 +39,9 @@ type Request struct {
 	// Fork: SessionID belongs to the thread that this one was forked from. The
 	// agent must go on in a copy of that session, never in the session itself.
 	Fork bool
+	// Interrupted: SessionID is of an earlier try of this very step, which never
+	// came to an answer; see [Request.Began].
+	Interrupted bool
 
 	Cwd    string
 	Dirs   home.Dirs
@@ -92,7 +95,7 @@ func (r *Request) StartOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.SessionID, r.Fork = "", false
+	r.SessionID, r.Fork, r.Interrupted = "", false, false
 	r.tell(brief)
 	return nil
 }
@@ -110,6 +113,26 @@ func (r *Request) tell(b stepwork.Brief) {
 // The message that Continue is given is recorded already.
 func (r *Request) Turn(ctx context.Context, t protocol.Turn) error {
 	return r.kit.turns.happened(ctx, t)
+}
+
+// Writing shows a turn that is not finished yet, for live views and for what a
+// killed agent leaves. It is no part of the step: tell of the whole turn with
+// [Request.Turn] later. It costs a file, so it is for now and then, not for each
+// word. Safe for concurrent use.
+func (r *Request) Writing(ctx context.Context, t protocol.Turn) error {
+	return r.kit.turns.writing(ctx, t)
+}
+
+// Hide keeps secrets out of everything that the kit stores and prints from now
+// on: turns, texts, the prompt, the output, errors. Texts of less than 8 bytes
+// are not hidden.
+func (r *Request) Hide(secrets ...string) { r.kit.secrets.add(secrets) }
+
+// Began remembers a session while its work goes on, if Options.Resumes: when the
+// agent is killed, or fails, the next try of this step gets the session with
+// Interrupted set.
+func (r *Request) Began(sessionID string) {
+	r.kit.keep(session{SessionID: sessionID, Head: r.kit.thread.Head, Interrupted: edgeSum(r.kit.edge)})
 }
 
 // Text adds a text to the step's nodes, for Detail.Requests, and returns its hash.

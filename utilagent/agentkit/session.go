@@ -33,6 +33,9 @@ type session struct {
 	// next try at the same head goes on from there.
 	Head     cas.Hash `json:"head,omitempty"`
 	Rejected string   `json:"rejected,omitempty"`
+	// Interrupted, with Head, is of a try that has not ended: a sum of the
+	// instruction that it follows. Another instruction is another task.
+	Interrupted string `json:"interrupted,omitempty"`
 
 	since cas.Hash // the node up to which the session knows the thread
 	fork  bool     // it belongs to the thread that this one was forked from
@@ -62,7 +65,7 @@ func (k *kit) candidate(ctx context.Context) (session, error) {
 	if err != nil {
 		return session{}, err
 	}
-	if s.Rejected != "" {
+	if s.Rejected != "" || s.Interrupted != "" {
 		s.since = k.thread.Head
 		return s, nil
 	}
@@ -96,10 +99,20 @@ func (k *kit) remembered() (session, error) {
 		s.Thread != k.inv.thread || s.Role != k.inv.role {
 		return session{}, nil
 	}
-	if s.Rejected != "" && s.Head != k.thread.Head {
+	if s.Rejected+s.Interrupted != "" && s.Head != k.thread.Head {
+		return session{}, nil
+	}
+	if s.Interrupted != "" && s.Interrupted != edgeSum(k.edge) {
 		return session{}, nil
 	}
 	return s, nil
+}
+
+// edgeSum tells one instruction from another. It is never empty.
+func edgeSum(edge string) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(edge)) // never fails
+	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
 // keep remembers a session. A step is not lost because its session is, so a

@@ -14,7 +14,7 @@ import (
 
 // step makes the step: request, run, extract, commit. What is known of a failed
 // one is in the result too.
-func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (protocol.Result, error) {
+func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (_ protocol.Result, failed error) {
 	k, err := open(ctx, e, o, inv, out)
 	if err != nil {
 		return protocol.Result{}, err
@@ -23,6 +23,7 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return protocol.Result{}, err
 	}
+	defer func() { failed = k.secrets.error(failed) }()
 	brief, err := k.brief(ctx, s)
 	if err != nil {
 		return protocol.Result{}, err
@@ -38,10 +39,14 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	done.detail.AgentVersion = cmp.Or(done.detail.AgentVersion, version(o))
 	// The work is done and paid for: an interrupt that comes now must not lose it.
 	ctx = context.WithoutCancel(ctx)
+	done.output.Value = k.secrets.value(done.output.Value)
+	if s := done.output.Suspend; s != nil {
+		s.Reason = k.secrets.text(s.Reason)
+	}
 	result, err := stepwork.Submit(ctx, k.batch, k.thread, stepwork.Submission{
 		Role: req.Role, Type: req.RoleDef.Frontmatter, Output: done.output, ExtractedBy: done.by,
-		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: req.Prompt,
-		EdgePrompt: req.EdgePrompt, Cwd: req.Cwd, Usage: done.usage, LimitBase: k.limitBase,
+		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.text(req.Prompt),
+		EdgePrompt: k.secrets.text(req.EdgePrompt), Cwd: req.Cwd, Usage: done.usage, LimitBase: k.limitBase,
 		StartedAtMs: started.UnixMilli(), CompletedAtMs: completed.UnixMilli(),
 	})
 	if err != nil {
@@ -58,14 +63,17 @@ func (k *kit) rejected(ctx context.Context, req *Request, s session, done *settl
 	result := protocol.Result{SessionID: done.session, Role: req.Role, Usage: done.usage}
 	var invalid *invalidError
 	if !errors.As(cause, &invalid) {
+		if req.Interrupted && ctx.Err() == nil {
+			k.forget() // a session that fails twice at one place is not worth a third try
+		}
 		return result, cause
 	}
 	if req.SessionID != "" && s.Rejected != "" {
 		k.forget() // a session that fails twice at one place is not worth a third try
 	} else {
-		k.keep(session{SessionID: done.session, Head: k.thread.Head, Rejected: invalid.problem})
+		k.keep(session{SessionID: done.session, Head: k.thread.Head, Rejected: k.secrets.text(invalid.problem)})
 	}
-	raw, err := k.batch.Add(context.WithoutCancel(ctx), protocol.Text(invalid.raw))
+	raw, err := k.batch.Add(context.WithoutCancel(ctx), protocol.Text(k.secrets.text(invalid.raw)))
 	if err == nil {
 		err = k.batch.Put(context.WithoutCancel(ctx))
 	}

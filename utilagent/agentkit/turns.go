@@ -16,11 +16,13 @@ import (
 // turns collects what happens inside a step, for its detail. Its mutex also
 // guards the batch while the agent works; after close the kit has it alone.
 type turns struct {
-	mu     sync.Mutex
-	batch  *cas.Batch
-	out    *printer
-	now    func() time.Time
-	closed bool
+	mu      sync.Mutex
+	batch   *cas.Batch
+	out     *printer
+	now     func() time.Time
+	closed  bool
+	store   cas.Store
+	secrets *secrets
 
 	hashes    []cas.Hash
 	begin     int  // how many there were before the run that is at work
@@ -87,7 +89,26 @@ func (t *turns) text(ctx context.Context, s string) (cas.Hash, error) {
 	if t.closed {
 		return "", errStepOver
 	}
-	return t.batch.Add(ctx, protocol.Text(strings.ToValidUTF8(s, "\uFFFD")))
+	return t.batch.Add(ctx, protocol.Text(strings.ToValidUTF8(t.secrets.text(s), "\uFFFD")))
+}
+
+// writing stores and announces a turn that is not finished. It has a batch of
+// its own: what becomes of the step does not hang on it.
+func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return errStepOver
+	}
+	batch := cas.NewBatch(t.store, t.now)
+	h, err := stepwork.AddTurn(ctx, batch, t.complete(turn))
+	if err != nil {
+		return err
+	}
+	if err := batch.Put(ctx); err != nil {
+		return err
+	}
+	return t.out.writing(h)
 }
 
 // close ends the recording and returns the turns.
@@ -102,16 +123,21 @@ func (t *turns) close() ([]cas.Hash, protocol.Capture) {
 }
 
 func (t *turns) add(ctx context.Context, turn protocol.Turn) error {
-	turn.Index = len(t.hashes)
-	if turn.AtMs == 0 {
-		turn.AtMs = t.now().UnixMilli()
-	}
-	h, err := stepwork.AddTurn(ctx, t.batch, turn)
+	h, err := stepwork.AddTurn(ctx, t.batch, t.complete(turn))
 	if err != nil {
 		return err
 	}
 	t.hashes = append(t.hashes, h)
 	return nil
+}
+
+// complete fills in what the kit knows of a turn.
+func (t *turns) complete(turn protocol.Turn) protocol.Turn {
+	turn.Index = len(t.hashes)
+	if turn.AtMs == 0 {
+		turn.AtMs = t.now().UnixMilli()
+	}
+	return t.secrets.turn(turn)
 }
 
 // announce stores what was added, readable for others, and prints it.
