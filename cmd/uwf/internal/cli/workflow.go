@@ -24,6 +24,7 @@ func (a *app) workflowCommand() *ucli.Command {
 			a.workflowValidateCommand(),
 			a.workflowShowCommand(),
 			a.workflowGraphCommand(),
+			a.workflowDiffCommand(),
 			a.leaf(ucli.Command{
 				Name: "list", Aliases: []string{"ls"}, Usage: "list the project's and the registered workflows",
 			}, a.workflowList),

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/moderator/workflowdiff"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// diffOutput answers workflow diff.
+type diffOutput struct {
+	Equal   bool                  `json:"equal"`
+	Changes []workflowdiff.Change `json:"changes"`
+}
+
+func (a *app) workflowDiffCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "diff", Usage: "compare two workflows: roles, schemas, edges, conditions, limits",
+		ArgsUsage: "<name|hash|file> <name|hash|file>",
+		Description: "Exit status 0: they are the same; 1: they differ. The order in which a file is written\n" +
+			"does not matter. Files are only read, not stored.\n\n" +
+			"   uwf workflow diff solve-issue ./solve-issue.yaml   # what would put change?",
+	}, a.workflowDiff)
+}
+
+func (a *app) workflowDiff(ctx context.Context, c *ucli.Context) error {
+	before, err := a.definition(ctx, c.Args().Get(0))
+	if err != nil {
+		return err
+	}
+	after, err := a.definition(ctx, c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	changes := workflowdiff.Compare(before, after)
+	if len(changes) > 0 {
+		a.status = protocol.CodeFailed
+	}
+	return a.print(diffOutput{Equal: len(changes) == 0, Changes: changes}, func(w io.Writer) error {
+		if len(changes) == 0 {
+			return nil
+		}
+		_, err := fmt.Fprintf(w, "--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), workflowdiff.Text(changes))
+		return err
+	})
+}

@@ -1,0 +1,180 @@
+package workflowdiff_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/moderator/workflowdiff"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func parse(t *testing.T, text string) workflow.Definition {
+	t.Helper()
+	def, err := workflow.Parse(workflow.Source{Data: []byte(text)})
+	require.NoError(t, err)
+	return def
+}
+
+const base = `name: ask
+description: d
+roles:
+  clerk:
+    description: Asks.
+    goal: g
+    capabilities: [a, b]
+    procedure: |
+      one
+      two
+      three
+      four
+      five
+    output: o
+    frontmatter:
+      type: object
+      oneOf:
+        - { properties: { $status: { const: done }, day: { type: string }, note: { type: string } }, required: [$status, day] }
+        - { properties: { $status: { const: asks }, question: { type: string } }, required: [$status, question] }
+  judge:
+    description: Judges.
+    goal: g
+    capabilities: []
+    procedure: p
+    output: o
+    frontmatter: { type: object, properties: { list: { type: array, items: { type: string } } } }
+graph:
+  $START: { _: clerk }
+  clerk:
+    done: { role: judge, prompt: "Judge {{day}}" }
+    asks: { role: $SUSPEND, prompt: "{{question}}" }
+  judge: { _: $END }
+limits: { maxSteps: 5 }
+`
+
+// TestEachPart changes one part of a file and reads what is said of it.
+func TestEachPart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ what, old, new, want string }{
+		{"nothing", "", "", ""},
+		{"only the order of keys", "name: ask\ndescription: d\n", "description: d\nname: ask\n", ""},
+		{"the name", "name: ask", "name: asked", "~ name\n    - ask\n    + asked\n"},
+		{"a line of a procedure", "      two\n", "      TWO\n", "~ role clerk: procedure\n      one\n    - two\n    + TWO\n      three\n      four\n      …\n"},
+		{"capabilities", "[a, b]", "[b, a]", "~ role clerk: capabilities\n    - [\"a\",\"b\"]\n    + [\"b\",\"a\"]\n"},
+		{"the type of a field", "day: { type: string }", "day: { type: integer }", "~ role clerk: frontmatter done.day.type\n    - string\n    + integer\n"},
+		{"an optional field", ", note: { type: string }", "", "- role clerk: frontmatter done.note\n    {\"type\":\"string\"}\n"},
+		{"what is required", "required: [$status, question]", "required: [$status]", "- role clerk: frontmatter asks.question.required\n    true\n"},
+		{"the order of a list", "required: [$status, question]", "required: [question, $status]", "~ role clerk: frontmatter asks.(order)\n"},
+		{"items", "items: { type: string }", "items: { type: string, minLength: 1 }", "+ role judge: frontmatter list.items.minLength\n    1\n"},
+		{"where an edge leads", "judge: { _: $END }", "judge: { _: { role: $END, prompt: Bye. } }", "+ edge judge _: prompt\n    Bye.\n"},
+		{"a limit", "maxSteps: 5", "maxSteps: 7, maxVisitsPerRole: 2", "~ limit maxSteps\n    - 5\n    + 7\n+ limit maxVisitsPerRole\n    2\n"},
+		{"what cannot be seen", "goal: g", `goal: "g\n"`, "~ role clerk: goal\n    - \"g\"\n    + \"g\\n\"\n"},
+		{"control characters", "goal: g", `goal: "\x1b[2J"`, "~ role clerk: goal\n    - g\n    + \ufffd[2J\n"},
+		{"all limits", "limits: { maxSteps: 5 }\n", "", "- limit maxSteps\n    5\n"},
+	} {
+		require.Contains(t, base, c.old, c.what)
+		a, b := parse(t, base), parse(t, strings.Replace(base, c.old, c.new, 1))
+		got := workflowdiff.Text(workflowdiff.Compare(a, b))
+		if c.want == "" {
+			require.Empty(t, got, c.what)
+			continue
+		}
+		require.True(t, strings.HasPrefix(got, c.want), "%s:\n%s", c.what, got)
+		require.NotEmpty(t, workflowdiff.Compare(b, a), c.what)
+	}
+}
+
+func TestRolesAndStatusesThatCameAndWent(t *testing.T) {
+	t.Parallel()
+	a := parse(t, base)
+	b := parse(t, strings.NewReplacer(
+		"  judge:\n    description: Judges.", "  jury:\n    description: Twelve.",
+		"role: judge", "role: jury", "judge: { _: $END }", "jury: { _: $END }",
+		"const: asks", "const: lost", "asks: { role: $SUSPEND, prompt: \"{{question}}\" }", "lost: clerk",
+	).Replace(base))
+	require.Equal(t, `+ role clerk: frontmatter lost
+    {"properties":{"$status":{"const":"lost"},"question":{"type":"string"}},"required":["$status","question"]}
+- role clerk: frontmatter asks
+    {"properties":{"$status":{"const":"asks"},"question":{"type":"string"}},"required":["$status","question"]}
++ role jury
+    Twelve.
+- role judge
+    Judges.
+~ edge clerk done: role
+    - judge
+    + jury
++ edge clerk lost
+    to clerk
+- edge clerk asks
+    to $SUSPEND
+    {{question}}
++ edge jury _
+    to $END
+- edge judge _
+    to $END
+`, workflowdiff.Text(workflowdiff.Compare(a, b)))
+}
+
+func TestListsOfTransitions(t *testing.T) {
+	t.Parallel()
+	to := func(role, condition string) protocol.Transition {
+		return protocol.Transition{Edge: protocol.Edge{Role: role}, Condition: condition}
+	}
+	with := func(list ...protocol.Transition) workflow.Definition {
+		return workflow.Definition{Workflow: protocol.Workflow{
+			Conditions: map[string]protocol.Condition{"tired": {Expression: "depth > 3"}},
+			Graph:      map[string]protocol.GraphNode{"a": {Transitions: list}},
+		}}
+	}
+	a := with(to("x", "tired"), to("y", "bad"), to("y", "bad"), to("$END", ""))
+	require.Empty(t, workflowdiff.Compare(a, a))
+	require.Equal(t, "~ edge a tired: role\n    - x\n    + z\n- edge a bad (2)\n    to y\n~ edge a (order)\n    - [\"tired\",\"bad\",\"(otherwise)\"]\n    + [\"bad\",\"tired\",\"(otherwise)\"]\n",
+		workflowdiff.Text(workflowdiff.Compare(a, with(to("y", "bad"), to("z", "tired"), to("$END", "")))))
+	b := a
+	b.Conditions = map[string]protocol.Condition{"tired": {Expression: "depth > 4", Description: "Enough."}}
+	require.Equal(t, "+ condition tired: description\n    Enough.\n~ condition tired: expression\n    - depth > 3\n    + depth > 4\n",
+		workflowdiff.Text(workflowdiff.Compare(a, b)))
+	b = with()
+	b.Graph["a"] = protocol.GraphNode{Edges: map[string]protocol.Edge{"_": {Role: "x"}}}
+	require.Contains(t, workflowdiff.Text(workflowdiff.Compare(a, b)), "~ graph of a\n")
+}
+
+// FuzzCompare: two files have no difference exactly if they are stored as the
+// same node.
+func FuzzCompare(f *testing.F) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	require.NoError(f, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(string(data), base)
+		f.Add(string(data), strings.Replace(string(data), "type: string", "type: integer", 1))
+	}
+	f.Add(base, strings.Replace(base, "limits: { maxSteps: 5 }", "limits: {}", 1))
+	f.Fuzz(func(t *testing.T, one, other string) {
+		a, err := workflow.Parse(workflow.Source{Data: []byte(one)})
+		if err != nil {
+			return
+		}
+		require.Empty(t, workflowdiff.Compare(a, a))
+		b, err := workflow.Parse(workflow.Source{Data: []byte(other)})
+		if err != nil {
+			return
+		}
+		changes := workflowdiff.Compare(a, b)
+		require.Equal(t, stored(t, a) == stored(t, b), len(changes) == 0, "%v", changes)
+		workflowdiff.Text(changes)
+	})
+}
+
+// stored is all that a store would keep of a definition.
+func stored(t *testing.T, def workflow.Definition) string {
+	t.Helper()
+	data, err := json.Marshal([]any{def.Workflow, def.Schemas})
+	require.NoError(t, err)
+	return string(data)
+}
