@@ -3,6 +3,7 @@ package fsstore_test
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -172,6 +173,14 @@ func TestNotAFile(t *testing.T) {
 // noWrites is a disk that nobody may write.
 type noWrites struct{ durable.FS }
 
+func (noWrites) Touch(path string) error {
+	return &fs.PathError{Op: "touch", Path: path, Err: fs.ErrPermission}
+}
+
+func (noWrites) WriteTemp(path string, _ []byte, _ fs.FileMode, _ durable.Flush) (string, error) {
+	return "", &fs.PathError{Op: "write", Path: path, Err: fs.ErrPermission}
+}
+
 // Reading asks for nothing but to read.
 func TestReadingNeverWrites(t *testing.T) {
 	t.Parallel()
@@ -180,7 +189,7 @@ func TestReadingNeverWrites(t *testing.T) {
 	n := castest.Node(t, cas.XXH3, "node")
 	require.NoError(t, open(t, dir, fsstore.Options{}).Put(ctx, n))
 
-	// Every method of the embedded nil interface would panic.
+	// Every other method of the embedded nil interface would panic.
 	s := open(t, dir, fsstore.Options{FS: noWrites{}, Home: dir})
 	got, err := s.Get(ctx, n.Hash)
 	require.NoError(t, err)

@@ -58,6 +58,9 @@ func find(dir string) (found, error) {
 		if only, err := onlyFoundation(dir); only || err != nil {
 			return newStore(), err
 		}
+		if data, err := os.ReadFile(filepath.Join(dir, formatFile)); err == nil {
+			return parseFormat(data) // another process has made the store since we looked
+		}
 		return found{}, fmt.Errorf("%s is missing, but there are nodes: restore it; its hash is %q or %q",
 			formatFile, cas.XXH3, cas.XXH64)
 	}

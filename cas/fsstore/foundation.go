@@ -29,7 +29,7 @@ func (s *Store) layFoundation(ctx context.Context, at int64) error {
 	for i := range nodes {
 		nodes[i].Timestamp = at
 	}
-	files, _, err := s.plan(ctx, nodes)
+	files, err := s.plan(ctx, nodes)
 	if err != nil {
 		return err
 	}

@@ -99,6 +99,28 @@ func (s *Store) Algorithm() cas.Algorithm { return s.format.Hash }
 // Kinds implements [cas.Reader].
 func (s *Store) Kinds() *cas.Kinds { return s.kinds }
 
+// Exists reports whether the store is there. If not, the first write makes it.
+func (s *Store) Exists() bool {
+	s.making.Lock()
+	defer s.making.Unlock()
+	return s.made
+}
+
+// ReadOnly says why nothing may be written; nil if it may.
+func (s *Store) ReadOnly() error { return s.readOnly }
+
+// Make makes the store, unless it exists; at is the timestamp in ms of its first
+// nodes. Errors: another process made it meanwhile in another format.
+func (s *Store) Make(ctx context.Context, at int64) error {
+	if s.readOnly != nil {
+		return fmt.Errorf("make store %s: %w", s.dir, s.readOnly)
+	}
+	if err := s.make(ctx, at); err != nil {
+		return fmt.Errorf("make store: %w", err)
+	}
+	return nil
+}
+
 // Dir is the store's directory.
 func (s *Store) Dir() string { return s.dir }
 

@@ -46,8 +46,9 @@ func (s *Store) Has(ctx context.Context, h cas.Hash) (bool, error) {
 }
 
 // readFile reads the file of a node, within bounds.
-func (s *Store) readFile(h cas.Hash) ([]byte, error) {
-	path := s.path(h)
+func (s *Store) readFile(h cas.Hash) ([]byte, error) { return readBounded(s.path(h), h) }
+
+func readBounded(path string, h cas.Hash) ([]byte, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", cas.ErrNotFound, h)

@@ -21,24 +21,55 @@ func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error {
 	return s.write(ctx, nodes, s.flush().mode)
 }
 
-func (s *Store) write(ctx context.Context, nodes []cas.Node, mode durable.Mode) error {
+func (s *Store) write(ctx context.Context, nodes []cas.Node, mode durable.Mode) (err error) {
 	if s.readOnly != nil {
 		return fmt.Errorf("write to store %s: %w", s.dir, s.readOnly)
 	}
-	files, missing, err := s.plan(ctx, nodes)
-	if err != nil || len(files) == 0 {
+	if len(nodes) == 0 {
+		return ctx.Err()
+	}
+	if err := s.makeFor(ctx, nodes); err != nil {
 		return err
 	}
-	if missing {
-		if err := s.make(ctx, nodes[0].Timestamp); err != nil {
-			return fmt.Errorf("make store: %w", err)
-		}
+	release, err := s.Hold(ctx)
+	if err != nil {
+		return fmt.Errorf("write nodes: %w", err)
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	files, err := s.plan(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	if err := s.writeFiles(files, mode); err != nil {
+		return fmt.Errorf("write nodes: %w", err)
+	}
+	return s.keepYoung(files)
+}
+
+// makeFor makes the store if there is none yet, but not for nodes that it would
+// refuse.
+func (s *Store) makeFor(ctx context.Context, nodes []cas.Node) error {
+	if s.Exists() {
+		return nil
+	}
+	if _, err := s.plan(ctx, nodes); err != nil {
+		return err
+	}
+	if err := s.make(ctx, nodes[0].Timestamp); err != nil {
+		return fmt.Errorf("make store: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) writeFiles(files []durable.File, mode durable.Mode) error {
+	if len(files) == 0 {
+		return nil
 	}
 	if err := s.makeShards(files); err != nil {
-		return fmt.Errorf("write nodes: %w", err)
+		return err
 	}
 	if err := durable.WriteAll(s.fs, files, mode); err != nil {
-		return fmt.Errorf("write nodes: %w", err)
+		return err
 	}
 	if mode == durable.Full && s.format.Layout == fan2 {
 		// The names of shards: those made here, and those that another process
@@ -67,37 +98,36 @@ func (s *Store) makeShards(files []durable.File) error {
 
 // plan compares nodes with what is there. It changes nothing, so that a refused
 // node costs the others nothing.
-func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.File, missing bool, err error) {
+func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.File, err error) {
 	planned := map[cas.Hash]cas.Node{}
 	for _, n := range nodes {
 		if err := ctx.Err(); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if err := s.format.Hash.Check(n); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if twin, ok := planned[n.Hash]; ok {
 			if !twin.Equal(n) {
-				return nil, false, &cas.CollisionError{Hash: n.Hash}
+				return nil, &cas.CollisionError{Hash: n.Hash}
 			}
 			continue
 		}
 		planned[n.Hash] = n
 		there, err := s.isThere(n)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if there && s.isFoundation(n.Hash) {
 			continue
 		}
 		f := durable.File{Path: s.path(n.Hash), Present: there}
 		if !there {
-			missing = true
 			f.Data, f.Perm = cas.MarshalFile(n), nodePerm
 		}
 		files = append(files, f)
 	}
-	return files, missing, nil
+	return files, nil
 }
 
 // isThere compares a node with its file. A file that is a torn write of this
