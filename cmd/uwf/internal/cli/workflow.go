@@ -21,6 +21,7 @@ func (a *app) workflowCommand() *ucli.Command {
 				Name: "put", Aliases: []string{"add"}, Usage: "check a workflow file, store it, and point its name at it",
 				ArgsUsage: "<file.yaml>",
 			}, a.workflowPut),
+			a.workflowNewCommand(),
 			a.workflowValidateCommand(),
 			a.workflowShowCommand(),
 			a.workflowGraphCommand(),
