@@ -3,6 +3,7 @@ module github.com/united-workforce/uwf/moderator
 go 1.26.0
 
 require (
+	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1
 	github.com/stretchr/testify v1.12.1
 	github.com/united-workforce/uwf/protocol v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
@@ -10,6 +11,5 @@ require (
 
 require (
 	github.com/goccy/go-yaml v1.19.2 // indirect
-	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )

@@ -110,7 +110,7 @@ func TestListProblems(t *testing.T) {
 		{"bad syntax in a block", []string{"late: depth > 5", "late: |\n    depth >\n      (5 + "},
 			[]string{`21:10: condition "late": ")" is missing at the end of the expression`}},
 		{"a part of JSONata that is left out", []string{"late: depth > 5", "late: 'role = ''x'' and $map(history, function($v){$v})'"},
-			[]string{`19:41: condition "late": the JSONata of uwf has no lambda functions → write a path, a predicate or a block`}},
+			[]string{`19:27: condition "late": the JSONata of uwf has no $map (higher-order functions) → write a path: list.(expression)`}},
 		{"a field that needs backquotes", []string{"meta.approved != true", "meta.$status = 'good'"},
 			[]string{"27:41: condition of graph[reviewer][1]: the variable $status never has a value → a field whose name begins with $ is written in backquotes: `$status`"}},
 		{"a field without its meta", []string{"meta.approved != true", "not_yet or approved = false"},

@@ -136,7 +136,7 @@ func (d *draft) olderRole(e yamldoc.Entry) *yamldoc.Node {
 	for _, f := range role.Entries {
 		switch f.Key {
 		case "name":
-			if name, ok := f.Value.Scalar.(string); ok && name != e.Key {
+			if name, ok := d.text(f.Value, "name of role "+quote(e.Key)); ok && name != e.Key {
 				d.add(f.Value.Pos, "", "role %s has the name %s", quote(e.Key), quote(name))
 			}
 			continue

@@ -20,7 +20,10 @@ type player struct{ role, command string }
 
 // readPlayers lists the roles for which the file names an agent, in its order.
 func (d *draft) readPlayers() []player {
-	byDefault, _ := d.text(d.defaultAgent, "defaultAgent")
+	byDefault := ""
+	if n := d.defaultAgent; n != nil && !isNull(n) {
+		byDefault, _ = d.text(n, "defaultAgent")
+	}
 	overrides := d.overrides()
 	var list []player
 	for _, name := range d.roleNames {

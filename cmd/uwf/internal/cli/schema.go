@@ -14,7 +14,7 @@ import (
 
 func (a *app) schemaCommand() *ucli.Command {
 	return a.group(ucli.Command{
-		Name: "schema", Usage: "the schemas of what uwf stores",
+		Name: "schema", Usage: "the schemas of what uwf stores, and of the files that people write",
 		Subcommands: []*ucli.Command{
 			a.leaf(ucli.Command{
 				Name: "hash", ArgsUsage: "<kind>",
@@ -23,6 +23,14 @@ func (a *app) schemaCommand() *ucli.Command {
 			a.leaf(ucli.Command{
 				Name: "show", ArgsUsage: "<kind>", Usage: "print a kind's JSON Schema",
 			}, a.schemaShow),
+			a.leaf(ucli.Command{
+				Name: "workflow", Usage: "print a JSON Schema for editors of workflow files",
+				Description: "uwf schema workflow > workflow.schema.json, and as first line of the workflow:\n" +
+					"# yaml-language-server: $schema=workflow.schema.json",
+			}, a.editorSchema(protocol.EditWorkflow)),
+			a.leaf(ucli.Command{
+				Name: "config", Usage: "print a JSON Schema for editors of config.yaml",
+			}, a.editorSchema(protocol.EditConfig)),
 		},
 	})
 }
@@ -74,4 +82,11 @@ func (a *app) schemaShow(_ context.Context, c *ucli.Context) error {
 	}
 	_, err = a.env.Stdout.Write(protocol.SchemaJSON(k))
 	return err
+}
+
+func (a *app) editorSchema(f protocol.EditorFile) func(context.Context, *ucli.Context) error {
+	return func(context.Context, *ucli.Context) error {
+		_, err := a.env.Stdout.Write(protocol.EditorSchema(f))
+		return err
+	}
 }

@@ -1,0 +1,82 @@
+package config_test
+
+import (
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// complete is a config with everything that there is.
+const complete = `{
+  "providers": {"p": {"baseUrl": "https://example.org/v1", "apiKey": "${KEY}"}, "q": {"baseUrl": "http://localhost:1", "apiKeyEnv": "KEY"}},
+  "models": {"m": {"provider": "p", "name": "n", "stream": false, "contextWindow": 1000}},
+  "agents": {"a": {"command": "uwf-mock", "args": ["x"], "timeout": "30m", "env": {"A": "b"}, "protocol": "named", "model": "m", "permission": "edits", "resume": true}},
+  "defaultAgent": "a", "agentOverrides": {"w": {"r": "a"}},
+  "defaultModel": "m", "modelOverrides": {"extract": "m", "w.r": "m"},
+  "limits": {"maxSteps": 10, "maxVisitsPerRole": 3}, "timeout": "1h30m",
+  "builtin": {"allowCommands": ["go"], "maxTurns": 30, "maxContinueTurns": 5}
+}`
+
+// What the schema for editors refuses, uwf refuses, and what is right both
+// accept.
+func TestEditorSchema(t *testing.T) {
+	t.Parallel()
+	schema, err := jsonschema.CompileString("config.json", string(protocol.EditorSchema(protocol.EditConfig)))
+	require.NoError(t, err)
+	e := env.Env{Environ: []string{"KEY=k"}}
+	parse := func(v any) error {
+		b, err := json.Marshal(v)
+		require.NoError(t, err)
+		_, err = config.Parse(b, "config.yaml", e)
+		return err
+	}
+	fresh := func() (v any) {
+		require.NoError(t, json.Unmarshal([]byte(complete), &v))
+		return v
+	}
+	require.NoError(t, schema.Validate(fresh()))
+	require.NoError(t, parse(fresh()))
+	random := rand.New(rand.NewPCG(1, 200))
+	refused := 0
+	for range 2000 {
+		v := fresh()
+		what := breakOne(random, v.(map[string]any))
+		if schemaErr := schema.Validate(v); schemaErr != nil {
+			refused++
+			require.Error(t, parse(v), "%s\nthe schema says: %#v", what, schemaErr)
+		}
+	}
+	require.Greater(t, refused, 200)
+}
+
+// breakOne changes one entry somewhere in a config, and says which.
+func breakOne(random *rand.Rand, m map[string]any) string {
+	keys := slices.Sorted(maps.Keys(m))
+	if len(keys) == 0 {
+		return "nothing"
+	}
+	key := keys[random.IntN(len(keys))]
+	if inner, ok := m[key].(map[string]any); ok && random.IntN(4) > 0 {
+		return key + "/" + breakOne(random, inner)
+	}
+	switch random.IntN(3) {
+	case 0:
+		delete(m, key)
+	case 1:
+		m[key+"x"] = m[key]
+		delete(m, key)
+	default:
+		wrong := []any{true, 7, -1, 2.5, "text", []any{}, []any{map[string]any{}}, map[string]any{"a": []any{}}}
+		m[key] = wrong[random.IntN(len(wrong))]
+	}
+	return key
+}
