@@ -63,6 +63,10 @@ type Agent struct {
 // grants as much again.
 type BuiltinConfig struct {
 	AllowCommands []string `json:"allowCommands,omitempty"`    // programs that run_command may start
+	AllowWrite    []string `json:"allowWrite,omitempty"`       // more directories that a confined command may write to
+	Confine       string   `json:"confine,omitempty"`          // "auto" (the default), "required" or "off"
+	AllowFetch    bool     `json:"allowFetch,omitempty"`       // fetch_url may fetch public pages
+	AllowPrivate  bool     `json:"allowPrivate,omitempty"`     // and pages of this machine and its network
 	MaxTurns      int      `json:"maxTurns,omitempty"`         // default 30
 	MaxContinue   int      `json:"maxContinueTurns,omitempty"` // to correct an answer; default 5
 	MaxTokens     int      `json:"maxTokens,omitempty"`        // read and written; 0: any number

@@ -17,6 +17,7 @@ package agentkit
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -55,6 +56,11 @@ type Options struct {
 	ParseArgs func(args []string) (rest []string, err error)
 	// Usage is shown by --help, after the kit's own text.
 	Usage string
+	// Dispatch sees the command line before anything else: a tool may start the
+	// agent's own program for a part that needs a process, such as
+	// confine.Dispatch. If it returns true that was one, and its status is the exit
+	// status. Nil: there is none.
+	Dispatch func(args, environ []string, stderr io.Writer) (status int, dispatched bool)
 }
 
 // Result is what a run leads to. One of Output, Value and Suspend is set.

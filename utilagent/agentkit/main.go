@@ -44,6 +44,11 @@ const lockFD = 3
 // 130 or 143 when ctx was cancelled by [Process] for a signal; else 1. It
 // touches nothing of the process that is not in e, so a test can run it.
 func Main(ctx context.Context, e env.Env, o Options) int {
+	if o.Dispatch != nil {
+		if status, dispatched := o.Dispatch(e.Args, e.Environ, e.Stderr); dispatched {
+			return status
+		}
+	}
 	name := protocol.AgentName(o.Name)
 	inv, err := parse(e.Args, o)
 	switch {

@@ -14,12 +14,13 @@ func clip(s string, most int) string {
 		return s
 	}
 	head, tail := s[:most/3], s[len(s)-(most-most/3):]
-	return join(head, tail, len(s)-len(head)-len(tail), strings.Count(s[len(head):len(s)-len(tail)], "\n"))
+	return join(head, tail, len(s)-len(head)-len(tail), strings.Count(s[len(head):len(s)-len(tail)], "\n"), "")
 }
 
 // join puts a head and a tail together at line ends, if there are any near.
-// missing and lines count what lay between them.
-func join(head, tail string, missing, lines int) string {
+// missing and lines count what lay between them; whole is the file that has
+// everything, "" if there is none.
+func join(head, tail string, missing, lines int, whole string) string {
 	const near = 200
 	if i := strings.LastIndexByte(head, '\n'); i >= 0 && len(head)-i < near {
 		missing += len(head) - i - 1
@@ -34,7 +35,11 @@ func join(head, tail string, missing, lines int) string {
 	if !strings.HasSuffix(head, "\n") {
 		head += "\n"
 	}
-	return head + fmt.Sprintf("[… %d bytes, %d lines left out …]\n", missing, lines) + tail
+	where := ""
+	if whole != "" {
+		where = "; read_file and grep find them in " + whole
+	}
+	return head + fmt.Sprintf("[… %d bytes, %d lines left out%s …]\n", missing, lines, where) + tail
 }
 
 // wholeRunes drops the halves of a character that a cut has left.

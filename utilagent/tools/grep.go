@@ -54,6 +54,7 @@ func (w *Workspace) grep(ctx context.Context, s Search, a grepArgs) (string, err
 	if err != nil {
 		return "", err
 	}
+	w = w.reading(a.Path)
 	names, all, err := w.grepFiles(ctx, s, a, p)
 	if err != nil {
 		return "", err

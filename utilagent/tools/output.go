@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -22,13 +23,19 @@ type output struct {
 	dropped int    // bytes between head and tail
 	lines   int    // in what was dropped
 
+	create  func() (*os.File, error) // of a file for everything
+	file    *os.File                 // nil: not needed yet, or given up
+	written int
+	cut     bool // the file does not have everything
+
 	pipe *os.File
 	done chan struct{}
 }
 
-// collect reads a pipe to its end, in the background.
-func collect(pipe *os.File) *output {
-	o := &output{pipe: pipe, done: make(chan struct{})}
+// collect reads a pipe to its end, in the background. What is too long to keep
+// in memory goes into a file that create makes.
+func collect(pipe *os.File, create func() (*os.File, error)) *output {
+	o := &output{pipe: pipe, create: create, done: make(chan struct{})}
 	go func() {
 		defer close(o.done)
 		buf := make([]byte, 32<<10)
@@ -49,6 +56,7 @@ func (o *output) add(b []byte) {
 	n := min(keepHead-len(o.head), len(b))
 	o.head = append(o.head, b[:n]...)
 	o.tail = append(o.tail, b[n:]...)
+	o.save(b)
 	if len(o.tail) > 2*keepTail {
 		o.shrink()
 	}
@@ -60,9 +68,42 @@ func (o *output) shrink() {
 	if extra <= 0 {
 		return
 	}
+	if o.dropped == 0 { // up to here memory has everything
+		if f, err := o.create(); err == nil {
+			o.file = f
+			o.save(o.head)
+			o.save(o.tail)
+		}
+	}
 	o.dropped += extra
 	o.lines += strings.Count(string(o.tail[:extra]), "\n")
 	o.tail = append(o.tail[:0], o.tail[extra:]...)
+}
+
+// save adds to the file, if there is one. A disk that is full ends it: then a
+// model has to do with what it sees.
+func (o *output) save(b []byte) {
+	if o.file == nil || o.cut {
+		return
+	}
+	room := maxKeptBytes - o.written
+	n, err := o.file.Write(b[:min(room, len(b))])
+	o.written += n
+	o.cut = err != nil || n < len(b)
+}
+
+// whole closes the file and returns how to name it, "" if there is none.
+func (o *output) whole() string {
+	if o.file == nil {
+		return ""
+	}
+	if err := o.file.Close(); err != nil || o.written == 0 {
+		return ""
+	}
+	if o.cut {
+		return fmt.Sprintf("%s (its first %d bytes)", o.file.Name(), o.written)
+	}
+	return o.file.Name()
 }
 
 // text waits for the end of the pipe and returns what came, as lines. A process
@@ -81,7 +122,7 @@ func (o *output) text(patience time.Duration) string {
 	o.shrink()
 	s := string(o.head) + string(o.tail)
 	if o.dropped > 0 {
-		s = join(string(o.head), string(o.tail), o.dropped, o.lines)
+		s = join(string(o.head), string(o.tail), o.dropped, o.lines, o.whole())
 	}
 	if s != "" && !strings.HasSuffix(s, "\n") {
 		s += "\n"

@@ -41,6 +41,7 @@ type readArgs struct {
 }
 
 func (w *Workspace) readFile(a readArgs) (text string, err error) {
+	w = w.reading(a.Path)
 	f, info, err := w.open(a.Path)
 	if err != nil {
 		return "", err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/tools/confine"
 )
 
 // Bounds of a command.
@@ -36,7 +37,30 @@ type Commands struct {
 	Refuse func(commandLine string) error
 	// Now measures; nil: durations are not shown.
 	Now func() time.Time
+
+	// Exe is a program whose main calls [confine.Dispatch], such as an agent's
+	// own: with it commands can write only to the workspace, their temporary
+	// directory and Writable, where the kernel has Landlock. "": not confined.
+	Exe      string
+	Writable []string // more directories; see also [CacheDirs]
+	// MustConfine: a command that cannot be confined does not run.
+	MustConfine bool
 }
+
+// Confinement says what holds commands back, for the record: "landlock 7", or
+// "none" and why.
+func (c Commands) Confinement() string {
+	switch level := confine.Level(); {
+	case c.Exe == "":
+		return "none: switched off"
+	case level == 0:
+		return "none: this system has no Landlock"
+	default:
+		return fmt.Sprintf("landlock %d", level)
+	}
+}
+
+func (c Commands) confined() bool { return c.Exe != "" && confine.Level() > 0 }
 
 // RunCommand is the tool run_command.
 func RunCommand(w *Workspace, c Commands) Tool {
@@ -61,6 +85,9 @@ type runArgs struct {
 }
 
 func (c Commands) off() string {
+	if c.MustConfine && !c.confined() {
+		return "commands are switched off here: they must be confined, and cannot be (" + c.Confinement() + "). Go on without them, and say in your answer what should be run"
+	}
 	if c.Shell || len(c.Allow) > 0 {
 		return ""
 	}
@@ -72,6 +99,9 @@ func (c Commands) describe() string {
 	how := "Run a shell command"
 	if !c.Shell {
 		how = "Run one of these programs, without a shell (no pipes, redirections, variables or &&): " + strings.Join(c.Allow, ", ") + ". It runs"
+	}
+	if c.confined() {
+		how += ", which can write only to the working directory and $TMPDIR,"
 	}
 	return how + " in the working directory. There is no input; output and errors come together, and from a long output the middle is cut out."
 }
@@ -101,7 +131,29 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	if a.Timeout > 0 {
 		timeout = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
 	}
-	return c.start(ctx, cmd, timeout)
+	if cmd, err = c.bind(w, cmd); err != nil {
+		return "", err
+	}
+	return c.start(ctx, w, cmd, timeout)
+}
+
+// bind gives a command its temporary directory and, if that is wanted, keeps it
+// from writing elsewhere.
+func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
+	tmp, err := w.scratch.tmp()
+	if err != nil {
+		return cmd, err
+	}
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp)
+	if !c.confined() {
+		return cmd, nil
+	}
+	dirs := append([]string{w.real, tmp, "/dev/shm"}, c.Writable...)
+	bound, err := confine.Command(c.Exe, confine.Rules{Dirs: append(dirs, w.gitDirs()...)}, cmd)
+	if err != nil {
+		return cmd, fmt.Errorf("the command was not run: %w. Go on without commands, and say in your answer what should be run", err)
+	}
+	return bound, nil
 }
 
 // allowed splits a command line for a run without a shell.
@@ -143,7 +195,7 @@ var errTimeout = errors.New("timed out")
 // start runs a command to its end and returns its output with a last line that
 // says how it ended. What the command started and left behind in its process
 // group is killed.
-func (c Commands) start(ctx context.Context, cmd proc.Command, timeout time.Duration) (string, error) {
+func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, timeout time.Duration) (string, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return "", fmt.Errorf("the command could not be started: %w. Try again", err)
@@ -158,7 +210,7 @@ func (c Commands) start(ctx context.Context, cmd proc.Command, timeout time.Dura
 		_ = read.Close() // nothing was written to it
 		return "", fmt.Errorf("the command could not be started: %w. Check its name, or use another one", err)
 	}
-	out := collect(read)
+	out := collect(read, w.scratch.create)
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	status, err := child.Wait(limited, grace)
@@ -171,7 +223,16 @@ func (c Commands) start(ctx context.Context, cmd proc.Command, timeout time.Dura
 	case err != nil:
 		return "", fmt.Errorf("the command could not be waited for: %w. Try again", err)
 	}
-	return text + ending(status, c.now().Sub(began)), nil
+	return text + ending(status, c.now().Sub(began)) + c.hint(status, text), nil
+}
+
+// hint explains what confinement looks like from inside.
+func (c Commands) hint(s proc.Status, text string) string {
+	denied := strings.Contains(text, "ermission denied") || strings.Contains(text, "EACCES") || strings.Contains(text, "cross-device link")
+	if !c.confined() || s.Code == 0 || !denied {
+		return ""
+	}
+	return "\n[commands can write only to the working directory and $TMPDIR; a person can add directories: builtin.allowWrite in config.yaml]"
 }
 
 func (c Commands) now() time.Time {

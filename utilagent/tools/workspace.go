@@ -18,6 +18,8 @@ type Workspace struct {
 	root *os.Root
 	dir  string // as the user named it, absolute
 	real string // without symbolic links
+
+	scratch scratch
 }
 
 // OpenWorkspace opens a directory.
@@ -37,8 +39,8 @@ func OpenWorkspace(dir string) (*Workspace, error) {
 	return &Workspace{root: root, dir: abs, real: real}, nil
 }
 
-// Close releases the directory.
-func (w *Workspace) Close() error { return w.root.Close() }
+// Close releases the directory, and removes what tools have kept beside it.
+func (w *Workspace) Close() error { return errors.Join(w.root.Close(), w.scratch.close()) }
 
 // Dir is the directory's absolute path.
 func (w *Workspace) Dir() string { return w.dir }
