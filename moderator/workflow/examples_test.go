@@ -19,7 +19,7 @@ func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(repository, "examples", "*.yaml"))
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 4)
+	require.GreaterOrEqual(t, len(files), 7)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestExamplesAreValid(t *testing.T) {
 // What the reference and the README show must be true.
 func TestDocumentedWorkflowsAreValid(t *testing.T) {
 	t.Parallel()
-	for file, least := range map[string]int{"docs/workflow.md": 7, "README.md": 1} {
+	for file, least := range map[string]int{"docs/workflow.md": 8, "README.md": 1} {
 		data, err := os.ReadFile(filepath.Join(repository, file))
 		require.NoError(t, err)
 		shown := 0
@@ -56,7 +56,7 @@ func workflows(t *testing.T, block string) []string {
 	switch key, _, _ := strings.Cut(strings.TrimLeft(block, "# "), ":"); {
 	case key == "name":
 		return []string{block}
-	case key == "graph":
+	case key == "graph", key == "conditions":
 		return []string{head + writer + editor + block}
 	case key == "limits":
 		return []string{head + writer + editor + graph + block}
