@@ -86,11 +86,40 @@ func TestExamplesComeBackAsTheSameNodes(t *testing.T) {
 	}
 }
 
+// lists has both forms of graph nodes, and conditions of all three forms.
+const lists = `name: lists
+description: d
+roles:
+  worker: { description: d, goal: g, capabilities: [], procedure: p, output: o, frontmatter: { type: object, properties: { ok: { type: boolean } }, required: [ok] } }
+  judge: { description: d, goal: g, capabilities: [], procedure: p, output: o, frontmatter: { type: object, properties: { $status: { enum: [good, bad] } }, required: [$status] } }
+conditions:
+  notOk: { description: "It is not: ok", expression: "output.ok = false" }
+  late: depth > 3
+graph:
+  $START: { _: worker }
+  worker:
+    - { to: worker, condition: notOk, prompt: "Again: {{ok}}" }
+    - { role: $SUSPEND, condition: late, prompt: "Go on?" }
+    - { role: $SUSPEND, condition: "$exists(output.ok) and\n  output.ok", prompt: "Go on?" }
+    - { role: judge, condition: null }
+  judge: { good: $END, bad: worker }
+`
+
+func TestBothFormsComeBack(t *testing.T) {
+	t.Parallel()
+	def, err := workflow.Parse(workflow.Source{Data: []byte(lists)})
+	require.NoError(t, err)
+	text := string(requireSame(t, def))
+	require.Contains(t, text, `- { role: worker, condition: notOk, prompt: "Again: {{ok}}" }`)
+	require.Contains(t, text, "- { role: judge }\n")
+}
+
 // FuzzYAML: whatever workflow somebody has put, it can be shown and put again.
 func FuzzYAML(f *testing.F) {
 	for _, data := range examples(f) {
 		f.Add(data)
 	}
+	f.Add([]byte(lists))
 	f.Add([]byte("name: x\ndescription: \" \\t d\\n\"\nroles: {a,: {description: \"- a\", goal: '', capabilities: ['',\"\\r\"], procedure: \"a \\n b\", output: \"\\n\\n\", frontmatter: {type: object, default: {b: [1.5e300, null]}, properties: {\"a: b\": {enum: [1, 'x', {}]}}}}}\ngraph: {$START: {new: {role: 'a,'}}, 'a,': {_: {role: $END, prompt: \"{{{$prompt}}} \\t\"}}}\nlimits: {}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		def, err := workflow.Parse(workflow.Source{Data: data})
