@@ -18,15 +18,14 @@ func check(x *Expr, assigned map[string]bool) error {
 	if err := c.check(x.root); err != nil {
 		return err
 	}
-	slices.SortFunc(c.free, func(a, b Ref) int { return a.Pos.Offset - b.Pos.Offset })
-	x.variables = c.free
+	x.unbound = c.unbound
 	return nil
 }
 
 type checker struct {
 	src      string
 	assigned map[string]bool // variables with a ":=" somewhere
-	free     []Ref           // variables that are neither assigned nor functions
+	unbound  []Name          // variables that are neither assigned nor functions; only their offsets
 	// values counts functions that are used as values: only then can a field of
 	// an object that the expression makes be called.
 	values int
@@ -106,7 +105,7 @@ func (c *checker) variable(v *variableNode) error {
 	if err := leftOutCall(c.src, v); err != nil {
 		return err
 	}
-	c.free = append(c.free, Ref{v.name, position(c.src, v.at)})
+	c.unbound = append(c.unbound, Name{v.name, Pos{Offset: v.at}})
 	return nil
 }
 
@@ -142,7 +141,7 @@ func (c *checker) namedCall(n *callNode, v *variableNode, args int) error {
 		return err
 	}
 	if v.builtin == nil {
-		e := c.notCallable(n, fmt.Sprintf("there is no function $%s", v.name))
+		e := c.notCallable(n, "there is no function $"+shorten(v.name, maxShown))
 		e.Token = "$" + v.name
 		e.Hint = didYouMean(v.name)
 		return e
@@ -166,7 +165,7 @@ func (c *checker) pathCall(n *callNode, path *pathNode) error {
 	case !ok || len(path.steps) > 1:
 		return c.notCallable(n, "a value cannot be called, only a function")
 	}
-	e := c.notCallable(n, fmt.Sprintf("%q is a field and cannot be called", name.name))
+	e := c.notCallable(n, quote(shorten(name.name, maxShown))+" is a field and cannot be called")
 	e.Token, e.Hint = name.name, didYouMean(name.name)
 	_, _, isLeftOut := leftOutFunction(name.name)
 	if builtin(name.name) != nil || isLeftOut {

@@ -15,9 +15,9 @@ const (
 
 // Expr is a parsed expression. It is immutable: many goroutines may evaluate it.
 type Expr struct {
-	src       string
-	root      node
-	variables []Ref // without a value of their own, in the order written
+	src     string
+	root    node
+	unbound []Name // see Reads; only their offsets
 }
 
 // String is the expression as it was written.

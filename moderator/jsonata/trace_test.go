@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFields(t *testing.T) {
+func TestTouches(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string][]string{
 		"meta.approved = false":                          {"meta"},
@@ -62,12 +62,12 @@ func TestFields(t *testing.T) {
 	} {
 		x, err := Parse(src)
 		require.NoError(t, err, src)
-		fields, all := x.Fields()
+		r := x.Reads()
 		got := map[string]bool{}
-		for _, f := range fields {
-			got[f.Name] = true
+		for _, p := range r.Paths {
+			got[p.Names[0]] = true
 		}
-		if all {
+		if r.Whole {
 			got["*"] = true
 		}
 		expected := map[string]bool{}
@@ -75,29 +75,22 @@ func TestFields(t *testing.T) {
 			expected[f] = true
 		}
 		require.Equal(t, expected, got, src)
-		require.Equal(t, expected["*"] || expected["history"], x.Uses("history"), src)
+		require.Equal(t, expected["*"] || expected["history"], r.Touches("history"), src)
 	}
 }
 
-func TestFieldsHavePositions(t *testing.T) {
+func TestReadsHavePositions(t *testing.T) {
 	t.Parallel()
-	x, err := Parse("meta.ok and\n  stpes[0]")
+	x, err := Parse("meta.ok and\n  ($a := é.$b; stpes[0]\n.$c)")
 	require.NoError(t, err)
-	fields, all := x.Fields()
-	require.False(t, all)
-	require.Equal(t, []Ref{{"meta", Pos{0, 1, 1}}, {"stpes", Pos{14, 2, 3}}}, fields)
+	r := x.Reads()
+	require.Equal(t, []Pos{{0, 1, 1}, {21, 2, 10}, {28, 2, 16}}, []Pos{r.Paths[0].Pos, r.Paths[1].Pos, r.Paths[2].Pos})
+	require.Equal(t, []Name{{"b", Pos{24, 2, 12}}, {"c", Pos{38, 3, 2}}}, r.Unbound)
 }
 
-func TestVariables(t *testing.T) {
-	t.Parallel()
-	x, err := Parse("($a := $b; $sum($a) + $c + $count($$) ~> $string; $)")
-	require.NoError(t, err)
-	require.Equal(t, []Ref{{"b", Pos{7, 1, 8}}, {"c", Pos{22, 1, 23}}}, x.Variables())
-}
-
-// What Uses denies is never looked at: without those fields, every case gives
+// What Touches denies is never looked at: without those fields, every case gives
 // the same.
-func TestUsesIsTrue(t *testing.T) {
+func TestTouchesIsTrue(t *testing.T) {
 	t.Parallel()
 	cases, datasets := loadCases(t)
 	checked := 0
@@ -107,9 +100,9 @@ func TestUsesIsTrue(t *testing.T) {
 		if err != nil || !ok || len(c.Bindings) > 0 {
 			continue
 		}
-		needed := &Object{}
+		reads, needed := x.Reads(), &Object{}
 		for _, k := range input.Keys() {
-			if v, _ := input.Get(k); x.Uses(k) {
+			if v, _ := input.Get(k); reads.Touches(k) {
 				needed.Set(k, v)
 			}
 		}

@@ -2,50 +2,25 @@ package jsonata
 
 import "slices"
 
-// Ref is a name in an expression.
-type Ref struct {
-	Name string
-	Pos  Pos
-}
-
-// Uses tells whether evaluation can look at a top-level field of the input. It
-// may say so of a field that no evaluation reaches, never the other way round:
-// an input without the fields that are not used gives the same value.
-func (x *Expr) Uses(field string) bool {
-	fields, all := x.Fields()
-	return all || slices.ContainsFunc(fields, func(r Ref) bool { return r.Name == field })
-}
-
-// Fields lists where the expression names top-level fields of the input, in the
-// order written. all is true if it can also look at any other: as a whole ($,
-// $$, *, **), or under a name that is only known when it runs.
-func (x *Expr) Fields() (fields []Ref, all bool) {
-	t := &tracer{src: x.src}
-	t.keep(x.root, true)
-	slices.SortFunc(t.fields, func(a, b Ref) int { return a.Pos.Offset - b.Pos.Offset })
-	return t.fields, t.all
-}
-
-// Variables lists the variables without a value of their own: neither assigned
-// in the expression nor functions. They come from [Options], or are undefined.
-func (x *Expr) Variables() []Ref { return slices.Clone(x.variables) }
-
 // tracer follows the input through an expression. Of a value it only knows
 // whether it can be the whole input; the parts of the input that a name leads
 // to have been accounted for by that name.
 type tracer struct {
-	src    string
-	fields []Ref
+	paths  []*Path // of their places, only the offsets
 	all    bool
+	tested map[node]bool // the paths that are asked whether they have a value
 }
 
-func (t *tracer) touch(name string, at int) {
-	t.fields = append(t.fields, Ref{name, position(t.src, at)})
+// begin notes a path that begins in the input.
+func (t *tracer) begin(name string, at int) *Path {
+	p := &Path{Names: []string{name}, Pos: Pos{Offset: at}}
+	t.paths = append(t.paths, p)
+	return p
 }
 
-// keep traces a node whose value is kept or looked at: if that is the whole
+// use traces a node whose value is kept or looked at: if that is the whole
 // input, all of it is used.
-func (t *tracer) keep(n node, whole bool) {
+func (t *tracer) use(n node, whole bool) {
 	if t.trace(n, whole) {
 		t.all = true
 	}
@@ -57,7 +32,7 @@ func (t *tracer) trace(n node, whole bool) bool {
 	c := n.shared()
 	value := t.value(n, whole)
 	for _, predicate := range slices.Concat(c.filters, c.stages) {
-		t.keep(predicate, value)
+		t.use(predicate, value)
 	}
 	if c.group != nil {
 		t.group(c.group, value)
@@ -68,23 +43,15 @@ func (t *tracer) trace(n node, whole bool) bool {
 
 func (t *tracer) group(g *group, whole bool) {
 	for _, p := range g.pairs {
-		t.keep(p.key, whole)
-		t.keep(p.value, whole)
+		t.use(p.key, whole)
+		t.use(p.value, whole)
 	}
 }
 
 func (t *tracer) value(n node, whole bool) bool {
 	switch n := n.(type) {
 	case *pathNode:
-		for _, step := range n.steps {
-			whole = t.trace(step, whole)
-		}
-		return whole
-	case *nameNode:
-		if whole {
-			t.touch(n.name, n.at)
-		}
-		return false
+		return t.path(n, whole)
 	case *variableNode:
 		return n.name == "$" || n.name == "" && whole
 	case *wildcardNode, *descendantNode:
@@ -98,6 +65,7 @@ func (t *tracer) value(n node, whole bool) bool {
 	case *conditionNode:
 		return t.condition(n, whole)
 	case *elseNode:
+		t.tested[n.left] = true
 		left := t.trace(n.left, whole)
 		return t.trace(n.right, whole) || left
 	case *callNode:
@@ -108,9 +76,41 @@ func (t *tracer) value(n node, whole bool) bool {
 		return false
 	}
 	for _, inner := range operands(n) {
-		t.keep(inner, whole)
+		t.use(inner, whole)
 	}
 	return false
+}
+
+// path traces the steps. From the first name in the input on, the names belong
+// to one path.
+func (t *tracer) path(n *pathNode, whole bool) bool {
+	var open *Path
+	for _, step := range n.steps {
+		name, ok := step.(*nameNode)
+		switch {
+		case ok && whole:
+			open = t.begin(name.name, name.at)
+			open.Newest, open.Tested = newest(name.stages), t.tested[n]
+		case ok && open != nil:
+			open.Names = append(open.Names, name.name)
+		default:
+			open = nil
+		}
+		whole = t.trace(step, whole)
+	}
+	return whole
+}
+
+// newest is k if the first predicate is -k, else 0.
+func newest(predicates []node) int {
+	if len(predicates) == 0 {
+		return 0
+	}
+	n, ok := predicates[0].(*numberNode)
+	if !ok || n.value > -1 || n.value < -1<<30 || n.value != float64(int(n.value)) {
+		return 0
+	}
+	return int(-n.value)
 }
 
 // operands are the children of a node that are its own, not of what follows it.
@@ -132,7 +132,7 @@ func (t *tracer) block(n *blockNode, whole bool) bool {
 }
 
 func (t *tracer) condition(n *conditionNode, whole bool) bool {
-	t.keep(n.condition, whole)
+	t.use(n.condition, whole)
 	value := t.trace(n.then, whole)
 	if n.otherwise != nil {
 		value = t.trace(n.otherwise, whole) || value
@@ -149,16 +149,18 @@ func (t *tracer) call(n *callNode, piped node, whole bool) {
 	v, ok := n.callee.(*variableNode)
 	switch {
 	case !ok || v.builtin == nil || v.assigned || len(v.filters) > 0: // whatever it takes from the context
-		t.keep(n.callee, whole)
+		t.use(n.callee, whole)
 		t.all = t.all || whole
 	case n.partial:
 	case v.name == "lookup" && len(args) == 2 && t.lookup(args[0], args[1], whole):
 		return
+	case v.name == "exists" && len(args) > 0:
+		t.tested[args[0]] = true
 	case v.builtin.takesContext(len(args)):
 		t.all = t.all || whole
 	}
 	for _, a := range args {
-		t.keep(a, whole)
+		t.use(a, whole)
 	}
 }
 
@@ -170,7 +172,7 @@ func (t *tracer) lookup(object, key node, whole bool) bool {
 		return false
 	}
 	if t.trace(object, whole) {
-		t.touch(k.text, k.at)
+		t.begin(k.text, k.at)
 	}
 	return true
 }
@@ -180,6 +182,6 @@ func (t *tracer) apply(n *applyNode, whole bool) {
 		t.call(call, n.left, whole)
 		return
 	}
-	t.keep(n.left, whole)
-	t.keep(n.right, whole)
+	t.use(n.left, whole)
+	t.use(n.right, whole)
 }
