@@ -18,12 +18,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"slices"
 
 	"github.com/united-workforce/uwf/util/proc"
 )
 
 // Argument is the hidden first argument.
 const Argument = "__confined"
+
+// environment marks a process that was started to confine itself. A program
+// that ignores its first argument would start itself again and again: one that
+// is marked starts no other ([Command] refuses).
+const environment = "UWF_CONFINED=1"
 
 // ErrUnavailable means that commands cannot be confined here.
 var ErrUnavailable = errors.New("commands cannot be confined here")
@@ -38,11 +45,13 @@ type Rules struct {
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom"}
 
 // Command returns a command that becomes c once it has bound itself. exe is a
-// program whose main calls [Dispatch].
+// program whose main calls [Dispatch]; c.Env must hold what this process has of
+// the environment's mark, so that a program that does not dispatch ends here.
 func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
-	if exe == "" || Level() == 0 {
+	if exe == "" || Level() == 0 || slices.Contains(c.Env, environment) {
 		return proc.Command{}, ErrUnavailable
 	}
+	c.Env = append(slices.Clone(c.Env), environment)
 	text, err := json.Marshal(r)
 	if err != nil {
 		return proc.Command{}, fmt.Errorf("confine: %w", err)
@@ -50,6 +59,12 @@ func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 	c.Args = append([]string{Argument, string(text), c.Path}, c.Args...)
 	c.Path = exe
 	return c, nil
+}
+
+// isTest tells a test's program by its name. One that does not call Dispatch
+// would run its tests again, which would start it again, without end.
+func isTest(exe string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(exe, ".exe"), ".test")
 }
 
 // failed is the exit status when a command cannot be confined or started.
