@@ -82,6 +82,7 @@ func (th *Thread) Env() env.Env {
 	e := th.env
 	e.Stdin = strings.NewReader("")
 	e.Dir = th.Cwd
+	e.Exe = "" // the test's own program is no agent that could be started again
 	for _, kv := range th.scenario.Environ {
 		e.Environ = append(e.Environ[:len(e.Environ):len(e.Environ)], kv)
 	}

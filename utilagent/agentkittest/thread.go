@@ -42,6 +42,7 @@ func New(t testing.TB, s Scenario) *Thread {
 	t.Helper()
 	e, err := env.OS()
 	require.NoError(t, err)
+	e.Exe = "" // it is the test binary: an agent that starts itself again would run all tests
 	th := &Thread{t: t, env: e, scenario: s, Role: cmp.Or(s.Role, "worker"), Home: t.TempDir(), Cwd: t.TempDir()}
 	th.ID, err = threadid.New(e.Now(), e.Rand)
 	require.NoError(t, err)

@@ -1,68 +1,76 @@
-// Package builtin is the agent uwf-builtin as a library: the loop of package
-// react with the tools of package tools, on the model that the config names.
+// Package builtin is our own agents as a library: the loop of package react,
+// with the tools of package tools, on the model that the config names.
 //
 //	func main() { agentkit.Run(builtin.Options()) }
 //
 // The workspace is the directory that the agent is started in. A role that has
-// its turn again goes on in its conversation, also in another process.
+// its turn again goes on in its conversation, also in another process, and so
+// does a try that was killed. Everything that a run asks, says and does becomes
+// a node as it happens; no node holds a key.
 package builtin
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/react"
+	"github.com/united-workforce/uwf/utilagent/tools/confine"
 )
 
-const name = "builtin"
+// kind is what an agent is like.
+type kind struct {
+	name     string
+	tools    bool
+	resolves bool // ended by the tool resolve instead of a text
+}
 
-const usage = `Works with its own tools on an OpenAI-compatible endpoint.
+var (
+	textKind  = kind{name: "builtin", tools: true}
+	reactKind = kind{name: "react", tools: true, resolves: true}
+	llmKind   = kind{name: "llm"}
+)
 
+const usageModel = `
   --model ALIAS        a model of config.yaml instead of the one configured for the role
+`
 
+const usageCommands = `
 UWF_BUILTIN_ALLOW_SHELL=1, or builtin.allowCommands in config.yaml, lets it run commands.
 `
 
-// Options describe the agent to the kit.
+// Options describe uwf-builtin: it works with tools and ends with a text.
 func Options() agentkit.Options {
-	a := &agent{}
+	return options(textKind, "Works with its own tools on an OpenAI-compatible endpoint.\n"+usageModel+usageCommands)
+}
+
+// ReactOptions describe uwf-react: it works with tools and ends by calling
+// resolve with the role's output.
+func ReactOptions() agentkit.Options {
+	return options(reactKind, "Works with its own tools on an OpenAI-compatible endpoint, and ends by calling the\n"+
+		"tool \"resolve\" with the role's output: no frontmatter, no extraction.\n"+usageModel+usageCommands)
+}
+
+// LLMOptions describe uwf-llm: one question, no tools.
+func LLMOptions() agentkit.Options {
+	return options(llmKind, "Puts one question to an OpenAI-compatible endpoint. It has no tools.\n"+usageModel)
+}
+
+func options(k kind, usage string) agentkit.Options {
+	a := &agent{kind: k}
 	return agentkit.Options{
-		Name: name, Usage: usage, ParseArgs: a.parseArgs,
+		Name: k.name, Usage: usage, ParseArgs: a.parseArgs, Structured: k.resolves,
 		Run: a.run, Continue: a.resume, Resumes: true, ForksSessions: true,
-		Extractor: llm.Extractor,
+		Extractor: llm.Extractor, Dispatch: confine.Dispatch,
 	}
 }
 
-// agent is what the command line says.
+// agent is an agent with what its command line says.
 type agent struct {
+	kind
 	model string // alias; "": as configured
-}
-
-// parseArgs takes --model out of the arguments.
-func (a *agent) parseArgs(args []string) (rest []string, err error) {
-	for i := 0; i < len(args); i++ {
-		flag, value, attached := strings.Cut(args[i], "=")
-		if flag != "--model" {
-			rest = append(rest, args[i])
-			continue
-		}
-		if !attached {
-			if i++; i == len(args) {
-				return nil, errors.New("--model needs the alias of a model in config.yaml")
-			}
-			value = args[i]
-		}
-		if value == "" {
-			return nil, errors.New("--model is empty: name a model of config.yaml")
-		}
-		a.model = value
-	}
-	return rest, nil
 }
 
 // run does the role's work.
@@ -76,14 +84,13 @@ func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Re
 	if err != nil {
 		return agentkit.Result{}, err
 	}
-	loop := w.loop()
-	loop.Turns = w.turns
-	answer, res, err := w.play(ctx, loop, session)
+	req.Began(session.ID)
+	answer, res, err := w.play(ctx, w.loop(ctx), session)
 	if reason := w.pause(answer, err); reason != "" {
 		res.Suspend = reason
 		return res, nil
 	}
-	res.Output = answer.Text
+	w.deliver(&res, answer)
 	return res, err
 }
 
@@ -103,52 +110,45 @@ func (a *agent) resume(ctx context.Context, sessionID, message string, req *agen
 	if err := session.Add(llm.User(message)); err != nil {
 		return agentkit.Result{}, err
 	}
-	loop := w.loop()
+	w.told = session.Messages[len(session.Messages)-1:]
+	loop := w.loop(ctx)
 	loop.Turns, loop.ReadOnly = w.continueTurns, true
 	answer, res, err := w.play(ctx, loop, session)
-	res.Output = answer.Text
+	w.deliver(&res, answer)
 	return res, err
+}
+
+// deliver puts the answer into the result.
+func (w *work) deliver(res *agentkit.Result, answer react.Answer) {
+	if w.kind.resolves && answer.Outcome == react.Done {
+		res.Value = answer.Value
+		return
+	}
+	res.Output = answer.Text
 }
 
 // play runs the loop and accounts for it.
 func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session) (react.Answer, agentkit.Result, error) {
+	if err := w.record.begin(ctx, w, loop, session); err != nil {
+		return react.Answer{}, agentkit.Result{SessionID: session.ID}, err
+	}
 	began := w.req.Env.Now()
 	answer, err := loop.Run(ctx, session)
 	took := w.req.Env.Now().Sub(began).Milliseconds()
 	answer.Usage.DurationMs = took
-	answer.Text = withoutPreamble(answer.Text)
+	if !w.kind.resolves {
+		answer.Text = withoutPreamble(answer.Text)
+	}
 	model := answer.Model
 	if model == "" {
 		model = w.endpoint.Model
 	}
+	err = errors.Join(err, w.record.end(context.WithoutCancel(ctx), answer, err))
 	return answer, agentkit.Result{
 		SessionID: session.ID,
 		Usage:     &answer.Usage,
-		Detail:    &protocol.Detail{Model: model, Outcome: string(answer.Outcome), DurationMs: took},
+		Detail: &protocol.Detail{
+			Model: model, Outcome: string(answer.Outcome), DurationMs: took, Requests: w.record.texts,
+		},
 	}, err
-}
-
-// pause says why a run that is not finished should wait for a person, "" if it
-// should not. Its conversation is kept, so that resuming the thread goes on.
-func (w *work) pause(answer react.Answer, err error) string {
-	var e *llm.Error
-	if errors.As(err, &e) && e.Kind == llm.KindRateLimit && e.Wait > llm.LongWait {
-		return fmt.Sprintf("%v. Resume the thread after that; the agent goes on where it was.", err)
-	}
-	if err != nil || answer.Outcome != react.MaxTurns {
-		return ""
-	}
-	reason := fmt.Sprintf("%s has used its %d turns without a final answer. Resume the thread to give it as many again.",
-		protocol.AgentName(name), w.turns)
-	if said := strings.TrimSpace(answer.Text); said != "" {
-		reason += " Its last words: " + cut(said, 500)
-	}
-	return reason
-}
-
-func cut(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
 }

@@ -45,7 +45,7 @@ func TestWorksInTheWorkspaceAndLeavesARecord(t *testing.T) {
 	first := e.messages(t, 0)
 	require.Len(t, first, 2)
 	require.Contains(t, first[0], `You play the role "worker" of the workflow "test"`)
-	require.Contains(t, first[0], "read_file, write_file, edit_file, list_dir.")
+	require.Contains(t, first[0], "read_file, list_dir, glob, grep, write_file, edit_file.")
 	require.Contains(t, first[1], "Do the work.")
 }
 
@@ -220,7 +220,7 @@ func TestReadOnlyAgentHasNoToolsThatChange(t *testing.T) {
 	e := serve(t, say(done))
 	s := e.scenario("agents: { builtin: { command: uwf-builtin, permission: readonly } }")
 	agentkittest.Run(t, Options(), s).Succeeded()
-	require.Contains(t, e.messages(t, 0)[0], "Your tools: read_file, list_dir.")
+	require.Contains(t, e.messages(t, 0)[0], "Your tools: read_file, list_dir, glob, grep.")
 }
 
 // An agent never starts the engine that waits for it.

@@ -6,26 +6,28 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/frontmatter"
+	"github.com/united-workforce/uwf/utilagent/react"
 )
 
 // system is the beginning of every conversation of a role. It holds nothing
 // that changes from turn to turn or from thread to thread, so that a provider's
 // prompt cache can hit.
 func (w *work) system() string {
-	var names []string
-	for _, s := range w.tools.Specs() {
-		names = append(names, s.Name)
+	who := fmt.Sprintf("## How You Work Here\n\nYou play the role %q of the workflow %q. What you have to do is in the messages: do not use the uwf command to find it out.\n\n",
+		w.req.Role, w.req.Workflow.Name)
+	switch {
+	case !w.kind.tools:
+		return w.req.System + "\n\n" + who + "You have no tools. Answer at once, in the format above, with `---` as the first line."
+	case w.kind.resolves:
+		return w.req.System + "\n\n" + who + fmt.Sprintf(yourTools, strings.Join(names(w.tools), ", ")) + "\n\n" + react.HowToResolve
 	}
-	return w.req.System + "\n\n" + fmt.Sprintf(howToWork, w.req.Role, w.req.Workflow.Name, strings.Join(names, ", "))
+	return w.req.System + "\n\n" + who + fmt.Sprintf(yourTools, strings.Join(names(w.tools), ", ")) + "\n" + endWithText
 }
 
-const howToWork = `## How You Work Here
+const yourTools = "- Your tools: %s. Paths are relative to the working directory and cannot leave it."
 
-You play the role %q of the workflow %q. What you have to do is in the messages: do not use the uwf command to find it out.
-
-- Your tools: %s. Paths are relative to the working directory and cannot leave it.
-- Call tools until the work is done. A message without a tool call ends your turn: make it your final answer, in the format above, with ` + "`---`" + ` as its first line.
-- If the work cannot be done, or you are told that few replies are left, give the final answer and say in it what is missing.`
+const endWithText = "- Call tools until the work is done. A message without a tool call ends your turn: make it your final answer, in the format above, with `---` as its first line.\n" +
+	"- If the work cannot be done, or you are told that few replies are left, give the final answer and say in it what is missing."
 
 // acceptable says why a text is not a final answer.
 func acceptable(text string) error {

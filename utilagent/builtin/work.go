@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -19,15 +19,23 @@ import (
 
 // work is everything that one run needs.
 type work struct {
-	req       *agentkit.Request
-	endpoint  config.Endpoint
-	client    *llm.Client
+	kind     kind
+	req      *agentkit.Request
+	endpoint config.Endpoint
+	client   *llm.Client
+	sessions react.Sessions
+	record   record
+	told     []llm.Message // by this run
+	redact   *strings.Replacer
+	resolve  *react.Resolve // of an agent that ends with it
+
+	// Of an agent with tools.
 	workspace *tools.Workspace
 	tools     *tools.Registry
-	sessions  react.Sessions
-	redact    *strings.Replacer
+	commands  string // what may be run, for a person
 
 	turns, continueTurns int
+	budget               react.Budget
 }
 
 const defaultContinueTurns = 5
@@ -38,37 +46,71 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 	if err != nil {
 		return nil, err
 	}
+	keys := secrets(c, req)
+	req.Hide(keys...)
 	endpoint, err := a.endpoint(c, req)
 	if err != nil {
 		return nil, err
 	}
-	w := &work{
-		req: req, endpoint: endpoint, redact: redactor(secrets(c, req)),
-		turns: react.DefaultTurns, continueTurns: defaultContinueTurns,
+	w := &work{kind: a.kind, req: req, endpoint: endpoint, record: record{req: req}, redact: redactor(keys)}
+	if err := w.limit(c.Builtin); err != nil {
+		return nil, err
 	}
-	if b := c.Builtin; b != nil && b.MaxTurns > 0 {
-		w.turns = b.MaxTurns
-	}
-	if b := c.Builtin; b != nil && b.MaxContinue > 0 {
-		w.continueTurns = b.MaxContinue
-	}
+	agent := protocol.AgentName(a.name)
 	w.client = llm.New(endpoint, llm.Options{Notify: func(text string) {
-		fmt.Fprintf(req.Env.Stderr, "%s: %s\n", protocol.AgentName(name), text)
+		fmt.Fprintf(req.Env.Stderr, "%s: %s\n", agent, text)
 	}})
 	w.sessions = react.Sessions{
-		Dir:   filepath.Join(req.Dirs.Sessions(), protocol.AgentName(name)),
+		Dir:   filepath.Join(req.Dirs.Sessions(), agent),
 		NewID: func() (string, error) { return threadid.New(req.Env.Now(), req.Env.Rand) },
+	}
+	if a.resolves {
+		if w.resolve, err = react.NewResolve(req.Schema); err != nil {
+			return nil, err
+		}
+	}
+	if !a.tools {
+		return w, nil
 	}
 	if w.workspace, err = tools.OpenWorkspace(req.Cwd); err != nil {
 		return nil, err
 	}
-	if w.tools, err = toolbox(w.workspace, c, req); err != nil {
+	if err := w.equip(c); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
 }
 
-func (w *work) close() error { return w.workspace.Close() }
+func (w *work) close() error {
+	if w.workspace == nil {
+		return nil
+	}
+	return w.workspace.Close()
+}
+
+// limit reads the limits of a run.
+func (w *work) limit(b *protocol.BuiltinConfig) error {
+	w.turns, w.continueTurns = react.DefaultTurns, defaultContinueTurns
+	if b != nil {
+		if b.MaxTurns > 0 {
+			w.turns = b.MaxTurns
+		}
+		if b.MaxContinue > 0 {
+			w.continueTurns = b.MaxContinue
+		}
+		w.budget = react.Budget{Tokens: int64(b.MaxTokens), CostUSD: b.MaxCostUSD}
+		if b.MaxTime != "" {
+			var err error
+			if w.budget.Time, err = time.ParseDuration(b.MaxTime); err != nil {
+				return fmt.Errorf("config.yaml: builtin.maxTime: %w", err)
+			}
+		}
+	}
+	if !w.kind.tools {
+		w.turns, w.continueTurns = 1, 1
+	}
+	return nil
+}
 
 // endpoint is the model for this role. The command line of the agent is the most
 // specific, then come the config's overrides.
@@ -95,68 +137,45 @@ models:
     name: NAME-OF-THE-MODEL
 defaultModel: default`
 
-// begin opens the conversation: the role's own of its last turn, else a new one.
+// begin opens the conversation: the role's own of its last turn or of a try that
+// was killed, else a new one.
 func (w *work) begin(ctx context.Context) (*react.Session, error) {
 	if w.req.SessionID != "" {
-		session, err := w.sessions.Copy(w.req.SessionID, llm.User(w.req.User))
+		user := w.req.User
+		if w.req.Interrupted {
+			user = interrupted + "\n\n" + user
+		}
+		session, err := w.sessions.Copy(w.req.SessionID, llm.User(user))
+		if err == nil {
+			w.told = newMessages(session, 1)
+		}
 		if err == nil || !errors.Is(err, react.ErrNoSession) {
 			return session, err
 		}
-		fmt.Fprintf(w.req.Env.Stderr, "%s: %v; beginning a new one with the whole history\n", protocol.AgentName(name), err)
+		fmt.Fprintf(w.req.Env.Stderr, "%s: %v; beginning a new one with the whole history\n", protocol.AgentName(w.kind.name), err)
 		if err := w.req.StartOver(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return w.sessions.New(llm.System(w.system()), llm.User(w.req.User))
+	session, err := w.sessions.New(llm.System(w.system()), llm.User(w.req.User))
+	if err == nil {
+		w.told = newMessages(session, 2)
+	}
+	return session, err
 }
+
+const interrupted = "Your work on this was interrupted before your final answer. Go on where you were: what you have done is above. " +
+	"A call without a result may have run or not; look before you make it again."
 
 // loop is the loop as it always is here.
-func (w *work) loop() react.Loop {
-	return react.Loop{
-		Model: w.client, Tools: w.tools,
-		Accept: acceptable, Record: w.req.Turn, Redact: w.redact.Replace,
+func (w *work) loop(ctx context.Context) react.Loop {
+	l := react.Loop{
+		Model: w.client, Tools: w.tools, Turns: w.turns, Budget: w.budget, Window: w.endpoint.ContextWindow,
+		Resolve: w.resolve, Record: w.req.Turn, Asked: w.record.asked, Watch: w.writing(ctx),
+		Redact: w.redact.Replace, Now: w.req.Env.Now,
 	}
-}
-
-// toolbox holds the tools that this agent may use. permission in the config
-// takes tools away; it never gives more than commands are allowed anyway.
-func toolbox(ws *tools.Workspace, c protocol.Config, req *agentkit.Request) (*tools.Registry, error) {
-	commands := tools.Commands{
-		Shell:  req.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
-		Refuse: agentkit.RefuseEngine,
-		Now:    req.Env.Now,
-		Env:    tools.CommandEnv(req.Env.Environ, config.KeyVariables(c), secrets(c, req)),
+	if w.kind.tools {
+		l.Accept = acceptable
 	}
-	if c.Builtin != nil {
-		commands.Allow = c.Builtin.AllowCommands
-	}
-	most := tools.Runs
-	switch c.Agents[req.Alias].Permission {
-	case "readonly":
-		most = tools.Reads
-	case "edits":
-		most = tools.Writes
-	}
-	registry, err := tools.NewRegistry()
-	for _, t := range []tools.Tool{
-		tools.ReadFile(ws), tools.WriteFile(ws), tools.EditFile(ws), tools.ListDir(ws), tools.RunCommand(ws, commands),
-	} {
-		if t.Spec().Effect <= most {
-			err = errors.Join(err, registry.Add(t))
-		}
-	}
-	return registry, err
-}
-
-// secrets are the keys of all models.
-func secrets(c protocol.Config, req *agentkit.Request) []string {
-	return slices.DeleteFunc(config.APIKeys(c, req.Env), func(k string) bool { return len(k) < 8 }) // shorter ones protect nothing and occur anywhere
-}
-
-func redactor(keys []string) *strings.Replacer {
-	var pairs []string
-	for _, k := range keys {
-		pairs = append(pairs, k, "[hidden key]")
-	}
-	return strings.NewReplacer(pairs...)
+	return l
 }

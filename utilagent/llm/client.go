@@ -88,6 +88,9 @@ func New(e config.Endpoint, o Options) *Client {
 // password, since it is stored.
 func (c *Client) Source() string { return c.safeURL() + " " + c.endpoint.Model }
 
+// URL is where the client asks, without a password, a query or a key.
+func (c *Client) URL() string { return c.safeURL() }
+
 // Complete asks the model, again and again where that may help. Errors are
 // [*Error], or the cause of ctx's end.
 func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {

@@ -1,0 +1,11 @@
+// Command uwf-llm is an agent of uwf that puts one question to an
+// OpenAI-compatible endpoint. It has no tools. The engine starts it; see package
+// builtin.
+package main
+
+import (
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/builtin"
+)
+
+func main() { agentkit.Run(builtin.LLMOptions()) }

@@ -1,0 +1,158 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/tools/confine"
+)
+
+// asAgent makes this test binary the agent.
+const asAgent = "UWF_BUILTIN_TEST_AGENT"
+
+func TestMain(m *testing.M) {
+	// A command is confined by the program that started it, here by this one.
+	// Without this it would run all tests again, and those their commands.
+	if status, dispatched := confine.Dispatch(os.Args[1:], os.Environ(), os.Stderr); dispatched {
+		os.Exit(status)
+	}
+	if os.Getenv(asAgent) != "" {
+		agentkit.Run(Options())
+	}
+	os.Exit(m.Run())
+}
+
+// process runs the agent as a process of its own until it ends, or is killed.
+func process(ctx context.Context, t *testing.T) func(env.Env) int {
+	return func(e env.Env) int {
+		self, err := os.Executable()
+		require.NoError(t, err)
+		cmd := exec.CommandContext(ctx, self, e.Args...) // at the end of ctx it is killed, not asked
+		cmd.Dir, cmd.Env = e.Dir, append(e.Environ, asAgent+"=1")
+		cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
+		if cmd.Run() == nil {
+			return 0
+		}
+		return max(cmd.ProcessState.ExitCode(), 1)
+	}
+}
+
+// An agent that is killed while the model writes leaves its turns, and the half
+// one; the next process goes on in the conversation.
+func TestKilledInTheMiddleOfATurn(t *testing.T) {
+	t.Parallel()
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	wrote := make(chan struct{})
+	e := &endpoint{}
+	var once sync.Once
+	script := &endpoint{replies: []reply{
+		call("write_file", `{"path":"a.txt","content":"one"}`), call("read_file", `{"path":"a.txt"}`), {}, say(done),
+	}}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if script.count() != 2 {
+			script.answer(w, r)
+			return
+		}
+		hang(w, r, script, func() { once.Do(func() { close(wrote) }) })
+	}))
+	t.Cleanup(e.Close)
+
+	th := agentkittest.New(t, e.scenario(""))
+	go func() {
+		<-wrote
+		waitForWriting(t, th) // kill -9 comes only when the half turn is to be seen
+		kill()
+	}()
+	got := th.Play(process(ctx, t))
+	require.NotZero(t, got.ExitCode)
+	require.Len(t, got.Announced, 4, "turns that happened are nodes")
+	require.Contains(t, half(t, th, got), "Half of the answer", "and so is the one that was being written")
+
+	got = th.Play(process(t.Context(), t)).Succeeded()
+	last := script.messages(t, 3)
+	require.Len(t, last, 7, "system, user, two calls with their results, and the task again")
+	require.Contains(t, last[3], "Wrote")
+	require.Contains(t, last[5], "one")
+	require.Contains(t, last[6], "Your work on this was interrupted")
+	require.Contains(t, requests(t, th, got)[0], "of them: 6 from before this run")
+}
+
+// hang answers with half a stream and then nothing, but a sign of life.
+func hang(w http.ResponseWriter, r *http.Request, asked *endpoint, written func()) {
+	body, _ := io.ReadAll(r.Body)
+	asked.mu.Lock()
+	asked.asked = append(asked.asked, string(body))
+	asked.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"Half of the answer. "}}]}`+"\n\n"); err != nil {
+			return
+		}
+		w.(http.Flusher).Flush()
+		written()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// waitForWriting waits until the store has the node of a half turn.
+func waitForWriting(t *testing.T, th *agentkittest.Thread) {
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		for h, err := range th.Store.All(t.Context(), "") {
+			if err != nil {
+				break
+			}
+			turn, err := cas.Read[protocol.Turn](t.Context(), th.Store, h)
+			if err == nil && strings.HasPrefix(turn.Content, "Half of the answer") {
+				return
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// half is the last unfinished turn that an agent announced.
+func half(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) string {
+	t.Helper()
+	found := ""
+	for line := range strings.Lines(got.Stdout) {
+		var l protocol.TurnLine
+		if json.Unmarshal([]byte(line), &l) == nil && l.UWF == "writing" {
+			turn, err := cas.Read[protocol.Turn](t.Context(), th.Store, l.Hash)
+			require.NoError(t, err)
+			found = turn.Content
+		}
+	}
+	return found
+}
+
+func text(t *testing.T, th *agentkittest.Thread, h protocol.Hash) string {
+	t.Helper()
+	s, err := cas.Read[protocol.Text](t.Context(), th.Store, h)
+	require.NoError(t, err)
+	return string(s)
+}

@@ -1,0 +1,126 @@
+package builtin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+)
+
+func TestReactEndsWithResolve(t *testing.T) {
+	t.Parallel()
+	e := serve(t,
+		call("list_dir", `{}`),
+		say("All done."),
+		call("resolve", `{"$status":"done","summary":"it works"}`))
+	th := agentkittest.New(t, e.scenario(""))
+	got := th.Run(ReactOptions()).Succeeded()
+	require.Equal(t, map[string]any{"$status": "done", "summary": "it works"}, got.Output)
+	require.Equal(t, protocol.ByValue, got.Step.ExtractedBy)
+	require.Equal(t, "uwf-react", got.Step.Agent)
+	system := e.messages(t, 0)[0]
+	require.NotContains(t, system, "frontmatter")
+	require.Contains(t, system, "call the tool `resolve`")
+	require.Contains(t, strings.Join(e.messages(t, 2), "\n"), "a text ends nothing here")
+
+	th.Run(ReactOptions()).Succeeded()
+	require.Equal(t, e.messages(t, 2), e.messages(t, 3)[:len(e.messages(t, 2))], "the next turn goes on in the conversation")
+}
+
+func TestReactOutOfRoundsSuspends(t *testing.T) {
+	t.Parallel()
+	e := serve(t, say("I think."))
+	got := agentkittest.Run(t, ReactOptions(), e.scenario("builtin: { maxTurns: 3 }")).Succeeded()
+	require.True(t, strings.HasPrefix(got.Suspended, "max rounds exceeded: uwf-react has used its 3 turns"), got.Suspended)
+	require.Equal(t, 3, e.count())
+}
+
+func TestLLMAsksOnceWithoutTools(t *testing.T) {
+	t.Parallel()
+	e := serve(t, say("---\n$status: perfect\n---\n"), say(done))
+	th := agentkittest.New(t, e.scenario(""))
+	got := th.Run(LLMOptions()).Succeeded()
+	require.Equal(t, "uwf-llm", got.Step.Agent)
+	require.Equal(t, 2, e.count(), "one question, one correction")
+	require.NotContains(t, e.asked[0], `"tools"`)
+	require.Contains(t, e.messages(t, 0)[0], "You have no tools.")
+	require.Len(t, e.messages(t, 1), 4, "the correction is part of the conversation")
+	require.Contains(t, got.Content, "All of it.", "the text beside the data is kept")
+
+	th.Run(LLMOptions()).Succeeded()
+	require.Len(t, e.messages(t, 2), 6, "the role goes on in its conversation")
+}
+
+// Every reply of the scripted endpoint costs 110 tokens.
+func TestBudgetsSuspend(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ config, want string }{
+		"tokens": {"builtin: { maxTokens: 330 }", "has used its 330 tokens without a final answer"},
+		"cost":   {"builtin: { maxCostUsd: 0.33 }", "has used its $0.33 without a final answer"},
+		"time":   {"builtin: { maxTime: 1ns }", "has used its 1ns without a final answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := serve(t, call("list_dir", `{}`))
+			s := e.scenario(c.config)
+			s.Config = strings.Replace(s.Config, "name: main-model }", "name: main-model, price: { input: 1000, output: 1000 } }", 1)
+			th := agentkittest.New(t, s)
+			got := th.Run(Options()).Succeeded()
+			require.Contains(t, got.Suspended, c.want)
+			require.LessOrEqual(t, e.count(), 3)
+			if name == "time" {
+				return
+			}
+			require.InDelta(t, 0.33, *got.Step.Usage.CostUSD, 1e-9)
+			th.Run(Options())
+			require.Greater(t, len(e.messages(t, 3)), len(e.messages(t, 2)), "resuming goes on, with as much again")
+		})
+	}
+}
+
+// Who reads the detail of a run knows what happened.
+func TestDetailTellsWhatHappened(t *testing.T) {
+	t.Parallel()
+	e := serve(t, refuse(503, "0.01"), call("read_file", `{"path":"nothing"}`), say("I am done."), say(done))
+	s := e.scenario("builtin: { allowCommands: [go], maxTokens: 5000 }")
+	s.Task = "Use the key " + key + "."
+	th := agentkittest.New(t, s)
+	got := th.Run(Options()).Succeeded()
+	texts := requests(t, th, got)
+	require.Len(t, texts, 5)
+	for _, want := range []string{
+		"agent: uwf-builtin\n", "model: main-model (main in config.yaml, provider local)\n",
+		"endpoint: " + e.URL + "/v1/chat/completions, streamed\n", "limits: 30 replies, 5000 tokens\n",
+		"tools: read_file, list_dir, ", "commands: only go; confined by: ", "workspace: " + th.Cwd,
+		"--- system ---\n## Deliverable Format", "--- user ---\n## Task\n\nUse the key [hidden key].",
+	} {
+		require.Contains(t, texts[0], want)
+	}
+	require.Contains(t, texts[1], "question 1: 2 messages\ntry 1 failed: HTTP 503 (server): refused Bearer ***; waited 10ms\nreply after ")
+	require.Contains(t, texts[1], "(tool_calls): 100 tokens read, 10 written")
+	require.Contains(t, texts[3], "question 3: 6 messages")
+	require.Contains(t, texts[4], "end: the final answer was given\nin all: 3 replies, 300 tokens read, 30 written")
+	require.NotContains(t, strings.Join(texts, ""), key)
+	require.Equal(t, []string{"assistant", "tool", "assistant", "user", "assistant"}, roles(got.Turns))
+}
+
+func roles(turns []protocol.Turn) []string {
+	var list []string
+	for _, turn := range turns {
+		list = append(list, string(turn.Role))
+	}
+	return list
+}
+
+// requests are the texts of a detail.
+func requests(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) []string {
+	t.Helper()
+	var list []string
+	for _, h := range got.Detail.Requests {
+		list = append(list, text(t, th, h))
+	}
+	return list
+}

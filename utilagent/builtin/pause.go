@@ -1,0 +1,58 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/llm"
+	"github.com/united-workforce/uwf/utilagent/react"
+)
+
+// pause says why a run that is not finished should wait for a person, "" if it
+// should not. Its conversation is kept, so that resuming the thread goes on.
+func (w *work) pause(answer react.Answer, err error) string {
+	var e *llm.Error
+	if errors.As(err, &e) && e.Kind == llm.KindRateLimit && e.Wait > llm.LongWait {
+		return fmt.Sprintf("%v. Resume the thread after that; the agent goes on where it was.", err)
+	}
+	used := w.usedUp(answer.Outcome)
+	if err != nil || used == "" {
+		return ""
+	}
+	reason := fmt.Sprintf("%s has used its %s without a final answer. Resume the thread to give it as much again.",
+		protocol.AgentName(w.kind.name), used)
+	if w.kind.resolves {
+		reason = react.ErrMaxRounds.Error() + ": " + reason
+	}
+	if said := strings.TrimSpace(answer.Text); said != "" {
+		reason += " Its last words: " + cut(said, 500)
+	}
+	return reason
+}
+
+// usedUp names the budget that ended a run, "" if none did.
+func (w *work) usedUp(o react.Outcome) string {
+	switch o {
+	case react.MaxTurns:
+		if !w.kind.tools {
+			return "" // one question is all there ever is: what came is the answer
+		}
+		return fmt.Sprintf("%d turns", w.turns)
+	case react.MaxTokens:
+		return fmt.Sprintf("%d tokens", w.budget.Tokens)
+	case react.MaxCost:
+		return fmt.Sprintf("$%g", w.budget.CostUSD)
+	case react.MaxTime:
+		return w.budget.Time.String()
+	}
+	return ""
+}
+
+func cut(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}

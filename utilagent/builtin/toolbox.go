@@ -1,0 +1,103 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/tools"
+)
+
+// equip gives the agent the tools that it may use. permission in the config
+// takes tools away; it never gives more than commands are allowed anyway.
+func (w *work) equip(c protocol.Config) error {
+	commands := tools.Commands{
+		Shell:  w.req.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
+		Refuse: agentkit.RefuseEngine,
+		Now:    w.req.Env.Now,
+		Env:    tools.CommandEnv(w.req.Env.Environ, config.KeyVariables(c), secrets(c, w.req)),
+	}
+	fetch := tools.Fetch{Allow: w.req.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
+	if b := c.Builtin; b != nil {
+		commands.Allow = b.AllowCommands
+		fetch.Allow, fetch.Private = fetch.Allow || b.AllowFetch, b.AllowPrivate
+	}
+	if err := confinement(&commands, c.Builtin, w.req.Env); err != nil {
+		return err
+	}
+	most := tools.Runs
+	switch c.Agents[w.req.Alias].Permission {
+	case "readonly":
+		most = tools.Reads
+	case "edits":
+		most = tools.Writes
+	}
+	w.commands = allowed(commands, most)
+	var err error
+	w.tools, err = tools.NewRegistry()
+	for _, t := range tools.All(w.workspace, commands, fetch, tools.FindSearch(commands.Env)) {
+		if t.Spec().Effect <= most {
+			err = errors.Join(err, w.tools.Add(t))
+		}
+	}
+	return err
+}
+
+// confinement sets what commands may write to. They are confined by default,
+// where that is possible.
+func confinement(commands *tools.Commands, b *protocol.BuiltinConfig, e env.Env) error {
+	if b == nil {
+		b = &protocol.BuiltinConfig{}
+	}
+	switch b.Confine {
+	case "off":
+		return nil
+	case "", "auto":
+	case "required":
+		commands.MustConfine = true
+	default:
+		return fmt.Errorf("builtin.confine in config.yaml is %q: use auto, required or off", b.Confine)
+	}
+	commands.Exe = e.Exe
+	commands.Writable = append(tools.CacheDirs(e.Environ), b.AllowWrite...)
+	return nil
+}
+
+// allowed tells a person which commands the model can run.
+func allowed(c tools.Commands, most tools.Effect) string {
+	switch {
+	case most < tools.Runs:
+		return "none: the permission of this agent in config.yaml"
+	case c.Shell:
+		return "any (UWF_BUILTIN_ALLOW_SHELL=1); confined by: " + c.Confinement()
+	case len(c.Allow) > 0:
+		return "only " + strings.Join(c.Allow, ", ") + "; confined by: " + c.Confinement()
+	}
+	return "switched off"
+}
+
+func names(r *tools.Registry) []string {
+	var list []string
+	for _, s := range r.Specs() {
+		list = append(list, s.Name)
+	}
+	return list
+}
+
+// secrets are the keys of all models.
+func secrets(c protocol.Config, req *agentkit.Request) []string {
+	return slices.DeleteFunc(config.APIKeys(c, req.Env), func(k string) bool { return len(k) < 8 }) // shorter ones protect nothing and occur anywhere
+}
+
+func redactor(keys []string) *strings.Replacer {
+	var pairs []string
+	for _, k := range keys {
+		pairs = append(pairs, k, "[hidden key]")
+	}
+	return strings.NewReplacer(pairs...)
+}
