@@ -66,9 +66,11 @@ func (d *drawing) routes(l *layout) {
 		if r.back {
 			class, marker = "edge back", "uwf-arrow-back"
 		}
-		path := l.path(r, upper[i], lower[i])
+		path := ""
 		if r.from == r.to {
 			path = l.loop(r)
+		} else {
+			path = l.path(r, upper[i], lower[i])
 		}
 		d.printf("<path class=\"%s\" d=\"%s\" marker-end=\"url(#%s)\"/>\n", class, path, marker)
 	}

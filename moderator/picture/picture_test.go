@@ -186,6 +186,7 @@ func TestSVGEscapes(t *testing.T) {
 
 func FuzzPictures(f *testing.F) {
 	f.Add("role", "status", "description", 40)
+	f.Add("at the bottom", "at the bottom", "leads only to itself", 40)
 	f.Add("a\"]", "x|\x00", "<b>&\n", 3)
 	f.Fuzz(func(t *testing.T, role, status, description string, width int) {
 		w := protocol.Workflow{

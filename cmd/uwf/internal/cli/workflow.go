@@ -15,7 +15,7 @@ import (
 
 func (a *app) workflowCommand() *ucli.Command {
 	return a.group(ucli.Command{
-		Name: "workflow", Aliases: []string{"wf"}, Usage: "register, check and show workflows",
+		Name: "workflow", Aliases: []string{"wf"}, Usage: "write, check, register and look at workflows",
 		Subcommands: []*ucli.Command{
 			a.leaf(ucli.Command{
 				Name: "put", Aliases: []string{"add"}, Usage: "check a workflow file, store it, and point its name at it",
