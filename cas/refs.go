@@ -30,9 +30,18 @@ func newRefFinder(r Reader) *refFinder {
 }
 
 func (f *refFinder) refs(ctx context.Context, n Node) ([]Hash, error) {
+	value, err := n.Value()
+	if err != nil {
+		return nil, err
+	}
+	return f.refsIn(ctx, n, value)
+}
+
+// refsIn is refs for a node whose value is at hand. It leaves the value as it is.
+func (f *refFinder) refsIn(ctx context.Context, n Node, value any) ([]Hash, error) {
 	var refs []Hash
 	seen := map[Hash]bool{}
-	_, err := f.replace(ctx, n, func(h Hash) (any, error) {
+	_, err := f.replaceIn(ctx, n, value, func(h Hash) (any, error) {
 		if !seen[h] {
 			seen[h] = true
 			refs = append(refs, h)
@@ -45,13 +54,18 @@ func (f *refFinder) refs(ctx context.Context, n Node) ([]Hash, error) {
 // replace returns a node's payload with every ref replaced by what with
 // returns for it.
 func (f *refFinder) replace(ctx context.Context, n Node, with func(Hash) (any, error)) (any, error) {
-	schema, err := f.schema(ctx, n.Type)
-	if err != nil {
-		return nil, fmt.Errorf("refs of %s: %w", n.Hash, err)
-	}
 	value, err := n.Value()
 	if err != nil {
 		return nil, err
+	}
+	return f.replaceIn(ctx, n, value, with)
+}
+
+// replaceIn changes the value.
+func (f *refFinder) replaceIn(ctx context.Context, n Node, value any, with func(Hash) (any, error)) (any, error) {
+	schema, err := f.schema(ctx, n.Type)
+	if err != nil {
+		return nil, fmt.Errorf("refs of %s: %w", n.Hash, err)
 	}
 	p := refPass{finder: f, with: with}
 	return p.visit(value, flatten(schema, nil))

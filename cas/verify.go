@@ -36,15 +36,20 @@ func (v *Verifier) Verify(ctx context.Context, h Hash) error {
 	if err != nil {
 		return &CorruptError{Hash: h, Reason: err.Error()}
 	}
+	return v.verifyValue(ctx, n, value)
+}
+
+// verifyValue checks the value of a node against its type.
+func (v *Verifier) verifyValue(ctx context.Context, n Node, value any) error {
 	if n.Type == v.reader.Kinds().MetaHash() || n.Type == n.Hash {
 		return v.verifySchema(n, value)
 	}
 	schema, err := v.schema(ctx, n.Type)
 	if err != nil {
-		return fmt.Errorf("verify %s: %w", h, err)
+		return fmt.Errorf("verify %s: %w", n.Hash, err)
 	}
 	if problems := schema.Validate(value); len(problems) > 0 {
-		return fmt.Errorf("verify %s: %w", h, &SchemaError{Type: n.Type, Problems: problems})
+		return fmt.Errorf("verify %s: %w", n.Hash, &SchemaError{Type: n.Type, Problems: problems})
 	}
 	return nil
 }

@@ -161,3 +161,6 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 	}
 	return nil
 }
+
+// Originals reports whether the store is one of the original's.
+func (s *Store) Originals() bool { return s.Exists() && s.format.Layout != fan2 }

@@ -1,0 +1,380 @@
+package gc_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/extract"
+)
+
+// world is a home with its store, on the real disk without flushes.
+type world struct {
+	t     testing.TB
+	home  string
+	store *fsstore.Store
+	index *index.Index
+}
+
+func newWorld(t testing.TB) *world {
+	home := t.TempDir()
+	return &world{t: t, home: home, store: openStore(t, home), index: index.Open(home, durable.OS())}
+}
+
+func openStore(t testing.TB, home string) *fsstore.Store {
+	s, err := fsstore.Open(context.Background(), filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
+	require.NoError(t, err)
+	return s
+}
+
+func (w *world) batch() *cas.Batch { return cas.NewBatch(w.store, time.Now) }
+
+// text puts a text node.
+func (w *world) text(s string) cas.Hash {
+	b := w.batch()
+	h, err := b.Add(context.Background(), protocol.Text(s))
+	require.NoError(w.t, err)
+	require.NoError(w.t, b.Put(context.Background()))
+	return h
+}
+
+// start begins a thread as the engine does.
+func (w *world) start(id string) cas.Hash {
+	ctx := context.Background()
+	release, err := cas.Hold(ctx, w.store)
+	require.NoError(w.t, err)
+	b := w.batch()
+	schema, err := b.AddSchema(ctx, map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}, "of": map[string]any{"type": "string"}}})
+	require.NoError(w.t, err)
+	workflow, err := b.Add(ctx, protocol.Workflow{
+		Name: "w", Description: "d",
+		Roles: map[string]protocol.Role{"r": {Description: "d", Goal: "g", Procedure: "p", Output: "o", Capabilities: []string{}, Frontmatter: schema}},
+		Graph: map[string]protocol.GraphNode{},
+	})
+	require.NoError(w.t, err)
+	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: "prompt of " + id, Cwd: "/"})
+	require.NoError(w.t, err)
+	require.NoError(w.t, b.Commit(ctx))
+	require.NoError(w.t, w.index.Add(ctx, id, start))
+	require.NoError(w.t, release())
+	return start
+}
+
+// step does what the engine and an agent do in one step: the agent puts turns as
+// they happen, commits everything, and then the head moves.
+func (w *world) step(id string, said protocol.Turn) (cas.Hash, error) {
+	ctx := context.Background()
+	head, err := w.index.Head(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	run := filepath.Join(w.home, "runs", id)
+	if err := os.MkdirAll(run, 0o755); err != nil {
+		return "", err
+	}
+	began := time.Now()
+	lock, err := w.prepare(ctx, run, head, began, "prompt of "+said.Content)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = lock.Unlock() }()
+	agent := openStore(w.t, w.home)
+	b := cas.NewBatch(agent, time.Now)
+	t, err := thread.Open(ctx, agent, head)
+	if err != nil {
+		return "", err
+	}
+	workflow, err := t.Workflow(ctx)
+	if err != nil {
+		return "", err
+	}
+	turn, err := stepwork.AddTurn(ctx, b, said)
+	if err != nil {
+		return "", err
+	}
+	if err := b.Put(ctx); err != nil {
+		return "", err
+	}
+	result, err := stepwork.Submit(ctx, b, t, stepwork.Submission{
+		Role: "r", Type: workflow.Roles["r"].Frontmatter, Output: extract.Output{Value: map[string]any{"n": rand.IntN(4)}},
+		ExtractedBy: protocol.ByValue, Agent: "uwf-test", SessionID: "s", Detail: protocol.Detail{Turns: []cas.Hash{turn}},
+		Prompt: "prompt of " + said.Content, StartedAtMs: 1, CompletedAtMs: 2,
+	})
+	if err != nil {
+		return "", err
+	}
+	return result.StepHash, w.index.Move(ctx, id, head, result.StepHash)
+}
+
+func (w *world) prepare(ctx context.Context, run string, head cas.Hash, began time.Time, prompt string) (*durable.Held, error) {
+	release, err := cas.Hold(ctx, w.store)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = release() }()
+	h := w.text(prompt)
+	record, err := json.Marshal(map[string]any{"promptHash": h, "head": head, "startedAt": began.UnixMilli()})
+	if err != nil {
+		return nil, err
+	}
+	lock, err := durable.Lock(ctx, filepath.Join(run, "agent.lock"))
+	if err != nil {
+		return nil, err
+	}
+	return lock, os.WriteFile(filepath.Join(run, "run.json"), record, 0o644)
+}
+
+func (w *world) collect(o gc.Options) gc.Report {
+	o.Homes, o.Now = []string{w.home}, time.Now
+	r, err := gc.Run(context.Background(), w.store, o)
+	require.NoError(w.t, err)
+	return r
+}
+
+func (w *world) has(h cas.Hash) bool {
+	ok, err := w.store.Has(context.Background(), h)
+	require.NoError(w.t, err)
+	return ok
+}
+
+// whole reads everything that the threads lead to.
+func (w *world) whole() {
+	ctx := context.Background()
+	for h, err := range w.index.Heads(ctx) {
+		require.NoError(w.t, err)
+		for n, err := range cas.Walk(ctx, w.store, []cas.Hash{h.Hash}, cas.WalkOptions{FollowTypes: true}) {
+			require.NoError(w.t, err, "thread %s, node %s", h.Thread, n.Hash)
+		}
+	}
+}
+
+func (w *world) age(h cas.Hash, by time.Duration) {
+	at := time.Now().Add(-by)
+	require.NoError(w.t, os.Chtimes(w.store.Path(h), at, at))
+}
+
+const firstThread = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+// Garbage goes, and nothing else: not what threads need, not what is young, not
+// what a run names, not the schemas that a store begins with.
+func TestWhatStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(firstThread)
+	_, err := w.step(firstThread, turn(0))
+	require.NoError(t, err)
+	old, young, announced := w.text("garbage"), w.text("young"), w.text("announced")
+	w.age(old, 2*time.Hour)
+	w.age(announced, 2*time.Hour)
+	stdout := filepath.Join(w.home, "runs", firstThread, "stdout")
+	require.NoError(t, os.WriteFile(stdout, []byte(`{"uwf":"turn","hash":"`+strings.ToLower(string(announced))+"\"}\n"), 0o644))
+
+	dry := w.collect(gc.Options{Grace: time.Hour, DryRun: true})
+	require.Equal(t, 1, dry.Freed)
+	require.True(t, w.has(old), "a dry run only counts")
+
+	report := w.collect(gc.Options{Grace: time.Hour})
+	require.Equal(t, 1, report.Freed)
+	require.Equal(t, dry.FreedSize, report.FreedSize)
+	require.False(t, w.has(old))
+	require.True(t, w.has(young))
+	require.True(t, w.has(announced))
+
+	report = w.collect(gc.Options{})
+	require.Equal(t, 1, report.Freed)
+	require.False(t, w.has(young))
+	require.True(t, w.has(announced))
+	for _, k := range protocol.Kinds() {
+		require.True(t, w.has(w.store.Kinds().Hash(k)), k)
+	}
+	w.whole()
+}
+
+// What ended threads and the registry name stays, with all that it leads to.
+func TestRootsOfTheIndex(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	start := w.start(firstThread)
+	head, err := w.step(firstThread, turn(0))
+	require.NoError(t, err)
+	require.NoError(t, w.index.Archive(ctx, index.Ended{Thread: firstThread, Head: head, Status: protocol.StatusCompleted}))
+	registered := w.text("stands for a workflow")
+	require.NoError(t, w.index.Register(ctx, "w", registered))
+	require.NoError(t, os.RemoveAll(filepath.Join(w.home, "runs")))
+	require.Zero(t, w.collect(gc.Options{}).Freed)
+	require.True(t, w.has(start))
+	require.True(t, w.has(registered))
+}
+
+// A node that is put again is young again.
+func TestPutAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := w.text("again")
+	w.age(h, 2*time.Hour)
+	require.Equal(t, h, w.text("again"))
+	require.Zero(t, w.collect(gc.Options{Grace: time.Hour}).Freed)
+	require.True(t, w.has(h))
+}
+
+// While an agent is alive, nothing goes that it has put since its step began,
+// and all that its nodes refer to stays.
+func TestAgentAtWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start := w.start(firstThread)
+	run := filepath.Join(w.home, "runs", firstThread)
+	require.NoError(t, os.MkdirAll(run, 0o755))
+	lock, err := w.prepare(context.Background(), run, start, time.Now(), "prompt")
+	require.NoError(t, err)
+	before, since, again := w.text("before"), w.text("since"), w.text("again")
+	w.age(before, time.Hour)
+	w.age(again, time.Hour)
+	require.Equal(t, again, w.text("again"))
+	require.Equal(t, 1, w.collect(gc.Options{}).Freed)
+	require.False(t, w.has(before))
+	require.True(t, w.has(since))
+	require.True(t, w.has(again))
+	require.NoError(t, os.Remove(filepath.Join(run, "run.json")))
+	w.age(since, 1000*time.Hour)
+	require.Zero(t, w.collect(gc.Options{}).Freed, "nobody knows since when it runs")
+	require.NoError(t, lock.Unlock())
+	require.Equal(t, 3, w.collect(gc.Options{}).Freed, "the agent is gone, and with the record its prompt")
+}
+
+// Below damage nobody knows what is needed, so nothing goes.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	start := w.start(firstThread)
+	garbage := w.text("garbage")
+	require.NoError(t, os.Remove(w.store.Path(start)))
+	options := gc.Options{Homes: []string{w.home}, Now: time.Now}
+	_, err := gc.Run(ctx, w.store, options)
+	var damage *gc.DamagedError
+	require.ErrorAs(t, err, &damage)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+	require.True(t, w.has(garbage))
+	options.Damaged = true
+	_, err = gc.Run(ctx, w.store, options)
+	require.NoError(t, err)
+	require.False(t, w.has(garbage))
+}
+
+// What cannot be collected safely is refused, and nothing changes.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	garbage := w.text("garbage")
+	for name, homes := range map[string][]string{
+		"no home": nil, "a home that is not there": {filepath.Join(w.home, "none")},
+	} {
+		_, err := gc.Run(ctx, w.store, gc.Options{Homes: homes, Now: time.Now})
+		require.Error(t, err, name)
+		require.True(t, w.has(garbage), name)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(w.home, "threads.yaml"), []byte("what: is this\n"), 0o644))
+	_, err := gc.Run(ctx, w.store, gc.Options{Homes: []string{w.home}, Now: time.Now})
+	require.ErrorContains(t, err, "threads.yaml:1")
+	require.True(t, w.has(garbage))
+}
+
+// Threads that are started and stepped while collections without any grace run
+// one after another stay whole, although every turn and every prompt that they
+// put was old garbage a moment before, which the collector is just removing.
+func TestThreadsRunMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(firstThread)
+	const threads, steps = 4, 12
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	litter := make(chan protocol.Turn, threads)
+	others.Go(func() { w.litter(litter, stop) })
+	freed := 0
+	others.Go(func() {
+		for !closed(stop) {
+			freed += w.collect(gc.Options{}).Freed
+		}
+	})
+	var steppers sync.WaitGroup
+	errs := make(chan error, threads)
+	for i := range threads {
+		steppers.Go(func() {
+			id := fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ69G5F%02d", i)
+			w.start(id)
+			for n := range steps {
+				if _, err := w.step(id, <-litter); err != nil {
+					errs <- fmt.Errorf("thread %s, step %d: %w", id, n, err)
+					return
+				}
+			}
+		})
+	}
+	steppers.Wait()
+	close(stop)
+	others.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+	w.whole()
+	require.Positive(t, freed)
+	t.Logf("freed %d nodes", freed)
+}
+
+// litter puts turns and prompts, makes them old, and hands the turns out.
+func (w *world) litter(out chan<- protocol.Turn, stop <-chan struct{}) {
+	ctx := context.Background()
+	for i := 1; !closed(stop); i++ {
+		b := w.batch()
+		said := turn(i)
+		h, err := stepwork.AddTurn(ctx, b, said)
+		require.NoError(w.t, err)
+		require.NoError(w.t, b.Put(ctx))
+		long := time.Now().Add(-2 * time.Hour)
+		for _, h := range []cas.Hash{h, w.text("prompt of " + said.Content)} {
+			_ = os.Chtimes(w.store.Path(h), long, long) // it may be gone already
+		}
+		if i%3 == 0 {
+			continue // nobody gets it: it stays garbage
+		}
+		select {
+		case out <- said:
+		case <-stop:
+		}
+	}
+}
+
+func turn(i int) protocol.Turn {
+	return protocol.Turn{Role: protocol.TurnAssistant, Content: fmt.Sprintf("turn %d", i), AtMs: 1}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

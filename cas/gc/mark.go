@@ -1,0 +1,119 @@
+package gc
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/internal/census"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// marks remembers what is needed. A mark is never taken back.
+type marks struct {
+	store     *fsstore.Store
+	inspector *cas.Inspector
+	nodes     census.Set
+	needed    []bool            // by ID
+	others    map[cas.Hash]bool // needed, but not in nodes
+	damage    DamagedError
+}
+
+func newMarks(s *fsstore.Store, nodes census.Set) *marks {
+	return &marks{
+		store: s, inspector: cas.NewInspector(s), nodes: nodes, needed: make([]bool, nodes.Len()),
+		others: map[cas.Hash]bool{},
+	}
+}
+
+// set marks a node and reports whether it was not marked before.
+func (m *marks) set(h cas.Hash) bool {
+	if id, ok := m.nodes.ID(h); ok {
+		old := m.needed[id]
+		m.needed[id] = true
+		return !old
+	}
+	old := m.others[h]
+	m.others[h] = true
+	return !old
+}
+
+// unmarked yields the nodes that nothing has marked so far.
+func (m *marks) unmarked() iter.Seq[cas.Hash] {
+	return func(yield func(cas.Hash) bool) {
+		for id, needed := range m.needed {
+			if !needed && !yield(m.nodes.Hash(census.ID(id))) {
+				return
+			}
+		}
+	}
+}
+
+// from marks a node and all that it leads to. What is missing or damaged there
+// counts as damage if the root is known to be needed. The error is that of ctx,
+// or of a disk that cannot be read.
+func (m *marks) from(ctx context.Context, root cas.Hash, known bool) error {
+	if !m.set(root) {
+		return nil
+	}
+	for stack := []cas.Hash{root}; len(stack) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		refs, err := m.refs(ctx, h)
+		if err != nil {
+			if err := m.damaged(err, known); err != nil {
+				return err
+			}
+		}
+		for _, r := range refs {
+			if m.set(r) {
+				stack = append(stack, r)
+			}
+		}
+	}
+	return nil
+}
+
+// refs are all that a node needs, its type included.
+func (m *marks) refs(ctx context.Context, h cas.Hash) ([]cas.Hash, error) {
+	n, err := m.store.Get(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := m.inspector.Refs(ctx, n)
+	return append(refs, n.Type), err
+}
+
+// damaged counts damage; other errors are returned. Below a root that is only
+// young, or only a word that looks like a hash, nothing is promised.
+func (m *marks) damaged(err error, known bool) error {
+	var corrupt *cas.CorruptError
+	if !errors.Is(err, cas.ErrNotFound) && !errors.As(err, &corrupt) {
+		return err
+	}
+	if !known {
+		return nil
+	}
+	if m.damage.Count++; m.damage.First == nil {
+		m.damage.First = err
+	}
+	return nil
+}
+
+// foundation marks the schemas that every store begins with.
+func (m *marks) foundation(ctx context.Context) error {
+	if err := m.from(ctx, m.store.Kinds().MetaHash(), false); err != nil {
+		return err
+	}
+	for _, k := range protocol.Kinds() {
+		if err := m.from(ctx, m.store.Kinds().Hash(k), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}

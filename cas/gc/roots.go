@@ -1,0 +1,206 @@
+package gc
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// indexRoots yields what the index of a home names. Heads are read twice: a
+// thread that is reopened between the looks at the two files is in neither of
+// them at the first look.
+func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		if _, err := os.Stat(home); err != nil {
+			yield("", err)
+			return
+		}
+		x := index.Open(home, durable.OS())
+		heads := func() bool {
+			for h, err := range x.Heads(ctx) {
+				if !yield(h.Hash, err) {
+					return false
+				}
+			}
+			return true
+		}
+		if !heads() {
+			return
+		}
+		for e, err := range x.History(ctx) {
+			if !yield(e.Head, err) || err == nil && e.Workflow.Valid() && !yield(e.Workflow, nil) {
+				return
+			}
+		}
+		if !heads() {
+			return
+		}
+		names, err := x.Workflows(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, n := range names {
+			if !yield(n.Hash, nil) {
+				return
+			}
+		}
+	}
+}
+
+// The files of a run directory, <home>/runs/<thread>.
+const (
+	recordFile = "run.json"
+	stdoutFile = "stdout"
+	lockFile   = "agent.lock"
+)
+
+// runRoots yields every word in the records and the output of runs that looks
+// like a hash: the prompt, the head, announced turns, the result. A word too
+// many keeps some garbage; one too few would cost paid work.
+func runRoots(home string) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		dirs, err := runDirs(home)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, dir := range dirs {
+			for _, name := range []string{recordFile, stdoutFile} {
+				for h, err := range hashesIn(filepath.Join(dir, name)) {
+					if !yield(h, err) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func runDirs(home string) ([]string, error) {
+	root := filepath.Join(home, "runs")
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var dirs []string
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	return dirs, err
+}
+
+// hashesIn yields the words of a file that are hashes, in either case.
+func hashesIn(path string) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield("", err)
+			return
+		}
+		defer func() { _ = f.Close() }() // nothing was written
+		r := bufio.NewReaderSize(f, 64<<10)
+		word := make([]byte, 0, protocol.HashLen+1)
+		for {
+			c, err := r.ReadByte()
+			if err == nil && isWord(c) {
+				if len(word) <= protocol.HashLen { // one longer is none, and stays so
+					word = append(word, c)
+				}
+				continue
+			}
+			if h := cas.Hash(protocol.FoldCrockford(string(word))); len(word) == protocol.HashLen && h.Valid() && !yield(h, nil) {
+				return
+			}
+			word = word[:0]
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+		}
+	}
+}
+
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// clockSlack allows for clocks that differ: that of the process which recorded
+// when a run began, and that of the disk.
+const clockSlack = time.Minute
+
+// oldestRun is before the moment when the oldest run whose agent, or whose
+// engine, is alive began to put nodes; nil if there is no such run. A run that
+// is alive but does not say since when began before everything.
+func oldestRun(home string) (*time.Time, error) {
+	dirs, err := runDirs(home)
+	if err != nil {
+		return nil, err
+	}
+	var oldest *time.Time
+	for _, dir := range dirs {
+		alive, err := held(filepath.Join(dir, lockFile))
+		if err != nil {
+			return nil, fmt.Errorf("look for runs: %w", err)
+		}
+		if !alive {
+			continue
+		}
+		begun := begin(filepath.Join(dir, recordFile))
+		if oldest == nil || begun.Before(*oldest) {
+			oldest = &begun
+		}
+	}
+	return oldest, nil
+}
+
+// held reports whether somebody holds a lock, and does not make its file.
+func held(path string) (bool, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	lock, err := durable.TryLock(path)
+	if errors.Is(err, durable.ErrLocked) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, lock.Unlock()
+}
+
+// begin is when the run of a record began, the zero time if it does not say.
+func begin(path string) time.Time {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return time.Time{}
+	}
+	var r struct {
+		StartedAt int64 `json:"startedAt"` // ms
+	}
+	if json.Unmarshal(data, &r) != nil || r.StartedAt <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(r.StartedAt).Add(-clockSlack)
+}

@@ -1,0 +1,137 @@
+package gc
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+)
+
+// sweep removes garbage in rounds. In each it has the store to itself, and
+// everything that has changed since the survey is looked at again before the
+// first file goes.
+func (c *collection) sweep(ctx context.Context) error {
+	for {
+		more, err := c.round(ctx)
+		if err != nil {
+			return err
+		}
+		if !more {
+			c.report.Reachable = c.report.Nodes - c.report.Freed
+			return nil
+		}
+	}
+}
+
+func (c *collection) round(ctx context.Context) (more bool, err error) {
+	sole, err := c.store.Alone(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, sole.Release()) }()
+	if err := c.markRoots(ctx); err != nil {
+		return false, err
+	}
+	if err := c.markNew(ctx); err != nil {
+		return false, err
+	}
+	if err := c.markRenewed(ctx); err != nil {
+		return false, err
+	}
+	if err := c.removeTemporary(ctx, sole); err != nil {
+		return false, err
+	}
+	return c.remove(ctx, sole)
+}
+
+// markNew marks what has been put since the survey, and what it leads to: a new
+// node may refer to one that was garbage until then.
+func (c *collection) markNew(ctx context.Context) error {
+	for h, err := range c.store.All(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if _, old := c.nodes.ID(h); old {
+			continue
+		}
+		if err := c.marks.from(ctx, h, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markRenewed marks what has been put again since the survey.
+func (c *collection) markRenewed(ctx context.Context) error {
+	for h := range c.marks.unmarked() {
+		_, at, err := c.store.Stat(h)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if at.Before(c.cutoff) {
+			continue
+		}
+		if err := c.marks.from(ctx, h, false); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// remove removes what is not marked, at most one round's worth.
+func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool, err error) {
+	done := 0
+	var gone []cas.Hash
+	defer func() {
+		for _, h := range gone {
+			c.marks.set(h) // there is nothing left to remove
+		}
+	}()
+	for h := range c.marks.unmarked() {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if done == perRound {
+			return true, nil
+		}
+		size, _, err := c.store.Stat(h)
+		if err == nil {
+			err = sole.Remove(h)
+		}
+		gone = append(gone, h)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		done++
+		c.report.Freed++
+		c.report.FreedSize += size
+	}
+	return false, nil
+}
+
+// removeTemporary removes what killed writers have left. Nobody is at a
+// temporary file now; the young ones stay all the same.
+func (c *collection) removeTemporary(ctx context.Context, sole *fsstore.Sole) error {
+	for stray, err := range c.store.Strays(ctx) {
+		if err != nil {
+			return err
+		}
+		if stray.Hash != "" || !stray.At.Before(c.cutoff) {
+			continue
+		}
+		if err := sole.RemoveTemp(stray.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		c.report.Temporary++
+		c.report.FreedSize += stray.Size
+	}
+	return nil
+}

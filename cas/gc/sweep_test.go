@@ -1,0 +1,130 @@
+package gc
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// surveyed is a collection that has looked and not yet removed anything: what
+// happens now is what a thread does at the worst moment.
+type surveyed struct {
+	*testing.T
+	home  string
+	store *fsstore.Store
+	batch *cas.Batch
+}
+
+func (s *surveyed) put(p protocol.Payload) cas.Hash {
+	h, err := s.batch.Add(context.Background(), p)
+	require.NoError(s, err)
+	require.NoError(s, s.batch.Put(context.Background()))
+	return h
+}
+
+// What becomes needed between the survey and the sweep survives, with all that
+// it leads to.
+func TestNeededSinceTheSurvey(t *testing.T) {
+	t.Parallel()
+	type node struct{ text, turn, detail cas.Hash }
+	for name, test := range map[string]struct {
+		meanwhile func(s *surveyed, old node)
+		stay      func(old node) []cas.Hash
+	}{
+		"nothing happens": {
+			func(*surveyed, node) {},
+			func(node) []cas.Hash { return nil },
+		},
+		"put again": {
+			func(s *surveyed, _ node) {
+				s.batch = cas.NewBatch(s.store, time.Now)
+				s.put(protocol.Text("old"))
+			},
+			func(old node) []cas.Hash { return []cas.Hash{old.text} },
+		},
+		"registered": {
+			func(s *surveyed, old node) { s.register(old.detail) },
+			func(old node) []cas.Hash { return []cas.Hash{old.turn, old.detail} },
+		},
+		"a new node refers to an old one": {
+			func(s *surveyed, old node) {
+				s.batch = cas.NewBatch(s.store, time.Now)
+				s.put(protocol.Detail{SessionID: "new", Capture: protocol.CaptureTurns, Turns: []cas.Hash{old.turn}})
+			},
+			func(old node) []cas.Hash { return []cas.Hash{old.turn} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSurveyed(t)
+			var old node
+			old.text = s.put(protocol.Text("old"))
+			old.turn = s.put(protocol.Turn{Role: protocol.TurnAssistant, Content: "old", AtMs: 1})
+			old.detail = s.put(protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []cas.Hash{old.turn}})
+			all := []cas.Hash{old.text, old.turn, old.detail}
+			for _, h := range all {
+				at := time.Now().Add(-2 * time.Hour)
+				require.NoError(t, os.Chtimes(s.store.Path(h), at, at))
+			}
+			c := &collection{store: s.store, options: Options{Homes: []string{s.home}, Grace: time.Hour, Now: time.Now}}
+			require.NoError(t, c.survey(t.Context()))
+			test.meanwhile(s, old)
+			require.NoError(t, c.sweep(t.Context()))
+
+			var stayed []cas.Hash
+			for _, h := range all {
+				ok, err := s.store.Has(t.Context(), h)
+				require.NoError(t, err)
+				if ok {
+					stayed = append(stayed, h)
+				}
+			}
+			require.Equal(t, test.stay(old), stayed)
+		})
+	}
+}
+
+// The collector waits for whoever holds the store.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	s := newSurveyed(t)
+	old := s.put(protocol.Text("old"))
+	at := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(s.store.Path(old), at, at))
+	release, err := cas.Hold(t.Context(), s.store)
+	require.NoError(t, err)
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	options := Options{Homes: []string{s.home}, Now: time.Now}
+	_, err = Run(soon, s.store, options)
+	require.ErrorIs(t, err, durable.ErrLocked)
+	_, _, err = s.store.Stat(old)
+	require.NoError(t, err)
+	require.NoError(t, release())
+	_, err = Run(t.Context(), s.store, options)
+	require.NoError(t, err)
+	_, _, err = s.store.Stat(old)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func newSurveyed(t *testing.T) *surveyed {
+	home := t.TempDir()
+	store, err := fsstore.Open(t.Context(), filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
+	require.NoError(t, err)
+	return &surveyed{T: t, home: home, store: store, batch: cas.NewBatch(store, time.Now)}
+}
+
+func (s *surveyed) register(h cas.Hash) {
+	require.NoError(s, index.Open(s.home, durable.OS()).Register(context.Background(), "w", h))
+}

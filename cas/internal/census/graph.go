@@ -1,0 +1,128 @@
+package census
+
+import "github.com/united-workforce/uwf/cas"
+
+// Graph says which nodes refer to which. Nodes that are referred to but were not
+// listed have numbers from [Set.Len] on.
+type Graph struct {
+	Set
+	absent map[uint64]ID
+	extra  []cas.Hash
+	edges  []edge
+}
+
+type edge struct{ from, to ID }
+
+// NewGraph returns the graph of a set, without edges.
+func NewGraph(s Set) *Graph { return &Graph{Set: s, absent: map[uint64]ID{}} }
+
+// Node is the number of any valid hash.
+func (g *Graph) Node(h cas.Hash) ID {
+	if id, ok := g.ID(h); ok {
+		return id
+	}
+	n := number(h)
+	id, ok := g.absent[n]
+	if !ok {
+		id = ID(g.Len() + len(g.extra))
+		g.absent[n] = id
+		g.extra = append(g.extra, h)
+	}
+	return id
+}
+
+// Name is the hash of any node of the graph.
+func (g *Graph) Name(id ID) cas.Hash {
+	if int(id) < g.Len() {
+		return g.Hash(id)
+	}
+	return g.extra[int(id)-g.Len()]
+}
+
+// Absent lists the numbers of the nodes that were not listed.
+func (g *Graph) Absent() []ID {
+	ids := make([]ID, len(g.extra))
+	for i := range ids {
+		ids[i] = ID(g.Len() + i)
+	}
+	return ids
+}
+
+// Add says that a node refers to others.
+func (g *Graph) Add(from ID, refs ...cas.Hash) {
+	for _, r := range refs {
+		g.edges = append(g.edges, edge{from, g.Node(r)})
+	}
+}
+
+// Links are the edges of a graph by the node that they begin at.
+type Links struct {
+	start []uint32 // start[id] to start[id+1] in to
+	to    []ID
+}
+
+// Down leads from a node to what it refers to.
+func (g *Graph) Down() Links {
+	return g.links(func(e edge) (ID, ID) { return e.from, e.to })
+}
+
+// Up leads from a node to what refers to it.
+func (g *Graph) Up() Links {
+	return g.links(func(e edge) (ID, ID) { return e.to, e.from })
+}
+
+func (g *Graph) links(ends func(edge) (ID, ID)) Links {
+	n := g.Len() + len(g.extra)
+	l := Links{start: make([]uint32, n+1), to: make([]ID, len(g.edges))}
+	for _, e := range g.edges {
+		at, _ := ends(e)
+		l.start[at+1]++
+	}
+	for i := range n {
+		l.start[i+1] += l.start[i]
+	}
+	next := append([]uint32(nil), l.start[:n]...)
+	for _, e := range g.edges {
+		at, to := ends(e)
+		l.to[next[at]] = to
+		next[at]++
+	}
+	return l
+}
+
+// Walker visits what can be reached along links, again and again without
+// clearing what it remembers.
+type Walker struct {
+	links Links
+	seen  []uint32 // the round in which a node was visited last
+	round uint32
+	queue []ID
+}
+
+// NewWalker returns a Walker along l.
+func NewWalker(l Links) *Walker { return &Walker{links: l, seen: make([]uint32, len(l.start))} }
+
+// Reach calls visit for every node that can be reached from some, themselves
+// included, once each. It stops when visit returns false.
+func (w *Walker) Reach(from []ID, visit func(ID) bool) {
+	w.round++
+	w.queue = w.queue[:0]
+	w.enqueue(from)
+	for len(w.queue) > 0 {
+		id := w.queue[len(w.queue)-1]
+		w.queue = w.queue[:len(w.queue)-1]
+		if !visit(id) {
+			return
+		}
+		w.enqueue(w.links.to[w.links.start[id]:w.links.start[id+1]])
+	}
+}
+
+func (w *Walker) enqueue(ids []ID) {
+	for _, id := range ids {
+		if w.seen[id] != w.round {
+			w.seen[id] = w.round
+			w.queue = append(w.queue, id)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package census
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/united-workforce/uwf/cas"
+)
+
+// chunk is how many nodes a worker takes at a time.
+const chunk = 128
+
+// EachNode reads every node of a set with all processors. look is called by many
+// goroutines at once, each with an Inspector of its own, and gets the error of
+// the read instead of a node. take gets what look made of the nodes of one
+// chunk, from one goroutine at a time. The error is that of ctx.
+func EachNode[T any](ctx context.Context, s cas.Store, set Set, look func(*cas.Inspector, ID, cas.Node, error) T, take func([]T)) error {
+	var (
+		next atomic.Int64
+		mu   sync.Mutex
+		wg   sync.WaitGroup
+	)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			inspector := cas.NewInspector(s)
+			for ctx.Err() == nil {
+				begin := int(next.Add(chunk)) - chunk
+				if begin >= set.Len() {
+					return
+				}
+				var results []T
+				for id := begin; id < min(begin+chunk, set.Len()) && ctx.Err() == nil; id++ {
+					n, err := s.Get(ctx, set.Hash(ID(id)))
+					if errors.Is(err, context.Canceled) {
+						return
+					}
+					results = append(results, look(inspector, ID(id), n, err))
+				}
+				mu.Lock()
+				take(results)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return ctx.Err()
+}
