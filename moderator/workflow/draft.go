@@ -32,6 +32,7 @@ type draft struct {
 	// need all of it would report what is not so.
 	incomplete bool
 	lostNodes  bool // whole nodes could not be read
+	lostRoles  bool // the roles are in a file that could not be read
 }
 
 // word is a text with its place.

@@ -27,7 +27,7 @@ func (d *draft) checkGraph() {
 		case n.name == protocol.StartNode:
 		case n.name == protocol.EndNode || n.name == protocol.SuspendNode:
 			d.add(n.pos, "remove the node", "%s cannot have edges: a thread ends or waits there", n.name)
-		case d.roleByName[n.name] == nil:
+		case d.roleByName[n.name] == nil && !d.lostRoles:
 			d.add(n.pos, d.didYouMean(n.name, d.roleNames, "the roles are"), "the graph has a node %s, but there is no such role", quote(n.name))
 		}
 		for _, e := range n.edges {
@@ -74,7 +74,7 @@ func (d *draft) checkTarget(n *nodeDraft, e *edgeDraft) {
 	case target == protocol.EndNode, target == protocol.SuspendNode:
 	case target == protocol.StartNode:
 		d.add(e.target, "name the role that shall be next", "%s leads to %s, which is not a role", where, target)
-	case d.roleByName[target] == nil:
+	case d.roleByName[target] == nil && !d.lostRoles:
 		d.add(e.target, d.didYouMean(target, d.targets, "there are"),
 			"%s leads to %s, but there is no such role", where, quote(target))
 	}

@@ -33,6 +33,11 @@ func prompt(schema, text string) string {
 	return head + role("a", schema) + "graph:\n  $START: {_: a}\n  a:\n    _: {role: $END, prompt: '" + text + "'}\n"
 }
 
+// listOf is a workflow of one role with these transitions.
+func listOf(entries string) string {
+	return head + role("a", "type: object") + "graph:\n  $START: {_: a}\n  a: [" + entries + "]\n"
+}
+
 // Each of these would take minutes, or gigabytes, if anything were quadratic.
 // The bounds are generous: the machine may be busy.
 func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
@@ -46,18 +51,24 @@ func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
 			"graph:\n  $START: {_: a}\n  a:\n" + each(20_000, "    e#: $END\n"), "more problems"},
 		"4,000 variants, each with its edge": {head + role("a", "oneOf: ["+each(4_000, "{properties: {$status: {const: s#}}},")+"]") +
 			"graph:\n  $START: {_: a}\n  a:\n" + each(4_000, "    s#: {role: $END, prompt: '{{x}}'}\n"), `variable "x" does not exist`},
-		"a text of 1 MB":               {prompt(object, strings.Repeat("x", 1_000_000)), valid},
-		"a name of 900 kB":             {"name: " + strings.Repeat("x", 900_000), "longer than 100 characters"},
-		"a role's name of 900 kB":      {head + role(strings.Repeat("x", 900_000), object) + "graph: {$START: {_: $END}}", "longer than 100 characters"},
-		"5 MB":                         {strings.Repeat("a: b\n", 1_000_000), "x.yaml:1:1: "},
-		"190,000 tags":                 {prompt(object, strings.Repeat("{{a}}", 190_000)), "more than 10000 tags"},
-		"9,000 wrong variables":        {prompt(object, each(9_000, "{{v#}}")), `variable "v0" does not exist`},
-		"100,000 open sections":        {prompt(object, strings.Repeat("{{#a}}", 100_000)), "more than 10000 tags"},
-		"a path of 400,000 parts":      {prompt(object, "{{"+strings.Repeat("a.", 400_000)+"a}}"), "does not exist"},
-		"a schema of 30,000 choices":   {prompt(object+", anyOf: ["+strings.Repeat("{},", 30_000)+"]", each(9_000, "{{v#}}")), `the frontmatter of "a"`},
-		"200,000 brackets":             {strings.Repeat("[", 200_000), "x.yaml:1:1: "},
-		"an alias bomb":                {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), "x.yaml:"},
-		"a schema that leads to files": {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), `the frontmatter of "a": /properties/p/$ref: `},
+		"a text of 1 MB":                 {prompt(object, strings.Repeat("x", 1_000_000)), valid},
+		"a name of 900 kB":               {"name: " + strings.Repeat("x", 900_000), "longer than 100 characters"},
+		"a role's name of 900 kB":        {head + role(strings.Repeat("x", 900_000), object) + "graph: {$START: {_: $END}}", "longer than 100 characters"},
+		"5 MB":                           {strings.Repeat("a: b\n", 1_000_000), "x.yaml:1:1: "},
+		"190,000 tags":                   {prompt(object, strings.Repeat("{{a}}", 190_000)), "more than 10000 tags"},
+		"9,000 wrong variables":          {prompt(object, each(9_000, "{{v#}}")), `variable "v0" does not exist`},
+		"100,000 open sections":          {prompt(object, strings.Repeat("{{#a}}", 100_000)), "more than 10000 tags"},
+		"a path of 400,000 parts":        {prompt(object, "{{"+strings.Repeat("a.", 400_000)+"a}}"), "does not exist"},
+		"a schema of 30,000 choices":     {prompt(object+", anyOf: ["+strings.Repeat("{},", 30_000)+"]", each(9_000, "{{v#}}")), `the frontmatter of "a"`},
+		"200,000 brackets":               {strings.Repeat("[", 200_000), "x.yaml:1:1: "},
+		"a condition of 900 kB":          {listOf("{role: $END, condition: '" + strings.Repeat("meta.x + ", 100_000) + "1'}"), "the expression has 900001 bytes"},
+		"a condition of 30,000 brackets": {listOf("{role: $END, condition: '" + strings.Repeat("(", 30_000) + "'}"), "condition of graph[a][0]"},
+		"a condition of 5,000 sums":      {listOf("{role: $END, condition: '" + strings.Repeat("depth + ", 5_000) + "1'}"), "condition of graph[a][0]"},
+		"20,000 transitions":             {listOf(strings.Repeat("{role: $END, condition: depth = 1},", 20_000)), valid},
+		"10,000 conditions, all wrong":   {head + role("a", object) + "conditions:\n" + each(10_000, "  c#: 'x +'\n") + "graph: {$START: {_: a}, a: {_: $END}}\n", "more problems"},
+		"a name with a line's end":       {head + role("a", object) + "conditions: {\"a\\nb\": depth}\ngraph: {$START: {_: a}, a: {_: $END}}\n", "has line ends"},
+		"an alias bomb":                  {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), "x.yaml:"},
+		"a schema that leads to files":   {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), `the frontmatter of "a": /properties/p/$ref: `},
 	}
 	for name, f := range files {
 		t.Run(name, func(t *testing.T) {

@@ -62,10 +62,14 @@ func byteOffset(line string, column int) int {
 
 // inExpression finds the place in the file of an offset in a text. What YAML
 // does to a text changes its white space and adds quotes and backslashes, so the
-// other characters are followed one by one. If that fails, it is the place of
-// the whole text.
+// other characters are followed one by one. If that fails, or the text is so long
+// that nobody wrote it by hand, it is the place of the whole text.
 func (d *draft) inExpression(n *yamldoc.Node, text string, offset int) yamldoc.Pos {
+	const longest = 4000
 	begin := n.Pos
+	if len(text) > longest || len(d.line(begin.Line)) > 2*longest {
+		return begin
+	}
 	at := begin
 	if !d.isPlain(begin.Line) {
 		rest := d.line(begin.Line)[byteOffset(d.line(begin.Line), begin.Column):]

@@ -17,7 +17,7 @@ func (d *draft) readRoles(n *yamldoc.Node) {
 		return
 	}
 	if isUnread(n) {
-		d.incomplete = true
+		d.incomplete, d.lostRoles = true, true
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
