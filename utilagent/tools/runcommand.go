@@ -53,6 +53,8 @@ func (c Commands) Confinement() string {
 	switch level := confine.Level(); {
 	case c.Exe == "":
 		return "none: switched off"
+	case confine.Inherited(c.Env):
+		return fmt.Sprintf("landlock %d, of the process above", level)
 	case level == 0:
 		return "none: this system has no Landlock"
 	default:
@@ -145,7 +147,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
 		return cmd, err
 	}
 	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp)
-	if !c.confined() {
+	if !c.confined() || confine.Inherited(c.Env) {
 		return cmd, nil
 	}
 	dirs := append([]string{w.real, tmp, "/dev/shm"}, c.Writable...)

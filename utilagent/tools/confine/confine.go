@@ -18,8 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -48,7 +48,7 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/
 // program whose main calls [Dispatch]; c.Env must hold what this process has of
 // the environment's mark, so that a program that does not dispatch ends here.
 func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
-	if exe == "" || Level() == 0 || slices.Contains(c.Env, environment) {
+	if exe == "" || Level() == 0 || isTest(exe) || Inherited(c.Env) {
 		return proc.Command{}, ErrUnavailable
 	}
 	c.Env = append(slices.Clone(c.Env), environment)
@@ -66,6 +66,9 @@ func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 func isTest(exe string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(exe, ".exe"), ".test")
 }
+
+// Inherited tells from an environment that what runs in it is bound already.
+func Inherited(environ []string) bool { return slices.Contains(environ, environment) }
 
 // failed is the exit status when a command cannot be confined or started.
 const failed = 125

@@ -1,0 +1,90 @@
+package tools
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSeveralEdits(t *testing.T) {
+	t.Parallel()
+	const text = "one\ntwo\nthree\ntwo\n"
+	edits := func(pairs ...any) []any {
+		var list []any
+		for i := 0; i+1 < len(pairs); i += 2 {
+			list = append(list, args{"old_str": pairs[i], "new_str": pairs[i+1]})
+		}
+		return list
+	}
+	cases := []struct {
+		name       string
+		a          args
+		want, left string
+	}{
+		{"in order", args{"edits": edits("one", "1", "1\ntwo", "2")}, "Edited a.txt in ", "2\nthree\ntwo\n"},
+		{"written as JSON", args{"edits": `[{"old_string":"one","new_string":"1"}]`}, "Edited a.txt", "1\ntwo\nthree\ntwo\n"},
+		{"one without a list", args{"edits": args{"old": "one", "new": "1"}}, "Edited a.txt", "1\ntwo\nthree\ntwo\n"},
+		{"all or none", args{"edits": edits("one", "1", "nine", "9")}, "Error: edits[2] of 2: old_string is not in a.txt", text},
+		{"everywhere", args{"old_string": "two", "new_string": "2", "replace_all": "true"}, "Edited a.txt in 2 places", "one\n2\nthree\n2\n"},
+		{"both forms", args{"old_string": "one", "new_string": "1", "edits": edits("two", "2")}, "Error: both edits and old_string are given", text},
+		{"a part is missing", args{"edits": []any{args{"old_string": "one"}}}, "Error: edit_file: edits[1].new_string is missing", text},
+	}
+	for _, c := range cases {
+		w, r := space(t, map[string]string{"a.txt": text})
+		c.a["path"] = "a.txt"
+		require.Contains(t, call(t, r, "edit_file", c.a), c.want, c.name)
+		require.Equal(t, c.left, content(t, w, "a.txt"), c.name)
+	}
+}
+
+// An edit changes what it names, and nothing else; its report never panics.
+func FuzzEdit(f *testing.F) {
+	f.Add("one\ntwo\n", "one", "1", "two", "")
+	f.Add("a\r\nb\r\n", "a\nb", "x\ny", "x", "zz")
+	f.Add("aaaa", "a", "bb", "b", "a")
+	f.Fuzz(func(t *testing.T, text, old1, new1, old2, new2 string) {
+		d := draft{name: "f", text: text}
+		for _, e := range []edit{{old1, new1, true}, {old2, new2, false}} {
+			before := d.text
+			if err := d.apply(e); err != nil {
+				if d.text != before {
+					t.Fatal("a failed edit has changed the text")
+				}
+				continue
+			}
+			if strings.Contains(before, e.Old) && d.text != strings.ReplaceAll(before, e.Old, e.New) {
+				t.Fatalf("%q: %q is not %q replaced", before, d.text, e.Old)
+			}
+		}
+		for _, s := range d.changed {
+			if s.from < 0 || s.to > len(d.text) || s.from > s.to {
+				t.Fatalf("%v is outside the text of %d bytes", s, len(d.text))
+			}
+		}
+		d.report()
+	})
+}
+
+// What the arguments become has the types of the schema, whatever came in.
+func FuzzArguments(f *testing.F) {
+	f.Add("1", `[{"old":"a","new":"b"}]`, "x")
+	f.Fuzz(func(t *testing.T, n, edits, path string) {
+		spec := EditFile(nil).Spec()
+		out, err := normalize(spec, args{"file": path, "edits": edits, "replace_all": n, "old": n})
+		if err != nil {
+			return
+		}
+		for _, e := range names([]any{out["path"]}) {
+			if e != path {
+				t.Fatal("the path has changed")
+			}
+		}
+		list, _ := out["edits"].([]any)
+		for _, e := range list {
+			if m, ok := e.(args); !ok || m["old_string"] == nil || m["new_string"] == nil {
+				t.Fatalf("%v is no edit", e)
+			}
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package tools
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func fetching(t *testing.T, f Fetch) *Registry {
+	t.Helper()
+	w, r := space(t, nil)
+	require.NoError(t, r.Add(FetchURL(w, f)))
+	return r
+}
+
+func TestFetchIsOffUnlessAllowed(t *testing.T) {
+	t.Parallel()
+	r := fetching(t, Fetch{})
+	require.Contains(t, call(t, r, "fetch_url", args{"url": "https://example.org"}), "UWF_BUILTIN_ALLOW_FETCH=1")
+	for _, s := range r.Specs() {
+		require.NotEqual(t, "fetch_url", s.Name)
+	}
+}
+
+func TestOnlyPublicAddresses(t *testing.T) {
+	t.Parallel()
+	for _, a := range []string{
+		"127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255",
+		"198.18.0.1", "::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd12::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1",
+		"64:ff9b::a00:1", "2002:7f00:1::", "2001::1", "::7f00:1", "fec0::1",
+	} {
+		require.False(t, isPublic(netip.MustParseAddr(a)), a)
+	}
+	for _, a := range []string{"1.1.1.1", "93.184.215.14", "2606:4700::1111", "64:ff9b::101:101", "::ffff:8.8.8.8"} {
+		require.True(t, isPublic(netip.MustParseAddr(a)), a)
+	}
+}
+
+// A name that resolves to this machine is refused where it is dialled.
+func TestPrivateAddressesAreNotDialled(t *testing.T) {
+	t.Parallel()
+	asked := false
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer s.Close()
+	r := fetching(t, Fetch{Allow: true})
+	port := s.URL[strings.LastIndex(s.URL, ":"):]
+	for _, u := range []string{s.URL, "http://localhost" + port, "http://[::ffff:127.0.0.1]" + port, "http://0x7f.1" + port, "http://2130706433" + port} {
+		require.True(t, strings.HasPrefix(call(t, r, "fetch_url", args{"url": u}), "Error: "), u)
+	}
+	require.False(t, asked)
+	for _, u := range []string{"file:///etc/passwd", "ftp://example.org", "example.org", "http://u:p@example.org", "http://", "::"} {
+		require.True(t, strings.HasPrefix(call(t, r, "fetch_url", args{"url": u}), "Error: "), u)
+	}
+}
+
+func TestFetch(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	page := func(path, kind, body string) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			fmt.Fprint(w, body)
+		})
+	}
+	page("/page", "text/html", `<title>T</title><nav>menu</nav><h1>Head</h1><p>Some <a href="../x">link</a></p><table><tr><th>a<th>b<tr><td>1<td>2</table><script>evil()</script>`)
+	page("/latin", "text/plain; charset=iso-8859-1", "caf\xe9")
+	page("/gbk", "text/html", "<meta charset=gbk><p>\xc4\xe3\xba\xc3</p>")
+	page("/bin", "image/png", "\x89PNG")
+	page("/long", "text/plain", strings.Repeat("0123456789\n", 10_000))
+	page("/huge", "text/plain", strings.Repeat("0123456789abcdef", 400_000))
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+	})
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	r := fetching(t, Fetch{Allow: true, Private: true})
+	get := func(path string) string { return call(t, r, "fetch_url", args{"url": s.URL + path}) }
+
+	got := get("/page")
+	require.Contains(t, got, "/page, 200 OK]\n# T\n\n# Head\n\nSome [link]("+s.URL+"/x)")
+	require.Contains(t, got, "| 1 | 2 |")
+	require.NotContains(t, got, "evil")
+	require.NotContains(t, got, "menu")
+	require.Contains(t, get("/latin"), "café")
+	require.Contains(t, get("/gbk"), "你好")
+	require.Contains(t, get("/bin"), "it is image/png, which is no text")
+	require.Contains(t, get("/missing"), "404 Not Found")
+	require.Contains(t, get("/loop"), "redirects more than 5 times")
+	require.Contains(t, get("/away"), `the scheme "file" cannot be fetched`)
+	require.Contains(t, get("/huge"), "[only the first 5242880 bytes were read]")
+
+	got = get("/long")
+	_, path, found := strings.Cut(got, "the whole page is in ")
+	require.True(t, found)
+	path, _, _ = strings.Cut(path, ":")
+	require.Contains(t, call(t, r, "read_file", args{"path": path, "offset": 9_999.0}), "9999→0123456789")
+	require.NoFileExists(t, path+".other")
+	_, err := os.Stat(path)
+	require.NoError(t, err)
+}

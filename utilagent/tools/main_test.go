@@ -1,0 +1,16 @@
+package tools
+
+import (
+	"os"
+	"testing"
+
+	"github.com/united-workforce/uwf/utilagent/tools/confine"
+)
+
+// The test binary plays the program that confines a command.
+func TestMain(m *testing.M) {
+	if status, ok := confine.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
+		os.Exit(status)
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,118 @@
+package tools
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func searching(t *testing.T, s Search, files map[string]string) (*Workspace, *Registry) {
+	t.Helper()
+	w, r := space(t, files)
+	require.NoError(t, r.Add(Glob(w, s)))
+	require.NoError(t, r.Add(Grep(w, s)))
+	return w, r
+}
+
+var tree = map[string]string{
+	"a.go": "package a\r\n\r\nfunc Alpha() {}\r\n", "sub/b.go": "one\ntwo Alpha\nthree\nfour\nfive alpha\n", "sub/c.txt": "Alpha\n",
+	".gitignore": "ignored/\n*.log\n", "ignored/d.go": "Alpha\n", "x.log": "Alpha\n", "bin": "Alpha\x00", ".github/e.yml": "alpha: 1\n",
+}
+
+// What is found is the same with git, with neither program, and in no
+// repository.
+func TestSearchFindsTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	with := FindSearch(os.Environ())
+	for name, c := range map[string]struct {
+		s    Search
+		repo bool
+	}{"git": {with, true}, "alone": {Search{}, false}, "ripgrep, if it is installed": {Search{Rg: with.Rg, Env: with.Env}, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, r := searching(t, c.s, tree)
+			if c.repo {
+				git(t, w.Dir(), "init", "-q")
+				git(t, w.Dir(), "add", "a.go")
+			}
+			for _, q := range []struct {
+				tool string
+				a    args
+				want string
+			}{
+				{"grep", args{"pattern": "Alpha"}, "a.go:3: func Alpha() {}\nsub/b.go:2: two Alpha\nsub/c.txt:1: Alpha\n"},
+				{"search_files", args{"query": "ALPHA", "ignore_case": "true", "glob": "*.{go,yml}"}, ".github/e.yml:1: alpha: 1\na.go:3: func Alpha() {}\nsub/b.go:2: two Alpha\nsub/b.go:5: five alpha\n"},
+				{"grep", args{"pattern": `^\w+ Alpha$`}, "sub/b.go:2: two Alpha\n"},
+				{"grep", args{"pattern": `\{\}$`}, "a.go:3: func Alpha() {}\n"},
+				{"grep", args{"pattern": "Alpha", "files_only": true, "path": "sub"}, "sub/b.go\nsub/c.txt\n"},
+				{"grep", args{"pattern": "Alpha", "context": 1.0, "path": "sub/b.go"}, "sub/b.go-1- one\nsub/b.go:2: two Alpha\nsub/b.go-3- three\n"},
+				{"grep", args{"pattern": "t|f", "context": 1.0, "path": "sub/b.go", "limit": 1.0}, "sub/b.go-1- one\nsub/b.go:2: two Alpha\nsub/b.go-3- three\n[1 of 4 matches shown; use a narrower pattern, path or glob]\n"},
+				{"grep", args{"pattern": "Alpha", "path": "ignored"}, "ignored/d.go:1: Alpha\n"},
+				{"grep", args{"pattern": "func Alpha("}, "[\"func Alpha(\" is not a valid regular expression (missing closing )): it was searched for as plain text]\na.go:3: func Alpha() {}\n"},
+				{"grep", args{"pattern": "(?=x)"}, "Error: the pattern is not valid"},
+				{"grep", args{"pattern": `a\|b`}, "No match. In this syntax \"or\" is |"},
+				{"grep", args{"pattern": "Alpha", "path": "../"}, "Error: ../ is outside the workspace"},
+				{"glob", args{"pattern": "*.go"}, "a.go\nsub/b.go\n"},
+				{"glob", args{"pattern": "sub/*"}, "sub/b.go\nsub/c.txt\n"},
+				{"glob", args{"pattern": "*.txt", "path": "sub"}, "sub/c.txt\n"},
+				{"glob", args{"pattern": "**", "limit": 1.0}, ".github/e.yml\n[1 of 6 files shown; use a narrower pattern or path]\n"},
+				{"glob", args{"pattern": "sub"}, "Error: sub is a directory. For the files in it use the pattern \"sub/**\""},
+				{"glob", args{"pattern": "*.rs"}, "Error: none of "},
+				{"glob", args{"pattern": "[a"}, "Error: \"[a\" is not a valid pattern"},
+				{"glob", args{"pattern": "../*"}, "Error: ../* is outside the workspace"},
+			} {
+				got := call(t, r, q.tool, q.a)
+				require.True(t, strings.HasPrefix(got, q.want), "%s %v\n%s", q.tool, q.a, got)
+			}
+		})
+	}
+}
+
+// A repository is data: its settings start no program, and lead nowhere.
+func TestSearchIsNotLedAstrayByARepository(t *testing.T) {
+	t.Parallel()
+	w, r := searching(t, FindSearch(os.Environ()), map[string]string{"a.txt": "needle\n"})
+	git(t, w.Dir(), "init", "-q")
+	git(t, w.Dir(), "add", ".")
+	ran := filepath.Join(w.Dir(), "ran")
+	hook := filepath.Join(w.Dir(), "hook.sh")
+	require.NoError(t, os.WriteFile(hook, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755))
+	git(t, w.Dir(), "config", "core.fsmonitor", hook)
+	git(t, w.Dir(), "config", "core.worktree", filepath.Dir(w.Dir()))
+	require.NoError(t, os.Symlink(filepath.Dir(w.Dir()), filepath.Join(w.Dir(), "out")))
+	require.NoError(t, os.Symlink("../secret.txt", filepath.Join(w.Dir(), "link")))
+	require.Equal(t, "a.txt:1: needle\n", call(t, r, "grep", args{"pattern": "needle|secret"}))
+	require.Equal(t, "a.txt\n", call(t, r, "glob", args{"pattern": "*.txt"}))
+	require.NoFileExists(t, ran)
+}
+
+func FuzzPattern(f *testing.F) {
+	for _, p := range []string{"a", `\w+x`, "(?i)Alpha|b", "[^a]", "a(b|c)+", `\Aa\z`, ".", "(?s).", "x*", "^$", "k|S"} {
+		f.Add(p, "one\nAlpha\n\nabc k\n")
+	}
+	f.Fuzz(func(t *testing.T, expr, text string) {
+		p, err := parsePattern(expr, false)
+		if err != nil {
+			return
+		}
+		for _, hit := range p.re.FindAllString(text, -1) {
+			if strings.Contains(hit, "\n") {
+				t.Fatalf("%q matches %q across lines", expr, hit)
+			}
+			low := hit
+			if p.fold {
+				low = strings.ToLower(hit)
+			}
+			found := len(p.words) == 0
+			for _, w := range p.words {
+				found = found || strings.Contains(low, w)
+			}
+			if !found {
+				t.Fatalf("%q matches %q, which holds none of %q", expr, hit, p.words)
+			}
+		}
+	})
+}
