@@ -26,6 +26,10 @@ demo: build ## three roles fix a real bug in a little Go project; no key, no net
 test: ## run all tests
 	$(GO) test $(RACE) -shuffle=on work
 
+.PHONY: test-endpoint
+test-endpoint: ## run client and loop against a fake endpoint that others wrote (npm installs it)
+	$(GO) test -tags endpoint -count=1 -v -run TestForeign ./utilagent/react
+
 .PHONY: race
 race: ## run all tests with the race detector (needs a C compiler)
 	$(MAKE) test RACE=-race
