@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/react"
+	"github.com/united-workforce/uwf/utilagent/tools"
 	"github.com/united-workforce/uwf/utilagent/tools/confine"
 )
 
@@ -41,25 +42,26 @@ const usageCommands = `
 UWF_BUILTIN_ALLOW_SHELL=1, or builtin.allowCommands in config.yaml, lets it run commands.
 `
 
-// Options describe uwf-builtin: it works with tools and ends with a text.
-func Options() agentkit.Options {
-	return options(textKind, "Works with its own tools on an OpenAI-compatible endpoint.\n"+usageModel+usageCommands)
+// Options describe uwf-builtin: it works with tools and ends with a text. More
+// tools are added to its own.
+func Options(more ...tools.Tool) agentkit.Options {
+	return options(textKind, more, "Works with its own tools on an OpenAI-compatible endpoint.\n"+usageModel+usageCommands)
 }
 
 // ReactOptions describe uwf-react: it works with tools and ends by calling
 // resolve with the role's output.
-func ReactOptions() agentkit.Options {
-	return options(reactKind, "Works with its own tools on an OpenAI-compatible endpoint, and ends by calling the\n"+
+func ReactOptions(more ...tools.Tool) agentkit.Options {
+	return options(reactKind, more, "Works with its own tools on an OpenAI-compatible endpoint, and ends by calling the\n"+
 		"tool \"resolve\" with the role's output: no frontmatter, no extraction.\n"+usageModel+usageCommands)
 }
 
 // LLMOptions describe uwf-llm: one question, no tools.
 func LLMOptions() agentkit.Options {
-	return options(llmKind, "Puts one question to an OpenAI-compatible endpoint. It has no tools.\n"+usageModel)
+	return options(llmKind, nil, "Puts one question to an OpenAI-compatible endpoint. It has no tools.\n"+usageModel)
 }
 
-func options(k kind, usage string) agentkit.Options {
-	a := &agent{kind: k}
+func options(k kind, more []tools.Tool, usage string) agentkit.Options {
+	a := &agent{kind: k, more: more}
 	return agentkit.Options{
 		Name: k.name, Usage: usage, ParseArgs: a.parseArgs, Structured: k.resolves,
 		Run: a.run, Continue: a.resume, Resumes: true, ForksSessions: true,
@@ -71,6 +73,7 @@ func options(k kind, usage string) agentkit.Options {
 type agent struct {
 	kind
 	model string // alias; "": as configured
+	more  []tools.Tool
 }
 
 // run does the role's work.

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
 func TestReactEndsWithResolve(t *testing.T) {
@@ -123,4 +125,19 @@ func requests(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) 
 		list = append(list, text(t, th, h))
 	}
 	return list
+}
+
+// A third party's agent: our own with one more tool, under another name.
+func TestToolOfAThirdParty(t *testing.T) {
+	t.Parallel()
+	e := serve(t, call("weather", `{"city":"Lisbon"}`), say(done))
+	type args struct{ City string }
+	o := Options(tools.New(tools.Spec{Name: "weather", Description: "Tell the weather.", Parameters: map[string]any{
+		"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"},
+	}}, func(_ context.Context, a args) (string, error) { return "sunny in " + a.City, nil }))
+	o.Name = "weatherman"
+	got := agentkittest.Run(t, o, e.scenario("")).Succeeded()
+	require.Equal(t, "uwf-weatherman", got.Step.Agent)
+	require.Equal(t, "sunny in Lisbon", got.Turns[1].Content)
+	require.Contains(t, e.messages(t, 0)[0], ", weather.")
 }

@@ -15,7 +15,7 @@ import (
 
 // equip gives the agent the tools that it may use. permission in the config
 // takes tools away; it never gives more than commands are allowed anyway.
-func (w *work) equip(c protocol.Config) error {
+func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 	commands := tools.Commands{
 		Shell:  w.req.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
 		Refuse: agentkit.RefuseEngine,
@@ -40,7 +40,8 @@ func (w *work) equip(c protocol.Config) error {
 	w.commands = allowed(commands, most)
 	var err error
 	w.tools, err = tools.NewRegistry()
-	for _, t := range tools.All(w.workspace, commands, fetch, tools.FindSearch(commands.Env)) {
+	own := tools.All(w.workspace, commands, fetch, tools.FindSearch(commands.Env))
+	for _, t := range append(own, more...) {
 		if t.Spec().Effect <= most {
 			err = errors.Join(err, w.tools.Add(t))
 		}

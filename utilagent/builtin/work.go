@@ -75,7 +75,7 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 	if w.workspace, err = tools.OpenWorkspace(req.Cwd); err != nil {
 		return nil, err
 	}
-	if err := w.equip(c); err != nil {
+	if err := w.equip(c, a.more); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil

@@ -7,8 +7,6 @@
 //     appears in no error;
 //   - a reply is whole or an error: nothing of a cut stream is returned;
 //   - every tool call of a reply has an id that is unique in the conversation.
-//
-// Its exported API is provisional until the other own agents are built on it.
 package llm
 
 import (

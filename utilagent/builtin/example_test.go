@@ -1,0 +1,36 @@
+package builtin_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/builtin"
+	"github.com/united-workforce/uwf/utilagent/tools"
+)
+
+// An agent with a tool of its own: this is all of its main.go. The tool is
+// offered beside those of uwf-builtin.
+func Example() {
+	type args struct {
+		Ticket string `json:"ticket"`
+	}
+	read := tools.New(tools.Spec{
+		Name:        "read_ticket",
+		Description: "Read a ticket of our tracker.",
+		Parameters: map[string]any{
+			"type":                 "object",
+			"properties":           map[string]any{"ticket": map[string]any{"type": "string", "description": "such as ABC-12"}},
+			"required":             []string{"ticket"},
+			"additionalProperties": false,
+		},
+	}, func(_ context.Context, a args) (string, error) {
+		if a.Ticket != "ABC-12" {
+			return "", fmt.Errorf("there is no ticket %s. Look for its number in the task", a.Ticket)
+		}
+		return "ABC-12: the total is wrong", nil
+	})
+	o := builtin.Options(read)
+	o.Name = "tracker" // its program is uwf-tracker
+	agentkit.Run(o)
+}
