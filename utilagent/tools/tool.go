@@ -1,13 +1,14 @@
-// Package tools holds what a model may do to a workspace: read, write and edit
-// files, list directories, run commands.
+// Package tools holds what a model may do to a workspace: read, write, edit,
+// list, find and search files, fetch pages, run commands.
 //
 // Invariants:
 //   - file tools never leave the workspace, by "..", absolute paths or symbolic
 //     links, also when another process swaps a path under them ([os.Root]);
 //   - a result is text of bounded length and valid UTF-8; one that begins with
 //     "Error:" says what to do next, because the model acts on nothing else;
-//   - commands run only where a person has allowed them. They are not confined:
-//     an allowed program may do what the user may do.
+//   - commands and fetches run only where a person has allowed them. Commands can
+//     be kept from writing elsewhere ([Commands]); else an allowed program may do
+//     what the user may do.
 //
 // A third party adds a tool by implementing [Tool], or with one call of [New].
 // The exported API is provisional until the other own agents are built on it.
