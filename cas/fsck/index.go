@@ -1,0 +1,127 @@
+package fsck
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/internal/census"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// root is a name in the index and the node that it leads to.
+type root struct {
+	node     census.ID
+	name     string
+	workflow bool // of the registry; else a thread
+}
+
+// checkIndex follows every entry of the three files.
+func (c *check) checkIndex(ctx context.Context) error {
+	if c.index == nil {
+		return nil
+	}
+	threads, history := filepath.Join(c.home, "threads.yaml"), filepath.Join(c.home, "history.jsonl")
+	for h, err := range c.index.Heads(ctx) {
+		if err != nil {
+			c.unreadableLine(threads, err)
+			continue
+		}
+		c.report.Threads++
+		c.roots = append(c.roots, root{node: c.graph.Node(h.Hash), name: h.Thread})
+		c.leads(ctx, threads, "thread "+h.Thread, h.Hash, protocol.KindStep, protocol.KindStart)
+	}
+	for e, err := range c.index.History(ctx) {
+		if err != nil {
+			c.unreadableLine(history, err)
+			continue
+		}
+		c.report.Threads++
+		c.roots = append(c.roots, root{node: c.graph.Node(e.Head), name: e.Thread})
+		c.leads(ctx, history, "thread "+e.Thread, e.Head, protocol.KindStep, protocol.KindStart)
+		if e.Workflow.Valid() {
+			c.roots = append(c.roots, root{node: c.graph.Node(e.Workflow), name: e.Thread})
+			c.leads(ctx, history, "thread "+e.Thread, e.Workflow, protocol.KindWorkflow)
+		}
+	}
+	return c.checkRegistry(ctx)
+}
+
+func (c *check) checkRegistry(ctx context.Context) error {
+	registry := filepath.Join(c.home, "registry.yaml")
+	names, err := c.index.Workflows(ctx)
+	if err != nil {
+		c.unreadableLine(registry, err)
+	}
+	c.report.Workflows = len(names)
+	for _, n := range names {
+		c.roots = append(c.roots, root{node: c.graph.Node(n.Hash), name: n.Name, workflow: true})
+		c.leads(ctx, registry, "workflow "+n.Name, n.Hash, protocol.KindWorkflow)
+	}
+	return ctx.Err()
+}
+
+func (c *check) unreadableLine(path string, err error) {
+	c.fault(Fault{Kind: Index, Path: path, Message: err.Error()})
+}
+
+// leads checks that an entry leads to a node of the right kind. That the node is
+// missing or damaged is reported with the node.
+func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds ...protocol.Kind) {
+	n, err := c.store.Get(ctx, h)
+	if err != nil {
+		return
+	}
+	for _, k := range kinds {
+		if n.Type == c.store.Kinds().Hash(k) {
+			return
+		}
+	}
+	c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which is not a %s", what, h, kinds[0])})
+}
+
+// dependents finds the threads and workflows that each fault is about.
+func (c *check) dependents() {
+	if len(c.report.Faults) == 0 || len(c.roots) == 0 {
+		return
+	}
+	named := map[census.ID][]root{}
+	for _, r := range c.roots {
+		named[r.node] = append(named[r.node], r)
+	}
+	up := census.NewWalker(c.graph.Up())
+	budget := maxVisits
+	for i := range c.report.Faults {
+		f := &c.report.Faults[i]
+		if f.Hash == "" || budget <= 0 {
+			continue
+		}
+		have := map[root]bool{}
+		up.Reach([]census.ID{c.graph.Node(f.Hash)}, func(id census.ID) bool {
+			for _, r := range named[id] {
+				r.node = 0
+				if !have[r] {
+					have[r] = true
+					f.add(r)
+				}
+			}
+			budget--
+			return budget > 0
+		})
+	}
+}
+
+// maxVisits bounds the search for dependents, where there are very many faults:
+// then those of the last are not told.
+const maxVisits = 200_000_000
+
+func (f *Fault) add(r root) {
+	f.Dependents++
+	switch {
+	case r.workflow && len(f.Workflows) < maxDependents:
+		f.Workflows = append(f.Workflows, r.name)
+	case !r.workflow && len(f.Threads) < maxDependents:
+		f.Threads = append(f.Threads, r.name)
+	}
+}

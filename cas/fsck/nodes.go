@@ -1,0 +1,231 @@
+package fsck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/internal/census"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// knowing reads the schemas of our kinds also where the store has lost them:
+// without them nobody could tell what depends on what.
+type knowing struct{ *fsstore.Store }
+
+// Get implements [cas.Getter].
+func (k knowing) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	n, err := k.Store.Get(ctx, h)
+	if err == nil {
+		return n, nil
+	}
+	for _, known := range foundation(k.Kinds()) {
+		if known.Hash == h {
+			return known, nil
+		}
+	}
+	return n, err
+}
+
+// foundation are the schemas that every store begins with.
+func foundation(kinds *cas.Kinds) []cas.Node {
+	known := []cas.Node{kinds.Meta()}
+	for _, k := range protocol.Kinds() {
+		known = append(known, kinds.Schema(k))
+	}
+	return known
+}
+
+// seen is what one node said.
+type seen struct {
+	id     census.ID
+	refs   []cas.Hash // its type included
+	step   *protocol.Step
+	faults []Fault
+}
+
+// step is the place of a step in its chain.
+type step struct {
+	start, prev cas.Hash
+	index       int
+}
+
+// examine checks one node by itself. Many run at once.
+func (c *check) examine(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
+	out := seen{id: id}
+	h := c.graph.Hash(id)
+	wrong := func(kind Kind, message string) {
+		out.faults = append(out.faults, Fault{Kind: kind, Hash: h, Path: c.store.Path(h), Message: message})
+	}
+	if err != nil {
+		wrong(kindOf(err), reason(err))
+		return out
+	}
+	refs, err := inspector.Inspect(context.Background(), n)
+	out.refs = append(refs, n.Type)
+	switch {
+	case err == nil:
+		err = c.typed(n, &out)
+		if err != nil {
+			wrong(Invalid, reason(err))
+		}
+	case isOthersFault(err, h):
+		// The type is missing or damaged, which is reported with the type.
+		if _, err := c.store.Get(context.Background(), n.Type); err == nil {
+			wrong(Invalid, fmt.Sprintf("its type %s is not a schema", n.Type))
+		}
+	default:
+		wrong(kindOf(err), reason(err))
+	}
+	if n.Timestamp > c.limit {
+		wrong(Future, fmt.Sprintf("its timestamp, %d ms, is in the future", n.Timestamp))
+	}
+	return out
+}
+
+// isOthersFault tells whether an error is about another node, the type.
+func isOthersFault(err error, h cas.Hash) bool {
+	var corrupt *cas.CorruptError
+	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) && corrupt.Hash != h
+}
+
+// kindOf tells damage from what could not be read at all.
+func kindOf(err error) Kind {
+	var (
+		corrupt *cas.CorruptError
+		schema  *cas.SchemaError
+	)
+	switch {
+	case errors.As(err, &corrupt):
+		return Damaged
+	case errors.As(err, &schema):
+		return Invalid
+	case errors.Is(err, cas.ErrNotFound):
+		return Missing
+	}
+	return Unreadable
+}
+
+// reason is an error without what the fault says already.
+func reason(err error) string {
+	var corrupt *cas.CorruptError
+	if errors.As(err, &corrupt) {
+		return corrupt.Reason
+	}
+	return err.Error()
+}
+
+// typed reads a node of one of our kinds as every program of ours does.
+func (c *check) typed(n cas.Node, out *seen) error {
+	kinds := c.store.Kinds()
+	switch n.Type {
+	case kinds.Hash(protocol.KindStep):
+		s, err := cas.As[protocol.Step](c.store, n)
+		if err == nil {
+			out.step = &s
+		}
+		return err
+	case kinds.Hash(protocol.KindStart):
+		return as[protocol.Start](c.store, n)
+	case kinds.Hash(protocol.KindWorkflow):
+		return as[protocol.Workflow](c.store, n)
+	case kinds.Hash(protocol.KindDetail):
+		return as[protocol.Detail](c.store, n)
+	case kinds.Hash(protocol.KindTurn):
+		return as[protocol.Turn](c.store, n)
+	case kinds.Hash(protocol.KindSuspend):
+		return as[protocol.Suspend](c.store, n)
+	}
+	return nil
+}
+
+func as[P protocol.Payload](r cas.Reader, n cas.Node) error {
+	_, err := cas.As[P](r, n)
+	return err
+}
+
+// take collects what a chunk of nodes said.
+func (c *check) take(nodes []seen) {
+	for _, n := range nodes {
+		c.graph.Add(n.id, n.refs...)
+		if n.step != nil {
+			place := step{start: n.step.Start, index: n.step.Index}
+			if n.step.Prev != nil {
+				place.prev = *n.step.Prev
+			}
+			c.steps[n.id] = place
+		}
+		for _, f := range n.faults {
+			c.fault(f)
+		}
+	}
+}
+
+// expectFoundation names the schemas that every store of ours begins with, so
+// that they are missed if they are not there.
+func (c *check) expectFoundation() {
+	if !c.store.Exists() || c.store.Originals() {
+		return
+	}
+	for _, n := range foundation(c.store.Kinds()) {
+		c.graph.Node(n.Hash)
+	}
+}
+
+// absent looks for the nodes that are named but were not listed. One that was
+// put since is checked now.
+func (c *check) absent(ctx context.Context) error {
+	inspector := cas.NewInspector(knowing{c.store})
+	for _, id := range c.graph.Absent() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h := c.graph.Name(id)
+		n, err := c.store.Get(ctx, h)
+		if err == nil {
+			_, err = inspector.Inspect(ctx, n)
+		}
+		switch {
+		case err == nil || isOthersFault(err, h) && !errors.Is(err, cas.ErrNotFound):
+		case errors.Is(err, cas.ErrNotFound):
+			c.fault(Fault{Kind: Missing, Hash: h, Path: c.store.Path(h), Message: "the node is named but not there"})
+		default:
+			c.fault(Fault{Kind: kindOf(err), Hash: h, Path: c.store.Path(h), Message: reason(err)})
+		}
+	}
+	return nil
+}
+
+// chains checks that each step fits the one before it.
+func (c *check) chains() {
+	for id, s := range c.steps {
+		h := c.graph.Hash(id)
+		wrong := func(format string, args ...any) {
+			c.fault(Fault{Kind: Chain, Hash: h, Path: c.store.Path(h), Message: fmt.Sprintf(format, args...)})
+		}
+		if (s.index == 0) != (s.prev == "") {
+			wrong("its index is %d, but only the first step, 0, has no previous one", s.index)
+			continue
+		}
+		if s.prev == "" {
+			continue
+		}
+		prevID, ok := c.graph.ID(s.prev)
+		if !ok {
+			continue // missing, or put since
+		}
+		prev, ok := c.steps[prevID]
+		switch {
+		case !ok:
+			if n, err := c.store.Get(context.Background(), s.prev); err == nil && n.Type != c.store.Kinds().Hash(protocol.KindStep) {
+				wrong("its previous node %s is not a step", s.prev)
+			}
+		case prev.start != s.start:
+			wrong("its previous step %s belongs to another start, %s", s.prev, prev.start)
+		case prev.index != s.index-1:
+			wrong("its index is %d, but that of its previous step %s is %d", s.index, s.prev, prev.index)
+		}
+	}
+}

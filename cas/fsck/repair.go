@@ -1,0 +1,120 @@
+package fsck
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// repair puts right what can be put right, moves what cannot to the quarantine,
+// and says in each fault what it did. It deletes nothing.
+func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) error {
+	if err := repairFiles(ctx, s, faults); err != nil {
+		return err
+	}
+	if err := layFoundation(ctx, s, o, faults); err != nil {
+		return err
+	}
+	if o.Home == "" {
+		return nil
+	}
+	return mendHistory(ctx, index.Open(o.Home, durable.OS()), faults)
+}
+
+// repairFiles deals with node files while nobody writes any.
+func repairFiles(ctx context.Context, s *fsstore.Store, faults []Fault) (err error) {
+	sole, err := s.Alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sole.Release()) }()
+	for i := range faults {
+		f := &faults[i]
+		switch f.Kind {
+		case Damaged:
+			err = setAside(ctx, s, sole, f)
+		case Misplaced:
+			err = putInPlace(s, sole, f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setAside moves a damaged file away, so that the node can be put again.
+func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
+	_, err := s.Get(ctx, f.Hash)
+	var corrupt *cas.CorruptError
+	if !errors.As(err, &corrupt) {
+		return nil // somebody has put it again
+	}
+	to, err := sole.Quarantine(f.Path)
+	if err != nil {
+		return err
+	}
+	f.Repaired = "moved to " + to
+	return nil
+}
+
+// putInPlace moves a good node file to its place, any other away.
+func putInPlace(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
+	if _, err := s.ReadStray(*f.stray); err == nil {
+		err := sole.Restore(f.Path, f.Hash)
+		if err == nil {
+			f.Repaired = "moved to " + s.Path(f.Hash)
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	to, err := sole.Quarantine(f.Path)
+	if err != nil {
+		return err
+	}
+	f.Repaired = "moved to " + to
+	return nil
+}
+
+// layFoundation puts the schemas of our kinds again: this program has them.
+func layFoundation(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) error {
+	for _, n := range foundation(s.Kinds()) {
+		for i := range faults {
+			f := &faults[i]
+			if f.Hash != n.Hash || f.Kind != Missing && f.Kind != Damaged {
+				continue
+			}
+			n.Timestamp = o.Now().UnixMilli()
+			if err := s.Commit(ctx, n); err != nil {
+				return err
+			}
+			if f.Repaired != "" {
+				f.Repaired += ", and "
+			}
+			f.Repaired += "made again"
+		}
+	}
+	return nil
+}
+
+// mendHistory takes the lines that cannot be read out of the history.
+func mendHistory(ctx context.Context, x *index.Index, faults []Fault) error {
+	n, to, err := x.QuarantineHistory(ctx)
+	if err != nil || n == 0 {
+		return err
+	}
+	for i := range faults {
+		f := &faults[i]
+		if f.Kind == Index && f.Hash == "" && f.Path == x.HistoryPath() {
+			f.Repaired = "the line was moved to " + to
+		}
+	}
+	return nil
+}
