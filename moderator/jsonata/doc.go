@@ -37,7 +37,8 @@
 //
 // [Parse] refuses all of these by name and position, and also calls of
 // functions that do not exist, so an expression that parses can only fail
-// because of the values that it meets.
+// because of the values that it meets. [Expr.Reads] tells which parts of the
+// input it can look at.
 //
 // # Values
 //

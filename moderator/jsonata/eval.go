@@ -6,14 +6,14 @@ import (
 )
 
 // Options bound an evaluation. A zero field stands for its default. With the
-// defaults an evaluation takes half a second and a hundred megabytes at worst.
+// defaults an evaluation takes about half a second and 100 MB at worst.
 type Options struct {
-	// MaxSteps bounds the work: nodes evaluated, values visited (5,000,000).
+	// MaxSteps bounds the work: nodes evaluated, values visited (3,000,000).
 	MaxSteps int
 	// MaxDepth bounds how deep expressions and values are nested (1,000).
 	MaxDepth int
 	// MaxItems bounds the items of all arrays and objects that are made, those
-	// in between included (2,000,000).
+	// in between included (1,000,000).
 	MaxItems int
 	// MaxBytes bounds all texts that are made (16 MiB).
 	MaxBytes int
@@ -23,9 +23,9 @@ type Options struct {
 
 // withDefaults fills the zero fields.
 func (o Options) withDefaults() Options {
-	o.MaxSteps = cmp.Or(o.MaxSteps, 5_000_000)
+	o.MaxSteps = cmp.Or(o.MaxSteps, 3_000_000)
 	o.MaxDepth = cmp.Or(o.MaxDepth, 1_000)
-	o.MaxItems = cmp.Or(o.MaxItems, 2_000_000)
+	o.MaxItems = cmp.Or(o.MaxItems, 1_000_000)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 16<<20)
 	return o
 }

@@ -100,6 +100,9 @@ func (e *evaluator) group(g *group, v any, env *frame) (any, error) {
 				continue
 			}
 			if buckets[*key] == nil {
+				if err := s.spend(stepsPerKey); err != nil {
+					return nil, err
+				}
 				keys = append(keys, *key)
 				buckets[*key] = &bucket{pair: number, alone: item}
 				continue

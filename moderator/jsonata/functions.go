@@ -62,11 +62,11 @@ func builtin(name string) *function {
 	return &function{name: "$" + name, params: parseSignature(b.params), run: b.run}
 }
 
-// missing tells whether a call has no value for its argument; most functions
-// then have no value either.
+// missing tells whether an argument is undefined; without its first, most
+// functions have no value either.
 func (c *call) missing(i int) bool { return isUndefined(c.args[i]) }
 
-// text is an argument that the signature says is a text, "" if it is absent.
+// textArg is an argument that the signature says is a text, "" if it is absent.
 func (c *call) textArg(i int) string {
 	s, _ := c.args[i].(string)
 	return s

@@ -111,7 +111,7 @@ func TestNumbers(t *testing.T) {
 		"i + 1": int64(3), "f + 1": int64(3), "n + 1": int64(3), "u + 1": int64(3), "j + 1": int64(3),
 		"i = f and f = n and n = u and u = j": true,
 		"h * 3":                               1.5,
-		"9007199254740993 - 1":                int64(1<<53 - 1 + 1), // doubles, as in JSONata
+		"9007199254740993":                    int64(1 << 53), // doubles, as in JSONata
 		"1e300":                               1e300,
 		"-0":                                  int64(0),
 		"$string(j)":                          "2",
@@ -122,10 +122,6 @@ func TestNumbers(t *testing.T) {
 		v, defined, err := x.Eval(t.Context(), input, Options{})
 		require.NoError(t, err, src)
 		require.True(t, defined)
-		if src == "9007199254740993 - 1" {
-			require.InDelta(t, float64(1<<53), v, 1, src)
-			continue
-		}
 		require.Equal(t, want, v, src)
 	}
 }
