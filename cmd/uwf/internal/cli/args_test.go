@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -29,7 +30,7 @@ func TestReorder(t *testing.T) {
 		{"--format sarif -q workflow validate f.yaml", "-q workflow validate --format sarif -- f.yaml"},
 	} {
 		a := &app{env: env.Env{}}
-		got, err := reorder(a.root(), strings.Fields(c.in))
+		got, err := cmdline.Reorder(a.root(), strings.Fields(c.in))
 		require.NoError(t, err, c.in)
 		require.Equal(t, c.want, strings.Join(got, " "), c.in)
 	}
@@ -43,7 +44,7 @@ func TestReorderRefuses(t *testing.T) {
 		"--colour thread list":      "unknown flag --colour",
 	} {
 		a := &app{env: env.Env{}}
-		_, err := reorder(a.root(), strings.Fields(in))
+		_, err := cmdline.Reorder(a.root(), strings.Fields(in))
 		require.EqualError(t, err, want)
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUsage})
 	}

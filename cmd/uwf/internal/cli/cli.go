@@ -9,22 +9,20 @@ package cli
 import (
 	"context"
 	"io"
-	"os"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/render"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // Main runs one command line and returns its exit status.
@@ -34,7 +32,7 @@ func Main(ctx context.Context, e env.Env) int {
 	a := &app{env: e}
 	if err := a.run(ctx); err != nil {
 		coded := classify(err)
-		report(e.Stderr, coded, a.format(nil) == render.JSON && !a.textErrors)
+		cmdline.Report(e.Stderr, "uwf", coded, a.format(nil) == render.JSON && !a.textErrors)
 		return coded.Code.ExitCode()
 	}
 	return a.status.ExitCode()
@@ -62,9 +60,9 @@ type globals struct {
 
 func (a *app) run(ctx context.Context) error {
 	root := a.root()
-	args, err := reorder(root, a.env.Args)
+	args, err := cmdline.Reorder(root, a.env.Args)
 	if err != nil {
-		a.flags.format = formatIn(a.env.Args)
+		a.flags.format = cmdline.FormatIn(a.env.Args)
 		return err
 	}
 	return root.RunContext(ctx, append([]string{"uwf"}, args...))
@@ -94,7 +92,7 @@ func (a *app) format(own *render.Format) render.Format {
 	if own != nil {
 		return *own
 	}
-	if isTerminal(a.env.Stdout) {
+	if cmdline.IsTerminal(a.env.Stdout) {
 		return render.Text
 	}
 	return render.JSON
@@ -165,24 +163,4 @@ func (a *app) config(ctx context.Context, dirs home.Dirs, e env.Env) (protocol.C
 		a.say("uwf: warning: %s", warning)
 	}
 	return c, nil
-}
-
-// isTerminal reports whether a stream is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// formatIn finds --format in a command line that could not be parsed, so that
-// its error has the right form.
-func formatIn(args []string) string {
-	for i, arg := range args {
-		if v, ok := strings.CutPrefix(arg, "--format="); ok {
-			return v
-		}
-		if arg == "--format" && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return ""
 }

@@ -1,29 +1,20 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
-func usageError(message string, hints ...string) error {
-	return &protocol.Error{Code: protocol.CodeUsage, Message: message, Hints: hints}
-}
+func usageError(message string, hints ...string) error { return cmdline.UsageError(message, hints...) }
 
-func notFound(message string, hints ...string) error {
-	return &protocol.Error{Code: protocol.CodeNotFound, Message: message, Hints: hints}
-}
+func notFound(message string, hints ...string) error { return cmdline.NotFound(message, hints...) }
 
-func invalid(message string, hints ...string) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: message, Hints: hints}
-}
+func invalid(message string, hints ...string) error { return cmdline.Invalid(message, hints...) }
 
 // classify gives every error a code. What the layers below return as a typed
 // error is translated here, once.
@@ -59,26 +50,4 @@ func classify(err error) *protocol.Error {
 		out.Code = protocol.CodeNotFound
 	}
 	return out
-}
-
-// report prints an error as text, and as JSON too when results are JSON, so
-// that a script finds the code and a person the words.
-func report(w io.Writer, e *protocol.Error, asJSON bool) {
-	fmt.Fprintf(w, "uwf: %s\n", strings.TrimRight(e.Message, "\n"))
-	for _, h := range e.Hints {
-		fmt.Fprintf(w, "hint: %s\n", h)
-	}
-	if !asJSON {
-		return
-	}
-	type body struct {
-		Code    protocol.Code `json:"code"`
-		Message string        `json:"message"`
-		Hint    string        `json:"hint,omitempty"`
-	}
-	line, err := json.Marshal(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n")}})
-	if err != nil { // strings always encode
-		return
-	}
-	fmt.Fprintf(w, "%s\n", line)
 }

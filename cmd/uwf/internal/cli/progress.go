@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/frontmatter"
 )
 
@@ -20,7 +21,7 @@ func (a *app) progress() engine.Progress {
 		return nil
 	}
 	p := &progress{w: a.env.Stderr, now: a.env.Now}
-	if isTerminal(a.env.Stderr) {
+	if cmdline.IsTerminal(a.env.Stderr) {
 		p.live = true
 	}
 	return p

@@ -8,6 +8,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // TestReferenceIsTrue: each command line that agents are given exists, flags
@@ -24,7 +25,7 @@ func TestReferenceIsTrue(t *testing.T) {
 		text, _, _ := strings.Cut(line, "#")
 		words := strings.Fields(text)[1:]
 		a := &app{}
-		args, err := reorder(a.root(), words)
+		args, err := cmdline.Reorder(a.root(), words)
 		require.NoError(t, err, line)
 		command := find(t, a.root().Commands, args)
 		require.NotContains(t, writes, command.Name, line)

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // root is the command tree, listed in one place in the order of help.
@@ -41,10 +40,10 @@ func (a *app) root() *ucli.App {
 		ErrWriter:                 a.env.Stderr,
 		Before:                    a.readGlobals,
 		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
-		OnUsageError:              onUsageError,
+		OnUsageError:              cmdline.OnUsageError,
 	}
 	root.Commands = append(root.Commands, a.helpCommand(root))
-	plainDefaults(root.Flags)
+	cmdline.PlainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
 		if c.Bool("help") {
 			return ucli.ShowAppHelp(c)
@@ -53,70 +52,18 @@ func (a *app) root() *ucli.App {
 			_, err := fmt.Fprintln(a.env.Stdout, "uwf", version())
 			return err
 		}
-		return a.unknownCommand(c, "uwf", root.Commands)
+		return cmdline.UnknownCommand(c, a.env.Stderr, "uwf", root.Commands)
 	}
 	return root
 }
 
-// leaf is a command that does something. run gets the positional arguments,
-// checked against the words in argsUsage: <x> is required, [x] is not, and a
-// last word that ends in … takes any number.
+// leaf is a command that does something; see [cmdline.Leaf].
 func (a *app) leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
-	c.HideHelpCommand = true
-	c.OnUsageError = onUsageError
-	plainDefaults(c.Flags)
-	c.Action = func(cc *ucli.Context) error {
-		if err := checkArgs(cc); err != nil {
-			return err
-		}
-		return run(cc.Context, cc)
-	}
-	return &c
-}
-
-// plainDefaults leaves "(default: false)" out of the help.
-func plainDefaults(flags []ucli.Flag) {
-	for _, f := range flags {
-		switch f := f.(type) {
-		case *ucli.BoolFlag:
-			f.DisableDefaultText = true
-		case *ucli.DurationFlag:
-			f.DefaultText = "none"
-		}
-	}
+	return cmdline.Leaf(c, run)
 }
 
 // group is a command that only holds others.
-func (a *app) group(c ucli.Command) *ucli.Command {
-	c.HideHelpCommand = true
-	c.OnUsageError = onUsageError
-	c.Action = func(cc *ucli.Context) error { return a.unknownCommand(cc, cc.Command.HelpName, c.Subcommands) }
-	return &c
-}
-
-// unknownCommand answers a command line that names no command. Help goes to
-// stderr and the status is 2: a script that forgot a word must notice.
-func (a *app) unknownCommand(c *ucli.Context, at string, commands []*ucli.Command) error {
-	if c.Args().Len() == 0 {
-		c.App.Writer = a.env.Stderr
-		if err := ucli.ShowSubcommandHelp(c); err != nil {
-			return err
-		}
-		return usageError("which command?", at+" --help")
-	}
-	word := c.Args().First()
-	var names []string
-	for _, cmd := range commands {
-		if !cmd.Hidden {
-			names = append(names, cmd.Names()...)
-		}
-	}
-	hints := []string{at + " --help"}
-	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
-		hints = append([]string{fmt.Sprintf("did you mean %s %s?", at, near[0])}, hints...)
-	}
-	return usageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, "uwf "))), hints...)
-}
+func (a *app) group(c ucli.Command) *ucli.Command { return cmdline.Group(a.env.Stderr, c) }
 
 func (a *app) helpCommand(root *ucli.App) *ucli.Command {
 	return a.leaf(ucli.Command{
@@ -124,42 +71,6 @@ func (a *app) helpCommand(root *ucli.App) *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error {
 		return root.RunContext(ctx, append(append([]string{"uwf"}, c.Args().Slice()...), "--help"))
 	})
-}
-
-func onUsageError(c *ucli.Context, err error, _ bool) error {
-	at := "uwf"
-	if c.Command != nil && c.Command.HelpName != "" {
-		at = c.Command.HelpName
-	}
-	return usageError(err.Error(), at+" --help")
-}
-
-// checkArgs holds the positional arguments against the command's ArgsUsage.
-func checkArgs(c *ucli.Context) error {
-	words := strings.Fields(c.Command.ArgsUsage)
-	min, max := 0, len(words)
-	for _, w := range words {
-		if strings.HasPrefix(w, "<") {
-			min++
-		}
-		if strings.HasSuffix(strings.TrimRight(w, ">]"), "…") {
-			max = 1 << 20
-		}
-	}
-	n := c.Args().Len()
-	help := c.Command.HelpName + " --help"
-	switch {
-	case n < min:
-		return usageError(fmt.Sprintf("missing argument %s", words[n]), help)
-	case n > max:
-		return usageError(fmt.Sprintf("unexpected argument %q", c.Args().Get(max)), help)
-	}
-	for i := range min {
-		if strings.TrimSpace(c.Args().Get(i)) == "" {
-			return usageError(fmt.Sprintf("argument %s is empty", words[i]), help)
-		}
-	}
-	return nil
 }
 
 // version is what `go install` stamped into the binary.

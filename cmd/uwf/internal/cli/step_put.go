@@ -13,11 +13,11 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/stepwork"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/render"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/prompt"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 func (a *app) stepPutCommand() *ucli.Command {

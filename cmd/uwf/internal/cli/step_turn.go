@@ -11,8 +11,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/stepwork"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/render"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 func (a *app) stepTurnCommand() *ucli.Command {

@@ -8,9 +8,9 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/render"
 	"github.com/united-workforce/uwf/moderator/workflowtext"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 func (a *app) workflowShowCommand() *ucli.Command {

@@ -1,4 +1,4 @@
-package cli
+package cmdline
 
 import (
 	"fmt"
@@ -10,17 +10,18 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// reorder puts a command line into the one order that urfave/cli understands:
+// Reorder puts a command line into the one order that urfave/cli understands:
 // global flags, command words, the command's flags, "--", the rest. People
 // write flags anywhere; the library would take a flag behind the first
 // positional argument for one more positional argument. A command's flag wins
 // over a global one of the same name, even if it is typed before the command.
-func reorder(app *cli.App, args []string) ([]string, error) {
-	r := reorderer{global: flagTable(app.Flags), commands: app.Commands}
+func Reorder(app *cli.App, args []string) ([]string, error) {
+	r := reorderer{program: app.Name, global: flagTable(app.Flags), commands: app.Commands}
 	return r.run(args)
 }
 
 type reorderer struct {
+	program  string
 	global   map[string]bool // name → takes a value
 	local    map[string]bool // of the command reached so far
 	commands []*cli.Command  // below the command reached so far
@@ -90,7 +91,7 @@ func (r *reorderer) flag(arg string, behind []string) (int, error) {
 	out, took := []string{arg}, 0
 	if takesValue && !hasValue {
 		if len(behind) == 0 {
-			return 0, usageError(fmt.Sprintf("flag %s needs a value", arg), r.helpHint())
+			return 0, UsageError(fmt.Sprintf("flag %s needs a value", arg), r.helpHint())
 		}
 		out, took = append(out, behind[0]), 1
 	}
@@ -121,7 +122,7 @@ func (r *reorderer) unknown(arg, name string) error {
 }
 
 func (r *reorderer) helpHint() string {
-	return strings.Join(append([]string{"uwf"}, append(r.path, "--help")...), " ")
+	return strings.Join(append([]string{r.program}, append(r.path, "--help")...), " ")
 }
 
 func (r *reorderer) assemble() []string {

@@ -1,0 +1,110 @@
+package cmdline
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// Leaf is a command that does something. run gets the positional arguments,
+// checked against the words in argsUsage: <x> is required, [x] is not, and a
+// last word that ends in … takes any number.
+func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
+	c.HideHelpCommand = true
+	c.OnUsageError = OnUsageError
+	PlainDefaults(c.Flags)
+	c.Action = func(cc *ucli.Context) error {
+		if err := checkArgs(cc); err != nil {
+			return err
+		}
+		return run(cc.Context, cc)
+	}
+	return &c
+}
+
+// PlainDefaults leaves "(default: false)" out of the help.
+func PlainDefaults(flags []ucli.Flag) {
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *ucli.BoolFlag:
+			f.DisableDefaultText = true
+		case *ucli.DurationFlag:
+			f.DefaultText = "none"
+		}
+	}
+}
+
+// Group is a command that only holds others; stderr is where its help goes when
+// no command follows.
+func Group(stderr io.Writer, c ucli.Command) *ucli.Command {
+	c.HideHelpCommand = true
+	c.OnUsageError = OnUsageError
+	c.Action = func(cc *ucli.Context) error { return UnknownCommand(cc, stderr, cc.Command.HelpName, c.Subcommands) }
+	return &c
+}
+
+// UnknownCommand answers a command line that names no command. Help goes to
+// stderr and the status is 2: a script that forgot a word must notice.
+func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*ucli.Command) error {
+	if c.Args().Len() == 0 {
+		c.App.Writer = stderr
+		if err := ucli.ShowSubcommandHelp(c); err != nil {
+			return err
+		}
+		return UsageError("which command?", at+" --help")
+	}
+	word := c.Args().First()
+	var names []string
+	for _, cmd := range commands {
+		if !cmd.Hidden {
+			names = append(names, cmd.Names()...)
+		}
+	}
+	hints := []string{at + " --help"}
+	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
+		hints = append([]string{fmt.Sprintf("did you mean %s %s?", at, near[0])}, hints...)
+	}
+	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, c.App.Name+" "))), hints...)
+}
+
+// OnUsageError gives the library's errors about flags our form.
+func OnUsageError(c *ucli.Context, err error, _ bool) error {
+	at := c.App.Name
+	if c.Command != nil && c.Command.HelpName != "" {
+		at = c.Command.HelpName
+	}
+	return UsageError(err.Error(), at+" --help")
+}
+
+// checkArgs holds the positional arguments against the command's ArgsUsage.
+func checkArgs(c *ucli.Context) error {
+	words := strings.Fields(c.Command.ArgsUsage)
+	min, max := 0, len(words)
+	for _, w := range words {
+		if strings.HasPrefix(w, "<") {
+			min++
+		}
+		if strings.HasSuffix(strings.TrimRight(w, ">]"), "…") {
+			max = 1 << 20
+		}
+	}
+	n := c.Args().Len()
+	help := c.Command.HelpName + " --help"
+	switch {
+	case n < min:
+		return UsageError(fmt.Sprintf("missing argument %s", words[n]), help)
+	case n > max:
+		return UsageError(fmt.Sprintf("unexpected argument %q", c.Args().Get(max)), help)
+	}
+	for i := range min {
+		if strings.TrimSpace(c.Args().Get(i)) == "" {
+			return UsageError(fmt.Sprintf("argument %s is empty", words[i]), help)
+		}
+	}
+	return nil
+}

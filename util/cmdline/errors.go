@@ -1,0 +1,47 @@
+package cmdline
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// UsageError is an error of the command line.
+func UsageError(message string, hints ...string) error {
+	return &protocol.Error{Code: protocol.CodeUsage, Message: message, Hints: hints}
+}
+
+// NotFound is the error for a thing named on the command line that is not there.
+func NotFound(message string, hints ...string) error {
+	return &protocol.Error{Code: protocol.CodeNotFound, Message: message, Hints: hints}
+}
+
+// Invalid is the error for a file or value with wrong content.
+func Invalid(message string, hints ...string) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: message, Hints: hints}
+}
+
+// Report prints an error as text, and as JSON too when results are JSON, so
+// that a script finds the code and a person the words.
+func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
+	fmt.Fprintf(w, "%s: %s\n", program, strings.TrimRight(e.Message, "\n"))
+	for _, h := range e.Hints {
+		fmt.Fprintf(w, "hint: %s\n", h)
+	}
+	if !asJSON {
+		return
+	}
+	type body struct {
+		Code    protocol.Code `json:"code"`
+		Message string        `json:"message"`
+		Hint    string        `json:"hint,omitempty"`
+	}
+	line, err := json.Marshal(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n")}})
+	if err != nil { // strings always encode
+		return
+	}
+	fmt.Fprintf(w, "%s\n", line)
+}
