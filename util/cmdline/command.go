@@ -72,6 +72,15 @@ func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*uc
 	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, c.App.Name+" "))), hints...)
 }
 
+// HelpCommand is the command "help" of a program, which shows the help of others.
+func HelpCommand(root *ucli.App) *ucli.Command {
+	return Leaf(ucli.Command{
+		Name: "help", Usage: "show the help of a command", ArgsUsage: "[command…]",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		return root.RunContext(ctx, append(append([]string{root.Name}, c.Args().Slice()...), "--help"))
+	})
+}
+
 // OnUsageError gives the library's errors about flags our form.
 func OnUsageError(c *ucli.Context, err error, _ bool) error {
 	at := c.App.Name

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -35,6 +36,9 @@ func Main(ctx context.Context, e env.Env) int {
 		cmdline.Report(e.Stderr, "uwf", coded, a.format(nil) == render.JSON && !a.textErrors)
 		return coded.Code.ExitCode()
 	}
+	if a.cas.Status != "" {
+		return a.cas.Status.ExitCode()
+	}
 	return a.status.ExitCode()
 }
 
@@ -48,6 +52,7 @@ type app struct {
 	// textErrors: errors are text only, because they are meant for a model.
 	textErrors bool
 	fs         *fsstore.Store
+	cas        *ocascli.CLI // the commands of the store
 }
 
 // globals are the flags that every command knows.

@@ -4,7 +4,9 @@ import (
 	"errors"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -28,6 +30,7 @@ func classify(err error) *protocol.Error {
 	}
 	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	var (
+		collected *gc.DamagedError
 		corrupt   *cas.CorruptError
 		collision *cas.CollisionError
 		kind      *cas.TypeError
@@ -35,6 +38,8 @@ func classify(err error) *protocol.Error {
 		conflict  *index.ConflictError
 	)
 	switch {
+	case errors.As(err, &collected):
+		return ocascli.Classify(err)
 	case errors.As(err, &corrupt):
 		out.Code = protocol.CodeCorrupt
 		out.Hints = []string{"the node is damaged on disk: restore it from a backup, or fork the thread from a step before it"}
@@ -48,6 +53,8 @@ func classify(err error) *protocol.Error {
 		out.Code = protocol.CodeLocked
 	case errors.Is(err, index.ErrNoThread), errors.Is(err, index.ErrNoWorkflow):
 		out.Code = protocol.CodeNotFound
+	default:
+		return ocascli.Classify(err)
 	}
 	return out
 }

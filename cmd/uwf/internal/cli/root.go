@@ -32,6 +32,7 @@ func (a *app) root() *ucli.App {
 			a.threadCommand(),
 			a.stepCommand(),
 			a.schemaCommand(),
+			a.casCommand(),
 		},
 		HideVersion:               true,
 		HideHelpCommand:           true,
@@ -42,7 +43,7 @@ func (a *app) root() *ucli.App {
 		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
 		OnUsageError:              cmdline.OnUsageError,
 	}
-	root.Commands = append(root.Commands, a.helpCommand(root))
+	root.Commands = append(root.Commands, cmdline.HelpCommand(root))
 	cmdline.PlainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
 		if c.Bool("help") {
@@ -64,14 +65,6 @@ func (a *app) leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context
 
 // group is a command that only holds others.
 func (a *app) group(c ucli.Command) *ucli.Command { return cmdline.Group(a.env.Stderr, c) }
-
-func (a *app) helpCommand(root *ucli.App) *ucli.Command {
-	return a.leaf(ucli.Command{
-		Name: "help", Usage: "show the help of a command", ArgsUsage: "[command…]",
-	}, func(ctx context.Context, c *ucli.Context) error {
-		return root.RunContext(ctx, append(append([]string{"uwf"}, c.Args().Slice()...), "--help"))
-	})
-}
 
 // version is what `go install` stamped into the binary.
 func version() string {

@@ -1,0 +1,265 @@
+package ocascli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/usage"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+func (c *CLI) fsckCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "fsck", Usage: "check every node, and what threads and workflows lead to; status 7 if anything is wrong",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "repair", Usage: "make again what can be made again, move the rest to the quarantine; nothing is deleted"}},
+	}, c.fsck)
+}
+
+func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
+	repair := cc.Bool("repair")
+	if repair {
+		if err := c.recoverFormat(ctx); err != nil {
+			return err
+		}
+	}
+	s, err := c.existing(ctx)
+	if err != nil {
+		return err
+	}
+	if repair && s.ReadOnly() != nil {
+		return fmt.Errorf("repair: %w", s.ReadOnly())
+	}
+	home, err := c.indexHome()
+	if err != nil {
+		return err
+	}
+	report, err := fsck.Run(ctx, s, fsck.Options{Home: home, Repair: repair, Now: c.Env.Now})
+	if err != nil {
+		return err
+	}
+	if !report.Sound() {
+		c.Status = protocol.CodeCorrupt
+	}
+	if report.Faults == nil {
+		report.Faults = []fsck.Fault{}
+	}
+	return c.print(report, func(w io.Writer) error { return printFsck(w, report) })
+}
+
+// recoverFormat makes a lost format.json again, and says so.
+func (c *CLI) recoverFormat(ctx context.Context) error {
+	dirs, err := c.Dirs()
+	if err != nil {
+		return err
+	}
+	done, err := fsstore.Recover(ctx, dirs.Store, durable.OS())
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	if done != "" {
+		fmt.Fprintln(c.Env.Stderr, done)
+	}
+	return nil
+}
+
+// indexHome is the home directory, "" if it is not there: a store can be used
+// without one.
+func (c *CLI) indexHome() (string, error) {
+	dirs, err := c.Dirs()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(dirs.Home); errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return dirs.Home, nil
+}
+
+func printFsck(w io.Writer, r fsck.Report) error {
+	for _, f := range r.Faults {
+		what := string(f.Kind)
+		if f.Hash != "" {
+			what += " " + string(f.Hash)
+		}
+		lines := []string{fmt.Sprintf("%s: %s", what, f.Message), "  " + f.Path}
+		if f.Dependents > 0 {
+			lines = append(lines, "  needed by "+dependents(f))
+		}
+		if f.Repaired != "" {
+			lines = append(lines, "  repaired: "+f.Repaired)
+		}
+		if _, err := fmt.Fprintln(w, strings.Join(lines, "\n")); err != nil {
+			return err
+		}
+	}
+	remain := r.Unlisted
+	for _, f := range r.Faults {
+		if f.Remains {
+			remain++
+		}
+	}
+	verdict := "nothing is wrong"
+	if remain > 0 {
+		verdict = fmt.Sprintf("%d faults", remain)
+	}
+	_, err := fmt.Fprintf(w, "%d nodes, %d threads, %d workflows: %s\n", r.Nodes, r.Threads, r.Workflows, verdict)
+	return err
+}
+
+func dependents(f fsck.Fault) string {
+	var parts []string
+	if len(f.Threads) > 0 {
+		parts = append(parts, "thread "+strings.Join(f.Threads, ", "))
+	}
+	if len(f.Workflows) > 0 {
+		parts = append(parts, "workflow "+strings.Join(f.Workflows, ", "))
+	}
+	if more := f.Dependents - len(f.Threads) - len(f.Workflows); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (c *CLI) gcCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "gc", Usage: "remove nodes that no thread, workflow or run needs",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be removed"},
+			&ucli.StringFlag{Name: "grace", Usage: "keep what was put within this `TIME`, such as 30m or 0s (default: 1h)"},
+			&ucli.StringSliceFlag{Name: "roots", Usage: "home `DIR` whose threads are kept; name every home that uses the store (default: the home that holds the store)"},
+			&ucli.BoolFlag{Name: "damaged", Usage: "go on although needed nodes are missing or damaged"},
+		},
+	}, c.gc)
+}
+
+func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
+	grace := gc.DefaultGrace
+	if text := cc.String("grace"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return cmdline.UsageError(fmt.Sprintf("--grace %q is not a time such as 30m or 0s", text))
+		}
+		grace = d
+	}
+	s, err := c.existing(ctx)
+	if err != nil {
+		return err
+	}
+	homes, err := c.homes(cc.StringSlice("roots"))
+	if err != nil {
+		return err
+	}
+	report, err := gc.Run(ctx, s, gc.Options{
+		Homes: homes, Grace: grace, DryRun: cc.Bool("dry-run"), Damaged: cc.Bool("damaged"), Now: c.Env.Now,
+	})
+	if err != nil {
+		return err
+	}
+	return c.print(report, func(w io.Writer) error {
+		verb := "removed"
+		if report.DryRun {
+			verb = "would remove"
+		}
+		_, err := fmt.Fprintf(w, "%s %d of %d nodes, %s of %s\n", verb, report.Freed, report.Nodes, size(report.FreedSize), size(report.Bytes))
+		return err
+	})
+}
+
+// homes are the directories whose threads are kept. A store that lies elsewhere
+// than in its home is likely to be shared, and the others' threads must not go.
+func (c *CLI) homes(named []string) ([]string, error) {
+	if len(named) > 0 {
+		for i := range named {
+			named[i] = c.path(named[i])
+		}
+		return named, nil
+	}
+	dirs, err := c.Dirs()
+	if err != nil {
+		return nil, err
+	}
+	if filepath.Dir(dirs.Store) != dirs.Home {
+		return nil, cmdline.UsageError(
+			fmt.Sprintf("the store %s is not in the home %s, so other homes may use it", dirs.Store, dirs.Home),
+			c.Program+" gc --roots "+dirs.Home+" (and --roots DIR for every other home that uses it)")
+	}
+	return []string{dirs.Home}, nil
+}
+
+func (c *CLI) statCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "stat", Usage: "say how many nodes and bytes there are, per type, and what sharing saves",
+	}, func(ctx context.Context, _ *ucli.Context) error {
+		s, err := c.existing(ctx)
+		if err != nil {
+			return err
+		}
+		home, err := c.indexHome()
+		if err != nil {
+			return err
+		}
+		var x *index.Index
+		if home != "" {
+			x = index.Open(home, durable.OS())
+		}
+		report, err := usage.Measure(ctx, s, x)
+		if err != nil {
+			return err
+		}
+		return c.print(report, func(w io.Writer) error { return printStat(w, report) })
+	})
+}
+
+func printStat(w io.Writer, r usage.Report) error {
+	rows := [][]string{{"TYPE", "NODES", "BYTES"}}
+	for _, t := range r.Types {
+		title := t.Title
+		if title == "" {
+			title = string(t.Hash)
+		}
+		rows = append(rows, []string{title, strconv.Itoa(t.Nodes), size(t.Bytes)})
+	}
+	rows = append(rows, []string{"all", strconv.Itoa(r.Nodes), size(r.Bytes)})
+	if err := columns(w, rows); err != nil {
+		return err
+	}
+	if r.Unreadable > 0 {
+		if _, err := fmt.Fprintf(w, "%d nodes cannot be read: see fsck\n", r.Unreadable); err != nil {
+			return err
+		}
+	}
+	if r.Threads == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%d threads take %s; each stored alone they would take %s\n", r.Threads, size(r.Shared), size(r.Alone))
+	return err
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	const step = 1024
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	f, u := float64(n), 0
+	for f >= step && u < len(units)-1 {
+		f, u = f/step, u+1
+	}
+	if u == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", f, units[u])
+}

@@ -1,0 +1,255 @@
+package ocascli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+func (c *CLI) initCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "init", Usage: "make a store, unless there is one",
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "hash", Usage: "hash `FUNCTION`: xxh3, or xxh64 as the original's (default: xxh3)"}},
+	}, func(ctx context.Context, cc *ucli.Context) error {
+		want := cas.Algorithm(cc.String("hash"))
+		if want != "" && !want.Known() {
+			return cmdline.UsageError(fmt.Sprintf("unknown hash function %q", want), "one of xxh3, xxh64")
+		}
+		s, err := c.open(ctx, want)
+		if err != nil {
+			return err
+		}
+		made := !s.Exists()
+		switch {
+		case made:
+			err = s.Make(ctx, c.Env.Now().UnixMilli())
+		case want != "" && want != s.Algorithm():
+			err = cmdline.Invalid(fmt.Sprintf("the store at %s has %s hashes, which cannot be changed", s.Dir(), s.Algorithm()))
+		}
+		if err != nil {
+			return err
+		}
+		out := map[string]any{"store": s.Dir(), "hash": s.Algorithm(), "created": made}
+		return c.print(out, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s  %s\n", s.Dir(), s.Algorithm())
+			return err
+		})
+	})
+}
+
+// shown is a node as it is printed.
+type shown struct {
+	Hash      cas.Hash `json:"hash"`
+	Type      cas.Hash `json:"type"`
+	Payload   any      `json:"payload"`
+	Timestamp *int64   `json:"timestamp,omitempty"`
+}
+
+func (c *CLI) getCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "get", Usage: "print a node", ArgsUsage: "<hash>",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "timestamp", Usage: "with the time in ms when it was first put"}},
+	}, func(ctx context.Context, cc *ucli.Context) error {
+		s, h, err := c.named(ctx, cc)
+		if err != nil {
+			return err
+		}
+		n, err := s.Get(ctx, h)
+		if err != nil {
+			return err
+		}
+		value, err := n.Value()
+		if err != nil {
+			return &cas.CorruptError{Hash: h, Reason: err.Error()}
+		}
+		out := shown{Hash: n.Hash, Type: n.Type, Payload: value}
+		if cc.Bool("timestamp") {
+			out.Timestamp = &n.Timestamp
+		}
+		return c.print(out, nil)
+	})
+}
+
+// named opens the store and finds the node of the first argument.
+func (c *CLI) named(ctx context.Context, cc *ucli.Context) (cas.Store, cas.Hash, error) {
+	s, err := c.existing(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	h, err := node(ctx, s, cc.Args().First())
+	return s, h, err
+}
+
+func (c *CLI) hasCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "has", Usage: "say true or false: is there a node?", ArgsUsage: "<hash>",
+	}, func(ctx context.Context, cc *ucli.Context) error {
+		_, h, err := c.named(ctx, cc)
+		var coded *protocol.Error
+		if err != nil && !(errors.As(err, &coded) && coded.Code == protocol.CodeNotFound) {
+			return err
+		}
+		there := err == nil
+		out := map[string]any{"hash": protocol.FoldCrockford(cc.Args().First()), "value": there}
+		if there {
+			out["hash"] = h
+		}
+		return c.print(out, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, there)
+			return err
+		})
+	})
+}
+
+func (c *CLI) refsCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "refs", Usage: "list what a node refers to", ArgsUsage: "<hash>",
+	}, func(ctx context.Context, cc *ucli.Context) error {
+		s, h, err := c.named(ctx, cc)
+		if err != nil {
+			return err
+		}
+		n, err := s.Get(ctx, h)
+		if err != nil {
+			return err
+		}
+		refs, err := cas.Refs(ctx, s, n)
+		if err != nil {
+			return err
+		}
+		return c.printHashes(refs)
+	})
+}
+
+// printHashes prints a list, one a line as text.
+func (c *CLI) printHashes(hashes []cas.Hash) error {
+	if hashes == nil {
+		hashes = []cas.Hash{}
+	}
+	return c.print(hashes, func(w io.Writer) error {
+		for _, h := range hashes {
+			if _, err := fmt.Fprintln(w, h); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *CLI) walkCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "walk", Usage: "list all that a node leads to, itself first", ArgsUsage: "<hash>",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "format", Usage: "json, yaml, text or tree (default: text on a terminal, else json)"},
+			&ucli.BoolFlag{Name: "follow-type", Usage: "also the schemas"},
+		},
+	}, func(ctx context.Context, cc *ucli.Context) error {
+		s, h, err := c.named(ctx, cc)
+		if err != nil {
+			return err
+		}
+		format := c.Format()
+		if name := cc.String("format"); name == "tree" {
+			return printTree(ctx, c.Env.Stdout, s, h, cc.Bool("follow-type"))
+		} else if name != "" {
+			if format, err = render.ParseFormat(name); err != nil {
+				return cmdline.UsageError(err.Error() + " or tree")
+			}
+		}
+		var hashes []cas.Hash
+		for n, err := range cas.Walk(ctx, s, []cas.Hash{h}, cas.WalkOptions{FollowTypes: cc.Bool("follow-type")}) {
+			if errors.Is(err, cas.ErrNotFound) && n.Hash != h {
+				fmt.Fprintf(c.Env.Stderr, "warning: %s is named but not there\n", n.Hash)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			hashes = append(hashes, n.Hash)
+		}
+		return render.Print(c.Env.Stdout, format, hashes, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, joined(hashes))
+			return err
+		})
+	})
+}
+
+func joined(hashes []cas.Hash) string {
+	lines := make([]string, len(hashes))
+	for i, h := range hashes {
+		lines[i] = string(h)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (c *CLI) verifyCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "verify", Usage: "check a node's hash and schema; status 7 if it is not ok", ArgsUsage: "<hash>",
+	}, func(ctx context.Context, cc *ucli.Context) error {
+		s, h, err := c.named(ctx, cc)
+		if err != nil {
+			return err
+		}
+		out := map[string]any{"hash": h, "status": "ok"}
+		err = cas.Verify(ctx, s, h)
+		var (
+			corrupt *cas.CorruptError
+			schema  *cas.SchemaError
+		)
+		switch {
+		case err == nil:
+		case errors.As(err, &schema):
+			out["status"], out["reason"], c.Status = "invalid", err.Error(), protocol.CodeCorrupt
+		case errors.As(err, &corrupt), errors.Is(err, cas.ErrNotFound):
+			out["status"], out["reason"], c.Status = "corrupted", err.Error(), protocol.CodeCorrupt
+		default:
+			return err
+		}
+		return c.print(out, func(w io.Writer) error {
+			line := fmt.Sprint(out["status"])
+			if err != nil {
+				line += ": " + err.Error()
+			}
+			_, err := fmt.Fprintln(w, line)
+			return err
+		})
+	})
+}
+
+func (c *CLI) reindexCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "reindex", Usage: "count the nodes; there is no index that could be stale, so nothing is rebuilt",
+	}, func(ctx context.Context, _ *ucli.Context) error {
+		s, err := c.existing(ctx)
+		if err != nil {
+			return err
+		}
+		nodes := 0
+		types := map[cas.Hash]bool{}
+		for h, err := range s.All(ctx, "") {
+			if err != nil {
+				return err
+			}
+			n, err := s.Get(ctx, h)
+			if err != nil {
+				return err
+			}
+			nodes++
+			types[n.Type] = true
+		}
+		out := map[string]any{"types": len(types), "nodes": nodes, "removed": 0, "rebuilt": 0}
+		return c.print(out, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%d nodes of %d types; there is no index to rebuild: nodes are found by their files\n", nodes, len(types))
+			return err
+		})
+	})
+}

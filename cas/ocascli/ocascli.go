@@ -1,0 +1,149 @@
+// Package ocascli is the store's command line: the program ocas, and uwf's group
+// "cas". A [CLI] holds what is common to the commands; each file has those of one
+// idea. Results go to stdout, as JSON for programs and as text on a terminal.
+package ocascli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// CLI is what the commands need. Dirs and Format are asked when a command runs,
+// because flags decide.
+type CLI struct {
+	Env     env.Env
+	Program string // as hints spell it: "ocas" or "uwf cas"
+	Dirs    func() (home.Dirs, error)
+	Format  func() render.Format
+	// Status is set by a command that did its work and found something that
+	// scripts must see.
+	Status protocol.Code
+}
+
+// Commands are all commands of the store.
+func (c *CLI) Commands() []*ucli.Command {
+	return []*ucli.Command{
+		c.initCommand(), c.getCommand(), c.putCommand(), c.putTextCommand(), c.hasCommand(), c.hashCommand(),
+		c.refsCommand(), c.walkCommand(), c.listCommand(), c.schemaCommand(), c.verifyCommand(),
+		c.reindexCommand(), c.fsckCommand(), c.gcCommand(), c.statCommand(),
+	}
+}
+
+// print writes a command's result.
+func (c *CLI) print(value any, text func(io.Writer) error) error {
+	return render.Print(c.Env.Stdout, c.Format(), value, text)
+}
+
+// open opens the store to write to it; it need not exist, but what is there must
+// not be something else.
+func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, error) {
+	dirs, err := c.Dirs()
+	if err != nil {
+		return nil, err
+	}
+	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Hash: hash})
+	if err != nil {
+		return nil, c.cannotOpen(err)
+	}
+	if s.Exists() {
+		return s, nil
+	}
+	if name, err := foreign(dirs.Store); err != nil || name != "" {
+		if err != nil {
+			return nil, err
+		}
+		return nil, cmdline.Invalid(fmt.Sprintf("%s is not a store: there is %s in it", dirs.Store, name), "name another directory: OCAS_HOME=DIR")
+	}
+	return s, nil
+}
+
+// foreign is the name of something in a directory that a store which is being
+// made does not have.
+func foreign(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != "nodes" && name != "format.lock" && name != "gc.lock" {
+			return name, nil
+		}
+	}
+	return "", err
+}
+
+// existing opens a store that must exist.
+func (c *CLI) existing(ctx context.Context) (*fsstore.Store, error) {
+	s, err := c.open(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if !s.Exists() {
+		return nil, cmdline.NotFound("there is no store at "+s.Dir(), c.Program+" init", "or name another directory: OCAS_HOME=DIR")
+	}
+	return s, nil
+}
+
+func (c *CLI) cannotOpen(err error) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err, Hints: []string{c.Program + " fsck --repair makes a lost format.json again"}}
+}
+
+// path is a file that a person names.
+func (c *CLI) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(c.Env.Dir, name)
+}
+
+// Classify gives every error of the store a code.
+func Classify(err error) *protocol.Error {
+	var coded *protocol.Error
+	if errors.As(err, &coded) {
+		return coded
+	}
+	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
+	var (
+		corrupt   *cas.CorruptError
+		collision *cas.CollisionError
+		schema    *cas.SchemaError
+		kind      *cas.TypeError
+		damaged   *gc.DamagedError
+	)
+	switch {
+	case errors.As(err, &damaged):
+		out.Code, out.Hints = protocol.CodeCorrupt, []string{"ocas fsck", "ocas gc --damaged goes on, and takes what only damaged nodes lead to"}
+	case errors.As(err, &corrupt), errors.As(err, &collision), errors.Is(err, cas.ErrNotFound):
+		out.Code = protocol.CodeCorrupt
+	case errors.As(err, &schema):
+		out.Code, out.Message = protocol.CodeInvalid, schemaMessage(schema)
+	case errors.As(err, &kind):
+		out.Code = protocol.CodeInvalid
+	}
+	return out
+}
+
+// schemaMessage shows all problems of a value, not only the first.
+func schemaMessage(e *cas.SchemaError) string {
+	lines := []string{fmt.Sprintf("the value does not satisfy schema %s", e.Type)}
+	for _, p := range e.Problems {
+		lines = append(lines, "  "+p.String())
+	}
+	return strings.Join(lines, "\n")
+}

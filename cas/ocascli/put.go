@@ -1,0 +1,168 @@
+package ocascli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+)
+
+func (c *CLI) putCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "put", Usage: "check a JSON value against its type and store it", ArgsUsage: "<type> <json|file|->",
+	}, func(ctx context.Context, cc *ucli.Context) error { return c.add(ctx, cc, true) })
+}
+
+func (c *CLI) hashCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "hash", Usage: "say the hash that put would give, and store nothing", ArgsUsage: "<type> <json|file|->",
+	}, func(ctx context.Context, cc *ucli.Context) error { return c.add(ctx, cc, false) })
+}
+
+// add is put, or a dry put.
+func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
+	s, err := c.open(ctx, "")
+	if err != nil {
+		return err
+	}
+	typ, err := typeOf(ctx, s, cc.Args().First())
+	if err != nil {
+		return err
+	}
+	value, err := c.value(cc.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	b := cas.NewBatch(builtin{s}, c.Env.Now)
+	h, err := b.AddValue(ctx, typ, value)
+	if err == nil && store {
+		err = b.Commit(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return c.printHash(h)
+}
+
+// builtin is a store that has the schemas of our kinds before it is made.
+type builtin struct{ cas.Store }
+
+// Get implements [cas.Getter].
+func (s builtin) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	n, err := s.Store.Get(ctx, h)
+	if !errors.Is(err, cas.ErrNotFound) {
+		return n, err
+	}
+	for _, k := range protocol.Kinds() {
+		if known := s.Kinds().Schema(k); known.Hash == h {
+			return known, nil
+		}
+	}
+	return n, err
+}
+
+func (c *CLI) printHash(h cas.Hash) error {
+	return c.print(map[string]any{"hash": h}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, h)
+		return err
+	})
+}
+
+func (c *CLI) putTextCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "put-text", Usage: "store a text as it is; - is stdin", ArgsUsage: "<text|->",
+	}, func(ctx context.Context, cc *ucli.Context) error {
+		text := cc.Args().First()
+		if text == "-" {
+			data, err := c.readAll(c.Env.Stdin)
+			if err != nil {
+				return err
+			}
+			text = string(data)
+		}
+		s, err := c.open(ctx, "")
+		if err != nil {
+			return err
+		}
+		b := cas.NewBatch(s, c.Env.Now)
+		h, err := b.Add(ctx, protocol.Text(text))
+		if err != nil {
+			return cmdline.Invalid(err.Error())
+		}
+		if err := b.Commit(ctx); err != nil {
+			return err
+		}
+		return c.printHash(h)
+	})
+}
+
+// value reads an argument that is JSON, the name of a file with JSON, or - for
+// stdin. What is JSON is never taken for a file.
+func (c *CLI) value(arg string) (any, error) {
+	if arg != "-" {
+		if v, err := parseJSON([]byte(arg)); err == nil {
+			return v, nil
+		}
+	}
+	data, err := c.readInput(arg)
+	if errors.Is(err, os.ErrNotExist) && strings.ContainsAny(arg, "{[\"") {
+		_, err := parseJSON([]byte(arg))
+		return nil, cmdline.Invalid(fmt.Sprintf("the value is neither JSON (%v) nor a file", err))
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, cmdline.NotFound("no such file, and not JSON either: " + arg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := parseJSON(data)
+	if err != nil {
+		return nil, cmdline.Invalid(fmt.Sprintf("%s: %v", arg, err))
+	}
+	return v, nil
+}
+
+func (c *CLI) readInput(arg string) ([]byte, error) {
+	if arg == "-" {
+		return c.readAll(c.Env.Stdin)
+	}
+	f, err := os.Open(c.path(arg))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return c.readAll(f)
+}
+
+// readAll reads at most what fits into a node.
+func (c *CLI) readAll(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, cas.MaxPayload+1))
+	if err == nil && len(data) > cas.MaxPayload {
+		err = cmdline.Invalid(fmt.Sprintf("the value has more than %d bytes", cas.MaxPayload))
+	}
+	return data, err
+}
+
+// parseJSON reads exactly one value, numbers as they are written.
+func parseJSON(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one value")
+	}
+	return v, nil
+}

@@ -1,0 +1,60 @@
+package ocascli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+)
+
+// node finds the node that a person means, by hash or unique prefix.
+func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
+	h, err := cas.Resolve(ctx, s, arg)
+	var many *cas.AmbiguousError
+	switch {
+	case errors.As(err, &many):
+		var names []string
+		for _, c := range many.Candidates[:min(5, len(many.Candidates))] {
+			names = append(names, string(c))
+		}
+		return "", cmdline.NotFound(fmt.Sprintf("hash %q is ambiguous", arg), "give more characters: "+strings.Join(names, ", "))
+	case errors.Is(err, cas.ErrNotFound):
+		return "", cmdline.NotFound("unknown hash: " + arg)
+	}
+	return h, err
+}
+
+// meta names the meta-schema: the type of schemas.
+const meta = "schema"
+
+// typeOf finds a type by the name of a kind (step, @uwf/step), by "schema" for
+// the meta-schema, or by hash.
+func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
+	name := strings.TrimPrefix(strings.TrimPrefix(arg, "@uwf/"), "@ocas/")
+	for _, k := range protocol.Kinds() {
+		if string(k) == name {
+			return s.Kinds().Hash(k), nil
+		}
+	}
+	if name == meta {
+		return s.Kinds().MetaHash(), nil
+	}
+	h, err := node(ctx, s, arg)
+	if err == nil {
+		return h, nil
+	}
+	var coded *protocol.Error
+	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
+		var names []string
+		for _, k := range protocol.Kinds() {
+			names = append(names, string(k))
+		}
+		coded.Message = "schema not found: " + arg
+		coded.Hints = append(coded.Hints, "a hash, or one of "+strings.Join(append(names, meta), ", "))
+	}
+	return "", err
+}

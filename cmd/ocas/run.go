@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// program is one invocation of ocas.
+type program struct {
+	env    env.Env
+	format string // as typed
+	dirs   func() (home.Dirs, error)
+}
+
+// run runs one command line and returns its exit status.
+func run(ctx context.Context, e env.Env) int {
+	p := &program{env: e, dirs: func() (home.Dirs, error) { return home.Find(e, "", "") }}
+	store := &ocascli.CLI{
+		Env: e, Program: "ocas", Format: p.resultFormat,
+		Dirs: func() (home.Dirs, error) { return p.dirs() },
+	}
+	err := p.command(ctx, store)
+	if err == nil {
+		return store.Status.ExitCode()
+	}
+	coded := ocascli.Classify(err)
+	if errors.Is(err, context.Canceled) {
+		coded = &protocol.Error{Code: protocol.CodeInterrupted, Message: "interrupted", Err: err}
+	}
+	cmdline.Report(e.Stderr, "ocas", coded, p.resultFormat() == render.JSON)
+	return coded.Code.ExitCode()
+}
+
+func (p *program) command(ctx context.Context, store *ocascli.CLI) error {
+	app := p.app(store)
+	args, err := cmdline.Reorder(app, p.env.Args)
+	if err != nil {
+		p.format = cmdline.FormatIn(p.env.Args)
+		return err
+	}
+	return app.RunContext(ctx, append([]string{"ocas"}, args...))
+}
+
+func (p *program) app(store *ocascli.CLI) *ucli.App {
+	app := &ucli.App{
+		Name: "ocas", Usage: "work with the content-addressed store that uwf keeps its threads in", Version: version(),
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the store (default: $OCAS_HOME, else cas in the home of uwf)"},
+			&ucli.StringFlag{Name: "uwf-home", Usage: "`DIR` of the threads and workflows (default: $UWF_HOME, else ~/.uwf)"},
+			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
+			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
+		},
+		Commands:    store.Commands(),
+		HideVersion: true, HideHelpCommand: true, DisableSliceFlagSeparator: true,
+		Writer: p.env.Stdout, ErrWriter: p.env.Stderr,
+		Before:         p.readGlobals,
+		ExitErrHandler: func(*ucli.Context, error) {}, // run maps errors to exit statuses
+		OnUsageError:   cmdline.OnUsageError,
+	}
+	app.Commands = append(app.Commands, cmdline.HelpCommand(app))
+	cmdline.PlainDefaults(app.Flags)
+	app.Action = func(c *ucli.Context) error {
+		if c.Bool("help") {
+			return ucli.ShowAppHelp(c)
+		}
+		if c.Bool("version") {
+			_, err := fmt.Fprintln(p.env.Stdout, "ocas", version())
+			return err
+		}
+		return cmdline.UnknownCommand(c, p.env.Stderr, "ocas", app.Commands)
+	}
+	return app
+}
+
+// readGlobals runs before every command.
+func (p *program) readGlobals(c *ucli.Context) error {
+	p.format = c.String("format")
+	dirs, err := home.Find(p.env, c.String("uwf-home"), c.String("home"))
+	p.dirs = func() (home.Dirs, error) { return dirs, err }
+	if p.format == "" {
+		return nil
+	}
+	if _, err := render.ParseFormat(p.format); err != nil {
+		return cmdline.UsageError(err.Error())
+	}
+	return nil
+}
+
+// resultFormat is what was asked for, else text on a terminal and JSON for a
+// program.
+func (p *program) resultFormat() render.Format {
+	if f, err := render.ParseFormat(p.format); err == nil {
+		return f
+	}
+	if cmdline.IsTerminal(p.env.Stdout) {
+		return render.Text
+	}
+	return render.JSON
+}
+
+// version is what `go install` stamped into the binary.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
