@@ -129,6 +129,20 @@ func (a *app) store(ctx context.Context) (cas.Store, error) {
 	return s, nil
 }
 
+// holdStore keeps the collector away while nodes are put that the index does not
+// name yet.
+func (a *app) holdStore(ctx context.Context) (release func(), err error) {
+	s, err := a.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	done, err := cas.Hold(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = done() }, nil // the end of the process gives it back, too
+}
+
 func (a *app) index() (*index.Index, error) {
 	dirs, err := a.dirs()
 	if err != nil {

@@ -79,6 +79,11 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (protocol.ThreadStarte
 	if err != nil {
 		return none, err
 	}
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return none, err
+	}
+	defer release()
 	wf, err := a.workflow(ctx, c.Args().First())
 	if err != nil {
 		return none, err

@@ -38,6 +38,11 @@ func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	h, err := a.storeWorkflow(ctx, def)
 	if err != nil {
 		return err

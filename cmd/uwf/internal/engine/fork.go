@@ -12,6 +12,11 @@ import (
 // everything with the thread that the node comes from. Errors are
 // *protocol.Error.
 func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
+	release, err := e.holdStore(ctx)
+	if err != nil {
+		return "", coded(err)
+	}
+	defer release()
 	head, err := e.Store.Get(ctx, node)
 	if err != nil {
 		return "", wrongNode(node, "step", err)

@@ -20,6 +20,11 @@ import (
 // directory, the lock that it inherits, and the record of the run. The prompt
 // need not be flushed: nothing durable names it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	b := a.batch()
 	if _, err := b.Add(ctx, protocol.Text(a.task.prompt)); err != nil {
 		return nil, err

@@ -17,6 +17,11 @@ func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt
 	if !filepath.IsAbs(cwd) {
 		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", cwd)
 	}
+	release, err := e.holdStore(ctx)
+	if err != nil {
+		return "", coded(err)
+	}
+	defer release()
 	if _, err := cas.Read[protocol.Workflow](ctx, e.Store, workflow); err != nil {
 		return "", wrongNode(workflow, "workflow", err)
 	}
@@ -29,6 +34,16 @@ func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt
 		return "", coded(err)
 	}
 	return e.addThread(ctx, start)
+}
+
+// holdStore keeps the collector away until what was put has a name that it looks
+// at: a head, or a run's record.
+func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
+	done, err := cas.Hold(ctx, e.Store)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = done() }, nil // the end of the process gives it back, too
 }
 
 // addThread gives a head a thread of its own.
