@@ -142,7 +142,13 @@ func (c *check) look(ctx context.Context) (_ Report, err error) {
 		return c.report, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := c.nodes(ctx); err != nil {
+	strays := make(chan []Fault, 1)
+	go func() { strays <- c.strays(ctx) }()
+	err = c.nodes(ctx)
+	for _, f := range <-strays {
+		c.fault(f)
+	}
+	if err != nil {
 		return c.report, err
 	}
 	c.expectFoundation()
@@ -153,7 +159,6 @@ func (c *check) look(ctx context.Context) (_ Report, err error) {
 		return c.report, err
 	}
 	c.chains()
-	c.strays(ctx)
 	c.dependents()
 	return c.report, ctx.Err()
 }
@@ -169,16 +174,20 @@ func (c *check) nodes(ctx context.Context) error {
 	return census.EachNode(ctx, c.store, knowing{c.store}, set, c.examine, c.take)
 }
 
-func (c *check) strays(ctx context.Context) {
+// strays finds files that are not where they belong, while the nodes are read.
+func (c *check) strays(ctx context.Context) (faults []Fault) {
 	for stray, err := range c.store.Strays(ctx) {
 		switch {
+		case len(faults) > maxFaults:
+			return faults
 		case err != nil:
-			c.unlistable(err)
+			faults = append(faults, Fault{Kind: Unreadable, Path: c.store.Dir(), Message: err.Error()})
 		case stray.Hash != "":
-			c.fault(Fault{Kind: Misplaced, Hash: stray.Hash, Path: stray.Path, stray: &stray,
+			faults = append(faults, Fault{Kind: Misplaced, Hash: stray.Hash, Path: stray.Path, stray: &stray,
 				Message: "the file is in a directory where nobody looks for this node"})
 		}
 	}
+	return faults
 }
 
 func (c *check) unlistable(err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -48,32 +47,35 @@ func (s *Store) Has(ctx context.Context, h cas.Hash) (bool, error) {
 // readFile reads the file of a node, within bounds.
 func (s *Store) readFile(h cas.Hash) ([]byte, error) { return readBounded(s.path(h), h) }
 
+// readBounded reads the file of node h at path.
 func readBounded(path string, h cas.Hash) ([]byte, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	data, err := readRegular(path, cas.MaxFile)
+	var odd *notRegularError
+	var big *tooBigError
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
+	case errors.As(err, &odd):
+		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is not a file but a " + kindOf(odd.mode)}
+	case errors.As(err, &big):
+		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: fmt.Sprintf("the file has %d bytes, at most %d are allowed", big.size, cas.MaxFile)}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read node %s: %w", h, err)
-	}
-	// Opening anything but a regular file might block.
-	if !info.Mode().IsRegular() {
-		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is not a file but a " + kindOf(info.Mode())}
-	}
-	if info.Size() > int64(cas.MaxFile) {
-		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: fmt.Sprintf("the file has %d bytes, at most %d are allowed", info.Size(), cas.MaxFile)}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read node %s: %w", h, err)
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(f, data); err != nil {
-		return nil, fmt.Errorf("read node %s: %s: %w", h, path, err)
-	}
-	return data, nil
+	return nil, fmt.Errorf("read node %s: %w", h, err)
 }
+
+// notRegularError means that there is something, but not a file.
+type notRegularError struct{ mode fs.FileMode }
+
+// Error implements error.
+func (e *notRegularError) Error() string { return "is not a file" }
+
+// tooBigError means that a file is bigger than allowed.
+type tooBigError struct{ size int64 }
+
+// Error implements error.
+func (e *tooBigError) Error() string { return "is too big" }
 
 func (s *Store) unmarshal(h cas.Hash, data []byte) (cas.Node, error) {
 	n, err := s.format.Hash.UnmarshalFile(h, data)
