@@ -22,11 +22,12 @@ func Refs(ctx context.Context, r Reader, n Node) ([]Hash, error) {
 type refFinder struct {
 	reader   Reader
 	schemas  map[Hash]any
+	refless  map[Hash]bool // of schemas: nothing in them is a ref
 	patterns map[string]*regexp.Regexp
 }
 
 func newRefFinder(r Reader) *refFinder {
-	return &refFinder{reader: r, schemas: map[Hash]any{}, patterns: map[string]*regexp.Regexp{}}
+	return &refFinder{reader: r, schemas: map[Hash]any{}, refless: map[Hash]bool{}, patterns: map[string]*regexp.Regexp{}}
 }
 
 func (f *refFinder) refs(ctx context.Context, n Node) ([]Hash, error) {
@@ -67,6 +68,9 @@ func (f *refFinder) replaceIn(ctx context.Context, n Node, value any, with func(
 	if err != nil {
 		return nil, fmt.Errorf("refs of %s: %w", n.Hash, err)
 	}
+	if f.refless[n.Type] {
+		return value, nil
+	}
 	p := refPass{finder: f, with: with}
 	return p.visit(value, flatten(schema, nil))
 }
@@ -77,9 +81,28 @@ func (f *refFinder) schema(ctx context.Context, typ Hash) (any, error) {
 	}
 	s, err := Schema(ctx, f.reader, typ)
 	if err == nil {
-		f.schemas[typ] = s
+		f.schemas[typ], f.refless[typ] = s, !speaksOfRefs(s)
 	}
 	return s, err
+}
+
+// speaksOfRefs tells whether a schema says anywhere that something is a ref. Most
+// nodes have types that do not, and need not be searched.
+func speaksOfRefs(schema any) bool {
+	switch s := schema.(type) {
+	case object:
+		if isRef(s) {
+			return true
+		}
+		for _, sub := range s {
+			if speaksOfRefs(sub) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(s, speaksOfRefs)
+	}
+	return false
 }
 
 // matches tells whether a key is one of a patternProperties. A pattern that
