@@ -1,6 +1,10 @@
 package jsonata
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
+)
 
 // Truthy tells whether a value counts as true where a condition is asked for,
 // as $boolean does: a text that is not empty, a number but 0, an object with
@@ -34,7 +38,7 @@ func truthyScalar(v any) bool {
 	case *Object:
 		return v.Len() > 0
 	}
-	f, _ := number(v)
+	f, _ := jsnumber.Float(v)
 	return f != 0
 }
 
@@ -43,7 +47,7 @@ func truthyScalar(v any) bool {
 func (s site) truthy(v any, depth int) (bool, error) {
 	l, ok := listOf(v)
 	if !ok {
-		if f, ok := number(v); ok && !isFinite(f) {
+		if f, ok := jsnumber.Float(v); ok && !isFinite(f) {
 			return false, s.infinite(f)
 		}
 		return truthyScalar(v), nil
@@ -114,8 +118,8 @@ func (s site) equalObjects(a, b any, depth int) (bool, error) {
 // identical is JavaScript's ===: arrays and objects are only identical to
 // themselves.
 func identical(a, b any) bool {
-	if x, ok := number(a); ok {
-		y, ok := number(b)
+	if x, ok := jsnumber.Float(a); ok {
+		y, ok := jsnumber.Float(b)
 		return ok && x == y
 	}
 	switch x := a.(type) {

@@ -1,6 +1,10 @@
 package jsonata
 
-import "math"
+import (
+	"math"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
+)
 
 // maxRange is JSONata's own bound of a range.
 const maxRange = 10_000_000
@@ -56,14 +60,14 @@ func (e *evaluator) numbers(n *rangeNode, in any, env *frame) (any, error) {
 	}
 	size := to - from + 1
 	if size > maxRange {
-		return nil, s.fail("D2014", "a range has at most %d numbers, not %s", maxRange, formatNumber(size))
+		return nil, s.fail("D2014", "a range has at most %d numbers, not %s", maxRange, jsnumber.Format(size))
 	}
 	return &list{from: int64(from), span: int64(size), seq: true}, nil
 }
 
 // whole reads an end of a range, which may be undefined.
 func (s site) whole(v any, code, side string) (float64, error) {
-	f, ok := number(v)
+	f, ok := jsnumber.Float(v)
 	if !isUndefined(v) && (!ok || f != math.Trunc(f) || math.Abs(f) > 1<<53) {
 		return 0, s.failValue(v, code, "the %s side of %q must be a whole number, not %s", side, s.token, describe(v))
 	}

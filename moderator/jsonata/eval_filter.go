@@ -1,6 +1,10 @@
 package jsonata
 
-import "math"
+import (
+	"math"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
+)
 
 // filter keeps the items for which a predicate holds: its value is a number or
 // an array of numbers that hold the item's index, or else is true of the item.
@@ -57,7 +61,7 @@ func position64(place float64, length int) (int, bool) {
 
 // picks tells how often the value of a predicate picks the item at an index.
 func (s site) picks(res any, index, length int) (int, error) {
-	if f, ok := number(res); ok {
+	if f, ok := jsnumber.Float(res); ok {
 		if !isFinite(f) {
 			return 0, s.infinite(f)
 		}
@@ -86,7 +90,7 @@ func (s site) picksAny(l list, index, length int) (times int, numbers bool, err 
 		return 0, false, err
 	}
 	for i := range l.len() {
-		f, ok := number(l.item(i))
+		f, ok := jsnumber.Float(l.item(i))
 		if !ok {
 			return 0, false, nil
 		}

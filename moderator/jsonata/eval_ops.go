@@ -3,6 +3,8 @@ package jsonata
 import (
 	"math"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
 )
 
 func (e *evaluator) logic(n *logicNode, in any, env *frame) (any, error) {
@@ -37,7 +39,7 @@ func (e *evaluator) negate(n *negateNode, in any, env *frame) (any, error) {
 	if err != nil || isUndefined(v) {
 		return v, err
 	}
-	f, ok := number(v)
+	f, ok := jsnumber.Float(v)
 	if !ok {
 		return nil, e.at(n.at, "-").failValue(v, "D1002", "only a number can be negated, not %s", describe(v))
 	}
@@ -68,7 +70,7 @@ func (e *evaluator) binary(n *binaryNode, in any, env *frame) (any, error) {
 }
 
 func (s site) infinite(f float64) *Error {
-	return s.fail("D1001", "%s is no number to go on with; was something divided by 0?", formatNumber(f))
+	return s.fail("D1001", "%s is no number to go on with; was something divided by 0?", jsnumber.Format(f))
 }
 
 // operand reads an operand of a numeric operator.
@@ -76,7 +78,7 @@ func (s site) operand(v any, code, side string) (float64, bool, error) {
 	if isUndefined(v) {
 		return 0, false, nil
 	}
-	f, ok := number(v)
+	f, ok := jsnumber.Float(v)
 	if !ok {
 		return 0, false, s.failValue(v, code, "the %s side of %q must be a number, not %s", side, s.token, describe(v))
 	}
@@ -113,7 +115,7 @@ func (s site) equality(left, right any) (any, error) {
 		return false, nil
 	}
 	for _, v := range []any{left, right} {
-		if f, ok := number(v); ok && !isFinite(f) {
+		if f, ok := jsnumber.Float(v); ok && !isFinite(f) {
 			return nil, s.infinite(f)
 		}
 	}
@@ -205,8 +207,8 @@ func (s site) text(v any, indent string) (string, error) {
 	case string:
 		return v, nil
 	default:
-		if f, ok := number(v); ok && !isFinite(f) {
-			return "", s.fail("D3001", "%s cannot become a text", formatNumber(f))
+		if f, ok := jsnumber.Float(v); ok && !isFinite(f) {
+			return "", s.fail("D3001", "%s cannot become a text", jsnumber.Format(f))
 		}
 		text, err := s.json(v, indent, false)
 		return string(text), err

@@ -1,5 +1,7 @@
 package jsonata
 
+import "github.com/united-workforce/uwf/util/jsnumber"
+
 // builtins are the functions there are: parameters as parseSignature reads
 // them, and what they do. It is never changed.
 var builtins = map[string]struct {
@@ -75,7 +77,7 @@ func (c *call) textArg(i int) string {
 // num is an argument that the signature says is a number, or an alternative if
 // it is absent.
 func (c *call) num(i int, alternative float64) float64 {
-	if f, ok := number(c.args[i]); ok {
+	if f, ok := jsnumber.Float(c.args[i]); ok {
 		return f
 	}
 	return alternative

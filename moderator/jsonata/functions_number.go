@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
 )
 
 func (c *call) toNumber() (any, error) {
@@ -96,7 +98,7 @@ func (c *call) power() (any, error) {
 	base, exponent := c.num(0, 0), c.num(1, math.NaN())
 	f := math.Pow(base, exponent)
 	if !isFinite(f) || math.IsNaN(exponent) {
-		return nil, c.fail("D3061", "%s to the power of %s is no number that JSON can hold", formatNumber(base), formatNumber(exponent))
+		return nil, c.fail("D3061", "%s to the power of %s is no number that JSON can hold", jsnumber.Format(base), jsnumber.Format(exponent))
 	}
 	return f, nil
 }
@@ -118,7 +120,7 @@ func (c *call) formatBase() (any, error) {
 	}
 	f := math.RoundToEven(c.num(0, 0))
 	if math.Abs(f) > 1<<53 || math.IsNaN(f) {
-		return nil, c.failValue(c.args[0], "D3100", "%s is too large to be written in another base", formatNumber(f))
+		return nil, c.failValue(c.args[0], "D3100", "%s is too large to be written in another base", jsnumber.Format(f))
 	}
 	return strconv.FormatInt(int64(f), int(radix)), nil
 }
@@ -131,7 +133,7 @@ func (c *call) numbers() ([]float64, error) {
 	}
 	numbers := make([]float64, l.len())
 	for i := range numbers {
-		numbers[i], _ = number(l.item(i))
+		numbers[i], _ = jsnumber.Float(l.item(i))
 	}
 	return numbers, nil
 }

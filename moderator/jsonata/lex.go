@@ -3,6 +3,8 @@ package jsonata
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
 )
 
 type tokenKind int
@@ -134,7 +136,7 @@ func (t token) shown(src string) string {
 	case variableToken:
 		return `"$` + shorten(t.text, maxShown) + `"`
 	case numberToken:
-		return formatNumber(t.number)
+		return jsnumber.Format(t.number)
 	case stringToken:
 		return "the text " + quote(shorten(t.text, maxShown))
 	}

@@ -1,6 +1,10 @@
 package jsonata
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
+)
 
 // step joins two operands of "." to a path.
 func (p *parser) step(left, right node) node {
@@ -30,7 +34,7 @@ func (p *parser) addStep(path *pathNode, step node) {
 	case *stringNode: // a."b c" is a field
 		step = &nameNode{common: n.common, name: n.text}
 	case *numberNode:
-		p.badStep(n.at, formatNumber(n.value))
+		p.badStep(n.at, jsnumber.Format(n.value))
 	case *constNode:
 		p.badStep(n.at, describe(n.value))
 	}

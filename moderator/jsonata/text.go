@@ -4,27 +4,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
-)
 
-// formatNumber writes a number as JavaScript does: whole up to 1e21, the
-// shortest digits that read back, an exponent below 1e-6.
-func formatNumber(f float64) string {
-	switch size := math.Abs(f); {
-	case f == 0: // also -0
-		return "0"
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	case size >= 1e-6 && size < 1e21 || math.IsNaN(f):
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	}
-	// Go writes two digits of exponent at least, JavaScript one.
-	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
-	return mantissa + "e" + exponent[:1] + strings.TrimLeft(exponent[1:], "0")
-}
+	"github.com/united-workforce/uwf/util/jsnumber"
+)
 
 // rounded is a number as $string shows it: 15 digits, so that 0.1 + 0.2 is 0.3;
 // whole numbers have all their digits.
@@ -103,7 +86,7 @@ func (p *printer) print(v any, depth int) error {
 		p.buf = appendQuoted(p.buf, v)
 		return nil
 	}
-	if f, ok := number(v); ok {
+	if f, ok := jsnumber.Float(v); ok {
 		return p.number(f)
 	}
 	if l, ok := listOf(v); ok {
@@ -128,12 +111,12 @@ func (p *printer) print(v any, depth int) error {
 
 func (p *printer) number(f float64) error {
 	if !isFinite(f) {
-		return p.site.fail("D1001", "%s is no number that JSON can hold", formatNumber(f))
+		return p.site.fail("D1001", "%s is no number that JSON can hold", jsnumber.Format(f))
 	}
 	if !p.exact {
 		f = rounded(f)
 	}
-	p.buf = append(p.buf, formatNumber(f)...)
+	p.buf = append(p.buf, jsnumber.Format(f)...)
 	return nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
 )
 
 // undefined is the value of what does not exist. It is not null.
@@ -85,24 +87,6 @@ func unwrapOuter(v any) any {
 		return l.item(0)
 	}
 	return v
-}
-
-// number reads the types of Go that a JSON number may have.
-func number(v any) (float64, bool) {
-	switch v := v.(type) {
-	case float64:
-		return v, true
-	case int64:
-		return float64(v), true
-	case int:
-		return float64(v), true
-	case uint64:
-		return float64(v), true
-	case json.Number:
-		f, err := v.Float64()
-		return f, err == nil
-	}
-	return 0, false
 }
 
 func isFinite(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }
@@ -204,8 +188,8 @@ func describe(v any) string {
 	case *function:
 		return "the function " + v.name
 	}
-	if f, ok := number(v); ok {
-		return formatNumber(f)
+	if f, ok := jsnumber.Float(v); ok {
+		return jsnumber.Format(f)
 	}
 	if l, ok := listOf(v); ok {
 		return fmt.Sprintf("an array of %d", l.len())

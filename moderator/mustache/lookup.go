@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/united-workforce/uwf/util/jsnumber"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -83,7 +84,7 @@ func truthy(value any) bool {
 	case []any:
 		return len(v) > 0
 	}
-	number, isNumber := asNumber(value)
+	number, isNumber := jsnumber.Float(value)
 	return !isNumber || number != 0 && number == number
 }
 

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/jsnumber"
 )
 
 // print writes a value as JavaScript converts it to a string, but objects as
@@ -110,40 +111,9 @@ func formatNumber(value any) string {
 	case uint64:
 		return strconv.FormatUint(v, 10)
 	}
-	f, isNumber := asNumber(value)
+	f, isNumber := jsnumber.Float(value)
 	if !isNumber {
 		return fmt.Sprint(value)
 	}
-	switch size := math.Abs(f); {
-	case f == 0: // also -0
-		return "0"
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	case size >= 1e-6 && size < 1e21 || math.IsNaN(f):
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	}
-	text := strconv.FormatFloat(f, 'e', -1, 64)
-	// Go writes two digits of exponent at least, JavaScript one.
-	mantissa, exponent, _ := strings.Cut(text, "e")
-	return mantissa + "e" + exponent[:1] + strings.TrimLeft(exponent[1:], "0")
-}
-
-// asNumber reads the number types that a JSON value may hold in Go.
-func asNumber(value any) (float64, bool) {
-	switch v := value.(type) {
-	case float64:
-		return v, true
-	case int64:
-		return float64(v), true
-	case int:
-		return float64(v), true
-	case uint64:
-		return float64(v), true
-	case json.Number:
-		f, err := v.Float64()
-		return f, err == nil
-	}
-	return 0, false
+	return jsnumber.Format(f)
 }
