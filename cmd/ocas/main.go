@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/united-workforce/uwf/util/env"
@@ -19,6 +20,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "ocas:", err)
 		os.Exit(1)
 	}
+	// Reading a whole store makes much garbage and keeps little: collecting it less
+	// often makes fsck a third faster, and costs some megabytes.
+	debug.SetGCPercent(400)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, e)
 	stop()
