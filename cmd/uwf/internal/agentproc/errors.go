@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// NotFoundError: the command is not on PATH, not executable, or cannot be started.
+// NotFoundError means that the command is not on PATH, not executable, or cannot be started.
 type NotFoundError struct {
 	Command string
 	Err     error
@@ -48,7 +48,7 @@ func reason(err error) error {
 	return err
 }
 
-// ExitError: the agent ended with a failure, or reported one as its result.
+// ExitError means that the agent ended with a failure, or reported one as its result.
 type ExitError struct {
 	Outcome Outcome
 	Command string
@@ -77,7 +77,7 @@ func (e *ExitError) Error() string {
 	return text + ": " + said
 }
 
-// ResultError: stdout does not end with a result.
+// ResultError means that stdout does not end with a result.
 type ResultError struct {
 	Line   string // the last line, cut and cleaned; "" if there is none
 	Reason string
@@ -91,7 +91,7 @@ func (e *ResultError) Error() string {
 	return fmt.Sprintf("the agent's last line is not a result: %s: %s", e.Reason, e.Line)
 }
 
-// TimeoutError: the agent took too long and was stopped.
+// TimeoutError means that the agent took too long and was stopped.
 type TimeoutError struct{ After time.Duration }
 
 // Error implements error.
