@@ -137,7 +137,7 @@ func (a *attempt) explainMissing(ctx context.Context, missing *agentproc.NotFoun
 		e.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", a.cmd.argv[0])
 	}
 	if c, err := a.Config(ctx); err == nil {
-		hinted(e, nearest(a.cmd.name, slices.Sorted(maps.Keys(c.Agents)))...)
+		e = hinted(e, nearest(a.cmd.name, slices.Sorted(maps.Keys(c.Agents)))...)
 	}
 	return hinted(e, "put it on PATH, or name it with its path: --agent ./"+filepath.Base(a.cmd.argv[0]))
 }

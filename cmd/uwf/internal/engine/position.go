@@ -110,7 +110,7 @@ func (p *position) explain() *protocol.Error {
 		if p.thread.Last.Prev != nil {
 			before = *p.thread.Last.Prev
 		}
-		hinted(err, "uwf thread fork "+string(before)+" makes a thread that takes the last step again")
+		err = hinted(err, "uwf thread fork "+string(before)+" makes a thread that takes the last step again")
 	}
 	return hinted(err, "uwf thread kill "+p.id)
 }

@@ -88,7 +88,7 @@ func (e *Engine) report(ctx context.Context, id string, out protocol.StepOutput,
 func hasEnded(h *hold) error {
 	err := fail(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id, h.ended.Status)
 	if h.ended.Status == protocol.StatusCompleted {
-		hinted(err, "uwf thread resume "+h.id+" -p '<what else to do>'")
+		err = hinted(err, "uwf thread resume "+h.id+" -p '<what else to do>'")
 	}
 	return hinted(err, "uwf thread fork "+string(h.head))
 }
