@@ -27,10 +27,12 @@ import (
 // Argument is the hidden first argument.
 const Argument = "__confined"
 
-// environment marks a process that was started to confine itself. A program
-// that ignores its first argument would start itself again and again: one that
-// is marked starts no other ([Command] refuses).
-const environment = "UWF_CONFINED=1"
+// Mark is the variable of a process that was started to confine itself. A
+// program that ignores its first argument would start itself again and again:
+// one that is marked starts no other ([Command] refuses).
+const Mark = "UWF_CONFINED"
+
+const environment = Mark + "=1"
 
 // ErrUnavailable means that commands cannot be confined here.
 var ErrUnavailable = errors.New("commands cannot be confined here")
@@ -67,7 +69,8 @@ func isTest(exe string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(exe, ".exe"), ".test")
 }
 
-// Inherited tells from an environment that what runs in it is bound already.
+// Inherited tells whether an environment has the mark. What runs in it is bound
+// already, unless someone else has set the variable: it is a guard, no proof.
 func Inherited(environ []string) bool { return slices.Contains(environ, environment) }
 
 // failed is the exit status when a command cannot be confined or started.

@@ -111,3 +111,16 @@ func TestDispatch(t *testing.T) {
 		require.Contains(t, said.String(), "could not be confined")
 	}
 }
+
+// A program that was started to confine itself and did not dispatch has the mark
+// in its environment: it must not start itself once more.
+func TestMarkedProcessStartsNoOther(t *testing.T) {
+	t.Parallel()
+	_, err := confine.Command("/bin/agent", confine.Rules{}, proc.Command{Path: "/bin/true", Env: []string{confine.Mark + "=1"}})
+	require.ErrorIs(t, err, confine.ErrUnavailable)
+	if confine.Level() > 0 {
+		c, err := confine.Command("/bin/agent", confine.Rules{}, proc.Command{Path: "/bin/true"})
+		require.NoError(t, err)
+		require.True(t, confine.Inherited(c.Env), "the child is marked")
+	}
+}
