@@ -192,3 +192,13 @@ func (a *app) threadAndEngine(ctx context.Context, c *ucli.Context, p engine.Pro
 	e, err := a.engine(ctx, p)
 	return id, e, err
 }
+
+// threadHead is what commands begin with that read a chain.
+func (a *app) threadHead(ctx context.Context, c *ucli.Context) (string, protocol.Hash, error) {
+	id, e, err := a.threadAndEngine(ctx, c, nil)
+	if err != nil {
+		return "", "", err
+	}
+	head, err := e.Head(ctx, id)
+	return id, head, err
+}

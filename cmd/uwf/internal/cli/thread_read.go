@@ -49,11 +49,7 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	id, e, err := a.threadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
-	head, err := e.Head(ctx, id)
+	id, head, err := a.threadHead(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -99,11 +99,7 @@ func (a *app) threadStepsCommand() *ucli.Command {
 }
 
 func (a *app) threadSteps(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.threadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
-	head, err := e.Head(ctx, id)
+	id, head, err := a.threadHead(ctx, c)
 	if err != nil {
 		return err
 	}
