@@ -88,10 +88,17 @@ func unindent(t tok, indent int) ([]string, error) {
 		return nil, nil
 	}
 	lines := strings.Split(strings.TrimSuffix(t.body, "\n"), "\n")
+	blank := 0 // the widest of the blank lines before the first one
 	for i, line := range lines {
 		body := strings.TrimLeft(line, " ")
 		at := len(line) - len(body)
-		if body != "" && indent < 0 {
+		switch {
+		case indent >= 0:
+		case body == "":
+			blank = max(blank, at)
+		case blank > at: // YAML 1.2, 8.1.1.1: else the text would not be what it looks like
+			return nil, &Error{Pos: Pos{t.pos.Line + 1 + i, at + 1}, Message: "an empty line before this has more spaces than it; take them out"}
+		default:
 			indent = at
 		}
 		switch {

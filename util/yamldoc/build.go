@@ -153,6 +153,9 @@ func (p *builder) properties(parent int) (properties, error) {
 		switch {
 		case t.kind == tokAnchor && props.anchor == "":
 			props.anchor = t.text[1:]
+			if outer, known := p.anchors[props.anchor]; known && outer == nil {
+				return props, p.failAbout(t.text, "a value within the one of this anchor has the same anchor; give one of them another name")
+			}
 			p.anchors[props.anchor] = nil
 		case t.kind == tokTag && props.tag == "":
 			if err := p.checkTag(t.text); err != nil {

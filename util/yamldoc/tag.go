@@ -8,7 +8,7 @@ func (p *builder) checkTag(tag string) error {
 	case "!", "!!str", "!!null", "!!bool", "!!int", "!!float", "!!map", "!!seq":
 		return nil
 	}
-	if strings.ContainsAny(tag[1:], "!<>[],\"'") {
+	if strings.ContainsAny(tag[1:], "!<>[],\"'\t") {
 		return p.failAbout(tag, "this tag is not supported")
 	}
 	return nil

@@ -1,0 +1,155 @@
+package yamldoc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// TestOracle reads thousands of damaged documents with this package and with
+// another parser. Where both accept a text they must see the same tree: a text
+// that is read in two ways is worse than one that is refused.
+func TestOracle(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	both, refused := 0, 0
+	for range 30_000 {
+		text := mutant(random)
+		if oracleErrs().MatchString(text) {
+			continue
+		}
+		theirs, err := oracle(text)
+		if err != nil {
+			continue
+		}
+		ours, err := Parse([]byte(text), Bounds{})
+		if err != nil {
+			refused++
+			continue
+		}
+		both++
+		if why := differs(ours.Root, theirs); why != "" {
+			t.Fatalf("%s, in:\n%s\nquoted: %q", why, text, text)
+		}
+	}
+	t.Logf("both read %d, we refuse %d", both, refused)
+	require.Greater(t, both, 5_000, "the mutants say nothing when nobody reads them")
+	require.Less(t, refused, both/4, "people's files are refused that others read")
+}
+
+// oracleErrs matches what the other parser reads as YAML 1.1 did: within
+// brackets a ':' before one of ",]}" as text, a '?' without a space as a mark of
+// a key, a ',' as part of a tag, and a ':' as the end of an anchor.
+func oracleErrs() *regexp.Regexp {
+	return regexp.MustCompile(`:[,\]}]|[\[{,\n] *\?[^ \n]|![^ \n]*,|[&*][^ \n]*:`)
+}
+
+// oracle reads exactly one document; nil is an empty one.
+func oracle(text string) (*yaml.Node, error) {
+	d := yaml.NewDecoder(strings.NewReader(text))
+	var doc yaml.Node
+	if err := d.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("a second document")
+	}
+	return doc.Content[0], nil
+}
+
+// differs says where two trees part; "" if they don't.
+func differs(ours *Node, theirs *yaml.Node) string {
+	if theirs == nil {
+		if ours.Kind != Scalar || ours.Scalar != nil {
+			return "not empty"
+		}
+		return ""
+	}
+	if theirs.Kind == yaml.AliasNode {
+		theirs = theirs.Alias
+	}
+	switch {
+	case theirs.Kind == yaml.MappingNode && ours.Kind == Mapping:
+		if len(theirs.Content) != 2*len(ours.Entries) {
+			return fmt.Sprintf("line %d: %d keys, not %d", ours.Pos.Line, len(ours.Entries), len(theirs.Content)/2)
+		}
+		for i, e := range ours.Entries {
+			if key := theirs.Content[2*i]; key.Value != e.Text {
+				return fmt.Sprintf("line %d: key %q, not %q", e.Pos.Line, e.Text, key.Value)
+			}
+			if why := differs(e.Value, theirs.Content[2*i+1]); why != "" {
+				return why
+			}
+		}
+	case theirs.Kind == yaml.SequenceNode && ours.Kind == Sequence:
+		if len(theirs.Content) != len(ours.Items) {
+			return fmt.Sprintf("line %d: %d items, not %d", ours.Pos.Line, len(ours.Items), len(theirs.Content))
+		}
+		for i, item := range ours.Items {
+			if why := differs(item, theirs.Content[i]); why != "" {
+				return why
+			}
+		}
+	case theirs.Kind == yaml.ScalarNode && ours.Kind == Scalar:
+		if ours.Text != theirs.Value {
+			return fmt.Sprintf("line %d: %q, not %q", ours.Pos.Line, ours.Text, theirs.Value)
+		}
+	default:
+		return fmt.Sprintf("line %d: kind %v, not %v", ours.Pos.Line, ours.Kind, theirs.Kind)
+	}
+	return ""
+}
+
+// whole are the documents that mutants are made of.
+func whole() []string {
+	return []string{
+		"name: solve\ndescription: A few words\nroles:\n  planner:\n    goal: You are: a planner # not this\n    capabilities: [planning, 'it''s', \"tab\\there\"]\n" +
+			"    procedure: |\n      First.\n\n        Deeper.\n      Last.\n    output: >-\n      folded\n      text\n\n      end\n" +
+			"    frontmatter:\n      type: object\n      properties: {status: {enum: [a, b]}, n: {type: number}}\n      required:\n      - status\n" +
+			"graph:\n  $START: {_: {role: planner, prompt: \"Go {{{x}}}.\"}}\n  planner:\n    ready: {role: $END}\n",
+		"- a\n-\n  - b\n  - c: 1\n    d: 2\n- - e\n  -\n    f\n- {g: h, i: [j, k]}\n-\n- ~\n",
+		"? a key\n: a value\nplain: words over\n  two lines\n\n  and a gap\nurl: http://x/y#z\ncolon:in word\nq: 'single\n\n  over lines'\nd: \"dou\\\n  ble\\u00e9\"\n",
+		"base: &b {x: 1}\nsame: *b\nlist: &l\n  - one\nagain: *l\nempty:\nend: !include file.md\n",
+		"a: |+\n  keep\n\n\nb: |2-\n   three\nc: >\n  x\n   more\n  y\n\nd: |\n\n  lead\n# comment\ne: 1\n",
+		"flow: [\n  a, # one\n  {b: c,\n   d},\n  \"e\": f,\n]\nnext: {a: , b: }\nnull: true\n12: 0x1F\n",
+	}
+}
+
+// mutant is one of them, damaged in one to three places.
+func mutant(r *rand.Rand) string {
+	docs := whole()
+	text := docs[r.IntN(len(docs))]
+	for range 1 + r.IntN(3) {
+		at := r.IntN(len(text) + 1)
+		switch r.IntN(6) {
+		case 0: // a character more
+			text = text[:at] + string(" \n\t:-#[]{},'\"|>&*!?%@`~\\ax0é"[r.IntN(29)]) + text[at:]
+		case 1: // less
+			text = text[:at] + text[min(len(text), at+1+r.IntN(3)):]
+		case 2, 3: // another indentation of a line
+			lines := strings.SplitAfter(text, "\n")
+			i := r.IntN(len(lines))
+			lines[i] = strings.Repeat(" ", r.IntN(7)) + strings.TrimLeft(lines[i], " ")
+			text = strings.Join(lines, "")
+		case 4: // a line twice, elsewhere
+			lines := strings.SplitAfter(text, "\n")
+			i, j := r.IntN(len(lines)), r.IntN(len(lines))
+			lines[j] += lines[i]
+			text = strings.Join(lines, "")
+		case 5: // an end of another document
+			other := docs[r.IntN(len(docs))]
+			text = text[:at] + other[r.IntN(len(other)):]
+		}
+	}
+	return strings.TrimRight(text, " ") + "\n" // at the end of a file parsers differ on a line's end that is missing
+}
