@@ -24,7 +24,7 @@ func TestRefuse(t *testing.T) {
 		"alias in itself":         {"a: &x [1, *x]", "line 1, column 11: the alias stands within what it refers to: *x"},
 		"anchor within its like":  {"a: &x\n  b: &x 1", "line 2, column 6: a value within the one of this anchor has the same anchor; give one of them another name: &x"},
 		"tab in a tag":            {"a: !x\ty z", "line 1, column 4: this tag is not supported: !x\ty"},
-		"wide blank line":         {"a: |\n    \n  b", "line 3, column 3: an empty line before this has more spaces than it; take them out"},
+		"wide blank line":         {"a: |\n  \n # b\n", "line 3, column 2: an empty line before this has more spaces than it; take them out"},
 		"alias to nothing":        {"a: *x\nb: &x 1", "line 1, column 4: there is no anchor of this name before the alias: *x"},
 		"not UTF-8":               {"a: é\nb: \xff", "line 2, column 4: the byte 0xFF is not UTF-8 text"},
 		"NUL":                     {"a: \x00", "line 1, column 4: the control character U+0000 is not allowed; in double quotes it can be written as \\x00"},
