@@ -15,6 +15,7 @@ type Kinds struct {
 	algorithm Algorithm
 	mu        sync.Mutex
 	nodes     map[protocol.Kind]Node
+	originals map[Hash]protocol.Kind // types whose schemas were read; "": not the original's
 }
 
 // metaKind stands for the meta-schema among the kinds that are remembered.
@@ -22,7 +23,7 @@ const metaKind protocol.Kind = ""
 
 // NewKinds returns the kinds under a hash function.
 func NewKinds(a Algorithm) *Kinds {
-	return &Kinds{algorithm: a, nodes: map[protocol.Kind]Node{}}
+	return &Kinds{algorithm: a, nodes: map[protocol.Kind]Node{}, originals: map[Hash]protocol.Kind{}}
 }
 
 // Hash is the hash of a kind's schema: the type of the nodes of that kind.

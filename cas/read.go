@@ -7,30 +7,54 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Read gets a node of one of our kinds: Read[protocol.Step](ctx, store, h).
-// Errors: those of Get, [*TypeError] if it is of another type, [*CorruptError]
-// if its content is not what its kind says.
+// Read gets a node of one of our kinds: Read[protocol.Start](ctx, store, h).
+// Errors: those of Get, and of [As].
 func Read[P protocol.Payload](ctx context.Context, r Reader, h Hash) (P, error) {
-	var p P
 	n, err := r.Get(ctx, h)
 	if err != nil {
-		return p, err
+		var zero P
+		return zero, err
 	}
-	return As[P](r, n)
+	return As[P](ctx, r, n)
 }
 
-// As decodes a node that has been read as one of our kinds. Errors: those of
-// [Read] without those of Get.
-func As[P protocol.Payload](r Reader, n Node) (P, error) {
-	var p, zero P
-	if kind := p.Kind(); n.Type != r.Kinds().Hash(kind) {
+// As decodes a node that has been read as one of our kinds. In a store with the
+// original's hash function it also understands the original's nodes, but for
+// steps, whose place only the chain tells (package thread). Errors: [*TypeError]
+// if the node is of another type, [*CorruptError] if its content is not what its
+// kind says, those of [Schema] for a type that is neither ours nor there.
+func As[P protocol.Payload](ctx context.Context, r Reader, n Node) (P, error) {
+	var zero P
+	kind := zero.Kind()
+	if n.Type == r.Kinds().Hash(kind) {
+		return decodeAs[P](n)
+	}
+	p, ok, err := asOriginal[P](ctx, r, n)
+	if err != nil {
+		return zero, fmt.Errorf("node %s: %w", n.Hash, err)
+	}
+	if !ok {
 		return zero, &TypeError{Hash: n.Hash, Got: n.Type, Want: kind}
 	}
+	return p, nil
+}
+
+// decodeAs decodes a node whose type is known.
+func decodeAs[P protocol.Payload](n Node) (P, error) {
+	var p, zero P
 	if err := decodeInto(n.Payload, &p); err != nil {
 		return zero, &CorruptError{Hash: n.Hash, Reason: err.Error()}
 	}
-	if err := p.Validate(); err != nil {
-		return zero, &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it is not a %s: %v", p.Kind(), err)}
+	if err := check(n, p); err != nil {
+		return zero, err
 	}
 	return p, nil
+}
+
+// check holds a payload against what its kind says.
+func check(n Node, p protocol.Payload) error {
+	if err := p.Validate(); err != nil {
+		return &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it is not a %s: %v", p.Kind(), err)}
+	}
+	return nil
 }

@@ -73,10 +73,8 @@ func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds 
 	if err != nil {
 		return
 	}
-	for _, k := range kinds {
-		if n.Type == c.store.Kinds().Hash(k) {
-			return
-		}
+	if c.is(n.Type, kinds...) {
+		return
 	}
 	c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which is not a %s", what, h, kinds[0])})
 }

@@ -42,15 +42,10 @@ func foundation(kinds *cas.Kinds) []cas.Node {
 type seen struct {
 	id     census.ID
 	refs   []cas.Hash // its type included
-	step   *protocol.Step
+	step   *step
 	faults []Fault
 }
 
-// step is the place of a step in its chain.
-type step struct {
-	start, prev cas.Hash
-	index       int
-}
 
 // examine checks one node by itself. Many run at once.
 func (c *check) examine(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
@@ -120,12 +115,18 @@ func reason(err error) string {
 // place reads where a step stands. Of the other kinds nothing is read: their
 // schemas say all that their programs ask for.
 func (c *check) place(n cas.Node, out *seen) error {
-	if n.Type != c.store.Kinds().Hash(protocol.KindStep) {
-		return nil
+	ctx := context.Background() // reads at most a type, which has been read before
+	if n.Type == c.store.Kinds().Hash(protocol.KindStep) {
+		s, err := cas.As[protocol.Step](ctx, c.store, n)
+		if err == nil {
+			out.step = newStep(s)
+		}
+		return err
 	}
-	s, err := cas.As[protocol.Step](c.store, n)
-	if err == nil {
-		out.step = &s
+	s, ok, err := cas.OriginalStep(ctx, knowing{c.store}, n)
+	if ok {
+		out.step = newStep(s)
+		out.step.index = unplaced
 	}
 	return err
 }
@@ -135,11 +136,7 @@ func (c *check) take(nodes []seen) {
 	for _, n := range nodes {
 		c.graph.Add(n.id, n.refs...)
 		if n.step != nil {
-			place := step{start: n.step.Start, index: n.step.Index}
-			if n.step.Prev != nil {
-				place.prev = *n.step.Prev
-			}
-			c.steps[n.id] = place
+			c.steps[n.id] = *n.step
 		}
 		for _, f := range n.faults {
 			c.fault(f)
@@ -180,36 +177,4 @@ func (c *check) absent(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// chains checks that each step fits the one before it.
-func (c *check) chains() {
-	for id, s := range c.steps {
-		h := c.graph.Hash(id)
-		wrong := func(format string, args ...any) {
-			c.fault(Fault{Kind: Chain, Hash: h, Path: c.store.Path(h), Message: fmt.Sprintf(format, args...)})
-		}
-		if (s.index == 0) != (s.prev == "") {
-			wrong("its index is %d, but only the first step, 0, has no previous one", s.index)
-			continue
-		}
-		if s.prev == "" {
-			continue
-		}
-		prevID, ok := c.graph.ID(s.prev)
-		if !ok {
-			continue // missing, or put since
-		}
-		prev, ok := c.steps[prevID]
-		switch {
-		case !ok:
-			if n, err := c.store.Get(context.Background(), s.prev); err == nil && n.Type != c.store.Kinds().Hash(protocol.KindStep) {
-				wrong("its previous node %s is not a step", s.prev)
-			}
-		case prev.start != s.start:
-			wrong("its previous step %s belongs to another start, %s", s.prev, prev.start)
-		case prev.index != s.index-1:
-			wrong("its index is %d, but that of its previous step %s is %d", s.index, s.prev, prev.index)
-		}
-	}
 }

@@ -53,14 +53,14 @@ func knownSteps(ctx context.Context, r cas.Reader, t *thread.Thread, since cas.H
 	if since == "" || since == t.StartHash {
 		return 0, nil
 	}
-	s, err := cas.Read[protocol.Step](ctx, r, since)
+	s, err := thread.Open(ctx, r, since)
 	if err != nil {
 		return 0, err
 	}
-	if s.Start != t.StartHash || s.Index >= t.Len() {
+	if s.StartHash != t.StartHash || s.Len() > t.Len() {
 		return 0, fmt.Errorf("step %s is not part of this thread", since)
 	}
-	return s.Index + 1, nil
+	return s.Len(), nil
 }
 
 // after yields the steps of a thread after the first known ones, newest first,

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,20 +36,26 @@ func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
 	if out.Value, err = n.Value(); err != nil {
 		return Output{}, &cas.CorruptError{Hash: h, Reason: err.Error()}
 	}
-	if n.Type == r.Kinds().Hash(protocol.KindSuspend) {
-		suspend, err := cas.As[protocol.Suspend](r, n)
-		if err != nil {
-			return Output{}, err
-		}
+	suspend, err := cas.As[protocol.Suspend](ctx, r, n)
+	var other *cas.TypeError
+	switch {
+	case err == nil:
 		out.Suspend = &suspend
+	case !errors.As(err, &other):
+		return Output{}, err
 	}
 	return out, nil
 }
 
 // Content is the last answer of the agent in a step's detail, "" if there is
-// none. It reads turns from the last one back, so mostly one.
+// none, or if the detail is of a form that only an agent of the original's knows.
+// It reads turns from the last one back, so mostly one.
 func Content(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
 	d, err := cas.Read[protocol.Detail](ctx, r, detail)
+	var other *cas.TypeError
+	if errors.As(err, &other) && r.Algorithm() == cas.XXH64 {
+		return "", nil
+	}
 	if err != nil {
 		return "", err
 	}

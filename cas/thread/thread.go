@@ -1,6 +1,7 @@
 // Package thread reads and extends the chain of a thread as typed values. It
 // reads only as far as it is asked: opening a thread costs its head, its start
-// and nothing else, however long it is.
+// and nothing else, however long it is. Only where the head is a step of the
+// original's, which does not say its place, is the chain read back to count.
 //
 // Invariants of a chain: each step but the first names the one before it, whose
 // index is one less; all name the same start. They are checked as the steps are
@@ -10,6 +11,7 @@ package thread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -32,6 +34,8 @@ type Step struct {
 	Hash      cas.Hash
 	Timestamp int64
 	protocol.Step
+
+	unplaced bool // the original's: its place follows from the chain
 }
 
 // Open reads the head and the start. Errors: [cas.ErrNotFound], a
@@ -42,13 +46,19 @@ func Open(ctx context.Context, r cas.Reader, head cas.Hash) (*Thread, error) {
 		return nil, err
 	}
 	t := &Thread{Head: head, StartHash: head, reader: r}
-	if n.Type == r.Kinds().Hash(protocol.KindStart) {
-		t.Start, err = cas.As[protocol.Start](r, n)
+	t.Start, err = cas.As[protocol.Start](ctx, r, n)
+	var other *cas.TypeError
+	if !errors.As(err, &other) {
 		return t, err
 	}
-	last, err := stepOf(r, n)
+	last, err := t.stepOf(ctx, n)
 	if err != nil {
 		return nil, err
+	}
+	if last.unplaced {
+		if err := t.place(ctx, &last); err != nil {
+			return nil, err
+		}
 	}
 	t.Last, t.StartHash = &last, last.Start
 	if t.Start, err = cas.Read[protocol.Start](ctx, r, last.Start); err != nil {
@@ -83,41 +93,72 @@ func (t *Thread) Steps(ctx context.Context) iter.Seq2[Step, error] {
 	}
 }
 
-// before reads the step before s and checks that they fit together.
+// before reads the step before s, whose place is known, and checks that they fit
+// together.
 func (t *Thread) before(ctx context.Context, s Step) (Step, error) {
-	n, err := t.reader.Get(ctx, *s.Prev)
-	if err != nil {
-		return Step{}, fmt.Errorf("step before %s: %w", s.Hash, err)
-	}
-	broken := func(reason string, args ...any) error {
-		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its previous node %s ", n.Hash) + fmt.Sprintf(reason, args...)}
-	}
-	if n.Type != t.reader.Kinds().Hash(protocol.KindStep) {
-		return Step{}, broken("is not a step")
-	}
-	prev, err := stepOf(t.reader, n)
+	prev, err := t.link(ctx, s)
 	if err != nil {
 		return Step{}, err
 	}
-	if prev.Start != s.Start {
-		return Step{}, broken("belongs to another start, %s", prev.Start)
+	if prev.unplaced {
+		prev.follow(s)
+		return prev, prev.checkPlace()
 	}
 	if prev.Index != s.Index-1 {
-		return Step{}, broken("has index %d, want %d", prev.Index, s.Index-1)
+		return Step{}, badLink(s, "has index %d, want %d", prev.Index, s.Index-1)
 	}
 	return prev, nil
 }
 
+// link reads the step that s names as the one before it.
+func (t *Thread) link(ctx context.Context, s Step) (Step, error) {
+	n, err := t.reader.Get(ctx, *s.Prev)
+	if err != nil {
+		return Step{}, fmt.Errorf("step before %s: %w", s.Hash, err)
+	}
+	prev, err := t.stepOf(ctx, n)
+	var other *cas.TypeError
+	if errors.As(err, &other) {
+		return Step{}, badLink(s, "is not a step")
+	}
+	if err == nil && prev.Start != s.Start {
+		err = badLink(s, "belongs to another start, %s", prev.Start)
+	}
+	return prev, err
+}
+
+func badLink(s Step, reason string, args ...any) error {
+	return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its previous node %s ", *s.Prev) + fmt.Sprintf(reason, args...)}
+}
+
 // stepOf decodes a step and checks what can be checked without its neighbours.
-func stepOf(r cas.Reader, n cas.Node) (Step, error) {
-	s, err := cas.As[protocol.Step](r, n)
+func (t *Thread) stepOf(ctx context.Context, n cas.Node) (Step, error) {
+	out := Step{Hash: n.Hash, Timestamp: n.Timestamp}
+	var err error
+	out.Step, err = cas.As[protocol.Step](ctx, t.reader, n)
+	var other *cas.TypeError
+	if errors.As(err, &other) {
+		original, ok, failed := cas.OriginalStep(ctx, t.reader, n)
+		if failed != nil {
+			return Step{}, failed
+		}
+		if ok {
+			out.Step, out.unplaced = original, true
+			return out, nil
+		}
+	}
 	if err != nil {
 		return Step{}, err
 	}
-	if (s.Index == 0) != (s.Prev == nil) {
-		return Step{}, &cas.CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("its index is %d, but only the first step, 0, has no previous one", s.Index)}
+	return out, out.checkPlace()
+}
+
+// checkPlace: only the first step has no previous one.
+func (s Step) checkPlace() error {
+	if s.Index < 0 || (s.Index == 0) != (s.Prev == nil) {
+		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its index is %d, but only the first step, 0, has no previous one", s.Index)}
 	}
-	return Step{Hash: n.Hash, Timestamp: n.Timestamp, Step: s}, nil
+	return nil
 }
 
 // Workflow reads the workflow that the thread runs.

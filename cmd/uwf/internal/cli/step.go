@@ -8,6 +8,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -84,7 +85,21 @@ func (a *app) stepNode(ctx context.Context, arg string) (cas.Hash, protocol.Step
 	step, err := cas.Read[protocol.Step](ctx, s, h)
 	var kind *cas.TypeError
 	if errors.As(err, &kind) {
-		return "", step, invalid(fmt.Sprintf("node %s is not a step", h), "uwf thread steps <thread>")
+		step, err = originalStep(ctx, s, h)
 	}
 	return h, step, err
+}
+
+// originalStep reads a step that may be the original's: its place follows from
+// the chain.
+func originalStep(ctx context.Context, s cas.Store, h cas.Hash) (protocol.Step, error) {
+	t, err := thread.Open(ctx, s, h)
+	var kind *cas.TypeError
+	if errors.As(err, &kind) || err == nil && t.Last == nil {
+		return protocol.Step{}, invalid(fmt.Sprintf("node %s is not a step", h), "uwf thread steps <thread>")
+	}
+	if err != nil {
+		return protocol.Step{}, err
+	}
+	return t.Last.Step, nil
 }

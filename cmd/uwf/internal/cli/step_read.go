@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -65,6 +66,10 @@ const omittedTurns = "\n\n_[Earlier turns omitted due to quota. Use --quota to i
 // turnsOf renders the newest turns that fit, at least one.
 func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int) (string, error) {
 	detail, err := cas.Read[protocol.Detail](ctx, s, step.Detail)
+	var other *cas.TypeError
+	if errors.As(err, &other) && s.Algorithm() == cas.XXH64 {
+		return "\n\n_The detail is one that only its agent knows: uwf step show has it._", nil
+	}
 	if err != nil {
 		return "", err
 	}
