@@ -46,7 +46,6 @@ type seen struct {
 	faults []Fault
 }
 
-
 // examine checks one node by itself. Many run at once.
 func (c *check) examine(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
 	out := seen{id: id}

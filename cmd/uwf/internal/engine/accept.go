@@ -41,7 +41,7 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 	got := accepted{hash: hash, durable: result.Durable}
 	node, err := a.Store.Get(ctx, hash)
 	if err == nil {
-		got.step, err = cas.As[protocol.Step](a.Store, node)
+		got.step, err = cas.As[protocol.Step](ctx, a.Store, node)
 	}
 	if err != nil {
 		return got, notAStep(hash, err)
@@ -113,7 +113,7 @@ func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, e
 	if err != nil {
 		return nil, err
 	}
-	detail, err := cas.As[protocol.Detail](r, detailNode)
+	detail, err := cas.As[protocol.Detail](ctx, r, detailNode)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, e
 		if err != nil {
 			return nil, err
 		}
-		if _, err := cas.As[protocol.Turn](r, n); err != nil {
+		if _, err := cas.As[protocol.Turn](ctx, r, n); err != nil {
 			return nil, err
 		}
 		nodes = append(nodes, n)
