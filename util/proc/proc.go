@@ -15,13 +15,15 @@ import (
 	"time"
 )
 
-// Command is a child to start. Stdin is empty (the null device); Stdout and
-// Stderr are files, so that the child outlives its parent.
+// Command is a child to start. Its streams are files, or ends of pipes from
+// [os.Pipe], so that the child outlives its parent and nobody who holds a stream
+// can keep Wait waiting.
 type Command struct {
 	Path   string   // used as it is: PATH is not searched
 	Args   []string // without the program's name
 	Dir    string
 	Env    []string // nil: empty
+	Stdin  *os.File // nil: the null device, which is empty
 	Stdout *os.File // nil: the null device
 	Stderr *os.File // nil: the null device
 	// Inherit is passed to the child: from descriptor 3 on, on Windows as
@@ -60,7 +62,10 @@ func Start(c Command) (*Child, error) {
 		Path: c.Path, Args: append([]string{c.Path}, c.Args...),
 		Dir: c.Dir, Env: append([]string{}, c.Env...),
 	}
-	// A nil *os.File would be a writer that is not nil.
+	// A nil *os.File would be a reader or writer that is not nil.
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
 	if c.Stdout != nil {
 		cmd.Stdout = c.Stdout
 	}
@@ -76,6 +81,10 @@ func Start(c Command) (*Child, error) {
 
 // Pid is the child's process id and its group's.
 func (c *Child) Pid() int { return c.cmd.Process.Pid }
+
+// Ask sends a signal to the child's group, as a first word before the context of
+// Wait ends. On Windows it is a break, whatever the signal.
+func (c *Child) Ask(s os.Signal) error { return c.group.ask(&SignalError{Signal: s}) }
 
 // Status is how a child ended.
 type Status struct {

@@ -1,0 +1,25 @@
+// Package external makes an agent of another program: somebody's coding agent
+// with a command line of its own.
+//
+// An agent is described by an [Adapter]: a command line, a pure [Decoder] of what
+// the program prints, and a few facts. [Options] makes the whole agent of it:
+//
+//	func main() { agentkit.Run(external.Options(adapter())) }
+//
+// What holds for every agent built on it:
+//   - the exit status is not the outcome: the decoder judges by what was printed;
+//   - a session is verified, never believed: one that is missing, changed or of
+//     another directory leads to a fresh run with the whole prompt, and the
+//     step's detail says so;
+//   - usage is of the run alone, cached tokens apart, also where the program
+//     counts on;
+//   - a run that reaches its limit of turns, time or cost in a session that can
+//     go on suspends the thread; no work is lost;
+//   - every run ends in bounded time, with all processes that it started;
+//   - both streams of the program are kept in the run directory.
+//
+// The parts: run.go (one step: calls, retries, sessions), lines.go (a program
+// that prints lines), process.go and watch.go (a child that always ends),
+// record.go (events become turns), answer.go (which text is the answer).
+// A program that wants more than a prompt and lines has a [Transport] of its own.
+package external
