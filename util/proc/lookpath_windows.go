@@ -1,4 +1,4 @@
-package agentproc
+package proc
 
 import "strings"
 

@@ -1,5 +1,5 @@
 //go:build !windows
 
-package agentproc
+package proc
 
 func isPathKey(key string) bool { return key == "PATH" }
