@@ -130,6 +130,22 @@ type ThreadStopped struct {
 	Stopped bool   `json:"stopped"`
 }
 
+// ThreadsRunning answers thread running.
+type ThreadsRunning struct {
+	Threads []RunningThread `json:"threads"`
+}
+
+// RunningThread is a thread that something works on.
+type RunningThread struct {
+	Thread    string `json:"thread"`
+	Workflow  Hash   `json:"workflow"`
+	Pid       int    `json:"pid"`       // of the uwf that makes the steps; 0: it was killed, its agent lives on
+	StartedAt int64  `json:"startedAt"` // ms, of the step
+	Role      string `json:"role"`
+	Agent     string `json:"agent"` // as the user named it
+	AgentPid  int    `json:"agentPid"`
+}
+
 // WorkflowPut answers workflow put.
 type WorkflowPut struct {
 	Name string `json:"name"`

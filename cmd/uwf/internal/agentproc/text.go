@@ -18,8 +18,11 @@ const (
 const excerptLen = 200
 
 // stderrTail is the end of what an agent said on stderr, "" if nothing.
-func stderrTail(runDir string) string {
-	f, err := os.Open(filepath.Join(runDir, StderrFile))
+func stderrTail(runDir string) string { return Tail(filepath.Join(runDir, StderrFile)) }
+
+// Tail is the end of a file of talk, cleaned; "" if it is empty or cannot be read.
+func Tail(path string) string {
+	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}

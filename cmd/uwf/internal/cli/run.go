@@ -22,7 +22,7 @@ func (a *app) runCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and step it to the end",
-		Flags: append(agentFlags(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag()),
+		Flags: append(agentFlags(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag(), backgroundFlag()),
 	}, a.runWorkflow)
 }
 
@@ -36,11 +36,19 @@ func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	a.say("thread %s", started.Thread)
+	work := engine.Work{Steps: engine.UntilEnd, StepOptions: o}
+	if c.Bool("background") {
+		e, err := a.engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return withNext(a.inBackground(ctx, e, started.Thread, work), started.Thread)
+	}
 	e, err := a.engine(ctx, a.progress())
 	if err != nil {
 		return err
 	}
-	results, runErr := a.steps(ctx, e, started.Thread, untilEnd, o)
+	results, runErr := e.Do(ctx, started.Thread, work)
 	out, err := a.runResult(ctx, e, started.Thread, results)
 	if err != nil {
 		return errors.Join(runErr, err)

@@ -35,7 +35,10 @@ func (a *app) threadCommand() *ucli.Command {
 				Usage: "stop the running step; the thread stays active",
 			}, a.threadStop),
 			a.threadResumeCommand(),
+			a.threadPokeCommand(),
 			a.threadWaitCommand(),
+			a.threadRunningCommand(),
+			a.threadWorkerCommand(),
 		},
 	})
 }

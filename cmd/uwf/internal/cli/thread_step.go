@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -36,30 +37,56 @@ func (a *app) threadStepCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "step", Aliases: []string{"exec"}, ArgsUsage: "<thread>",
 		Usage: "make one or more steps of a thread",
-		Flags: append(agentFlags(),
-			&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "make up to `N` steps", Value: "1"},
-			&ucli.BoolFlag{Name: "until-end", Usage: "go on to the end, or until a person is needed"},
-		),
-	}, a.threadStep)
+		Flags: append(agentFlags(), countFlags()...),
+	}, func(ctx context.Context, c *ucli.Context) error {
+		w, err := workOf(c)
+		if err != nil {
+			return err
+		}
+		return a.work(ctx, c, w)
+	})
 }
 
-func (a *app) threadStep(ctx context.Context, c *ucli.Context) error {
+// countFlags are those of commands that can go on after their first step.
+func countFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "make up to `N` steps", Value: "1"},
+		&ucli.BoolFlag{Name: "until-end", Usage: "go on to the end, or until a person is needed"},
+		backgroundFlag(),
+	}
+}
+
+func backgroundFlag() ucli.Flag {
+	return &ucli.BoolFlag{Name: "background", Usage: "return once the first agent has begun; see thread wait, watch and stop"}
+}
+
+// workOf reads what is to be done with a thread.
+func workOf(c *ucli.Context) (engine.Work, error) {
 	o, err := stepOptions(c)
 	if err != nil {
-		return err
+		return engine.Work{}, err
 	}
 	n, err := stepCount(c)
-	if err != nil {
-		return err
+	return engine.Work{Steps: n, StepOptions: o}, err
+}
+
+// work makes the steps of a thread, here or in the background, and prints them.
+func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
+	if c.Bool("background") {
+		id, e, err := a.threadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		return a.inBackground(ctx, e, id, w)
 	}
 	id, e, err := a.threadAndEngine(ctx, c, a.progress())
 	if err != nil {
 		return err
 	}
-	results, err := a.steps(ctx, e, id, n, o)
+	results, err := e.Do(ctx, id, w)
 	if len(results) > 0 {
 		last := results[len(results)-1]
-		if n == untilEnd {
+		if w.Steps == engine.UntilEnd || w.Do == engine.DoResume {
 			a.suspendedIs(last)
 		}
 		if err == nil {
@@ -69,9 +96,6 @@ func (a *app) threadStep(ctx context.Context, c *ucli.Context) error {
 	return errors.Join(a.printSteps(results), err)
 }
 
-// untilEnd is the count of --until-end.
-const untilEnd = 0
-
 // stepCount reads -c. It is a string flag because the library's number flag
 // accepts 010 and 0x10.
 func stepCount(c *ucli.Context) (int, error) {
@@ -79,32 +103,13 @@ func stepCount(c *ucli.Context) (int, error) {
 		if c.IsSet("count") {
 			return 0, usageError("--count and --until-end exclude each other")
 		}
-		return untilEnd, nil
+		return engine.UntilEnd, nil
 	}
 	n, err := positive(c.String("count"))
 	if err != nil {
 		return 0, usageError(fmt.Sprintf("--count must be a positive integer, got: %s", c.String("count")))
 	}
 	return n, nil
-}
-
-// steps makes up to n steps. It stops where a person is needed, at the end and
-// at the first failure; what was done until then is returned in any case.
-func (a *app) steps(ctx context.Context, e *engine.Engine, id string, n int, o engine.StepOptions) ([]protocol.StepOutput, error) {
-	var results []protocol.StepOutput
-	for i := 0; n == untilEnd || i < n; i++ {
-		out, err := e.Step(ctx, id, o)
-		if err == nil || out.StepHash != nil {
-			results = append(results, out) // a finished step is printed whatever came after it
-		}
-		if err != nil {
-			return results, err
-		}
-		if out.Done || out.Status != protocol.StatusIdle {
-			return results, nil
-		}
-	}
-	return results, nil
 }
 
 // printSteps prints one result as an object and several as an array, as the
@@ -160,6 +165,8 @@ func (a *app) sayNext(r protocol.StepOutput) {
 	switch r.Status {
 	case protocol.StatusSuspended:
 		a.hint("uwf thread resume %s -p '<answer>'", r.Thread)
+	case protocol.StatusRunning:
+		a.hint("uwf thread wait %s", r.Thread)
 	case protocol.StatusCompleted:
 		a.hint("uwf thread read %s", r.Thread)
 	}
@@ -168,37 +175,46 @@ func (a *app) sayNext(r protocol.StepOutput) {
 func (a *app) threadResumeCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "resume", ArgsUsage: "<thread>", Usage: "answer a suspended thread, or go on with a completed one",
-		Flags: append(agentFlags(), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin")),
+		Flags: append(append(agentFlags(), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin")), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
-		o, err := stepOptions(c)
+		w, err := workOf(c)
 		if err != nil {
 			return err
 		}
-		supplement, err := a.promptText(c.String("prompt"))
+		w.Do = engine.DoResume
+		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
+			return err
+		}
+		return a.work(ctx, c, w)
+	})
+}
+
+func (a *app) threadPokeCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "poke", ArgsUsage: "<thread>", Usage: "let the last step's role answer once more, told otherwise",
+		Description: "The new step takes the place of the last one; what is next follows from it. The old\n" +
+			"step stays in the store until it is collected: uwf thread fork <step> goes on from it.",
+		Flags: append(append(agentFlags(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin")), countFlags()...),
+	}, func(ctx context.Context, c *ucli.Context) error {
+		w, err := workOf(c)
 		if err != nil {
 			return err
 		}
-		id, e, err := a.threadAndEngine(ctx, c, a.progress())
-		if err != nil {
+		w.Do = engine.DoPoke
+		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
 			return err
 		}
-		out, err := e.Resume(ctx, id, supplement, o)
-		if err != nil {
-			if out.StepHash == nil {
-				return err
-			}
-			return errors.Join(a.printSteps([]protocol.StepOutput{out}), err)
+		if strings.TrimSpace(w.Prompt) == "" {
+			return usageError("the prompt is empty", "-p 'what to do otherwise'")
 		}
-		a.suspendedIs(out)
-		a.sayNext(out)
-		return a.printSteps([]protocol.StepOutput{out})
+		return a.work(ctx, c, w)
 	})
 }
 
 func (a *app) threadWaitCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "wait", Aliases: []string{"join"}, ArgsUsage: "<thread>",
-		Usage: "wait until no step of a thread is running",
+		Usage: "wait until nothing works on a thread any more",
 		Flags: []ucli.Flag{&ucli.StringFlag{Name: "timeout", Usage: "give up after this `TIME`: seconds, or such as 30m"}},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		id, e, err := a.threadAndEngine(ctx, c, nil)

@@ -16,6 +16,7 @@ func (a *attempt) adopt(ctx context.Context, last record) (out protocol.StepOutp
 		return out, false, nil
 	}
 	a.record = last
+	a.record.More = a.more
 	step, err := a.accept(ctx, result)
 	var no *rejection
 	if errors.As(err, &no) {
@@ -35,15 +36,25 @@ func (a *attempt) adopt(ctx context.Context, last record) (out protocol.StepOutp
 	return out, true, err
 }
 
-// adoptResumed adopts the result of an interrupted resume. The moderator cannot
-// ask for that step again, because it does not know the person's answer, so
-// what the record says was asked for counts.
-func (e *Engine) adoptResumed(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
+// adoptAsked adopts the result of an interrupted resume or poke. The moderator
+// cannot ask for that step again, because it does not know the person's words,
+// so what the record says was asked for counts.
+func (e *Engine) adoptAsked(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
+	var none protocol.StepOutput
 	if last.damaged || (o.Agent != "" && o.Agent != last.Agent) {
-		return protocol.StepOutput{}, false, nil
+		return none, false, nil
+	}
+	if last.Replaces {
+		before, err := e.beforeHead(ctx, pos)
+		if err != nil {
+			return none, false, err
+		}
+		pos = before
 	}
 	a := e.newAttempt(h, pos, task{
-		role: last.Role, promptHash: last.PromptHash, cwd: last.Cwd, limitBase: last.LimitBase, resumes: true,
+		role: last.Role, promptHash: last.PromptHash, cwd: last.Cwd, limitBase: last.LimitBase,
+		resumes: last.Resumes, replaces: last.Replaces,
 	})
+	a.more = o.more
 	return a.adopt(ctx, last)
 }

@@ -20,18 +20,22 @@ type attempt struct {
 	dir    runDir
 	record record
 	info   StepInfo
+	more   bool // another step is to follow
 }
 
 // attempt lets an agent make the step, unless an interrupted run of the same
 // task by the same agent has made it already.
 func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, last record, o StepOptions) (protocol.StepOutput, error) {
-	cmd, err := e.agentFor(ctx, o, pos.workflow.Name, t.role)
-	if err != nil {
-		return protocol.StepOutput{}, err
-	}
 	a := e.newAttempt(h, pos, t)
-	a.cmd = cmd
-	if !o.Fresh && last.unfinished(h.head) && last.answers(t) && last.by(cmd) {
+	a.more = o.more
+	var err error
+	if a.cmd, err = e.agentFor(ctx, o, pos.workflow.Name, t.role); err != nil {
+		if last.unfinished(h.head) { // it may have left a result
+			return protocol.StepOutput{}, err
+		}
+		return protocol.StepOutput{}, a.unable(err)
+	}
+	if !o.Fresh && last.unfinished(h.head) && last.answers(t) && last.by(a.cmd) {
 		if out, adopted, err := a.adopt(ctx, last); adopted || err != nil {
 			return out, err
 		}
@@ -46,7 +50,7 @@ func (e *Engine) newAttempt(h *hold, pos *position, t task) *attempt {
 // run runs the agent and takes its step.
 func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
 	if err := a.task.checkDir(); err != nil {
-		return out, err
+		return out, a.unable(err)
 	}
 	a.record = a.newRecord()
 	lock, err := a.prepare(ctx)
@@ -72,8 +76,8 @@ func (a *attempt) newRecord() record {
 	return record{
 		Thread: a.hold.id, Workflow: a.pos.thread.Start.Workflow, Head: a.hold.head,
 		Role: a.task.role, Agent: a.cmd.name, Command: a.cmd.written, PromptHash: a.task.promptHash,
-		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Cwd: a.task.cwd,
-		Engine: os.Getpid(), StartedAt: a.nowMs(), Status: runStarting,
+		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces,
+		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: runStarting,
 	}
 }
 
@@ -99,6 +103,16 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 		return hinted(coded(err), "the agent had finished: uwf thread step "+a.hold.id+" adopts its result")
 	}
 	return a.failed(status, err)
+}
+
+// unable records that no agent could even be started, so that who asks later is
+// told why: a background worker says it to nobody.
+func (a *attempt) unable(err error) error {
+	if a.dir.clear() != nil {
+		return err
+	}
+	a.record = a.newRecord()
+	return a.failed(runFailed, err)
 }
 
 // failed writes the final record of a run. Should that fail as well, the first

@@ -20,12 +20,12 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// engineProcess steps a thread in a process of its own.
-func (w *world) engineProcess(id, script string, resume ...string) *exec.Cmd {
+// engineProcess works on a thread in a process of its own; see fakeEngine.
+func (w *world) engineProcess(id, script string, deed ...string) *exec.Cmd {
 	w.t.Helper()
 	exe, err := os.Executable()
 	require.NoError(w.t, err)
-	cmd := exec.Command(exe, append([]string{"fake-engine", w.Dirs.Home, id, script}, resume...)...)
+	cmd := exec.Command(exe, append([]string{"fake-engine", w.Dirs.Home, id, script}, deed...)...)
 	cmd.Env = append(os.Environ(), noRaceSleep)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -33,10 +33,10 @@ func (w *world) engineProcess(id, script string, resume ...string) *exec.Cmd {
 
 // killedAt starts an engine process whose agent waits at a gate, and kills the
 // engine there. The agent lives on.
-func (w *world) killedAt(id, script string, resume ...string) {
+func (w *world) killedAt(id, script string, deed ...string) {
 	w.t.Helper()
 	before := len(w.runs())
-	cmd := w.engineProcess(id, script, resume...)
+	cmd := w.engineProcess(id, script, deed...)
 	require.NoError(w.t, cmd.Start())
 	w.eventually("the agent is at its gate", func() bool {
 		runs := w.runs()
@@ -177,7 +177,7 @@ func TestInterruptedResumeIsAdopted(t *testing.T) {
 				w.mustStep(id, StepOptions{})
 			}
 			before := w.show(id).Status
-			w.killedAt(id, test.script, "blue")
+			w.killedAt(id, test.script, "resume", "blue")
 			require.Equal(t, protocol.StatusRunning, w.show(id).Status)
 			w.open("go")
 			shown, err := w.Wait(context.Background(), id)
@@ -200,7 +200,7 @@ func TestAnotherAnswerIsRun(t *testing.T) {
 	w := newWorld(t, "unclear")
 	id := w.start()
 	w.mustStep(id, StepOptions{})
-	w.killedAt(id, "unclear,!gate:ready@go", "blue")
+	w.killedAt(id, "unclear,!gate:ready@go", "resume", "blue")
 	w.open("go")
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
@@ -267,7 +267,7 @@ func TestKillBeforeEveryChangeOfAResume(t *testing.T) {
 		before := w.agentRuns()
 		w.mustStep(id, StepOptions{})
 		w.mustStep(id, StepOptions{})
-		killed = w.killedAtChange(n, w.engineProcess(id, script, "more"))
+		killed = w.killedAtChange(n, w.engineProcess(id, script, "resume", "more"))
 		shown, err := w.Wait(context.Background(), id)
 		require.NoError(t, err)
 		if shown.Done && !shown.Pending { // killed before its agent had begun

@@ -13,10 +13,12 @@
 //   - invoke.go: the agent's run;
 //   - accept.go: whether what it returned is what was asked for;
 //   - advance.go: make it durable, move the head, look at what is next;
-//   - step.go, resume.go: the above, in order.
+//   - step.go, resume.go, poke.go: the above, in order;
+//   - work.go: several steps under one hold of the thread's lock.
 //
 // Around it: start.go and fork.go make threads, show.go and overview.go tell how
-// they stand, wait.go and stop.go deal with steps in flight.
+// they stand, wait.go and stop.go deal with steps in flight, background.go and
+// worker.go hand a thread to a process that nobody waits for.
 package engine
 
 import (
@@ -46,6 +48,8 @@ type Engine struct {
 	Progress Progress      // nil: silent
 	Grace    time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
 
+	// began is told when an agent has been started; nil: nobody asks.
+	began func()
 	// workflows remembers what was read, when many threads are listed.
 	workflows map[protocol.Hash]protocol.Workflow
 }
@@ -69,9 +73,11 @@ type StepInfo struct {
 
 // StepOptions for one step. The zero value works.
 type StepOptions struct {
-	Agent   string        // --agent: an alias, else a command line
-	Fresh   bool          // do not adopt an interrupted step's result
-	Timeout time.Duration // 0: the config's
+	Agent   string        `json:"agent"`   // --agent: an alias, else a command line
+	Fresh   bool          `json:"fresh"`   // do not adopt an interrupted step's result
+	Timeout time.Duration `json:"timeout"` // 0: the config's
+
+	more bool // another step is to follow
 }
 
 // configOnce returns an engine that reads config.yaml at most once: one

@@ -304,8 +304,9 @@ func (a *actor) facts() string {
 	return strings.Join(facts, "\n")
 }
 
-// fakeEngine makes one step: <home> <thread> <script> [answer]. Tests kill it, or
-// make it kill itself, and look at what it leaves.
+// fakeEngine works on a thread: <home> <thread> <script> [deed [words]]. A deed
+// is that of [Work], or background. Tests kill it, or make it kill itself, and
+// look at what it leaves.
 func fakeEngine(args []string) int {
 	defer func() {
 		if r := recover(); r != nil {
@@ -313,22 +314,55 @@ func fakeEngine(args []string) int {
 			os.Exit(99)
 		}
 	}()
-	left := &atomic.Int64{}
-	if n, err := strconv.Atoi(os.Getenv(killAt)); err == nil {
-		left.Store(int64(n))
+	e := deadlyEngine(args[0], args[2])
+	work := Work{Steps: 1}
+	if len(args) > 4 {
+		work.Prompt = args[4]
 	}
-	e := openEngine(panicking{}, args[0], deadlyFS{durable.OS(), left}, func() protocol.Config { return fakeConfig(args[2]) })
 	var err error
-	if len(args) > 3 {
-		_, err = e.Resume(context.Background(), args[1], args[3], StepOptions{})
+	if len(args) > 3 && args[3] == "background" {
+		work.Steps = UntilEnd
+		_, err = e.Background(context.Background(), args[1], work, workerArgs(e, args[1], args[2]))
 	} else {
-		_, err = e.Step(context.Background(), args[1], StepOptions{})
+		if len(args) > 3 {
+			work.Do = Deed(args[3])
+		}
+		_, err = e.Do(context.Background(), args[1], work)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// fakeWorker is a worker: <home> <script> <thread> <descriptor of the lock>.
+func fakeWorker(args []string) int {
+	e := deadlyEngine(args[0], args[1])
+	fd, err := strconv.Atoi(args[3])
+	must(err)
+	if err := e.Worker(context.Background(), args[2], uintptr(fd), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// deadlyEngine is one whose process dies where killAt says.
+func deadlyEngine(home, script string) *Engine {
+	left := &atomic.Int64{}
+	if n, err := strconv.Atoi(os.Getenv(killAt)); err == nil {
+		left.Store(int64(n))
+	}
+	return openEngine(panicking{}, home, deadlyFS{durable.OS(), left}, func() protocol.Config { return fakeConfig(script) })
+}
+
+// workerArgs are those of a worker, and make the engine able to start one.
+func workerArgs(e *Engine, thread, script string) []string {
+	var err error
+	e.Env.Exe, err = os.Executable()
+	must(err)
+	return []string{"fake-worker", e.Dirs.Home, script, thread}
 }
 
 // panicking lets helpers for tests serve outside of one.

@@ -52,7 +52,13 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		RunDir: a.dir.path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Status = pid, runRunning
-			return a.dir.write(a.record)
+			if err := a.dir.write(a.record); err != nil {
+				return err
+			}
+			if a.began != nil {
+				a.began()
+			}
+			return nil
 		},
 	}
 	if a.Progress != nil {
@@ -84,7 +90,7 @@ func (a *attempt) environment() []string {
 	}
 	maps.Copy(set, map[string]string{
 		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.path,
-		protocol.EnvHead: string(a.hold.head), protocol.EnvThread: a.hold.id, protocol.EnvRole: a.task.role,
+		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.hold.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.alias,
 	})

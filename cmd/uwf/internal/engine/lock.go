@@ -24,19 +24,28 @@ type hold struct {
 	unknown bool
 }
 
-// hold takes a thread's lock, or fails at once.
+// hold takes a thread's lock, or fails at once: it only outwaits somebody who
+// looks whether the lock is held.
 func (e *Engine) hold(ctx context.Context, id string) (*hold, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	lock, err := durable.TryLock(e.lockFile(id))
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), probePatience)
+	defer cancel()
+	lock, err := durable.Lock(brief, e.lockFile(id))
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, e.busy(id)
 	}
 	if err != nil {
 		return nil, err
 	}
+	return e.take(ctx, id, lock)
+}
+
+// take looks up the thread whose lock is held.
+func (e *Engine) take(ctx context.Context, id string, lock *durable.Held) (*hold, error) {
 	h := &hold{id: id, lock: lock}
+	var err error
 	if h.head, h.ended, err = e.lookup(ctx, id); err != nil {
 		h.unknown = errors.Is(err, index.ErrNoThread)
 		h.release()
@@ -55,6 +64,19 @@ func (h *hold) release() {
 		return
 	}
 	_ = h.lock.Unlock()
+}
+
+// locked reports whether a process is at work on the thread, if only between two
+// steps. Who takes the lock at that moment waits for an instant; see hold.
+func (e *Engine) locked(id string) bool {
+	if _, err := os.Stat(e.lockFile(id)); err != nil {
+		return false // taking the lock would make the file
+	}
+	held, err := durable.TryLock(e.lockFile(id))
+	if err == nil {
+		_ = held.Unlock()
+	}
+	return errors.Is(err, durable.ErrLocked)
 }
 
 func (e *Engine) lockFile(id string) string { return filepath.Join(e.Dirs.Locks(), id+".lock") }

@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 			os.Exit(fakeAgent(os.Args[2:]))
 		case "fake-engine":
 			os.Exit(fakeEngine(os.Args[2:]))
+		case "fake-worker":
+			os.Exit(fakeWorker(os.Args[2:]))
 		}
 	}
 	os.Exit(m.Run())

@@ -22,7 +22,9 @@ type record struct {
 	Command    []string      `json:"command"` // program and configured arguments, variables as names
 	PromptHash protocol.Hash `json:"promptHash"`
 	LimitBase  int           `json:"limitBase"`
-	Resumes    bool          `json:"resumes,omitempty"` // the step answers a suspension or reopens the thread
+	Resumes    bool          `json:"resumes,omitempty"`  // the step answers a suspension or reopens the thread
+	Replaces   bool          `json:"replaces,omitempty"` // the step takes the place of Head: it follows what Head follows
+	More       bool          `json:"more,omitempty"`     // the engine means to make another step after this one
 	Cwd        string        `json:"cwd"`
 	Engine     int           `json:"engine"`    // process id of the stepping process
 	Pid        int           `json:"pid"`       // of the agent and its group; 0: not started, or not yet known
@@ -67,12 +69,25 @@ func (r record) unfinished(head protocol.Hash) bool {
 // suspension or to the thread's end, and nobody has seen its own end.
 func (r record) resumes(head protocol.Hash) bool { return r.Resumes && r.unfinished(head) }
 
+// between reports whether the run has led to its step, whether or not this head,
+// which was read before, is that already, and its engine meant to go on.
+func (r record) between(head protocol.Hash) bool {
+	return r.More && (r.Status == runDone || (r.Status.inFlight() && r.Head != head))
+}
+
+// byPerson reports whether the run, from this head, was asked for in a person's
+// words, and nobody has seen its end.
+func (r record) byPerson(head protocol.Hash) bool {
+	return (r.Resumes || r.Replaces) && r.unfinished(head)
+}
+
 // id names one run among all of a thread's.
 func (r record) id() string { return fmt.Sprintf("%d-%d", r.StartedAt, r.Engine) }
 
 // answers reports whether the run was given exactly this task.
 func (r record) answers(t task) bool {
-	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase && r.Resumes == t.resumes
+	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase &&
+		r.Resumes == t.resumes && r.Replaces == t.replaces
 }
 
 // by reports whether the run was given to exactly this agent.

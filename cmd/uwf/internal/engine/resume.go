@@ -8,23 +8,11 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Resume makes the step that a person's answer leads to: a suspended thread
+// resume makes the step that a person's answer leads to: a suspended thread
 // goes on with the role that suspended, a completed one starts over at $START.
-// Should that fail, the thread is as suspended or completed as before. Errors
-// are *protocol.Error.
-func (e *Engine) Resume(ctx context.Context, thread, supplement string, o StepOptions) (protocol.StepOutput, error) {
-	e = e.configOnce()
-	out, err := e.resume(ctx, thread, supplement, o)
-	return e.report(ctx, thread, out, err)
-}
-
-func (e *Engine) resume(ctx context.Context, id, supplement string, o StepOptions) (protocol.StepOutput, error) {
+// Should that fail, the thread is as suspended or completed as before.
+func (e *Engine) resume(ctx context.Context, h *hold, supplement string, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
-	h, err := e.hold(ctx, id)
-	if err != nil {
-		return none, err
-	}
-	defer h.release()
 	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
 		return none, hasEnded(h)
 	}
@@ -32,7 +20,7 @@ func (e *Engine) resume(ctx context.Context, id, supplement string, o StepOption
 	if err != nil {
 		return none, err
 	}
-	pos, err := e.position(ctx, id, h.head)
+	pos, err := e.position(ctx, h.id, h.head)
 	if err != nil {
 		return none, err
 	}

@@ -20,6 +20,8 @@ const (
 	recordFile = "run.json"
 	lockFile   = "agent.lock" // held while the agent, or who started it, is alive
 	stopFile   = "stop"       // names the run that is to stop
+	workFile   = "work.json"  // what a background worker is to do, or did last
+	logFile    = "worker.log" // its stderr
 )
 
 // A lock that others only probe is theirs for an instant, however long that may
@@ -86,7 +88,7 @@ func (d runDir) clear() error {
 		return fmt.Errorf("prepare the run directory: %w", err)
 	}
 	for _, entry := range entries {
-		if entry.Name() == recordFile || !entry.Type().IsRegular() {
+		if keeps(entry.Name()) || !entry.Type().IsRegular() {
 			continue
 		}
 		if err := d.fs.Remove(d.file(entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -94,6 +96,12 @@ func (d runDir) clear() error {
 		}
 	}
 	return nil
+}
+
+// keeps names the files that are not of one run: the record, which is replaced,
+// and what belongs to a worker, which makes several.
+func keeps(name string) bool {
+	return name == recordFile || name == workFile || name == logFile
 }
 
 // lock takes the lock that the agent will inherit.

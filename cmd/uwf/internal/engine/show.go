@@ -11,18 +11,35 @@ import (
 // thread whose nodes are damaged has status corrupt; that is not an error.
 // Errors are *protocol.Error.
 func (e *Engine) Show(ctx context.Context, thread string) (protocol.StepOutput, error) {
-	head, ended, err := e.lookup(ctx, thread)
-	if err != nil {
-		return protocol.StepOutput{}, coded(err)
+	out, err := e.show(ctx, thread)
+	for range maxLooks {
+		if err != nil || out.Status != protocol.StatusIdle || !e.runDir(thread).read().between(out.Head) {
+			break
+		}
+		// A loop may have made its last step while we looked.
+		before := out.Head
+		if out, err = e.show(ctx, thread); out.Head == before {
+			break
+		}
 	}
-	if ended != nil {
-		return e.showEnded(ctx, *ended), nil
-	}
-	out, err := e.showActive(ctx, thread, head)
 	if err != nil {
 		return out, coded(err)
 	}
 	return out, nil
+}
+
+// maxLooks bounds how often a thread is looked at again that moves meanwhile.
+const maxLooks = 5
+
+func (e *Engine) show(ctx context.Context, thread string) (protocol.StepOutput, error) {
+	head, ended, err := e.lookup(ctx, thread)
+	if err != nil {
+		return protocol.StepOutput{}, err
+	}
+	if ended != nil {
+		return e.showEnded(ctx, *ended), nil
+	}
+	return e.showActive(ctx, thread, head)
 }
 
 // showActive is what the nodes say, and on top of it what the last run says.
@@ -61,7 +78,15 @@ func (e *Engine) overlay(out *protocol.StepOutput) {
 	dir := e.runDir(out.Thread)
 	r := dir.read()
 	switch {
-	case r.damaged || r.Head != out.Head:
+	case r.damaged:
+		return
+	case r.between(out.Head):
+		// Only its lock tells a process that is about to go on from one that is dead.
+		if out.Status == protocol.StatusIdle && e.locked(out.Thread) {
+			out.Status = protocol.StatusRunning
+		}
+		return
+	case r.Head != out.Head:
 		return
 	case r.Status.inFlight() && dir.alive():
 		out.Status, out.CurrentRole, out.Agent = protocol.StatusRunning, &r.Role, r.Agent

@@ -2,29 +2,15 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Step makes one step of a thread, or adopts the finished result of an
+// step makes one step of a thread, or adopts the finished result of an
 // interrupted one. A thread that is suspended stays so, and that is no error.
-// The output is meaningful also when the error is not nil: it is where the
-// thread stands then. Errors are *protocol.Error.
-func (e *Engine) Step(ctx context.Context, thread string, o StepOptions) (protocol.StepOutput, error) {
-	e = e.configOnce()
-	out, err := e.step(ctx, thread, o)
-	return e.report(ctx, thread, out, err)
-}
-
-func (e *Engine) step(ctx context.Context, id string, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
-	h, err := e.hold(ctx, id)
-	if err != nil {
-		return none, err
-	}
-	defer h.release()
 	last, err := e.lastRun(ctx, h)
 	if err != nil {
 		return none, err
@@ -32,12 +18,12 @@ func (e *Engine) step(ctx context.Context, id string, o StepOptions) (protocol.S
 	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.resumes(h.head)) {
 		return none, hasEnded(h)
 	}
-	pos, err := e.position(ctx, id, h.head)
+	pos, err := e.position(ctx, h.id, h.head)
 	if err != nil {
 		return none, err
 	}
-	if last.resumes(h.head) && !o.Fresh {
-		if out, adopted, err := e.adoptResumed(ctx, h, pos, last, o); adopted || err != nil {
+	if last.byPerson(h.head) && !o.Fresh {
+		if out, adopted, err := e.adoptAsked(ctx, h, pos, last, o); adopted || err != nil {
 			return out, err
 		}
 	}
@@ -67,21 +53,6 @@ func (e *Engine) lastRun(ctx context.Context, h *hold) (record, error) {
 		return r, e.agentRuns(h.id, r)
 	}
 	return r, nil
-}
-
-// report gives an error its code, and says where the thread stands after it.
-func (e *Engine) report(ctx context.Context, id string, out protocol.StepOutput, err error) (protocol.StepOutput, error) {
-	if err == nil {
-		return out, nil
-	}
-	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil { // the signal, if it was one
-		err = context.Cause(ctx)
-	}
-	if out.Thread == "" {
-		// A second failure adds nothing to the first.
-		out, _ = e.Show(context.WithoutCancel(ctx), id)
-	}
-	return out, coded(err)
 }
 
 // hasEnded refuses what only an active thread can do.

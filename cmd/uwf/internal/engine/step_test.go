@@ -164,7 +164,8 @@ func TestWhereTheAgentWorks(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeFailed, filepath.Join(w.dir, "sub")+": there is no such directory")
-	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+	require.Equal(t, protocol.StatusFailed, w.show(id).Status)
+	require.Contains(t, w.show(id).Error.Message, "no such directory", "whoever asks later is told")
 
 	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o755))
 	out := w.mustStep(id, StepOptions{})

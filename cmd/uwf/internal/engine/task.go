@@ -19,6 +19,7 @@ type task struct {
 	cwd        string        // absolute
 	limitBase  int
 	resumes    bool // it answers a suspension, or reopens a completed thread
+	replaces   bool // it takes the place of the head
 }
 
 // task turns a decision to run a role into a task.

@@ -13,9 +13,9 @@ const (
 	maxWait = 250 * time.Millisecond
 )
 
-// Wait returns when no step of the thread is running: the agent has ended, and
-// so has the process that started it or its work on the step. Errors are
-// *protocol.Error, or what ended ctx.
+// Wait returns when nothing works on the thread any more: the agent has ended,
+// and so has the process that started it, with all the steps that it was to make.
+// Errors are *protocol.Error, or what ended ctx.
 func (e *Engine) Wait(ctx context.Context, thread string) (protocol.StepOutput, error) {
 	for wait := minWait; ; wait = min(2*wait, maxWait) {
 		running, err := e.running(ctx, thread)
@@ -31,14 +31,14 @@ func (e *Engine) Wait(ctx context.Context, thread string) (protocol.StepOutput, 
 	}
 }
 
-// running reports whether a step is in flight.
+// running reports whether an agent is at work, or a process that makes steps.
 func (e *Engine) running(ctx context.Context, id string) (bool, error) {
 	head, _, err := e.lookup(ctx, id)
 	if err != nil {
 		return false, err
 	}
 	dir := e.runDir(id)
-	return dir.read().unfinished(head) && dir.alive(), nil
+	return e.locked(id) || (dir.read().unfinished(head) && dir.alive()), nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

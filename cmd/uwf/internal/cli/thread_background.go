@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// workerCommand is what a background worker is started with, behind "uwf thread".
+const workerCommand = "worker"
+
+// inBackground hands a thread to a worker, and prints what it says.
+func (a *app) inBackground(ctx context.Context, e *engine.Engine, id string, w engine.Work) error {
+	args := []string{"--home", e.Dirs.Home, "--ocas-home", e.Dirs.Store, "thread", workerCommand, id}
+	out, err := e.Background(ctx, id, w, args)
+	if err != nil {
+		return err
+	}
+	if out.Status == protocol.StatusRunning {
+		a.say("uwf: thread %s runs in the background; it says what it does in %s", id, e.WorkerLog(id))
+	} else if w.Steps == engine.UntilEnd {
+		a.suspendedIs(out)
+	}
+	a.sayNext(out)
+	return a.printSteps([]protocol.StepOutput{out})
+}
+
+// threadWorkerCommand is not for people: it is the other side of --background.
+func (a *app) threadWorkerCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: workerCommand, Hidden: true, ArgsUsage: "<thread> <lock>",
+		Usage: "work on a thread whose lock was inherited",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		lock, err := strconv.ParseUint(c.Args().Get(1), 10, 32)
+		if err != nil {
+			return usageError("this command is for uwf itself", "uwf thread step <thread> --background")
+		}
+		e, err := a.engine(ctx, a.progress())
+		if err != nil {
+			return err
+		}
+		return e.Worker(ctx, c.Args().First(), uintptr(lock), a.env.Stdout)
+	})
+}
+
+func (a *app) threadRunningCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "running", Usage: "list the threads that something works on, and who",
+	}, func(ctx context.Context, _ *ucli.Context) error {
+		e, err := a.engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		threads, err := e.Running(ctx)
+		if err != nil {
+			a.say("uwf: %v", err)
+			a.status = classify(err).Code
+		}
+		return a.print(protocol.ThreadsRunning{Threads: threads}, func(w io.Writer) error {
+			return runningText(w, threads, a.env.Now())
+		})
+	})
+}
+
+func runningText(w io.Writer, threads []protocol.RunningThread, now time.Time) error {
+	if len(threads) == 0 {
+		_, err := fmt.Fprintln(w, "nothing is running")
+		return err
+	}
+	t := newTable("THREAD", "ROLE", "AGENT", "STARTED", "PID", "AGENT PID")
+	for _, r := range threads {
+		pid := "gone"
+		if r.Pid != 0 {
+			pid = strconv.Itoa(r.Pid)
+		}
+		t.row(r.Thread, r.Role, r.Agent, started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
+	}
+	return t.print(w)
+}

@@ -1,0 +1,8 @@
+//go:build unix
+
+package engine
+
+import "os"
+
+// inheritedAs is the descriptor that the first inherited file has in a child.
+func inheritedAs(*os.File) uintptr { return 3 }

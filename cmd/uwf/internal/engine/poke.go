@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// poke lets the role of the last step answer once more, told what a person says.
+// The new step takes the old one's place: it follows what that followed. Nothing
+// is routed until it is there. Should it fail, the thread is as it was.
+func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions) (protocol.StepOutput, error) {
+	var none protocol.StepOutput
+	if h.ended != nil {
+		return none, hasEnded(h)
+	}
+	last, err := e.lastRun(ctx, h)
+	if err != nil {
+		return none, err
+	}
+	pos, err := e.position(ctx, h.id, h.head)
+	if err != nil {
+		return none, err
+	}
+	old := pos.thread.Last
+	if old == nil {
+		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: it has no step to replace", h.id),
+			"uwf thread step "+h.id)
+	}
+	before, err := e.beforeHead(ctx, pos)
+	if err != nil {
+		return none, err
+	}
+	t := task{role: old.Role, prompt: prompt, cwd: old.Cwd, limitBase: old.LimitBase, replaces: true}
+	if t.promptHash, err = e.batch().Add(ctx, protocol.Text(prompt)); err != nil {
+		return none, err
+	}
+	if o.Agent == "" {
+		o.Agent = e.aliasOf(ctx, old.Agent, pos.workflow.Name, old.Role)
+	}
+	return e.attempt(ctx, h, before, t, last, o)
+}
+
+// beforeHead is the position that the thread's last step was made from. What the
+// moderator made of it then plays no part.
+func (e *Engine) beforeHead(ctx context.Context, pos *position) (*position, error) {
+	head := pos.thread.StartHash
+	if prev := pos.thread.Last.Prev; prev != nil {
+		head = *prev
+	}
+	t, err := thread.Open(ctx, e.Store, head)
+	if err != nil {
+		return nil, err
+	}
+	return &position{id: pos.id, thread: t, workflow: pos.workflow}, nil
+}
+
+// aliasOf is an alias in the config for the agent that a step names: the one that
+// plays the role, if it is that agent. "" if there is none: then the role's agent
+// of today takes over.
+func (e *Engine) aliasOf(ctx context.Context, agent, workflow, role string) string {
+	c, err := e.Config(ctx)
+	if err != nil {
+		return "" // whoever needs the config will say so
+	}
+	aliases := []string{c.AgentOverrides[workflow][role], c.DefaultAgent}
+	for alias := range c.Agents {
+		aliases = append(aliases, alias)
+	}
+	slices.Sort(aliases[2:])
+	for _, alias := range aliases {
+		program := filepath.Base(c.Agents[alias].Command)
+		if alias != "" && strings.TrimSuffix(program, ".exe") == agent {
+			return alias
+		}
+	}
+	return ""
+}

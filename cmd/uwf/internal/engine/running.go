@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Running is a thread that something works on. It needs no node to be read.
+// Errors are *protocol.Error.
+//
+// A process that makes several steps works on its thread between them, too.
+func (e *Engine) Running(ctx context.Context) ([]protocol.RunningThread, error) {
+	running := []protocol.RunningThread{}
+	var damaged error
+	for h, err := range e.Index.Heads(ctx) {
+		if err != nil {
+			damaged = err // it stands for one thread, and hides no other
+			continue
+		}
+		dir := e.runDir(h.Thread)
+		r := dir.read()
+		engine := r.Engine != 0 && e.locked(h.Thread)
+		if !engine && (!r.unfinished(h.Hash) || !dir.alive()) {
+			continue
+		}
+		running = append(running, e.describe(h.Thread, r, engine))
+	}
+	if damaged != nil {
+		return running, coded(damaged)
+	}
+	return running, nil
+}
+
+// describe says who works on a thread: the engine, and the agent of its record.
+func (e *Engine) describe(id string, r record, engine bool) protocol.RunningThread {
+	t := protocol.RunningThread{
+		Thread: id, Workflow: r.Workflow, Role: r.Role, Agent: r.Agent, AgentPid: r.Pid, StartedAt: r.StartedAt,
+	}
+	if !engine { // it was killed, its agent lives on
+		return t
+	}
+	t.Pid = r.Engine
+	if who, err := durable.ReadHolder(e.lockFile(id)); err == nil {
+		t.Pid = who.Pid
+	}
+	return t
+}

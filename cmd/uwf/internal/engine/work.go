@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Deed is what a thread's first step is to be.
+type Deed string
+
+// The deeds. Steps that follow the first one are always of the first kind.
+const (
+	DoStep   Deed = ""       // what the moderator says
+	DoResume Deed = "resume" // the answer to a suspension, or a new beginning
+	DoPoke   Deed = "poke"   // the last step once more, told otherwise
+)
+
+// UntilEnd as [Work].Steps goes on until the end, or until a person is needed.
+const UntilEnd = 0
+
+// Work is what is to be done on a thread. It is stored for a background worker,
+// so its keys stay as they are.
+type Work struct {
+	Do     Deed   `json:"do"`
+	Steps  int    `json:"steps"`  // at most, the first one included
+	Prompt string `json:"prompt"` // of a resume or a poke
+	StepOptions
+}
+
+// Do works on a thread until a person is needed, the thread ends, all steps are
+// made, or one fails. The thread's lock is held all the time, so nobody else gets
+// in between. What was done is returned in any case, an output for each step, or
+// one that says why there was none. Errors are *protocol.Error.
+func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.StepOutput, error) {
+	h, err := e.hold(ctx, thread)
+	if err != nil {
+		return nil, coded(err)
+	}
+	defer h.release()
+	return e.do(ctx, h, w)
+}
+
+func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput, error) {
+	var outs []protocol.StepOutput
+	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
+		o := w.StepOptions
+		o.more = w.Steps == UntilEnd || i+1 < w.Steps
+		deed := DoStep
+		if i == 0 {
+			deed = w.Do
+		}
+		out, err := e.configOnce().deed(ctx, h, deed, w.Prompt, o)
+		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
+			outs = append(outs, out)
+		}
+		if err != nil {
+			return outs, ended(ctx, err)
+		}
+		if out.Done || out.Status != protocol.StatusIdle {
+			break
+		}
+	}
+	return outs, nil
+}
+
+func (e *Engine) deed(ctx context.Context, h *hold, d Deed, prompt string, o StepOptions) (protocol.StepOutput, error) {
+	switch d {
+	case DoResume:
+		return e.resume(ctx, h, prompt, o)
+	case DoPoke:
+		return e.poke(ctx, h, prompt, o)
+	}
+	return e.step(ctx, h, o)
+}
+
+// ended gives the error of a step its code: that of the signal, if one ended it.
+func ended(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
+	}
+	return coded(err)
+}
+
+// Step makes one step of a thread, or adopts the finished result of an
+// interrupted one. The output is meaningful also when the error is not nil: it is
+// where the thread stands then. Errors are *protocol.Error.
+func (e *Engine) Step(ctx context.Context, thread string, o StepOptions) (protocol.StepOutput, error) {
+	return e.once(ctx, thread, Work{StepOptions: o})
+}
+
+// Resume is [Engine.Step] for a thread that waits for a person, or has ended.
+func (e *Engine) Resume(ctx context.Context, thread, supplement string, o StepOptions) (protocol.StepOutput, error) {
+	return e.once(ctx, thread, Work{Do: DoResume, Prompt: supplement, StepOptions: o})
+}
+
+// Poke is [Engine.Step], in place of the thread's last step.
+func (e *Engine) Poke(ctx context.Context, thread, prompt string, o StepOptions) (protocol.StepOutput, error) {
+	return e.once(ctx, thread, Work{Do: DoPoke, Prompt: prompt, StepOptions: o})
+}
+
+func (e *Engine) once(ctx context.Context, thread string, w Work) (protocol.StepOutput, error) {
+	w.Steps = 1
+	outs, err := e.Do(ctx, thread, w)
+	if len(outs) > 0 {
+		return outs[0], err
+	}
+	// A second failure adds nothing to the first.
+	out, _ := e.Show(context.WithoutCancel(ctx), thread)
+	return out, err
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Worker does what [Engine.Background] was asked to, in the process that it has
+// started: lock is the descriptor of the thread's lock, tell is where our word is
+// awaited. Errors are *protocol.Error; one that comes before an agent has begun
+// is told, too.
+func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell io.Writer) error {
+	var once sync.Once
+	say := func(a ack) {
+		once.Do(func() { _ = json.NewEncoder(tell).Encode(a) }) // a parent that was killed does not listen
+	}
+	with := *e
+	with.began = func() {
+		if out, err := e.Show(context.WithoutCancel(ctx), thread); err == nil {
+			say(ack{Output: &out})
+		}
+	}
+	outs, err := with.work(ctx, thread, lock)
+	switch {
+	case err != nil:
+		c := coded(err)
+		say(ack{Error: &ackError{Code: c.Code, Message: c.Message, Hints: c.Hints}})
+		return c
+	case len(outs) > 0:
+		say(ack{Output: &outs[len(outs)-1]})
+	}
+	return nil
+}
+
+func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]protocol.StepOutput, error) {
+	if err := checkID(thread); err != nil {
+		return nil, err
+	}
+	held, err := durable.Inherited(os.NewFile(lock, "lock"), e.lockFile(thread))
+	if err != nil {
+		return nil, &protocol.Error{
+			Code: protocol.CodeUsage, Message: fmt.Sprintf("this command is for uwf itself: %v", err), Err: err,
+			Hints: []string{"uwf thread step " + thread + " --background"},
+		}
+	}
+	h, err := e.take(ctx, thread, held)
+	if err != nil {
+		return nil, err
+	}
+	defer h.release()
+	w, err := e.runDir(thread).work()
+	if err != nil {
+		return nil, err
+	}
+	return e.do(ctx, h, w)
+}
+
+// work reads what a worker is to do.
+func (d runDir) work() (Work, error) {
+	var w Work
+	data, err := os.ReadFile(d.file(workFile))
+	if err == nil {
+		err = json.Unmarshal(data, &w)
+	}
+	if err != nil {
+		return w, fmt.Errorf("read what the worker is to do: %w", err)
+	}
+	return w, nil
+}
