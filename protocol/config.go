@@ -53,9 +53,15 @@ type Agent struct {
 	// Protocol "named" passes --thread, --role and --prompt, as the original's
 	// agents want it; empty or "positional" is our own form.
 	Protocol   string `json:"protocol,omitempty"`
-	Model      string `json:"model,omitempty"`      // an alias in models
+	Model      string `json:"model,omitempty"`      // an alias in models, or an external program's own name of a model
 	Permission string `json:"permission,omitempty"` // bypass, edits or readonly
 	Resume     *bool  `json:"resume,omitempty"`     // continue sessions; default true
+
+	// For agents that run an external program; the limits are of one run of it.
+	MaxTurns     int     `json:"maxTurns,omitempty"`     // 0: the adapter's default
+	MaxCostUSD   float64 `json:"maxCostUsd,omitempty"`   // 0: any; only some programs can be told
+	StartTimeout string  `json:"startTimeout,omitempty"` // to its first word
+	IdleTimeout  string  `json:"idleTimeout,omitempty"`  // without a word
 }
 
 // BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.

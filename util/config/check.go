@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +77,14 @@ func isEndpoint(s string) bool {
 func (k checker) agent(a protocol.Agent, alias string) {
 	k.required(a.Command, "", "agents", alias, "command")
 	k.duration(a.Timeout, "agents", alias, "timeout")
-	k.reference(a.Model, "model", keys(k.c.Models), "agents", alias, "model")
+	k.duration(a.StartTimeout, "agents", alias, "startTimeout")
+	k.duration(a.IdleTimeout, "agents", alias, "idleTimeout")
+	if a.MaxTurns < 0 || a.MaxCostUSD < 0 {
+		k.add(k.at([]string{"agents", alias}), "", "agents.%s has a limit below zero", alias)
+	}
+	if ownsModels(a.Command) {
+		k.reference(a.Model, "model", keys(k.c.Models), "agents", alias, "model")
+	}
 	k.word(a.Protocol, []string{"positional", "named"}, "agents", alias, "protocol")
 	k.word(a.Permission, []string{"bypass", "edits", "readonly"}, "agents", alias, "permission")
 	for name := range a.Env {
@@ -84,6 +92,13 @@ func (k checker) agent(a protocol.Agent, alias string) {
 			k.add(k.at([]string{"agents", alias, "env", name}), "", "agents.%s.env has a key that cannot be the name of an environment variable", alias)
 		}
 	}
+}
+
+// ownsModels reports whether an agent can only use what is in models. An external
+// program has names of its own.
+func ownsModels(command string) bool {
+	name := strings.TrimSuffix(filepath.Base(command), ".exe")
+	return slices.Contains([]string{"uwf-builtin", "uwf-react", "uwf-llm"}, name)
 }
 
 // choices checks which agents and models are chosen for what.

@@ -19,7 +19,7 @@ import (
 const complete = `{
   "providers": {"p": {"baseUrl": "https://example.org/v1", "apiKey": "${KEY}"}, "q": {"baseUrl": "http://localhost:1", "apiKeyEnv": "KEY"}},
   "models": {"m": {"provider": "p", "name": "n", "stream": false, "contextWindow": 1000}},
-  "agents": {"a": {"command": "uwf-mock", "args": ["x"], "timeout": "30m", "env": {"A": "b"}, "protocol": "named", "model": "m", "permission": "edits", "resume": true}},
+  "agents": {"a": {"command": "uwf-mock", "args": ["x"], "timeout": "30m", "env": {"A": "b"}, "protocol": "named", "model": "m", "permission": "edits", "resume": true, "maxTurns": 90, "maxCostUsd": 1.5, "startTimeout": "1m", "idleTimeout": "10m"}},
   "defaultAgent": "a", "agentOverrides": {"w": {"r": "a"}},
   "defaultModel": "m", "modelOverrides": {"extract": "m", "w.r": "m"},
   "limits": {"maxSteps": 10, "maxVisitsPerRole": 3}, "timeout": "1h30m",

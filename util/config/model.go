@@ -111,6 +111,21 @@ func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
 	return first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model, c.ModelOverrides[scenarioAgent], c.DefaultModel)
 }
 
+// ExternalModel is the model for a role that an external program plays, as the
+// program calls it: modelOverrides "<workflow>.<role>", then the agent's own; ""
+// if neither is set, since other models of the config are not the program's. What
+// is not an alias in models is such a name itself.
+func ExternalModel(c protocol.Config, agentAlias, workflow, role string, e env.Env) (string, error) {
+	name := first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model)
+	m, ok := c.Models[name]
+	if !ok {
+		return name, nil
+	}
+	use := user{env: e}
+	name = use.value(m.Name, "models."+name+".name")
+	return name, use.err
+}
+
 // ExtractModel is the alias of the model for LLM extraction, "" if it is off:
 // modelOverrides.extract, else models.extract. A default model alone does not
 // switch it on: a model that reads answers may invent data.
