@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,9 +123,12 @@ func TestNobodyElseCanBeAWorker(t *testing.T) {
 	id := w.start()
 	f, err := os.CreateTemp(t.TempDir(), "no-lock")
 	require.NoError(t, err)
+	defer f.Close()
+	fd, err := syscall.Dup(int(f.Fd())) // the worker closes it
+	require.NoError(t, err)
 	_, err = w.take(context.Background(), id, mustLock(t, w.lockFile(id)))
 	require.NoError(t, err)
-	err = w.Worker(context.Background(), id, f.Fd(), f)
+	err = w.Worker(context.Background(), id, uintptr(fd), f)
 	requireCode(t, err, protocol.CodeUsage, "this command is for uwf itself")
 }
 
