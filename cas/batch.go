@@ -107,6 +107,14 @@ func (b *Batch) Put(ctx context.Context) error {
 	return nil
 }
 
+// Handover returns what was added and not put yet, for a caller that puts it
+// itself while more is added. The batch takes it for put.
+func (b *Batch) Handover() []Node {
+	nodes := b.nodes(b.written)
+	b.written = len(b.order)
+	return nodes
+}
+
 // Commit makes all that was ever added to the batch durable, what was put or
 // was in the store before included. Errors: those of [Store].Commit; then
 // nothing may be made durable that names one of the nodes.

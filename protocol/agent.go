@@ -56,10 +56,11 @@ type Result struct {
 	RawHash Hash   `json:"rawHash,omitempty"`
 }
 
-// TurnLine announces a turn node as it happens, for live views. Agents may
-// print any number of them, anywhere on stdout; other lines are ignored.
+// TurnLine announces a node as it happens, for live views and for what an agent
+// that is killed leaves. Agents may print any number of them, anywhere on stdout;
+// other lines are ignored.
 type TurnLine struct {
-	UWF  string `json:"uwf"` // "turn", or "writing" for one that is not finished
+	UWF  string `json:"uwf"` // "turn"; "writing": a turn that is not finished; "request": a text
 	Hash Hash   `json:"hash"`
 }
 
@@ -70,3 +71,8 @@ func NewTurnLine(h Hash) TurnLine { return TurnLine{UWF: "turn", Hash: h} }
 // The turn as it stands is a node of its own, with the index that the finished
 // one will have; no step refers to it.
 func NewWritingLine(h Hash) TurnLine { return TurnLine{UWF: "writing", Hash: h} }
+
+// NewRequestLine returns the line for a text about the run: the prompt first,
+// then what the agent tells of its questions to a model. In the detail it is one
+// of the requests.
+func NewRequestLine(h Hash) TurnLine { return TurnLine{UWF: "request", Hash: h} }

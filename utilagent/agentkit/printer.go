@@ -17,18 +17,18 @@ type printer struct {
 	yaml bool // of the result line
 }
 
-// turn announces a turn.
-func (p *printer) turn(h protocol.Hash) error { return p.announce(protocol.NewTurnLine(h)) }
-
-// writing announces a turn that is not finished.
-func (p *printer) writing(h protocol.Hash) error { return p.announce(protocol.NewWritingLine(h)) }
-
-func (p *printer) announce(l protocol.TurnLine) error {
-	line, err := json.Marshal(l)
-	if err != nil {
-		return err
+// announce tells of nodes that this step has put.
+func (p *printer) announce(list ...protocol.TurnLine) error {
+	for _, l := range list {
+		line, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		if err := p.write(string(line) + "\n"); err != nil {
+			return err
+		}
 	}
-	return p.write(string(line) + "\n")
+	return nil
 }
 
 // result prints the last line. It begins with a line feed, so that an unfinished

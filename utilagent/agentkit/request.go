@@ -104,10 +104,12 @@ func (r *Request) StartOver(ctx context.Context) error {
 func (r *Request) tell(b stepwork.Brief) {
 	r.Parts, r.EdgePrompt = b.Parts, b.Parts.EdgePrompt
 	r.Prompt, r.System, r.User = prompt.Full(b.Parts), prompt.System(b.Parts), prompt.User(b.Parts)
+	r.kit.turns.given(r.Prompt)
 }
 
 // Turn stores a turn as it happens, announces it, and keeps it for the detail.
-// Index and AtMs are filled in. Safe for concurrent use. An error means that the
+// Index and AtMs are filled in. Safe for concurrent use. It is stored beside the
+// agent's work, so an error may be that of an earlier turn. It means that the
 // store or stdout is broken: the run should end with it.
 //
 // The message that Continue is given is recorded already.
@@ -128,6 +130,10 @@ func (r *Request) Writing(ctx context.Context, t protocol.Turn) error {
 // are not hidden.
 func (r *Request) Hide(secrets ...string) { r.kit.secrets.add(secrets) }
 
+// Redact replaces what [Request.Hide] was told of in a text, for what does not go
+// through the kit, such as what a model gets to read.
+func (r *Request) Redact(text string) string { return r.kit.secrets.text(text) }
+
 // Began remembers a session while its work goes on, if Options.Resumes: when the
 // agent is killed, or fails, the next try of this step gets the session with
 // Interrupted set.
@@ -135,7 +141,9 @@ func (r *Request) Began(sessionID string) {
 	r.kit.keep(session{SessionID: sessionID, Head: r.kit.thread.Head, Interrupted: edgeSum(r.kit.edge)})
 }
 
-// Text adds a text to the step's nodes, for Detail.Requests, and returns its hash.
+// Text stores a text about the run as it happens, such as what a model was told,
+// announces it, and returns its hash for Detail.Requests. A run that fails or is
+// killed leaves it. Errors are as of [Request.Turn].
 func (r *Request) Text(ctx context.Context, s string) (protocol.Hash, error) {
 	return r.kit.turns.text(ctx, s)
 }

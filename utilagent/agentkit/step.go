@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -56,32 +57,49 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	return result, nil
 }
 
-// rejected ends a step whose answer could not be used: the text is kept, and the
-// session with what was wrong, so that another try can go on from there.
+// rejected ends a step that failed. What happened is kept as a detail, which the
+// result line names though no step refers to it. Of an answer that could not be
+// used the text is kept, and the session with what was wrong, so that another try
+// can go on from there.
 func (k *kit) rejected(ctx context.Context, req *Request, s session, done *settled, cause error) (protocol.Result, error) {
-	k.turns.close()
 	result := protocol.Result{SessionID: done.session, Role: req.Role, Usage: done.usage}
 	var invalid *invalidError
-	if !errors.As(cause, &invalid) {
-		if req.Interrupted && ctx.Err() == nil {
-			k.forget() // a session that fails twice at one place is not worth a third try
-		}
-		return result, cause
-	}
-	if req.SessionID != "" && s.Rejected != "" {
-		k.forget() // a session that fails twice at one place is not worth a third try
-	} else {
+	answered := errors.As(cause, &invalid)
+	switch {
+	case answered && (req.SessionID == "" || s.Rejected == ""):
 		k.keep(session{SessionID: done.session, Head: k.thread.Head, Rejected: k.secrets.text(invalid.problem)})
+	case answered || req.Interrupted && ctx.Err() == nil:
+		k.forget() // a session that fails twice at one place is not worth a third try
 	}
-	raw, err := k.batch.Add(context.WithoutCancel(ctx), protocol.Text(k.secrets.text(invalid.raw)))
-	if err == nil {
-		err = k.batch.Put(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
+	var err, lost error
+	if result.DetailHash, err = k.failedDetail(ctx, done); err != nil {
+		lost = fmt.Errorf("keep what happened: %w", err)
 	}
-	if err != nil {
-		return result, errors.Join(cause, fmt.Errorf("keep the answer: %w", err))
+	if answered {
+		if result.RawHash, err = k.batch.Add(ctx, protocol.Text(valid(k.secrets.text(invalid.raw)))); err != nil {
+			lost = errors.Join(lost, fmt.Errorf("keep the answer: %w", err))
+		}
 	}
-	result.RawHash = raw
-	return result, cause
+	if err := k.batch.Put(ctx); err != nil {
+		lost = errors.Join(lost, fmt.Errorf("keep what happened: %w", err))
+	}
+	return result, errors.Join(cause, lost)
+}
+
+// failedDetail is what a run that failed leaves: its turns, and the prompt with
+// all that it has told of its questions.
+func (k *kit) failedDetail(ctx context.Context, done *settled) (cas.Hash, error) {
+	d := done.detail
+	d.Turns, d.Capture = k.turns.close()
+	if err := k.turns.addPrompt(ctx); err != nil {
+		return "", err
+	}
+	d.Requests = k.turns.texts
+	d.SessionID = valid(done.session)
+	d.Outcome = cmp.Or(d.Outcome, "failed")
+	d.AgentVersion = cmp.Or(d.AgentVersion, version(k.opts))
+	return k.batch.Add(ctx, d)
 }
 
 // call runs a function of the agent's author. A panic is an error of the step,

@@ -3,8 +3,6 @@ package agentkit
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +13,9 @@ import (
 
 // turns collects what happens inside a step, for its detail. Its mutex also
 // guards the batch while the agent works; after close the kit has it alone.
+//
+// What the agent tells of is stored and announced beside its work: a slow disk
+// must not cost it time. Whatever needs the nodes to be there waits for them.
 type turns struct {
 	mu      sync.Mutex
 	batch   *cas.Batch
@@ -24,26 +25,61 @@ type turns struct {
 	store   cas.Store
 	secrets *secrets
 
-	hashes    []cas.Hash
-	begin     int  // how many there were before the run that is at work
-	announced int  // how many have been printed
-	own       bool // at least one turn came from the agent
+	prompt  string // that the agent was given, if that has not been told yet
+	hashes  []cas.Hash
+	texts   []cas.Hash // prompts, and those of [Request.Text]
+	begin   int        // how many turns there were before the run that is at work
+	waiting []protocol.TurnLine
+	own     bool // at least one turn came from the agent
+	beside  beside
 }
 
 var errStepOver = errors.New("turn: the run it belongs to is over")
 
 // happened stores and announces a turn of the agent while it works.
 func (t *turns) happened(ctx context.Context, turn protocol.Turn) error {
+	return t.tell(ctx, func() error {
+		t.own = true
+		return t.add(ctx, turn)
+	})
+}
+
+// text stores and announces a text of the agent while it works.
+func (t *turns) text(ctx context.Context, s string) (h cas.Hash, err error) {
+	err = t.tell(ctx, func() error {
+		h, err = t.addText(ctx, s)
+		return err
+	})
+	return h, err
+}
+
+// tell adds what the agent tells of and has it published. Errors: also those of
+// what was told before.
+func (t *turns) tell(ctx context.Context, add func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return errStepOver
 	}
-	t.own = true
-	if err := t.add(ctx, turn); err != nil {
+	if err := t.beside.failed(); err != nil {
 		return err
 	}
-	return t.announce(ctx)
+	if err := t.addPrompt(ctx); err != nil {
+		return err
+	}
+	if err := add(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	nodes, lines := t.batch.Handover(), t.waiting
+	t.waiting = nil
+	t.beside.do(func() error {
+		if err := t.store.Put(ctx, nodes...); err != nil {
+			return err
+		}
+		return t.out.announce(lines...)
+	})
+	return nil
 }
 
 // returned takes over what a run returned: its turns, or if it has told of none,
@@ -51,6 +87,9 @@ func (t *turns) happened(ctx context.Context, turn protocol.Turn) error {
 func (t *turns) returned(ctx context.Context, res Result, answer string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.beside.wait(); err != nil {
+		return err
+	}
 	t.own = t.own || len(res.Turns) > 0
 	list := res.Turns
 	if len(list) == 0 && len(t.hashes) == t.begin {
@@ -75,21 +114,14 @@ func (t *turns) recorded() bool {
 func (t *turns) corrected(ctx context.Context, message string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.beside.wait(); err != nil {
+		return err
+	}
 	if err := t.add(ctx, protocol.Turn{Role: protocol.TurnUser, Content: message}); err != nil {
 		return err
 	}
 	t.begin = len(t.hashes)
 	return t.announce(ctx)
-}
-
-// text adds a text node.
-func (t *turns) text(ctx context.Context, s string) (cas.Hash, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return "", errStepOver
-	}
-	return t.batch.Add(ctx, protocol.Text(strings.ToValidUTF8(t.secrets.text(s), "\uFFFD")))
 }
 
 // writing stores and announces a turn that is not finished. It has a batch of
@@ -100,6 +132,9 @@ func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
 	if t.closed {
 		return errStepOver
 	}
+	if err := t.beside.wait(); err != nil {
+		return err
+	}
 	batch := cas.NewBatch(t.store, t.now)
 	h, err := stepwork.AddTurn(ctx, batch, t.complete(turn))
 	if err != nil {
@@ -108,7 +143,7 @@ func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
 	if err := batch.Put(ctx); err != nil {
 		return err
 	}
-	return t.out.writing(h)
+	return t.out.announce(protocol.NewWritingLine(h))
 }
 
 // close ends the recording and returns the turns.
@@ -116,10 +151,12 @@ func (t *turns) close() ([]cas.Hash, protocol.Capture) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	_ = t.beside.wait()                         // an error has ended the run already: see returned
+	hashes := append([]cas.Hash{}, t.hashes...) // never nil: a detail lists its turns
 	if t.own {
-		return slices.Clone(t.hashes), protocol.CaptureTurns
+		return hashes, protocol.CaptureTurns
 	}
-	return slices.Clone(t.hashes), protocol.CaptureFinal
+	return hashes, protocol.CaptureFinal
 }
 
 func (t *turns) add(ctx context.Context, turn protocol.Turn) error {
@@ -128,7 +165,36 @@ func (t *turns) add(ctx context.Context, turn protocol.Turn) error {
 		return err
 	}
 	t.hashes = append(t.hashes, h)
+	t.waiting = append(t.waiting, protocol.NewTurnLine(h))
 	return nil
+}
+
+// given sets the prompt that the agent works on.
+func (t *turns) given(prompt string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prompt = prompt
+}
+
+// addPrompt adds the prompt before anything else that the agent tells of; by
+// then it has said what must be hidden.
+func (t *turns) addPrompt(ctx context.Context) error {
+	if t.prompt == "" {
+		return nil
+	}
+	_, err := t.addText(ctx, t.prompt)
+	t.prompt = ""
+	return err
+}
+
+func (t *turns) addText(ctx context.Context, s string) (cas.Hash, error) {
+	h, err := t.batch.Add(ctx, protocol.Text(valid(t.secrets.text(s))))
+	if err != nil {
+		return "", err
+	}
+	t.texts = append(t.texts, h)
+	t.waiting = append(t.waiting, protocol.NewRequestLine(h))
+	return h, nil
 }
 
 // complete fills in what the kit knows of a turn.
@@ -140,15 +206,12 @@ func (t *turns) complete(turn protocol.Turn) protocol.Turn {
 	return t.secrets.turn(turn)
 }
 
-// announce stores what was added, readable for others, and prints it.
+// announce stores what was added, readable for others, and prints its lines.
 func (t *turns) announce(ctx context.Context) error {
 	if err := t.batch.Put(ctx); err != nil {
 		return err
 	}
-	for ; t.announced < len(t.hashes); t.announced++ {
-		if err := t.out.turn(t.hashes[t.announced]); err != nil {
-			return err
-		}
-	}
-	return nil
+	lines := t.waiting
+	t.waiting = nil
+	return t.out.announce(lines...)
 }

@@ -3,7 +3,6 @@ package builtin
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -20,7 +19,7 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		Shell:  w.req.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
 		Refuse: agentkit.RefuseEngine,
 		Now:    w.req.Env.Now,
-		Env:    tools.CommandEnv(w.req.Env.Environ, config.KeyVariables(c), secrets(c, w.req)),
+		Env:    tools.CommandEnv(w.req.Env.Environ, config.KeyVariables(c), config.APIKeys(c, w.req.Env)),
 	}
 	fetch := tools.Fetch{Allow: w.req.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
 	if b := c.Builtin; b != nil {
@@ -88,17 +87,4 @@ func names(r *tools.Registry) []string {
 		list = append(list, s.Name)
 	}
 	return list
-}
-
-// secrets are the keys of all models.
-func secrets(c protocol.Config, req *agentkit.Request) []string {
-	return slices.DeleteFunc(config.APIKeys(c, req.Env), func(k string) bool { return len(k) < 8 }) // shorter ones protect nothing and occur anywhere
-}
-
-func redactor(keys []string) *strings.Replacer {
-	var pairs []string
-	for _, k := range keys {
-		pairs = append(pairs, k, "[hidden key]")
-	}
-	return strings.NewReplacer(pairs...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -25,8 +24,7 @@ type work struct {
 	client   *llm.Client
 	sessions react.Sessions
 	record   record
-	told     []llm.Message // by this run
-	redact   *strings.Replacer
+	told     []llm.Message  // by this run
 	resolve  *react.Resolve // of an agent that ends with it
 
 	// Of an agent with tools.
@@ -46,13 +44,12 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 	if err != nil {
 		return nil, err
 	}
-	keys := secrets(c, req)
-	req.Hide(keys...)
+	req.Hide(config.APIKeys(c, req.Env)...)
 	endpoint, err := a.endpoint(c, req)
 	if err != nil {
 		return nil, err
 	}
-	w := &work{kind: a.kind, req: req, endpoint: endpoint, record: record{req: req}, redact: redactor(keys)}
+	w := &work{kind: a.kind, req: req, endpoint: endpoint, record: record{req: req}}
 	if err := w.limit(c.Builtin); err != nil {
 		return nil, err
 	}
@@ -172,7 +169,7 @@ func (w *work) loop(ctx context.Context) react.Loop {
 	l := react.Loop{
 		Model: w.client, Tools: w.tools, Turns: w.turns, Budget: w.budget, Window: w.endpoint.ContextWindow,
 		Resolve: w.resolve, Record: w.req.Turn, Asked: w.record.asked, Watch: w.writing(ctx),
-		Redact: w.redact.Replace, Now: w.req.Env.Now,
+		Redact: w.req.Redact, Now: w.req.Env.Now,
 	}
 	if w.kind.tools {
 		l.Accept = acceptable

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-
-	"github.com/united-workforce/uwf/protocol"
 )
 
 // calls assembles the tool calls of a reply. Servers number the pieces of a
@@ -19,7 +17,7 @@ type call struct {
 	id    string
 	name  string
 	args  bytes.Buffer
-	extra map[string]json.RawMessage
+	extra extras
 }
 
 // piece is one entry of tool_calls.
@@ -28,7 +26,12 @@ type piece struct {
 	id    string
 	name  string
 	args  string
-	extra map[string]json.RawMessage
+	extra []extraPiece
+}
+
+type extraPiece struct {
+	field string
+	raw   json.RawMessage
 }
 
 // add takes a value of tool_calls. In a whole message each entry is a call.
@@ -71,7 +74,7 @@ func readPiece(entry map[string]json.RawMessage) piece {
 			}
 		default:
 			if string(raw) != "null" {
-				p.extra = mergeExtra(p.extra, field, raw)
+				p.extra = append(p.extra, extraPiece{field, raw})
 			}
 		}
 	}
@@ -145,13 +148,16 @@ func (c *call) take(p piece) {
 		c.name = p.name // once: some servers repeat it in every piece
 	}
 	c.args.WriteString(p.args)
-	for field, raw := range p.extra {
-		c.extra = mergeExtra(c.extra, field, raw)
+	for _, x := range p.extra {
+		c.extra.add(x.field, x.raw)
 	}
 }
 
 // whole reports whether the arguments so far are a complete JSON object.
 func (c *call) whole() bool {
+	if !bytes.HasSuffix(bytes.TrimRight(c.args.Bytes(), " \t\r\n"), []byte("}")) {
+		return false // seen at once, since it is asked of every piece
+	}
 	var object map[string]json.RawMessage
 	return json.Unmarshal(c.args.Bytes(), &object) == nil
 }
@@ -167,32 +173,43 @@ func (c *calls) complete() bool {
 	return len(c.list) > 0
 }
 
-// finish returns the calls. Each gets an id that no call in used has: endpoints
-// leave ids out, or begin again with the same ones in every reply.
-func (c *calls) finish(used map[string]bool) []ToolCall {
+// finish returns the calls. Each gets an id that no call of the conversation
+// has: endpoints leave ids out, or begin again with the same ones in every reply.
+func (c *calls) finish(conversation ids) []ToolCall {
 	var list []ToolCall
-	seen := map[string]bool{}
+	given := map[string]bool{}
+	taken := func(id string) bool { return id == "" || given[id] || conversation.has(id) }
 	for _, have := range c.list {
 		id := have.id
-		for n := len(used) + len(seen); id == "" || used[id] || seen[id]; n++ {
+		for n := conversation.size() + len(given); taken(id); n++ {
 			id = fmt.Sprintf("uwf%06d", n) // nine letters and digits: Mistral takes nothing else
 		}
-		seen[id] = true
-		list = append(list, ToolCall{ID: id, Name: have.name, Args: have.args.String(), Extra: have.extra})
+		given[id] = true
+		list = append(list, ToolCall{ID: id, Name: have.name, Args: have.args.String(), Extra: have.extra.whole()})
 	}
 	return list
 }
 
-// usedIDs are the ids of a conversation's calls.
-func usedIDs(messages []Message) map[string]bool {
-	used := map[string]bool{}
-	for _, m := range messages {
-		if m.Role != protocol.TurnAssistant {
-			continue
-		}
+// ids are those of the calls in a conversation. They are only looked for when a
+// reply has calls: a list of them for each request would cost more.
+type ids []Message
+
+func (l ids) has(id string) bool {
+	for _, m := range l {
 		for _, call := range m.ToolCalls {
-			used[call.ID] = true
+			if call.ID == id {
+				return true
+			}
 		}
 	}
-	return used
+	return false
+}
+
+// size is how many calls there are.
+func (l ids) size() int {
+	n := 0
+	for _, m := range l {
+		n += len(m.ToolCalls)
+	}
+	return n
 }

@@ -155,15 +155,30 @@ func TestHTMLInEveryPlace(t *testing.T) {
 	}
 }
 
-// A long reply costs memory in proportion to it, not to its number of pieces.
+// A long reply costs memory in proportion to it, not to its number of pieces,
+// whatever it comes in.
 func TestManyPiecesAreCheap(t *testing.T) {
 	t.Parallel()
-	stream := strings.Repeat("data: {\"choices\":[{\"delta\":{\"content\":\"word \"}}]}\n\n", 20000) + "data: [DONE]\n\n"
-	e := serve(t, reply(200, "text/event-stream", stream))
-	c := e.client(&waits{})
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	require.Len(t, mustAsk(t, c).Message.Content, 100000)
-	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200<<20), "allocated in all, also by tests beside this one")
+	for name, delta := range map[string]string{
+		"text":               `{"content":"word "}`,
+		"thoughts":           `{"reasoning_content":"word "}`,
+		"details of them":    `{"reasoning_details":[{"type":"reasoning.text","index":0,"format":"f"}]}`,
+		"arguments":          `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":" "}}]}`,
+		"a name again":       `{"tool_calls":[{"index":0,"function":{"name":"f","arguments":" "}}]}`,
+		"a field of no name": `{"new_field":"word "}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const pieces = 20000
+			chunk := `data: {"choices":[{"delta":` + delta + `}]}` + "\n\n"
+			stream := strings.Repeat(chunk, pieces) + `data: {"choices":[{"delta":{},"finish_reason":"length"}]}` + "\n\n"
+			e := serve(t, reply(200, "text/event-stream", stream))
+			c := e.client(&waits{})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			mustAsk(t, c)
+			runtime.ReadMemStats(&after)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2<<30), "allocated in all, also by tests beside this one")
+		})
+	}
 }

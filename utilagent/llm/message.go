@@ -53,8 +53,8 @@ type Tool struct {
 
 // Request is one question to a model.
 type Request struct {
-	// Messages must not be changed in place afterwards: what was written of them is
-	// remembered. More may be added.
+	// Messages and Tools must not be changed in place afterwards: what was written of
+	// them is remembered. More messages may be added.
 	Messages []Message
 	// Tools stay declared in a request without calls: some endpoints refuse a
 	// history with tool messages otherwise. NoCalls forbids their use.

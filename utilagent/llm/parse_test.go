@@ -80,9 +80,10 @@ func FuzzStream(f *testing.F) {
 	f.Add("data: {\ndata: \"choices\":[]}\n\n: comment\r\nevent: x\r\ndata:[DONE]\r\n")
 	f.Add("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":null},{\"function\":{\"arguments\":[]}}]}}]}\n")
 	c := New(config.Endpoint{Model: "m", Stream: true}, Options{})
+	used := ids{{Role: "assistant", ToolCalls: []ToolCall{{ID: "used"}}}}
 	f.Fuzz(func(t *testing.T, stream string) {
 		read := func(r io.Reader) (Response, error) {
-			return c.readReply(bufio.NewReader(r), http.Header{}, map[string]bool{"used": true}, nil)
+			return c.readReply(bufio.NewReader(r), http.Header{}, used, nil)
 		}
 		whole, errWhole := read(strings.NewReader(stream))
 		parts, errParts := read(iotest.OneByteReader(strings.NewReader(stream)))

@@ -20,14 +20,14 @@ func (a *assembler) thought(field string, raw json.RawMessage) {
 		return
 	}
 	a.reasoning.WriteString(piece)
-	a.extra = mergeExtra(a.extra, field, raw)
+	a.extra.add(field, raw)
 }
 
 // otherEmpty is the reasoning field that came first but was empty, "" if there
 // is none.
-func otherEmpty(extra map[string]json.RawMessage) string {
+func otherEmpty(e extras) string {
 	for _, field := range reasoningFields {
-		if string(extra[field]) == `""` {
+		if p := e[field]; p != nil && p.empty() {
 			return field
 		}
 	}
@@ -81,75 +81,4 @@ func splitThinking(content string) (rest, thought string) {
 		return strings.TrimLeft(after, " \t\r\n"), strings.TrimSpace(before)
 	}
 	return content, ""
-}
-
-// mergeExtra adds a field, or goes on with one that came in pieces: strings are
-// joined, lists are appended to, of anything else the last value counts.
-func mergeExtra(extra map[string]json.RawMessage, field string, raw json.RawMessage) map[string]json.RawMessage {
-	if extra == nil {
-		extra = map[string]json.RawMessage{}
-	}
-	old, ok := extra[field]
-	if !ok {
-		extra[field] = append(json.RawMessage(nil), raw...)
-		return extra
-	}
-	var a, b any
-	if json.Unmarshal(old, &a) != nil || json.Unmarshal(raw, &b) != nil {
-		return extra
-	}
-	if merged, err := marshal(mergeValues(a, b)); err == nil {
-		extra[field] = merged
-	}
-	return extra
-}
-
-func mergeValues(a, b any) any {
-	switch b := b.(type) {
-	case string:
-		if a, ok := a.(string); ok {
-			return a + b
-		}
-	case []any:
-		if a, ok := a.([]any); ok {
-			return mergeLists(a, b)
-		}
-	}
-	return b
-}
-
-// mergeLists appends the entries of b, except those that go on with an entry of
-// the same index: a stream of reasoning_details sends the text in pieces and
-// the signature last.
-func mergeLists(a, b []any) []any {
-	for _, entry := range b {
-		piece, ok := entry.(map[string]any)
-		if !ok || len(a) == 0 {
-			a = append(a, entry)
-			continue
-		}
-		last, ok := a[len(a)-1].(map[string]any)
-		if !ok || piece["index"] == nil || last["index"] != piece["index"] || last["type"] != piece["type"] {
-			a = append(a, entry)
-			continue
-		}
-		for k, v := range piece {
-			last[k] = mergePart(k, last[k], v)
-		}
-	}
-	return a
-}
-
-// mergePart joins what is text; the other fields of a piece repeat the same
-// value in every piece.
-func mergePart(field string, old, piece any) any {
-	a, isText := old.(string)
-	b, both := piece.(string)
-	if isText && both && (field == "text" || field == "summary" || field == "data") {
-		return a + b
-	}
-	if piece == nil {
-		return old
-	}
-	return piece
 }

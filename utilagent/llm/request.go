@@ -3,6 +3,7 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -17,40 +18,46 @@ const (
 
 // encode writes the body of a request. Equal conversations give equal bytes, so
 // that a provider's prompt cache hits.
-func (c *Client) encode(req Request, q quirks) ([]byte, error) {
-	body := map[string]any{"model": c.endpoint.Model, "stream": !q.noStream}
-	if !q.noStream && !q.noStreamOptions {
-		body["stream_options"] = map[string]any{"include_usage": true}
+func (c *Client) encode(req Request, q quirks) (*body, error) {
+	before, now := c.cache.Load(), &written{q: q}
+	messages, err := c.wireMessages(req.Messages, before, now)
+	if err != nil {
+		return nil, err
 	}
-	if len(req.Tools) > 0 {
-		body["tools"] = wireTools(req.Tools)
-		if !q.noToolChoice {
-			body["tool_choice"] = choice(req)
-		}
+	fields := map[string]any{"model": c.endpoint.Model, "stream": !q.noStream}
+	if !q.noStream && !q.noStreamOptions {
+		fields["stream_options"] = map[string]any{"include_usage": true}
+	}
+	if len(req.Tools) > 0 && !q.noToolChoice {
+		fields["tool_choice"] = choice(req)
 	}
 	if req.JSON && !q.noJSONMode {
-		body["response_format"] = map[string]any{"type": "json_object"}
+		fields["response_format"] = map[string]any{"type": "json_object"}
 	}
-	rest, err := marshal(body)
+	rest, err := marshal(fields)
 	if err != nil {
 		return nil, err
 	}
-	messages, err := c.wireMessages(req.Messages, q)
-	if err != nil {
-		return nil, err
-	}
-	size := len(rest) + 20
-	for _, m := range messages {
-		size += len(m) + 1
-	}
-	b := append(make([]byte, 0, size), `{"messages":[`...)
+	b := &body{pieces: make(net.Buffers, 0, 2*len(messages)+6)}
+	b.add([]byte(`{"messages":[`))
 	for i, m := range messages {
 		if i > 0 {
-			b = append(b, ',')
+			b.add([]byte{','})
 		}
-		b = append(b, m...)
+		b.add(m)
 	}
-	return append(append(b, `],`...), rest[1:]...), nil
+	b.add([]byte("],"))
+	if len(req.Tools) > 0 {
+		if now.tools, now.wire = req.Tools, before.toolsOrNil(req.Tools); now.wire == nil {
+			if now.wire, err = marshal(wireTools(req.Tools)); err != nil {
+				return nil, err
+			}
+		}
+		b.add([]byte(`"tools":`), now.wire, []byte{','})
+	}
+	b.add(rest[1:])
+	c.cache.Store(now)
+	return b, nil
 }
 
 func choice(req Request) any {
@@ -75,39 +82,85 @@ func wireTools(tools []Tool) []any {
 
 // wireMessages writes a conversation in the order and form that the strictest
 // endpoints want: every call answered once, right after it and in order; no
-// empty messages; consecutive user messages joined.
-func (c *Client) wireMessages(messages []Message, q quirks) ([][]byte, error) {
-	w := wire{cache: c.cache.Load(), next: &written{q: q, exchanges: make([]exchange, 0, len(messages)/2)}}
-	for i, m := range messages {
-		switch m.Role {
-		case protocol.TurnTool: // answered with its call
-		case protocol.TurnAssistant:
-			if m.Content == "" && len(m.ToolCalls) == 0 {
-				continue
+// empty messages; consecutive user messages joined. What the request before had
+// in the same place is taken from there.
+func (c *Client) wireMessages(messages []Message, before, now *written) ([][]byte, error) {
+	var list [][]byte
+	for len(messages) > 0 {
+		n := groupLen(messages)
+		g, ok := before.group(len(now.groups), now.q, messages[:n])
+		if !ok {
+			wire, err := c.wireGroup(messages[:n], now.q)
+			if err != nil {
+				return nil, err
 			}
-			answers := results(m.ToolCalls, messages[i+1:])
-			if q.flatten && len(m.ToolCalls) > 0 && m.Source != c.Source() {
-				said, got := flatten(m, answers)
-				w.add(map[string]any{"role": protocol.TurnAssistant, "content": said})
-				w.user(got, false)
-				continue
-			}
-			w.exchange(m, answers, func() []any {
-				list := []any{c.wireAssistant(m, q)}
-				for _, r := range answers {
-					list = append(list, r)
-				}
-				return list
-			})
-		case protocol.TurnUser:
-			w.user(m.Content, q.bridge)
-		default:
-			w.add(map[string]any{"role": m.Role, "content": m.Content})
+			g = group{messages: messages[:n:n], wire: wire}
+		}
+		now.groups = append(now.groups, g)
+		if len(g.wire) > 0 {
+			list = append(list, g.wire)
+		}
+		messages = messages[n:]
+	}
+	return list, nil
+}
+
+// wireGroup writes a group as JSON texts with commas between them.
+func (c *Client) wireGroup(messages []Message, q quirks) ([]byte, error) {
+	var list []any
+	var said []string // by users, one after the other
+	first := messages[0]
+	switch {
+	case !begins(first): // no more than what follows it
+	case first.Role == protocol.TurnAssistant && q.flatten && len(first.ToolCalls) > 0 && first.Source != c.Source():
+		text, got := flatten(first, results(first.ToolCalls, messages[1:]))
+		list = append(list, map[string]any{"role": protocol.TurnAssistant, "content": text})
+		said = append(said, got)
+	case first.Role == protocol.TurnAssistant:
+		list = append(list, c.wireAssistant(first, q))
+		for _, answer := range results(first.ToolCalls, messages[1:]) {
+			list = append(list, answer)
+		}
+	default:
+		list = append(list, map[string]any{"role": first.Role, "content": first.Content})
+	}
+	for _, m := range messages {
+		if m.Role == protocol.TurnUser {
+			said = append(said, m.Content)
 		}
 	}
-	w.flush()
-	c.cache.Store(w.next)
-	return w.list, w.err
+	if len(said) > 0 {
+		if _, answered := last(list).(toolResult); answered && q.bridge {
+			list = append(list, map[string]any{"role": protocol.TurnAssistant, "content": bridge})
+		}
+		list = append(list, map[string]any{"role": protocol.TurnUser, "content": strings.Join(said, "\n\n")})
+	}
+	return joined(list)
+}
+
+func last(list []any) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[len(list)-1]
+}
+
+func joined(list []any) ([]byte, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	b, err := marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	return b[1 : len(b)-1], nil // without the brackets of the list
+}
+
+// toolResult is a tool's message on the wire.
+type toolResult struct {
+	Role    protocol.TurnRole `json:"role"`
+	ID      string            `json:"tool_call_id"`
+	Content string            `json:"content"`
 }
 
 // results are the tool messages that answer calls, in the calls' order.

@@ -16,7 +16,7 @@ import (
 // the ids of calls that the conversation has already.
 //
 // watch, if not nil, is called when a piece of a stream has come.
-func (c *Client) readReply(r *bufio.Reader, h http.Header, used map[string]bool, watch func(soFar func() Message)) (Response, error) {
+func (c *Client) readReply(r *bufio.Reader, h http.Header, used ids, watch func(soFar func() Message)) (Response, error) {
 	a := assembler{used: used}
 	first, err := firstByte(r)
 	if err != nil {
@@ -122,16 +122,16 @@ func (c *Client) chunk(a *assembler, data []byte, h http.Header) error {
 
 // assembler puts the parts of a reply together.
 type assembler struct {
-	used      map[string]bool
+	used      ids
 	begun     bool // there was a choice
 	model     string
 	finish    string
 	content   strings.Builder
 	reasoning strings.Builder
 	field     string // that reasoning comes in; some endpoints send it in two
-	refusal   string
+	refusal   strings.Builder
 	calls     calls
-	extra     map[string]json.RawMessage
+	extra     extras
 	usage     *wireUsage
 }
 
@@ -149,13 +149,13 @@ func (a *assembler) fields(m map[string]json.RawMessage, whole bool) {
 		case "tool_calls":
 			a.calls.add(raw, whole)
 		case "refusal":
-			a.refusal += text(raw)
+			a.refusal.WriteString(text(raw))
 		case "role", "function_call", "annotations", "audio", "name":
 			// Known, and nothing that may go back.
 		case "reasoning_content", "reasoning", "reasoning_text":
 			// Below: which one counts must not depend on the order of a map.
 		default:
-			a.extra = mergeExtra(a.extra, name, raw)
+			a.extra.add(name, raw)
 		}
 	}
 	for _, name := range reasoningFields {
@@ -188,7 +188,7 @@ func (c *Client) finish(a *assembler, done bool) (Response, error) {
 	content, thought := splitThinking(a.content.String())
 	m := Message{
 		Role: protocol.TurnAssistant, Content: content, Reasoning: a.reasoning.String() + thought,
-		ToolCalls: a.calls.finish(a.used), Source: c.Source(), Extra: a.extra,
+		ToolCalls: a.calls.finish(a.used), Source: c.Source(), Extra: a.extra.whole(),
 	}
 	resp := Response{Message: m, Finish: FinishStop, Usage: c.usage(a.usage), Model: a.model}
 	switch {
@@ -196,9 +196,9 @@ func (c *Client) finish(a *assembler, done bool) (Response, error) {
 		resp.Finish = FinishLength
 	case len(m.ToolCalls) > 0:
 		resp.Finish = FinishCalls
-	case a.refusal != "" && content == "":
+	case a.refusal.Len() > 0 && content == "":
 		resp.Finish = FinishRefusal
-		resp.Message.Content = a.refusal
+		resp.Message.Content = a.refusal.String()
 	}
 	return resp, nil
 }

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -54,7 +53,7 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 		text, _ := io.ReadAll(io.LimitReader(r, maxErrorBody)) // what arrived of it is all there is to say
 		return Response{}, c.httpError(res.StatusCode, res.Header, text)
 	}
-	resp, err := c.readReply(r, res.Header, usedIDs(req.Messages), req.Watch)
+	resp, err := c.readReply(r, res.Header, ids(req.Messages), req.Watch)
 	var known *Error
 	if err != nil && !errors.As(err, &known) {
 		err = c.cutError(ctx, err)
@@ -63,15 +62,17 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 }
 
 // newRequest builds the HTTP request. The key is put nowhere but here.
-func (c *Client) newRequest(ctx context.Context, body []byte) (*http.Request, error) {
+func (c *Client) newRequest(ctx context.Context, b *body) (*http.Request, error) {
 	u, err := endpointURL(c.endpoint.BaseURL)
 	if err != nil {
 		return nil, c.describe(&Error{Kind: KindBadRequest, Message: err.Error()}, 1)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), b.reader())
 	if err != nil {
 		return nil, c.describe(&Error{Kind: KindBadRequest, Message: c.mask(err.Error())}, 1)
 	}
+	r.ContentLength = b.size
+	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil } // for a redirect, or a connection that has gone away
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream, application/json")
 	r.Header.Set("User-Agent", "uwf")

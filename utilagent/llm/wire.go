@@ -2,122 +2,102 @@ package llm
 
 import (
 	"bytes"
+	"io"
 	"maps"
+	"net"
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// toolResult is a tool's message on the wire.
-type toolResult struct {
-	Role    protocol.TurnRole `json:"role"`
-	ID      string            `json:"tool_call_id"`
-	Content string            `json:"content"`
-}
-
-// wire collects the messages of a request. What a model has said and what its
-// tools have answered does not change from request to request, and is most of a
-// long conversation: it is written once and taken from the request before. So a
-// request costs what is new in it.
-type wire struct {
-	list [][]byte
-	last protocol.TurnRole
-	text []string // user messages that are joined
-	err  error
-
-	cache, next *written
-}
-
-// written is what a request wrote, for the next one.
+// written is what a request wrote, for the next one. A conversation only grows
+// at its end, so most of a request is what the one before it was: that is kept
+// as bytes, and a request costs what is new in it.
 type written struct {
-	q         quirks
-	exchanges []exchange
+	q      quirks
+	groups []group
+	tools  []Tool
+	wire   []byte // of tools
 }
 
-// exchange is a model's message with the answers to its calls.
-type exchange struct {
-	message Message
-	answers []toolResult
-	wire    []byte
+// group is a message of the system or the model with what follows it up to the
+// next one: results of tools, users' messages. How it is written depends on
+// nothing outside it.
+type group struct {
+	messages []Message
+	wire     []byte
 }
 
-// equal compares by value. Strings that are the same in memory, as they are
-// from request to request, are compared in no time.
-func (e exchange) equal(m Message, answers []toolResult) bool {
-	have := e.message
-	return have.Content == m.Content && have.Source == m.Source && equalExtra(have.Extra, m.Extra) &&
-		slices.EqualFunc(have.ToolCalls, m.ToolCalls, func(a, b ToolCall) bool {
-			return a.ID == b.ID && a.Name == b.Name && a.Args == b.Args && equalExtra(a.Extra, b.Extra)
-		}) && slices.Equal(e.answers, answers)
+// groupLen is how many of the messages belong to the group that they begin with.
+func groupLen(messages []Message) int {
+	for i, m := range messages[1:] {
+		if begins(m) {
+			return i + 1
+		}
+	}
+	return len(messages)
 }
 
-func equalExtra[V ~[]byte](a, b map[string]V) bool {
+// begins reports whether a message begins a group. A reply that says nothing is
+// not written at all.
+func begins(m Message) bool {
+	switch m.Role {
+	case protocol.TurnTool, protocol.TurnUser:
+		return false
+	case protocol.TurnAssistant:
+		return m.Content != "" || len(m.ToolCalls) > 0
+	}
+	return true
+}
+
+// group takes the i-th group from the request before, if it was the same.
+func (w *written) group(i int, q quirks, messages []Message) (group, bool) {
+	if w == nil || w.q != q || i >= len(w.groups) || !slices.EqualFunc(w.groups[i].messages, messages, sameMessage) {
+		return group{}, false
+	}
+	return w.groups[i], true
+}
+
+// sameMessage compares by value. Strings that are the same in memory, as they
+// are from request to request, are compared in no time.
+func sameMessage(a, b Message) bool {
+	return a.Role == b.Role && a.Content == b.Content && a.ToolCallID == b.ToolCallID && a.Source == b.Source &&
+		sameExtra(a.Extra, b.Extra) && slices.EqualFunc(a.ToolCalls, b.ToolCalls, sameCall)
+}
+
+func sameCall(a, b ToolCall) bool {
+	return a.ID == b.ID && a.Name == b.Name && a.Args == b.Args && sameExtra(a.Extra, b.Extra)
+}
+
+func sameExtra[V ~[]byte](a, b map[string]V) bool {
 	return maps.EqualFunc(a, b, func(a, b V) bool { return bytes.Equal(a, b) })
 }
 
-// exchange adds a model's message with its answers.
-func (w *wire) exchange(m Message, answers []toolResult, messages func() []any) {
-	w.flush()
-	w.last = protocol.TurnAssistant
-	if len(answers) > 0 {
-		w.last = protocol.TurnTool
+// toolsOrNil are declarations as they were written before, nil if they were
+// not. They are known by their place, since they hold schemas of any type.
+func (w *written) toolsOrNil(tools []Tool) []byte {
+	if w == nil || len(w.tools) != len(tools) || &w.tools[0] != &tools[0] {
+		return nil
 	}
-	made := exchange{message: m, answers: answers}
-	if old, ok := w.before(len(w.next.exchanges)); ok && old.equal(m, answers) {
-		made.wire = old.wire
-	} else {
-		for _, message := range messages() {
-			made.wire = append(made.wire, w.encode(message)...)
-			made.wire = append(made.wire, ',')
-		}
-		made.wire = made.wire[:len(made.wire)-1]
-	}
-	w.next.exchanges = append(w.next.exchanges, made)
-	w.list = append(w.list, made.wire)
+	return w.wire
 }
 
-// before is what the request before had in a place.
-func (w *wire) before(i int) (exchange, bool) {
-	if w.cache == nil || w.cache.q != w.next.q || i >= len(w.cache.exchanges) {
-		return exchange{}, false
-	}
-	return w.cache.exchanges[i], true
+// body is what is sent, in pieces: copying a long conversation together for each
+// request would cost more than everything else about it.
+type body struct {
+	pieces net.Buffers
+	size   int64
 }
 
-// user adds a user message. Some endpoints want something between it and a
-// tool's result.
-func (w *wire) user(content string, bridged bool) {
-	if w.last == protocol.TurnTool && bridged {
-		w.add(map[string]any{"role": protocol.TurnAssistant, "content": bridge})
+func (b *body) add(pieces ...[]byte) {
+	for _, p := range pieces {
+		b.pieces = append(b.pieces, p)
+		b.size += int64(len(p))
 	}
-	w.last = protocol.TurnUser
-	w.text = append(w.text, content)
 }
 
-// add adds any other message.
-func (w *wire) add(message map[string]any) {
-	w.flush()
-	w.last, _ = message["role"].(protocol.TurnRole)
-	w.list = append(w.list, w.encode(message))
-}
-
-// flush writes the user messages that came one after the other as one.
-func (w *wire) flush() {
-	if len(w.text) == 0 {
-		return
-	}
-	joined := w.text[0]
-	for _, more := range w.text[1:] {
-		joined += "\n\n" + more
-	}
-	w.text = nil
-	w.list = append(w.list, w.encode(map[string]any{"role": protocol.TurnUser, "content": joined}))
-}
-
-func (w *wire) encode(v any) []byte {
-	b, err := marshal(v)
-	if err != nil && w.err == nil {
-		w.err = err
-	}
-	return b
+// reader reads the body from its beginning.
+func (b *body) reader() io.ReadCloser {
+	pieces := slices.Clone(b.pieces) // reading uses them up
+	return io.NopCloser(&pieces)
 }

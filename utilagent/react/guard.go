@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -108,11 +107,6 @@ func (g *guard) circle() (n, times int) {
 	}
 	return 0, 0
 }
-
-// spans are lengths of time, which differ from one run of a command to the next.
-var spans = regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?\s?(ns|µs|ms|s|m|h)\b`)
-
-func withoutTimes(text string) string { return spans.ReplaceAllString(text, "") }
 
 // failed notes a call that was not run.
 func (g *guard) failed(result tools.Result) tools.Result {
