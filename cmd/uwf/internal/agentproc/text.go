@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // How much of an agent's stderr is shown.
@@ -17,8 +19,20 @@ const (
 // excerptLen is how many characters of a bad line are shown.
 const excerptLen = 200
 
-// stderrTail is the end of what an agent said on stderr, "" if nothing.
-func stderrTail(runDir string) string { return Tail(filepath.Join(runDir, StderrFile)) }
+// fullBelow is how little space a disk has that counts as full: what an agent
+// says and writes no longer fits.
+const fullBelow = 64 << 10
+
+// stderrTail is the end of what an agent said on stderr, "" if nothing. On a
+// full disk nothing may be left of that, so then this is said.
+func stderrTail(runDir string) string {
+	tail := Tail(filepath.Join(runDir, StderrFile))
+	free, err := durable.FreeSpace(runDir)
+	if err != nil || free >= fullBelow {
+		return tail
+	}
+	return strings.TrimPrefix(tail+"\nno space left on the disk of "+runDir, "\n")
+}
 
 // Tail is the end of a file of talk, cleaned; "" if it is empty or cannot be read.
 func Tail(path string) string {
