@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/tools"
 	"github.com/united-workforce/uwf/utilagent/tools/confine"
 )
 
@@ -34,9 +35,16 @@ func TestMain(m *testing.M) {
 		os.Exit(status)
 	}
 	if os.Getenv(asAgent) != "" {
-		agentkit.Run(Options())
+		agentkit.Run(Options(dump()))
 	}
 	os.Exit(m.Run())
+}
+
+// dump is a tool that bounds nothing: 10 MB, and no text.
+func dump() tools.Tool {
+	return tools.New(tools.Spec{Name: "dump", Description: "Dump everything."}, func(context.Context, struct{}) (string, error) {
+		return strings.Repeat("\xff", 10<<20), nil
+	})
 }
 
 // process runs the agent as a process of its own until it ends, or is killed.
