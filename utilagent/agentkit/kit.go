@@ -32,6 +32,7 @@ type kit struct {
 	turns   *turns
 	secrets *secrets
 	loaded  *protocol.Config
+	atEnd   []func()
 
 	engine    bool // the engine's variables are about this step
 	limitBase *int

@@ -25,6 +25,7 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		return protocol.Result{}, err
 	}
 	defer func() { failed = k.secrets.error(failed) }()
+	defer k.end()
 	brief, err := k.brief(ctx, s)
 	if err != nil {
 		return protocol.Result{}, err

@@ -1,6 +1,11 @@
 package external
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+)
 
 // Adapter describes a program and how to use it as an agent. Name, Program, and
 // either Command and Decoder or Transport are required.
@@ -36,11 +41,30 @@ type Adapter struct {
 	// Unset are variables that the program must not inherit, such as those of an
 	// outer session of itself. A name that ends with * is a prefix.
 	Unset []string
+	// Commanded: the program and its arguments stand on the agent's own command
+	// line, behind "--": they are Call.Bin and Call.Extra. Program, Install and Probe
+	// then do not matter.
+	Commanded bool
+	// Transcript reads what the program itself keeps of a call, where its output
+	// does not tell enough. An error is only told on stderr. Nil: it is not needed.
+	Transcript func(context.Context, Call, Outcome) (Transcript, error)
 	// ParseArgs takes the adapter's own arguments out of the configured ones; what
-	// it returns is Call.Extra. Nil: all are. See also [CommandOf].
+	// it returns is Call.Extra. Nil: all are.
 	ParseArgs func(args []string) (extra []string, err error)
 	// Usage is shown by --help.
 	Usage string
+}
+
+// Transcript is what a program keeps of a call.
+type Transcript struct {
+	Found bool // it keeps something of this session
+	// Turns take the place of the answer as the only turn, if the decoder told of
+	// no more than that.
+	Turns []protocol.Turn
+	Model string
+	Usage Usage
+	// Fresh: the session knows nothing of the one that was to be continued.
+	Fresh bool
 }
 
 // Probe tells how to learn a program's version. The answer is remembered for as
@@ -78,6 +102,8 @@ type Sessions struct {
 	// its history, in this version. Nil: never. An id that changes later in a run,
 	// after the right one was seen, is always accepted.
 	Renames func(Version) bool
+	// Optional: it may name no session, and is then used as if it remembered nothing.
+	Optional bool
 	// Unverified: a continued run does not say its id, so that there is nothing to
 	// compare.
 	Unverified bool
@@ -116,7 +142,8 @@ type Call struct {
 	// that a new one must get, if Sessions.Preset.
 	Session string
 	Resume  bool
-	Fork    bool // with Resume: continue in a copy
+	Fork    bool      // with Resume: continue in a copy
+	Used    time.Time // with Resume: when it was used last; zero: not known
 
 	Cwd    string // absolute, without symbolic links
 	RunDir string // where files that the call needs may be put; exists
@@ -139,4 +166,6 @@ type Invocation struct {
 	Dir   string   // "": Call.Cwd
 	// Open keeps stdin open after Stdin was written, for a [Transport].
 	Open bool
+
+	errLine func([]byte) // told of each line of stderr
 }

@@ -62,10 +62,11 @@ func (c *call) event(ctx context.Context, e Event) error {
 	if err := c.learn(e); err != nil {
 		return c.end(err)
 	}
+	ctx = context.WithoutCancel(ctx) // what a program says while it is stopped has happened too
 	if err := c.record.take(ctx, e); err != nil {
 		return c.end(err)
 	}
-	c.watch.event(e.Kind == Done, c.record.running > 0)
+	c.watch.event(e.Kind, c.record.running > 0)
 	c.later(ctx)
 	if c.record.messages > 0 && c.session != "" && c.session != c.known {
 		c.known = c.session

@@ -3,12 +3,18 @@ package external
 // Decoder reads what one call prints. It is pure: no I/O, no clock, the same
 // answer for the same lines.
 type Decoder interface {
-	// Line reads a line of stdout, without its line end. It is called for each
-	// line that is not blank. Lines that it does not know at all (known is false)
-	// are kept for error messages; they never fail a run.
+	// Line reads a line of stdout, without its line end. Lines that it does not
+	// know at all (known is false) are kept for error messages, unless they are
+	// blank; they never fail a run. The slice is only valid during the call.
 	Line(line []byte) (events []Event, known bool)
 	// End judges the call when the program has ended, or was stopped.
 	End(Exit) Outcome
+}
+
+// ErrLiner is a [Decoder] that reads stderr too. Its methods are called one at a
+// time, in the order in which the lines arrive.
+type ErrLiner interface {
+	ErrLine(line []byte) []Event
 }
 
 // Exit is how a program ended.

@@ -1,18 +1,62 @@
 package external
 
-import "context"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
-// Host is what the runner does for a [Transport].
+// Host is what the runner does for a [Transport], over all calls of a step.
 type Host struct {
-	call  *call
-	start func(Invocation) (*Process, error)
+	launch func(Invocation) (launch, error)
+	limits Timeouts
+	outer  context.Context // of the step: it ends when the agent is stopped
+
+	mu   sync.Mutex
+	call *call
 }
 
 // Emit tells of an event. An error means that the call must end: the store or
 // stdout is broken, or the event itself rules it out (a session that is not the
 // one that was asked for); ctx of the call has ended then, too.
-func (h *Host) Emit(ctx context.Context, e Event) error { return h.call.event(ctx, e) }
+func (h *Host) Emit(ctx context.Context, e Event) error {
+	c := h.current(nil)
+	if c == nil {
+		return nil
+	}
+	return c.event(ctx, e)
+}
 
 // Start starts the program of a call, with the environment, the logs and the
 // watchdogs of the step. It runs until it ends or is stopped, also beyond the call.
-func (h *Host) Start(inv Invocation) (*Process, error) { return h.start(inv) }
+func (h *Host) Start(inv Invocation) (*Process, error) {
+	l, err := h.launch(inv)
+	if err != nil {
+		return nil, err
+	}
+	l.touch = func() {
+		if c := h.current(nil); c != nil {
+			c.watch.line()
+		}
+	}
+	return start(l)
+}
+
+// Pace is how long [Process.Stop] may wait between its signals. When the engine
+// stops the agent, it kills it after five seconds.
+func (h *Host) Pace() time.Duration {
+	if h.outer.Err() != nil {
+		return min(h.limits.Stop, 1500*time.Millisecond)
+	}
+	return h.limits.Stop
+}
+
+// current returns the call that goes on, which next becomes if it is not nil.
+func (h *Host) current(next *call) *call {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if next != nil {
+		h.call = next
+	}
+	return h.call
+}

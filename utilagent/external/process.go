@@ -66,7 +66,7 @@ func start(l launch) (*Process, error) {
 	go p.wait(ctx, p.stdout, stderr)
 	go func() {
 		defer p.done.Done()
-		stderr.discard()
+		stderr.each(l.inv.errLine)
 	}()
 	go p.write(l.inv)
 	return p, nil

@@ -119,9 +119,18 @@ func (s *stream) line() ([]byte, error) {
 	}
 }
 
-// discard reads to the end.
-func (s *stream) discard() {
-	_, _ = io.Copy(io.Discard, struct{ io.Reader }{s}) // what it said is in the log
+// each reads to the end, and tells f of each line unless it is nil.
+func (s *stream) each(f func(line []byte)) {
+	if f == nil {
+		_, _ = io.Copy(io.Discard, struct{ io.Reader }{s}) // what it said is in the log
+	}
+	for f != nil {
+		line, err := s.line()
+		if err != nil {
+			break
+		}
+		f(line)
+	}
 	_ = s.close()
 }
 

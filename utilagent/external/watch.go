@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ func (e *expired) Error() string {
 
 // errGrace is the cause of a call's end that came although the program did not:
 // it had nothing more to say.
-var errGrace = fmt.Errorf("it did not end after its last word")
+var errGrace = errors.New("it did not end after its last word")
 
 // watch ends a call that does nothing. Safe for concurrent use.
 type watch struct {
@@ -66,14 +67,22 @@ func (w *watch) line() {
 	}
 }
 
-// event notes an event: whether it was the last, and whether tools run now.
-func (w *watch) event(done, running bool) {
+// event notes an event, and whether tools run now. When the model goes on after
+// the last word, that was not the last.
+func (w *watch) event(k Kind, running bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.done {
-		return
+	switch k {
+	case Text, Delta, Reasoning, Called:
+		w.done = false
+	case Done:
+		w.done = true
+	default:
+		if w.done {
+			return
+		}
 	}
-	w.started, w.running, w.done = true, running, done
+	w.started, w.running = true, running
 	w.set()
 }
 

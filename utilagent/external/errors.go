@@ -1,0 +1,36 @@
+package external
+
+import "strings"
+
+// Error is why a program could not do a step's work, for a person.
+type Error struct {
+	Program string
+	Kind    ErrorKind
+	Text    string
+	Hint    string // what to type; "" if nothing helps
+	Logs    string // where both streams are kept; "" if nowhere
+}
+
+// Error implements error: what and why, then the hints, each on a line of its own.
+func (e *Error) Error() string {
+	lines := []string{e.Text}
+	if e.Hint != "" {
+		lines = append(lines, "hint: "+e.Hint)
+	}
+	if e.Logs != "" {
+		lines = append(lines, "hint: all that it printed is in "+e.Logs)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxShown is how much of what a program wrote is part of an error.
+const maxShown = 2000
+
+// excerpt is the end of a text, in which programs say why they end.
+func excerpt(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > maxShown {
+		s = "…" + strings.ToValidUTF8(s[len(s)-maxShown:], "")
+	}
+	return s
+}

@@ -1,0 +1,67 @@
+package external
+
+import "path/filepath"
+
+// fail is the error for a call that led to nothing.
+func (r *runner) fail(out tried) error {
+	e := &Error{Program: r.adapter.Program, Kind: out.Error, Text: r.adapter.Program + " " + what(out)}
+	if message := excerpt(clean(out.Message)); message != "" {
+		e.Text += ": " + message
+	}
+	if r.req.RunDir != "" {
+		e.Logs = filepath.Join(r.req.RunDir, stdoutFile) + " and " + stderrFile
+	}
+	if out.Error == Auth {
+		e.Hint = r.adapter.Login
+	}
+	if hint, ok := remedies[out.Error]; ok {
+		e.Hint = hint
+	}
+	return e
+}
+
+// what says how a call failed.
+func what(out tried) string {
+	switch out.Kind {
+	case Incomplete:
+		return "ended without an answer that could be read"
+	case MaxTurns:
+		return "stopped at its limit of turns, in a session that cannot be continued"
+	case Budget:
+		return "stopped at its limit of cost, in a session that cannot be continued"
+	case Timeout:
+		return "was stopped"
+	case Refusal:
+		return "declines to do this"
+	case Interrupted:
+		return "was interrupted"
+	}
+	if text, ok := reasons[out.Error]; ok {
+		return text
+	}
+	return "failed"
+}
+
+// reasons say what went wrong.
+var reasons = map[ErrorKind]string{
+	Auth:            "is not logged in, or its key is refused",
+	RateLimit:       "is held up by its provider's rate limit",
+	Quota:           "has used up its account's quota",
+	Server:          "cannot reach its model, or the model's server fails",
+	BadRequest:      "sent a request that its model's endpoint refuses",
+	Context:         "has too long a conversation for its model",
+	SessionNotFound: "does not know the session",
+	SessionInUse:    "says that the session is in use",
+	UntrustedDir:    "does not trust the working directory",
+	Denied:          "was not allowed to do what it wanted",
+	BadUsage:        "does not know these arguments",
+	Crashed:         "ended before its work was done",
+}
+
+// remedies are what to do about an error, whatever the program.
+var remedies = map[ErrorKind]string{
+	RateLimit: "wait, then step the thread again: the session is continued",
+	Server:    "step the thread again: the session is continued",
+	BadUsage:  "check the agent's args in config.yaml, and the program's version",
+	Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",
+}

@@ -1,0 +1,88 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+)
+
+// lines is the [Transport] of a program that takes a prompt and prints lines.
+type lines struct{ adapter Adapter }
+
+// Call implements [Transport].
+func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
+	inv, err := l.adapter.Command(c)
+	if err != nil {
+		return Outcome{}, err
+	}
+	r := &lineReader{decoder: l.adapter.Decoder(c), host: h, noise: &tail{}}
+	if d, ok := r.decoder.(ErrLiner); ok {
+		inv.errLine = func(line []byte) {
+			r.take(ctx, func() ([]Event, bool) { return d.ErrLine(line), true }, nil)
+		}
+	}
+	p, err := h.Start(inv)
+	if err != nil {
+		return Outcome{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { p.Stop(h.Pace()) })
+	defer stop()
+	r.read(ctx, p)
+	exit, err := p.Wait()
+	exit.Noise = r.noise.text()
+	return r.decoder.End(exit), errors.Join(err, r.err)
+}
+
+// Close implements [Transport]: no program outlives its call.
+func (lines) Close() error { return nil }
+
+// lineReader reads what one call prints.
+type lineReader struct {
+	host  *Host
+	noise *tail
+
+	mu      sync.Mutex
+	decoder Decoder
+	err     error
+}
+
+// read reads to the end, also when the call has ended: what was printed before
+// the program ended is part of what happened.
+func (r *lineReader) read(ctx context.Context, p *Process) {
+	for first := true; ; first = false {
+		line, err := p.ReadLine()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				r.fail(err)
+			}
+			return
+		}
+		if first {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		r.take(ctx, func() ([]Event, bool) { return r.decoder.Line(line) }, line)
+	}
+}
+
+// take has a line decoded and tells of what it means.
+func (r *lineReader) take(ctx context.Context, decode func() ([]Event, bool), line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events, known := decode()
+	if !known && len(bytes.TrimSpace(line)) > 0 {
+		_, _ = r.noise.Write(append(bytes.Clone(line[:min(len(line), tailBytes)]), '\n')) // it never fails
+	}
+	for _, e := range events {
+		if err := r.host.Emit(ctx, e); err != nil {
+			return // the call's cause has it
+		}
+	}
+}
+
+func (r *lineReader) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = errors.Join(r.err, err)
+}

@@ -1,0 +1,106 @@
+package external
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// The files of a run directory in which a program's streams are kept as they
+// came, over all calls of the step.
+const (
+	stdoutFile = "program.stdout"
+	stderrFile = "program.stderr"
+)
+
+// maxLog is how much of a stream is kept.
+const maxLog = 256 << 20
+
+// logs are the files of one step.
+type logs struct {
+	dir            string // "": nothing is kept
+	stdout, stderr *logFile
+}
+
+// openLogs makes new files in a run directory. redact hides secrets in a piece of
+// a stream.
+func openLogs(dir string, redact func(string) string) (*logs, error) {
+	l := &logs{dir: dir, stdout: &logFile{}, stderr: &logFile{}}
+	if dir == "" {
+		return l, nil
+	}
+	for name, into := range map[string]*logFile{stdoutFile: l.stdout, stderrFile: l.stderr} {
+		path := filepath.Join(dir, name)
+		fsys := durable.OS()
+		if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("keep the program's output: %w", err)
+		}
+		if err := fsys.Append(path, nil, 0o600, durable.NoFlush); err != nil {
+			return nil, fmt.Errorf("keep the program's output: %w", err)
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return nil, fmt.Errorf("keep the program's output: %w", err)
+		}
+		into.w, into.redact = f, redact
+	}
+	return l, nil
+}
+
+func (l *logs) close() error { return errors.Join(l.stdout.close(), l.stderr.close()) }
+
+// logFile is one stream. Its zero value keeps nothing. Safe for concurrent use.
+type logFile struct {
+	mu     sync.Mutex
+	w      io.WriteCloser
+	redact func(string) string
+	rest   []byte // of a line that has not ended: a secret may be in two pieces
+	size   int
+}
+
+// Write implements io.Writer.
+func (f *logFile) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.w == nil || f.size > maxLog {
+		return len(b), nil
+	}
+	f.size += len(b)
+	f.rest = append(f.rest, b...)
+	return len(b), f.put(len(f.rest) > keepBuffer)
+}
+
+// put writes the lines that have ended, or everything.
+func (f *logFile) put(all bool) error {
+	end := len(f.rest)
+	if !all {
+		end = lastLineEnd(f.rest)
+	}
+	if end == 0 {
+		return nil
+	}
+	_, err := io.WriteString(f.w, f.redact(string(f.rest[:end])))
+	f.rest = append(f.rest[:0], f.rest[end:]...)
+	return err
+}
+
+func (f *logFile) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.w == nil {
+		return nil
+	}
+	err := errors.Join(f.put(true), f.w.Close())
+	f.w = nil
+	return err
+}
+
+// lastLineEnd is where the last complete line ends.
+func lastLineEnd(b []byte) int { return bytes.LastIndexByte(b, '\n') + 1 }

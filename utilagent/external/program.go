@@ -1,0 +1,194 @@
+package external
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// probeTime is how long a program may take to say its version.
+const probeTime = 15 * time.Second
+
+// markerVariable marks the environment of a program and of all that it starts.
+const markerVariable = "UWF_CALL"
+
+// program is the program of an agent, as it is installed.
+type program struct {
+	Path    string `json:"path"`
+	Real    string `json:"real"` // without symbolic links
+	Size    int64  `json:"size"`
+	Changed int64  `json:"changed"` // nanoseconds
+	Version string `json:"version"`
+	Help    string `json:"help,omitempty"`
+}
+
+// locate finds the program: in its variable, else by its names on PATH.
+func locate(a Adapter, e env.Env) (string, error) {
+	names := append([]string{a.Program}, a.Aliases...)
+	variable := binVariable(a.Name)
+	if named := e.Get(variable); named != "" {
+		names = []string{named}
+	}
+	var missing error
+	for _, name := range names {
+		path, err := proc.LookPath(name, e.Dir, e.Environ)
+		if err == nil {
+			return path, nil
+		}
+		if missing == nil || !errors.Is(err, exec.ErrNotFound) {
+			missing = err
+		}
+	}
+	hint := a.Install
+	if named := e.Get(variable); named != "" {
+		hint = "correct " + variable
+	} else if hint != "" {
+		hint += "; or say where it is: export " + variable + "=…"
+	}
+	text := fmt.Sprintf("%s cannot be started: %v", names[0], missing)
+	if errors.Is(missing, exec.ErrNotFound) {
+		text = names[0] + " is not installed: it is not on PATH"
+	}
+	return "", &Error{Program: a.Program, Kind: NotInstalled, Text: text, Hint: hint}
+}
+
+// find locates the program and learns its version: from the cache, as long as its
+// file is the same, since a program in JavaScript takes a second to say it.
+func find(ctx context.Context, a Adapter, e env.Env, cache string) (program, error) {
+	path, err := locate(a, e)
+	if err != nil || a.Probe.None {
+		return program{Path: path}, err
+	}
+	p := program{Path: path, Real: path}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		p.Real = real
+	}
+	info, err := os.Stat(p.Real)
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", a.Program, err)
+	}
+	p.Size, p.Changed = info.Size(), info.ModTime().UnixNano()
+	if known, ok := recall(cache, p); ok {
+		return known, a.tooOld(known)
+	}
+	p.Version, err = ask(ctx, path, cmpArgs(a.Probe.Args, "--version"), a, e)
+	if err != nil {
+		return p, &Error{Program: a.Program, Kind: NotInstalled, Text: a.Program + " does not say its version: " + err.Error(), Hint: a.Install}
+	}
+	if len(a.Probe.Help) > 0 {
+		if p.Help, err = ask(ctx, path, a.Probe.Help, a, e); err != nil {
+			return p, &Error{Program: a.Program, Kind: NotInstalled, Text: a.Program + " does not explain itself: " + err.Error(), Hint: a.Install}
+		}
+	}
+	remember(cache, p) // a cache that cannot be written costs a second each time
+	return p, a.tooOld(p)
+}
+
+func cmpArgs(args []string, usual ...string) []string {
+	if args != nil {
+		return args
+	}
+	return usual
+}
+
+// tooOld is the error for a version that does not work.
+func (a Adapter) tooOld(p program) error {
+	v := ParseVersion(p.Version)
+	if !v.Before(a.Probe.Min) {
+		return nil
+	}
+	return &Error{
+		Program: a.Program, Kind: TooOld,
+		Text: fmt.Sprintf("%s %s is too old: version %s or later is needed", a.Program, v, a.Probe.Min), Hint: a.Install,
+	}
+}
+
+// warnings are what is known to be broken in a version.
+func (a Adapter) warnings(v Version) []string {
+	var texts []string
+	for _, f := range a.Probe.Flaws {
+		if v.Known() && v.compare(f.From) >= 0 && (!f.Before.Known() || v.Before(f.Before)) {
+			texts = append(texts, fmt.Sprintf("%s %s: %s", a.Program, v, f.Text))
+		}
+	}
+	return texts
+}
+
+// ask runs the program for what it says about itself, on either stream.
+func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, probeTime, fmt.Errorf("no answer within %s", probeTime))
+	defer cancel()
+	said := &tail{}
+	id, err := newUUID(e.Rand)
+	if err != nil {
+		return "", err
+	}
+	p, err := start(launch{
+		path: path, inv: Invocation{Args: args, Dir: e.Dir}, env: environment(e.Environ, a, Invocation{}),
+		marker: markerVariable + "=" + id, stdout: said, stderr: said,
+	})
+	if err != nil {
+		return "", err
+	}
+	stop := context.AfterFunc(ctx, func() { p.Stop(100 * time.Millisecond) })
+	defer stop()
+	p.stdout.each(nil)
+	exit, err := p.Wait()
+	switch {
+	case context.Cause(ctx) != nil:
+		return "", context.Cause(ctx)
+	case err != nil:
+		return "", err
+	case exit.Code != 0:
+		return "", fmt.Errorf("exit status %d: %s", exit.Code, cmp.Or(strings.TrimSpace(said.text()), "it says nothing"))
+	}
+	return said.text(), nil
+}
+
+// recall reads what is known of a program, if its file is still the same.
+func recall(cache string, p program) (program, bool) {
+	data, err := os.ReadFile(cache)
+	var known program
+	if err != nil || json.NewDecoder(bytes.NewReader(data)).Decode(&known) != nil {
+		return p, false
+	}
+	same := known.Path == p.Path && known.Real == p.Real && known.Size == p.Size && known.Changed == p.Changed
+	return known, same
+}
+
+func remember(cache string, p program) {
+	_ = writeJSON(cache, p)
+}
+
+// writeJSON replaces a small file in one piece, without a flush: losing it loses
+// no thread.
+func writeJSON(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	fsys := durable.OS()
+	if err := fsys.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	temp, err := fsys.WriteTemp(path, append(data, '\n'), 0o600, durable.NoFlush)
+	if err != nil {
+		return err
+	}
+	if err := fsys.Rename(temp, path); err != nil {
+		return errors.Join(err, fsys.Remove(temp))
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package external
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+)
+
+// What a session is told when its run ended before its work.
+const (
+	finishText = "Continue where you stopped, and finish with the required output."
+	stopText   = "Stop using tools now. Write the final output, as required, from what you know so far."
+)
+
+// maxRetries is how often a call is repeated that failed for a reason which passes.
+const maxRetries = 2
+
+// run does the role's work.
+func (r *runner) run() (agentkit.Result, error) {
+	t := task{prompt: r.req.Prompt, session: r.req.SessionID, fork: r.req.Fork}
+	if t.session != "" {
+		k, found := r.shelf.get(t.session)
+		if why := k.stale(found, r.command, r.cwd, r.adapter.Sessions.AnyDir); why != "" {
+			if err := r.startOver(&t, why); err != nil {
+				return agentkit.Result{}, err
+			}
+		}
+	}
+	return r.work(t)
+}
+
+// correct sends a message into a session.
+func (r *runner) correct(session, message string) (agentkit.Result, error) {
+	t := task{prompt: message, session: session, message: message}
+	if r.adapter.Sessions.None {
+		t.session, t.prompt = "", withAnswer(r.req.Prompt, r.answer, message)
+	}
+	return r.work(t)
+}
+
+// withAnswer is the prompt for a program that remembers nothing.
+func withAnswer(prompt, answer, message string) string {
+	return fmt.Sprintf("%s\n\n## Your answer so far\n\n%s\n\n## What is wrong with it\n\n%s", prompt, answer, message)
+}
+
+// work makes calls until there is an answer, or there will be none.
+func (r *runner) work(t task) (agentkit.Result, error) {
+	r.notes, r.retries, r.pushed = nil, 0, false
+	var spent protocol.Usage
+	for {
+		out, err := r.try(t)
+		if err != nil {
+			return agentkit.Result{}, err
+		}
+		spent = spent.Add(out.usage)
+		next, err := r.next(out)
+		if err == nil && next != nil {
+			t = *next
+			continue
+		}
+		res := r.result(out)
+		res.Usage = &spent
+		if res.Detail != nil {
+			res.Detail.DurationMs = spent.DurationMs
+		}
+		if err == nil {
+			err = r.conclude(&res, out)
+		}
+		return res, err
+	}
+}
+
+// next is the task that must follow a call, nil if there is none.
+func (r *runner) next(out tried) (*task, error) {
+	t := out.task
+	switch {
+	case out.Kind == SessionLost, r.unusable(out):
+		return &t, r.startOver(&t, out.Message)
+	case r.again(out):
+		pause := r.limits.Retry << r.retries
+		r.retries++
+		r.note("tried again after: %s", firstLine(out.Message))
+		if out.canGoOn(r.adapter.Sessions) {
+			t = task{prompt: finishText, session: out.Session, message: t.message}
+		}
+		return &t, r.pause(pause)
+	case r.pushed || !out.canGoOn(r.adapter.Sessions):
+		return nil, nil
+	case out.Kind == Incomplete && !isFramed(out.text):
+		r.pushed = true
+		r.note("it ended without an answer and was asked to finish")
+		return &task{prompt: finishText, session: out.Session, message: t.message}, nil
+	case out.counted:
+		r.pushed = true
+		r.note("it was stopped at the limit of %d turns and asked for its answer", r.maxTurns)
+		return &task{prompt: stopText, session: out.Session, message: t.message}, nil
+	}
+	return nil, nil
+}
+
+// unusable reports whether a session that was continued is the reason of a failure.
+func (r *runner) unusable(out tried) bool {
+	if out.Kind != Failed || out.task.session == "" || out.worked || r.fresh {
+		return false
+	}
+	switch out.Error {
+	case SessionNotFound, SessionInUse, Context, BadRequest, Crashed, Unknown:
+		return true
+	}
+	return false
+}
+
+// again reports whether a call failed for a reason that may pass.
+func (r *runner) again(out tried) bool {
+	if out.Kind != Failed || r.retries >= maxRetries {
+		return false
+	}
+	switch out.Error {
+	case RateLimit, Server:
+		return true
+	case Crashed:
+		return !out.worked
+	}
+	return false
+}
+
+// startOver gives up the session: the whole prompt goes into a new one.
+func (r *runner) startOver(t *task, why string) error {
+	if r.fresh {
+		return &Error{Program: r.adapter.Program, Kind: SessionNotFound, Text: fmt.Sprintf("%s lost its session again: %s", r.adapter.Program, why)}
+	}
+	r.fresh = true
+	text := fmt.Sprintf("session %s could not be continued (%s): started over with the whole prompt", t.session, firstLine(why))
+	r.note("%s", text)
+	ctx := context.WithoutCancel(r.ctx)
+	if err := r.req.Turn(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text}); err != nil {
+		return err
+	}
+	if err := r.req.StartOver(ctx); err != nil {
+		return err
+	}
+	*t = task{prompt: r.req.Prompt, message: t.message}
+	if t.message != "" {
+		t.prompt = withAnswer(r.req.Prompt, r.answer, t.message)
+	}
+	return nil
+}
+
+// result is what is known of a call, however it came out.
+func (r *runner) result(out tried) agentkit.Result {
+	name := strings.TrimSpace(r.adapter.Program + " " + r.version().String())
+	outcome := string(out.Kind)
+	if out.Error != "" {
+		outcome += " " + string(out.Error)
+	}
+	return agentkit.Result{
+		SessionID: cmp.Or(out.Session, out.task.session),
+		Detail: &protocol.Detail{
+			Model: out.model, AgentVersion: name, Outcome: strings.Join(append([]string{outcome}, r.notes...), "; "),
+		},
+	}
+}
+
+// conclude makes an answer, a reason to wait, or an error of the last call.
+func (r *runner) conclude(res *agentkit.Result, out tried) error {
+	goesOn := out.canGoOn(r.adapter.Sessions)
+	switch out.Kind {
+	case OK:
+		return r.answered(res, out)
+	case Incomplete:
+		if out.text != "" && (isFramed(out.text) || !goesOn) {
+			return r.answered(res, out)
+		}
+		if goesOn {
+			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. Resume the thread to go on in its session."
+			return nil
+		}
+	case MaxTurns, Budget, Timeout:
+		if goesOn {
+			res.Suspend = r.limitText(out) + " Resume the thread to go on in its session."
+			return nil
+		}
+	}
+	return r.fail(out)
+}
+
+// answered takes the text of a call as the answer.
+func (r *runner) answered(res *agentkit.Result, out tried) error {
+	r.answer = out.text
+	res.Output = out.text
+	if r.adapter.Sessions.None || res.SessionID == "" && r.adapter.Sessions.Optional {
+		id, err := newUUID(r.req.Env.Rand)
+		res.SessionID = "none-" + id
+		return err
+	}
+	if res.SessionID == "" {
+		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: "it answered, but named no session"}, exit: out.exit})
+	}
+	return nil
+}
+
+// limitText says which limit was reached.
+func (r *runner) limitText(out tried) string {
+	switch out.Kind {
+	case MaxTurns:
+		if r.maxTurns > 0 {
+			return fmt.Sprintf("%s stopped at its limit of %d turns.", r.adapter.Program, r.maxTurns)
+		}
+		return r.adapter.Program + " stopped at its limit of turns."
+	case Budget:
+		return fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
+	}
+	return fmt.Sprintf("%s was stopped: %s.", r.adapter.Program, out.Message)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

@@ -1,0 +1,166 @@
+package external
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// task is what the next call is about.
+type task struct {
+	prompt  string
+	session string // to go on in; "": a new one
+	fork    bool
+	message string // a correction, which a new session must be told too
+}
+
+// tried is how a call came out.
+type tried struct {
+	Outcome
+	task    task
+	text    string // the answer
+	worked  bool   // the model said something
+	usage   protocol.Usage
+	counted bool // the limit of turns was ours
+	model   string
+	exit    string // what the program wrote beside its lines
+}
+
+// canGoOn reports whether the session can be continued.
+func (t tried) canGoOn(s Sessions) bool { return !s.None && t.Session != "" }
+
+// try makes one call. Errors are of our own side, and that the step was stopped.
+func (r *runner) try(t task) (tried, error) {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	defer cancel(nil)
+	ask, before, err := r.ask(t)
+	if err != nil {
+		return tried{}, err
+	}
+	c := &call{
+		ask: ask, sessions: r.adapter.Sessions, count: r.adapter.CountsTurns,
+		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.req.Turn},
+	}
+	c.began = func(session string) {
+		r.report(r.shelf.put(r.known(session, c, before)))
+		r.req.Began(session)
+	}
+	r.host.current(c)
+	started := r.req.Env.Now()
+	outcome, err := r.transport.Call(ctx, ask, r.host)
+	took := r.req.Env.Now().Sub(started)
+	err = errors.Join(err, c.close(ctx))
+	cause := context.Cause(ctx)
+	if stopped := r.stopped(); stopped != nil {
+		return tried{}, stopped
+	}
+	if err != nil && cause == nil {
+		return tried{}, err
+	}
+	out := c.judge(outcome, cause)
+	out.task = t
+	r.transcript(ask, &out, c)
+	var totals protocol.Usage
+	out.usage, totals = out.Usage.since(before)
+	out.usage.Turns = cmp.Or(out.Turns, c.record.messages)
+	out.usage.DurationMs = took.Milliseconds()
+	if out.Session != "" {
+		r.report(r.shelf.put(r.known(out.Session, c, totals)))
+	}
+	return out, nil
+}
+
+// ask is the call for a task, and what its session has cost before.
+func (r *runner) ask(t task) (Call, protocol.Usage, error) {
+	c := Call{
+		Bin: r.program.Path, Version: r.version(), Help: r.program.Help,
+		Prompt: t.prompt, Session: t.session, Resume: t.session != "", Fork: t.fork,
+		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission,
+		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.req.Env.Get,
+	}
+	if c.Resume {
+		k, _ := r.shelf.get(t.session)
+		c.Used = k.used()
+		return c, k.Totals, nil
+	}
+	if r.adapter.Sessions.Preset {
+		var err error
+		c.Session, err = newUUID(r.req.Env.Rand)
+		return c, protocol.Usage{}, err
+	}
+	return c, protocol.Usage{}, nil
+}
+
+// known is what is to be remembered of a call's session.
+func (r *runner) known(session string, c *call, totals protocol.Usage) known {
+	version := c.version
+	if !version.Known() {
+		version = r.version()
+	}
+	return known{
+		Session: session, Program: r.command, Cwd: r.cwd, Model: c.model,
+		Version: version.String(), Totals: totals, UsedMs: r.req.Env.Now().UnixMilli(),
+	}
+}
+
+// judge puts together what the program said and why the call ended.
+func (c *call) judge(o Outcome, cause error) tried {
+	out := tried{Outcome: o, worked: c.record.messages > 0, model: c.model, text: c.record.answer.final(o.Final)}
+	var (
+		changed *changedError
+		vain    *vainError
+		late    *expired
+	)
+	switch {
+	case errors.As(cause, &changed):
+		out.Kind, out.Message = SessionLost, changed.Error()
+	case o.Kind == OK:
+	case errors.As(cause, &vain):
+		out.Kind, out.Error, out.Message = Failed, vain.kind, cmp.Or(vain.text, o.Message)
+	case errors.Is(cause, errTurns):
+		out.Kind, out.counted = MaxTurns, true
+	case errors.As(cause, &late):
+		out.Kind, out.Message = Timeout, late.Error()
+	case o.Kind == Failed && o.Error == SessionNotFound && c.ask.Resume:
+		out.Kind = SessionLost
+	}
+	if out.Kind == OK && strings.TrimSpace(out.text) == "" {
+		out.Kind = Incomplete
+	}
+	if out.Session = cmp.Or(o.Session, c.session); !out.worked && o.Kind != OK {
+		out.Session = "" // what a start that failed prints is no session
+	}
+	return out
+}
+
+// transcript adds what the program itself keeps of the call.
+func (r *runner) transcript(ask Call, out *tried, c *call) {
+	if r.adapter.Transcript == nil {
+		return
+	}
+	kept, err := r.adapter.Transcript(r.ctx, ask, out.Outcome)
+	if err != nil || !kept.Found {
+		r.report(err)
+		return
+	}
+	out.model = cmp.Or(out.model, kept.Model)
+	if out.Usage.Usage == nil {
+		out.Usage = kept.Usage
+	}
+	if ask.Resume && kept.Fresh && out.Kind != Failed {
+		out.Kind, out.Message = SessionLost, "session "+ask.Session+" is not what the program went on in"
+	}
+	if c.record.messages > 0 {
+		return
+	}
+	for _, turn := range kept.Turns {
+		if err := c.record.store(context.WithoutCancel(r.ctx), turn, false); err != nil {
+			r.report(err)
+			return
+		}
+		c.record.messages++
+	}
+}
