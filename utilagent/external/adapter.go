@@ -49,7 +49,8 @@ type Adapter struct {
 	// does not tell enough. An error is only told on stderr. Nil: it is not needed.
 	Transcript func(context.Context, Call, Outcome) (Transcript, error)
 	// ParseArgs takes the adapter's own arguments out of the configured ones; what
-	// it returns is Call.Extra. Nil: all are.
+	// it returns is Call.Extra. Nil: all are. With Commanded it sees what stands
+	// before the "--", and must know all of it.
 	ParseArgs func(args []string) (extra []string, err error)
 	// Usage is shown by --help.
 	Usage string
@@ -144,6 +145,7 @@ type Call struct {
 	Resume  bool
 	Fork    bool      // with Resume: continue in a copy
 	Used    time.Time // with Resume: when it was used last; zero: not known
+	Now     time.Time // when the call began
 
 	Cwd    string // absolute, without symbolic links
 	RunDir string // where files that the call needs may be put; exists
@@ -155,6 +157,7 @@ type Call struct {
 	Schema     any     // of the role's output, as a JSON value
 	Extra      []string
 	Env        func(name string) string // of the program's environment
+	Environ    []string                 // all of it
 }
 
 // Invocation is how a call is started.

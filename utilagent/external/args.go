@@ -10,11 +10,12 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// split takes apart what stands on an agent's command line: first the arguments
-// that are configured for it, then what the engine adds: thread and role, by
-// position or by name. A "--" before the configured ones is dropped; behind it
-// they may look like flags of the agent's own.
-func split(args []string, needed bool) (own, rest []string, err error) {
+// split takes apart what stands on an agent's command line: the arguments that
+// are configured for it, then what the engine adds: thread and role, by position
+// or by name. A "--" before the configured ones is dropped; behind it they may
+// look like flags of the agent's own. If they are a command (commanded), what
+// stands before the "--" is the agent's own.
+func split(args []string, commanded bool) (own, command, rest []string, err error) {
 	at := len(args)
 	for i := len(args) - 1; i >= 0; i-- {
 		if isEngines(args[i:]) {
@@ -23,16 +24,18 @@ func split(args []string, needed bool) (own, rest []string, err error) {
 	}
 	own, rest = slices.Clone(args[:at]), args[at:]
 	i := slices.Index(own, "--")
-	if i > 0 && needed {
-		return nil, nil, fmt.Errorf("unexpected argument %q before --", own[0])
-	}
-	if i == 0 {
+	switch {
+	case !commanded && i == 0:
 		own = own[1:]
+	case commanded && i >= 0:
+		own, command = own[:i], own[i+1:]
+	case commanded:
+		own, command = nil, own
 	}
-	if needed && len(own) == 0 {
-		return nil, nil, errors.New("the command is missing: put it behind --")
+	if commanded && len(command) == 0 {
+		return nil, nil, nil, errors.New("the command is missing: put it behind --")
 	}
-	return own, rest, nil
+	return own, command, rest, nil
 }
 
 // isEngines reports whether arguments are just what the engine adds.

@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
@@ -24,7 +25,7 @@ type steps struct {
 }
 
 func (s *steps) parse(args []string) ([]string, error) {
-	own, rest, err := split(args, s.adapter.Commanded)
+	own, command, rest, err := split(args, s.adapter.Commanded)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,12 @@ func (s *steps) parse(args []string) ([]string, error) {
 			return nil, err
 		}
 	}
-	s.extra = own
+	if s.extra = own; s.adapter.Commanded {
+		s.extra = command
+	}
+	if s.adapter.Commanded && len(own) > 0 {
+		return nil, fmt.Errorf("unexpected argument %q before --", own[0])
+	}
 	return rest, nil
 }
 

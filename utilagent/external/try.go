@@ -80,6 +80,7 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 		Prompt: t.prompt, Session: t.session, Resume: t.session != "", Fork: t.fork,
 		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission,
 		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.req.Env.Get,
+		Environ: environment(r.req.Env.Environ, r.adapter, Invocation{}), Now: r.req.Env.Now(),
 	}
 	if c.Resume {
 		k, _ := r.shelf.get(t.session)
