@@ -167,6 +167,9 @@ type Invocation struct {
 	Stdin string   // the prompt, if the program reads it there; then stdin ends
 	Env   []string // KEY=value, added to what the adapter inherited
 	Dir   string   // "": Call.Cwd
+	// Silent: the program prints nothing until its work is done, so that silence
+	// says nothing: only [Timeouts.Total] bounds the call.
+	Silent bool
 	// Open keeps stdin open after Stdin was written, for a [Transport].
 	Open bool
 

@@ -1,6 +1,13 @@
 package external
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
+
+// ErrCannotFork is what [Adapter.Command] returns for a copy of a session that the
+// installed version cannot make: the step then starts over with the whole prompt.
+var ErrCannotFork = errors.New("this version cannot copy a session")
 
 // Error is why a program could not do a step's work, for a person.
 type Error struct {

@@ -34,6 +34,9 @@ func (h *Host) Start(inv Invocation) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c := h.current(nil); c != nil && inv.Silent {
+		c.watch.silence()
+	}
 	l.touch = func() {
 		if c := h.current(nil); c != nil {
 			c.watch.line()

@@ -3,6 +3,7 @@ package external
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -53,6 +54,12 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 	var spent protocol.Usage
 	for {
 		out, err := r.try(t)
+		if errors.Is(err, ErrCannotFork) && t.fork {
+			if err := r.startOver(&t, ErrCannotFork.Error()); err != nil {
+				return agentkit.Result{}, err
+			}
+			continue
+		}
 		if err != nil {
 			return agentkit.Result{}, err
 		}

@@ -131,8 +131,8 @@ func (c *call) judge(o Outcome, cause error) tried {
 	if out.Kind == OK && strings.TrimSpace(out.text) == "" {
 		out.Kind = Incomplete
 	}
-	if out.Session = cmp.Or(o.Session, c.session); !out.worked && o.Kind != OK {
-		out.Session = "" // what a start that failed prints is no session
+	if out.Session == "" && (out.worked || o.Kind == OK) {
+		out.Session = c.session // what a start that failed prints is no session
 	}
 	return out
 }
@@ -148,7 +148,7 @@ func (r *runner) transcript(ask Call, out *tried, c *call) {
 		return
 	}
 	out.model = cmp.Or(out.model, kept.Model)
-	if out.Usage.Usage == nil {
+	if kept.Usage.Usage != nil {
 		out.Usage = kept.Usage
 	}
 	if ask.Resume && kept.Fresh && out.Kind != Failed {
@@ -162,6 +162,8 @@ func (r *runner) transcript(ask Call, out *tried, c *call) {
 			r.report(err)
 			return
 		}
-		c.record.messages++
+		if turn.Role == protocol.TurnAssistant {
+			c.record.messages++
+		}
 	}
 }

@@ -67,6 +67,14 @@ func (w *watch) line() {
 	}
 }
 
+// silence lifts the bounds on silence.
+func (w *watch) silence() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limits.Start, w.limits.Idle, w.limits.Tool = w.limits.Total, w.limits.Total, w.limits.Total
+	w.set()
+}
+
 // event notes an event, and whether tools run now. When the model goes on after
 // the last word, that was not the last.
 func (w *watch) event(k Kind, running bool) {
