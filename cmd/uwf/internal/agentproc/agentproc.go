@@ -46,8 +46,9 @@ type Invocation struct {
 	// Started is told the agent's process id as soon as there is one; if it
 	// fails, the agent is stopped and Run returns its error. May be nil.
 	Started func(pid int) error
-	// Turn is called for each announced turn, on the goroutine of Run. Nil: not wanted.
-	Turn func(protocol.Hash)
+	// Told is called for each turn that is announced, finished or still being
+	// written, on the goroutine of Run. Nil: not wanted.
+	Told func(protocol.TurnLine)
 }
 
 // Outcome is how an agent ended.
@@ -152,7 +153,7 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 	if grace == 0 {
 		grace = DefaultGrace
 	}
-	if inv.Turn == nil {
+	if inv.Told == nil {
 		return child.Wait(ctx, grace)
 	}
 	var (
@@ -164,7 +165,7 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 		defer close(ended)
 		status, err = child.Wait(ctx, grace)
 	}()
-	follow(filepath.Join(inv.RunDir, StdoutFile), ended, inv.Turn)
+	follow(filepath.Join(inv.RunDir, StdoutFile), ended, inv.Told)
 	<-ended
 	return status, err
 }

@@ -11,21 +11,35 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Announced returns the turns that the run in a run directory has announced so
-// far, in order. A run that has not begun has announced none.
-func Announced(runDir string) ([]protocol.Hash, error) {
+// Told is what a run has announced so far.
+type Told struct {
+	Turns   []protocol.Hash // in order
+	Writing protocol.Hash   // the turn after them, as far as it is written; "" if that is unknown
+}
+
+// Announced returns what the run in a run directory has announced so far. A run
+// that has not begun has announced nothing.
+func Announced(runDir string) (Told, error) {
+	var told Told
 	f, err := os.Open(filepath.Join(runDir, StdoutFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return told, nil
 	}
 	if err != nil {
-		return nil, err
+		return told, err
 	}
 	defer f.Close()
-	var turns []protocol.Hash
-	lines := announcements{turn: func(h protocol.Hash) { turns = append(turns, h) }}
+	lines := announcements{told: told.add}
 	if _, err := io.Copy(&lines, f); err != nil {
-		return nil, fmt.Errorf("read announced turns: %w", err)
+		return Told{}, fmt.Errorf("read announced turns: %w", err)
 	}
-	return turns, nil
+	return told, nil
+}
+
+func (t *Told) add(line protocol.TurnLine) {
+	if line == protocol.NewWritingLine(line.Hash) {
+		t.Writing = line.Hash
+		return
+	}
+	t.Turns, t.Writing = append(t.Turns, line.Hash), ""
 }

@@ -21,16 +21,16 @@ const (
 // passed over without being held.
 const maxAnnouncement = 1024
 
-// follow reads the file at path until ended is closed and reports the turns
-// that are announced in it. It serves live views only, so a file that cannot be
-// read is left to [ReadResult], which reports it.
-func follow(path string, ended <-chan struct{}, turn func(protocol.Hash)) {
+// follow reads the file at path until ended is closed and reports what is
+// announced in it. It serves live views only, so a file that cannot be read is
+// left to [ReadResult], which reports it.
+func follow(path string, ended <-chan struct{}, told func(protocol.TurnLine)) {
 	f, err := os.Open(path)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	lines := announcements{turn: turn}
+	lines := announcements{told: told}
 	pause := minPause
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -49,10 +49,11 @@ func follow(path string, ended <-chan struct{}, turn func(protocol.Hash)) {
 	}
 }
 
-// announcements is a writer that finds announced turns in what is written. It
-// holds at most one unfinished line of maxAnnouncement bytes.
+// announcements is a writer that finds in what is written the turns, finished or
+// not, that are announced. It holds at most one unfinished line of
+// maxAnnouncement bytes.
 type announcements struct {
-	turn    func(protocol.Hash)
+	told    func(protocol.TurnLine)
 	line    []byte
 	tooLong bool // the unfinished line is no announcement
 }
@@ -85,9 +86,13 @@ func (a *announcements) end() {
 	line := bytes.TrimSpace(a.line)
 	if !a.tooLong && len(line) > 0 && line[0] == '{' {
 		var t protocol.TurnLine
-		if err := json.Unmarshal(line, &t); err == nil && t == protocol.NewTurnLine(t.Hash) && t.Hash.Valid() {
-			a.turn(t.Hash)
+		if err := json.Unmarshal(line, &t); err == nil && t.Hash.Valid() && aboutTurn(t) {
+			a.told(t)
 		}
 	}
 	a.tooLong, a.line = false, a.line[:0]
+}
+
+func aboutTurn(t protocol.TurnLine) bool {
+	return t == protocol.NewTurnLine(t.Hash) || t == protocol.NewWritingLine(t.Hash)
 }

@@ -125,7 +125,7 @@ func TestAnnouncements(t *testing.T) {
 
 	for _, size := range []int{1, 2, 7, 64, len(input)} {
 		var got []protocol.Hash
-		a := announcements{turn: func(h protocol.Hash) { got = append(got, h) }}
+		a := announcements{told: func(l protocol.TurnLine) { got = append(got, l.Hash) }}
 		for rest := []byte(input); len(rest) > 0; {
 			n := min(size, len(rest))
 			written, err := a.Write(rest[:n])
@@ -136,6 +136,25 @@ func TestAnnouncements(t *testing.T) {
 		require.Equal(t, want, got, "written %d bytes at a time", size)
 		require.LessOrEqual(t, cap(a.line), 4*maxAnnouncement, "what is no announcement is not held")
 	}
+}
+
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	told, err := Announced(t.TempDir())
+	require.NoError(t, err)
+	require.Zero(t, told, "a run that has not begun")
+	told, err = Announced(runDirWith(t, `{"uwf":"writing","hash":"0123456789ABC"}
+{"uwf":"turn","hash":"1123456789ABC"}
+{"uwf":"request","hash":"2123456789ABC"}
+`))
+	require.NoError(t, err)
+	require.Equal(t, Told{Turns: []protocol.Hash{"1123456789ABC"}}, told, "what was being written is written")
+	told, err = Announced(runDirWith(t, `{"uwf":"turn","hash":"1123456789ABC"}
+{"uwf":"writing","hash":"2123456789ABC"}
+{"uwf":"writing","hash":"3123456789ABC"}
+`))
+	require.NoError(t, err)
+	require.Equal(t, Told{Turns: []protocol.Hash{"1123456789ABC"}, Writing: "3123456789ABC"}, told)
 }
 
 func TestStderrTail(t *testing.T) {

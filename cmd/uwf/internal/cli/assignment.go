@@ -82,7 +82,8 @@ func (as assignment) announced() ([]cas.Hash, error) {
 	if as.runDir == "" {
 		return nil, nil
 	}
-	return agentproc.Announced(as.runDir)
+	told, err := agentproc.Announced(as.runDir)
+	return told.Turns, err
 }
 
 // brief opens the thread at the head and reads what the role is told.

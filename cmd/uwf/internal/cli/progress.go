@@ -37,6 +37,8 @@ type progress struct {
 	ended  sync.WaitGroup
 	turns  int
 	tokens int64
+	// writing is the end of what the agent is writing.
+	writing string
 }
 
 // StepStarted implements engine.Progress.
@@ -93,6 +95,16 @@ func (p *progress) Turn(s engine.StepInfo, t protocol.Turn) {
 		p.line("  ✎ %s", firstLine(said(t.Content), 90))
 	}
 	p.counter(s)
+}
+
+// Writing implements engine.Progress.
+func (p *progress) Writing(s engine.StepInfo, t protocol.Turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writing = lastWords(said(t.Content), 60)
+	if p.live {
+		p.counter(s)
+	}
 }
 
 // StepEnded implements engine.Progress.

@@ -24,6 +24,7 @@ func (a *app) stepCommand() *ucli.Command {
 			list,
 			a.stepShowCommand(),
 			a.stepReadCommand(),
+			a.stepTurnsCommand(),
 			a.threadForkCommand(),
 			a.stepPromptCommand(),
 			a.stepTurnCommand(),
@@ -35,7 +36,8 @@ func (a *app) stepCommand() *ucli.Command {
 // stepDetailsCommand is the seeds' command: the whole detail as YAML.
 func (a *app) stepDetailsCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "step-details", ArgsUsage: "<step-hash>", Usage: "print all that happened inside a step, as YAML",
+		Name: "step-details", ArgsUsage: "<step>", Usage: "print all that happened inside a step, as YAML",
+		Description: stepUsage,
 	}, func(ctx context.Context, c *ucli.Context) error {
 		detail, err := a.expandDetail(ctx, c.Args().First())
 		if err != nil {
@@ -49,7 +51,8 @@ func (a *app) stepDetailsCommand() *ucli.Command {
 // stepShowCommand is the same under the original's later name.
 func (a *app) stepShowCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "show", ArgsUsage: "<step-hash>", Usage: "print all that happened inside a step",
+		Name: "show", ArgsUsage: "<step>", Usage: "print all that happened inside a step",
+		Description: stepUsage,
 	}, func(ctx context.Context, c *ucli.Context) error {
 		detail, err := a.expandDetail(ctx, c.Args().First())
 		if err != nil {
@@ -74,7 +77,7 @@ func (a *app) expandDetail(ctx context.Context, arg string) (any, error) {
 
 // stepNode reads the step that a person means.
 func (a *app) stepNode(ctx context.Context, arg string) (cas.Hash, protocol.Step, error) {
-	h, err := a.node(ctx, arg)
+	h, err := a.address(ctx, arg)
 	if err != nil {
 		return "", protocol.Step{}, err
 	}

@@ -16,7 +16,8 @@ import (
 
 func (a *app) stepReadCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "read", ArgsUsage: "<step-hash>", Usage: "read the turns of a step as Markdown, the newest that fit",
+		Name: "read", ArgsUsage: "<step>", Usage: "read the turns of a step as Markdown, the newest that fit",
+		Description: stepUsage,
 		Flags: []ucli.Flag{
 			quotaFlag(),
 			&ucli.BoolFlag{Name: "prompt", Usage: "the prompt that the agent was given, instead of its turns"},
@@ -42,7 +43,7 @@ func (a *app) stepRead(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("prompt") {
 		text, err = promptOf(ctx, s, step)
 	} else {
-		text, err = turnsOf(ctx, s, step, quota-length(header))
+		text, err = turnsOf(ctx, s, step, quota-length(header)-1)
 	}
 	if err != nil {
 		return err
@@ -63,7 +64,8 @@ func promptOf(ctx context.Context, s cas.Store, step protocol.Step) (string, err
 // omittedTurns is said when not all turns fit.
 const omittedTurns = "\n\n_[Earlier turns omitted due to quota. Use --quota to increase.]_"
 
-// turnsOf renders the newest turns that fit, at least one.
+// turnsOf renders the newest turns that fit. The newest one is cut if it alone is
+// too long.
 func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int) (string, error) {
 	detail, err := cas.Read[protocol.Detail](ctx, s, step.Detail)
 	var other *cas.TypeError
@@ -80,11 +82,16 @@ func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int) (s
 		if err != nil {
 			return "", err
 		}
-		block := turnBlock(turn)
-		if block == "" {
-			continue
+		block, note := turnBlock(turn), 0
+		if i > 0 {
+			note = length(omittedTurns) // there may be one more that does not fit
 		}
-		if len(blocks) > 0 && used+length(block)+length(omittedTurns) > quota {
+		room := quota - used - note
+		switch {
+		case length(block) <= room:
+		case len(blocks) == 0:
+			block = cutMiddle(block, room, leftOut)
+		default:
 			return omittedTurns + joinReversed(blocks), nil
 		}
 		used += length(block)

@@ -51,3 +51,12 @@ func firstLine(s string, n int) string {
 	}
 	return string(r)
 }
+
+// lastWords is the end of a text, for one line of at most n characters.
+func lastWords(s string, n int) string {
+	r := []rune(strings.Join(strings.Fields(clean(s)), " "))
+	if len(r) > n {
+		return "…" + string(r[len(r)-n+1:])
+	}
+	return string(r)
+}

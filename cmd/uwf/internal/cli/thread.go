@@ -128,9 +128,10 @@ func (a *app) workDir(flag string) (string, error) {
 
 func (a *app) threadForkCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "fork", Usage: "start a thread that goes on from a step of another", ArgsUsage: "<step-hash>",
+		Name: "fork", Usage: "start a thread that goes on from a step of another", ArgsUsage: "<step>",
+		Description: stepUsage + " Number 0 is the\nstart, before any step.",
 	}, func(ctx context.Context, c *ucli.Context) error {
-		h, err := a.node(ctx, c.Args().First())
+		h, err := a.address(ctx, c.Args().First())
 		if err != nil {
 			return err
 		}

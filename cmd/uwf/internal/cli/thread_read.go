@@ -2,33 +2,24 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strings"
-	"time"
-	"unicode/utf8"
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 )
 
 // defaultQuota is how many characters a reader gets without asking for more.
 const defaultQuota = "4000"
 
-// blockSeparator stands between the blocks of a document.
-const blockSeparator = "\n\n---\n\n"
-
 func quotaFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest are kept, at least one", Value: defaultQuota}
+	return &ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest are kept", Value: defaultQuota}
 }
 
 func quotaOf(c *ucli.Context) (int, error) {
 	n, err := positive(c.String("quota"))
 	if err != nil {
-		return 0, usageError("invalid --quota: must be a positive integer, got: " + c.String("quota"))
+		return 0, usageError("invalid --quota: must be a positive integer, got: "+c.String("quota"), "--quota "+defaultQuota)
 	}
 	return n, nil
 }
@@ -36,10 +27,13 @@ func quotaOf(c *ucli.Context) (int, error) {
 func (a *app) threadReadCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "read", ArgsUsage: "<thread>", Usage: "read a thread as Markdown, the newest steps that fit",
+		Description: "The text has at most as many characters as the quota says; only the headings of the newest\n" +
+			"step are there in any case. A step that alone is too long is cut in its middle, and says so.",
 		Flags: []ucli.Flag{
 			quotaFlag(),
-			&ucli.StringFlag{Name: "before", Usage: "only steps before the step with this `HASH`"},
+			&ucli.StringFlag{Name: "before", Usage: "only steps before this `STEP`: a hash, a number, -1 for the last, a role, role@visit"},
 			&ucli.BoolFlag{Name: "start", Usage: "with the task, also together with --before"},
+			&ucli.BoolFlag{Name: "live", Usage: "with the turns of the step that is running, and what is being written"},
 		},
 	}, a.threadRead)
 }
@@ -49,30 +43,36 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	id, head, err := a.threadHead(ctx, c)
+	if c.IsSet("before") && c.Bool("live") {
+		return usageError("--before and --live exclude each other: what is running comes after every step")
+	}
+	id, e, err := a.threadAndEngine(ctx, c, nil)
 	if err != nil {
 		return err
 	}
-	t, err := a.openThread(ctx, head)
-	if err != nil {
-		return err
-	}
-	wf, err := t.Workflow(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := a.store(ctx)
-	if err != nil {
-		return err
-	}
-	r := reader{store: s, thread: t, id: id, workflow: wf, quota: quota}
-	before := cas.Hash("")
-	if c.IsSet("before") {
-		if before, err = a.node(ctx, c.String("before")); err != nil {
+	var flight *engine.Flight
+	if c.Bool("live") {
+		if flight, err = e.Flight(ctx, id); err != nil {
 			return err
 		}
 	}
-	text, err := r.read(ctx, before, before == "" || c.Bool("start"))
+	r, err := a.reader(ctx, e, id, flight)
+	if err != nil {
+		return err
+	}
+	r.quota = quota - 1 // for the line break at the end
+	q := request{start: !c.IsSet("before") || c.Bool("start")}
+	if c.IsSet("before") {
+		if q.before, err = a.addressIn(ctx, id, c.String("before")); err != nil {
+			return err
+		}
+	}
+	if flight != nil {
+		if q.newest, err = r.flightBlock(ctx, *flight, a.env.Now()); err != nil {
+			return err
+		}
+	}
+	text, err := r.read(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -80,122 +80,23 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	return err
 }
 
-// reader renders a thread within a quota of characters. It walks from the
-// newest step and stops when the quota is used up, so that reading costs the
-// same however long the thread is.
-type reader struct {
-	store    cas.Store
-	thread   *thread.Thread
-	id       string
-	workflow protocol.Workflow
-	quota    int
-}
-
-// shownStep is a step that fits, with its text but for the role's goal.
-type shownStep struct {
-	step thread.Step
-	head string // up to where the goal is put in
-	tail string
-}
-
-func (r reader) read(ctx context.Context, before cas.Hash, withStart bool) (string, error) {
-	var blocks []string
-	used := 0
-	if withStart {
-		blocks = append(blocks, r.startBlock())
-		used = utf8.RuneCountInString(blocks[0])
-	}
-	steps, err := r.fitting(ctx, before, used)
+// reader opens a thread for reading: as it was when the step in flight began, if
+// there is one.
+func (a *app) reader(ctx context.Context, e *engine.Engine, id string, flight *engine.Flight) (reader, error) {
+	head, err := e.Head(ctx, id)
 	if err != nil {
-		return "", err
+		return reader{}, err
 	}
-	if n := len(steps); n > 0 && steps[n-1].step.Index > 0 {
-		blocks = append(blocks, r.omittedHint(steps[n-1].step))
+	if flight != nil {
+		head = flight.Head
 	}
-	goals := map[string]bool{}
-	for i := len(steps) - 1; i >= 0; i-- {
-		s := steps[i]
-		text := s.head
-		if !goals[s.step.Role] {
-			goals[s.step.Role] = true
-			text += r.goal(s.step.Role)
-		}
-		blocks = append(blocks, text+s.tail)
-	}
-	return strings.Join(blocks, blockSeparator), nil
-}
-
-// fitting collects the newest steps, newest first, whose texts together stay
-// within the quota; at least one.
-func (r reader) fitting(ctx context.Context, before cas.Hash, used int) ([]shownStep, error) {
-	var steps []shownStep
-	goals := map[string]bool{}
-	waiting := before != ""
-	for step, err := range r.thread.Steps(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if waiting {
-			waiting = step.Hash != before
-			continue
-		}
-		s, err := r.render(ctx, step)
-		if err != nil {
-			return nil, err
-		}
-		cost := length(s.head) + length(s.tail)
-		if !goals[step.Role] {
-			cost += length(r.goal(step.Role))
-		}
-		if used > 0 {
-			cost += length(blockSeparator)
-		}
-		hint := 0
-		if step.Index > 0 {
-			hint = length(r.omittedHint(step)) + length(blockSeparator)
-		}
-		if len(steps) > 0 && used+cost+hint > r.quota {
-			return steps, nil
-		}
-		goals[step.Role] = true
-		used += cost
-		steps = append(steps, s)
-	}
-	if waiting {
-		return nil, notFound(fmt.Sprintf("step %s not found in thread %s", before, r.id), "uwf thread steps "+r.id)
-	}
-	return steps, nil
-}
-
-func (r reader) startBlock() string {
-	return fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n## Task\n\n%s",
-		r.id, r.workflow.Name, r.thread.Start.Workflow, r.thread.Start.Prompt)
-}
-
-func (r reader) omittedHint(first thread.Step) string {
-	plural := "s"
-	if first.Index == 1 {
-		plural = ""
-	}
-	return fmt.Sprintf("*(%d earlier step%s, load with `uwf thread read %s --before %s`)*", first.Index, plural, r.id, first.Hash)
-}
-
-func (r reader) goal(role string) string {
-	return "\n\n<prompt>\n" + strings.TrimSpace(r.workflow.Roles[role].Goal) + "\n</prompt>"
-}
-
-func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
-	content, err := thread.Content(ctx, r.store, s.Detail)
+	t, err := a.openThread(ctx, head)
 	if err != nil {
-		return shownStep{}, err
+		return reader{}, err
 	}
-	out := shownStep{step: s, head: fmt.Sprintf("## Step %d: %s `%s`\n**Agent:** %s | **Time:** %s | **Duration:** %s",
-		s.Index+1, s.Role, s.Hash, s.Agent,
-		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), duration(s.CompletedAtMs-s.StartedAtMs))}
-	if strings.TrimSpace(content) != "" {
-		out.tail = "\n\n<output>\n" + strings.TrimRight(content, "\n") + "\n</output>"
+	wf, err := t.Workflow(ctx)
+	if err != nil {
+		return reader{}, err
 	}
-	return out, nil
+	return reader{store: e.Store, thread: t, id: id, workflow: wf}, nil
 }
-
-func length(s string) int { return utf8.RuneCountInString(s) }

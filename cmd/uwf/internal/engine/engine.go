@@ -58,6 +58,7 @@ type Engine struct {
 type Progress interface {
 	StepStarted(StepInfo)
 	Turn(StepInfo, protocol.Turn)
+	Writing(StepInfo, protocol.Turn) // a turn that is not finished; more of it, or all, follows
 	StepEnded(StepInfo, protocol.StepOutput, error)
 }
 

@@ -62,10 +62,15 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		},
 	}
 	if a.Progress != nil {
-		inv.Turn = func(h protocol.Hash) {
+		inv.Told = func(line protocol.TurnLine) {
 			// A turn that cannot be read yet is missed here and found in the detail.
-			if t, err := cas.Read[protocol.Turn](ctx, a.Store, h); err == nil {
+			t, err := cas.Read[protocol.Turn](ctx, a.Store, line.Hash)
+			switch {
+			case err != nil:
+			case line == protocol.NewTurnLine(line.Hash):
 				a.Progress.Turn(a.info, t)
+			default:
+				a.Progress.Writing(a.info, t)
 			}
 		}
 	}

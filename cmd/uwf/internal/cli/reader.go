@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// blockSeparator stands between the blocks of a document.
+const blockSeparator = "\n\n---\n\n"
+
+// reader renders a thread within a quota of characters. It walks from the newest
+// step and stops when the quota is used up, so that reading costs the same
+// however long the thread is.
+//
+// What is newest is always shown. It is the only step that is cut when it alone
+// is too long, and then so is the task.
+type reader struct {
+	store    cas.Store
+	thread   *thread.Thread
+	id       string
+	workflow protocol.Workflow
+	quota    int // of the text without the line break that ends it
+}
+
+// request is which part of a thread to read.
+type request struct {
+	before cas.Hash // only steps before this one; "": all
+	start  bool     // with the task
+	newest string   // a block behind all steps, already within the quota; "": none
+}
+
+func (r reader) read(ctx context.Context, q request) (string, error) {
+	text, whole, err := r.compose(ctx, q, r.quota)
+	if err == nil && !whole && q.start {
+		// The task has at most half of what there is.
+		text, _, err = r.compose(ctx, q, r.quota/2)
+	}
+	return text, err
+}
+
+// compose puts the blocks together, with a start block of at most startQuota
+// characters. It reports whether the newest step is there whole.
+func (r reader) compose(ctx context.Context, q request, startQuota int) (text string, whole bool, err error) {
+	var blocks []string
+	used := 0
+	if q.newest != "" {
+		used = length(q.newest)
+	}
+	if q.start {
+		blocks = append(blocks, r.startBlock(startQuota))
+		used += length(blocks[0])
+		if q.newest != "" {
+			used += length(blockSeparator)
+		}
+	}
+	f := fitting{reader: r, used: used, optional: q.newest != "", goals: map[string]bool{}}
+	if err := f.collect(ctx, q.before); err != nil {
+		return "", false, err
+	}
+	if hint := r.omitted(f.steps, q); hint != "" {
+		blocks = append(blocks, hint)
+	}
+	blocks = append(blocks, f.blocks()...)
+	if q.newest != "" {
+		blocks = append(blocks, q.newest)
+	}
+	text = strings.Join(blocks, blockSeparator)
+	return text, !f.cut && length(text) <= r.quota, nil
+}
+
+// fitting collects the newest steps whose texts together stay within the quota.
+type fitting struct {
+	reader
+	used     int         // by what is shown in any case
+	optional bool        // no step need be shown
+	steps    []shownStep // newest first
+	goals    map[string]bool
+	cut      bool // the newest step is not whole
+}
+
+// shownStep is a step with its text.
+type shownStep struct {
+	step    thread.Step
+	head    string
+	content string // the answer
+	noGoal  bool   // there is no room for the role's goal
+}
+
+func (f *fitting) collect(ctx context.Context, before cas.Hash) error {
+	waiting := before != ""
+	for step, err := range f.thread.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		if waiting {
+			waiting = step.Hash != before
+			continue
+		}
+		s, err := f.render(ctx, step)
+		if err != nil {
+			return err
+		}
+		if !f.add(s) {
+			return nil
+		}
+	}
+	if waiting && before != f.thread.StartHash {
+		return notFound(fmt.Sprintf("step %s not found in thread %s", before, f.id), "uwf thread steps "+f.id)
+	}
+	return nil
+}
+
+// add takes a step if it fits, and reports whether another one may.
+func (f *fitting) add(s shownStep) bool {
+	hint := 0
+	if s.step.Index > 0 {
+		hint = length(f.omittedHint(s.step)) + length(blockSeparator)
+	}
+	room := f.quota - f.used - hint
+	cost := f.cost(s)
+	if cost > room {
+		if len(f.steps) > 0 || f.optional {
+			return false
+		}
+		s, f.cut = f.shorten(s, room), true
+		f.steps = append(f.steps, s)
+		return false
+	}
+	f.used += cost
+	f.goals[s.step.Role] = true
+	f.steps = append(f.steps, s)
+	return true
+}
+
+// cost is how much longer the document becomes by a step.
+func (f *fitting) cost(s shownStep) int {
+	n := length(s.head) + length(output(s.content))
+	if !f.goals[s.step.Role] && !s.noGoal {
+		n += length(f.goal(s.step.Role))
+	}
+	if f.used > 0 {
+		n += length(blockSeparator)
+	}
+	return n
+}
+
+// shorten makes a step fit, as far as that is possible.
+func (f *fitting) shorten(s shownStep, room int) shownStep {
+	content := s.content
+	s.noGoal = length(f.goal(s.step.Role)) > room/3
+	s.content = ""
+	left := room - f.cost(s) - length(output("x")) + 1
+	s.content = cutMiddle(content, left, func(n int) string {
+		return fmt.Sprintf("\n\n*(%d characters left out, all with `uwf step read %s --quota %d`)*\n\n", n, s.step.Hash, 2*length(content)+1000)
+	})
+	return s
+}
+
+// blocks are the texts of the steps, oldest first. A role's goal stands where the
+// role is shown first.
+func (f *fitting) blocks() []string {
+	var blocks []string
+	goals := map[string]bool{}
+	for i := len(f.steps) - 1; i >= 0; i-- {
+		s := f.steps[i]
+		text := s.head
+		if role := s.step.Role; !goals[role] && !s.noGoal {
+			goals[role] = true
+			text += f.goal(role)
+		}
+		blocks = append(blocks, text+output(s.content))
+	}
+	return blocks
+}
+
+// startBlock is what the thread is about, in at most max characters if the task
+// can be cut that far.
+func (r reader) startBlock(max int) string {
+	head := fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n## Task\n\n", r.id, r.workflow.Name, r.thread.Start.Workflow)
+	return head + cutMiddle(r.thread.Start.Prompt, max-length(head), leftOut)
+}
+
+// omitted is the hint at steps that are not shown, "" if all are.
+func (r reader) omitted(steps []shownStep, q request) string {
+	if n := len(steps); n > 0 {
+		if first := steps[n-1].step; first.Index > 0 {
+			return r.omittedHint(first)
+		}
+		return ""
+	}
+	if q.newest == "" || r.thread.Last == nil {
+		return ""
+	}
+	return fmt.Sprintf("*(%s, load with `uwf thread read %s`)*", earlier(r.thread.Len()), r.id)
+}
+
+func (r reader) omittedHint(first thread.Step) string {
+	return fmt.Sprintf("*(%s, load with `uwf thread read %s --before %s`)*", earlier(first.Index), r.id, first.Hash)
+}
+
+func earlier(n int) string {
+	if n == 1 {
+		return "1 earlier step"
+	}
+	return fmt.Sprintf("%d earlier steps", n)
+}
+
+func (r reader) goal(role string) string {
+	return "\n\n<prompt>\n" + strings.TrimSpace(r.workflow.Roles[role].Goal) + "\n</prompt>"
+}
+
+func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
+	content, err := thread.Content(ctx, r.store, s.Detail)
+	if err != nil {
+		return shownStep{}, err
+	}
+	return shownStep{step: s, content: content, head: fmt.Sprintf("## Step %d: %s `%s`\n**Agent:** %s | **Time:** %s | **Duration:** %s",
+		s.Index+1, s.Role, s.Hash, s.Agent,
+		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), duration(s.CompletedAtMs-s.StartedAtMs))}, nil
+}
+
+// output wraps an answer: its own headings must not look like ours.
+func output(content string) string {
+	if strings.TrimSpace(content) == "" {
+		return ""
+	}
+	return "\n\n<output>\n" + strings.TrimRight(content, "\n") + "\n</output>"
+}
+
+// cutMiddle shortens a text to max characters: its middle becomes what marker
+// says of so many characters. "" if not even that has room.
+func cutMiddle(s string, max int, marker func(left int) string) string {
+	n := length(s)
+	if n <= max {
+		return s
+	}
+	keep := max - length(marker(n))
+	if keep <= 0 {
+		return ""
+	}
+	runes := []rune(s)
+	front := keep - keep/3
+	return string(runes[:front]) + marker(n-keep) + string(runes[n-keep+front:])
+}
+
+func length(s string) int { return utf8.RuneCountInString(s) }

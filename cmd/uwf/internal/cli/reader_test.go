@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/memstore"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// chain stores a thread whose steps, by alternating roles, give the answers.
+func chain(t *testing.T, task string, answers ...string) reader {
+	t.Helper()
+	ctx := context.Background()
+	store := memstore.New(cas.XXH3)
+	b := cas.NewBatch(store, func() time.Time { return time.UnixMilli(1) })
+	role := protocol.Role{Description: "d", Goal: "Do what is to be done, and say so.", Capabilities: []string{}, Procedure: "p", Output: "o"}
+	schema, err := b.AddSchema(ctx, map[string]any{"type": "object"})
+	require.NoError(t, err)
+	role.Frontmatter = schema
+	wf, err := b.Add(ctx, protocol.Workflow{
+		Name: "w", Description: "d", Roles: map[string]protocol.Role{"a": role, "b": role},
+		Graph: map[string]protocol.GraphNode{"$START": {Edges: map[string]protocol.Edge{"_": {Role: "a", Prompt: "p"}}}},
+	})
+	require.NoError(t, err)
+	head, err := b.Add(ctx, protocol.Start{Workflow: wf, Prompt: task, Cwd: "/"})
+	require.NoError(t, err)
+	output, err := b.AddValue(ctx, schema, map[string]any{})
+	require.NoError(t, err)
+	require.NoError(t, b.Commit(ctx))
+	for i, answer := range answers {
+		th, err := thread.Open(ctx, store, head)
+		require.NoError(t, err)
+		turn, err := b.Add(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: answer})
+		require.NoError(t, err)
+		detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{turn}})
+		require.NoError(t, err)
+		head, err = th.Append(ctx, b, thread.Next{
+			Role: []string{"a", "b"}[i%2], Agent: "uwf-x", EdgePrompt: "p", Cwd: "/", SessionID: "s",
+			Output: output, Detail: detail, ExtractedBy: protocol.ByValue,
+		})
+		require.NoError(t, err)
+		require.NoError(t, b.Commit(ctx))
+	}
+	th, err := thread.Open(ctx, store, head)
+	require.NoError(t, err)
+	w, err := th.Workflow(ctx)
+	require.NoError(t, err)
+	return reader{store: store, thread: th, id: "01ARZ3NDEKTSV4RRFFQ69G5FAV", workflow: w}
+}
+
+func (r reader) text(t *testing.T, quota int, q request) string {
+	t.Helper()
+	r.quota = quota
+	text, err := r.read(context.Background(), q)
+	require.NoError(t, err)
+	return text
+}
+
+func answers(n, size int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("answer %d: %s", i, strings.Repeat("ä", size))
+	}
+	return list
+}
+
+// Whatever a thread holds, the text keeps within the quota as soon as that has
+// room for headings, and what is newest is in it.
+func TestAThreadIsReadWithinTheQuota(t *testing.T) {
+	t.Parallel()
+	const skeleton = 420 // headings, hint and note at what was cut
+	threads := map[string]reader{
+		"no step":     chain(t, strings.Repeat("task ", 400)),
+		"short steps": chain(t, "task", answers(12, 30)...),
+		"long steps":  chain(t, "task", answers(5, 3000)...),
+		"long task":   chain(t, strings.Repeat("task ", 2000), answers(3, 100)...),
+		"mixed":       chain(t, "task", append(answers(3, 2000), answers(4, 10)...)...),
+	}
+	for name, r := range threads {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole := r.text(t, 1<<20, request{start: true})
+			require.NotContains(t, whole, "left out")
+			before := 0
+			for quota := skeleton; quota < length(whole)+3; quota += 1 + quota/97 {
+				text := r.text(t, quota, request{start: true})
+				require.LessOrEqual(t, length(text), quota)
+				shown := strings.Count(text, "\n## Step ")
+				if n := r.thread.Len(); n > 0 {
+					require.Contains(t, text, fmt.Sprintf("## Step %d: ", n))
+				}
+				if name != "long task" { // which comes back whole as soon as it fits
+					require.GreaterOrEqual(t, shown, before, "more room shows more")
+				}
+				before = shown
+			}
+			require.Equal(t, whole, r.text(t, length(whole), request{start: true}), "to the character")
+			require.NotEqual(t, whole, r.text(t, length(whole)-1, request{start: true}))
+		})
+	}
+}
+
+func TestTinyQuotaStillNamesTheNewestStep(t *testing.T) {
+	t.Parallel()
+	text := chain(t, "task", answers(3, 500)...).text(t, 1, request{start: true})
+	require.Contains(t, text, "## Step 3: a")
+	require.Contains(t, text, "2 earlier steps, load with `uwf thread read")
+	require.NotContains(t, text, "answer")
+}
+
+func TestRunningStepIsReadWithinTheQuota(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	r := chain(t, "task", answers(3, 500)...)
+	b := cas.NewBatch(r.store, time.Now)
+	f := engine.Flight{Number: 4, Role: "b", Agent: "builtin", Started: time.UnixMilli(1)}
+	for i := range 6 {
+		h, err := b.Add(ctx, protocol.Turn{Index: i, Role: protocol.TurnAssistant, Content: fmt.Sprintf("turn %d %s", i, strings.Repeat("x", 400))})
+		require.NoError(t, err)
+		f.Turns = append(f.Turns, h)
+	}
+	var err error
+	f.Writing, err = b.Add(ctx, protocol.Turn{Index: 6, Role: protocol.TurnAssistant, Content: "half a sent"})
+	require.NoError(t, err)
+	require.NoError(t, b.Commit(ctx))
+	for quota := 600; quota < 8000; quota += 37 {
+		r.quota = quota
+		block, err := r.flightBlock(ctx, f, time.UnixMilli(5001))
+		require.NoError(t, err)
+		text := r.text(t, quota, request{start: true, newest: block})
+		require.LessOrEqual(t, length(text), quota)
+		require.Contains(t, text, "## Step 4: b (running)\n**Agent:** builtin | **Started:** 1970-01-01 00:00:00 | **So far:** 5.0s")
+		require.Contains(t, text, "half a sent\n\n*(still being written)*")
+	}
+	require.Contains(t, r.text(t, 7900, request{start: true, newest: ""}), "## Step 3: a")
+}

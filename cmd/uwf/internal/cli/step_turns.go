@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+func (a *app) stepTurnsCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "turns", ArgsUsage: "<thread>", Usage: "print all turns of all steps of a thread as Markdown, oldest first",
+		Description: "Turns are numbered through the whole thread; --role, --offset and --limit choose among them, in\n" +
+			"this order. With --format json each turn is a line: {\"step\",\"number\",\"role\",\"running\",\"turn\"}.",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "role", Usage: "only steps of this `ROLE`"},
+			&ucli.StringFlag{Name: "limit", Usage: "at most `N` turns"},
+			&ucli.StringFlag{Name: "offset", Usage: "leave out the first `N` turns", Value: "0"},
+			&ucli.BoolFlag{Name: "live", Usage: "go on until the running step has ended, printing each turn as it happens"},
+		},
+	}, a.stepTurns)
+}
+
+// turnLine is a turn as a line of JSON.
+type turnLine struct {
+	Step    *protocol.Hash `json:"step"`   // null while it runs
+	Number  int            `json:"number"` // of the step, from 1
+	Role    string         `json:"role"`   // of the step
+	Running bool           `json:"running"`
+	Index   int            `json:"index"` // of the turn in the thread, from 1
+	Turn    protocol.Turn  `json:"turn"`
+}
+
+// turnPrinter prints the turns of a thread one after another.
+type turnPrinter struct {
+	w             io.Writer
+	json          bool
+	role          string // "": all
+	offset, limit int    // limit < 0: none
+	seen          int    // turns of the role so far
+}
+
+func (a *app) stepTurns(ctx context.Context, c *ucli.Context) error {
+	p := turnPrinter{w: a.env.Stdout, role: c.String("role"), limit: -1, json: a.flags.format == string(render.JSON)}
+	var err error
+	if p.offset, p.limit, err = page(c); err != nil {
+		return err
+	}
+	id, e, err := a.threadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	flight, err := e.Flight(ctx, id)
+	if err != nil {
+		return err
+	}
+	r, err := a.reader(ctx, e, id, flight)
+	if err != nil {
+		return err
+	}
+	if err := p.steps(ctx, r); err != nil || flight == nil || !p.wants(flight.Role) {
+		return err
+	}
+	return p.flight(ctx, e, r, flight, c.Bool("live"))
+}
+
+// page reads --offset and --limit.
+func page(c *ucli.Context) (offset, limit int, err error) {
+	limit = -1
+	if c.IsSet("limit") {
+		if limit, err = natural(c.String("limit")); err != nil {
+			return 0, 0, usageError(fmt.Sprintf("--limit must be a non-negative integer, got: %s", c.String("limit")))
+		}
+	}
+	if offset, err = natural(c.String("offset")); err != nil {
+		return 0, 0, usageError(fmt.Sprintf("--offset must be a non-negative integer, got: %s", c.String("offset")))
+	}
+	return offset, limit, nil
+}
+
+func (p *turnPrinter) wants(role string) bool { return p.role == "" || p.role == role }
+
+// steps prints the finished steps.
+func (p *turnPrinter) steps(ctx context.Context, r reader) error {
+	if err := p.text("# Thread `%s`\n", r.id); err != nil {
+		return err
+	}
+	var steps []thread.Step
+	for s, err := range r.thread.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		if p.wants(s.Role) {
+			steps = append(steps, s)
+		}
+	}
+	for _, s := range slices.Backward(steps) {
+		detail, err := cas.Read[protocol.Detail](ctx, r.store, s.Detail)
+		if err != nil {
+			return err
+		}
+		if err := p.text("\n## %s ✓ (%s)\n", s.Role, turnCount(len(detail.Turns))); err != nil {
+			return err
+		}
+		for _, h := range detail.Turns {
+			if err := p.turn(ctx, r, turnLine{Step: &s.Hash, Number: s.Index + 1, Role: s.Role}, h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func turnCount(n int) string {
+	if n == 1 {
+		return "1 turn"
+	}
+	return fmt.Sprintf("%d turns", n)
+}
+
+// turn prints a turn, if it is on the page.
+func (p *turnPrinter) turn(ctx context.Context, r reader, line turnLine, h cas.Hash) error {
+	p.seen++
+	if p.seen <= p.offset || (p.limit >= 0 && p.seen > p.offset+p.limit) {
+		return nil
+	}
+	var err error
+	if line.Turn, err = cas.Read[protocol.Turn](ctx, r.store, h); err != nil {
+		return err
+	}
+	line.Index = p.seen
+	if p.json {
+		return json.NewEncoder(p.w).Encode(line)
+	}
+	t := line.Turn
+	t.Index = p.seen - 1
+	block := turnBlock(t)
+	if block == "" { // it counts, though it says nothing
+		block = fmt.Sprintf("\n\n## Turn %d\n\n**Turn role:** %s", p.seen, t.Role)
+	}
+	return p.text("%s\n", block[1:])
+}
+
+func (p *turnPrinter) text(format string, args ...any) error {
+	if p.json {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.w, format, args...)
+	return err
+}
