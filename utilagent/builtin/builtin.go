@@ -147,9 +147,10 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 		model = w.endpoint.Model
 	}
 	err = errors.Join(err, w.record.end(context.WithoutCancel(ctx), answer, err))
+	usage := w.tried.Add(answer.Usage)
 	return answer, agentkit.Result{
 		SessionID: session.ID,
-		Usage:     &answer.Usage,
+		Usage:     &usage,
 		Detail: &protocol.Detail{
 			Model: model, Outcome: string(answer.Outcome), DurationMs: took, Requests: w.record.texts,
 		},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -101,6 +102,12 @@ func TestKilledInTheMiddleOfATurn(t *testing.T) {
 	require.Contains(t, last[5], "one")
 	require.Contains(t, last[6], "Your work on this was interrupted")
 	require.Contains(t, requests(t, th, got)[0], "of them: 6 from before this run")
+	var roles []string
+	for _, turn := range got.Turns {
+		roles = append(roles, string(turn.Role))
+	}
+	require.Equal(t, "assistant tool assistant tool user assistant", strings.Join(roles, " "), "the step has all that led to it")
+	require.Equal(t, 3, got.Step.Usage.Turns, "and all that it cost")
 }
 
 // hang answers with half a stream and then nothing, but a sign of life.
@@ -156,6 +163,77 @@ func half(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) stri
 		}
 	}
 	return found
+}
+
+// However often an agent is killed, and wherever, what it has done is not asked
+// for again, and the step that it makes in the end has all of it.
+func TestKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	const files = 12
+	var mu sync.Mutex
+	var asked []int
+	e := &endpoint{}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Messages []struct {
+				Role, Content string
+				ToolCalls     []any `json:"tool_calls"`
+			}
+		}
+		if json.NewDecoder(r.Body).Decode(&body) != nil {
+			return // killed while it asked
+		}
+		next, open := 0, 0
+		for _, m := range body.Messages {
+			if m.Role == "tool" {
+				open--
+			} else if open != 0 {
+				t.Errorf("%d calls are not answered", open)
+			}
+			open += len(m.ToolCalls)
+			if strings.HasPrefix(m.Content, "Wrote ") && strings.Contains(m.Content, fmt.Sprintf(" f%d:", next)) {
+				next++
+			}
+		}
+		mu.Lock()
+		asked = append(asked, next)
+		mu.Unlock()
+		answer := say(done)
+		if next < files {
+			answer = call("write_file", fmt.Sprintf(`{"path":"f%d","content":"text"}`, next))
+		}
+		(&endpoint{replies: []reply{answer}}).answer(w, r)
+	}))
+	t.Cleanup(e.Close)
+
+	th := agentkittest.New(t, e.scenario(""))
+	random := rand.New(rand.NewPCG(4, 2))
+	var last *agentkittest.Outcome
+	kills := 0
+	for ; kills < 20; kills++ {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+random.IntN(60))*time.Millisecond)
+		last = th.Play(process(ctx, t))
+		cancel()
+		if last.ExitCode == 0 {
+			break
+		}
+	}
+	got := last
+	if got.ExitCode != 0 {
+		got = th.Play(process(t.Context(), t))
+	}
+	got.Succeeded()
+	var wrote []string
+	for _, turn := range got.Turns {
+		if strings.HasPrefix(turn.Content, "Wrote ") {
+			wrote = append(wrote, turn.Content)
+		}
+	}
+	require.GreaterOrEqual(t, len(wrote), files)
+	for i := 1; i < len(asked); i++ {
+		require.GreaterOrEqual(t, asked[i], asked[i-1], "%v", asked)
+	}
+	t.Logf("killed %d times; the files that were there when it asked: %v", kills, asked)
 }
 
 func text(t *testing.T, th *agentkittest.Thread, h protocol.Hash) string {

@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +51,9 @@ func (r *record) begin(ctx context.Context, w *work, loop react.Loop, s *react.S
 	line("conversation", "%s, %d messages", s.ID, len(s.Messages))
 	if old := len(s.Messages) - len(w.told); old > 0 {
 		line("of them", "%d from before this run", old)
+	}
+	if r.req.Interrupted && !loop.ReadOnly {
+		line("goes on", "where an earlier try of this step was interrupted; its turns come first")
 	}
 	for _, m := range w.told {
 		fmt.Fprintf(&b, "\n--- %s ---\n%s\n", m.Role, m.Content)
@@ -148,9 +150,4 @@ func (w *work) writing(ctx context.Context) func(soFar func() llm.Message) {
 		// It only serves who watches: what breaks here breaks at the whole turn, too.
 		_ = w.req.Writing(ctx, protocol.Turn{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning})
 	}
-}
-
-// newMessages are the last n of a conversation, for the record.
-func newMessages(s *react.Session, n int) []llm.Message {
-	return slices.Clone(s.Messages[len(s.Messages)-n:])
 }

@@ -25,6 +25,7 @@ type work struct {
 	sessions react.Sessions
 	record   record
 	told     []llm.Message  // by this run
+	tried    protocol.Usage // of a try of the same step that was interrupted
 	resolve  *react.Resolve // of an agent that ends with it
 
 	// Of an agent with tools.
@@ -133,36 +134,6 @@ models:
     provider: openai
     name: NAME-OF-THE-MODEL
 defaultModel: default`
-
-// begin opens the conversation: the role's own of its last turn or of a try that
-// was killed, else a new one.
-func (w *work) begin(ctx context.Context) (*react.Session, error) {
-	if w.req.SessionID != "" {
-		user := w.req.User
-		if w.req.Interrupted {
-			user = interrupted + "\n\n" + user
-		}
-		session, err := w.sessions.Copy(w.req.SessionID, llm.User(user))
-		if err == nil {
-			w.told = newMessages(session, 1)
-		}
-		if err == nil || !errors.Is(err, react.ErrNoSession) {
-			return session, err
-		}
-		fmt.Fprintf(w.req.Env.Stderr, "%s: %v; beginning a new one with the whole history\n", protocol.AgentName(w.kind.name), err)
-		if err := w.req.StartOver(ctx); err != nil {
-			return nil, err
-		}
-	}
-	session, err := w.sessions.New(llm.System(w.system()), llm.User(w.req.User))
-	if err == nil {
-		w.told = newMessages(session, 2)
-	}
-	return session, err
-}
-
-const interrupted = "Your work on this was interrupted before your final answer. Go on where you were: what you have done is above. " +
-	"A call without a result may have run or not; look before you make it again."
 
 // loop is the loop as it always is here.
 func (w *work) loop(ctx context.Context) react.Loop {

@@ -9,13 +9,6 @@ import (
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
-// line is a line of a session file: a message, or what was left out of those
-// before it. The messages themselves stay in the file.
-type line struct {
-	llm.Message
-	Room *room `json:"room,omitempty"`
-}
-
 // room says what was left out of a conversation: the results at some places, or
 // the messages from one place up to another.
 type room struct {
@@ -66,11 +59,11 @@ func (s *Session) leaveOut(r room) error {
 	b, err := json.Marshal(struct {
 		Room room `json:"room"`
 	}{r})
+	if err == nil {
+		err = s.append(append(b, '\n'))
+	}
 	if err != nil {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
-	}
-	if err := s.append(append(b, '\n')); err != nil {
-		return err
 	}
 	s.Messages = messages
 	return nil

@@ -1,8 +1,6 @@
 package react
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
@@ -19,12 +18,15 @@ import (
 // conversation is, and a killed process loses at most the line that it was
 // writing.
 //
-// One run writes a session. Who goes on with the conversation later does so in
-// a copy ([Sessions.Copy]): a step that is tried again, or a fork of the thread,
-// then finds the conversation as the last finished step left it.
+// The runs of one step write a session. Who goes on with the conversation later
+// does so in a copy ([Sessions.Copy]): a step that is tried again, or a fork of
+// the thread, then finds the conversation as the last finished step left it.
 type Session struct {
 	ID       string
 	Messages []llm.Message
+	// Unfinished is what happened, before the session was opened, in the step that
+	// it is about, whatever was left out of the conversation since.
+	Unfinished []protocol.Turn
 
 	store Sessions // without Dir: in memory only
 }
@@ -58,12 +60,13 @@ func (s Sessions) New(messages ...llm.Message) (*Session, error) {
 	}
 	var b []byte
 	for _, m := range messages {
-		line, err := encodeLine(m)
+		text, err := encodeLine(line{Message: m})
 		if err != nil {
 			return nil, fmt.Errorf("new session: %w", err)
 		}
-		b = append(b, line...)
+		b = append(b, text...)
 	}
+	b = append(b, begunLine...)
 	if err := durable.WriteFile(s.fs(), s.path(n.ID), b, 0o600); err != nil {
 		return nil, fmt.Errorf("new session: %w", err)
 	}
@@ -94,13 +97,7 @@ func (s Sessions) Open(id string) (*Session, error) {
 		return nil, fmt.Errorf("session %s: %w", id, err)
 	}
 	session := &Session{ID: id, store: s}
-	good := 0
-	for line := range bytes.Lines(b) {
-		if !bytes.HasSuffix(line, []byte("\n")) || !session.read(line) {
-			break
-		}
-		good += len(line)
-	}
+	good := session.read(b)
 	if len(session.Messages) == 0 {
 		return nil, fmt.Errorf("session %s holds no message: %w", id, ErrNoSession)
 	}
@@ -112,21 +109,19 @@ func (s Sessions) Open(id string) (*Session, error) {
 	return session, nil
 }
 
-// Add adds messages and saves them. They survive a kill; a power cut may cost
-// the conversation, which then begins anew.
-func (s *Session) Add(messages ...llm.Message) error {
-	var b []byte
-	for _, m := range messages {
-		line, err := encodeLine(m)
-		if err != nil {
-			return fmt.Errorf("save session %s: %w", s.ID, err)
-		}
-		b = append(b, line...)
+// Add adds a message and saves it. It survives a kill; a power cut may cost the
+// conversation, which then begins anew.
+func (s *Session) Add(m llm.Message) error { return s.add(line{Message: m}) }
+
+func (s *Session) add(l line) error {
+	b, err := encodeLine(l)
+	if err == nil {
+		err = s.append(b)
 	}
-	if err := s.append(b); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("save session %s: %w", s.ID, err)
 	}
-	s.Messages = append(s.Messages, messages...)
+	s.Messages = append(s.Messages, l.Message)
 	return nil
 }
 
@@ -135,25 +130,7 @@ func (s *Session) append(b []byte) error {
 	if s.store.Dir == "" {
 		return nil
 	}
-	if err := s.store.fs().Append(s.store.path(s.ID), b, 0o600, durable.NoFlush); err != nil {
-		return fmt.Errorf("save session %s: %w", s.ID, err)
-	}
-	return nil
-}
-
-// read takes a line of the file, and reports false if it makes no sense.
-func (s *Session) read(b []byte) bool {
-	var l line
-	if json.Unmarshal(b, &l) != nil {
-		return false
-	}
-	if l.Room == nil {
-		s.Messages = append(s.Messages, l.Message)
-		return true
-	}
-	messages, ok := l.Room.apply(s.Messages)
-	s.Messages = messages
-	return ok
+	return s.store.fs().Append(s.store.path(s.ID), b, 0o600, durable.NoFlush)
 }
 
 // validID keeps an id from being a path: it comes from a file that another
@@ -167,12 +144,4 @@ func (s Sessions) fs() durable.FS {
 		return durable.OS()
 	}
 	return s.FS
-}
-
-func encodeLine(m llm.Message) ([]byte, error) {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return nil, fmt.Errorf("encode message: %w", err)
-	}
-	return append(b, '\n'), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -167,7 +168,11 @@ func (r *run) afterError(ctx context.Context, err error) error {
 
 // keep saves a message and records it as a turn.
 func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) error {
-	if err := r.session.Add(m); err != nil {
+	l := line{Message: m, Usage: usage}
+	if r.Now != nil {
+		l.AtMs = r.Now().UnixMilli()
+	}
+	if err := r.session.add(l); err != nil {
 		return err
 	}
 	r.window.added(m)
@@ -175,32 +180,18 @@ func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) er
 		return nil
 	}
 	// What has happened is recorded also when the run is being stopped.
-	return r.Record(context.WithoutCancel(ctx), r.recorded(m, usage))
+	return r.Record(context.WithoutCancel(ctx), r.redacted(l).turn())
 }
 
-// recorded is a message as a turn, without secrets.
-func (r *run) recorded(m llm.Message, usage *protocol.Usage) protocol.Turn {
-	redact := r.Redact
-	if redact == nil {
-		redact = func(s string) string { return s }
+// redacted is a line without secrets.
+func (r *run) redacted(l line) line {
+	if r.Redact == nil {
+		return l
 	}
-	t := protocol.Turn{
-		Role: m.Role, Content: redact(m.Content), Reasoning: redact(m.Reasoning),
-		ToolCallID: m.ToolCallID, Usage: usage,
+	l.Content, l.Reasoning = r.Redact(l.Content), r.Redact(l.Reasoning)
+	l.ToolCalls = slices.Clone(l.ToolCalls)
+	for i, call := range l.ToolCalls {
+		l.ToolCalls[i].Args = r.Redact(call.Args)
 	}
-	for _, call := range m.ToolCalls {
-		call.Args = redact(call.Args)
-		t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: call.ID, Name: call.Name, Args: recordedArgs(call)})
-	}
-	return t
-}
-
-// recordedArgs are a call's arguments as data, or as the model's text if they
-// are none.
-func recordedArgs(call llm.ToolCall) any {
-	args, err := llm.ParseArgs(call.Args)
-	if err != nil {
-		return call.Args
-	}
-	return args
+	return l
 }

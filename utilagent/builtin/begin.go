@@ -1,0 +1,74 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/llm"
+	"github.com/united-workforce/uwf/utilagent/react"
+)
+
+// begin opens the conversation: the role's own of its last turn or of a try that
+// was killed, else a new one.
+func (w *work) begin(ctx context.Context) (*react.Session, error) {
+	session, err := w.earlier(ctx)
+	if session != nil || err != nil {
+		return session, err
+	}
+	session, err = w.sessions.New(llm.System(w.system()), llm.User(w.req.User))
+	if err == nil {
+		w.told = newMessages(session, 2)
+	}
+	return session, err
+}
+
+// earlier opens the conversation to go on in, nil if there is none.
+func (w *work) earlier(ctx context.Context) (session *react.Session, err error) {
+	if w.req.SessionID == "" {
+		return nil, nil
+	}
+	if w.req.Interrupted {
+		session, err = w.goOn(ctx)
+	} else {
+		session, err = w.sessions.Copy(w.req.SessionID, llm.User(w.req.User))
+	}
+	if err == nil {
+		w.told = newMessages(session, 1)
+		return session, nil
+	}
+	if !errors.Is(err, react.ErrNoSession) {
+		return nil, err
+	}
+	fmt.Fprintf(w.req.Env.Stderr, "%s: %v; beginning a new one with the whole history\n", protocol.AgentName(w.kind.name), err)
+	return nil, w.req.StartOver(ctx)
+}
+
+const interrupted = "Your work on this was interrupted before your final answer. Go on where you were: what you have done is above. " +
+	"A call without a result may have run or not; look before you make it again."
+
+// goOn opens the conversation of a try that was killed or has failed. What
+// happened in it belongs to this step as much as what will.
+func (w *work) goOn(ctx context.Context) (*react.Session, error) {
+	session, err := w.sessions.Open(w.req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	said := interrupted + "\n\n" + w.req.User
+	for _, turn := range append(session.Unfinished, protocol.Turn{Role: protocol.TurnUser, Content: said}) {
+		if turn.Usage != nil {
+			w.tried = w.tried.Add(*turn.Usage)
+		}
+		if err := w.req.Turn(ctx, turn); err != nil {
+			return nil, err
+		}
+	}
+	return session, session.Add(llm.User(said))
+}
+
+// newMessages are the last n of a conversation, for the record.
+func newMessages(s *react.Session, n int) []llm.Message {
+	return slices.Clone(s.Messages[len(s.Messages)-n:])
+}

@@ -1,0 +1,80 @@
+package react
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/llm"
+)
+
+// line is a line of a session file: a message, or what was left out of those
+// before it, or the mark behind what a step began with. The messages themselves
+// stay in the file.
+type line struct {
+	llm.Message
+	AtMs  int64           `json:"atMs,omitempty"`  // when it was said
+	Usage *protocol.Usage `json:"usage,omitempty"` // of the reply
+	Room  *room           `json:"room,omitempty"`
+	Begun bool            `json:"begun,omitempty"`
+}
+
+const begunLine = `{"begun":true}` + "\n"
+
+func encodeLine(l line) ([]byte, error) {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// read takes the lines of a file and returns how many bytes of it make sense.
+func (s *Session) read(file []byte) (good int) {
+	begun := false
+	for b := range bytes.Lines(file) {
+		var l line
+		if !bytes.HasSuffix(b, []byte("\n")) || json.Unmarshal(b, &l) != nil {
+			break
+		}
+		switch {
+		case l.Begun:
+			begun, s.Unfinished = true, nil
+		case l.Room != nil:
+			messages, ok := l.Room.apply(s.Messages)
+			if !ok {
+				return good
+			}
+			s.Messages = messages
+		default:
+			s.Messages = append(s.Messages, l.Message)
+			if begun {
+				s.Unfinished = append(s.Unfinished, l.turn())
+			}
+		}
+		good += len(b)
+	}
+	return good
+}
+
+// turn is a message as a turn.
+func (l line) turn() protocol.Turn {
+	t := protocol.Turn{
+		Role: l.Role, Content: l.Content, Reasoning: l.Reasoning, ToolCallID: l.ToolCallID, Usage: l.Usage, AtMs: l.AtMs,
+	}
+	for _, call := range l.ToolCalls {
+		t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: call.ID, Name: call.Name, Args: recordedArgs(call)})
+	}
+	return t
+}
+
+// recordedArgs are a call's arguments as data, or as the model's text if they
+// are none.
+func recordedArgs(call llm.ToolCall) any {
+	args, err := llm.ParseArgs(call.Args)
+	if err != nil {
+		return call.Args
+	}
+	return args
+}
