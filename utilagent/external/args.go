@@ -10,32 +10,42 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// split takes apart what stands on an agent's command line: the arguments that
-// are configured for it, then what the engine adds: thread and role, by position
-// or by name. A "--" before the configured ones is dropped; behind it they may
-// look like flags of the agent's own. If they are a command (commanded), what
-// stands before the "--" is the agent's own.
-func split(args []string, commanded bool) (own, command, rest []string, err error) {
+// split takes apart what stands on an agent's command line: the arguments that are
+// configured for it, before and behind a "--", and what the engine adds at the
+// end: thread and role, by position or by name.
+func split(args []string) (before, behind, engines []string) {
 	at := len(args)
 	for i := len(args) - 1; i >= 0; i-- {
 		if isEngines(args[i:]) {
 			at = i
 		}
 	}
-	own, rest = slices.Clone(args[:at]), args[at:]
-	i := slices.Index(own, "--")
+	before, engines = args[:at], args[at:]
+	if i := slices.Index(before, "--"); i >= 0 {
+		before, behind = before[:i], before[i+1:]
+	}
+	return slices.Clone(before), slices.Clone(behind), engines
+}
+
+// parse reads the command line of an agent.
+func (s *steps) parse(args []string) (engines []string, err error) {
+	before, behind, engines := split(args)
+	if s.adapter.Commanded && len(behind) == 0 {
+		before, behind = nil, before
+	}
+	if s.adapter.ParseArgs != nil {
+		if before, err = s.adapter.ParseArgs(before); err != nil {
+			return nil, err
+		}
+	}
 	switch {
-	case !commanded && i == 0:
-		own = own[1:]
-	case commanded && i >= 0:
-		own, command = own[:i], own[i+1:]
-	case commanded:
-		own, command = nil, own
+	case s.adapter.Commanded && len(before) > 0:
+		return nil, fmt.Errorf("unexpected argument %q before --", before[0])
+	case s.adapter.Commanded && len(behind) == 0:
+		return nil, errors.New("the command is missing: put it behind --")
 	}
-	if commanded && len(command) == 0 {
-		return nil, nil, nil, errors.New("the command is missing: put it behind --")
-	}
-	return own, command, rest, nil
+	s.extra = append(before, behind...)
+	return engines, nil
 }
 
 // isEngines reports whether arguments are just what the engine adds.

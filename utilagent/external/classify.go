@@ -1,6 +1,7 @@
 package external
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -60,6 +61,22 @@ func Fail(kind ErrorKind, message string, e Exit) Outcome {
 		message = e.Said()
 	}
 	return Outcome{Kind: Failed, Error: kind, Message: message}
+}
+
+// Unfinished is the outcome of a program that ended without saying how it went:
+// an error that its messages tell, a crash, or just an end that came too early.
+func (e Exit) Unfinished() Outcome {
+	said := e.Said()
+	kind := Classify(said)
+	switch {
+	case e.Stopped, e.Code == 0 && kind == Unknown:
+		return Outcome{Kind: Incomplete, Message: said}
+	case kind != Unknown:
+		return Fail(kind, said, e)
+	case e.Signal != "":
+		return Fail(Crashed, strings.TrimSpace("it was ended by a signal: "+e.Signal+"\n"+said), e)
+	}
+	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, said)), e)
 }
 
 // Said is what the program wrote beside its lines, for a message; "" if nothing.

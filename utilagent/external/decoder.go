@@ -41,6 +41,8 @@ type Outcome struct {
 	// Final is the answer, where the program says what it is. "": the last text
 	// after the last tool event.
 	Final string
+	// Value is the answer as data, where the program was made to give it as such.
+	Value any
 	// Turns is how many messages the model wrote, if the program says so.
 	Turns int
 	Usage Usage

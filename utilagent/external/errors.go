@@ -33,8 +33,8 @@ func (e *Error) Error() string {
 // maxShown is how much of what a program wrote is part of an error.
 const maxShown = 2000
 
-// excerpt is the end of a text, in which programs say why they end.
-func excerpt(s string) string {
+// Excerpt is the end of a text, in which programs say why they end.
+func Excerpt(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > maxShown {
 		s = "…" + strings.ToValidUTF8(s[len(s)-maxShown:], "")

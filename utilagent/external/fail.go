@@ -5,7 +5,7 @@ import "path/filepath"
 // fail is the error for a call that led to nothing.
 func (r *runner) fail(out tried) error {
 	e := &Error{Program: r.adapter.Program, Kind: out.Error, Text: r.adapter.Program + " " + what(out)}
-	if message := excerpt(clean(out.Message)); message != "" {
+	if message := Excerpt(Clean(out.Message)); message != "" {
 		e.Text += ": " + message
 	}
 	if r.req.RunDir != "" {

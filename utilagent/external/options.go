@@ -2,7 +2,6 @@ package external
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
@@ -22,25 +21,6 @@ type steps struct {
 	adapter Adapter
 	extra   []string
 	runner  *runner
-}
-
-func (s *steps) parse(args []string) ([]string, error) {
-	own, command, rest, err := split(args, s.adapter.Commanded)
-	if err != nil {
-		return nil, err
-	}
-	if s.adapter.ParseArgs != nil {
-		if own, err = s.adapter.ParseArgs(own); err != nil {
-			return nil, err
-		}
-	}
-	if s.extra = own; s.adapter.Commanded {
-		s.extra = command
-	}
-	if s.adapter.Commanded && len(own) > 0 {
-		return nil, fmt.Errorf("unexpected argument %q before --", own[0])
-	}
-	return rest, nil
 }
 
 func (s *steps) run(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {

@@ -23,6 +23,12 @@ const maxRetries = 2
 // run does the role's work.
 func (r *runner) run() (agentkit.Result, error) {
 	t := task{prompt: r.req.Prompt, session: r.req.SessionID, fork: r.req.Fork}
+	if isMadeUp(t.session) {
+		if err := r.req.StartOver(r.ctx); err != nil {
+			return agentkit.Result{}, err
+		}
+		t = task{prompt: r.req.Prompt}
+	}
 	if t.session != "" {
 		k, found := r.shelf.get(t.session)
 		if why := k.stale(found, r.command, r.cwd, r.adapter.Sessions.AnyDir); why != "" {
@@ -37,11 +43,17 @@ func (r *runner) run() (agentkit.Result, error) {
 // correct sends a message into a session.
 func (r *runner) correct(session, message string) (agentkit.Result, error) {
 	t := task{prompt: message, session: session, message: message}
-	if r.adapter.Sessions.None {
+	if isMadeUp(session) {
 		t.session, t.prompt = "", withAnswer(r.req.Prompt, r.answer, message)
 	}
 	return r.work(t)
 }
+
+// madeUp begins the ids of conversations that the program does not remember: the
+// step needs one all the same.
+const madeUp = "none-"
+
+func isMadeUp(session string) bool { return strings.HasPrefix(session, madeUp) }
 
 // withAnswer is the prompt for a program that remembers nothing.
 func withAnswer(prompt, answer, message string) string {
@@ -159,7 +171,11 @@ func (r *runner) startOver(t *task, why string) error {
 
 // result is what is known of a call, however it came out.
 func (r *runner) result(out tried) agentkit.Result {
-	name := strings.TrimSpace(r.adapter.Program + " " + r.version().String())
+	version := out.version
+	if !version.Known() {
+		version = r.version()
+	}
+	name := strings.TrimSpace(r.adapter.Program + " " + version.String())
 	outcome := string(out.Kind)
 	if out.Error != "" {
 		outcome += " " + string(out.Error)
@@ -198,14 +214,16 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 // answered takes the text of a call as the answer.
 func (r *runner) answered(res *agentkit.Result, out tried) error {
 	r.answer = out.text
-	res.Output = out.text
+	if res.Output = out.text; out.Value != nil {
+		res.Output, res.Value = "", out.Value
+	}
 	if r.adapter.Sessions.None || res.SessionID == "" && r.adapter.Sessions.Optional {
 		id, err := newUUID(r.req.Env.Rand)
-		res.SessionID = "none-" + id
+		res.SessionID = madeUp + id
 		return err
 	}
 	if res.SessionID == "" {
-		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: "it answered, but named no session"}, exit: out.exit})
+		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: "it answered, but named no session"}})
 	}
 	return nil
 }

@@ -79,9 +79,6 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 func (r *runner) locate(ctx context.Context) error {
 	a := r.adapter
 	if a.Commanded {
-		if len(r.extra) == 0 {
-			return &Error{Text: "the command is missing", Hint: fmt.Sprintf("put it behind --, as in: %s -- some-command --its-flag", protocol.AgentName(a.Name))}
-		}
 		r.command = strings.Join(r.extra, " ")
 		a.Program, a.Aliases, a.Probe.None = r.extra[0], nil, true
 		r.adapter.Program, r.extra = filepath.Base(r.extra[0]), r.extra[1:]

@@ -53,15 +53,15 @@ func (t *tail) text() string {
 	if t.dropped > 0 {
 		text += fmt.Sprintf("\n… %d bytes …\n", t.dropped)
 	}
-	return clean(text + string(t.ring[t.next:]) + string(t.ring[:t.next]))
+	return Clean(text + string(t.ring[t.next:]) + string(t.ring[:t.next]))
 }
 
 // ansi matches a terminal's control sequence, such as a colour.
 const ansi = `\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`
 
-// clean makes a stranger's text safe to print: valid UTF-8, and nothing that a
+// Clean makes a stranger's text safe to print: valid UTF-8, and nothing that a
 // terminal obeys but line breaks and tabs.
-func clean(s string) string {
+func Clean(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.ContainsRune(s, '\x1b') {
 		s = regexp.MustCompile(ansi).ReplaceAllString(s, "")

@@ -26,7 +26,7 @@ type tried struct {
 	usage   protocol.Usage
 	counted bool // the limit of turns was ours
 	model   string
-	exit    string // what the program wrote beside its lines
+	version Version
 }
 
 // canGoOn reports whether the session can be continued.
@@ -67,7 +67,7 @@ func (r *runner) try(t task) (tried, error) {
 	out.usage, totals = out.Usage.since(before)
 	out.usage.Turns = cmp.Or(out.Turns, c.record.messages)
 	out.usage.DurationMs = took.Milliseconds()
-	if out.Session != "" {
+	if out.Session != "" && out.Kind != SessionLost {
 		r.report(r.shelf.put(r.known(out.Session, c, totals)))
 	}
 	return out, nil
@@ -109,7 +109,7 @@ func (r *runner) known(session string, c *call, totals protocol.Usage) known {
 
 // judge puts together what the program said and why the call ended.
 func (c *call) judge(o Outcome, cause error) tried {
-	out := tried{Outcome: o, worked: c.record.messages > 0, model: c.model, text: c.record.answer.final(o.Final)}
+	out := tried{Outcome: o, worked: c.record.messages > 0, model: c.model, version: c.version, text: c.record.answer.final(o.Final)}
 	var (
 		changed *changedError
 		vain    *vainError
@@ -128,8 +128,11 @@ func (c *call) judge(o Outcome, cause error) tried {
 	case o.Kind == Failed && o.Error == SessionNotFound && c.ask.Resume:
 		out.Kind = SessionLost
 	}
-	if out.Kind == OK && strings.TrimSpace(out.text) == "" {
+	if out.Kind == OK && out.Value == nil && strings.TrimSpace(out.text) == "" {
 		out.Kind = Incomplete
+	}
+	if c.ask.Resume && !c.sessions.Unverified && o.Session+c.session == "" && (out.Kind == OK || out.Kind == Incomplete) {
+		out.Kind, out.Message = SessionLost, "it did not say which session it went on in"
 	}
 	if out.Session == "" && (out.worked || o.Kind == OK) {
 		out.Session = c.session // what a start that failed prints is no session

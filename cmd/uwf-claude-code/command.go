@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// structuredFlag is our own argument: claude is held to the role's schema.
+const structuredFlag = "--structured"
+
+// adapter describes claude. What is said of versions was seen with 1.0.120,
+// 2.0.30, 2.1.50 and 2.1.329.
+func adapter() external.Adapter {
+	return external.Adapter{
+		Name: "claude-code", Program: "claude",
+		Install: "npm install -g @anthropic-ai/claude-code",
+		Login:   "run claude and type /login, or set ANTHROPIC_API_KEY",
+		Probe: external.Probe{
+			Min: external.V(1, 0, 0),
+			Flaws: []external.Flaw{{
+				Before: external.V(2, 0, 0),
+				Text:   "each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",
+			}},
+		},
+		Command: command,
+		Decoder: func(external.Call) external.Decoder { return &decoder{} },
+		Sessions: external.Sessions{
+			Preset: true, Forks: true,
+			Renames: func(v external.Version) bool { return v.Before(external.V(2, 0, 0)) },
+		},
+		MaxTurns: 90,
+		// What a claude that runs uwf has left for its own children.
+		Unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
+		Usage: structuredFlag + " among the arguments makes claude answer with data of the role's schema\n(--json-schema) instead of a text that begins with it.",
+	}
+}
+
+// command is the command line. The prompt goes to stdin: it may be longer than an
+// argument may be, and begin with a dash.
+func command(c external.Call) (external.Invocation, error) {
+	args := []string{"-p", "--output-format", "stream-json", "--verbose"}
+	if c.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(c.MaxTurns))
+	}
+	if c.MaxCostUSD > 0 {
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(c.MaxCostUSD, 'f', -1, 64))
+	}
+	args = append(args, permission(c.Permission)...)
+	switch {
+	case c.Resume && c.Fork:
+		args = append(args, "--resume", c.Session, "--fork-session")
+	case c.Resume:
+		args = append(args, "--resume", c.Session)
+	case c.Version.AtLeast(external.V(2, 0, 0)):
+		args = append(args, "--session-id", c.Session)
+	}
+	if c.Model != "" {
+		args = append(args, "--model", c.Model)
+	}
+	extra := slices.Clone(c.Extra)
+	if i := slices.Index(extra, structuredFlag); i >= 0 {
+		schema, err := json.Marshal(c.Schema)
+		if err != nil {
+			return external.Invocation{}, err
+		}
+		extra = slices.Replace(extra, i, i+1, "--json-schema", string(schema))
+	}
+	return external.Invocation{Args: append(args, extra...), Stdin: c.Prompt, Env: environ(c)}, nil
+}
+
+// permission are the switches for what claude may do unasked.
+func permission(p external.Permission) []string {
+	switch p {
+	case external.Edits:
+		return []string{"--permission-mode", "acceptEdits"}
+	case external.Readonly:
+		return []string{"--permission-mode", "plan"}
+	}
+	return []string{"--dangerously-skip-permissions"}
+}
+
+// environ keeps claude from updating itself in the middle of a step, from talking
+// home, and from repeating requests for minutes; what the user has set stays.
+func environ(c external.Call) []string {
+	var env []string
+	for _, v := range [][2]string{
+		{"DISABLE_AUTOUPDATER", "1"}, {"DISABLE_TELEMETRY", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
+		{"CLAUDE_CODE_MAX_RETRIES", "3"},
+	} {
+		if c.Env == nil || c.Env(v[0]) == "" {
+			env = append(env, v[0]+"="+v[1])
+		}
+	}
+	return env
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// decoder reads claude's stream-json: one object a line, each content block of a
+// message in a line of its own. Fields come in any order, and what is not known
+// is passed over.
+type decoder struct {
+	result  *line  // the last line of type result
+	session string // as told last
+	spoke   bool   // the model has
+	retry   *line  // a request that was repeated last, until something else came
+}
+
+// line is what we read of a line, of whatever type.
+type line struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+	Session string `json:"session_id"`
+	Parent  string `json:"parent_tool_use_id"` // of a sub-agent's lines: the call that began it
+
+	// system
+	Model   string `json:"model"`
+	Version string `json:"claude_code_version"`
+	Attempt int    `json:"attempt"`
+	Status  int    `json:"error_status"`
+
+	Message *message `json:"message"` // assistant, user
+
+	// result
+	IsError    bool                  `json:"is_error"`
+	Result     string                `json:"result"`
+	Structured any                   `json:"structured_output"`
+	Errors     []any                 `json:"errors"`
+	APIStatus  int                   `json:"api_error_status"`
+	Terminal   string                `json:"terminal_reason"`
+	Stop       string                `json:"stop_reason"`
+	Cost       *float64              `json:"total_cost_usd"`
+	Usage      *usage                `json:"usage"`
+	SinceLast  map[string]modelUsage `json:"model_usage_since_last_result"`
+}
+
+// synthetic is the model of messages that claude makes up to tell of errors.
+const synthetic = "<synthetic>"
+
+// Line implements [external.Decoder]. A line that is an array holds what else
+// comes in lines (--output-format json --verbose).
+func (d *decoder) Line(text []byte) ([]external.Event, bool) {
+	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '[' {
+		var items []json.RawMessage
+		if json.Unmarshal(text, &items) != nil {
+			return nil, false
+		}
+		var events []external.Event
+		for _, item := range items {
+			more, _ := d.Line(item)
+			events = append(events, more...)
+		}
+		return events, true
+	}
+	var l line
+	// A field of another type than we know is passed over like one that we do not know.
+	if _ = json.Unmarshal(text, &l); l.Type == "" {
+		return nil, false
+	}
+	if l.Session != "" {
+		d.session = l.Session
+	}
+	return d.events(&l), true
+}
+
+// events are what a line tells.
+func (d *decoder) events(l *line) []external.Event {
+	if l.Type == "system" && l.Subtype == "api_retry" {
+		d.retry = l
+		return []external.Event{retrying(l)}
+	}
+	if l.Type != "system" {
+		d.retry = nil
+	}
+	switch l.Type {
+	case "system":
+		return system(l)
+	case "assistant", "user":
+		d.spoke = d.spoke || l.Type == "assistant" && l.Message != nil && l.Message.Model != synthetic
+		return blocks(l)
+	case "result":
+		d.result = l
+		return []external.Event{{Kind: external.Done, Session: l.Session}}
+	}
+	return nil
+}
+
+func system(l *line) []external.Event {
+	switch l.Subtype {
+	case "init":
+		return []external.Event{{Kind: external.Started, Session: l.Session, Model: l.Model, Version: l.Version}}
+	case "compact_boundary":
+		return []external.Event{{Kind: external.Notice, Session: l.Session, Text: "claude has summarised the conversation so far"}}
+	}
+	return nil
+}
+
+// retrying tells of a request that is repeated. claude repeats one whose key is
+// refused for minutes; once is enough.
+func retrying(l *line) external.Event {
+	kind := external.StatusKind(l.Status)
+	e := external.Event{Kind: external.Retrying, Session: l.Session, Status: l.Status}
+	if kind == external.Auth && l.Attempt >= 2 {
+		e.Error, e.Text = kind, "the model's endpoint refuses the key"
+	}
+	return e
+}
+
+// message is a message of the model, or what came back from its tools.
+type message struct {
+	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Content json.RawMessage `json:"content"` // a text, or blocks
+}
+
+// block is a piece of a message.
+type block struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	Thinking string          `json:"thinking"`
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Input    any             `json:"input"`
+	CallID   string          `json:"tool_use_id"`
+	Content  json.RawMessage `json:"content"`
+	IsError  bool            `json:"is_error"`
+}
+
+// blocks are the events of a message.
+func blocks(l *line) []external.Event {
+	if l.Message == nil {
+		return nil
+	}
+	var list []block
+	if json.Unmarshal(l.Message.Content, &list) != nil {
+		list = []block{{Type: "text", Text: plain(l.Message.Content)}}
+	}
+	var events []external.Event
+	for _, b := range list {
+		e := external.Event{Session: l.Session, Sub: l.Parent != ""}
+		if !b.event(l, &e) {
+			continue
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// event fills in what a block tells; false if that is nothing.
+func (b block) event(l *line, e *external.Event) bool {
+	if l.Type == "assistant" {
+		e.ID = l.Message.ID
+	}
+	switch {
+	case strings.HasSuffix(b.Type, "tool_result"):
+		e.Kind, e.Call.ID, e.Text, e.Failed = external.Returned, b.CallID, plain(b.Content), b.IsError
+	case l.Type != "assistant":
+		return false // what claude tells itself, such as a sub-agent's task
+	case l.Message.Model == synthetic:
+		e.Kind, e.Text = external.Notice, b.Text
+	case b.Type == "text":
+		e.Kind, e.Text, e.Model = external.Text, b.Text, l.Message.Model
+	case b.Type == "thinking":
+		e.Kind, e.Text = external.Reasoning, b.Thinking
+	case strings.HasSuffix(b.Type, "tool_use"):
+		e.Kind, e.Call = external.Called, protocol.ToolCall{ID: b.ID, Name: b.Name, Args: b.Input}
+	default:
+		return false
+	}
+	return true
+}
+
+// plain is the text of a content: a text, or blocks of which some are texts.
+func plain(content json.RawMessage) string {
+	var text string
+	if len(content) == 0 || json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	var list []block
+	if json.Unmarshal(content, &list) != nil {
+		return string(content)
+	}
+	parts := make([]string, len(list))
+	for i, b := range list {
+		if parts[i] = b.Text; b.Type != "text" {
+			parts[i] = "[" + b.Type + "]"
+		}
+	}
+	return strings.Join(parts, "\n")
+}

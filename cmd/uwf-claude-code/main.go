@@ -1,0 +1,10 @@
+// Command uwf-claude-code makes an agent of Claude Code, the program claude. The
+// engine starts it; see package external.
+package main
+
+import (
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+func main() { agentkit.Run(external.Options(adapter())) }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// End implements [external.Decoder]. The result line decides, not the exit
+// status: that is 0 after an interrupt, and 1 or 0 at the limit of turns.
+func (d *decoder) End(e external.Exit) external.Outcome {
+	if d.result == nil {
+		return d.unfinished(e)
+	}
+	r := d.result
+	out := r.outcome(e)
+	out.Session = d.canGoOn(out)
+	out.Usage = r.spent()
+	return out
+}
+
+// outcome reads the result line. "success" as subtype says nothing: an error of
+// the model's endpoint has it, too.
+func (l *line) outcome(e external.Exit) external.Outcome {
+	message := l.errorText()
+	switch {
+	case l.Subtype == "error_max_turns", l.Terminal == "max_turns":
+		return external.Outcome{Kind: external.MaxTurns, Message: message}
+	case l.Subtype == "error_max_budget_usd":
+		return external.Outcome{Kind: external.Budget, Message: message}
+	case l.Subtype == "error_max_structured_output_retries":
+		return external.Outcome{Kind: external.Incomplete, Message: message}
+	case strings.HasPrefix(l.Terminal, "aborted"):
+		return external.Outcome{Kind: external.Interrupted, Message: message}
+	case l.APIStatus >= 400:
+		return external.Fail(refine(external.StatusKind(l.APIStatus), message), message, e)
+	case l.IsError || strings.HasPrefix(l.Subtype, "error"):
+		return external.Fail(external.Classify(message+"\n"+e.Said()), message, e)
+	case l.Stop == "refusal":
+		return external.Outcome{Kind: external.Refusal, Message: l.Result}
+	}
+	return external.Outcome{Kind: external.OK, Final: l.Result, Value: l.Structured}
+}
+
+// refine tells a conversation that is too long, or an account without money, from
+// other requests that are refused.
+func refine(kind external.ErrorKind, message string) external.ErrorKind {
+	if better := external.Classify(message); better == external.Context || better == external.Quota {
+		return better
+	}
+	return kind
+}
+
+func (l *line) errorText() string {
+	if l.Result != "" {
+		return l.Result
+	}
+	var parts []string
+	for _, e := range l.Errors {
+		parts = append(parts, fmt.Sprint(e))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// unfinished is the outcome without a result line.
+func (d *decoder) unfinished(e external.Exit) external.Outcome {
+	out := e.Unfinished()
+	if d.retry != nil {
+		out = external.Fail(external.StatusKind(d.retry.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", d.retry.Status), e)
+	}
+	out.Session = d.canGoOn(out)
+	return out
+}
+
+// canGoOn is the session, unless no model has spoken in it: the id that a failed
+// start prints is not of a session.
+func (d *decoder) canGoOn(out external.Outcome) string {
+	if d.spoke || out.Kind == external.OK {
+		return d.session
+	}
+	return ""
+}
+
+// usage is of this run alone.
+type usage struct {
+	Input      int64 `json:"input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	Output     int64 `json:"output_tokens"`
+}
+
+// modelUsage is of one model.
+type modelUsage struct {
+	Input      int64   `json:"inputTokens"`
+	CacheWrite int64   `json:"cacheCreationInputTokens"`
+	CacheRead  int64   `json:"cacheReadInputTokens"`
+	Output     int64   `json:"outputTokens"`
+	Thinking   int64   `json:"thinkingTokens"`
+	Cost       float64 `json:"costUSD"`
+}
+
+// spent is what the run cost. Newer versions count total_cost_usd over the whole
+// session; they tell what belongs to this run apart, side calls included.
+func (l *line) spent() external.Usage {
+	if l.SinceLast != nil {
+		var u protocol.Usage
+		var cost float64
+		for _, m := range l.SinceLast {
+			u.InputTokens += m.Input
+			u.CacheReadTokens += m.CacheRead
+			u.CacheWriteTokens += m.CacheWrite
+			u.OutputTokens += m.Output
+			u.ReasoningTokens += m.Thinking
+			cost += m.Cost
+		}
+		u.CostUSD = &cost
+		return external.Usage{Usage: &u}
+	}
+	if l.Usage == nil {
+		return external.Usage{}
+	}
+	return external.Usage{Usage: &protocol.Usage{
+		InputTokens: l.Usage.Input, CacheReadTokens: l.Usage.CacheRead,
+		CacheWriteTokens: l.Usage.CacheWrite, OutputTokens: l.Usage.Output, CostUSD: l.Cost,
+	}}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// maxAnswer is how long an answer may be; the rest of a longer one is lost to the
+// step, and kept in the run directory.
+const maxAnswer = 8 << 20
+
+// decoder takes all of stdout as the answer.
+type decoder struct {
+	session *regexp.Regexp // nil: there are no sessions
+	id      string
+	answer  strings.Builder
+}
+
+// Line implements [external.Decoder].
+func (d *decoder) Line(line []byte) ([]external.Event, bool) {
+	if !d.find(line) && d.answer.Len()+len(line) < maxAnswer {
+		d.answer.Write(line)
+		d.answer.WriteByte('\n')
+	}
+	return nil, true
+}
+
+// ErrLine implements [external.ErrLiner].
+func (d *decoder) ErrLine(line []byte) []external.Event {
+	d.find(line)
+	return nil
+}
+
+// find looks for the session's id. It reports whether the line holds nothing else.
+func (d *decoder) find(line []byte) bool {
+	if d.session == nil {
+		return false
+	}
+	m := d.session.FindSubmatch(line)
+	if m == nil || len(m[1]) == 0 {
+		return false
+	}
+	d.id = string(m[1])
+	return strings.TrimSpace(string(line)) == strings.TrimSpace(string(m[0]))
+}
+
+// End implements [external.Decoder]. Nothing but the exit status tells whether the
+// text is an answer.
+func (d *decoder) End(e external.Exit) external.Outcome {
+	text := strings.TrimSpace(external.Clean(d.answer.String()))
+	out := external.Outcome{Kind: external.OK, Final: text}
+	if e.Code != 0 {
+		e.Noise = external.Excerpt(text)
+		out = e.Unfinished()
+	}
+	out.Session = d.id
+	return out
+}

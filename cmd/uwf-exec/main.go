@@ -1,0 +1,14 @@
+// Command uwf-exec makes an agent of any program that takes a prompt and prints an
+// answer:
+//
+//	uwf-exec -- <command…>
+//
+// The engine starts it; see package external.
+package main
+
+import (
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+func main() { agentkit.Run(external.Options(adapter(&options{}))) }
