@@ -39,6 +39,9 @@ func Main(ctx context.Context, e env.Env) int {
 	if a.cas.Status != "" {
 		return a.cas.Status.ExitCode()
 	}
+	if a.exit != 0 {
+		return a.exit
+	}
 	return a.status.ExitCode()
 }
 
@@ -49,6 +52,8 @@ type app struct {
 	// status is the exit status of a command that did its work but ended in a
 	// state that scripts must see, such as suspended.
 	status protocol.Code
+	// exit is the exit status of a program that was run in this one's place.
+	exit int
 	// textErrors: errors are text only, because they are meant for a model.
 	textErrors bool
 	fs         *fsstore.Store

@@ -33,6 +33,7 @@ func (a *app) root() *ucli.App {
 			a.stepCommand(),
 			a.schemaCommand(),
 			a.casCommand(),
+			a.importOriginalCommand(),
 		},
 		HideVersion:               true,
 		HideHelpCommand:           true,

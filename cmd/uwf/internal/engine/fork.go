@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -21,18 +22,18 @@ func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
 	if err != nil {
 		return "", wrongNode(node, "step", err)
 	}
-	kinds := e.Store.Kinds()
-	if head.Type != kinds.Hash(protocol.KindStart) && head.Type != kinds.Hash(protocol.KindStep) {
+	t, err := thread.Open(ctx, e.Store, node)
+	var other *cas.TypeError
+	if errors.As(err, &other) && other.Hash == node {
 		return "", fail(protocol.CodeInvalid, "node %s is neither a step nor the start of a thread", node)
 	}
-	t, err := thread.Open(ctx, e.Store, node)
 	if err != nil {
 		return "", coded(err)
 	}
 	nodes := []cas.Node{head}
 	if t.Last != nil {
 		named, err := contents(ctx, e.Store, t.Last.Step)
-		if err != nil {
+		if err != nil && !errors.As(err, &other) { // the original's agents have details of their own
 			return "", coded(err)
 		}
 		nodes = append(nodes, named...)

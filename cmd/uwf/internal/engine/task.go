@@ -25,11 +25,12 @@ type task struct {
 // task turns a decision to run a role into a task.
 func (e *Engine) task(ctx context.Context, p *position, d moderator.Decision) (task, error) {
 	t := task{role: d.Role, prompt: d.Prompt, cwd: d.Location, limitBase: p.limitBase()}
-	if t.cwd == "" {
-		t.cwd = p.thread.Start.Cwd
+	start := p.thread.Start.Cwd
+	if start == "" { // the original's first versions had none
+		start = e.Env.Dir
 	}
-	if !filepath.IsAbs(t.cwd) {
-		t.cwd = filepath.Join(p.thread.Start.Cwd, t.cwd)
+	if !filepath.IsAbs(t.cwd) { // "": the thread's own
+		t.cwd = filepath.Join(start, t.cwd)
 	}
 	var err error
 	t.promptHash, err = e.batch().Add(ctx, protocol.Text(t.prompt))

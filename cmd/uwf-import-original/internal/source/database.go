@@ -1,0 +1,146 @@
+package source
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the driver; in pure Go, and linked in this program only
+)
+
+// ErrBusy means that a database was being written to while it was copied.
+var ErrBusy = errors.New("it is being written to: stop the original's programs first")
+
+// readDatabase reads the variables of uwf in a database. SQLite makes files beside
+// a database that it opens, so a copy is opened, with all that was not yet moved
+// into it.
+func readDatabase(ctx context.Context, path string) (_ []variable, err error) {
+	dir, err := os.MkdirTemp("", "uwf-import-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	copied := filepath.Join(dir, databaseFile)
+	if err := copyDatabase(path, copied); err != nil {
+		return nil, fmt.Errorf("variables %s: %w", path, err)
+	}
+	vars, err := queryVariables(ctx, copied)
+	if err != nil {
+		return nil, fmt.Errorf("variables %s: %w", path, err)
+	}
+	for i := range vars {
+		vars[i].from = path
+	}
+	return vars, nil
+}
+
+// parts are what a database consists of, by their endings: itself, what was
+// written ahead of it, and what undoes a change that was cut off. The index of
+// what was written ahead (-shm) is made anew by whoever opens it.
+func parts() []string { return []string{"", "-wal", "-journal"} }
+
+// copyAttempts is how often a copy is tried while somebody writes.
+const copyAttempts = 5
+
+// copyDatabase copies a database as it was at one moment.
+func copyDatabase(from, to string) error {
+	for range copyAttempts {
+		before, err := stamps(from)
+		if err != nil {
+			return err
+		}
+		for _, part := range parts() {
+			if err := copyFile(from+part, to+part); err != nil {
+				return err
+			}
+		}
+		after, err := stamps(from)
+		if err != nil {
+			return err
+		}
+		if before == after {
+			return nil
+		}
+	}
+	return ErrBusy
+}
+
+// stamps tells whether a database has changed.
+func stamps(path string) (string, error) {
+	all := ""
+	for _, part := range parts() {
+		info, err := os.Stat(path + part)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		all += fmt.Sprintln(part, info.Size(), info.ModTime().UnixNano())
+	}
+	return all, nil
+}
+
+// copyFile copies a file; one that is not there is not there in the copy either.
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // nothing was written
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func queryVariables(ctx context.Context, path string) (vars []variable, err error) {
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: filepath.ToSlash(path), RawQuery: "mode=rw"}).String())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var verdict string
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+		return nil, err
+	}
+	if verdict != "ok" {
+		return nil, fmt.Errorf("the database is damaged: %s", verdict)
+	}
+	var tables int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'vars'").Scan(&tables); err != nil || tables == 0 {
+		return nil, err // a database in which nothing was ever named
+	}
+	rows, err := db.QueryContext(ctx, "SELECT name, schema, value, created, updated, tags FROM vars WHERE name LIKE '@uwf/%' ORDER BY updated DESC, name, schema")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var v variable
+		var tags string
+		if err := rows.Scan(&v.Name, &v.Schema, &v.Value, &v.Created, &v.Updated, &tags); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal([]byte(tags), &v.Tags); err != nil {
+			return nil, fmt.Errorf("tags of %s: %w", v.Name, err)
+		}
+		vars = append(vars, v)
+	}
+	return vars, rows.Err()
+}

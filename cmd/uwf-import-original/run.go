@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/bring"
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+const program = "uwf-import-original"
+
+// run runs one command line and returns its exit status.
+func run(ctx context.Context, e env.Env) int {
+	i := &invocation{env: e}
+	err := i.command().RunContext(ctx, append([]string{program}, e.Args...))
+	if err == nil {
+		return i.status.ExitCode()
+	}
+	coded := classify(err)
+	cmdline.Report(e.Stderr, program, coded, i.resultFormat() == render.JSON)
+	return coded.Code.ExitCode()
+}
+
+// invocation is one run of the program.
+type invocation struct {
+	env    env.Env
+	format string
+	status protocol.Code
+}
+
+func (i *invocation) command() *ucli.App {
+	app := &ucli.App{
+		Name: program, Usage: "bring the original's workflows, threads and config into a home of uwf", Version: version(),
+		UsageText: program + " [--ocas DIR] [--uwf DIR] [--home DIR] [--dry-run]",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` of the original's nodes and variables (default: ~/.ocas)"},
+			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` of the original's config and older index (default: ~/.uwf)"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` to bring them to (default: $UWF_HOME, else ~/.uwf)"},
+			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the store to bring nodes to (default: $OCAS_HOME, else cas in the home)"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be brought"},
+			&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"},
+			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
+			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
+		},
+		HideVersion: true, HideHelp: true,
+		Writer: i.env.Stdout, ErrWriter: i.env.Stderr,
+		ExitErrHandler: func(*ucli.Context, error) {}, // run maps errors to exit statuses
+		OnUsageError:   cmdline.OnUsageError,
+		Action:         i.action,
+	}
+	cmdline.PlainDefaults(app.Flags)
+	return app
+}
+
+func (i *invocation) action(c *ucli.Context) error {
+	i.format = c.String("format")
+	if i.format != "" {
+		if _, err := render.ParseFormat(i.format); err != nil {
+			return cmdline.UsageError(err.Error())
+		}
+	}
+	switch {
+	case c.Bool("help"):
+		return ucli.ShowAppHelp(c)
+	case c.Bool("version"):
+		_, err := fmt.Fprintln(i.env.Stdout, program, version())
+		return err
+	case c.Args().Len() > 0:
+		return cmdline.UsageError("unexpected argument: "+c.Args().First(), program+" --help")
+	}
+	from, err := i.original(c)
+	if err != nil {
+		return err
+	}
+	dirs, err := home.Find(i.env, c.String("home"), c.String("ocas-home"))
+	if err != nil {
+		return err
+	}
+	s, err := source.Open(c.Context, from)
+	if err != nil {
+		return err
+	}
+	report, err := bring.Run(c.Context, s, bring.Options{Dirs: dirs, DryRun: c.Bool("dry-run"), Env: i.env})
+	if err != nil {
+		return err
+	}
+	if !report.Whole() {
+		i.status = protocol.CodeCorrupt
+	}
+	return render.Print(i.env.Stdout, i.resultFormat(), report, text(report))
+}
+
+// original is where the original's data is. Versions before ~/.ocas kept their
+// nodes in the home.
+func (i *invocation) original(c *ucli.Context) (source.Dirs, error) {
+	dirs, err := home.Find(i.env, cmp.Or(c.String("uwf"), filepath.Join("~", ".uwf")), cmp.Or(c.String("ocas"), filepath.Join("~", ".ocas")))
+	if err != nil {
+		return source.Dirs{}, err
+	}
+	from := source.Dirs{Store: dirs.Store, Home: dirs.Home}
+	if c.String("ocas") == "" {
+		if _, err := os.Stat(from.Store); errors.Is(err, os.ErrNotExist) {
+			from.Store = filepath.Join(from.Home, "cas")
+		}
+	}
+	return from, nil
+}
+
+// classify gives every error a code.
+func classify(err error) *protocol.Error {
+	var coded *protocol.Error
+	if errors.As(err, &coded) {
+		return coded
+	}
+	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
+	var corrupt *cas.CorruptError
+	switch {
+	case errors.Is(err, context.Canceled):
+		out.Code, out.Message = protocol.CodeInterrupted, "interrupted; what was brought stays: run it again to go on"
+	case errors.Is(err, source.ErrNone):
+		out.Code, out.Hints = protocol.CodeNotFound, []string{"say where it is: --ocas DIR --uwf DIR"}
+	case errors.As(err, &corrupt), errors.Is(err, cas.ErrNotFound):
+		out.Code, out.Hints = protocol.CodeCorrupt, []string{"uwf cas fsck"}
+	}
+	return out
+}
+
+// resultFormat is what was asked for, else text on a terminal and JSON for a
+// program.
+func (i *invocation) resultFormat() render.Format {
+	if f, err := render.ParseFormat(i.format); err == nil {
+		return f
+	}
+	if cmdline.IsTerminal(i.env.Stdout) {
+		return render.Text
+	}
+	return render.JSON
+}
+
+// version is what `go install` stamped into the binary.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

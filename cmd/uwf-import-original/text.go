@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/bring"
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
+)
+
+// text is a report for people.
+func text(r bring.Report) func(io.Writer) error {
+	return func(w io.Writer) error {
+		p := &printer{w: w}
+		verb := "brought"
+		if r.DryRun {
+			verb = "to bring"
+		}
+		p.line("from %s and %s\nto   %s", r.Ocas, r.Uwf, r.Home)
+		for _, row := range []struct {
+			what  string
+			count bring.Count
+		}{{"workflows", r.Workflows}, {"threads", r.Threads}, {"config", r.Config}, {"nodes", r.Nodes}} {
+			p.line("%-10s %d %s, %d there already, %d not", row.what, row.count.Brought, verb, row.count.Present, row.count.Failed)
+		}
+		p.list("not brought, or not whole:", r.Problems)
+		p.list("different here:", r.Notes)
+		if !r.DryRun && r.Whole() {
+			p.line("nothing is missing. Next: uwf --home %s thread list --all", r.Home)
+		}
+		return p.err
+	}
+}
+
+// printer remembers the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func (p *printer) list(title string, items []source.Problem) {
+	if len(items) == 0 {
+		return
+	}
+	p.line("\n%s", title)
+	for _, i := range items {
+		p.line("  %s %s: %s", i.What, i.Name, i.Reason)
+	}
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// importProgram brings the original's data. It is a program of its own because it
+// links SQLite, which no other command needs.
+const importProgram = "uwf-import-original"
+
+// importOriginalCommand runs the program that is found beside uwf, or on the PATH;
+// its exit status is that of uwf.
+func (a *app) importOriginalCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "import-original", Usage: "bring workflows, threads and config of the original, uwf in TypeScript",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` of the original's nodes and variables (default: ~/.ocas)"},
+			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` of the original's config and older index (default: ~/.uwf)"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be brought"},
+		},
+	}, a.importOriginal)
+}
+
+func (a *app) importOriginal(ctx context.Context, c *ucli.Context) error {
+	program, err := a.beside(importProgram)
+	if err != nil {
+		return notFound(importProgram+" is not installed",
+			"go install github.com/united-workforce/uwf/cmd/"+importProgram+"@latest")
+	}
+	args := a.globalArgs()
+	for _, name := range []string{"ocas", "uwf"} {
+		if dir := c.String(name); dir != "" {
+			args = append(args, "--"+name, dir)
+		}
+	}
+	if c.Bool("dry-run") {
+		args = append(args, "--dry-run")
+	}
+	child := exec.CommandContext(ctx, program, args...)
+	child.Dir, child.Env = a.env.Dir, a.env.Environ
+	child.Stdin, child.Stdout, child.Stderr = a.env.Stdin, a.env.Stdout, a.env.Stderr
+	// It is asked to end, not killed: what it has brought so far is to be whole.
+	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
+	err = child.Run()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && failed.ExitCode() >= 0 {
+		a.exit = failed.ExitCode() // it has said why
+		return nil
+	}
+	if err != nil {
+		return &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("run %s: %v", program, err), Err: err}
+	}
+	return nil
+}
+
+// globalArgs are the global flags that stand before the command.
+func (a *app) globalArgs() []string {
+	var args []string
+	for _, flag := range []struct{ name, value string }{
+		{"--home", a.flags.home}, {"--ocas-home", a.flags.store}, {"--format", a.flags.format},
+	} {
+		if flag.value != "" {
+			args = append(args, flag.name, flag.value)
+		}
+	}
+	return args
+}
+
+// beside finds a program of ours in the directory of this one, else on the PATH.
+func (a *app) beside(name string) (string, error) {
+	if a.env.Exe != "" {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(a.env.Exe), name)); err == nil {
+			return path, nil
+		}
+	}
+	return proc.LookPath(name, a.env.Dir, a.env.Environ)
+}
