@@ -52,8 +52,19 @@ type StepError struct {
 // ThreadShow is a thread's state, with its steps if asked for.
 type ThreadShow struct {
 	StepOutput
-	Hint  *string `json:"hint"`
-	Steps []any   `json:"steps,omitempty"` // StartEntry, then StepEntry
+	Hint   *string `json:"hint"`
+	Totals *Totals `json:"totals"`          // null: the chain cannot be read
+	Steps  []any   `json:"steps,omitempty"` // StartEntry, then StepEntry
+}
+
+// Totals is what the steps of a thread cost together. What some steps do not tell
+// is missing in the sums, which then are lower bounds.
+type Totals struct {
+	Steps             int    `json:"steps"`
+	DurationMs        int64  `json:"durationMs"` // of the steps, not of the pauses between them
+	Usage             *Usage `json:"usage"`      // null: unknown
+	StepsWithoutUsage int    `json:"stepsWithoutUsage"`
+	StepsWithoutCost  int    `json:"stepsWithoutCost"`
 }
 
 // ThreadItem is one line of a list of threads.

@@ -109,6 +109,19 @@ func lines(v any) []string {
 	return []string{strings.TrimSpace(buf.String())}
 }
 
+// Lines compares two texts line by line: what was begins with "-", what is with
+// "+". Lines that are equal and far from any other are left out.
+func Lines(before, after string) []string {
+	return lineDiff(textLines(before), textLines(after))
+}
+
+func textLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return lines(s)
+}
+
 // visible takes out what could rewrite a terminal.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {

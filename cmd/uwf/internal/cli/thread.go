@@ -38,6 +38,8 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadPokeCommand(),
 			a.threadWaitCommand(),
 			a.threadRunningCommand(),
+			a.threadReplayCommand(),
+			a.threadDiffCommand(),
 			a.threadWorkerCommand(),
 		},
 	})

@@ -28,7 +28,7 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	show := protocol.ThreadShow{StepOutput: state, Hint: ref(hintFor(state))}
+	show := protocol.ThreadShow{StepOutput: state, Hint: ref(hintFor(state)), Totals: a.totals(ctx, state.Head)}
 	if c.Bool("full") {
 		steps, err := a.history(ctx, state.Head)
 		if err != nil {
@@ -40,6 +40,22 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 		a.status = protocol.CodeCorrupt
 	}
 	return a.print(show, func(w io.Writer) error { return a.showText(ctx, w, show) })
+}
+
+// totals sums up the chain; nil if that cannot be read to its end.
+func (a *app) totals(ctx context.Context, head protocol.Hash) *protocol.Totals {
+	t, err := a.openThread(ctx, head)
+	if err != nil {
+		return nil
+	}
+	var sum protocol.Totals
+	for step, err := range t.Steps(ctx) {
+		if err != nil {
+			return nil
+		}
+		addTo(&sum, step)
+	}
+	return &sum
 }
 
 // hintFor is the command that a thread waits for.
@@ -73,11 +89,14 @@ func (a *app) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) 
 	lines := []string{
 		"thread", s.Thread,
 		"workflow", name,
-		"status", statusText(s.StepOutput),
+		"status", clean(statusText(s.StepOutput)),
 		"head", string(s.Head),
 	}
 	if t, err := a.openThread(ctx, s.Head); err == nil {
 		lines = append(lines, "steps", fmt.Sprint(t.Len()), "task", firstLine(t.Start.Prompt, 100), "directory", t.Start.Cwd)
+	}
+	if sum := s.Totals; sum != nil && sum.Steps > 0 {
+		lines = append(lines, "time", duration(sum.DurationMs), "tokens", totalTokens(*sum), "cost", totalCost(*sum))
 	}
 	if s.Hint != nil {
 		lines = append(lines, "hint", *s.Hint)

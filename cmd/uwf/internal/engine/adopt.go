@@ -41,7 +41,7 @@ func (a *attempt) adopt(ctx context.Context, last record) (out protocol.StepOutp
 // so what the record says was asked for counts.
 func (e *Engine) adoptAsked(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
 	var none protocol.StepOutput
-	if last.damaged || (o.Agent != "" && o.Agent != last.Agent) {
+	if last.damaged || (o.agentOf(last.Role) != "" && o.agentOf(last.Role) != last.Agent) {
 		return none, false, nil
 	}
 	if last.Replaces {

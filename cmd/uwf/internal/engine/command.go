@@ -33,12 +33,20 @@ func (e *Engine) agentFor(ctx context.Context, o StepOptions, workflow, role str
 	if err != nil {
 		return command{}, err
 	}
-	cmd, err := e.chooseAgent(c, o.Agent, workflow, role)
+	cmd, err := e.chooseAgent(c, o.agentOf(role), workflow, role)
 	if err != nil {
 		return command{}, err
 	}
 	cmd.timeout, err = timeoutFor(c, cmd.alias, o.Timeout)
 	return cmd, err
+}
+
+// agentOf is the agent that was asked for, "" if none was.
+func (o StepOptions) agentOf(role string) string {
+	if agent := o.Agents[role]; agent != "" {
+		return agent
+	}
+	return o.Agent
 }
 
 func (e *Engine) chooseAgent(c protocol.Config, override, workflow, role string) (command, error) {

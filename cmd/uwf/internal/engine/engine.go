@@ -77,6 +77,8 @@ type StepOptions struct {
 	Agent   string        `json:"agent"`   // --agent: an alias, else a command line
 	Fresh   bool          `json:"fresh"`   // do not adopt an interrupted step's result
 	Timeout time.Duration `json:"timeout"` // 0: the config's
+	// Agents are, by role, aliases or command lines that go before Agent.
+	Agents map[string]string `json:"agents,omitempty"`
 
 	more bool // another step is to follow
 }

@@ -225,7 +225,7 @@ func (r *recorder) add(format string, args ...any) {
 func (r *recorder) StepStarted(s StepInfo) {
 	r.add("start %d %s by %s adopted=%v", s.Number, s.Role, s.Agent, s.Adopted)
 }
-func (r *recorder) Turn(_ StepInfo, t protocol.Turn) { r.add("turn %s", t.Content) }
+func (r *recorder) Turn(_ StepInfo, t protocol.Turn)    { r.add("turn %s", t.Content) }
 func (r *recorder) Writing(_ StepInfo, t protocol.Turn) { r.add("writing %s", t.Content) }
 func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
 	r.add("end %s %v", out.Status, err)

@@ -39,7 +39,7 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 	if t.promptHash, err = e.batch().Add(ctx, protocol.Text(prompt)); err != nil {
 		return none, err
 	}
-	if o.Agent == "" {
+	if o.agentOf(old.Role) == "" {
 		o.Agent = e.aliasOf(ctx, old.Agent, pos.workflow.Name, old.Role)
 	}
 	return e.attempt(ctx, h, before, t, last, o)

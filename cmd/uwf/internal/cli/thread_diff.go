@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/threaddiff"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// threadDiffOutput answers thread diff.
+type threadDiffOutput struct {
+	Old protocol.Hash `json:"old"` // heads
+	New protocol.Hash `json:"new"`
+	threaddiff.Diff
+}
+
+func (a *app) threadDiffCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "diff", ArgsUsage: "<thread> <thread>",
+		Usage: "compare two threads: the first step where they part, field by field",
+		Description: "What took longer or cost more does not part two threads; what was asked, answered or delivered\n" +
+			"does. <thread>@3 compares up to a step. Exit status 0: they are the same; 1: they differ.",
+	}, a.threadDiff)
+}
+
+func (a *app) threadDiff(ctx context.Context, c *ucli.Context) error {
+	old, err := a.headOf(ctx, c.Args().Get(0))
+	if err != nil {
+		return err
+	}
+	new, err := a.headOf(ctx, c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := threaddiff.Compare(ctx, s, old, new)
+	if err != nil {
+		return err
+	}
+	if !d.Equal {
+		a.status = protocol.CodeFailed
+	}
+	return a.print(threadDiffOutput{Old: old, New: new, Diff: d}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), threaddiff.Text(d))
+		return err
+	})
+}
+
+// headOf is the head of a thread, or a step of one.
+func (a *app) headOf(ctx context.Context, arg string) (protocol.Hash, error) {
+	if arg != newest && strings.Contains(arg, "@") {
+		return a.address(ctx, arg)
+	}
+	id, err := a.thread(ctx, arg)
+	if err == nil {
+		e, err := a.engine(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		return e.Head(ctx, id)
+	}
+	var coded *protocol.Error
+	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
+		if h, nodeErr := a.node(ctx, arg); nodeErr == nil { // of a thread that is no more
+			return h, nil
+		}
+	}
+	return "", err
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/threaddiff"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// replayOutput answers thread replay: what run answers, where it began, and how
+// it differs.
+type replayOutput struct {
+	runOutput
+	ForkedFrom protocol.ForkedFrom `json:"forkedFrom"`
+	Diff       threadDiffOutput    `json:"diff"`
+}
+
+func (a *app) threadReplayCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "replay", ArgsUsage: "<thread>",
+		Usage: "make the steps of a thread again, in a new one, and show what differs",
+		Description: "The new thread has the same task. It begins at the start, or with --from at the step before the\n" +
+			"one that is named: that one is made again. It runs to the end, or until a person is needed.\n\n" +
+			"   uwf thread replay @ --from reviewer --agent reviewer=second-opinion",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to make again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
+			&ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias or a command line for one role, or for all; can be repeated"},
+			&ucli.DurationFlag{Name: "timeout", Usage: "stop a step's agent after this time, such as 30m"},
+		},
+	}, a.threadReplay)
+}
+
+func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.threadAndEngine(ctx, c, a.progress())
+	if err != nil {
+		return err
+	}
+	old, err := e.Head(ctx, id)
+	if err != nil {
+		return err
+	}
+	from, wf, err := a.replayFrom(ctx, id, old, c.String("from"))
+	if err != nil {
+		return err
+	}
+	work := engine.Work{Steps: engine.UntilEnd, StepOptions: engine.StepOptions{Timeout: c.Duration("timeout")}}
+	if err := agentsByRole(c.StringSlice("agent"), wf, &work.StepOptions); err != nil {
+		return err
+	}
+	fork, err := e.Fork(ctx, from)
+	if err != nil {
+		return err
+	}
+	a.say("thread %s", fork)
+	results, runErr := e.Do(ctx, fork, work)
+	out, err := a.replayed(ctx, e, fork, old, results)
+	if err != nil {
+		return errors.Join(withNext(runErr, fork), err)
+	}
+	out.ForkedFrom.Step = from
+	a.suspendedIs(out.StepOutput)
+	if runErr == nil {
+		a.sayNext(out.StepOutput)
+	}
+	return errors.Join(a.print(out, func(w io.Writer) error {
+		if err := out.runOutput.text(w); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff))
+		return err
+	}), withNext(runErr, fork))
+}
+
+// replayFrom is the node that a replay goes on from, and the workflow.
+func (a *app) replayFrom(ctx context.Context, id string, head protocol.Hash, first string) (protocol.Hash, protocol.Workflow, error) {
+	var none protocol.Workflow
+	t, err := a.openThread(ctx, head)
+	if err != nil {
+		return "", none, err
+	}
+	wf, err := t.Workflow(ctx)
+	if err != nil {
+		return "", none, err
+	}
+	if t.Last == nil {
+		return t.StartHash, wf, nil
+	}
+	h, err := a.addressIn(ctx, id, first)
+	if err != nil {
+		return "", none, err
+	}
+	if h == t.StartHash {
+		return t.StartHash, wf, nil
+	}
+	for step, err := range t.Steps(ctx) {
+		switch {
+		case err != nil:
+			return "", none, err
+		case step.Hash != h:
+		case step.Prev == nil:
+			return t.StartHash, wf, nil
+		default:
+			return *step.Prev, wf, nil
+		}
+	}
+	return "", none, notFound(fmt.Sprintf("step %s not found in thread %s", h, id), "uwf thread steps "+id)
+}
+
+// agentsByRole reads --agent. What stands before the first "=" is a role if it
+// could be one: a command line with "=" in its first word needs quotes there.
+func agentsByRole(values []string, wf protocol.Workflow, o *engine.StepOptions) error {
+	for _, v := range values {
+		role, agent, found := strings.Cut(v, "=")
+		if !found || strings.ContainsAny(role, " /\\'\"") {
+			role, agent = "", v
+		}
+		if strings.TrimSpace(agent) == "" {
+			return usageError("--agent is empty", "--agent <alias or command>", "--agent <role>=<alias or command>")
+		}
+		if role == "" {
+			o.Agent = agent
+			continue
+		}
+		if _, known := wf.Roles[role]; !known {
+			roles := slices.Sorted(maps.Keys(wf.Roles))
+			hints := []string{"the roles of workflow " + wf.Name + " are " + strings.Join(roles, ", ")}
+			if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
+				hints = append([]string{fmt.Sprintf("did you mean --agent %s=%s?", near[0], agent)}, hints...)
+			}
+			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("--agent names role %q, which the workflow does not have", role), Hints: hints}
+		}
+		if o.Agents == nil {
+			o.Agents = map[string]string{}
+		}
+		o.Agents[role] = agent
+	}
+	return nil
+}
+
+// replayed says how the new thread stands and what differs.
+func (a *app) replayed(ctx context.Context, e *engine.Engine, fork string, old protocol.Hash, results []protocol.StepOutput) (replayOutput, error) {
+	ctx = context.WithoutCancel(ctx) // what was done until a signal is shown, too
+	run, err := a.runResult(ctx, e, fork, results)
+	out := replayOutput{runOutput: run}
+	if err != nil {
+		return out, err
+	}
+	out.Diff.Old, out.Diff.New = old, run.Head
+	out.Diff.Diff, err = threaddiff.Compare(ctx, e.Store, old, run.Head)
+	return out, err
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// addTo adds a step to what a thread has cost so far.
+func addTo(t *protocol.Totals, s thread.Step) {
+	t.Steps++
+	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
+	switch {
+	case s.Usage == nil:
+		t.StepsWithoutUsage++
+		t.StepsWithoutCost++
+		return
+	case s.Usage.CostUSD == nil:
+		t.StepsWithoutCost++
+	}
+	sum := *s.Usage
+	if t.Usage != nil {
+		sum = t.Usage.Add(sum)
+	}
+	t.Usage = &sum
+}
+
+// totalTokens says what is known of the tokens, and of how many steps it is not.
+func totalTokens(t protocol.Totals) string {
+	switch {
+	case t.Steps == 0:
+		return ""
+	case t.Usage == nil:
+		return "unknown"
+	}
+	text := fmt.Sprintf("%s in, %s out",
+		thousands(t.Usage.InputTokens+t.Usage.CacheReadTokens+t.Usage.CacheWriteTokens), thousands(t.Usage.OutputTokens))
+	if cached := t.Usage.CacheReadTokens; cached > 0 {
+		text += fmt.Sprintf(" (%s of them from a cache)", thousands(cached))
+	}
+	return text + unknownOf(t.StepsWithoutUsage, t.Steps)
+}
+
+// totalCost says what is known of the cost, which then is a lower bound.
+func totalCost(t protocol.Totals) string {
+	switch {
+	case t.Steps == 0:
+		return ""
+	case t.Usage == nil || t.Usage.CostUSD == nil:
+		return "unknown"
+	}
+	return dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t.Steps)
+}
+
+func dollars(usd float64) string {
+	if usd > 0 && usd < 0.01 {
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}
+
+func unknownOf(n, of int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and what %d of %d steps does not tell", n, of)
+}
+
+// thousands groups the digits of a number.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

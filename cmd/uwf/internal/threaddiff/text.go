@@ -1,0 +1,101 @@
+package threaddiff
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/united-workforce/uwf/moderator/workflowdiff"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Text writes a diff for people.
+func Text(d Diff) string {
+	var b strings.Builder
+	if d.Shared > 0 {
+		fmt.Fprintf(&b, "  %s in common\n", steps(d.Shared))
+	}
+	if more := d.Same - d.Shared; more > 0 {
+		fmt.Fprintf(&b, "  %s done again, with the same result\n", steps(more))
+	}
+	if d.At == nil {
+		return b.String()
+	}
+	at := fmt.Sprintf("step %d", *d.At)
+	if *d.At == 0 {
+		at = "the start"
+	}
+	fmt.Fprintf(&b, "~ %s\n", at)
+	for _, c := range d.Changes {
+		fmt.Fprintf(&b, "  %s %s\n", mark(c), c.Field)
+		for _, line := range workflowdiff.Lines(words(c.Old), words(c.New)) {
+			fmt.Fprintf(&b, "      %s\n", line)
+		}
+	}
+	for _, p := range d.Rest {
+		fmt.Fprintf(&b, "  step %d: %s\n", p.Number, brief(p))
+	}
+	return b.String()
+}
+
+func steps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
+}
+
+func mark(c Change) string {
+	switch {
+	case c.Old == nil:
+		return "+"
+	case c.New == nil:
+		return "-"
+	}
+	return "~"
+}
+
+func brief(p Pair) string {
+	old, new := briefStep(p.Old), briefStep(p.New)
+	if old == new {
+		return old + " in both"
+	}
+	return old + " | " + new
+}
+
+func briefStep(s *Brief) string {
+	if s == nil {
+		return "(ended)"
+	}
+	text := s.Role
+	if m, ok := s.Output.(map[string]any); ok {
+		if status, ok := m[protocol.StatusKey].(string); ok {
+			text += " " + status
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
+// words are the lines of a value: a text as it is, anything else as JSON.
+func words(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil { // all values come from JSON
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSpace(buf.String())
+}
