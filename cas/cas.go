@@ -40,7 +40,7 @@ func (n Node) Equal(m Node) bool {
 // Getter reads nodes.
 type Getter interface {
 	// Get returns the node with hash h, verified. It returns an error that
-	// wraps [ErrNotFound], or a [*CorruptError].
+	// wraps [ErrNotFound], a [*CorruptError], or a [*RedactedError].
 	Get(ctx context.Context, h Hash) (Node, error)
 }
 
@@ -62,7 +62,8 @@ type Store interface {
 	Has(ctx context.Context, h Hash) (bool, error)
 	// Put makes nodes readable by every process. They survive a kill, but not
 	// a power cut until they are part of a Commit. A node that is there already
-	// stays as it is, its timestamp included. Errors: those of
+	// stays as it is, its timestamp included; one that was redacted stays
+	// redacted. Errors: those of
 	// [Algorithm.Check], [*CollisionError], [ErrReadOnly], and a
 	// [*CorruptError] if what is there is damaged. When it fails, some of the
 	// nodes may have been put.

@@ -4,8 +4,8 @@ import "context"
 
 // Expand is a node's payload with every ref replaced by what it refers to, down
 // to depth levels (<0: all). A cycle keeps its hash. What is referred to twice
-// is one value, not a copy: do not change the result. Errors: those of Get and
-// [Refs], for any of the nodes.
+// is one value, not a copy: do not change the result. What was redacted says so
+// ([RedactedError.Value]). Errors: those of Get and [Refs], for any of the nodes.
 func Expand(ctx context.Context, r Reader, h Hash, depth int) (any, error) {
 	e := expander{finder: newRefFinder(r), open: map[Hash]bool{}, done: map[place]any{}}
 	return e.expand(ctx, h, depth)
@@ -29,6 +29,9 @@ func (e *expander) expand(ctx context.Context, h Hash, depth int) (any, error) {
 		return v, nil
 	}
 	n, err := e.finder.reader.Get(ctx, h)
+	if redacted, ok := AsRedacted(err); ok {
+		return redacted.Value(), nil
+	}
 	if err != nil {
 		return nil, err
 	}

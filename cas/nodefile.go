@@ -34,9 +34,17 @@ func MarshalFile(n Node) []byte {
 }
 
 // UnmarshalFile reads the file of node h and verifies its hash. The error is a
-// [*CorruptError] without a path. The timestamp is the one part that no hash
-// covers. The payload shares memory with data.
+// [*CorruptError] without a path, or a [*RedactedError] if a tombstone is in the
+// node's place. The timestamp is the one part that no hash covers. The payload
+// shares memory with data.
 func (a Algorithm) UnmarshalFile(h Hash, data []byte) (Node, error) {
+	if IsTombstone(data) {
+		t, err := UnmarshalTombstone(h, data)
+		if err != nil {
+			return Node{}, err
+		}
+		return Node{}, &RedactedError{Tombstone: t}
+	}
 	n, err := parseFile(data)
 	if err != nil {
 		return Node{}, &CorruptError{Hash: h, Reason: err.Error()}

@@ -80,11 +80,20 @@ func (f *refFinder) schema(ctx context.Context, typ Hash) (any, error) {
 		return s, nil
 	}
 	s, err := Schema(ctx, f.reader, typ)
+	if len(f.schemas) == maxSchemas {
+		clear(f.schemas)
+		clear(f.refless)
+		clear(f.patterns)
+	}
 	if err == nil {
 		f.schemas[typ], f.refless[typ] = s, !speaksOfRefs(s)
 	}
 	return s, err
 }
+
+// maxSchemas bounds how many schemas are remembered. No store of ours comes near
+// it; a bundle that somebody has made to fill the memory may.
+const maxSchemas = 4096
 
 // speaksOfRefs tells whether a schema says anywhere that something is a ref. Most
 // nodes have types that do not, and need not be searched.

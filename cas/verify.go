@@ -70,6 +70,9 @@ func (v *Verifier) schema(ctx context.Context, typ Hash) (*jsonschema.Schema, er
 		return nil, err
 	}
 	s, err := compile(n.Type, n.Payload)
+	if len(v.compiled) == maxSchemas {
+		clear(v.compiled)
+	}
 	if err == nil {
 		v.compiled[typ] = s
 	}

@@ -7,6 +7,7 @@ type Code string
 // The codes. New ones may be added; none changes its meaning.
 const (
 	CodeFailed      Code = "failed"      // 1: anything without a code of its own
+	CodeRedacted    Code = "redacted"    // 1: the content was taken away on purpose
 	CodeUsage       Code = "usage"       // 2: the command line is wrong
 	CodeNotFound    Code = "not_found"   // 3: a thing named on the command line does not exist
 	CodeInvalid     Code = "invalid"     // 4: a file or value has wrong content

@@ -37,6 +37,11 @@ func (c *check) chains() {
 			wrong("its index is %d, but only the first step, 0, has no previous one", s.index)
 			continue
 		}
+		for _, link := range []cas.Hash{s.prev, s.start} {
+			if c.isRedacted(link) {
+				wrong("node %s, which its chain needs, was redacted", link)
+			}
+		}
 		if s.prev == "" {
 			continue
 		}

@@ -34,6 +34,7 @@ const (
 	Chain      Kind = "chain"      // a step that does not fit the one before it
 	Future     Kind = "future"     // a node from the future: its timestamp is damaged, or a clock was wrong
 	Misplaced  Kind = "misplaced"  // a node file in a wrong directory, where nobody finds it
+	Seal       Kind = "seal"       // a node that is not what was sealed, or a damaged seal
 	Index      Kind = "index"      // an entry of the index that cannot be read, or leads to the wrong kind of node
 )
 
@@ -61,6 +62,10 @@ type Report struct {
 	Threads   int     `json:"threads"` // active and ended
 	Workflows int     `json:"workflows"`
 	Faults    []Fault `json:"faults"`
+	// Tombstones are the nodes that were redacted; they are no faults. Seals is how
+	// many nodes are sealed.
+	Tombstones []Tombstone `json:"tombstones"`
+	Seals      int         `json:"seals"`
 	// Unlisted is how many more faults there are than a report holds.
 	Unlisted int `json:"unlisted,omitempty"`
 }
@@ -114,7 +119,8 @@ func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 }
 
 func newCheck(s *fsstore.Store, o Options) *check {
-	c := &check{store: s, home: o.Home, limit: o.Now().Add(tomorrow).UnixMilli()}
+	c := &check{store: s, home: o.Home, limit: o.Now().Add(tomorrow).UnixMilli(), redacted: map[census.ID]int{}}
+	c.report.Tombstones = []Tombstone{}
 	if o.Home != "" {
 		c.index = index.Open(o.Home, durable.OS())
 	}
@@ -132,6 +138,8 @@ type check struct {
 	graph *census.Graph
 	steps map[census.ID]step
 	roots []root
+	// redacted are the places in the report's Tombstones.
+	redacted map[census.ID]int
 }
 
 // look finds what is wrong. The collector waits meanwhile: a node that goes while
@@ -159,6 +167,9 @@ func (c *check) look(ctx context.Context) (_ Report, err error) {
 		return c.report, err
 	}
 	c.chains()
+	if err := c.seals(ctx); err != nil {
+		return c.report, err
+	}
 	c.dependents()
 	return c.report, ctx.Err()
 }

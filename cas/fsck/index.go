@@ -70,6 +70,9 @@ func (c *check) unreadableLine(path string, err error) {
 // missing or damaged is reported with the node.
 func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds ...protocol.Kind) {
 	n, err := c.store.Get(ctx, h)
+	if _, redacted := cas.AsRedacted(err); redacted {
+		c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which was redacted", what, h)})
+	}
 	if err != nil {
 		return
 	}
@@ -79,34 +82,57 @@ func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds 
 	c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which is not a %s", what, h, kinds[0])})
 }
 
-// dependents finds the threads and workflows that each fault is about.
+// dependents finds the threads and workflows that each fault is about, and the
+// threads of each tombstone.
 func (c *check) dependents() {
-	if len(c.report.Faults) == 0 || len(c.roots) == 0 {
+	if len(c.report.Faults)+len(c.report.Tombstones) == 0 || len(c.roots) == 0 {
 		return
 	}
+	above := c.rootsAbove()
+	for i := range c.report.Faults {
+		f := &c.report.Faults[i]
+		if f.Hash == "" {
+			continue
+		}
+		for _, r := range above(f.Hash) {
+			f.add(r)
+		}
+	}
+	for i := range c.report.Tombstones {
+		t := &c.report.Tombstones[i]
+		for _, r := range above(t.Hash) {
+			if !r.workflow && len(t.Threads) < maxDependents {
+				t.Threads = append(t.Threads, r.name)
+			}
+		}
+	}
+}
+
+// rootsAbove returns a function that lists the names that lead to a node.
+func (c *check) rootsAbove() func(cas.Hash) []root {
 	named := map[census.ID][]root{}
 	for _, r := range c.roots {
 		named[r.node] = append(named[r.node], r)
 	}
 	up := census.NewWalker(c.graph.Up())
 	budget := maxVisits
-	for i := range c.report.Faults {
-		f := &c.report.Faults[i]
-		if f.Hash == "" || budget <= 0 {
-			continue
+	return func(h cas.Hash) (found []root) {
+		if budget <= 0 {
+			return nil
 		}
 		have := map[root]bool{}
-		up.Reach([]census.ID{c.graph.Node(f.Hash)}, func(id census.ID) bool {
+		up.Reach([]census.ID{c.graph.Node(h)}, func(id census.ID) bool {
 			for _, r := range named[id] {
 				r.node = 0
 				if !have[r] {
 					have[r] = true
-					f.add(r)
+					found = append(found, r)
 				}
 			}
 			budget--
 			return budget > 0
 		})
+		return found
 	}
 }
 

@@ -44,6 +44,8 @@ type seen struct {
 	refs   []cas.Hash // its type included
 	step   *step
 	faults []Fault
+	// tombstone is set if it was redacted.
+	tombstone *cas.Tombstone
 }
 
 // examine checks one node by itself. Many run at once.
@@ -52,6 +54,10 @@ func (c *check) examine(inspector *cas.Inspector, id census.ID, n cas.Node, err 
 	h := c.graph.Hash(id)
 	wrong := func(kind Kind, message string) {
 		out.faults = append(out.faults, Fault{Kind: kind, Hash: h, Path: c.store.Path(h), Message: message})
+	}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		out.tombstone = &redacted.Tombstone
+		return out
 	}
 	if err != nil {
 		wrong(kindOf(err), reason(err))
@@ -134,6 +140,9 @@ func (c *check) place(n cas.Node, out *seen) error {
 func (c *check) take(nodes []seen) {
 	for _, n := range nodes {
 		c.graph.Add(n.id, n.refs...)
+		if n.tombstone != nil {
+			c.bury(n.id, *n.tombstone)
+		}
 		if n.step != nil {
 			c.steps[n.id] = *n.step
 		}
@@ -166,6 +175,9 @@ func (c *check) absent(ctx context.Context) error {
 		n, err := c.store.Get(ctx, h)
 		if err == nil {
 			_, err = inspector.Inspect(ctx, n)
+		}
+		if _, redacted := cas.AsRedacted(err); redacted {
+			continue // since
 		}
 		switch {
 		case err == nil || isOthersFault(err, h) && !errors.Is(err, cas.ErrNotFound):

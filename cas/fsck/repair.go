@@ -65,7 +65,8 @@ func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Faul
 
 // putInPlace moves a good node file to its place, any other away.
 func putInPlace(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
-	if _, err := s.ReadStray(*f.stray); err == nil {
+	_, err := s.ReadStray(*f.stray)
+	if _, redacted := cas.AsRedacted(err); err == nil || redacted {
 		err := sole.Restore(f.Path, f.Hash)
 		if err == nil {
 			f.Repaired = "moved to " + s.Path(f.Hash)

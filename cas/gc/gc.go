@@ -23,6 +23,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
@@ -58,6 +59,7 @@ type Report struct {
 	Young     int   `json:"young"`     // among the nodes, by time alone
 	Freed     int   `json:"freed"`     // nodes; what would be, in a dry run
 	FreedSize int64 `json:"freedBytes"`
+	Seals     int   `json:"seals"`     // removed, of nodes that are gone
 	Temporary int   `json:"temporary"` // files that killed writers had left
 	DryRun    bool  `json:"dryRun"`
 }
@@ -216,6 +218,9 @@ func (c *collection) count(ctx context.Context) error {
 		c.report.FreedSize += size
 	}
 	c.report.Reachable = c.report.Nodes - c.report.Freed
+	if err := c.deadSeals(ctx, func(cas.Hash) error { c.report.Seals++; return nil }); err != nil {
+		return err
+	}
 	for stray, err := range c.store.Strays(ctx) {
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ type marks struct {
 	inspector *cas.Inspector
 	nodes     census.Set
 	needed    []bool            // by ID
+	removed   []bool            // by ID
 	others    map[cas.Hash]bool // needed, but not in nodes
 	damage    DamagedError
 }
@@ -24,7 +25,8 @@ type marks struct {
 func newMarks(s *fsstore.Store, nodes census.Set) *marks {
 	return &marks{
 		store: s, inspector: cas.NewInspector(s), nodes: nodes, needed: make([]bool, nodes.Len()),
-		others: map[cas.Hash]bool{},
+		removed: make([]bool, nodes.Len()),
+		others:  map[cas.Hash]bool{},
 	}
 }
 
@@ -38,6 +40,29 @@ func (m *marks) set(h cas.Hash) bool {
 	old := m.others[h]
 	m.others[h] = true
 	return !old
+}
+
+// marked reports whether a node is needed.
+func (m *marks) marked(h cas.Hash) bool {
+	if id, ok := m.nodes.ID(h); ok {
+		return m.needed[id] && !m.removed[id]
+	}
+	return m.others[h]
+}
+
+// isGarbage reports whether a node was listed and nothing needs it.
+func (m *marks) isGarbage(h cas.Hash) bool {
+	id, ok := m.nodes.ID(h)
+	return ok && !m.needed[id]
+}
+
+// forget says that a node has been removed. It counts as marked from now on, so
+// that nobody removes it again.
+func (m *marks) forget(h cas.Hash) {
+	m.set(h)
+	if id, ok := m.nodes.ID(h); ok {
+		m.removed[id] = true
+	}
 }
 
 // unmarked yields the nodes that nothing has marked so far.
@@ -82,6 +107,9 @@ func (m *marks) from(ctx context.Context, root cas.Hash, known bool) error {
 // refs are all that a node needs, its type included.
 func (m *marks) refs(ctx context.Context, h cas.Hash) ([]cas.Hash, error) {
 	n, err := m.store.Get(ctx, h)
+	if _, redacted := cas.AsRedacted(err); redacted {
+		return nil, nil // a tombstone leads nowhere
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,55 @@ func (c *collection) round(ctx context.Context) (more bool, err error) {
 	if err := c.removeTemporary(ctx, sole); err != nil {
 		return false, err
 	}
-	return c.remove(ctx, sole)
+	more, err = c.remove(ctx, sole)
+	if err != nil || more {
+		return more, err
+	}
+	return false, c.removeSeals(ctx, sole)
+}
+
+// removeSeals removes the seals of nodes that are gone: they stand for nothing.
+// The seal of a node that is needed, but missing, stays: it tells what is missing.
+func (c *collection) removeSeals(ctx context.Context, sole *fsstore.Sole) error {
+	return c.deadSeals(ctx, func(h cas.Hash) error {
+		removed, err := sole.RemoveSeal(h)
+		if removed {
+			c.report.Seals++
+		}
+		return err
+	})
+}
+
+// isDead tells whether a node is garbage, or gone and not needed.
+func (c *collection) isDead(ctx context.Context, h cas.Hash) (bool, error) {
+	if c.marks.marked(h) {
+		return false, nil
+	}
+	if c.marks.isGarbage(h) {
+		return true, nil
+	}
+	there, err := c.store.Has(ctx, h) // it may have been put again
+	return !there, err
+}
+
+// deadSeals calls found for the seal of each node that is garbage or gone.
+func (c *collection) deadSeals(ctx context.Context, found func(cas.Hash) error) error {
+	for h, err := range c.store.Seals(ctx) {
+		if err != nil {
+			return err
+		}
+		dead, err := c.isDead(ctx, h)
+		if err != nil {
+			return err
+		}
+		if !dead {
+			continue
+		}
+		if err := found(h); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // markNew marks what has been put since the survey, and what it leads to: a new
@@ -89,7 +137,7 @@ func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool,
 	var gone []cas.Hash
 	defer func() {
 		for _, h := range gone {
-			c.marks.set(h) // there is nothing left to remove
+			c.marks.forget(h) // there is nothing left to remove
 		}
 	}()
 	for h := range c.marks.unmarked() {

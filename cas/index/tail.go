@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 )
 
 // lastEnd finds the newest line that ended a thread, from the end of the file:
@@ -152,17 +151,7 @@ func linesWith(block, text []byte) []backLine {
 
 // appendHistory adds a line durably.
 func (x *Index) appendHistory(ctx context.Context, e Ended) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	return x.locked(ctx, historyLock, func() error {
-		start, err := x.mendTail()
-		if err != nil {
-			return err
-		}
-		return durable.AppendFile(x.fsys, x.path(historyFile), append(append(start, line...), '\n'), 0o644)
-	})
+	return x.appendLines(ctx, []Ended{e})
 }
 
 // mendTail deals with a last line that has no end: it is cut off if a kill or a

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -141,7 +141,7 @@ func (c *CLI) gcCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be removed"},
 			&ucli.StringFlag{Name: "grace", Usage: "keep what was put within this `TIME`, such as 30m or 0s (default: 1h)"},
-			&ucli.StringSliceFlag{Name: "roots", Usage: "home `DIR` whose threads are kept; name every home that uses the store (default: the home that holds the store)"},
+			&ucli.StringSliceFlag{Name: "roots", Usage: "keep only the threads of the home `DIR`; may be given again (default: all homes that have used the store)"},
 			&ucli.BoolFlag{Name: "damaged", Usage: "go on although needed nodes are missing or damaged"},
 		},
 	}, c.gc)
@@ -160,7 +160,7 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	homes, err := c.homes(cc.StringSlice("roots"))
+	homes, err := c.homes(s, cc.StringSlice("roots"))
 	if err != nil {
 		return err
 	}
@@ -180,9 +180,9 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	})
 }
 
-// homes are the directories whose threads are kept. A store that lies elsewhere
-// than in its home is likely to be shared, and the others' threads must not go.
-func (c *CLI) homes(named []string) ([]string, error) {
+// homes are the directories whose threads are kept: those that are named, else
+// all that have used the store.
+func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 	if len(named) > 0 {
 		for i := range named {
 			named[i] = c.path(named[i])
@@ -193,12 +193,25 @@ func (c *CLI) homes(named []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if filepath.Dir(dirs.Store) != dirs.Home {
-		return nil, cmdline.UsageError(
-			fmt.Sprintf("the store %s is not in the home %s, so other homes may use it", dirs.Store, dirs.Home),
-			c.Program+" gc --roots "+dirs.Home+" (and --roots DIR for every other home that uses it)")
+	homes, err := s.Homes()
+	if err != nil {
+		return nil, err
 	}
-	return []string{dirs.Home}, nil
+	if _, err := os.Stat(dirs.Home); err == nil && !slices.Contains(homes, dirs.Home) {
+		homes = append(homes, dirs.Home)
+	}
+	if len(homes) == 0 {
+		return nil, cmdline.UsageError(
+			fmt.Sprintf("no home is known that uses the store %s, so nothing would be kept", s.Dir()),
+			c.Program+" gc --roots DIR for every home that uses it")
+	}
+	for _, home := range homes {
+		if _, err := os.Stat(home); errors.Is(err, os.ErrNotExist) {
+			return nil, cmdline.NotFound(fmt.Sprintf("the home %s has used this store, but is not there", home),
+				"mount it, or if it is gone for good: rm "+s.HomeFile(home))
+		}
+	}
+	return homes, nil
 }
 
 func (c *CLI) statCommand() *ucli.Command {

@@ -171,6 +171,9 @@ func (c *CLI) walkCommand() *ucli.Command {
 				fmt.Fprintf(c.Env.Stderr, "warning: %s is named but not there\n", n.Hash)
 				continue
 			}
+			if _, redacted := cas.AsRedacted(err); redacted {
+				err = nil // what it leads to, nobody knows any more
+			}
 			if err != nil {
 				return err
 			}
@@ -181,6 +184,15 @@ func (c *CLI) walkCommand() *ucli.Command {
 			return err
 		})
 	})
+}
+
+// typeAt is the type of a node, also of one that was redacted.
+func typeAt(ctx context.Context, s cas.Store, h cas.Hash) (cas.Hash, error) {
+	n, err := s.Get(ctx, h)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return redacted.Tombstone.Type, nil
+	}
+	return n.Type, err
 }
 
 func joined(hashes []cas.Hash) string {
@@ -205,6 +217,13 @@ func (c *CLI) verifyCommand() *ucli.Command {
 			corrupt *cas.CorruptError
 			schema  *cas.SchemaError
 		)
+		if redacted, ok := cas.AsRedacted(err); ok {
+			out["status"], out["reason"] = "redacted", redacted.Tombstone.Reason
+			return c.print(out, func(w io.Writer) error {
+				_, err := fmt.Fprintln(w, redacted.Error())
+				return err
+			})
+		}
 		switch {
 		case err == nil:
 		case errors.As(err, &schema):
@@ -239,12 +258,12 @@ func (c *CLI) reindexCommand() *ucli.Command {
 			if err != nil {
 				return err
 			}
-			n, err := s.Get(ctx, h)
+			typ, err := typeAt(ctx, s, h)
 			if err != nil {
 				return err
 			}
 			nodes++
-			types[n.Type] = true
+			types[typ] = true
 		}
 		out := map[string]any{"types": len(types), "nodes": nodes, "removed": 0, "rebuilt": 0}
 		return c.print(out, func(w io.Writer) error {

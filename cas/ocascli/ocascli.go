@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -57,7 +58,7 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 	if err != nil {
 		return nil, err
 	}
-	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Hash: hash})
+	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Guest: true, Hash: hash})
 	if err != nil {
 		return nil, c.cannotOpen(err)
 	}
@@ -81,7 +82,7 @@ func foreign(dir string) (string, error) {
 		return "", nil
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != "nodes" && name != "format.lock" && name != "gc.lock" {
+		if name := e.Name(); name != "nodes" && name != "homes" && name != "format.lock" && name != "gc.lock" {
 			return name, nil
 		}
 	}
@@ -126,6 +127,10 @@ func Classify(err error) *protocol.Error {
 		kind      *cas.TypeError
 		damaged   *gc.DamagedError
 	)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		out.Code, out.Hints = protocol.CodeRedacted, []string{fmt.Sprintf("it was redacted at %s; its hash still stands for it", time.UnixMilli(redacted.Tombstone.At).UTC().Format(time.RFC3339))}
+		return out
+	}
 	switch {
 	case errors.As(err, &damaged):
 		out.Code, out.Hints = protocol.CodeCorrupt, []string{"ocas fsck", "ocas gc --damaged goes on, and takes what only damaged nodes lead to"}

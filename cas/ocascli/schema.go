@@ -33,11 +33,11 @@ func (c *CLI) listCommand() *ucli.Command {
 				return err
 			}
 			if only != "" {
-				n, err := s.Get(ctx, h)
+				typ, err := typeAt(ctx, s, h)
 				if err != nil {
 					return err
 				}
-				if n.Type != only {
+				if typ != only {
 					continue
 				}
 			}
@@ -77,11 +77,11 @@ func (c *CLI) schemaList(ctx context.Context, _ *ucli.Context) error {
 		if err != nil {
 			return err
 		}
-		n, err := s.Get(ctx, h)
+		typ, err := typeAt(ctx, s, h)
 		if err != nil {
 			return err
 		}
-		if n.Type != s.Kinds().MetaHash() {
+		if typ != s.Kinds().MetaHash() {
 			continue
 		}
 		l := listed{Hash: h}

@@ -60,6 +60,10 @@ func (t *tree) line(ctx context.Context, at place) ([]cas.Hash, error) {
 		_, err := fmt.Fprintf(t.out, "%s%s (missing)\n", indent, at.hash)
 		return nil, err
 	}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		_, err := fmt.Fprintf(t.out, "%s%s  %s  %s\n", indent, at.hash, t.title(ctx, redacted.Tombstone.Type), redacted.Mark())
+		return nil, err
+	}
 	if err != nil {
 		return nil, err
 	}

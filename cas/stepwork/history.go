@@ -84,7 +84,7 @@ func after(ctx context.Context, r cas.Reader, t *thread.Thread, known int) iter.
 
 // told is what a prompt says of a step.
 func told(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.Step) (prompt.Step, error) {
-	out, err := t.Output(ctx, s)
+	out, err := t.Shown(ctx, s)
 	if err != nil {
 		return prompt.Step{}, fmt.Errorf("output of step %d: %w", s.Index+1, err)
 	}

@@ -27,6 +27,16 @@ func (t *Thread) Output(ctx context.Context, s Step) (Output, error) {
 	return out, nil
 }
 
+// Shown is Output for those who only show it: in the place of one that was
+// redacted stands what says so ([cas.RedactedError.Value]). Nobody may decide by it.
+func (t *Thread) Shown(ctx context.Context, s Step) (Output, error) {
+	out, err := t.Output(ctx, s)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return Output{Type: redacted.Tombstone.Type, Value: redacted.Value()}, nil
+	}
+	return out, err
+}
+
 func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
 	n, err := r.Get(ctx, h)
 	if err != nil {
@@ -49,18 +59,25 @@ func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
 
 // Content is the last answer of the agent in a step's detail, "" if there is
 // none, or if the detail is of a form that only an agent of the original's knows.
-// It reads turns from the last one back, so mostly one.
+// If that answer may have been redacted, it is the mark that says so
+// ([cas.RedactedError.Mark]). It reads turns from the last one back, so mostly one.
 func Content(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
 	d, err := cas.Read[protocol.Detail](ctx, r, detail)
 	var other *cas.TypeError
 	if errors.As(err, &other) && r.Algorithm() == cas.XXH64 {
 		return "", nil
 	}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return redacted.Mark(), nil
+	}
 	if err != nil {
 		return "", err
 	}
 	for _, h := range slices.Backward(d.Turns) {
 		turn, err := cas.Read[protocol.Turn](ctx, r, h)
+		if redacted, ok := cas.AsRedacted(err); ok {
+			return redacted.Mark(), nil // nobody knows whose turn it was
+		}
 		if err != nil {
 			return "", fmt.Errorf("turn of detail %s: %w", detail, err)
 		}

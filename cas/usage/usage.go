@@ -37,6 +37,9 @@ type Report struct {
 	Threads int   `json:"threads"`
 	Alone   int64 `json:"aloneBytes"`
 	Shared  int64 `json:"sharedBytes"`
+	// Tombstones is how many of the nodes were redacted, Seals how many are sealed.
+	Tombstones int `json:"tombstones"`
+	Seals      int `json:"seals"`
 	// Unreadable is how many nodes could not be counted: see fsck.
 	Unreadable int `json:"unreadable,omitempty"`
 }
@@ -51,6 +54,12 @@ func Measure(ctx context.Context, s *fsstore.Store, x *index.Index) (Report, err
 	m.graph, m.sizes = census.NewGraph(set), make([]int64, set.Len())
 	if err := census.EachNode(ctx, s, s, set, m.look, m.take); err != nil {
 		return m.report, err
+	}
+	for _, err := range s.Seals(ctx) {
+		if err != nil {
+			return m.report, fmt.Errorf("seals: %w", err)
+		}
+		m.report.Seals++
 	}
 	m.title(ctx)
 	if x == nil {
@@ -74,10 +83,17 @@ type seen struct {
 	refs []cas.Hash
 	size int64
 	err  error
+	// redacted: it is a tombstone.
+	redacted bool
 }
 
 func (m *meter) look(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
 	out := seen{id: id, typ: n.Type, err: err}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		out.typ, out.redacted = redacted.Tombstone.Type, true
+		out.size, _, out.err = m.store.Stat(redacted.Tombstone.Hash)
+		return out
+	}
 	if err != nil {
 		return out
 	}
@@ -106,6 +122,10 @@ func (m *meter) take(nodes []seen) {
 		}
 		t.Nodes++
 		t.Bytes += n.size
+		if n.redacted {
+			m.report.Tombstones++
+			continue // it leads nowhere
+		}
 		m.graph.Add(n.id, append(n.refs, n.typ)...)
 	}
 }

@@ -43,7 +43,7 @@ func (osFS) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (
 func createTemp(path string, perm fs.FileMode) (*os.File, error) {
 	for range tempTries {
 		name := fmt.Sprintf("%s%s-%016x", tempPrefix, filepath.Base(path), rand.Uint64())
-		f, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		f, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}

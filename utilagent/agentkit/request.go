@@ -61,14 +61,15 @@ type Step struct {
 	Output any // the payload itself, in place of its hash
 }
 
-// Steps yields the thread's steps, newest first, outputs expanded. It reads as
-// far as it is pulled.
+// Steps yields the thread's steps, newest first, outputs expanded; in the place of
+// one that was redacted stands an object that says so. It reads as far as it is
+// pulled.
 func (r *Request) Steps(ctx context.Context) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		for s, err := range r.kit.thread.Steps(ctx) {
 			var out thread.Output
 			if err == nil {
-				out, err = r.kit.thread.Output(ctx, s)
+				out, err = r.kit.thread.Shown(ctx, s)
 			}
 			if !yield(Step{Hash: s.Hash, Number: s.Index + 1, Step: s.Step, Output: out.Value}, err) || err != nil {
 				return

@@ -1,0 +1,234 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Report says what is in a bundle.
+type Report struct {
+	Hash       cas.Algorithm    `json:"hash"`
+	Threads    []CheckedThread  `json:"threads"`
+	Workflows  []Workflow       `json:"workflows"`
+	Roots      []CheckedRoot    `json:"roots"`
+	Nodes      int              `json:"nodes"` // without tombstones
+	Tombstones []FoundTombstone `json:"tombstones"`
+	Bytes      int64            `json:"bytes"`
+}
+
+// CheckedThread is a thread whose chain is whole. Seal is what its content
+// gives, "" if that cannot be told; Sealed: the bundle carries it.
+type CheckedThread struct {
+	Thread       string          `json:"thread"`
+	Head         cas.Hash        `json:"head"`
+	Status       protocol.Status `json:"status"` // "active", or how it ended
+	WorkflowName string          `json:"workflowName"`
+	Steps        int             `json:"steps"`
+	Seal         string          `json:"seal"`
+	Sealed       bool            `json:"sealed"`
+}
+
+// CheckedRoot is a node that was exported for its own sake.
+type CheckedRoot struct {
+	Hash   cas.Hash `json:"hash"`
+	Seal   string   `json:"seal"`
+	Sealed bool     `json:"sealed"`
+}
+
+// FoundTombstone is a node that was redacted. Sealed: a seal that the bundle
+// carries covers it; else anyone could have made it.
+type FoundTombstone struct {
+	Hash   cas.Hash `json:"hash"`
+	Type   cas.Hash `json:"type"`
+	Reason string   `json:"reason"`
+	At     int64    `json:"redactedAt"` // ms
+	Sealed bool     `json:"sealed"`
+}
+
+// active is how a report calls a thread that has not ended.
+const active protocol.Status = "active"
+
+// Check proves that a bundle is whole: every node that its manifest leads to is
+// there, once and in its place, and nothing else; each satisfies its type; steps
+// form chains; seals fit. Errors: a [*FaultError]; those of reading.
+func (f *File) Check(ctx context.Context) (Report, error) {
+	c := &check{file: f, sealer: seal.New(f, seal.Options{}), kinds: kindTable(f.kinds), is: make([]protocol.Kind, len(f.records)), steps: map[cas.Hash]place{}}
+	report := Report{Hash: f.Manifest.Hash, Workflows: f.Manifest.Workflows, Bytes: f.Size}
+	err := cas.BottomUp(ctx, f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true}, func(v cas.Visited) error { return c.visit(ctx, v) })
+	if err != nil {
+		return report, f.locate(err)
+	}
+	if c.visited < len(f.records) {
+		extra := f.records[c.visited]
+		return report, &FaultError{Offset: extra.frame(), Hash: extra.hash(), Err: fmt.Errorf("nothing in the bundle needs node %s", extra.hash())}
+	}
+	if err := compareSeals(c.sealer, f.Manifest.sealed()); err != nil {
+		return report, f.locate(err)
+	}
+	report.Nodes = len(f.records) - len(c.tombstones)
+	return report, c.describe(ctx, &report)
+}
+
+// locate says at which byte an error is.
+func (f *File) locate(err error) error {
+	var (
+		known  *FaultError
+		visit  *cas.VisitError
+		sealed *cas.SealError
+	)
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &sealed):
+		return &FaultError{Offset: f.offset(sealed.Hash), Hash: sealed.Hash, Err: err}
+	case errors.As(err, &visit):
+		at := visit.Hash
+		if _, there := f.find(at); !there && visit.By != "" {
+			at = visit.By
+		}
+		return &FaultError{Offset: f.offset(at), Hash: visit.Hash, Err: err}
+	}
+	return err
+}
+
+// check is one run of [File.Check].
+type check struct {
+	file       *File
+	sealer     *seal.Sealer
+	kinds      map[cas.Hash]protocol.Kind
+	is         []protocol.Kind // of each record; "" for what is none of ours
+	visited    int
+	steps      map[cas.Hash]place
+	tombstones []cas.Tombstone
+}
+
+// place is where a step stands in its chain.
+type place struct {
+	start cas.Hash
+	index int
+}
+
+// redacted stands for the kind of a tombstone.
+const redacted protocol.Kind = "redacted node"
+
+func kindTable(kinds *cas.Kinds) map[cas.Hash]protocol.Kind {
+	table := map[cas.Hash]protocol.Kind{}
+	for _, k := range protocol.Kinds() {
+		table[kinds.Hash(k)] = k
+	}
+	return table
+}
+
+// visit checks a node against the next record, its kind against what names it,
+// and a step against the one before it.
+func (c *check) visit(ctx context.Context, v cas.Visited) error {
+	h := v.Node.Hash
+	wrong := func(format string, args ...any) error {
+		return &FaultError{Offset: c.file.offset(h), Hash: h, Err: fmt.Errorf(format, args...)}
+	}
+	if next := c.file.records[c.visited]; next.hash() != h {
+		return &FaultError{Offset: next.frame(), Hash: next.hash(), Err: fmt.Errorf("node %s is not in its place: here belongs %s", next.hash(), h)}
+	}
+	c.visited++
+	if v.Tombstone != nil {
+		c.tombstones = append(c.tombstones, *v.Tombstone)
+		c.set(h, redacted)
+		return c.sealer.Visit(v)
+	}
+	c.set(h, c.kinds[v.Node.Type])
+	var err error
+	switch c.kinds[v.Node.Type] {
+	case protocol.KindStep:
+		err = c.step(ctx, v.Node)
+	case protocol.KindStart:
+		err = c.start(ctx, v.Node)
+	case protocol.KindDetail:
+		err = c.detail(ctx, v.Node)
+	}
+	if err != nil {
+		return wrong("%w", err)
+	}
+	return c.sealer.Visit(v)
+}
+
+func (c *check) set(h cas.Hash, kind protocol.Kind) { c.is[c.file.at[number(h)]] = kind }
+
+// names checks that a ref leads to a node of a kind; gone: it may be redacted.
+func (c *check) names(what string, h cas.Hash, want protocol.Kind, gone bool) error {
+	got := c.is[c.file.at[number(h)]]
+	if got == want || gone && got == redacted {
+		return nil
+	}
+	if got == "" && c.file.Algorithm() == cas.XXH64 {
+		return nil // one of the original's, which package thread understands
+	}
+	if got == "" {
+		got = "node of another kind"
+	}
+	return fmt.Errorf("its %s %s is a %s, not a %s", what, h, got, want)
+}
+
+func (c *check) step(ctx context.Context, n cas.Node) error {
+	s, err := cas.As[protocol.Step](ctx, c.file, n)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		c.names("start", s.Start, protocol.KindStart, false),
+		c.names("detail", s.Detail, protocol.KindDetail, true),
+	)
+	if s.Prompt != nil {
+		err = errors.Join(err, c.names("prompt", *s.Prompt, protocol.KindText, true))
+	}
+	if s.Prev != nil {
+		err = errors.Join(err, c.names("previous step", *s.Prev, protocol.KindStep, false))
+	}
+	if err != nil {
+		return err
+	}
+	c.steps[n.Hash] = place{start: s.Start, index: s.Index}
+	return c.follows(s)
+}
+
+// follows checks that a step fits the one before it.
+func (c *check) follows(s protocol.Step) error {
+	if s.Prev == nil {
+		if s.Index != 0 {
+			return fmt.Errorf("its index is %d, but only the first step, 0, has no previous one", s.Index)
+		}
+		return nil
+	}
+	switch prev := c.steps[*s.Prev]; {
+	case prev.start != s.Start:
+		return fmt.Errorf("its previous step %s belongs to another start, %s", *s.Prev, prev.start)
+	case prev.index != s.Index-1:
+		return fmt.Errorf("its index is %d, but that of its previous step %s is %d", s.Index, *s.Prev, prev.index)
+	}
+	return nil
+}
+
+func (c *check) start(ctx context.Context, n cas.Node) error {
+	s, err := cas.As[protocol.Start](ctx, c.file, n)
+	if err != nil {
+		return err
+	}
+	return c.names("workflow", s.Workflow, protocol.KindWorkflow, false)
+}
+
+func (c *check) detail(ctx context.Context, n cas.Node) error {
+	d, err := cas.As[protocol.Detail](ctx, c.file, n)
+	if err != nil {
+		return err
+	}
+	for _, turn := range d.Turns {
+		if err := c.names("turn", turn, protocol.KindTurn, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// describe fills in the report of a bundle whose nodes are all right, and checks
+// that the manifest leads to the right kinds.
+func (c *check) describe(ctx context.Context, r *Report) error {
+	m := c.file.Manifest
+	for _, t := range m.Threads {
+		shown, err := c.thread(ctx, t)
+		if err != nil {
+			return err
+		}
+		r.Threads = append(r.Threads, shown)
+	}
+	for _, w := range m.Workflows {
+		if err := c.names("workflow "+w.Name, w.Hash, protocol.KindWorkflow, false); err != nil {
+			return c.atHead(w.Hash, fmt.Errorf("the manifest: %w", err))
+		}
+	}
+	for _, root := range m.Roots {
+		r.Roots = append(r.Roots, CheckedRoot{Hash: root.Hash, Seal: c.sealer.Of(root.Hash).String(), Sealed: root.Seal != ""})
+	}
+	return c.listTombstones(ctx, r)
+}
+
+func (c *check) atHead(h cas.Hash, err error) error {
+	return &FaultError{Offset: c.file.offset(h), Hash: h, Err: err}
+}
+
+func (c *check) thread(ctx context.Context, t Thread) (CheckedThread, error) {
+	out := CheckedThread{Thread: t.Thread, Head: t.Head, Status: t.Status, Seal: c.sealer.Of(t.Head).String(), Sealed: t.Seal != ""}
+	if !t.Ended() {
+		out.Status = active
+	}
+	if t.Workflow != "" {
+		if err := c.names("workflow", t.Workflow, protocol.KindWorkflow, false); err != nil {
+			return out, c.atHead(t.Workflow, fmt.Errorf("thread %s: %w", t.Thread, err))
+		}
+	}
+	chain, err := thread.Open(ctx, c.file, t.Head)
+	if err != nil {
+		return out, c.atHead(t.Head, fmt.Errorf("thread %s: %w", t.Thread, err))
+	}
+	w, err := chain.Workflow(ctx)
+	if err != nil {
+		return out, c.atHead(t.Head, fmt.Errorf("thread %s: %w", t.Thread, err))
+	}
+	out.Steps, out.WorkflowName = chain.Len(), w.Name
+	if c.file.Algorithm() != cas.XXH64 {
+		return out, nil
+	}
+	// The original's steps are not of our kind: only the chain tells them.
+	for _, err := range chain.Steps(ctx) {
+		if err != nil {
+			return out, c.atHead(t.Head, fmt.Errorf("thread %s: %w", t.Thread, err))
+		}
+	}
+	return out, nil
+}
+
+// listTombstones also finds out which of them a seal of the bundle covers.
+func (c *check) listTombstones(ctx context.Context, r *Report) error {
+	r.Tombstones = []FoundTombstone{}
+	if len(c.tombstones) == 0 {
+		return nil
+	}
+	var sealed []cas.Hash
+	for _, root := range c.file.Manifest.sealed() {
+		sealed = append(sealed, root.Hash)
+	}
+	covered := map[cas.Hash]bool{}
+	err := cas.BottomUp(ctx, c.file, sealed, cas.BottomUpOptions{}, func(v cas.Visited) error {
+		covered[v.Node.Hash] = v.Tombstone != nil
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range c.tombstones {
+		r.Tombstones = append(r.Tombstones, FoundTombstone{Hash: t.Hash, Type: t.Type, Reason: t.Reason, At: t.At, Sealed: covered[t.Hash]})
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/util/crockford"
+)
+
+// File is an open bundle. It is a [cas.Store] that cannot be written to, whose
+// nodes are read from the file when they are asked for. Safe for concurrent use.
+type File struct {
+	Manifest Manifest
+	// Size is that of the file, in bytes.
+	Size int64
+
+	from    io.ReaderAt
+	kinds   *cas.Kinds
+	records []record
+	at      map[uint64]uint32 // the record of a node
+}
+
+var _ cas.Store = (*File)(nil)
+
+// record is where a node or a tombstone is.
+type record struct {
+	number    uint64 // its hash
+	offset    int64  // of its file, behind the hash
+	length    uint32
+	tombstone bool
+}
+
+func (r record) hash() cas.Hash { return cas.Hash(crockford.Encode64(r.number)) }
+
+// frame is where the record begins.
+func (r record) frame() int64 { return r.offset - frameSize - hashSize }
+
+// number is the value of a valid hash.
+func number(h cas.Hash) uint64 {
+	n, _ := crockford.Decode64(string(h)) // a valid hash has no other character
+	return n
+}
+
+// find returns the record of a node.
+func (f *File) find(h cas.Hash) (record, bool) {
+	if !h.Valid() {
+		return record{}, false
+	}
+	i, ok := f.at[number(h)]
+	if !ok {
+		return record{}, false
+	}
+	return f.records[i], true
+}
+
+// offset is where a node is, or the beginning if it is not there.
+func (f *File) offset(h cas.Hash) int64 {
+	r, ok := f.find(h)
+	if !ok {
+		return 0
+	}
+	return r.frame()
+}
+
+// Get implements [cas.Getter].
+func (f *File) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	if err := ctx.Err(); err != nil {
+		return cas.Node{}, err
+	}
+	r, ok := f.find(h)
+	if !ok {
+		return cas.Node{}, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
+	}
+	data := make([]byte, r.length)
+	if _, err := f.from.ReadAt(data, r.offset); err != nil {
+		return cas.Node{}, fmt.Errorf("read node %s of the bundle: %w", h, err)
+	}
+	return f.Manifest.Hash.UnmarshalFile(h, data)
+}
+
+// Has implements [cas.Store].
+func (f *File) Has(ctx context.Context, h cas.Hash) (bool, error) {
+	_, ok := f.find(h)
+	return ok, ctx.Err()
+}
+
+// All implements [cas.Store].
+func (f *File) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		var hashes []cas.Hash
+		for _, r := range f.records {
+			if h := r.hash(); strings.HasPrefix(string(h), prefix) {
+				hashes = append(hashes, h)
+			}
+		}
+		slices.Sort(hashes)
+		for _, h := range hashes {
+			if err := ctx.Err(); err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Algorithm implements [cas.Reader].
+func (f *File) Algorithm() cas.Algorithm { return f.Manifest.Hash }
+
+// Kinds implements [cas.Reader].
+func (f *File) Kinds() *cas.Kinds { return f.kinds }
+
+var errReadOnly = fmt.Errorf("%w: it is a bundle", cas.ErrReadOnly)
+
+// Put implements [cas.Store]: it always fails.
+func (f *File) Put(context.Context, ...cas.Node) error { return errReadOnly }
+
+// Commit implements [cas.Store]: it always fails.
+func (f *File) Commit(context.Context, ...cas.Node) error { return errReadOnly }
+
+// Len is how many nodes and tombstones there are.
+func (f *File) Len() int { return len(f.records) }
+
+// Thread returns the thread that an id, or the unique beginning of one, names; ""
+// names the only one. Errors: [ErrNoThread].
+func (f *File) Thread(id string) (Thread, error) {
+	var found []Thread
+	for _, t := range f.Manifest.Threads {
+		if t.Thread == id {
+			return t, nil
+		}
+		if strings.HasPrefix(t.Thread, id) {
+			found = append(found, t)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) == 0:
+		return Thread{}, fmt.Errorf("%w: %q", ErrNoThread, id)
+	}
+	return Thread{}, fmt.Errorf("%w: %d threads begin with %q", ErrNoThread, len(found), id)
+}
+
+// ErrNoThread means that a bundle has no such thread, or more than one.
+var ErrNoThread = errors.New("the bundle has no such thread")
+
+// add notes a record; false: there is one for the node already.
+func (f *File) add(r record) bool {
+	if _, twice := f.at[r.number]; twice || len(f.records) == math.MaxUint32 {
+		return false
+	}
+	f.at[r.number] = uint32(len(f.records))
+	f.records = append(f.records, r)
+	return true
+}

@@ -1,0 +1,227 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/seal"
+)
+
+// Target is where a bundle goes: a store, and the index of the threads in it. A
+// store that does not exist yet must have been opened for the bundle's hash
+// function.
+type Target struct {
+	Store *fsstore.Store
+	Index *index.Index // nil: only nodes
+}
+
+// ImportOptions of an import. Now is required.
+type ImportOptions struct {
+	// NewID gives a thread whose id is taken by another run an id of its own; nil:
+	// the import is refused.
+	NewID func() (string, error)
+	// Lock keeps others away from a thread that is about to move; nil: nobody else
+	// is there.
+	Lock func(ctx context.Context, thread string) (release func(), err error)
+	Now  func() time.Time
+}
+
+// Imported says what an import found and did.
+type Imported struct {
+	Report    Report             `json:"-"`
+	Threads   []ImportedThread   `json:"threads"`
+	Workflows []ImportedWorkflow `json:"workflows"`
+	Nodes     int                `json:"nodes"`      // in the bundle, tombstones included
+	Added     int                `json:"nodesAdded"` // of them
+	// Redacted are nodes of the bundle that were redacted here, and stay so; Whole
+	// are nodes that are redacted in the bundle, and stay whole here.
+	Redacted []cas.Hash `json:"redacted,omitempty"`
+	Whole    []cas.Hash `json:"whole,omitempty"`
+}
+
+// HashError means that a bundle and a store have different hash functions.
+type HashError struct{ Bundle, Store cas.Algorithm }
+
+// Error implements error.
+func (e *HashError) Error() string {
+	return fmt.Sprintf("the bundle has %s hashes and the store has %s: nodes cannot go from one to the other", e.Bundle, e.Store)
+}
+
+// Import brings a bundle into a store. It checks everything first, what is in the
+// bundle and how it fits with what is here, and writes nothing on any fault.
+// Then the nodes become durable, and only then heads and history move, in one
+// change. Importing again changes nothing. Errors: those of [File.Check];
+// [*HashError]; [*ConflictError]; [*cas.CollisionError] and other faults of the
+// nodes that are here; those of the disk.
+func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Imported, err error) {
+	i := &importing{file: f, to: to, options: o}
+	report, err := f.Check(ctx)
+	if err != nil {
+		return i.done, err
+	}
+	i.done.Report, i.done.Nodes = report, f.Len()
+	if to.Store.Algorithm() != f.Algorithm() {
+		return i.done, &HashError{Bundle: f.Algorithm(), Store: to.Store.Algorithm()}
+	}
+	if err := to.Store.Make(ctx, o.Now().UnixMilli()); err != nil {
+		return i.done, err
+	}
+	release, err := to.Store.Hold(ctx) // until heads name what is put
+	if err != nil {
+		return i.done, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	defer i.unlock()
+	for _, step := range []func(context.Context) error{i.compareNodes, i.planThreads, i.planNames, i.putNodes, i.keepSeals, i.move} {
+		if err := step(ctx); err != nil {
+			return i.done, err
+		}
+	}
+	return i.done, nil
+}
+
+// importing is one import.
+type importing struct {
+	file    *File
+	to      Target
+	options ImportOptions
+	done    Imported
+
+	adoptions []index.Adoption
+	names     []Workflow // to be registered
+	locks     []func()
+}
+
+func (i *importing) unlock() {
+	for _, release := range i.locks {
+		release()
+	}
+}
+
+// compareNodes looks at each node that is here already: one with other content, or
+// a damaged one, is found before anything is written.
+func (i *importing) compareNodes(ctx context.Context) error {
+	for _, r := range i.file.records {
+		h := r.hash()
+		mine, err := i.to.Store.Has(ctx, h)
+		if err != nil {
+			return err
+		}
+		if !mine {
+			continue
+		}
+		theirs, err := i.file.Get(ctx, h)
+		if _, redacted := cas.AsRedacted(err); redacted {
+			if _, err := i.to.Store.Get(ctx, h); err == nil {
+				i.done.Whole = append(i.done.Whole, h)
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := i.to.Store.Compare(ctx, theirs); err != nil {
+			return fmt.Errorf("the store: %w", err)
+		}
+		if _, err := i.to.Store.Get(ctx, h); err != nil {
+			if _, redacted := cas.AsRedacted(err); redacted {
+				i.done.Redacted = append(i.done.Redacted, h)
+			}
+		}
+	}
+	return nil
+}
+
+// How much is written in one commit.
+const (
+	commitNodes = 5_000
+	commitBytes = 16 << 20
+)
+
+// putNodes makes all nodes durable, in the order of the bundle: each after what it
+// needs.
+func (i *importing) putNodes(ctx context.Context) error {
+	var nodes []cas.Node
+	size := 0
+	commit := func() error {
+		err := i.to.Store.Commit(ctx, nodes...)
+		nodes, size = nodes[:0], 0
+		return err
+	}
+	var tombstones []cas.Tombstone
+	for _, r := range i.file.records {
+		there, err := i.to.Store.Has(ctx, r.hash())
+		if err != nil {
+			return err
+		}
+		if !there {
+			i.done.Added++
+		}
+		n, err := i.file.Get(ctx, r.hash())
+		if redacted, ok := cas.AsRedacted(err); ok {
+			tombstones = append(tombstones, redacted.Tombstone)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, n)
+		if size += len(n.Payload); len(nodes) == commitNodes || size >= commitBytes {
+			if err := commit(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := commit(); err != nil {
+		return err
+	}
+	_, err := i.to.Store.Bury(ctx, tombstones...)
+	return err
+}
+
+// keepSeals seals here what the bundle has sealed.
+func (i *importing) keepSeals(ctx context.Context) error {
+	sealed := i.file.Manifest.sealed()
+	if len(sealed) == 0 || i.to.Store.Originals() {
+		return nil
+	}
+	keep := seal.NewKeeper(i.to.Store)
+	for _, root := range sealed {
+		got, err := keep.Seal(ctx, root.Hash)
+		if seal.IsUnsealed(err) {
+			continue // something was redacted here without its seal
+		}
+		if err != nil {
+			return err
+		}
+		if got.String() != root.Seal {
+			want, err := cas.ParseSeal(root.Seal)
+			if err != nil {
+				return err
+			}
+			return &cas.SealError{Hash: root.Hash, Want: want, Got: got}
+		}
+	}
+	return keep.Flush(ctx)
+}
+
+// move moves heads and history, and then gives names.
+func (i *importing) move(ctx context.Context) error {
+	if i.to.Index == nil {
+		return nil
+	}
+	if err := i.to.Index.Adopt(ctx, i.adoptions, i.options.Now().UnixMilli()); err != nil {
+		return err
+	}
+	for _, w := range i.names {
+		if err := i.to.Index.Register(ctx, w.Name, w.Hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}

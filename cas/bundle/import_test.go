@@ -1,0 +1,261 @@
+package bundle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// pair is two homes that have the same thread at its second step.
+func pair(t *testing.T) (from, to *world) {
+	from, to = newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
+	from.start(idA)
+	from.step(idA, map[string]any{"n": 1})
+	_, err := to.imports(from.export(idA), bundle.ImportOptions{})
+	require.NoError(t, err)
+	require.Equal(t, from.head(idA), to.head(idA))
+	return from, to
+}
+
+func one(t *testing.T, done bundle.Imported, err error) bundle.ImportedThread {
+	t.Helper()
+	require.NoError(t, err)
+	require.Len(t, done.Threads, 1)
+	return done.Threads[0]
+}
+
+// A thread that has gone on elsewhere goes on here, under its lock.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	from, to := pair(t)
+	from.step(idA, map[string]any{"n": 2})
+	busy := errors.New("is being stepped")
+	_, err := to.imports(from.export(idA), bundle.ImportOptions{Lock: func(context.Context, string) (func(), error) { return nil, busy }})
+	require.ErrorIs(t, err, busy)
+	require.NotEqual(t, from.head(idA), to.head(idA))
+
+	var locked []string
+	done, err := to.imports(from.export(idA), bundle.ImportOptions{Lock: func(_ context.Context, id string) (func(), error) {
+		locked = append(locked, id)
+		return func() { locked = append(locked, "released") }, nil
+	}})
+	require.Equal(t, bundle.Advanced, one(t, done, err).Result)
+	require.Equal(t, from.head(idA), to.head(idA))
+	require.Equal(t, []string{idA, "released"}, locked)
+	sound(t, to)
+
+	// It ends there, and then here; it is resumed there, and then here.
+	from.step(idA, map[string]any{"n": 3})
+	from.end(idA)
+	done, err = to.imports(from.export(idA), bundle.ImportOptions{})
+	require.Equal(t, bundle.Advanced, one(t, done, err).Result)
+	ended, err := to.index.Ended(t.Context(), idA)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, ended.CompletedAt)
+	ended, err = from.index.Ended(t.Context(), idA)
+	require.NoError(t, err)
+	require.NoError(t, from.index.Reopen(t.Context(), ended, 8))
+	from.step(idA, map[string]any{"n": 4})
+	done, err = to.imports(from.export(idA), bundle.ImportOptions{})
+	require.Equal(t, bundle.Advanced, one(t, done, err).Result)
+	head, err := to.index.Head(t.Context(), idA)
+	require.NoError(t, err)
+	require.Equal(t, from.head(idA), head)
+	sound(t, to)
+}
+
+// A thread that has gone on here stays, whatever an older bundle says.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	from, to := pair(t)
+	old := from.export(idA)
+	head := to.step(idA, map[string]any{"n": 2})
+	before := snapshot(t, to.home)
+	done, err := to.imports(old, bundle.ImportOptions{})
+	th := one(t, done, err)
+	require.Equal(t, bundle.Ahead, th.Result)
+	require.Equal(t, head, th.Head)
+	require.Equal(t, before, snapshot(t, to.home))
+
+	// At the same node, who is here decides: a bundle from before the end, or from
+	// after it, changes nothing.
+	to.end(idA)
+	now := to.export(idA)
+	back, err := to.index.Ended(t.Context(), idA)
+	require.NoError(t, err)
+	require.NoError(t, to.index.Reopen(t.Context(), back, 9))
+	done, err = to.imports(now, bundle.ImportOptions{})
+	require.Equal(t, bundle.Unchanged, one(t, done, err).Result)
+	_, err = to.index.Head(t.Context(), idA)
+	require.NoError(t, err)
+}
+
+// Two threads with one id that have parted are refused, or kept apart.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	from, to := pair(t)
+	from.step(idA, map[string]any{"n": 2})
+	to.step(idA, map[string]any{"n": 3})
+	before := snapshot(t, to.home)
+	_, err := to.imports(from.export(idA), bundle.ImportOptions{})
+	var conflict *bundle.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.Equal(t, bundle.ConflictError{Thread: idA, Here: to.head(idA), Bundle: from.head(idA)}, *conflict)
+	require.Equal(t, before, snapshot(t, to.home))
+
+	done, err := to.imports(from.export(idA), bundle.ImportOptions{NewID: func() (string, error) { return idB, nil }})
+	th := one(t, done, err)
+	require.Equal(t, bundle.ImportedThread{Thread: idB, From: idA, Head: from.head(idA), Result: bundle.Renamed}, th)
+	require.Equal(t, from.head(idA), to.head(idB))
+	require.Equal(t, conflict.Here, to.head(idA))
+	sound(t, to)
+
+	// A thread of another start has gone another way from the beginning.
+	alien := newWorld(t, cas.XXH3)
+	alien.start(idA[:25] + "Z")
+	require.NoError(t, alien.index.Add(t.Context(), idA, alien.head(idA[:25]+"Z")))
+	_, err = to.imports(alien.export(idA), bundle.ImportOptions{})
+	require.ErrorAs(t, err, &conflict)
+}
+
+// A name that stands for another workflow here keeps its meaning.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	from, to := sample(t), newWorld(t, cas.XXH3)
+	other, _ := to.workflow("v")
+	require.NoError(t, to.index.Register(t.Context(), "w", other))
+	done, err := to.imports(from.export(idA), bundle.ImportOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []bundle.ImportedWorkflow{{Name: "w", Hash: other, Result: bundle.Kept}}, done.Workflows)
+	got, err := to.index.Workflow(t.Context(), "w")
+	require.NoError(t, err)
+	require.Equal(t, other, got)
+}
+
+// A node that is here with other content under the same hash stops the import
+// before anything is written.
+func TestCollisionHere(t *testing.T) {
+	t.Parallel()
+	from, to, _ := collided(t)
+	before := snapshot(t, to.home)
+	_, err := to.imports(from.export(idA), bundle.ImportOptions{})
+	var collision *cas.CollisionError
+	require.ErrorAs(t, err, &collision)
+	require.Equal(t, before, snapshot(t, to.home))
+}
+
+// collided is two homes with the same thread but for one output, whose two
+// contents have one hash: so the heads are the same, and no hash tells them apart.
+func collided(t *testing.T) (one, two *world, output cas.Hash) {
+	one, two = newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
+	for i, w := range []*world{one, two} {
+		a, b := castest.Collision(t, cas.XXH3)
+		value, err := []cas.Node{a, b}[i].Value()
+		require.NoError(t, err)
+		w.start(idA)
+		w.step(idA, value)
+		w.step(idA, map[string]any{"n": 1})
+	}
+	require.Equal(t, one.head(idA), two.head(idA), "the hash does not tell them apart")
+	chain, err := thread.Open(t.Context(), one.store, one.head(idA))
+	require.NoError(t, err)
+	for s, err := range chain.Steps(t.Context()) {
+		require.NoError(t, err)
+		output = s.Output
+	}
+	x, err := one.store.Get(t.Context(), output)
+	require.NoError(t, err)
+	y, err := two.store.Get(t.Context(), output)
+	require.NoError(t, err)
+	require.NotEqual(t, x.Payload, y.Payload)
+	return one, two, output
+}
+
+// fast is a disk without flushes: after the power cut they prove nothing more.
+type fast struct{ durable.FS }
+
+func (f fast) WriteTemp(path string, data []byte, perm fs.FileMode, _ durable.Flush) (string, error) {
+	return f.FS.WriteTemp(path, data, perm, durable.NoFlush)
+}
+
+func (f fast) Append(path string, data []byte, perm fs.FileMode, _ durable.Flush) error {
+	return f.FS.Append(path, data, perm, durable.NoFlush)
+}
+func (fast) StartSync(string) error { return nil }
+func (fast) SyncFile(string) error  { return nil }
+func (fast) SyncDir(string) error   { return nil }
+
+// Wherever the power is cut, or the process killed, in an import: every head that
+// is there leads to a whole chain, and importing again brings the rest.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	from := newWorld(t, cas.XXH3)
+	from.start(idA)
+	from.step(idA, map[string]any{"n": 1})
+	from.start(idB)
+	from.end(idB)
+	data := from.export()
+	for name, c := range map[string]struct {
+		flush string
+		model durable.Model
+	}{"full": {"full", durable.Posix}, "batch": {"batch", durable.Ordered}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			rec := durable.NewRecorder(fast{durable.OS()}, root)
+			s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, Flush: c.flush, FS: rec})
+			require.NoError(t, err)
+			to := &world{t: t, home: root, store: s, index: index.Open(root, rec)}
+			_, err = to.imports(data, bundle.ImportOptions{})
+			require.NoError(t, err)
+			ops := rec.Ops()
+			seen := map[string]bool{}
+			for n := range len(ops) + 1 {
+				for o := range durable.Replay(ops, n, c.model) {
+					key := fmt.Sprint(n == len(ops), o.Key())
+					if seen[key] {
+						continue
+					}
+					seen[key] = true
+					dir := filepath.Join(t.TempDir(), "disk")
+					require.NoError(t, o.Write(dir))
+					checkCut(t, dir, data, from, n == len(ops))
+					require.NoError(t, os.RemoveAll(dir))
+				}
+			}
+		})
+	}
+}
+
+func checkCut(t *testing.T, dir string, data []byte, from *world, acknowledged bool) {
+	t.Helper()
+	w := openWorld(t, dir, cas.XXH3, fast{durable.OS()})
+	all, err := w.index.Standings(t.Context())
+	require.NoError(t, err)
+	if acknowledged {
+		require.Len(t, all, 2)
+	}
+	for _, at := range all {
+		for _, err := range cas.Walk(t.Context(), w.store, []cas.Hash{at.Head}, cas.WalkOptions{FollowTypes: true}) {
+			require.NoError(t, err, "a head leads to nothing")
+		}
+	}
+	_, err = w.imports(data, bundle.ImportOptions{})
+	require.NoError(t, err)
+	require.Equal(t, from.head(idA), w.head(idA))
+	require.Equal(t, from.head(idB), w.head(idB))
+}

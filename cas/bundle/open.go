@@ -1,0 +1,258 @@
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+const hashSize = protocol.HashLen
+
+// ErrNotBundle means that a file does not begin as a bundle.
+var ErrNotBundle = errors.New("it is not a bundle")
+
+// IsBundle tells whether a file that begins so is a bundle, perhaps of another
+// version.
+func IsBundle(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
+
+// Sniff is how much of a file's beginning IsBundle needs.
+const Sniff = len(magic)
+
+// Open reads a bundle of size bytes once, from beginning to end, and checks every
+// byte: frames, each node's hash and form, the digest. What the nodes say is
+// checked by [File.Check]. Errors: [ErrNotBundle], [*NewerError], a [*FaultError];
+// those of reading.
+func Open(ctx context.Context, from io.ReaderAt, size int64) (*File, error) {
+	return open(ctx, io.NewSectionReader(from, 0, size), size, from)
+}
+
+// Spool is where a bundle is kept that comes in a stream.
+type Spool interface {
+	io.Writer
+	io.ReaderAt
+}
+
+// Receive is Open for a bundle that comes in a stream. It reads no further than
+// the first fault.
+func Receive(ctx context.Context, in io.Reader, spool Spool) (*File, error) {
+	return open(ctx, io.TeeReader(in, spool), math.MaxInt64, spool)
+}
+
+// open scans a bundle of at most limit bytes, whose nodes will be read from from.
+func open(ctx context.Context, in io.Reader, limit int64, from io.ReaderAt) (*File, error) {
+	s := &scanner{
+		in:     bufio.NewReaderSize(in, 256<<10),
+		limit:  limit,
+		digest: sha256.New(),
+		file:   &File{from: from, at: map[uint64]uint32{}},
+	}
+	if err := s.scan(ctx); err != nil {
+		return nil, err
+	}
+	s.file.Size = s.pos
+	return s.file, nil
+}
+
+// scanner reads a bundle from its beginning.
+type scanner struct {
+	in     *bufio.Reader
+	limit  int64 // how many bytes there can be
+	pos    int64 // of the next byte
+	digest hash.Hash
+	file   *File
+	buf    []byte
+}
+
+func (s *scanner) scan(ctx context.Context) error {
+	if err := s.head(); err != nil {
+		return err
+	}
+	if err := s.manifest(); err != nil {
+		return err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		more, err := s.record()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	switch _, err := s.in.ReadByte(); {
+	case err == nil:
+		return fault(s.pos, "something follows its end")
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("read the bundle at byte %d: %w", s.pos, err)
+	}
+	return nil
+}
+
+// read reads and digests n bytes; what is for errors. The slice is valid until
+// the next read. Nothing is allocated for bytes that are not there.
+func (s *scanner) read(n int, what string) ([]byte, error) {
+	if int64(n) > s.limit-s.pos {
+		return nil, fault(s.limit, "it ends within %s", what)
+	}
+	if cap(s.buf) < n {
+		s.buf = make([]byte, n)
+	}
+	data := s.buf[:n]
+	switch got, err := io.ReadFull(s.in, data); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fault(s.pos+int64(got), "it ends within %s", what)
+	case err != nil:
+		return nil, fmt.Errorf("read the bundle at byte %d: %w", s.pos, err)
+	}
+	s.pos += int64(n)
+	_, _ = s.digest.Write(data)
+	return data, nil
+}
+
+func (s *scanner) head() error {
+	start, err := s.read(len(magic), "its beginning")
+	var short *FaultError
+	switch {
+	case errors.As(err, &short):
+		return ErrNotBundle
+	case err != nil:
+		return err
+	case string(start) != magic:
+		return ErrNotBundle
+	}
+	got, err := s.read(len(version), "its version")
+	if err != nil {
+		return err
+	}
+	if string(got) == version {
+		return nil
+	}
+	number, _, whole := strings.Cut(s.line(got), "\n")
+	if whole && number != "" && strings.Trim(number, "0123456789") == "" {
+		return &NewerError{Version: number}
+	}
+	return fault(int64(len(magic)), "the version is damaged")
+}
+
+// line is what has been read and a little more, for a version of more digits.
+func (s *scanner) line(got []byte) string {
+	const digits = 8
+	more, _ := s.in.Peek(digits) // less if the file is short
+	return string(got) + string(more)
+}
+
+func (s *scanner) manifest() error {
+	at := s.pos
+	length, err := s.read(4, "the length of its manifest")
+	if err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(length)
+	if n > cas.MaxPayload {
+		return fault(at, "its manifest has %d bytes, at most %d are allowed", n, cas.MaxPayload)
+	}
+	data, err := s.read(int(n), "its manifest")
+	if err != nil {
+		return err
+	}
+	m, err := parseManifest(data)
+	if err != nil {
+		return fault(at, "its manifest: %w", err)
+	}
+	s.file.Manifest, s.file.kinds = m, cas.NewKinds(m.Hash)
+	return nil
+}
+
+// record reads one record; more: it was not the end.
+func (s *scanner) record() (more bool, err error) {
+	at := s.pos
+	frame, err := s.read(frameSize, "a record, before its end")
+	if err != nil {
+		return false, err
+	}
+	kind, length := frame[0], binary.BigEndian.Uint32(frame[1:])
+	switch kind {
+	case kindNode, kindTombstone:
+		return true, s.node(at, kind, length)
+	case kindEnd:
+		return false, s.end(at, length)
+	}
+	return false, fault(at, "there is no record of kind %q", kind)
+}
+
+func (s *scanner) node(at int64, kind byte, length uint32) error {
+	if length <= hashSize || length > hashSize+uint32(cas.MaxFile) {
+		return fault(at, "a record of %d bytes cannot be a node", length)
+	}
+	if len(s.file.records) == MaxNodes {
+		return fault(at, "it has more than %d nodes", MaxNodes)
+	}
+	data, err := s.read(int(length), "a node")
+	if err != nil {
+		return err
+	}
+	h, body := cas.Hash(data[:hashSize]), data[hashSize:]
+	if err := s.content(h, kind, body); err != nil {
+		return &FaultError{Offset: at, Hash: h, Err: err}
+	}
+	r := record{number: number(h), offset: s.pos - int64(len(body)), length: uint32(len(body)), tombstone: kind == kindTombstone}
+	if !s.file.add(r) {
+		return &FaultError{Offset: at, Hash: h, Err: fmt.Errorf("node %s is there twice", h)}
+	}
+	return nil
+}
+
+// content checks one node by itself.
+func (s *scanner) content(h cas.Hash, kind byte, body []byte) error {
+	if !h.Valid() {
+		return fmt.Errorf("%q is not a hash", h)
+	}
+	if (kind == kindTombstone) != cas.IsTombstone(body) {
+		return fmt.Errorf("the record of %s is not of the kind that it says", h)
+	}
+	n, err := s.file.Manifest.Hash.UnmarshalFile(h, body)
+	if _, redacted := cas.AsRedacted(err); redacted {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.file.Manifest.Hash.Check(n)
+}
+
+// end checks how many nodes there are and the digest of all before it.
+func (s *scanner) end(at int64, length uint32) error {
+	if length != endSize {
+		return fault(at, "the end has %d bytes, want %d", length, endSize)
+	}
+	data, err := s.read(endSize-digestSize, "its end")
+	if err != nil {
+		return err
+	}
+	if n := binary.BigEndian.Uint64(data); n != uint64(len(s.file.records)) {
+		return fault(at, "it has %d nodes, but says %d", len(s.file.records), n)
+	}
+	want := s.digest.Sum(nil)
+	got, err := s.read(digestSize, "its end")
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return fault(at, "its digest does not fit: something in it was changed")
+	}
+	return nil
+}

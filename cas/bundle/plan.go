@@ -1,0 +1,206 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/thread"
+)
+
+// What an import does with a thread or a name.
+const (
+	Added     = "added"     // was not here
+	Unchanged = "unchanged" // is here, at the same node
+	Advanced  = "advanced"  // was behind, and is now where the bundle has it
+	Ahead     = "ahead"     // has gone on here: stays
+	Renamed   = "renamed"   // another run has the id: added under a new one
+	Kept      = "kept"      // the name stands for another workflow here: stays
+)
+
+// ImportedThread is what became of a thread.
+type ImportedThread struct {
+	Thread string   `json:"thread"` // its id here
+	From   string   `json:"from,omitempty"`
+	Head   cas.Hash `json:"head"` // here, afterwards
+	Result string   `json:"result"`
+}
+
+// ImportedWorkflow is what became of a name.
+type ImportedWorkflow struct {
+	Name   string   `json:"name"`
+	Hash   cas.Hash `json:"hash"` // here, afterwards
+	Result string   `json:"result"`
+}
+
+// ConflictError means that a thread has gone another way here: neither head leads
+// to the other.
+type ConflictError struct {
+	Thread       string
+	Here, Bundle cas.Hash
+}
+
+// Error implements error.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("thread %s has gone another way here: its head is %s, that of the bundle is %s, and neither leads to the other", e.Thread, e.Here, e.Bundle)
+}
+
+// planThreads decides about each thread. A thread that moves is locked, and its
+// place read again: nobody may be stepping it.
+func (i *importing) planThreads(ctx context.Context) error {
+	i.done.Threads = []ImportedThread{}
+	if i.to.Index == nil || len(i.file.Manifest.Threads) == 0 {
+		return nil
+	}
+	// A line that cannot be read is looked at when threads are adopted.
+	here, _ := i.to.Index.Standings(ctx)
+	var conflicts []error
+	for _, t := range i.file.Manifest.Threads {
+		at, known := here[t.Thread]
+		result, err := i.planThread(ctx, t, at, known)
+		var conflict *ConflictError
+		if errors.As(err, &conflict) {
+			conflicts = append(conflicts, err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("thread %s: %w", t.Thread, err)
+		}
+		i.done.Threads = append(i.done.Threads, result)
+	}
+	if len(conflicts) > 0 {
+		return conflicts[0]
+	}
+	return nil
+}
+
+func (i *importing) planThread(ctx context.Context, t Thread, at index.Standing, known bool) (ImportedThread, error) {
+	out := ImportedThread{Thread: t.Thread, Head: t.Head, Result: Added}
+	if !known {
+		i.adopt(t, t.Thread, "")
+		return out, nil
+	}
+	if at.Head == t.Head {
+		out.Result = Unchanged // also if it has ended on one side only: who is here decides
+		return out, nil
+	}
+	behind, err := leadsTo(ctx, i.file, t.Head, at.Head)
+	if err != nil {
+		return out, err
+	}
+	if behind {
+		if err := i.lock(ctx, t.Thread); err != nil {
+			return out, err
+		}
+		i.adopt(t, t.Thread, at.Head)
+		out.Result = Advanced
+		return out, nil
+	}
+	ahead, err := leadsTo(ctx, i.to.Store, at.Head, t.Head)
+	if err != nil {
+		return out, err
+	}
+	if ahead {
+		out.Head, out.Result = at.Head, Ahead
+		return out, nil
+	}
+	if i.options.NewID == nil {
+		return out, &ConflictError{Thread: t.Thread, Here: at.Head, Bundle: t.Head}
+	}
+	id, err := i.options.NewID()
+	if err != nil {
+		return out, err
+	}
+	i.adopt(t, id, "")
+	out.Thread, out.From, out.Result = id, t.Thread, Renamed
+	return out, nil
+}
+
+func (i *importing) adopt(t Thread, id string, was cas.Hash) {
+	a := index.Adoption{Thread: id, Was: was, Head: t.Head}
+	if t.Ended() {
+		a.End = &index.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
+	}
+	i.adoptions = append(i.adoptions, a)
+}
+
+func (i *importing) lock(ctx context.Context, id string) error {
+	if i.options.Lock == nil {
+		return nil
+	}
+	release, err := i.options.Lock(ctx, id)
+	if err == nil {
+		i.locks = append(i.locks, release)
+	}
+	return err
+}
+
+// leadsTo tells whether the chain of a head goes through an older node.
+func leadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
+	t, err := thread.Open(ctx, r, head)
+	if err != nil {
+		return false, err
+	}
+	if older == t.StartHash {
+		return true, nil
+	}
+	// Whether the older node is in this store at all, nobody knows yet; if it is
+	// not, no chain here goes through it.
+	if there, err := has(ctx, r, older); !there || err != nil {
+		return false, err
+	}
+	end, err := thread.Open(ctx, r, older)
+	if err != nil {
+		return false, err
+	}
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if s.Hash == older {
+			return true, nil
+		}
+		if s.Index <= end.Len()-1 {
+			break
+		}
+	}
+	return false, nil
+}
+
+func has(ctx context.Context, r cas.Reader, h cas.Hash) (bool, error) {
+	_, err := r.Get(ctx, h)
+	if errors.Is(err, cas.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// planNames decides about each name. One that stands for another workflow here
+// stays: threads do not need names.
+func (i *importing) planNames(ctx context.Context) error {
+	i.done.Workflows = []ImportedWorkflow{}
+	if i.to.Index == nil || len(i.file.Manifest.Workflows) == 0 {
+		return nil
+	}
+	names, err := i.to.Index.Workflows(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range i.file.Manifest.Workflows {
+		out := ImportedWorkflow{Name: w.Name, Hash: w.Hash, Result: Added}
+		at := slices.IndexFunc(names, func(n index.Named) bool { return n.Name == w.Name })
+		switch {
+		case at < 0:
+			i.names = append(i.names, w)
+		case names[at].Hash == w.Hash:
+			out.Result = Unchanged
+		default:
+			out.Hash, out.Result = names[at].Hash, Kept
+		}
+		i.done.Workflows = append(i.done.Workflows, out)
+	}
+	return nil
+}

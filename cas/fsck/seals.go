@@ -1,0 +1,111 @@
+package fsck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/internal/census"
+	"github.com/united-workforce/uwf/cas/seal"
+)
+
+// Tombstone is a node that was redacted. Sealed: a seal that is kept for the node
+// proves it; else anyone who can write here could have made it.
+type Tombstone struct {
+	Hash    cas.Hash `json:"hash"`
+	Type    cas.Hash `json:"type"`
+	Path    string   `json:"path"`
+	Reason  string   `json:"reason"`
+	At      int64    `json:"redactedAt"` // ms
+	Sealed  bool     `json:"sealed"`
+	Threads []string `json:"threads"` // the first that lead to it
+}
+
+// bury notes a tombstone.
+func (c *check) bury(id census.ID, t cas.Tombstone) {
+	c.redacted[id] = len(c.report.Tombstones)
+	c.report.Tombstones = append(c.report.Tombstones, Tombstone{
+		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Threads: []string{},
+	})
+}
+
+func (c *check) isRedacted(h cas.Hash) bool {
+	id, ok := c.graph.ID(h)
+	if ok {
+		_, ok = c.redacted[id]
+	}
+	return ok
+}
+
+// seals holds every seal that is kept against what the content gives, and says of
+// the tombstones which are sealed. One fault is reported for one change: where a
+// seal differs only because one below it does, nothing is wrong.
+func (c *check) seals(ctx context.Context) error {
+	sealer := seal.New(knowing{c.store}, seal.Options{})
+	for h, err := range c.store.Seals(ctx) {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			c.fault(Fault{Kind: Unreadable, Path: c.store.Dir(), Message: err.Error()})
+		default:
+			c.report.Seals++
+			c.sealOf(ctx, sealer, h)
+		}
+	}
+	slices.SortFunc(c.report.Tombstones, func(a, b Tombstone) int { return cmp.Compare(a.Hash, b.Hash) })
+	return nil
+}
+
+func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
+	kept, err := c.store.Seal(h)
+	var damaged *cas.SealError
+	if errors.As(err, &damaged) {
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: err.Error()})
+		return
+	}
+	if err != nil {
+		c.fault(Fault{Kind: Unreadable, Hash: h, Path: c.store.SealPath(h), Message: err.Error()})
+		return
+	}
+	got, err := sealer.Seal(ctx, h)
+	if seal.IsUnsealed(err) && c.isRedacted(h) {
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Path(h), Message: "the node was sealed, but its tombstone does not tell the seal: anyone could have made it"})
+		return
+	}
+	switch {
+	case err == nil && got == kept:
+		if id, ok := c.graph.ID(h); ok && c.isRedacted(h) {
+			c.report.Tombstones[c.redacted[id]].Sealed = true
+		}
+	case err != nil && !seal.IsUnsealed(err):
+		// Something below is missing or damaged, which is reported with it.
+	case c.inherits(ctx, h, kept, sealer):
+	default:
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: (&cas.SealError{Hash: h, Want: kept, Got: got}).Error()})
+	}
+}
+
+// inherits tells whether a node fits its seal, taken the seals of what it needs as
+// they are kept.
+func (c *check) inherits(ctx context.Context, h cas.Hash, kept cas.Seal, sealer *seal.Sealer) bool {
+	n, err := c.store.Get(ctx, h)
+	if err != nil {
+		return false
+	}
+	refs, err := cas.Refs(ctx, c.store, n)
+	if err != nil {
+		return false
+	}
+	var below []cas.Seal
+	for _, need := range cas.Needs(n, refs) {
+		s, err := c.store.Seal(need)
+		if err != nil || s.IsZero() {
+			s = sealer.Of(need)
+		}
+		below = append(below, s)
+	}
+	return cas.SealOf(n, below) == kept
+}

@@ -1,0 +1,150 @@
+package fsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Seals are kept beside the nodes, one file each, as a line of 64 hexadecimal
+// digits: <dir>/seals/<first two>/<hash>.
+const sealsDir = "seals"
+
+// sealSize bounds what is read of a seal's file.
+const sealSize = 2*len(cas.Seal{}) + len("\n")
+
+// Sealed is a node with its seal.
+type Sealed struct {
+	Hash cas.Hash
+	Seal cas.Seal
+}
+
+// SealPath is the file of a node's seal; h must be valid.
+func (s *Store) SealPath(h cas.Hash) string {
+	return filepath.Join(s.dir, sealsDir, string(h[:2]), string(h))
+}
+
+// Seal returns the seal that is kept for a node, none if there is none. Errors:
+// a [*cas.SealError] if its file is damaged.
+func (s *Store) Seal(h cas.Hash) (cas.Seal, error) {
+	if s.Originals() || !h.Valid() {
+		return cas.Seal{}, nil
+	}
+	data, err := readRegular(s.SealPath(h), sealSize)
+	var odd *notRegularError
+	var big *tooBigError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cas.Seal{}, nil
+	case errors.As(err, &odd), errors.As(err, &big):
+		return cas.Seal{}, &cas.SealError{Hash: h, Path: s.SealPath(h)}
+	case err != nil:
+		return cas.Seal{}, fmt.Errorf("read the seal of %s: %w", h, err)
+	}
+	seal, err := cas.ParseSeal(strings.TrimSuffix(string(data), "\n"))
+	if err != nil || seal.String()+"\n" != string(data) {
+		return cas.Seal{}, &cas.SealError{Hash: h, Path: s.SealPath(h)}
+	}
+	return seal, nil
+}
+
+// KeepSeals keeps seals durably. One that is kept already stays; what a power cut
+// has left of one is replaced. Errors: a [*cas.SealError] if another one is kept
+// for a node, and then nothing is written; [cas.ErrReadOnly];
+// [errors.ErrUnsupported] for a store of the original's.
+func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
+	switch {
+	case len(seals) == 0:
+		return ctx.Err()
+	case s.readOnly != nil:
+		return fmt.Errorf("write to store %s: %w", s.dir, s.readOnly)
+	case s.Originals():
+		return fmt.Errorf("store %s: seals: %w: it is one of the original's", s.dir, errors.ErrUnsupported)
+	}
+	release, err := s.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	files := make([]durable.File, 0, len(seals))
+	for _, k := range seals {
+		kept, err := s.Seal(k.Hash)
+		var damaged *cas.SealError
+		switch {
+		case errors.As(err, &damaged) && s.tornSeal(k):
+		case err != nil:
+			return err
+		case kept == k.Seal:
+			continue
+		case !kept.IsZero():
+			return &cas.SealError{Hash: k.Hash, Want: kept, Got: k.Seal, Path: s.SealPath(k.Hash)}
+		}
+		files = append(files, durable.File{Path: s.SealPath(k.Hash), Data: []byte(k.Seal.String() + "\n"), Perm: nodePerm})
+	}
+	if err := durable.WriteAll(s.fs, files, s.flush().mode); err != nil {
+		return fmt.Errorf("write seals: %w", err)
+	}
+	return nil
+}
+
+// tornSeal tells whether the file of a seal is a torn write of this very one.
+func (s *Store) tornSeal(k Sealed) bool {
+	data, err := readRegular(s.SealPath(k.Hash), sealSize)
+	return err == nil && strings.HasPrefix(k.Seal.String()+"\n", strings.TrimRight(string(data), "\x00"))
+}
+
+// Seals yields the nodes for which there is a seal's file, in order. After an
+// error it goes on with what can still be read.
+func (s *Store) Seals(ctx context.Context) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		root := filepath.Join(s.dir, sealsDir)
+		shards, err := os.ReadDir(root)
+		if errors.Is(err, fs.ErrNotExist) || s.Originals() {
+			return
+		}
+		if err != nil && !yield("", err) {
+			return
+		}
+		for _, shard := range shards {
+			if !s.sealsIn(ctx, filepath.Join(root, shard.Name()), yield) {
+				return
+			}
+		}
+	}
+}
+
+// sealsIn yields those of one directory; false: stop.
+func (s *Store) sealsIn(ctx context.Context, dir string, yield func(cas.Hash, error) bool) bool {
+	if err := ctx.Err(); err != nil {
+		yield("", err)
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield("", err) {
+		return false
+	}
+	for _, e := range entries {
+		h := cas.Hash(e.Name())
+		if h.Valid() && s.SealPath(h) == filepath.Join(dir, e.Name()) && !yield(h, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// RemoveSeal removes the seal of a node, if there is one.
+func (o *Sole) RemoveSeal(h cas.Hash) (removed bool, err error) {
+	err = o.store.fs.Remove(o.store.SealPath(h))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

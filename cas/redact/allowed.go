@@ -1,0 +1,159 @@
+package redact
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/internal/census"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// allowed decides whether the node may go, and finds whose it is.
+func (r *redaction) allowed(ctx context.Context) error {
+	if why := r.neededKind(ctx); why != "" {
+		return &NeededError{Hash: r.node.Hash, Why: why}
+	}
+	look, err := r.survey(ctx)
+	if err != nil {
+		return err
+	}
+	mine := false
+	for id, head := range r.heads {
+		switch {
+		case !look.above[head]:
+		case id == r.done.Thread:
+			mine = true
+		default:
+			r.done.Shared = append(r.done.Shared, id)
+		}
+	}
+	slices.Sort(r.done.Shared)
+	if !mine {
+		return fmt.Errorf("node %s %w %s", r.node.Hash, ErrNotPart, r.done.Thread)
+	}
+	for _, step := range look.outputOf {
+		if err := r.neededOutput(ctx, step); err != nil {
+			return err
+		}
+	}
+	if len(r.done.Shared) > 0 && !r.options.Shared {
+		return &SharedError{Hash: r.node.Hash, Threads: r.done.Shared}
+	}
+	return nil
+}
+
+// neededKind says why no node of a kind may go, "" if some may.
+func (r *redaction) neededKind(ctx context.Context) string {
+	kinds := r.store.Kinds()
+	if r.node.Type == kinds.MetaHash() || r.node.Type == r.node.Hash {
+		return "it is a schema, without which other nodes cannot be read"
+	}
+	for _, k := range protocol.Kinds() {
+		if r.node.Type == kinds.Hash(k) {
+			r.done.Kind = k
+		}
+	}
+	// Those of the original's are of other types.
+	_, notLink := thread.Open(ctx, r.store, r.node.Hash)
+	_, notWorkflow := cas.As[protocol.Workflow](ctx, r.store, r.node)
+	switch {
+	case notLink == nil, r.done.Kind == protocol.KindStep, r.done.Kind == protocol.KindStart:
+		return "it is a link of the chain; redact what it names: its detail, a turn, its prompt, an older output"
+	case notWorkflow == nil, r.done.Kind == protocol.KindWorkflow:
+		return "it is a workflow, which threads need to go on"
+	}
+	return ""
+}
+
+// neededOutput says whether routing needs the node as the output of a step.
+func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
+	for id, head := range r.heads {
+		if head == step {
+			return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the newest output of thread %s, which decides who is next", id)}
+		}
+	}
+	t, err := thread.Open(ctx, r.store, step)
+	if err != nil {
+		return err
+	}
+	w, err := t.Workflow(ctx)
+	if err != nil {
+		return err
+	}
+	looksBack := true
+	if r.options.LooksBack != nil {
+		if looksBack, err = r.options.LooksBack(ctx, w); err != nil {
+			return err
+		}
+	}
+	if looksBack {
+		return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the output of step %s, and conditions of workflow %s may read it", step, w.Name)}
+	}
+	return nil
+}
+
+// surveyed is what the whole store says about the node.
+type surveyed struct {
+	above    map[cas.Hash]bool // heads that lead to it
+	outputOf []cas.Hash        // steps whose output it is, sorted
+}
+
+// seen is what one node says.
+type seen struct {
+	id       census.ID
+	refs     []cas.Hash
+	outputOf bool
+}
+
+// survey reads every node of the store. A node that cannot be read leads nowhere:
+// fsck names it.
+func (r *redaction) survey(ctx context.Context) (surveyed, error) {
+	var out surveyed
+	var faults error
+	set, err := census.List(ctx, r.store, func(err error) { faults = err })
+	if err != nil {
+		return out, err
+	}
+	if faults != nil {
+		return out, fmt.Errorf("list nodes: %w", faults)
+	}
+	graph := census.NewGraph(set)
+	look := func(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
+		if err != nil {
+			return seen{id: id}
+		}
+		refs, err := inspector.Refs(ctx, n)
+		if err != nil || !slices.Contains(refs, r.node.Hash) {
+			return seen{id: id, refs: refs}
+		}
+		t, err := thread.Open(ctx, r.store, n.Hash)
+		return seen{id: id, refs: refs, outputOf: err == nil && t.Last != nil && t.Last.Output == r.node.Hash}
+	}
+	err = census.EachNode(ctx, r.store, r.store, set, look, func(nodes []seen) {
+		for _, n := range nodes {
+			graph.Add(n.id, n.refs...)
+			if n.outputOf {
+				out.outputOf = append(out.outputOf, graph.Hash(n.id))
+			}
+		}
+	})
+	if err != nil {
+		return out, err
+	}
+	slices.Sort(out.outputOf)
+	out.above = map[cas.Hash]bool{}
+	isHead := map[census.ID]cas.Hash{}
+	for _, head := range r.heads {
+		isHead[graph.Node(head)] = head
+	}
+	census.NewWalker(graph.Up()).Reach([]census.ID{graph.Node(r.node.Hash)}, func(id census.ID) bool {
+		if head, ok := isHead[id]; ok {
+			out.above[head] = true
+		}
+		return true
+	})
+	return out, nil
+}

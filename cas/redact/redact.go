@@ -1,0 +1,172 @@
+// Package redact takes the content of a node away on purpose and leaves a
+// tombstone under its hash, so that every chain that leads there still verifies.
+//
+// What a thread needs to go on is refused: steps, starts, workflows, schemas, and
+// outputs that decide who is next. Whose content it is, beside the thread that
+// was named, is found by reading the whole store: threads share nodes.
+package redact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Options of a redaction. Now is required.
+type Options struct {
+	Reason string // why; at most [cas.MaxReason] bytes
+	Shared bool   // also if other threads lead to the node
+	// LooksBack tells whether a workflow's routing may read outputs of steps before
+	// the last one. nil: it is taken for granted.
+	LooksBack func(context.Context, protocol.Workflow) (bool, error)
+	Now       func() time.Time
+}
+
+// Done is a redaction.
+type Done struct {
+	Thread string        `json:"thread"`
+	Node   cas.Hash      `json:"node"`
+	Type   cas.Hash      `json:"type"`
+	Kind   protocol.Kind `json:"kind,omitempty"` // if it is one of ours
+	Reason string        `json:"reason"`
+	Seal   string        `json:"seal"`   // of the node as it was; "" if that could not be told
+	Shared []string      `json:"shared"` // other threads that lead to it
+	// Already: it was redacted before, and nothing was done.
+	Already bool `json:"already,omitempty"`
+}
+
+// NeededError means that a node must not be redacted.
+type NeededError struct {
+	Hash cas.Hash
+	Why  string
+}
+
+// Error implements error.
+func (e *NeededError) Error() string {
+	return fmt.Sprintf("node %s cannot be redacted: %s", e.Hash, e.Why)
+}
+
+// SharedError means that other threads lead to a node, too.
+type SharedError struct {
+	Hash    cas.Hash
+	Threads []string
+}
+
+// Error implements error.
+func (e *SharedError) Error() string {
+	shown := e.Threads
+	if len(shown) > 5 {
+		shown = append(slices.Clone(shown[:5]), "…")
+	}
+	return fmt.Sprintf("node %s is shared with %d other threads: %v", e.Hash, len(e.Threads), shown)
+}
+
+// ErrNotPart means that a thread does not lead to a node.
+var ErrNotPart = errors.New("is not part of the thread")
+
+// tries bounds how often a redaction begins again because a head has moved.
+const tries = 5
+
+// Node redacts a node of a thread. Errors: [index.ErrNoThread]; [ErrNotPart];
+// [*NeededError]; [*SharedError]; [cas.ErrNotFound]; a [*cas.CorruptError] for a
+// damaged node, which is no longer what was asked for; [errors.ErrUnsupported]
+// for a store of the original's; an unreadable line of the index.
+func Node(ctx context.Context, s *fsstore.Store, x *index.Index, thread string, h cas.Hash, o Options) (Done, error) {
+	if s.Originals() {
+		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original's", s.Dir(), errors.ErrUnsupported)
+	}
+	o.Reason = cas.CleanReason(o.Reason)
+	for range tries {
+		r := &redaction{store: s, index: x, options: o, done: Done{Thread: thread, Node: h, Reason: o.Reason, Shared: []string{}}}
+		done, err := r.try(ctx)
+		if !errors.Is(err, errMoved) {
+			return done, err
+		}
+	}
+	return Done{}, fmt.Errorf("redact node %s: threads keep moving: %w", h, errMoved)
+}
+
+// errMoved means that a thread was added or has moved since the store was read.
+var errMoved = errors.New("a thread has moved meanwhile")
+
+// redaction is one try.
+type redaction struct {
+	store   *fsstore.Store
+	index   *index.Index
+	options Options
+	done    Done
+	node    cas.Node
+	heads   map[string]cas.Hash
+}
+
+func (r *redaction) try(ctx context.Context) (Done, error) {
+	var err error
+	if r.heads, err = r.standings(ctx); err != nil {
+		return r.done, err
+	}
+	if _, known := r.heads[r.done.Thread]; !known {
+		return r.done, fmt.Errorf("%w: %s", index.ErrNoThread, r.done.Thread)
+	}
+	r.node, err = r.store.Get(ctx, r.done.Node)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		t := redacted.Tombstone
+		r.done.Already, r.done.Type, r.done.Reason, r.done.Seal = true, t.Type, t.Reason, t.Seal.String()
+		return r.done, nil
+	}
+	if err != nil {
+		return r.done, err
+	}
+	if err := r.allowed(ctx); err != nil {
+		return r.done, err
+	}
+	return r.done, r.bury(ctx)
+}
+
+// standings are the heads of all threads.
+func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) {
+	all, err := r.index.Standings(ctx)
+	if err != nil {
+		return nil, err // nobody knows whether the thread of such a line shares the node
+	}
+	heads := map[string]cas.Hash{}
+	for id, at := range all {
+		heads[id] = at.Head
+	}
+	return heads, nil
+}
+
+// bury puts the tombstone, if the threads are still where they were. Nobody puts
+// anything meanwhile.
+func (r *redaction) bury(ctx context.Context) (err error) {
+	sealed, err := seal.New(r.store, seal.Options{}).Seal(ctx, r.node.Hash)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	// What cannot be sealed, because something below it is missing, can be redacted
+	// all the same: its tombstone says no seal.
+	sole, err := r.store.Alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sole.Release()) }()
+	now, err := r.standings(ctx)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(now, r.heads) {
+		return errMoved
+	}
+	r.done.Type, r.done.Seal = r.node.Type, sealed.String()
+	return sole.Redact(cas.Tombstone{
+		Hash: r.node.Hash, Type: r.node.Type, Reason: r.options.Reason, Seal: sealed, At: r.options.Now().UnixMilli(),
+	})
+}

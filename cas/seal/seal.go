@@ -1,0 +1,113 @@
+// Package seal computes seals: one SHA-256 for a node and all that it leads to
+// ([cas.SealOf]). A seal that was noted outside a store proves later that a whole
+// run is what it was, also to somebody who does not trust the store or its hash.
+//
+// What is sealed already need not be read again, so sealing a thread that has
+// grown costs only its new nodes.
+package seal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas"
+)
+
+// Sealer seals many nodes and computes each seal once. Not safe for concurrent
+// use.
+type Sealer struct {
+	reader   cas.Reader
+	options  Options
+	done     map[cas.Hash]cas.Seal
+	unsealed cas.Hash // the last tombstone without a seal
+}
+
+// Options of a Sealer. The zero value works.
+type Options struct {
+	// Known gives seals that are believed, none for a node that has none; nil:
+	// everything is computed from content.
+	Known func(cas.Hash) (cas.Seal, error)
+	// Fresh is told each seal that was computed, those below a node before its own.
+	Fresh func(cas.Hash, cas.Seal) error
+}
+
+// New returns a Sealer for the nodes of r.
+func New(r cas.Reader, o Options) *Sealer {
+	return &Sealer{reader: r, options: o, done: map[cas.Hash]cas.Seal{}}
+}
+
+// UnsealedError means that a node is a tombstone that does not say its seal, or
+// leads to one, so that it has no seal.
+type UnsealedError struct{ Hash cas.Hash }
+
+// Error implements error.
+func (e *UnsealedError) Error() string {
+	return fmt.Sprintf("node %s has no seal: a node was redacted whose tombstone does not tell it", e.Hash)
+}
+
+// Seal returns the seal of a node. Errors: those of [cas.BottomUp], of Known and
+// Fresh; [*UnsealedError].
+func (s *Sealer) Seal(ctx context.Context, root cas.Hash) (cas.Seal, error) {
+	err := cas.BottomUp(ctx, s.reader, []cas.Hash{root}, cas.BottomUpOptions{Known: s.known}, s.Visit)
+	if err == nil && s.done[root].IsZero() {
+		err = &UnsealedError{Hash: s.unsealed}
+	}
+	if err != nil {
+		return cas.Seal{}, fmt.Errorf("seal %s: %w", root, err)
+	}
+	return s.done[root], nil
+}
+
+// Of returns a seal that was computed or known, none if there is none.
+func (s *Sealer) Of(h cas.Hash) cas.Seal { return s.done[h] }
+
+// known tells whether a node need not be read.
+func (s *Sealer) known(h cas.Hash) (bool, error) {
+	if _, ok := s.done[h]; ok {
+		return true, nil
+	}
+	if s.options.Known == nil {
+		return false, nil
+	}
+	kept, err := s.options.Known(h)
+	if err != nil || kept.IsZero() {
+		return false, err
+	}
+	s.done[h] = kept
+	return true, nil
+}
+
+// Visit seals a node in a [cas.BottomUp] walk, whose nodes it must see all. What
+// leads to a tombstone without a seal gets none.
+func (s *Sealer) Visit(v cas.Visited) error {
+	var seal cas.Seal
+	if v.Tombstone != nil {
+		if seal = v.Tombstone.Seal; seal.IsZero() {
+			s.unsealed = v.Node.Hash
+		}
+	} else if below, ok := s.below(v.Needs); ok {
+		seal = cas.SealOf(v.Node, below)
+	}
+	s.done[v.Node.Hash] = seal
+	if s.options.Fresh == nil || seal.IsZero() {
+		return nil
+	}
+	return s.options.Fresh(v.Node.Hash, seal)
+}
+
+func (s *Sealer) below(needs []cas.Hash) (seals []cas.Seal, ok bool) {
+	seals = make([]cas.Seal, len(needs))
+	for i, h := range needs {
+		if seals[i] = s.done[h]; seals[i].IsZero() {
+			return nil, false
+		}
+	}
+	return seals, true
+}
+
+// IsUnsealed reports whether an error is an [*UnsealedError].
+func IsUnsealed(err error) bool {
+	var unsealed *UnsealedError
+	return errors.As(err, &unsealed)
+}

@@ -1,0 +1,48 @@
+package durable_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// A file that is being written is not seen under its name, can be read back, and
+// then replaces the old one whole, or leaves no trace.
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "big")
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o644))
+	for _, commit := range []bool{false, true} {
+		f, err := durable.Create(path)
+		require.NoError(t, err)
+		_, err = f.Write([]byte("new "))
+		require.NoError(t, err)
+		_, err = f.Write([]byte("content"))
+		require.NoError(t, err)
+		part := make([]byte, 3)
+		_, err = f.ReadAt(part, 4)
+		require.NoError(t, err)
+		require.Equal(t, "con", string(part))
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, "old", string(data))
+		if commit {
+			require.NoError(t, f.Commit(0o644))
+		} else {
+			require.NoError(t, f.Abort())
+		}
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, entries, 1, "no temporary file stays")
+	}
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "new content", string(data))
+	_, err = durable.Create(filepath.Join(dir, "missing", "big"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
