@@ -19,22 +19,6 @@ import (
 
 const collectLock = "gc.lock"
 
-// Hold implements [cas.Holder]. In a store of the original's it does nothing:
-// nobody collects there, and no file of ours is added.
-func (s *Store) Hold(ctx context.Context) (release func() error, err error) {
-	if !s.Exists() || s.format.Layout != fan2 {
-		return func() error { return nil }, ctx.Err()
-	}
-	held, err := durable.LockShared(ctx, filepath.Join(s.dir, collectLock))
-	if mayNot(err) {
-		return func() error { return nil }, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("hold store: %w", err)
-	}
-	return held.Unlock, nil
-}
-
 // Sole is a store that this process has to itself: nobody puts anything.
 // Reading goes on.
 type Sole struct {

@@ -181,6 +181,10 @@ func (noWrites) WriteTemp(path string, _ []byte, _ fs.FileMode, _ durable.Flush)
 	return "", &fs.PathError{Op: "write", Path: path, Err: fs.ErrPermission}
 }
 
+func (noWrites) MkdirAll(path string, _ fs.FileMode) error {
+	return &fs.PathError{Op: "mkdir", Path: path, Err: fs.ErrPermission}
+}
+
 // Reading asks for nothing but to read.
 func TestReadingNeverWrites(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,7 @@ import (
 type Options struct {
 	FS    durable.FS    // nil: the real disk
 	Home  string        // the directory of the heads; batch flushing needs it on the same file system
+	Guest bool          // nothing in Home will name what is put: the store need not remember it
 	Flush string        // full, batch, none or auto; "" : as format.json says
 	Hash  cas.Algorithm // for a store that does not exist yet; "": xxh3
 }
@@ -34,6 +35,7 @@ type Options struct {
 type Store struct {
 	dir    string
 	home   string
+	guest  bool
 	fs     durable.FS
 	format format
 	kinds  *cas.Kinds
@@ -44,6 +46,7 @@ type Store struct {
 	making  sync.Mutex
 	made    bool // format.json is there, or must not be
 	founded bool // the foundation is durable
+	later   []*laterHold
 }
 
 var _ cas.Store = (*Store)(nil)
@@ -67,7 +70,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	s := &Store{dir: dir, home: o.Home, fs: o.FS, format: found.format, readOnly: found.readOnly, made: found.exists}
+	s := &Store{dir: dir, home: o.Home, guest: o.Guest, fs: o.FS, format: found.format, readOnly: found.readOnly, made: found.exists}
 	s.founded = found.exists && found.format.Layout == fan2
 	if s.fs == nil {
 		s.fs = durable.OS()
@@ -140,7 +143,10 @@ func (s *Store) make(ctx context.Context, at int64) error {
 	if err != nil {
 		return err
 	}
-	err = s.makeLocked(ctx, at)
+	err = errors.Join(s.rememberHome(), s.holdNow(ctx))
+	if err == nil {
+		err = s.makeLocked(ctx, at)
+	}
 	s.made, s.founded = err == nil, err == nil
 	return errors.Join(err, lock.Unlock())
 }

@@ -1,0 +1,94 @@
+package fsstore_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// A hold that was taken before there was a store keeps the collector away from
+// the first node on.
+func TestHoldOfAStoreToBeMade(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	release, err := s.Hold(ctx)
+	require.NoError(t, err)
+	released, err := s.Hold(ctx)
+	require.NoError(t, err)
+	require.NoError(t, released())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries, "to hold makes nothing")
+
+	require.NoError(t, s.Put(ctx, castest.Node(t, cas.XXH3, "first")))
+	lock := filepath.Join(dir, "gc.lock")
+	_, err = durable.TryLock(lock)
+	require.ErrorIs(t, err, durable.ErrLocked)
+	require.NoError(t, release())
+	held, err := durable.TryLock(lock)
+	require.NoError(t, err)
+	require.NoError(t, held.Unlock())
+}
+
+// A store knows the homes that have used it.
+func TestHomes(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	root := t.TempDir()
+	own := filepath.Join(root, "own")
+	dir := filepath.Join(own, "cas")
+	use := func(home string, guest bool) *fsstore.Store {
+		s := open(t, dir, fsstore.Options{Home: home, Guest: guest})
+		require.NoError(t, s.Put(ctx, castest.Node(t, cas.XXH3, "node")))
+		return s
+	}
+	s := use(own, false)
+	homes, err := s.Homes()
+	require.NoError(t, err)
+	require.Empty(t, homes, "nothing is in the home yet")
+	require.NoError(t, os.WriteFile(filepath.Join(own, "registry.yaml"), nil, 0o644))
+
+	team, other := filepath.Join(root, "team"), filepath.Join(root, "other")
+	use(team, false)
+	use(team, false)
+	use(filepath.Join(root, "visitor"), true)
+	release, err := open(t, dir, fsstore.Options{Home: other}).Hold(ctx)
+	require.NoError(t, err)
+	require.NoError(t, release())
+	homes, err = s.Homes()
+	require.NoError(t, err)
+	require.Equal(t, []string{other, own, team}, homes)
+	require.FileExists(t, s.HomeFile(team))
+
+	made := open(t, filepath.Join(root, "new"), fsstore.Options{Home: team})
+	require.NoError(t, made.Make(ctx, 1))
+	homes, err = made.Homes()
+	require.NoError(t, err)
+	require.Equal(t, []string{team}, homes)
+}
+
+// Nobody collects in a store of the original's, and nothing of ours is added.
+func TestOriginalsRememberNothing(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	n := castest.Node(t, cas.XXH64, "theirs")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, string(n.Hash)+".bin"), cas.MarshalFile(n), 0o644))
+	s := open(t, dir, fsstore.Options{Home: t.TempDir()})
+	release, err := s.Hold(ctx)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(ctx, castest.Node(t, cas.XXH64, "ours")))
+	require.NoError(t, release())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+}
