@@ -23,12 +23,17 @@ demo: build ## three roles fix a real bug in a little Go project; no key, no net
 	@$(GO) run ./examples/demo -bin $(BIN)
 
 .PHONY: test
-test: ## run all tests
+test: ## run all tests; fixtures and fakes stand in for other people's agents (see test-agents)
 	$(GO) test $(RACE) -shuffle=on work
 
 .PHONY: test-endpoint
 test-endpoint: ## run client and loop against a fake endpoint that others wrote (npm installs it)
 	$(GO) test -tags endpoint -count=1 -v -run TestForeign ./utilagent/react
+
+.PHONY: test-agents
+test-agents: ## run the adapters with the real programs (npm installs them) against a model that plays a script
+	$(GO) vet -tags agents ./internal/agentstest
+	$(GO) test -tags agents -count=1 -timeout 20m -parallel 2 ./internal/agentstest -v
 
 .PHONY: race
 race: ## run all tests with the race detector (needs a C compiler)

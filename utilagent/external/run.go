@@ -64,6 +64,7 @@ func withAnswer(prompt, answer, message string) string {
 func (r *runner) work(t task) (agentkit.Result, error) {
 	r.notes, r.retries, r.pushed = nil, 0, false
 	var spent protocol.Usage
+	told := false // what it cost; else nothing is better than zeros
 	for {
 		out, err := r.try(t)
 		if errors.Is(err, ErrCannotFork) && t.fork {
@@ -75,14 +76,16 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 		if err != nil {
 			return agentkit.Result{}, err
 		}
-		spent = spent.Add(out.usage)
+		spent, told = spent.Add(out.usage), told || out.Usage.Usage != nil
 		next, err := r.next(out)
 		if err == nil && next != nil {
 			t = *next
 			continue
 		}
 		res := r.result(out)
-		res.Usage = &spent
+		if told {
+			res.Usage = &spent
+		}
 		if res.Detail != nil {
 			res.Detail.DurationMs = spent.DurationMs
 		}

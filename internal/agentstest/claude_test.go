@@ -1,0 +1,22 @@
+//go:build agents
+
+package agentstest
+
+import "testing"
+
+func TestClaudeCode(t *testing.T) {
+	tellAll(t, program{
+		name: "claude-code", version: "2.1.329", speak: anthropic,
+		npm: npm{
+			packages: []string{"@anthropic-ai/claude-code@2.1.329"}, bin: "claude",
+			script: "@anthropic-ai/claude-code/install.cjs",
+		},
+		environ: func(_ *testing.T, url, bin, home string) map[string]string {
+			return map[string]string{
+				"UWF_CLAUDE_CODE_BIN": bin, "HOME": home, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-dummy-key",
+				"CLAUDE_CODE_MAX_RETRIES": "0",
+				"IS_SANDBOX":              "1", // it refuses to run unasked as root otherwise
+			}
+		},
+	})
+}

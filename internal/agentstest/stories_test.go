@@ -1,0 +1,173 @@
+//go:build agents
+
+package agentstest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is a real program with our adapter to it.
+type program struct {
+	name    string // of the adapter, without "uwf-"
+	version string // that is pinned
+	npm     npm
+	speak   dialect
+	args    []string // configured for the agent
+	// environ are the variables that lead the program to the endpoint; home is a
+	// directory of its own.
+	environ func(t *testing.T, url, bin, home string) map[string]string
+	// without names stories that the program cannot do, and why.
+	without map[string]string
+}
+
+// bench is one program in one world.
+type bench struct {
+	*world
+	model *model
+}
+
+// stories are what a user does with every program.
+var stories = []struct {
+	name string
+	tell func(t *testing.T, b *bench)
+}{
+	{"first run", firstRun}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
+	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError},
+}
+
+// tellAll runs all stories with a program.
+func tellAll(t *testing.T, p program) {
+	t.Parallel()
+	bin := p.npm.install(t)
+	for _, s := range stories {
+		t.Run(s.name, func(t *testing.T) {
+			if why := p.without[s.name]; why != "" {
+				report.add(p, s.name, "not possible: "+why)
+				return
+			}
+			defer func() {
+				if t.Failed() {
+					report.add(p, s.name, "FAILED")
+				}
+			}()
+			m, url := newModel(t, p.speak)
+			user := t.TempDir()
+			w := newWorld(t, "uwf-"+p.name, p.args, p.environ(t, url, bin, user))
+			s.tell(t, &bench{world: w, model: m})
+			report.add(p, s.name, "ran")
+		})
+	}
+}
+
+func firstRun(t *testing.T, b *bench) {
+	b.model.play(reply{text: answer("moon")})
+	require.Equal(t, "idle", b.mustStep())
+	last := b.last()
+	require.Equal(t, "moon", last.Output["word"])
+	require.NotEmpty(t, last.SessionID)
+	require.Contains(t, b.shown(last.Hash), "I wrote moon.")
+	require.NotZero(t, last.Usage["outputTokens"], "what it cost is known: %v", last.Usage)
+}
+
+func toolCall(t *testing.T, b *bench) {
+	b.model.play(reply{text: "I look first.", run: "echo from-the-$((40+2))th-tool"}, reply{text: answer("sun")})
+	b.mustStep()
+	last := b.last()
+	require.Equal(t, "sun", last.Output["word"])
+	shown := b.shown(last.Hash)
+	require.Contains(t, shown, "I look first.")
+	require.Contains(t, shown, "echo from-the-$((40+2))th-tool", "the call")
+	require.Contains(t, shown, "from-the-42th-tool", "its result")
+	require.Contains(t, shown, "I wrote sun.")
+}
+
+func badFrontmatter(t *testing.T, b *bench) {
+	b.model.play(reply{text: "The word is: star."}, reply{text: answer("star")})
+	b.mustStep()
+	require.Equal(t, "star", b.last().Output["word"])
+	asked := b.model.asked()
+	require.Len(t, asked, 2)
+	require.Contains(t, asked[1], "The word is: star.", "the correction came in the same session")
+}
+
+func resume(t *testing.T, b *bench) {
+	b.model.play(reply{text: answer("fog")}, reply{text: "---\n$status: bad\nwhy: too grey\n---\n"}, reply{text: answer("rain")})
+	b.mustStep()
+	writer := b.last()
+	b.mustStep()
+	b.mustStep()
+	again := b.last()
+	require.Equal(t, "rain", again.Output["word"])
+	require.Equal(t, writer.SessionID, again.SessionID)
+	asked := b.model.asked()
+	require.Len(t, asked, 3)
+	require.Contains(t, asked[2], "I wrote fog.", "the writer's session knows its first answer")
+	require.Contains(t, asked[2], "too grey")
+	require.InDelta(t, writer.Usage["outputTokens"], again.Usage["outputTokens"], 0, "usage is of each run alone")
+}
+
+func killed(t *testing.T, b *bench) {
+	b.model.play(reply{text: "First this.", run: "echo before-the-kill"}, reply{hold: true})
+	wait, _ := b.background()
+	pid := b.agentPid()
+	require.Eventually(t, func() bool { return len(b.model.asked()) == 2 }, time.Minute, 10*time.Millisecond, "the model is asked again after the tool")
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Error(t, wait())
+	require.Eventually(t, func() bool { return len(processesIn(b.dir)) == 0 }, 20*time.Second, 50*time.Millisecond, "nothing of the program is left")
+	b.model.play(reply{text: answer("snow")})
+	b.mustStep()
+	require.Equal(t, "snow", b.last().Output["word"])
+	require.Contains(t, b.model.asked()[0], "before-the-kill", "the session of the killed run went on")
+}
+
+func modelError(t *testing.T, b *bench) {
+	b.model.play(reply{status: 400, text: "the-reason-of-the-endpoint"})
+	_, said, err := b.step()
+	require.Error(t, err)
+	require.Contains(t, said, "the-reason-of-the-endpoint")
+	b.model.play(reply{text: answer("wind")})
+	b.mustStep()
+	require.Equal(t, "wind", b.last().Output["word"], "the thread is where it was")
+}
+
+// processesIn lists processes that work in a directory or below.
+func processesIn(dir string) []string {
+	var found []string
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is well-formed
+	for _, link := range links {
+		if cwd, err := os.Readlink(link); err == nil && strings.HasPrefix(cwd, dir) {
+			found = append(found, link)
+		}
+	}
+	return found
+}
+
+// results collects what ran.
+type results struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+var report results
+
+func (r *results) add(p program, story, how string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, fmt.Sprintf("%-14s %-10s %-34s %s", p.name, p.version, story, how))
+}
+
+func (r *results) print(w io.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(w, "\nWhat really ran, against a scripted model on this machine:\n%s\n", strings.Join(r.lines, "\n"))
+}

@@ -1,0 +1,177 @@
+//go:build agents
+
+package agentstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// workflow has two roles that talk to each other until the critic is content.
+const workflow = `name: talk
+description: two roles
+roles:
+  writer:
+    { description: writes, goal: Write., capabilities: [writing], procedure: Write., output: a word,
+      frontmatter: { type: object, properties: { $status: { const: done }, word: { type: string } }, required: [$status, word] } }
+  critic:
+    description: judges
+    goal: Judge.
+    capabilities: [judging]
+    procedure: Judge.
+    output: a verdict
+    frontmatter:
+      oneOf:
+        - { type: object, properties: { $status: { const: good } }, required: [$status] }
+        - { type: object, properties: { $status: { const: bad }, why: { type: string } }, required: [$status, why] }
+graph:
+  $START: { _: { role: writer, prompt: "Write one word." } }
+  writer: { done: { role: critic, prompt: "Judge {{{word}}}." } }
+  critic: { good: { role: $END }, bad: { role: writer, prompt: "Write another one: {{{why}}}." } }
+`
+
+// answer is a writer's.
+func answer(word string) string {
+	return "---\n$status: done\nword: " + word + "\n---\n\nI wrote " + word + "."
+}
+
+// building is held while go builds: two at once would only do it twice.
+var building sync.Mutex
+
+// build builds commands of ours and returns the directory that holds them.
+func build(t *testing.T, names ...string) string {
+	t.Helper()
+	building.Lock()
+	defer building.Unlock()
+	dir, err := filepath.Abs(filepath.Join("..", "..", ".tmp", "agents", "bin"))
+	require.NoError(t, err)
+	args := []string{"build", "-o", dir + string(filepath.Separator)}
+	for _, name := range names {
+		args = append(args, "../../cmd/"+name)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return dir
+}
+
+// world is a home, a working directory and a thread, with one agent.
+type world struct {
+	t      *testing.T
+	dir    string // of all the others
+	bin    string
+	env    []string
+	thread string
+}
+
+// newWorld starts a thread whose roles are all played by the command, which gets
+// variables of its own.
+func newWorld(t *testing.T, command string, args []string, environ map[string]string) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), bin: build(t, "uwf", command)}
+	for _, name := range []string{"home", "work", "user"} {
+		require.NoError(t, os.Mkdir(filepath.Join(w.dir, name), 0o700))
+	}
+	w.env = []string{
+		"PATH=" + w.bin + string(filepath.ListSeparator) + os.Getenv("PATH"),
+		"HOME=" + filepath.Join(w.dir, "user"), "UWF_HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + w.dir,
+	}
+	config, err := json.Marshal(map[string]any{ // which is YAML
+		"defaultAgent": "it",
+		"agents":       map[string]any{"it": map[string]any{"command": command, "args": args, "env": environ, "timeout": "2m"}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "home", "config.yaml"), config, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "work", "talk.yaml"), []byte(workflow), 0o600))
+	var started struct{ Thread string }
+	w.json(&started, "thread", "start", "talk.yaml", "-p", "A task.")
+	w.thread = started.Thread
+	return w
+}
+
+// command prepares uwf.
+func (w *world) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
+	cmd := exec.CommandContext(w.t.Context(), filepath.Join(w.bin, "uwf"), args...)
+	cmd.Dir, cmd.Env = filepath.Join(w.dir, "work"), w.env
+	stderr := &bytes.Buffer{}
+	cmd.Stderr = stderr
+	return cmd, stderr
+}
+
+// json runs uwf and reads what it prints.
+func (w *world) json(into any, args ...string) {
+	w.t.Helper()
+	cmd, stderr := w.command(append([]string{"--format", "json"}, args...)...)
+	out, err := cmd.Output()
+	require.NoError(w.t, err, "uwf %s\n%s%s", strings.Join(args, " "), out, stderr)
+	require.NoError(w.t, json.Unmarshal(out, into), "%s", out)
+}
+
+// step makes a step and returns what became of it; its error is that of uwf.
+func (w *world) step() (status, said string, err error) {
+	cmd, stderr := w.command("--format", "json", "thread", "step", w.thread)
+	out, err := cmd.Output()
+	var result struct{ Status string }
+	_ = json.Unmarshal(out, &result) // of a failed step there is none
+	return result.Status, stderr.String(), err
+}
+
+// mustStep makes a step.
+func (w *world) mustStep() string {
+	w.t.Helper()
+	status, said, err := w.step()
+	require.NoError(w.t, err, said)
+	return status
+}
+
+// lastStep is the newest step of the thread.
+type lastStep struct {
+	Hash      string
+	SessionID string
+	Output    map[string]any
+	Usage     map[string]any
+}
+
+func (w *world) last() lastStep {
+	w.t.Helper()
+	var list struct{ Steps []lastStep }
+	w.json(&list, "thread", "steps", w.thread)
+	return list.Steps[len(list.Steps)-1]
+}
+
+// shown is a step as a person reads it: with its turns.
+func (w *world) shown(hash string) string {
+	w.t.Helper()
+	cmd, stderr := w.command("thread", "step-details", hash)
+	out, err := cmd.Output()
+	require.NoError(w.t, err, stderr.String())
+	return string(out)
+}
+
+// background starts a step and returns at once.
+func (w *world) background() (wait func() error, stderr *bytes.Buffer) {
+	cmd, stderr := w.command("thread", "step", w.thread)
+	require.NoError(w.t, cmd.Start())
+	return cmd.Wait, stderr
+}
+
+// agentPid is the process id of the agent at work.
+func (w *world) agentPid() int {
+	w.t.Helper()
+	var run struct{ Pid int }
+	require.Eventually(w.t, func() bool {
+		data, err := os.ReadFile(filepath.Join(w.dir, "home", "runs", w.thread, "run.json"))
+		return err == nil && json.Unmarshal(data, &run) == nil && run.Pid > 0
+	}, time.Minute, 10*time.Millisecond)
+	return run.Pid
+}
