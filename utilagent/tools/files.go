@@ -3,22 +3,13 @@ package tools
 import (
 	"context"
 	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
-
-// maxFiles bounds a walk.
-const maxFiles = 500_000
-
-// maxIgnoreBytes bounds a .gitignore file.
-const maxIgnoreBytes = 1 << 20
 
 // finder lists the files that a search looks at.
 type finder struct {
@@ -39,7 +30,7 @@ func (f finder) files(ctx context.Context, dir string) (names []string, all bool
 			return nil, false, err
 		}
 	}
-	walk := walker{w: f.w}
+	walk := newWalker(f.w)
 	err = walk.dir(ctx, dir, f.parents(dir))
 	return walk.sorted(), !walk.full, err
 }
@@ -47,7 +38,7 @@ func (f finder) files(ctx context.Context, dir string) (names []string, all bool
 // settle sorts the names that git has given. Another repository inside is one
 // name that ends in a slash.
 func (f finder) settle(ctx context.Context, names []string) ([]string, bool, error) {
-	walk := walker{w: f.w}
+	walk := newWalker(f.w)
 	for _, name := range names {
 		if inner, ok := strings.CutSuffix(name, "/"); ok {
 			if err := walk.dir(ctx, inner, ignore.List{}); err != nil {
@@ -97,89 +88,17 @@ func (f finder) parents(dir string) ignore.List {
 	if dir == "." {
 		return list
 	}
+	var buf []byte
 	for part := range strings.SplitSeq(dir, "/") {
-		list = withIgnoreFile(f.w.root, at, list, at)
+		d, err := f.w.folder(filepath.FromSlash(at))
+		if err != nil {
+			return ignore.List{}
+		}
+		list = withIgnoreFile(d, list, at, &buf)
+		d.close()
 		if at = path.Join(at, part); list.Excludes(at, true) {
 			return ignore.List{}
 		}
 	}
 	return list
-}
-
-// walker collects regular files. It follows no links and looks into no
-// repository's own directory.
-type walker struct {
-	w     *Workspace
-	names []string
-	full  bool // there were more than maxFiles
-}
-
-func (k *walker) sorted() []string {
-	slices.Sort(k.names)
-	return slices.Compact(k.names)
-}
-
-// dir adds the files below a directory. What cannot be read is left out, as if
-// it were not there.
-func (k *walker) dir(ctx context.Context, dir string, list ignore.List) error {
-	root, err := k.w.root.OpenRoot(filepath.FromSlash(dir))
-	if err != nil {
-		return nil
-	}
-	return k.walk(ctx, root, dir, list)
-}
-
-// walk closes root.
-func (k *walker) walk(ctx context.Context, root *os.Root, dir string, list ignore.List) error {
-	defer root.Close() // it was only read from
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	entries, err := fs.ReadDir(root.FS(), ".")
-	if err != nil {
-		return nil
-	}
-	list = withIgnoreFile(root, ".", list, dir)
-	for _, e := range entries {
-		name := path.Join(dir, e.Name())
-		if k.full || e.Name() == ".git" || list.Excludes(name, e.IsDir()) {
-			continue
-		}
-		if e.Type().IsRegular() {
-			k.names = append(k.names, name)
-			k.full = len(k.names) >= maxFiles
-		}
-		if !e.IsDir() || e.Name() == "node_modules" {
-			continue
-		}
-		below, err := root.OpenRoot(e.Name())
-		if err != nil {
-			continue
-		}
-		if err := k.walk(ctx, below, name, list); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withIgnoreFile adds the .gitignore file of the directory dir of root, which is
-// base from the workspace's point of view.
-func withIgnoreFile(root *os.Root, dir string, list ignore.List, base string) ignore.List {
-	f, err := root.OpenFile(filepath.Join(dir, ".gitignore"), os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return list
-	}
-	defer f.Close() // it is only read from
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return list
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
-	if err != nil {
-		return list
-	}
-	if base == "." {
-		base = ""
-	}
-	return list.With(base, string(text))
 }

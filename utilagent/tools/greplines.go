@@ -7,18 +7,10 @@ import (
 )
 
 // matches finds the matching lines of a file, and keeps those to show.
-func (g *grep) matches(name string, text []byte) fileMatches {
+func (g *grep) matches(name string, text []byte, at *seeker) fileMatches {
 	f := fileMatches{name: name}
 	v := viewer{text: text, around: g.around, number: 1}
-	for at := 0; at < len(text); {
-		hit := g.p.re.FindIndex(text[at:])
-		if hit == nil {
-			break
-		}
-		start, end := lineAt(text, at+hit[0])
-		if start == len(text) && start > 0 {
-			break // an empty match behind the last line end
-		}
+	for start, end, ok := at.next(text, 0); ok; start, end, ok = at.next(text, end+1) {
 		if g.total.Add(1); f.count < g.limit && !g.enough.Load() && !(g.filesOnly && f.count > 0) {
 			f.count++
 			if !g.filesOnly {
@@ -28,7 +20,6 @@ func (g *grep) matches(name string, text []byte) fileMatches {
 		if g.filesOnly || g.total.Load() >= maxCounted && g.enough.Load() {
 			break
 		}
-		at = end + 1
 	}
 	v.finish()
 	f.lines = v.lines

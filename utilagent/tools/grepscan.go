@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -65,15 +62,15 @@ func (g *grep) run(ctx context.Context, names []string) error {
 		}
 	}
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), 8, len(groups)) {
+	for range min(workers(), len(groups)) {
 		wg.Go(func() {
-			var buf, low []byte
+			at := g.p.seeker()
 			for {
 				i := int(next.Add(1) - 1)
 				if i >= len(groups) || context.Cause(ctx) != nil || g.total.Load() >= maxCounted && g.enough.Load() {
 					return
 				}
-				g.found[i] = g.group(ctx, groups[i], &buf, &low)
+				g.found[i] = g.group(ctx, groups[i], at)
 				finish(i)
 			}
 		})
@@ -105,92 +102,42 @@ func byDir(names []string) []group {
 	return groups
 }
 
-func (g *grep) group(ctx context.Context, in group, buf, low *[]byte) []fileMatches {
-	root, err := g.w.root.OpenRoot(filepath.FromSlash("./" + in.dir))
+func (g *grep) group(ctx context.Context, in group, at *seeker) []fileMatches {
+	d, err := g.w.folder(filepath.FromSlash("./" + in.dir))
 	if err != nil {
 		g.unread.Add(int64(len(in.names)))
 		return nil
 	}
-	defer root.Close() // it was only read from
+	defer d.close()
 	var found []fileMatches
 	for _, base := range in.names {
 		if context.Cause(ctx) != nil {
 			return found
 		}
-		text, err := g.read(root, base, buf)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // git knows files that have been deleted
+		text, err := d.read(base, maxGrepBytes, &at.buf)
+		switch {
+		case errors.Is(err, errLarge):
+			g.large.Add(1)
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // git knows files that have been deleted
 			g.unread.Add(1)
 		}
-		if len(text) == 0 || !g.mayMatch(text, low) {
+		if err != nil || len(text) == 0 || isBinary(text) || !at.worth(text) {
 			continue
 		}
-		if f := g.matches(in.dir+base, text); f.count > 0 {
+		if f := g.matches(in.dir+base, withoutCR(text), at); f.count > 0 {
 			found = append(found, f)
 		}
 	}
 	return found
 }
 
-// read reads a text file; nothing of what is binary, too large or no file.
-func (g *grep) read(root *os.Root, base string, buf *[]byte) ([]byte, error) {
-	if info, err := root.Lstat(base); err != nil || !info.Mode().IsRegular() {
-		return nil, err // a link's target is searched where it is
-	}
-	f, err := root.OpenFile(base, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // it is only read from
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, err
-	}
-	if info.Size() > maxGrepBytes {
-		g.large.Add(1)
-		return nil, nil
-	}
-	size := int(info.Size())
-	if cap(*buf) < size {
-		*buf = make([]byte, max(size, 64<<10))
-	}
-	n, err := io.ReadFull(f, (*buf)[:size])
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = nil // it has become shorter
-	}
-	text := (*buf)[:n]
-	if bytes.IndexByte(text[:min(n, 8000)], 0) >= 0 {
-		return nil, nil
-	}
-	if bytes.Contains(text, []byte("\r\n")) {
-		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) // or $ would not match
-	}
-	return text, err
-}
+// isBinary tells what is no text, by the beginning, as git does.
+func isBinary(text []byte) bool { return bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 }
 
-// mayMatch looks for the words that every match holds, which is far cheaper than
-// the expression.
-func (g *grep) mayMatch(text []byte, low *[]byte) bool {
-	if len(g.p.words) == 0 {
-		return true
+// withoutCR is a text with plain line ends, or $ would not match.
+func withoutCR(text []byte) []byte {
+	if bytes.IndexByte(text, '\r') < 0 {
+		return text
 	}
-	if g.p.fold {
-		text = lower(text, low)
-	}
-	for _, w := range g.p.words {
-		if bytes.Contains(text, []byte(w)) {
-			return true
-		}
-	}
-	return false
-}
-
-// lower is text with ASCII's capitals made small, in the memory of low.
-func lower(text []byte, low *[]byte) []byte {
-	*low = append((*low)[:0], text...)
-	for i, c := range *low {
-		if 'A' <= c && c <= 'Z' {
-			(*low)[i] = c + 'a' - 'A'
-		}
-	}
-	return *low
+	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 }

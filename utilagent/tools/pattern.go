@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/united-workforce/uwf/utilagent/tools/dfa"
 )
 
 // pattern is a regular expression that matches within a line.
@@ -17,7 +19,9 @@ type pattern struct {
 	// words: every match holds at least one of them; nil: nothing is known.
 	words []string
 	fold  bool // in whatever case; words are in lower case
-	note  string
+	// program finds lines that may match; nil: the expression is too large.
+	program *dfa.Program
+	note    string
 }
 
 // parsePattern reads a regular expression of RE2. What is none is searched for
@@ -51,6 +55,7 @@ func parsePattern(text string, fold bool) (pattern, error) {
 		return pattern{}, fmt.Errorf("the pattern is not valid: %w. Use the syntax of RE2", err)
 	}
 	p.words, p.fold = words(tree.Simplify())
+	p.program = dfa.Compile(tree)
 	return p, nil
 }
 

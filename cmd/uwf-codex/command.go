@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// adapter describes the Codex CLI.
+func adapter() external.Adapter {
+	return external.Adapter{
+		Name:    "codex",
+		Program: "codex",
+		Install: "npm install -g @openai/codex",
+		Login:   "codex login (or set CODEX_API_KEY)",
+		Probe: external.Probe{
+			Help: []string{"exec", "--help"},
+			Min:  external.V(0, 50, 0), // before: another format, no way to continue, status 0 on errors
+			Flaws: []external.Flaw{{
+				Before: external.V(0, 123, 0),
+				Text:   "a session that it cannot find is replaced by a new one; uwf notices and starts over: npm install -g @openai/codex@latest",
+			}},
+		},
+		Command:     command,
+		Decoder:     func(c external.Call) external.Decoder { return &decoder{call: c} },
+		Sessions:    external.Sessions{Forks: true, AnyDir: true},
+		CountsTurns: true,
+		Usage: `Runs "codex exec --json" in the working directory; arguments that it does not
+know are passed to Codex, before its subcommand. The program is UWF_CODEX_BIN, else
+codex on PATH.`,
+	}
+}
+
+// command is the command line. All options stand before "resume" and "fork",
+// which take none of them.
+func command(c external.Call) (external.Invocation, error) {
+	args := []string{"exec", "--json", "--skip-git-repo-check", "-C", c.Cwd}
+	switch c.Permission {
+	case external.Readonly:
+		args = append(args, "-s", "read-only")
+	case external.Edits:
+		args = append(args, "-s", "workspace-write")
+	default:
+		args = append(args, "--dangerously-bypass-approvals-and-sandbox")
+	}
+	if c.Model != "" {
+		args = append(args, "-m", c.Model)
+	}
+	args = append(args, c.Extra...)
+	switch {
+	case c.Resume && c.Fork && c.Help != "" && !strings.Contains(c.Help, "fork"):
+		return external.Invocation{}, fmt.Errorf("codex %s: %w", c.Version, external.ErrCannotFork)
+	case c.Resume && c.Fork:
+		args = append(args, "fork", c.Session)
+	case c.Resume:
+		args = append(args, "resume", c.Session)
+	}
+	return external.Invocation{Args: append(args, "-"), Stdin: c.Prompt}, nil
+}

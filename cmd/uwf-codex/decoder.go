@@ -1,0 +1,278 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// cumulative is the version from which on the token figures count on over all
+// runs of a thread.
+var cumulative = external.V(0, 79, 0)
+
+// decoder reads "codex exec --json": one event a line, tools as items that begin
+// and end. Versions before 0.50 write another format; see legacy.go.
+type decoder struct {
+	call    external.Call
+	session string
+	started map[string]bool // items that are calls and have been told of
+
+	worked    bool   // the model has said or done something
+	answered  bool   // a message has come, and no tool since
+	completed bool   // the turn ended well
+	failed    string // why the turn failed
+	last      string // the newest error line; many are only of a retry
+	usage     *tokens
+	legacy    bool
+}
+
+// line is an event. The fields are those of all kinds of events.
+type line struct {
+	Type     string          `json:"type"`
+	ThreadID string          `json:"thread_id"`
+	Item     json.RawMessage `json:"item"`
+	Usage    *tokens         `json:"usage"`
+	Message  string          `json:"message"`
+	Error    struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	Msg *message `json:"msg"` // of the older format
+}
+
+// tokens is what Codex says about usage. Input has the cached ones in it.
+type tokens struct {
+	Input      int64 `json:"input_tokens"`
+	CacheRead  int64 `json:"cached_input_tokens"`
+	CacheWrite int64 `json:"cache_write_input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	Reasoning  int64 `json:"reasoning_output_tokens"`
+}
+
+func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+	var l line
+	if json.Unmarshal(data, &l) != nil {
+		return nil, false
+	}
+	switch l.Type {
+	case "":
+		return d.old(l, data)
+	case "thread.started":
+		d.session = l.ThreadID
+		return []external.Event{{Kind: external.Started, Session: l.ThreadID}}, true
+	case "item.started", "item.completed":
+		return d.item(l.Item, l.Type == "item.completed"), true
+	case "turn.completed":
+		d.completed, d.usage = true, l.Usage
+		return []external.Event{{Kind: external.Done}}, true
+	case "turn.failed":
+		d.failed = cmp.Or(l.Error.Message, d.last, "the turn failed")
+		return []external.Event{{Kind: external.Done}}, true
+	case "error":
+		d.last = l.Message
+		return []external.Event{{Kind: external.Retrying, Status: statusIn(l.Message), Text: l.Message}}, true
+	}
+	return nil, true
+}
+
+// End judges by the turn's end. Without one, Codex was stopped or has crashed.
+func (d *decoder) End(e external.Exit) external.Outcome {
+	o := external.Outcome{Usage: d.spent()}
+	if d.worked {
+		o.Session = d.session
+	}
+	switch {
+	case d.failed != "":
+		o.Kind, o.Error, o.Message = external.Failed, kindOf(d.failed), readable(d.failed)
+	case d.completed && d.answered:
+		o.Kind = external.OK
+	case d.completed:
+		o.Kind, o.Message = external.Incomplete, "the turn ended without a message after its last tool"
+	case d.legacy && d.answered && d.last == "":
+		o.Kind = external.OK
+	case d.last != "":
+		o.Kind, o.Error, o.Message = external.Failed, kindOf(d.last), readable(d.last)
+	case d.session == "":
+		o.Kind, o.Error, o.Message = external.Failed, kindOf(e.Said()), cmp.Or(e.Said(), "codex printed nothing")
+	default:
+		o.Kind, o.Error, o.Message = external.Failed, external.Crashed, "codex ended in the middle of its turn"
+	}
+	return o
+}
+
+func (d *decoder) spent() external.Usage {
+	if d.usage == nil {
+		return external.Usage{}
+	}
+	t, v := *d.usage, d.call.Version
+	return external.Usage{
+		TokensOfSession: !d.legacy && (!v.Known() || v.AtLeast(cumulative)),
+		Usage: &protocol.Usage{
+			InputTokens:      max(t.Input-t.CacheRead-t.CacheWrite, 0),
+			CacheReadTokens:  t.CacheRead,
+			CacheWriteTokens: t.CacheWrite,
+			OutputTokens:     t.Output,
+			ReasoningTokens:  t.Reasoning,
+		},
+	}
+}
+
+// item is a message, a tool call, or something beside the conversation.
+type item struct {
+	ID     string `json:"id"`
+	Type   string `json:"type"`
+	Text   string `json:"text"`
+	Status string `json:"status"`
+
+	Command string `json:"command"` // command_execution
+	Output  string `json:"aggregated_output"`
+	Exit    *int   `json:"exit_code"`
+
+	Changes json.RawMessage `json:"changes"` // file_change
+
+	Server    string          `json:"server"` // mcp_tool_call
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result"`
+	Error     json.RawMessage `json:"error"`
+
+	Query   string `json:"query"`   // web_search
+	Message string `json:"message"` // error
+}
+
+func (d *decoder) item(raw json.RawMessage, ended bool) []external.Event {
+	var it item
+	if json.Unmarshal(raw, &it) != nil {
+		return nil
+	}
+	switch it.Type {
+	case "agent_message":
+		if !ended || it.Text == "" {
+			return nil
+		}
+		d.worked, d.answered = true, true
+		return []external.Event{{Kind: external.Text, Text: it.Text}}
+	case "reasoning":
+		if !ended {
+			return nil
+		}
+		return []external.Event{{Kind: external.Reasoning, Text: it.Text}}
+	case "error": // a warning; what is fatal comes as turn.failed
+		return []external.Event{{Kind: external.Notice, Text: it.Message}}
+	case "command_execution":
+		return d.tool(it, ended, "command_execution", map[string]any{"command": it.Command}, it.commandResult())
+	case "file_change":
+		return d.tool(it, ended, "file_change", value(it.Changes), it.Status)
+	case "mcp_tool_call":
+		return d.tool(it, ended, it.Server+"."+it.Tool, value(it.Arguments), it.mcpResult())
+	case "web_search":
+		return d.tool(it, ended, "web_search", map[string]any{"query": it.Query}, "")
+	}
+	if it.Status == "" {
+		return nil // a plan, or what this program does not know
+	}
+	return d.tool(it, ended, it.Type, value(raw), it.Status)
+}
+
+// tool tells of a call once, and of its result.
+func (d *decoder) tool(it item, ended bool, name string, args any, result string) []external.Event {
+	d.worked, d.answered = true, false
+	var out []external.Event
+	if !d.started[it.ID] {
+		if d.started == nil {
+			d.started = map[string]bool{}
+		}
+		d.started[it.ID] = true
+		out = append(out, external.Event{Kind: external.Called, Call: protocol.ToolCall{ID: it.ID, Name: name, Args: args}})
+	}
+	if ended {
+		delete(d.started, it.ID)
+		failed := it.Status == "failed" || it.Status == "declined" || it.Exit != nil && *it.Exit != 0
+		out = append(out, external.Event{Kind: external.Returned, Call: protocol.ToolCall{ID: it.ID}, Text: result, Failed: failed})
+	}
+	return out
+}
+
+func (it item) commandResult() string {
+	switch {
+	case it.Exit != nil && *it.Exit != 0:
+		return strings.TrimSuffix(it.Output, "\n") + fmt.Sprintf("\n[exit status %d]", *it.Exit)
+	case it.Status == "declined":
+		return it.Output + "[declined]"
+	}
+	return it.Output
+}
+
+// mcpResult is the text that a tool of an MCP server returned.
+func (it item) mcpResult() string {
+	var failure struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(it.Error, &failure) == nil && failure.Message != "" {
+		return failure.Message
+	}
+	var result struct {
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(it.Result, &result) == nil && len(result.Content) > 0 {
+		texts := make([]string, len(result.Content))
+		for i, part := range result.Content {
+			texts[i] = part.Text
+		}
+		return strings.Join(texts, "\n")
+	}
+	return string(it.Result)
+}
+
+// value is a JSON value, or the text itself if it is none.
+func value(raw json.RawMessage) any {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return string(raw)
+	}
+	return v
+}
+
+var statusPattern = regexp.MustCompile(`status:? (\d{3})\b`)
+
+// statusIn is the HTTP status that a message tells of, or 0.
+func statusIn(message string) int {
+	if m := statusPattern.FindStringSubmatch(message); m != nil {
+		status, _ := strconv.Atoi(m[1]) // three digits
+		return status
+	}
+	return 0
+}
+
+func kindOf(message string) external.ErrorKind {
+	if kind := external.StatusKind(statusIn(message)); kind != external.Unknown {
+		return kind
+	}
+	switch {
+	case strings.HasPrefix(message, "Missing environment variable"):
+		return external.Auth // only keys are asked for in this way
+	case strings.Contains(message, "experiencing high demand"):
+		return external.Server // how it tells of status 500
+	}
+	return external.Classify(message)
+}
+
+// readable takes the message out of an endpoint's answer that is passed on whole.
+func readable(message string) string {
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(message), &body) == nil && body.Error.Message != "" {
+		return body.Error.Message
+	}
+	return message
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// decoder reads "cursor-agent -p --output-format stream-json". A failure often
+// has no last line, only a status and what is on stderr.
+type decoder struct {
+	session string
+	worked  bool            // the model has said or done something
+	spoke   bool            // there was a line with a text
+	started map[string]bool // calls that have been told of
+	result  *line           // the last line
+}
+
+// line is an event; its fields are those of all kinds.
+type line struct {
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
+	Model     string `json:"model"`
+	CallID    string `json:"model_call_id"`
+
+	Message struct { // assistant, user
+		Content content `json:"content"`
+	} `json:"message"`
+	Text string `json:"text"` // thinking
+
+	ToolID   string                     `json:"call_id"` // tool_call; it may have a line break in it
+	ToolCall map[string]json.RawMessage `json:"tool_call"`
+
+	IsError bool   `json:"is_error"` // result
+	Result  string `json:"result"`
+	Error   string `json:"error"`
+	Usage   *usage `json:"usage"`
+}
+
+// usage is only in newer versions. Input does not have the cached tokens in it.
+type usage struct {
+	Input      int64 `json:"inputTokens"`
+	Output     int64 `json:"outputTokens"`
+	CacheRead  int64 `json:"cacheReadTokens"`
+	CacheWrite int64 `json:"cacheWriteTokens"`
+}
+
+func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+	var l line
+	if json.Unmarshal(data, &l) != nil || l.Type == "" {
+		return nil, false
+	}
+	d.session = cmp.Or(l.SessionID, d.session)
+	events := d.events(l)
+	for i := range events {
+		events[i].Session = l.SessionID
+	}
+	return events, true
+}
+
+func (d *decoder) events(l line) []external.Event {
+	switch l.Type {
+	case "system":
+		return []external.Event{{Kind: external.Started, Model: l.Model}}
+	case "assistant":
+		text := string(l.Message.Content)
+		if text == "" {
+			return nil
+		}
+		d.worked, d.spoke = true, true
+		return []external.Event{{Kind: external.Text, Text: text}}
+	case "thinking":
+		if l.Text == "" {
+			return nil
+		}
+		return []external.Event{{Kind: external.Reasoning, Text: l.Text}}
+	case "tool_call":
+		return d.tool(l)
+	case "result":
+		d.result = &l
+		return []external.Event{{Kind: external.Done}}
+	}
+	return nil
+}
+
+// tool tells of a call once, and of its result.
+func (d *decoder) tool(l line) []external.Event {
+	d.worked = true
+	t := toolOf(l.ToolCall)
+	var out []external.Event
+	if !d.started[l.ToolID] {
+		if d.started == nil {
+			d.started = map[string]bool{}
+		}
+		d.started[l.ToolID] = true
+		call := protocol.ToolCall{ID: l.ToolID, Name: t.name, Args: t.args}
+		out = append(out, external.Event{Kind: external.Called, Call: call})
+	}
+	if l.Subtype == "completed" {
+		delete(d.started, l.ToolID)
+		out = append(out, external.Event{
+			Kind: external.Returned, Call: protocol.ToolCall{ID: l.ToolID}, Text: t.result, Failed: t.failed,
+		})
+	}
+	return out
+}
+
+// End judges by the last line.
+func (d *decoder) End(e external.Exit) external.Outcome {
+	o := external.Outcome{Message: e.Said()}
+	if d.worked {
+		o.Session = d.session
+	}
+	r := d.result
+	switch {
+	case r == nil && e.Said() != "":
+		o.Kind, o.Error = external.Failed, external.Classify(e.Said())
+	case r == nil && d.session != "":
+		o.Kind, o.Error, o.Message = external.Failed, external.Crashed, "cursor-agent ended without its last line"
+	case r == nil:
+		o.Kind, o.Message = external.Incomplete, "cursor-agent printed nothing"
+	case r.IsError || r.Subtype != "" && r.Subtype != "success":
+		o.Kind, o.Message = external.Failed, cmp.Or(r.Error, r.Result, e.Said(), r.Subtype, "it does not say why")
+		o.Error = external.Classify(o.Message)
+	case !d.spoke:
+		o.Kind, o.Message, o.Final = external.OK, "", r.Result
+	default: // its Result is all that the model has said, run together
+		o.Kind, o.Message = external.OK, ""
+	}
+	if r != nil {
+		o.Usage = r.Usage.usage()
+	}
+	return o
+}
+
+func (u *usage) usage() external.Usage {
+	if u == nil {
+		return external.Usage{}
+	}
+	return external.Usage{Usage: &protocol.Usage{
+		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
+	}}
+}
+
+// content is the text of a message: a string, or blocks.
+type content string
+
+// UnmarshalJSON takes what has text and leaves out the rest; it never fails.
+func (c *content) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*c = content(text)
+		return nil
+	}
+	var blocks []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(data, &blocks) // of another shape: it has no text for us
+	for _, block := range blocks {
+		*c += content(block.Text)
+	}
+	return nil
+}
+
+// tool is a call and what became of it.
+type tool struct {
+	name   string
+	args   any
+	result string
+	failed bool
+}
+
+// toolOf reads a call: an object with one key such as "shellToolCall", or a
+// function with its arguments as text.
+func toolOf(raw map[string]json.RawMessage) tool {
+	type body struct {
+		Name      string                     `json:"name"`
+		Arguments any                        `json:"arguments"`
+		Args      any                        `json:"args"`
+		Result    map[string]json.RawMessage `json:"result"`
+	}
+	var t tool
+	var result map[string]json.RawMessage
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
+		var b body
+		if key == "result" {
+			_ = json.Unmarshal(raw[key], &result) // not an object: there is no result to show
+			continue
+		}
+		if json.Unmarshal(raw[key], &b) != nil || t.name != "" {
+			continue
+		}
+		t.name, t.args = cmp.Or(b.Name, strings.TrimSuffix(key, "ToolCall")), b.Args
+		if b.Args == nil {
+			t.args = parsed(b.Arguments)
+		}
+		if b.Result != nil {
+			result = b.Result
+		}
+	}
+	t.result, t.failed = outcome(result)
+	return t
+}
+
+// parsed is the JSON value in a text, or what was there if it is none.
+func parsed(v any) any {
+	text, ok := v.(string)
+	var value any
+	if !ok || json.Unmarshal([]byte(text), &value) != nil {
+		return v
+	}
+	return value
+}
+
+// outcome is the text of a result {success|error|rejected: {…}}.
+func outcome(result map[string]json.RawMessage) (text string, failed bool) {
+	for _, kind := range slices.Sorted(maps.Keys(result)) {
+		body := result[kind]
+		switch kind {
+		case "success":
+			return success(body), false
+		case "rejected":
+			var r struct {
+				Reason string `json:"reason"`
+			}
+			_ = json.Unmarshal(body, &r) // no reason is given then
+			return strings.TrimSuffix("rejected: "+r.Reason, ": "), true
+		default:
+			return messageOf(body), true
+		}
+	}
+	return "", false
+}
+
+// success is what a person wants to see of a result: what a command printed, or
+// what was read; of the rest all of it.
+func success(body json.RawMessage) string {
+	var r struct {
+		Stdout   *string `json:"stdout"`
+		Stderr   string  `json:"stderr"`
+		ExitCode int     `json:"exitCode"`
+		Content  *string `json:"content"`
+	}
+	switch err := json.Unmarshal(body, &r); {
+	case err == nil && r.Stdout != nil:
+		return *r.Stdout + r.Stderr
+	case err == nil && r.Content != nil:
+		return *r.Content
+	case string(body) == "{}":
+		return ""
+	}
+	return string(body)
+}
+
+func messageOf(body json.RawMessage) string {
+	var r struct {
+		Message      string `json:"message"`
+		Error        string `json:"error"`
+		ErrorMessage string `json:"errorMessage"`
+	}
+	var text string
+	if json.Unmarshal(body, &text) == nil {
+		return text
+	}
+	_ = json.Unmarshal(body, &r) // of another shape: shown whole
+	return cmp.Or(r.Message, r.Error, r.ErrorMessage, string(body))
+}

@@ -1,0 +1,10 @@
+// Command uwf-cursor is an agent of uwf that has Cursor's CLI do the work. The
+// engine starts it; docs/agents.md says what it may do and how to set it.
+package main
+
+import (
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+func main() { agentkit.Run(external.Options(adapter())) }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// adapter describes the Gemini CLI.
+func adapter() external.Adapter {
+	return external.Adapter{
+		Name:    "gemini",
+		Program: "gemini",
+		Install: "npm install -g @google/gemini-cli",
+		Login:   "gemini (and choose how to log in), or set GEMINI_API_KEY",
+		Probe: external.Probe{
+			Help: []string{"--help"},
+		},
+		Command: command,
+		Decoder: func(external.Call) external.Decoder { return &decoder{} },
+		// A session belongs to the directory that it was begun in.
+		Sessions:    external.Sessions{Preset: true},
+		CountsTurns: true,
+		Usage: `Runs "gemini --output-format stream-json" in the working directory; arguments
+that it does not know are passed to the Gemini CLI. The program is UWF_GEMINI_BIN,
+else gemini on PATH.`,
+	}
+}
+
+// modes are what the CLI calls a permission. Without anybody to ask, "default"
+// refuses what is not only reading.
+var modes = map[external.Permission]string{
+	external.Bypass:   "yolo",
+	external.Edits:    "auto_edit",
+	external.Readonly: "default",
+}
+
+func command(c external.Call) (external.Invocation, error) {
+	args := []string{"--output-format", "stream-json", "--approval-mode", modes[c.Permission]}
+	if c.Model != "" {
+		args = append(args, "-m", c.Model)
+	}
+	switch {
+	case c.Resume:
+		args = append(args, "--resume", c.Session)
+	case c.Help == "" || strings.Contains(c.Help, "--session-id"):
+		args = append(args, "--session-id", c.Session)
+	}
+	return external.Invocation{
+		Args: append(args, c.Extra...), Stdin: c.Prompt,
+		Env: []string{
+			"GEMINI_CLI_TRUST_WORKSPACE=true", // the working directory is the thread's own
+			"GEMINI_CLI_NO_RELAUNCH=1",        // else it starts itself again and hangs on as a grandchild
+		},
+	}, nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// decoder reads "gemini --output-format stream-json". The last line says how the
+// run came out; a start that failed prints nothing but an exit status.
+type decoder struct {
+	session string
+	worked  bool  // the model has said or done something
+	answer  bool  // a text has come, and no tool since
+	result  *line // the last line
+}
+
+// line is an event; its fields are those of all kinds.
+type line struct {
+	Type      string `json:"type"`
+	SessionID string `json:"session_id"`
+	Model     string `json:"model"`
+
+	Role    string `json:"role"` // message
+	Content string `json:"content"`
+	Delta   bool   `json:"delta"`
+
+	ToolName   string          `json:"tool_name"` // tool_use, tool_result
+	ToolID     string          `json:"tool_id"`
+	Parameters any             `json:"parameters"`
+	Output     json.RawMessage `json:"output"`
+
+	Status  string   `json:"status"` // tool_result, result
+	Error   *failure `json:"error"`
+	Stats   *stats   `json:"stats"`
+	Message string   `json:"message"` // error
+}
+
+type failure struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// stats are of this run alone. InputTokens has the cached ones in it, Input has
+// not; older versions have no Input.
+type stats struct {
+	InputTokens  int64  `json:"input_tokens"`
+	OutputTokens int64  `json:"output_tokens"`
+	Cached       int64  `json:"cached"`
+	Input        *int64 `json:"input"`
+}
+
+func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+	var l line
+	if json.Unmarshal(data, &l) != nil || l.Type == "" {
+		return nil, false
+	}
+	switch l.Type {
+	case "init":
+		d.session = l.SessionID
+		return []external.Event{{Kind: external.Started, Session: l.SessionID, Model: l.Model}}, true
+	case "message":
+		return d.message(l), true
+	case "tool_use":
+		d.worked, d.answer = true, false
+		call := protocol.ToolCall{ID: l.ToolID, Name: l.ToolName, Args: l.Parameters}
+		return []external.Event{{Kind: external.Called, Call: call}}, true
+	case "tool_result":
+		d.answer = false
+		return []external.Event{{
+			Kind: external.Returned, Call: protocol.ToolCall{ID: l.ToolID}, Text: l.output(), Failed: l.Status == "error",
+		}}, true
+	case "error":
+		return []external.Event{{Kind: external.Notice, Text: l.Message}}, true
+	case "result":
+		d.result = &l
+		return []external.Event{{Kind: external.Done}}, true
+	}
+	return nil, true
+}
+
+// message takes a text of the model; our own comes back as role "user".
+func (d *decoder) message(l line) []external.Event {
+	if l.Role != "assistant" || l.Content == "" {
+		return nil
+	}
+	d.worked, d.answer = true, true
+	kind := external.Text
+	if l.Delta {
+		kind = external.Delta
+	}
+	return []external.Event{{Kind: kind, Text: l.Content}}
+}
+
+// output is a tool's result, or why there is none.
+func (l line) output() string {
+	var text string
+	if len(l.Output) > 0 && json.Unmarshal(l.Output, &text) != nil {
+		text = string(l.Output)
+	}
+	if text == "" && l.Error != nil {
+		text = l.Error.Message
+	}
+	return text
+}
+
+// End judges by the last line; where there is none by the exit status, which has
+// a meaning of its own.
+func (d *decoder) End(e external.Exit) external.Outcome {
+	o := external.Outcome{}
+	if d.worked {
+		o.Session = d.session
+	}
+	if d.result == nil {
+		return d.unfinished(o, e)
+	}
+	o.Usage = d.result.Stats.usage()
+	switch f := d.result.Error; {
+	case d.result.Status == "error" || f != nil:
+		f = cmp.Or(f, &failure{})
+		o.Kind, o.Error, o.Message = external.Failed, f.kind(e), cmp.Or(f.Message, f.Type, e.Said(), "the run failed")
+		if f.Type == "FatalTurnLimitedError" {
+			o.Kind, o.Error = external.MaxTurns, ""
+		}
+	case d.answer:
+		o.Kind = external.OK
+	default:
+		o.Kind, o.Message = external.Incomplete, "the run ended without a text after its last tool"
+	}
+	return o
+}
+
+// exits are the statuses of the CLI's own errors.
+var exits = map[int]external.ErrorKind{
+	41: external.Auth,
+	42: external.BadUsage, // an argument, or a session that is not there
+	55: external.UntrustedDir,
+}
+
+const exitTurns = 53
+
+// unfinished is the outcome of a run without a last line.
+func (d *decoder) unfinished(o external.Outcome, e external.Exit) external.Outcome {
+	o.Kind, o.Error = external.Failed, external.Classify(e.Said())
+	o.Message = cmp.Or(e.Said(), "gemini ended without its last line")
+	own, isOwn := exits[e.Code]
+	switch {
+	case e.Stopped:
+		o.Error = external.Crashed
+	case e.Code == exitTurns:
+		o.Kind, o.Error = external.MaxTurns, ""
+	case isOwn && strings.Contains(e.Stderr, "resuming session"):
+		o.Error = external.SessionNotFound
+	case isOwn && o.Error != external.SessionInUse:
+		o.Error = own
+	case d.session != "" && o.Error == external.Unknown:
+		o.Error = external.Crashed
+	}
+	return o
+}
+
+func (s *stats) usage() external.Usage {
+	if s == nil {
+		return external.Usage{}
+	}
+	u := &protocol.Usage{InputTokens: max(s.InputTokens-s.Cached, 0), CacheReadTokens: s.Cached, OutputTokens: s.OutputTokens}
+	if s.Input != nil {
+		u.InputTokens = *s.Input
+	}
+	return external.Usage{Usage: u}
+}
+
+// statuses are those of HTTP answers that are told from an exit status, which is
+// their lower half.
+var statuses = []int{400, 401, 402, 403, 404, 408, 422, 429, 500, 502, 503, 504, 529}
+
+// kind tells by the type of a fatal error, else by the status of the HTTP answer.
+func (f failure) kind(e external.Exit) external.ErrorKind {
+	switch f.Type {
+	case "FatalAuthenticationError":
+		return external.Auth
+	case "FatalUntrustedWorkspaceError":
+		return external.UntrustedDir
+	}
+	for _, status := range statuses {
+		if !e.Stopped && e.Code == status&0xff {
+			return external.StatusKind(status)
+		}
+	}
+	return external.Classify(f.Type + " " + f.Message)
+}

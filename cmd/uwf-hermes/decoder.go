@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"regexp"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// decoder reads what Hermes prints: JSON lines where the version has them, else
+// only the answer, with the session's id somewhere on either stream.
+type decoder struct {
+	call    external.Call
+	stream  bool   // JSON lines
+	session string // the last one told: it may change when Hermes compresses
+	missing bool   // it said that it does not know the session
+	worked  bool   // there was something of the model
+	result  *line  // the last of the JSON lines
+	quiet   quiet  // where there are none
+}
+
+// line is an event of the JSON lines; its fields are those of all kinds.
+type line struct {
+	Type      string `json:"type"`
+	SessionID string `json:"session_id"`
+	Model     string `json:"model"`
+	Text      string `json:"text"`
+
+	Name     string          `json:"name"` // tool_use, tool_result
+	CallID   string          `json:"tool_call_id"`
+	Input    any             `json:"input"`
+	Output   json.RawMessage `json:"output"`
+	IsError  bool            `json:"is_error"`
+	ExitCode int             `json:"exit_code"` // result
+	Error    json.RawMessage `json:"error"`
+	Tokens   *tokens         `json:"tokens"`
+}
+
+// tokens are of the run. Input does not have the cached ones in it.
+type tokens struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cache_read"`
+	CacheWrite int64 `json:"cache_write"`
+	Reasoning  int64 `json:"reasoning"`
+}
+
+func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+	if !d.stream {
+		return d.plain(data)
+	}
+	var l line
+	if json.Unmarshal(data, &l) != nil || l.Type == "" {
+		d.ErrLine(data) // banners, and in some versions the id
+		return nil, false
+	}
+	d.session = cmp.Or(l.SessionID, d.session)
+	events := d.events(l)
+	for i := range events {
+		events[i].Session = l.SessionID
+	}
+	return events, true
+}
+
+func (d *decoder) events(l line) []external.Event {
+	switch l.Type {
+	case "system":
+		return []external.Event{{Kind: external.Started, Model: l.Model}}
+	case "text":
+		d.worked = d.worked || l.Text != ""
+		return []external.Event{{Kind: external.Delta, Text: l.Text}}
+	case "reasoning", "thinking":
+		return []external.Event{{Kind: external.Reasoning, Text: l.Text}}
+	case "tool_use":
+		d.worked = true
+		return []external.Event{{Kind: external.Called, Call: protocol.ToolCall{ID: l.CallID, Name: l.Name, Args: l.Input}}}
+	case "tool_result":
+		return []external.Event{{
+			Kind: external.Returned, Call: protocol.ToolCall{ID: l.CallID}, Text: textOf(l.Output), Failed: l.IsError,
+		}}
+	case "result":
+		d.result = &l
+		return []external.Event{{Kind: external.Done}}
+	}
+	return nil
+}
+
+var (
+	idLine  = regexp.MustCompile(`^session_id:\s*(\S+)\s*$`)
+	unknown = regexp.MustCompile(`(?i)^\W*(error: )?session not found`)
+	// failure is how it gives an error as its answer.
+	failure = regexp.MustCompile(`^\s*(Error: |HTTP [45]\d\d\b|API Error)`)
+	// limited is how Hermes says that its turns are used up.
+	limited = regexp.MustCompile(`(?i)(iteration|turn) limit|max(imum)?(_| )?(number of )?(tool.calling )?(turns|iterations)`)
+)
+
+// ErrLine reads a line of stderr.
+func (d *decoder) ErrLine(data []byte) []external.Event {
+	text := bytes.TrimSpace(data)
+	if unknown.Match(text) {
+		d.missing = true
+	}
+	m := idLine.FindSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	d.session = string(m[1])
+	return []external.Event{{Kind: external.Started, Session: d.session}}
+}
+
+// End judges by the last line, or by the exit status where there are no lines.
+func (d *decoder) End(e external.Exit) external.Outcome {
+	var o external.Outcome
+	switch {
+	case !d.stream:
+		o = d.plainEnd(e)
+	case d.result == nil:
+		o = d.unfinished(e)
+	default:
+		o = d.finished(e)
+	}
+	if d.worked {
+		o.Session = d.session
+	}
+	return o
+}
+
+func (d *decoder) finished(e external.Exit) external.Outcome {
+	r := d.result
+	o := external.Outcome{Usage: r.Tokens.usage()}
+	said := cmp.Or(textOf(r.Error), r.Text, e.Said(), "it does not say why")
+	switch failed := r.ExitCode != 0 || len(r.Error) > 0 && string(r.Error) != "null"; {
+	case d.missing && d.call.Resume:
+		o.Kind, o.Error, o.Message = external.Failed, external.SessionNotFound, "Hermes does not know session "+d.call.Session
+	case failed && limited.MatchString(said):
+		o.Kind, o.Message = external.MaxTurns, said
+	case failed:
+		o.Kind, o.Error, o.Message = external.Failed, kindOf(r.ExitCode, said), said
+	case failure.MatchString(r.Text):
+		o.Kind, o.Error, o.Message = external.Failed, external.Classify(r.Text), r.Text
+	case r.Text == "" && !d.worked:
+		o.Kind, o.Message = external.Incomplete, "Hermes ended without an answer"
+	default:
+		o.Kind, o.Final, d.worked = external.OK, r.Text, true
+	}
+	return o
+}
+
+// unfinished is the outcome of JSON lines without the last one.
+func (d *decoder) unfinished(e external.Exit) external.Outcome {
+	o := external.Outcome{Kind: external.Failed, Error: external.Classify(e.Said())}
+	o.Message = cmp.Or(e.Said(), "hermes ended without its last line")
+	switch {
+	case d.missing && d.call.Resume:
+		o.Error = external.SessionNotFound
+	case e.Code == 2 && !e.Stopped:
+		o.Error = external.BadUsage
+	case d.session != "" && o.Error == external.Unknown:
+		o.Error = external.Crashed
+	}
+	return o
+}
+
+func kindOf(code int, said string) external.ErrorKind {
+	if code == 2 {
+		return external.BadUsage
+	}
+	return external.Classify(said)
+}
+
+func (t *tokens) usage() external.Usage {
+	if t == nil {
+		return external.Usage{}
+	}
+	return external.Usage{Usage: &protocol.Usage{
+		InputTokens: t.Input, OutputTokens: t.Output, CacheReadTokens: t.CacheRead, CacheWriteTokens: t.CacheWrite,
+		ReasoningTokens: t.Reasoning,
+	}}
+}
+
+// textOf is a JSON string, or what stands there instead; "" for null.
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return string(raw)
+	}
+	return text
+}

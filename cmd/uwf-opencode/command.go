@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// configVar holds settings that opencode puts over those in its files.
+const configVar = "OPENCODE_CONFIG_CONTENT"
+
+// adapter describes opencode.
+func adapter() external.Adapter {
+	return external.Adapter{
+		Name:    "opencode",
+		Program: "opencode",
+		Install: "npm install -g opencode-ai",
+		Login:   "opencode auth login",
+		Command: command,
+		Decoder: func(external.Call) external.Decoder { return &decoder{} },
+		// From another directory a session is not found, or hangs for ever.
+		Sessions:    external.Sessions{Forks: true},
+		CountsTurns: true,
+		Usage: `Runs "opencode run --format json" in the working directory; arguments that it
+does not know are passed to opencode. The program is UWF_OPENCODE_BIN, else
+opencode on PATH. The model is written as provider/model.`,
+	}
+}
+
+func command(c external.Call) (external.Invocation, error) {
+	args := []string{"run", "--format", "json"}
+	if c.Model != "" {
+		args = append(args, "-m", c.Model)
+	}
+	if c.Resume {
+		args = append(args, "-s", c.Session)
+	}
+	if c.Resume && c.Fork {
+		args = append(args, "--fork")
+	}
+	config, err := settings(c)
+	if err != nil {
+		return external.Invocation{}, err
+	}
+	return external.Invocation{
+		Args: append(args, c.Extra...), Stdin: c.Prompt,
+		Env: []string{configVar + "=" + config, "OPENCODE_DISABLE_AUTOUPDATE=1"},
+	}, nil
+}
+
+// permissions say what is allowed. Nothing is left to be asked for: an unanswered
+// question ends opencode's run without an answer. There is no sandbox, so that a
+// shell is everything or nothing.
+var permissions = map[external.Permission]map[string]string{
+	external.Bypass: {"*": "allow"},
+	external.Edits: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
+		"todoread": "allow", "todowrite": "allow", "skill": "allow", "edit": "allow"},
+	external.Readonly: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
+		"todoread": "allow", "todowrite": "allow", "skill": "allow"},
+}
+
+// settings are those that the user has in the environment, with ours over them.
+func settings(c external.Call) (string, error) {
+	all := map[string]any{}
+	if own := c.Env(configVar); own != "" {
+		if err := json.Unmarshal([]byte(own), &all); err != nil {
+			return "", fmt.Errorf("%s in the environment is not a JSON object: %w", configVar, err)
+		}
+	}
+	all["autoupdate"] = false
+	all["permission"] = permissions[c.Permission]
+	data, err := json.Marshal(all)
+	return string(data), err
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// decoder reads "opencode run --format json". There is no line for the beginning
+// and none for the end: every line has the session's id, and the run was complete
+// if the last step of the model ended for the reason "stop".
+type decoder struct {
+	session string
+	reason  string // of the last step's end
+	answer  bool   // a text has come, and no tool since
+	failure *failure
+	usage   *protocol.Usage
+}
+
+// line is an event.
+type line struct {
+	Type      string   `json:"type"`
+	SessionID string   `json:"sessionID"`
+	Part      part     `json:"part"`
+	Error     *failure `json:"error"`
+}
+
+// part is a piece of a message; its fields are those of all kinds.
+type part struct {
+	MessageID string   `json:"messageID"`
+	Text      string   `json:"text"`
+	Tool      string   `json:"tool"`
+	CallID    string   `json:"callID"`
+	State     state    `json:"state"`
+	Reason    string   `json:"reason"`
+	Tokens    tokens   `json:"tokens"`
+	Cost      *float64 `json:"cost"`
+}
+
+// state is what became of a tool call.
+type state struct {
+	Status string          `json:"status"`
+	Input  any             `json:"input"`
+	Output json.RawMessage `json:"output"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// tokens are of one step. Input does not have the cached ones in it.
+type tokens struct {
+	Input     int64 `json:"input"`
+	Output    int64 `json:"output"`
+	Reasoning int64 `json:"reasoning"`
+	Cache     struct {
+		Read  int64 `json:"read"`
+		Write int64 `json:"write"`
+	} `json:"cache"`
+}
+
+// failure is what ended the session.
+type failure struct {
+	Name string `json:"name"`
+	Data struct {
+		Message    string `json:"message"`
+		StatusCode int    `json:"statusCode"`
+	} `json:"data"`
+	Message string `json:"message"`
+}
+
+func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+	var l line
+	if json.Unmarshal(data, &l) != nil || l.Type == "" {
+		return nil, false
+	}
+	d.session = cmp.Or(l.SessionID, d.session)
+	events := d.events(l)
+	if len(events) == 0 && l.SessionID != "" {
+		events = []external.Event{{Kind: external.Started}}
+	}
+	for i := range events {
+		events[i].Session = l.SessionID
+	}
+	return events, true
+}
+
+func (d *decoder) events(l line) []external.Event {
+	p := l.Part
+	switch l.Type {
+	case "step_start": // the model is at work, also after a step that looked like the last
+		d.reason = ""
+		return []external.Event{{Kind: external.Reasoning, ID: p.MessageID}}
+	case "text":
+		if p.Text == "" {
+			return nil
+		}
+		d.answer = true
+		return []external.Event{{Kind: external.Text, ID: p.MessageID, Text: p.Text}}
+	case "reasoning":
+		return []external.Event{{Kind: external.Reasoning, ID: p.MessageID, Text: p.Text}}
+	case "tool_use":
+		return d.tool(p)
+	case "step_finish":
+		return d.finish(p)
+	case "error":
+		d.failure = cmp.Or(l.Error, &failure{})
+	}
+	return nil
+}
+
+// tool tells of a call and its result: they come as one line, when the tool is
+// done.
+func (d *decoder) tool(p part) []external.Event {
+	d.answer = false
+	call := protocol.ToolCall{ID: p.CallID, Name: p.Tool, Args: p.State.Input}
+	called := external.Event{Kind: external.Called, ID: p.MessageID, Call: call}
+	result := external.Event{Kind: external.Returned, ID: p.MessageID, Call: protocol.ToolCall{ID: p.CallID}, Text: text(p.State.Output)}
+	if p.State.Status == "error" {
+		result.Text, result.Failed = text(p.State.Error), true
+	}
+	return []external.Event{called, result}
+}
+
+// finish ends a step of the model. The program may make another one, also after
+// "stop", when it has compacted its context.
+func (d *decoder) finish(p part) []external.Event {
+	d.reason = p.Reason
+	step := protocol.Usage{
+		InputTokens:      p.Tokens.Input,
+		CacheReadTokens:  p.Tokens.Cache.Read,
+		CacheWriteTokens: p.Tokens.Cache.Write,
+		OutputTokens:     p.Tokens.Output,
+		ReasoningTokens:  p.Tokens.Reasoning,
+		CostUSD:          p.Cost,
+	}
+	if d.usage != nil {
+		step = d.usage.Add(step)
+	}
+	d.usage = &step
+	if p.Reason == "stop" {
+		return []external.Event{{Kind: external.Done}}
+	}
+	return nil
+}
+
+// End judges by the last step. opencode ends with status 0 also when it gave up
+// because nobody was there to permit something.
+func (d *decoder) End(e external.Exit) external.Outcome {
+	o := external.Outcome{Usage: external.Usage{Usage: d.usage}}
+	if d.usage != nil {
+		o.Session = d.session
+	}
+	switch {
+	case d.failure != nil:
+		o.Kind, o.Error, o.Message = external.Failed, d.failure.kind(), d.failure.text(e)
+	case d.reason == "stop" && d.answer:
+		o.Kind = external.OK
+	case d.reason == "content-filter":
+		o.Kind, o.Message = external.Refusal, "the model's provider filtered the answer"
+	case d.reason != "":
+		o.Kind, o.Message = external.Incomplete, cmp.Or(e.Stderr, "the last step ended for "+d.reason+", without an answer")
+	case e.Said() != "":
+		o.Kind, o.Error, o.Message = external.Failed, external.Classify(e.Said()), e.Said()
+	case d.session != "":
+		o.Kind, o.Error, o.Message = external.Failed, external.Crashed, "opencode ended in the middle of a step"
+	default:
+		o.Kind, o.Message = external.Incomplete, "opencode printed nothing"
+	}
+	return o
+}
+
+func (f failure) kind() external.ErrorKind {
+	if kind := external.StatusKind(f.Data.StatusCode); kind != external.Unknown {
+		return kind
+	}
+	switch f.Name {
+	case "ProviderAuthError":
+		return external.Auth
+	case "ContextOverflowError":
+		return external.Context
+	}
+	return external.Classify(f.Data.Message + " " + f.Message)
+}
+
+func (f failure) text(e external.Exit) string {
+	return cmp.Or(f.Data.Message, f.Message, f.Name, e.Said(), "it does not say why")
+}
+
+// text is a JSON string, or what stands there instead.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}

@@ -1,0 +1,124 @@
+// Package acp makes an agent of any program that speaks the Agent Client
+// Protocol (version 1): JSON-RPC in lines over the program's stdin and stdout.
+//
+//	uwf-acp -- gemini --acp
+//
+// What holds:
+//   - requests for permission are answered at once, by what the agent's
+//     permission allows; nothing waits for a person, and an option is chosen by
+//     its kind, never by its place;
+//   - files and directories that the program asks us for are those of the step's
+//     working directory, whatever the permission is;
+//   - what is replayed of an earlier conversation is no part of the answer;
+//   - a session is opened once per step: corrections go into the running program;
+//   - memory does not grow with what the program prints, and it always ends.
+//
+// The protocol is read leniently (message.go, wire.go): agents differ from its
+// text and from each other. Package external does the rest: processes, turns,
+// sessions, watchdogs, outcomes.
+//
+// It is written out here instead of taken from an SDK, because those that there
+// are end the connection for a line of 10 MiB or for 1024 notifications that wait
+// (a replay has more), and give up an update whose kind they do not know.
+package acp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// settings are the arguments of uwf-acp that stand before the command.
+type settings struct {
+	mode  string   // session mode to set; "": the one that fits the permission
+	auth  string   // method to authenticate by; "": none
+	offer []string // what the agent is told that we serve: "files", "terminal"
+}
+
+// offers is what we say that we serve. All of it is served anyway, as far as the
+// permission goes; most agents work better with tools of their own.
+func (s settings) offers(p external.Permission) capabilities {
+	files := slices.Contains(s.offer, offerFiles)
+	return capabilities{
+		FS:       fsCapabilities{Read: files, Write: files && p != external.Readonly},
+		Terminal: slices.Contains(s.offer, offerTerminal) && mayRun(p),
+	}
+}
+
+const (
+	offerFiles    = "files"
+	offerTerminal = "terminal"
+)
+
+const usageText = `The program stands behind "--" and must speak the Agent Client Protocol:
+
+  uwf-acp [options] -- gemini --acp
+  uwf-acp [options] -- opencode acp
+  uwf-acp [options] -- goose acp
+  uwf-acp [options] -- claude-agent-acp
+  uwf-acp [options] -- codex-acp
+  uwf-acp [options] -- hermes acp
+
+  --session-mode ID    mode of the session (default: what fits the permission)
+  --auth ID            log in by this method of the agent first
+  --offer LIST         tell the agent that uwf serves files, terminal, or both
+                       (files,terminal), in the working directory
+`
+
+// Adapter describes an agent that speaks the protocol.
+func Adapter() external.Adapter {
+	s := &settings{}
+	return external.Adapter{
+		Name: "acp", Commanded: true,
+		Login:       "start the program in a terminal, as its documentation says",
+		Transport:   func() external.Transport { return &transport{settings: *s} },
+		Sessions:    external.Sessions{Forks: true},
+		CountsTurns: true,
+		Unset:       []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "HERMES_SESSION_*"},
+		ParseArgs:   s.parse,
+		Usage:       usageText,
+	}
+}
+
+// parse reads the arguments before the command.
+func (s *settings) parse(args []string) (rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		name, value, attached := strings.Cut(args[i], "=")
+		if !slices.Contains([]string{"--session-mode", "--auth", "--offer"}, name) {
+			rest = append(rest, args[i])
+			continue
+		}
+		if !attached {
+			if i++; i == len(args) {
+				return nil, fmt.Errorf("%s needs a value", name)
+			}
+			value = args[i]
+		}
+		if err := s.set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+func (s *settings) set(name, value string) error {
+	if value == "" {
+		return fmt.Errorf("%s is empty", name)
+	}
+	switch name {
+	case "--session-mode":
+		s.mode = value
+	case "--auth":
+		s.auth = value
+	case "--offer":
+		for _, what := range strings.Split(value, ",") {
+			if what != offerFiles && what != offerTerminal {
+				return fmt.Errorf("%s: %q is unknown: want %s, %s or both, with a comma", name, what, offerFiles, offerTerminal)
+			}
+			s.offer = append(s.offer, what)
+		}
+	}
+	return nil
+}

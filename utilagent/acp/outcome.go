@@ -1,0 +1,188 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// oddLines are the first lines of stdout that are no messages, for error texts.
+// Safe for concurrent use.
+type oddLines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *oddLines) add(line []byte) {
+	const maxLine, maxText = 300, 3000
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.text.Len() < maxText {
+		fmt.Fprintf(&o.text, "%s\n", strings.ToValidUTF8(string(line[:min(len(line), maxLine)]), "\uFFFD"))
+	}
+}
+
+func (o *oddLines) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// outcome judges a prompt that was answered.
+func (c *client) outcome(r prompted, p *prompt, resumed bool) external.Outcome {
+	o := external.Outcome{Session: p.session, Usage: usage(r, p.teller)}
+	switch failure := p.teller.failure(); {
+	case r.StopReason == "cancelled":
+		o.Kind, o.Message = external.Interrupted, "the agent has cancelled the prompt"
+	case r.StopReason == "max_turn_requests":
+		o.Kind, o.Message = external.MaxTurns, "the agent has reached its own limit of turns"
+	case r.StopReason == "refusal" && resumed && !p.told():
+		o.Kind, o.Session = external.SessionLost, ""
+		o.Message = "the agent refuses a prompt in session " + p.session + ", which it does not know any more"
+	case r.StopReason == "refusal":
+		o.Kind, o.Message = external.Refusal, "the model declines to answer"
+	case failure != "":
+		o.Kind, o.Error, o.Message = external.Failed, external.Classify(failure), failure
+	case !p.told() && len(p.strays) > 0:
+		o.Kind, o.Session = external.SessionLost, ""
+		o.Message = "the session came back as " + strings.Join(p.strays, ", ")
+	case r.StopReason != "end_turn":
+		o.Kind, o.Message = external.Incomplete, "the agent stopped early: "+cmp.Or(r.StopReason, "it does not say why")
+	case !p.teller.answered():
+		o.Kind, o.Message = external.Incomplete, "the agent ended its turn without an answer"
+	default:
+		o.Kind = external.OK
+	}
+	if o.Kind == external.Incomplete && len(p.refuses) > 0 {
+		o.Message += "; it was not allowed to: " + strings.Join(p.refuses, "; ")
+	}
+	return o
+}
+
+// told tells whether anything came of the prompt.
+func (p *prompt) told() bool { return p.teller.answered() || p.teller.tools > 0 }
+
+// failure turns an error of the protocol or of the connection into an outcome.
+// How a call was stopped, if it was, is the runner's to say.
+func (c *client) failure(ctx context.Context, err error) external.Outcome {
+	o := external.Outcome{Kind: external.Failed, Error: external.Unknown, Message: err.Error()}
+	if ctx.Err() != nil {
+		o.Kind, o.Error = external.Interrupted, ""
+		return o
+	}
+	var rpc *RPCError
+	switch {
+	case errors.Is(err, errCannotContinue):
+		o.Kind, o.Error = external.SessionLost, ""
+	case errors.As(err, &rpc):
+		o.Error = errorKind(rpc)
+	case errors.As(err, new(*choiceError)):
+		o.Error = external.BadUsage
+	}
+	if o.Error == external.Auth {
+		o.Message = c.loginAdvice(o.Message)
+	}
+	return o
+}
+
+// crashed is the outcome of a call whose agent has ended.
+func (c *client) crashed(e external.Exit, during error) external.Outcome {
+	how := fmt.Sprintf("exit status %d", e.Code)
+	switch {
+	case e.Stopped:
+		how = "it had closed its output"
+	case e.Signal != "":
+		how = "signal " + e.Signal
+	}
+	e.Noise = c.odd.String()
+	message := fmt.Sprintf("%v (%s)", during, how)
+	said := e.Said()
+	if said != "" {
+		message += "\n" + said
+	}
+	o := external.Fail(external.Crashed, message, e)
+	if kind := external.Classify(said); kind == external.Auth || kind == external.BadUsage || kind == external.UntrustedDir {
+		o.Error = kind
+	}
+	return o
+}
+
+// errorKind is the kind of an error that the agent has answered with.
+func errorKind(e *RPCError) external.ErrorKind {
+	switch {
+	case e.Code == codeAuthRequired:
+		return external.Auth
+	case e.Code >= 400 && e.Code < 600: // Gemini CLI passes the status of HTTP on
+		return external.StatusKind(e.Code)
+	case e.Code == codeNotFound:
+		return external.SessionNotFound
+	}
+	if kind := external.Classify(e.Error()); kind != external.Unknown {
+		return kind
+	}
+	if e.Code == codeMethodNotFound || e.Code == codeInvalidParams {
+		return external.BadUsage
+	}
+	return external.Unknown
+}
+
+// loginAdvice says how a person can log in.
+func (c *client) loginAdvice(message string) string {
+	if len(c.agent.AuthMethods) == 0 {
+		return message + ". Log in to " + c.name() + " first, as its documentation says, or set its API key in the environment"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s. Log in to %s first; it offers:", message, c.name())
+	for _, m := range c.agent.AuthMethods {
+		fmt.Fprintf(&b, "\n  %s: %s", m.ID, cmp.Or(m.Description, m.Name))
+		if m.Type == "terminal" && len(m.Args) > 0 {
+			fmt.Fprintf(&b, " (start it in a terminal, with %s)", strings.Join(m.Args, " "))
+		}
+	}
+	b.WriteString("\nOne that needs no person, such as an API key in the environment, can be chosen with: uwf-acp --auth ID -- …")
+	return b.String()
+}
+
+// usage is what a prompt cost, as far as the agent says.
+func usage(r prompted, t *teller) external.Usage {
+	u := protocol.Usage{}
+	known := r.Usage.add(&u)
+	if !known {
+		known = r.Meta.Quota.Tokens.add(&u)
+	}
+	if t.costs {
+		u.CostUSD = &t.cost
+		known = true
+	}
+	if !known {
+		return external.Usage{}
+	}
+	return external.Usage{Usage: &u, CostOfSession: t.costs}
+}
+
+// add fills in the figures and tells whether there were any.
+func (n tokenCount) add(u *protocol.Usage) bool {
+	value := func(list ...*int64) int64 {
+		for _, p := range list {
+			if p != nil && *p > 0 {
+				return *p
+			}
+		}
+		return 0
+	}
+	u.InputTokens, u.OutputTokens = value(n.Input, n.InputSnake), value(n.Output, n.OutputSnake)
+	u.CacheReadTokens, u.CacheWriteTokens = value(n.CacheRead, n.Cached), value(n.CacheWrite)
+	u.ReasoningTokens = value(n.Thought)
+	cached := u.CacheReadTokens + u.CacheWriteTokens
+	// Some count cached tokens as input, others apart: the total tells which.
+	if total := value(n.Total); cached > 0 && u.InputTokens >= cached && total > 0 && total < u.InputTokens+u.OutputTokens+cached {
+		u.InputTokens -= cached
+	}
+	return u.InputTokens+u.OutputTokens+cached > 0
+}

@@ -1,0 +1,101 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// prompt is one prompt while the agent works at it. The client's mutex guards it.
+type prompt struct {
+	session string
+	teller  *teller
+	going   func() bool // false once it is to be cancelled, and the agent knows
+	refuses []string    // what was not allowed
+	strays  []string    // other sessions that were told about
+}
+
+// update takes an update of any session.
+func (p *prompt) update(u updateParams) {
+	if u.SessionID == "" || u.SessionID == p.session {
+		p.teller.update(u.Update)
+		return
+	}
+	// Either a sub-agent's, or the session has come back under another id, which
+	// shows when nothing else comes.
+	if !slices.Contains(p.strays, u.SessionID) && len(p.strays) < 10 {
+		p.strays = append(p.strays, u.SessionID)
+	}
+}
+
+// permission finds the call that a permission is asked for.
+func (p *prompt) permission(t toolCall, content json.RawMessage) (*call, bool) {
+	return p.teller.asked(t, content), p.going()
+}
+
+// refused notes what was not allowed.
+func (p *prompt) refused(what string) {
+	if len(p.refuses) < 20 {
+		p.refuses = append(p.refuses, what)
+	}
+	p.teller.emit(external.Event{Kind: external.Notice, Text: "refused: " + what})
+}
+
+// ask sends a prompt and tells what comes of it, until it is answered or ctx
+// ends: then it is cancelled, and the agent has the time of patience to say how
+// it ended.
+func (c *client) ask(ctx context.Context, text string, patience func() time.Duration, emit func(external.Event)) (prompted, *prompt, error) {
+	params := promptParams{SessionID: c.session, Prompt: []promptBlock{{Type: "text", Text: text}}}
+	p := &prompt{session: c.session, teller: newTeller(emit)}
+	cancelled := make(chan struct{})
+	p.going = func() bool {
+		if ctx.Err() == nil {
+			return true
+		}
+		select {
+		case <-cancelled:
+		case <-c.conn.over:
+		}
+		return false
+	}
+	c.work(p)
+	defer c.work(nil)
+
+	patient, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer giveUp(nil)
+	stop := context.AfterFunc(ctx, func() {
+		limit := time.After(patience())
+		c.cancel(patient)
+		close(cancelled)
+		select {
+		case <-patient.Done():
+		case <-limit:
+			giveUp(context.Cause(ctx))
+		}
+	})
+	defer stop()
+	var result prompted
+	err := c.conn.call(patient, "session/prompt", params, &result)
+	return result, p, err
+}
+
+// cancel asks the agent to end the prompt.
+func (c *client) cancel(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, closeWait)
+	defer stop()
+	_ = c.conn.notify(ctx, "session/cancel", map[string]string{"sessionId": c.session}) // else it is stopped
+}
+
+// work sets the prompt that is at work. What was held back of the last one is
+// told first.
+func (c *client) work(p *prompt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.prompt != nil {
+		c.prompt.teller.end()
+	}
+	c.prompt = p
+}

@@ -1,0 +1,215 @@
+package acp
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// teller turns what an agent tells during one prompt into events.
+//
+// What the protocol leaves open is decided here: where one message ends and the
+// next begins, when the arguments of a tool call are complete, and which texts
+// are not the model's.
+type teller struct {
+	emit func(external.Event)
+
+	message string // id of the message that the last text was of
+	named   bool   // the agent's messages have ids
+	parted  bool   // a text that follows is another message
+	held    string // a warning, or the beginning of an answer
+
+	calls   map[string]*call
+	pending []*call // not told yet, in order
+
+	tools int     // that were called
+	said  string  // the beginning of the text since the last tool event
+	cost  float64 // of the session so far
+	costs bool    // cost is known
+	model string
+}
+
+// Bounds of what a prompt may make us remember.
+const (
+	maxCalls = 1000    // that run at the same time
+	maxSaid  = 4 << 10 // enough to tell an error from an answer
+)
+
+func newTeller(emit func(external.Event)) *teller {
+	return &teller{emit: emit, calls: map[string]*call{}}
+}
+
+// update takes one update of the session.
+func (t *teller) update(u update) {
+	switch u.Kind {
+	case "agent_message_chunk":
+		t.text(u)
+	case "agent_thought_chunk":
+		t.settle()
+		if text := readBlock(u.Content); text != "" {
+			t.emit(external.Event{Kind: external.Reasoning, ID: u.MessageID, Text: text, Sub: u.sub()})
+		}
+		t.parted = true
+	case "tool_call", "tool_call_update":
+		t.tool(u)
+	case "user_message_chunk":
+		// What came before belongs to an earlier prompt: a replay that is late.
+		t.settle()
+		t.parted, t.said = true, ""
+	case "plan", "available_commands_update":
+		t.parted = true
+	case "usage_update":
+		t.usage(u)
+	case "notice":
+		t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(u.Severity + ": " + u.Title)})
+	}
+}
+
+func (u *update) sub() bool { return u.Meta.Claude.Parent != "" }
+
+// text takes a piece of a message.
+func (t *teller) text(u update) {
+	text := readBlock(u.Content)
+	if text == "" {
+		return
+	}
+	t.tellCalls()
+	switch {
+	case u.sub():
+		t.emit(external.Event{Kind: external.Delta, ID: u.MessageID, Text: text, Sub: true})
+	case u.MessageID == "" && t.named:
+		// An agent that names its messages puts its own warnings in without a name.
+		t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(text)})
+	case u.MessageID == "" && len(t.held) < maxSaid && strings.HasPrefix(t.held+text, "Warning:"):
+		t.held += text // whether that was one shows when a message with a name comes, or none
+	case u.MessageID != "" && t.held != "":
+		t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(t.held)})
+		t.held = ""
+		t.say(u.MessageID, text)
+	default:
+		text, t.held = t.held+text, ""
+		t.say(u.MessageID, text)
+	}
+}
+
+// say tells a piece of the model's text.
+func (t *teller) say(id, text string) {
+	parted := t.parted && id == ""
+	if parted {
+		t.emit(external.Event{Kind: external.Break})
+	}
+	if parted || id != t.message {
+		t.said = ""
+	}
+	t.parted, t.message, t.named = false, id, t.named || id != ""
+	if len(t.said) < maxSaid {
+		t.said += text[:min(len(text), maxSaid)]
+	}
+	t.emit(external.Event{Kind: external.Delta, ID: id, Text: text})
+}
+
+// settle tells a held text: it was the model's after all.
+func (t *teller) settle() {
+	if t.held == "" {
+		return
+	}
+	text := t.held
+	t.held = ""
+	t.say("", text)
+}
+
+func (t *teller) usage(u update) {
+	if u.Cost != nil && (u.Cost.Currency == "" || u.Cost.Currency == "USD") && u.Cost.Amount >= 0 {
+		t.cost, t.costs = u.Cost.Amount, true
+	}
+	if u.Meta.ClaudeModel != "" {
+		t.model = u.Meta.ClaudeModel
+	}
+}
+
+// end tells what was held back. The prompt is over.
+func (t *teller) end() {
+	t.settle()
+	t.tellCalls()
+}
+
+// tool takes a tool call, or a change of one.
+func (t *teller) tool(u update) {
+	t.settle()
+	c := t.calls[u.ID]
+	if c == nil {
+		if u.Kind == "tool_call_update" && u.Title == "" && u.Name == "" {
+			return // of a call that has ended, or was never told
+		}
+		c = t.newCall(u)
+	}
+	c.change(u)
+	switch u.Status {
+	case "in_progress":
+		if !isNull(c.input) {
+			t.tellCalls()
+		}
+	case "completed", "failed":
+		t.tellCalls()
+		delete(t.calls, u.ID)
+		t.emit(external.Event{
+			Kind: external.Returned, Call: protocol.ToolCall{ID: u.ID, Name: c.called()},
+			Text: c.result(), Failed: u.Status == "failed", Sub: c.sub,
+		})
+		t.said, t.message, t.parted = "", "", false
+	}
+}
+
+// newCall begins to follow a call.
+func (t *teller) newCall(u update) *call {
+	if len(t.calls) >= maxCalls {
+		t.tellCalls()
+		clear(t.calls) // an agent that never ends its calls: their results are lost
+	}
+	c := &call{id: u.ID, title: u.Title, sub: u.sub(), message: t.message}
+	t.calls[u.ID] = c
+	t.pending = append(t.pending, c)
+	t.tools++
+	return c
+}
+
+// asked takes what a request for permission says of a call.
+func (t *teller) asked(c toolCall, content json.RawMessage) *call {
+	known := t.calls[c.ID]
+	if known == nil {
+		known = &call{id: c.ID, title: c.Title} // some ask about calls of another id
+	}
+	known.change(update{toolCall: c, Content: content})
+	t.tellCalls()
+	return known
+}
+
+// tellCalls tells the calls whose arguments were waited for.
+func (t *teller) tellCalls() {
+	for _, c := range t.pending {
+		t.emit(external.Event{
+			Kind: external.Called, ID: c.message, Sub: c.sub,
+			Call: protocol.ToolCall{ID: c.id, Name: c.called(), Args: c.args()},
+		})
+		t.said = ""
+	}
+	t.pending = nil
+}
+
+// errorText is how agents write an error that they send as a message.
+var errorText = regexp.MustCompile(`^(Error: |HTTP [45]\d\d\b|API Error\b)`)
+
+// failure is the message of an agent that has sent an error as its answer; else "".
+func (t *teller) failure() string {
+	text := strings.TrimSpace(t.said)
+	if t.tools > 0 || !errorText.MatchString(text) {
+		return ""
+	}
+	return text
+}
+
+// answered tells whether a text came after the last tool event.
+func (t *teller) answered() bool { return strings.TrimSpace(t.said) != "" }

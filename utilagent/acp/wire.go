@@ -1,0 +1,228 @@
+package acp
+
+import "encoding/json"
+
+// The protocol's objects, as far as they are used. Agents differ from the
+// specification and from each other: everything is optional, and a field of
+// another type counts as missing (see lenient).
+
+// protocolVersion is the version that we speak.
+const protocolVersion = 1
+
+type initializeParams struct {
+	ProtocolVersion int          `json:"protocolVersion"`
+	Capabilities    capabilities `json:"clientCapabilities"`
+	Info            info         `json:"clientInfo"`
+}
+
+type capabilities struct {
+	FS       fsCapabilities `json:"fs"`
+	Terminal bool           `json:"terminal"`
+}
+
+type fsCapabilities struct {
+	Read  bool `json:"readTextFile"`
+	Write bool `json:"writeTextFile"`
+}
+
+type info struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Version string `json:"version"`
+}
+
+type initializeResult struct {
+	ProtocolVersion *int `json:"protocolVersion"`
+	Capabilities    struct {
+		LoadSession bool `json:"loadSession"`
+		Session     struct {
+			Resume json.RawMessage `json:"resume"`
+			Fork   json.RawMessage `json:"fork"`
+			Close  json.RawMessage `json:"close"`
+		} `json:"sessionCapabilities"`
+	} `json:"agentCapabilities"`
+	AuthMethods []authMethod `json:"authMethods"`
+	Info        info         `json:"agentInfo"`
+}
+
+// has tells whether a capability is there: an object, or true.
+func has(capability json.RawMessage) bool {
+	return !isNull(capability) && string(capability) != "false"
+}
+
+type authMethod struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Type        string   `json:"type"` // "terminal": to be run by a person
+	Args        []string `json:"args"`
+}
+
+type openParams struct {
+	SessionID  string   `json:"sessionId,omitempty"`
+	Cwd        string   `json:"cwd"`
+	MCPServers []string `json:"mcpServers"` // never nil: some agents insist on a list
+}
+
+// opened is the answer to session/new, load, resume and fork.
+type opened struct {
+	SessionID string `json:"sessionId"`
+	Modes     struct {
+		Current   string `json:"currentModeId"`
+		Available []struct {
+			ID string `json:"id"`
+		} `json:"availableModes"`
+	} `json:"modes"`
+	Models struct {
+		Current   string `json:"currentModelId"`
+		Available []struct {
+			ID string `json:"modelId"`
+		} `json:"availableModels"`
+	} `json:"models"`
+	Options []configOption `json:"configOptions"`
+}
+
+// configOption is a setting of a session.
+type configOption struct {
+	ID       string         `json:"id"`
+	Category string         `json:"category"` // "mode", "model"
+	Current  string         `json:"currentValue"`
+	Options  []configChoice `json:"options"`
+}
+
+// configChoice is a value, or a group of them.
+type configChoice struct {
+	Value   string         `json:"value"`
+	Options []configChoice `json:"options"`
+}
+
+// choices are the values of an option, those of groups too.
+func choices(list []configChoice) (values []string) {
+	for _, c := range list {
+		if c.Value != "" {
+			values = append(values, c.Value)
+		}
+		values = append(values, choices(c.Options)...)
+	}
+	return values
+}
+
+type promptParams struct {
+	SessionID string        `json:"sessionId"`
+	Prompt    []promptBlock `json:"prompt"`
+}
+
+type promptBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// prompted is the answer to session/prompt.
+type prompted struct {
+	StopReason string     `json:"stopReason"`
+	Usage      tokenCount `json:"usage"`
+	Meta       struct {
+		Quota struct {
+			Tokens tokenCount `json:"token_count"`
+			Models []struct {
+				Model string `json:"model"`
+			} `json:"model_usage"`
+		} `json:"quota"`
+	} `json:"_meta"`
+}
+
+// tokenCount is what a prompt cost, under the names of all agents.
+type tokenCount struct {
+	Total       *int64 `json:"totalTokens"`
+	Input       *int64 `json:"inputTokens"`
+	InputSnake  *int64 `json:"input_tokens"` // Gemini CLI
+	Output      *int64 `json:"outputTokens"`
+	OutputSnake *int64 `json:"output_tokens"`
+	CacheRead   *int64 `json:"cachedReadTokens"`
+	Cached      *int64 `json:"cachedInputTokens"`
+	CacheWrite  *int64 `json:"cachedWriteTokens"`
+	Thought     *int64 `json:"thoughtTokens"`
+}
+
+// updateParams is a session/update.
+type updateParams struct {
+	SessionID string `json:"sessionId"`
+	Update    update `json:"update"`
+}
+
+type update struct {
+	Kind      string          `json:"sessionUpdate"`
+	MessageID string          `json:"messageId"`
+	Content   json.RawMessage `json:"content"` // a block; of a tool call a list
+	toolCall
+	Cost *struct {
+		Amount   float64 `json:"amount"`
+		Currency string  `json:"currency"`
+	} `json:"cost"`
+	Severity string `json:"severity"`
+	Meta     struct {
+		ClaudeModel string `json:"_claude/model"`
+		Claude      struct {
+			Tool   string `json:"toolName"`
+			Parent string `json:"parentToolUseId"`
+		} `json:"claudeCode"`
+		Output      *terminalData `json:"terminal_output"`
+		OutputDelta *terminalData `json:"terminal_output_delta"`
+	} `json:"_meta"`
+}
+
+type terminalData struct {
+	Data string `json:"data"`
+}
+
+// toolCall is a tool call, or what has changed of one.
+type toolCall struct {
+	ID        string          `json:"toolCallId"`
+	Title     string          `json:"title"`
+	Name      string          `json:"name"`
+	ToolKind  string          `json:"kind"`
+	Status    string          `json:"status"`
+	RawInput  json.RawMessage `json:"rawInput"`
+	RawOutput json.RawMessage `json:"rawOutput"`
+	Locations []struct {
+		Path string `json:"path"`
+	} `json:"locations"`
+}
+
+// block is a piece of content.
+type block struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	URI      string `json:"uri"`
+	MimeType string `json:"mimeType"`
+	Resource struct {
+		URI  string `json:"uri"`
+		Text string `json:"text"`
+	} `json:"resource"`
+	// Of a tool call's content.
+	Content    json.RawMessage `json:"content"`
+	Path       string          `json:"path"` // of a diff
+	TerminalID string          `json:"terminalId"`
+}
+
+type permissionParams struct {
+	ToolCall struct {
+		toolCall
+		Content json.RawMessage `json:"content"`
+	} `json:"toolCall"`
+	Options []permissionOption `json:"options"`
+}
+
+type permissionOption struct {
+	ID   string `json:"optionId"`
+	Kind string `json:"kind"`
+}
+
+type permissionResult struct {
+	Outcome permissionOutcome `json:"outcome"`
+}
+
+type permissionOutcome struct {
+	Outcome string `json:"outcome"`
+	Option  string `json:"optionId,omitempty"`
+}
