@@ -47,6 +47,11 @@ fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
 bench: build ## measure the promises about speed, as ratios side by side
 	@$(GO) run ./internal/bench -bin $(BIN)
 
+.PHONY: torture
+torture: build ## kill, starve and deceive every command for TORTURETIME (default 10m); SEED repeats a run
+	$(GO) build -o $(CURDIR)/.tmp/torture ./internal/torture
+	@$(CURDIR)/.tmp/torture -bin $(BIN) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
+
 .PHONY: check
 check: fmt vet staticcheck cross ## every static check that needs no long build
 

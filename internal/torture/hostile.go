@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// slowest and largest are what no command may need, whatever it is given.
+	slowest = 10 * time.Second // of processor time: generous, since machines differ
+	largest = 200 << 20        // bytes
+)
+
+// hostile damages the files that people and other programs can write, and types
+// what nobody should. Every command must end soon, within bounds, with an error
+// that says something or with a right answer.
+func hostile(ctx context.Context, t *trial) error {
+	var s *stage
+	for t.time(ctx) {
+		var err error
+		if s, err = t.stage(ctx, s); err != nil {
+			return err
+		}
+		if t.random.IntN(3) == 0 {
+			err = s.typed(ctx, words(t.random))
+		} else {
+			err = s.damaged(ctx, t.random)
+		}
+		if err != nil {
+			return err
+		}
+		t.rounds++
+	}
+	return nil
+}
+
+// readers are commands that read the files, with what they are about.
+func (s *stage) readers() [][]string {
+	return [][]string{
+		{"thread", "list", "--all"}, {"thread", "show", s.base}, {"thread", "steps", s.base}, {"thread", "read", s.base},
+		{"thread", "show", "@"}, {"workflow", "list"}, {"workflow", "validate", s.path("loop.yaml")}, {"cas", "fsck"}, {"cas", "stat"},
+		s.stepArgs(s.base), {"thread", "start", s.path("loop.yaml"), "-p", "x", "--cwd", s.dir},
+	}
+}
+
+// damaged damages one file, runs one command, and repairs it.
+func (s *stage) damaged(ctx context.Context, random *rand.Rand) error {
+	files, err := s.files()
+	if err != nil {
+		return err
+	}
+	path := files[random.IntN(len(files))]
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	broken := damage(random, whole)
+	if err := replace(path, broken); err != nil {
+		return err
+	}
+	readers := s.readers()
+	args := readers[random.IntN(len(readers))]
+	e, runErr := s.uwf(ctx, args...)
+	if err := replace(path, whole); err != nil {
+		return err
+	}
+	if runErr == nil {
+		runErr = bounded(e)
+	}
+	if runErr != nil {
+		return fmt.Errorf("with %s damaged to %q: %w", path, head(string(broken)), runErr)
+	}
+	return s.sound(ctx, &promise{})
+}
+
+// bounded holds what every command must keep to.
+func bounded(e ended) error {
+	if e.CPU > slowest || e.Memory > largest {
+		return fmt.Errorf("takes %s and %d MB: %s", e.CPU, e.Memory>>20, e)
+	}
+	allowed := []int{0, 1, exitUsage, exitMissing, exitInvalid, exitAgent, 6, exitCorrupt, exitLocked}
+	if !slices.Contains(allowed, e.Code) {
+		return fmt.Errorf("an exit status that is not in the docs: %s", e)
+	}
+	return nil
+}
+
+// files are all that can be damaged: the home, the store, and the workflow.
+func (s *stage) files() ([]string, error) {
+	files := []string{s.path("loop.yaml")}
+	err := filepath.WalkDir(s.home, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && filepath.Ext(path) != ".lock" {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
+}
+
+// replace writes a file that may be read-only.
+func replace(path string, data []byte) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+// damage changes a text in one of the ways in which texts get damaged.
+func damage(random *rand.Rand, text []byte) []byte {
+	out := bytes.Clone(text)
+	at := random.IntN(len(out) + 1)
+	switch random.IntN(9) {
+	case 0:
+		return out[:at]
+	case 1:
+		return append(out, out...)
+	case 2:
+		return slices.Insert(out, at, byte(random.IntN(256)))
+	case 3:
+		if at < len(out) {
+			out[at] ^= 1 << random.IntN(8)
+		}
+		return out
+	case 4:
+		return bytes.Repeat([]byte("["), 1+random.IntN(300_000))
+	case 5:
+		return make([]byte, random.IntN(1<<20))
+	case 6:
+		return slices.Insert(out, at, []byte("\n<<<<<<< ours\n")...)
+	case 7:
+		return slices.Insert(out, at, bytes.Repeat([]byte("a: &a [*a, *a]\n"), 1+random.IntN(5000))...)
+	default:
+		lines := bytes.SplitAfter(out, []byte("\n"))
+		random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+		return bytes.Join(lines, nil)
+	}
+}
+
+// typed runs a command line that makes no sense.
+func (s *stage) typed(ctx context.Context, args []string) error {
+	e, err := s.uwf(ctx, args...)
+	if err != nil {
+		return err
+	}
+	if err := bounded(e); err != nil {
+		return err
+	}
+	return s.sound(ctx, &promise{})
+}
+
+// words is a command line made of what people type, and of what they don't.
+func words(random *rand.Rand) []string {
+	stock := []string{
+		"thread", "step", "list", "show", "read", "start", "fork", "workflow", "put", "validate", "config", "cas", "get", "walk",
+		"--format", "json", "yaml", "--all", "-p", "-c", "0", "-1", "99999999999999999999", "--quota", "--timeout", "1y", "--agent", "true", "''", "'",
+		"@", "@-1", "@@", "..", "/", "/dev/null", "/etc/passwd", "loop", "Loop", "", " ", "\t", "\x01\xff", "é", "0000000000000", "ZZZZZZZZZZZZZ",
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV", "--", "-", "--help", "--no-such-flag", "--format=", "=", "*", "$HOME", strings.Repeat("a", 100_000), "{", "[", "null",
+	}
+	args := make([]string, 1+random.IntN(6))
+	for i := range args {
+		args[i] = stock[random.IntN(len(stock))]
+	}
+	if random.IntN(2) == 0 {
+		args[0] = stock[random.IntN(3)*6] // a command there is
+	}
+	return args
+}

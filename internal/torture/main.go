@@ -1,0 +1,142 @@
+// Command torture does to uwf what machines and people do, thousands of times,
+// and holds after each time what docs/reliability.md promises: every acknowledged
+// step is there, finished work counts once, the store is whole, and the next step
+// goes on. It uses the programs as they ship, through their command lines.
+//
+//	torture -bin DIR [-time 10m] [-only points,kills] [-seed N]
+//
+// A failure prints the seed and the directory in which it happened, which is kept.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/united-workforce/uwf/util/env"
+)
+
+func main() {
+	e, err := env.OS()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "torture:", err)
+		os.Exit(1)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	status, ours := part(ctx, e)
+	if !ours {
+		if err := torture(ctx, e); err != nil {
+			fmt.Fprintln(os.Stderr, "torture:", err)
+			status = 1
+		}
+	}
+	stop()
+	os.Exit(status)
+}
+
+// part plays the parts for which the program starts itself.
+func part(ctx context.Context, e env.Env) (status int, ours bool) {
+	if len(e.Args) == 0 {
+		return 0, false
+	}
+	name := e.Args[0]
+	e.Args = e.Args[1:]
+	switch name {
+	case agentPart:
+		return agent(e), true
+	case smallDisk:
+		return onSmallDisk(ctx, e), true
+	}
+	return 0, false
+}
+
+// torture runs the scenarios that the arguments ask for, and prints the table.
+func torture(ctx context.Context, e env.Env) error {
+	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
+	flags.SetOutput(e.Stderr)
+	bin := flags.String("bin", "bin", "directory of the programs under test")
+	budget := flags.Duration("time", 10*time.Minute, "for all scenarios together")
+	only := flags.String("only", "", "scenarios, separated by commas")
+	seed := flags.Uint64("seed", uint64(e.Now().UnixNano()), "what the randomness begins with")
+	if err := flags.Parse(e.Args); err != nil {
+		return err
+	}
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(*bin)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "uwf-torture-")
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(e.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(e.Stdout, "seed %d, %s for %d scenarios\n", *seed, *budget, len(chosen))
+	var failed []error
+	for _, s := range chosen {
+		t := newTrial(tools{bin: abs, self: e.Exe, env: e}, filepath.Join(dir, s.name), *seed, *budget/time.Duration(len(chosen)))
+		if err := t.play(ctx, s); err != nil {
+			failed = append(failed, fmt.Errorf("%s (seed %d, %s): %w", s.name, *seed, t.dir, err))
+		}
+		t.row(table, s, failed)
+	}
+	if err := errors.Join(append(failed, table.Flush(), ctx.Err())...); err != nil {
+		return err
+	}
+	return removeAll(dir)
+}
+
+// choose finds scenarios by name; none are all.
+func choose(names string) ([]scenario, error) {
+	if names == "" {
+		return scenarios(), nil
+	}
+	var out []scenario
+	var known []string
+	for _, s := range scenarios() {
+		known = append(known, s.name)
+		for _, name := range strings.Split(names, ",") {
+			if name == s.name {
+				out = append(out, s)
+			}
+		}
+	}
+	if len(out) != len(strings.Split(names, ",")) {
+		return nil, fmt.Errorf("-only %s: the scenarios are %s", names, strings.Join(known, ", "))
+	}
+	return out, nil
+}
+
+// play runs one scenario.
+func (t *trial) play(ctx context.Context, s scenario) error {
+	if err := os.MkdirAll(t.dir, 0o755); err != nil {
+		return err
+	}
+	err := s.run(ctx, t)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // what else went wrong then comes from that
+	}
+	return err
+}
+
+// row prints what a scenario has tried.
+func (t *trial) row(table *tabwriter.Writer, s scenario, failed []error) {
+	verdict := "held"
+	if n := len(failed); n > 0 && strings.HasPrefix(failed[n-1].Error(), s.name+" ") {
+		verdict = "BROKEN"
+	}
+	fmt.Fprintf(table, "%s\t%s\t%d rounds\t%s\n", s.name, verdict, t.rounds, s.what)
+	for _, n := range t.notes {
+		fmt.Fprintf(table, "\t\t\t%s\n", n)
+	}
+}

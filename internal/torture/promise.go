@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+)
+
+// promise is what uwf has said so far: steps that it has acknowledged. It is
+// the whole model: everything acknowledged stays, everything finished counts
+// once, and the thread goes on.
+type promise struct {
+	mu   sync.Mutex
+	acks map[string][]string // heads by thread, in the order acknowledged
+}
+
+// threads are those that were acknowledged.
+func (p *promise) threads() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for id := range p.acks {
+		out = append(out, id)
+	}
+	return out
+}
+
+// add notes an acknowledgement; a head of "" only says that the thread exists.
+func (p *promise) add(thread, head string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.acks == nil {
+		p.acks = map[string][]string{}
+	}
+	heads := p.acks[thread]
+	if head != "" {
+		heads = append(heads, head)
+	}
+	p.acks[thread] = heads
+}
+
+func (p *promise) heads(thread string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.acks[thread]...)
+}
+
+// last is the newest head that was acknowledged; "" if there is none.
+func (p *promise) last(thread string) string {
+	if heads := p.heads(thread); len(heads) > 0 {
+		return heads[len(heads)-1]
+	}
+	return ""
+}
+
+// heard takes what a command printed before it ended, in whatever way: a line
+// that is whole is an acknowledgement.
+func (p *promise) heard(stdout []byte) {
+	type said struct{ Thread, Head, StepHash string }
+	var one said
+	var many []said
+	if json.Unmarshal(stdout, &one) == nil {
+		many = append(many, one)
+	} else if json.Unmarshal(stdout, &many) != nil {
+		return
+	}
+	for _, s := range many {
+		if s.Thread != "" {
+			p.add(s.Thread, s.StepHash)
+		}
+	}
+}
+
+// goesOn holds that a thread is whole after whatever happened: it can be
+// stepped, and then everything that was acknowledged or finished is in it, once.
+func (w *world) goesOn(ctx context.Context, p *promise, thread string) error {
+	if err := w.stepAgain(ctx, p, thread); err != nil {
+		return err
+	}
+	return w.kept(ctx, p, thread)
+}
+
+// stepAgain makes the next step. An agent that outlived its engine is waited
+// for, as the error tells a user to do.
+func (w *world) stepAgain(ctx context.Context, p *promise, thread string) error {
+	const tries = 50
+	for range tries {
+		e, err := w.uwf(ctx, w.stepArgs(thread)...)
+		switch {
+		case err != nil:
+			return err
+		case e.Code == 0:
+			p.heard(e.Stdout)
+			return nil
+		case e.Code != exitLocked:
+			return fmt.Errorf("the next step fails: %s", e)
+		}
+		if _, err := w.uwf(ctx, "thread", "wait", thread); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("thread %s stays locked", thread)
+}
+
+// kept holds that a thread has all that it should, once.
+func (w *world) kept(ctx context.Context, p *promise, thread string) error {
+	var shown struct{ Steps []struct{ Hash string } }
+	if err := w.must(ctx, &shown, "thread", "steps", thread, "--format", "json"); err != nil {
+		return err
+	}
+	chain := map[string]bool{}
+	for _, s := range shown.Steps {
+		chain[s.Hash] = true
+	}
+	for _, ack := range p.heads(thread) {
+		if !chain[ack] {
+			return fmt.Errorf("lost: step %s of thread %s was acknowledged", ack, thread)
+		}
+	}
+	return w.once(thread, chain)
+}
+
+// once holds that finished work is in the chain, and was not done twice.
+func (w *world) once(thread string, chain map[string]bool) error {
+	entries, err := w.ledger.entries()
+	if err != nil {
+		return err
+	}
+	after := map[string]string{}
+	for _, e := range entries {
+		if e.Thread != thread {
+			continue
+		}
+		if !chain[e.Step] {
+			return fmt.Errorf("lost: the agent finished step %s of thread %s", e.Step, thread)
+		}
+		if other := after[e.Follows]; other != "" {
+			return fmt.Errorf("doubled: steps %s and %s of thread %s both follow %s", other, e.Step, thread, e.Follows)
+		}
+		after[e.Follows] = e.Step
+	}
+	return nil
+}
+
+// sound holds that the store and the index have no fault, and that every
+// acknowledged thread is listed.
+func (w *world) sound(ctx context.Context, p *promise) error {
+	if err := w.must(ctx, nil, "cas", "fsck"); err != nil {
+		return err
+	}
+	var listed []struct{ Thread string }
+	if err := w.must(ctx, &listed, "thread", "list", "--all", "--format", "json"); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, l := range listed {
+		known[l.Thread] = true
+	}
+	for _, id := range p.threads() {
+		if !known[id] {
+			return fmt.Errorf("lost: thread %s was acknowledged", id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// tools are the programs under test, and ourselves as an agent.
+type tools struct {
+	bin  string
+	self string
+	env  env.Env
+}
+
+// trial is one run of a scenario: a time budget, randomness that a seed repeats,
+// and a directory.
+type trial struct {
+	tools
+	dir    string
+	seed   uint64
+	random *rand.Rand
+	until  time.Time
+	rounds int
+	notes  []string
+	worlds int
+}
+
+// newTrial begins a trial in dir that takes about so long.
+func newTrial(tools tools, dir string, seed uint64, budget time.Duration) *trial {
+	return &trial{
+		tools: tools, dir: dir, seed: seed,
+		random: rand.New(rand.NewPCG(seed, 1)), until: tools.env.Now().Add(budget),
+	}
+}
+
+// scenario is one kind of misfortune. Its run tries as often as the budget
+// allows, and stops at the first broken promise.
+type scenario struct {
+	name, what string
+	run        func(ctx context.Context, t *trial) error
+}
+
+// scenarios are all of them, in the order of the table.
+func scenarios() []scenario {
+	return []scenario{
+		{"points", "every system call that writes goes wrong, one at a time", points},
+		{"kills", "SIGKILL at a random moment", kills},
+		{"disk", "a file system that is really full, or read-only", disk},
+		{"races", "many processes over many threads and one store", races},
+		{"liars", "agents that say, do and leave behind what they should not", liars},
+		{"hostile", "files and arguments that nobody should have written", hostile},
+		{"secrets", "keys in config, environment and prompts", secrets},
+	}
+}
+
+// time says whether the budget allows another round.
+func (t *trial) time(ctx context.Context) bool {
+	return ctx.Err() == nil && t.env.Now().Before(t.until)
+}
+
+// note adds a line to the report.
+func (t *trial) note(format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
+// world makes a home of its own.
+func (t *trial) world() (*world, error) {
+	t.worlds++
+	dir := filepath.Join(t.dir, fmt.Sprintf("%03d", t.worlds))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return newWorld(dir, t.tools)
+}
+
+// away removes a world that has nothing more to tell.
+func (t *trial) away(w *world) error { return removeAll(w.dir) }
+
+// removeAll is os.RemoveAll for trees with directories that nobody may write.
+func removeAll(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// keys are secrets, by where they are known from.
+func keys() map[string]string {
+	return map[string]string{
+		"config.yaml": "sk-torture-in-the-config-0123456789abcdef",
+		"environment": "sk-torture-in-the-environment-0123456789",
+		".env":        "sk-torture-in-dot-env-0123456789abcdefgh",
+	}
+}
+
+// secrets runs steps with a model that gives the keys it was sent away, in every
+// place of an answer, and looks for them in all that is left and printed.
+func secrets(ctx context.Context, t *trial) error {
+	for t.rounds == 0 || t.time(ctx) {
+		for _, behaviour := range behaviours() {
+			for source := range keys() {
+				if err := t.leak(ctx, behaviour, source); err != nil {
+					return fmt.Errorf("key from %s, the endpoint %s: %w", source, behaviour.name, err)
+				}
+				t.rounds++
+			}
+		}
+	}
+	t.note("%d behaviours of an endpoint, keys from %d places", len(behaviours()), len(keys()))
+	return nil
+}
+
+// behaviour is what a model's endpoint does with a key.
+type behaviour struct {
+	name   string
+	answer func(w http.ResponseWriter, key string)
+}
+
+func behaviours() []behaviour {
+	return []behaviour{
+		{"says it in its answer", func(w http.ResponseWriter, key string) {
+			say(w, map[string]any{"role": "assistant", "content": "---\n$status: again\nnote: it is " + key + "\n---\nYour key is " + key + ".\n"})
+		}},
+		{"calls a tool with it", func(w http.ResponseWriter, key string) {
+			args, _ := json.Marshal(map[string]any{"path": "note-" + key, "content": key}) // strings always marshal
+			say(w, map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
+				"id": "call-" + key, "type": "function", "function": map[string]any{"name": "read_file", "arguments": string(args)}}}})
+		}},
+		{"refuses it and repeats it", func(w http.ResponseWriter, key string) {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"error":{"message":"Incorrect API key provided: %s","code":"%s"}}`, key, key)
+		}},
+		{"fails with a page that shows it", func(w http.ResponseWriter, key string) {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, "<html><pre>Authorization: Bearer %s</pre></html>", key)
+		}},
+		{"answers nonsense that holds it", func(w http.ResponseWriter, key string) { fmt.Fprintf(w, "%s {", key) }},
+	}
+}
+
+// say answers a chat completion.
+func say(w http.ResponseWriter, message map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	body, err := json.Marshal(map[string]any{"id": "x", "choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": "stop"}}})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(body) // the client may have gone
+}
+
+// leak runs one step and looks for the key.
+func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
+	w, err := t.world()
+	if err != nil {
+		return err
+	}
+	url, stop, err := serve(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	key := keys()[source]
+	if err := w.keyFrom(source, key, url); err != nil {
+		return err
+	}
+	id, err := w.started(ctx)
+	if err != nil {
+		return err
+	}
+	step := []string{"thread", "step", id, "--agent", filepath.Join(w.bin, "uwf-builtin"), "--timeout", "20s"}
+	for _, args := range [][]string{
+		step, {"thread", "read", id}, {"thread", "show", id}, {"thread", "steps", id}, step, {"thread", "list", "--all"},
+	} {
+		e, err := w.uwf(ctx, args...)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(e.Stdout, []byte(key)) || strings.Contains(e.Stderr, key) {
+			return fmt.Errorf("printed: %s", e)
+		}
+	}
+	if err := w.holdsNot(key); err != nil {
+		return err
+	}
+	return t.away(w)
+}
+
+// keyFrom puts a key where its owner would, and points a model to it.
+func (w *world) keyFrom(source, key, url string) error {
+	config := "providers:\n  local: { baseUrl: \"" + url + "/v1\", %s }\nmodels:\n  m: { provider: local, name: m }\ndefaultModel: m\n"
+	name := "apiKeyEnv: TORTURE_API_KEY"
+	switch source {
+	case "config.yaml":
+		name = "apiKey: " + key
+	case "environment":
+		w.env = append(slices.Clone(w.env), "TORTURE_API_KEY="+key)
+	case ".env":
+		if err := os.WriteFile(filepath.Join(w.home, ".env"), []byte("TORTURE_API_KEY="+key+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(w.home, "config.yaml"), fmt.Appendf(nil, config, name), 0o600)
+}
+
+// holdsNot looks for a key in the names and contents of everything under the
+// world, except in the two files where its owner has put it.
+func (w *world) holdsNot(key string) error {
+	return filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if strings.Contains(d.Name(), key) {
+			return fmt.Errorf("in the name of %s", path)
+		}
+		owners := path == filepath.Join(w.home, "config.yaml") || path == filepath.Join(w.home, ".env")
+		if owners || !d.Type().IsRegular() {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(data, []byte(key)) {
+			return fmt.Errorf("in the content of %s", path)
+		}
+		return err
+	})
+}
+
+// serve is the endpoint.
+func serve(ctx context.Context, b behaviour) (url string, stop func(), err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // a client that goes away is no concern of ours
+		b.answer(w, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	})}
+	go func() { _ = server.Serve(l) }() // it ends when stop closes it
+	return "http://" + l.Addr().String(), func() { _ = server.Close() }, nil
+}

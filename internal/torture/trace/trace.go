@@ -1,0 +1,70 @@
+// Package trace runs a program and everything that it starts under ptrace(2),
+// counts the system calls with which they change the disk, and makes one of them
+// go wrong: the process is killed before it, or the call fails or is cut short.
+//
+// It works where the calls of the machine are known to it (Linux on amd64); see
+// [Supported]. A program needs no preparation, so what is tested is what ships.
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+)
+
+// ErrUnsupported means that this system's calls cannot be traced here.
+var ErrUnsupported = errors.New("system calls can be traced only on Linux on amd64")
+
+// Fault is what happens at a call, instead of it.
+type Fault string
+
+// The faults.
+const (
+	None    Fault = ""         // nothing: only count
+	Kill    Fault = "kill"     // SIGKILL to the process that calls, before the call
+	KillAll Fault = "kill all" // SIGKILL to every traced process, before the call
+	EIO     Fault = "EIO"
+	ENOSPC  Fault = "ENOSPC"
+	EROFS   Fault = "EROFS"
+	EINTR   Fault = "EINTR"
+	Short   Fault = "short" // only half of a write is written; other calls are left alone
+)
+
+// Faults are all of them that do something.
+func Faults() []Fault { return []Fault{Kill, KillAll, EIO, ENOSPC, EROFS, EINTR, Short} }
+
+// Plan says which call goes wrong, and how.
+type Plan struct {
+	// Under is the directory in which changes count; writes to pipes count too,
+	// since an acknowledgement is one.
+	Under string
+	// At is the number of the call from 1; 0: none.
+	At    int
+	Fault Fault
+}
+
+// Call is a system call that changes the disk, or tells somebody.
+type Call struct {
+	Process int
+	Name    string // as in the manual: "renameat"
+	Path    string // what it is about, as far as it can be seen
+}
+
+// String is for reports.
+func (c Call) String() string { return fmt.Sprintf("%s %s", c.Name, c.Path) }
+
+// Outcome is what was seen.
+type Outcome struct {
+	Calls  int  // that count
+	Hit    Call // the one that went wrong, if the plan's number was reached
+	WasHit bool
+	Code   int    // exit status of the program; -1 if a signal ended it
+	Signal string // which one
+}
+
+// Run starts cmd and returns when it and all its descendants have ended. Errors
+// are those of starting and tracing; how the program ends is in the outcome.
+func Run(cmd *exec.Cmd, plan Plan) (Outcome, error) { return run(cmd, plan) }
+
+// Supported reports whether Run works on this system.
+func Supported() bool { return supported }

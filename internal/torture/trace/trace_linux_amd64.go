@@ -1,0 +1,201 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const supported = true
+
+// run is Run. A tracer is a thread, not a process, so everything happens on one.
+func run(cmd *exec.Cmd, plan Plan) (Outcome, error) {
+	type result struct {
+		out Outcome
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		out, err := onThread(cmd, plan)
+		done <- result{out, err}
+	}()
+	r := <-done
+	return r.out, r.err
+}
+
+// onThread starts the program, which stops at its execve, and follows it.
+func onThread(cmd *exec.Cmd, plan Plan) (Outcome, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Ptrace = true
+	if err := cmd.Start(); err != nil {
+		return Outcome{}, err
+	}
+	t := &tracer{plan: plan, root: cmd.Process.Pid, calls: changing(), threads: map[int]*thread{}}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(t.root, &status, 0, nil); err != nil {
+		return Outcome{}, fmt.Errorf("wait for the program: %w", err)
+	}
+	const follow = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
+		unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
+	if err := syscall.PtraceSetOptions(t.root, follow); err != nil {
+		return Outcome{}, fmt.Errorf("trace: %w", err)
+	}
+	t.thread(t.root).begun = true
+	err := t.resume(t.root, 0)
+	if err == nil {
+		err = t.follow()
+	}
+	// The copying of output ends when all who hold the pipes have ended. Wait
+	// reports that the process is gone already, which it is.
+	if waitErr := cmd.Wait(); waitErr != nil && !errors.Is(waitErr, syscall.ECHILD) {
+		err = errors.Join(err, waitErr)
+	}
+	return t.out, err
+}
+
+// tracer follows a program and its descendants.
+type tracer struct {
+	plan    Plan
+	root    int
+	calls   map[uint64]call
+	threads map[int]*thread
+	out     Outcome
+}
+
+// thread is a traced thread.
+type thread struct {
+	begun  bool // it has passed its first stop
+	inside bool // a system call has begun
+	fail   syscall.Errno
+}
+
+func (t *tracer) thread(tid int) *thread {
+	if t.threads[tid] == nil {
+		t.threads[tid] = &thread{}
+	}
+	return t.threads[tid]
+}
+
+// follow handles stops until nothing is left to wait for.
+func (t *tracer) follow() error {
+	for {
+		var status syscall.WaitStatus
+		tid, err := syscall.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.ECHILD):
+			return nil
+		case err != nil:
+			return fmt.Errorf("wait: %w", err)
+		}
+		if status.Exited() || status.Signaled() {
+			delete(t.threads, tid)
+			if tid == t.root {
+				t.ended(status)
+			}
+			continue
+		}
+		if err := t.stopped(tid, status); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+}
+
+func (t *tracer) ended(status syscall.WaitStatus) {
+	t.out.Code = status.ExitStatus()
+	if status.Signaled() {
+		t.out.Signal = status.Signal().String()
+	}
+}
+
+// stopped handles one stop and lets the thread go on.
+func (t *tracer) stopped(tid int, status syscall.WaitStatus) error {
+	th, signal := t.thread(tid), status.StopSignal()
+	switch {
+	case signal == syscall.SIGTRAP|0x80:
+		if err := t.atCall(tid, th); err != nil {
+			return err
+		}
+		signal = 0
+	case signal == syscall.SIGTRAP:
+		signal = 0 // an event: clone, fork, exec
+	case signal == syscall.SIGSTOP && !th.begun:
+		signal = 0 // how a new thread reports
+	}
+	th.begun = true
+	return t.resume(tid, int(signal))
+}
+
+func (t *tracer) resume(tid, signal int) error { return syscall.PtraceSyscall(tid, signal) }
+
+// atCall sees a system call begin or end.
+func (t *tracer) atCall(tid int, th *thread) error {
+	var regs syscall.PtraceRegs
+	if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
+		return err
+	}
+	th.inside = !th.inside
+	if !th.inside {
+		if th.fail == 0 {
+			return nil
+		}
+		regs.Rax = uint64(-int64(th.fail))
+		th.fail = 0
+		return syscall.PtraceSetRegs(tid, &regs)
+	}
+	c, ok := t.calls[regs.Orig_rax]
+	if !ok {
+		return nil
+	}
+	path, counts := c.about(tid, &regs, t.plan.Under)
+	if !counts {
+		return nil
+	}
+	t.out.Calls++
+	if t.out.Calls != t.plan.At || t.plan.Fault == None {
+		return nil
+	}
+	t.out.Hit, t.out.WasHit = Call{Process: processOf(tid), Name: c.name, Path: path}, true
+	return t.inject(tid, th, c, &regs)
+}
+
+// inject makes the call go wrong that has just begun.
+func (t *tracer) inject(tid int, th *thread, c call, regs *syscall.PtraceRegs) error {
+	switch t.plan.Fault {
+	case Kill:
+		return syscall.Kill(t.out.Hit.Process, syscall.SIGKILL)
+	case KillAll:
+		killed := map[int]bool{}
+		for other := range t.threads {
+			if p := processOf(other); p != 0 && !killed[p] {
+				killed[p] = true
+				_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended by itself
+			}
+		}
+		return nil
+	case Short:
+		if c.kind != byWriteFD || regs.Rdx < 2 {
+			return nil
+		}
+		regs.Rdx /= 2
+		return syscall.PtraceSetRegs(tid, regs)
+	case EIO:
+		th.fail = syscall.EIO
+	case ENOSPC:
+		th.fail = syscall.ENOSPC
+	case EROFS:
+		th.fail = syscall.EROFS
+	case EINTR:
+		th.fail = syscall.EINTR
+	}
+	regs.Orig_rax = ^uint64(0) // no such call: it changes nothing
+	return syscall.PtraceSetRegs(tid, regs)
+}

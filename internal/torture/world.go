@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// world is a home with its store, and the programs that work on it.
+type world struct {
+	dir    string // of everything
+	home   string
+	bin    string // where uwf and the agents are
+	agent  string // the command line of the agent that keeps the ledger
+	ledger ledger
+	env    []string
+}
+
+const (
+	workflowYAML = `name: loop
+description: One role that has its turn again and again.
+limits: { maxSteps: 1000000 }
+roles:
+  worker:
+    description: Works.
+    goal: You work.
+    capabilities: []
+    procedure: Work.
+    output: Something.
+    frontmatter:
+      type: object
+      properties: { $status: { enum: [again, done] }, note: { type: string } }
+      required: [$status, note]
+graph:
+  $START: { _: { role: worker, prompt: "{{{$prompt}}}" } }
+  worker:
+    again: { role: worker, prompt: "Again: {{{note}}}" }
+    done: { role: $END, prompt: "Done." }
+`
+	// patience is how long any command may take before it counts as hanging.
+	patience = 60 * time.Second
+)
+
+// newWorld makes an empty home in dir.
+func newWorld(dir string, tools tools) (*world, error) {
+	w := &world{
+		dir: dir, home: filepath.Join(dir, "home"), bin: tools.bin,
+		agent:  tools.self + " " + agentPart,
+		ledger: ledger{path: filepath.Join(dir, "ledger")},
+	}
+	w.env = append(tools.env.Environ[:len(tools.env.Environ):len(tools.env.Environ)], "UWF_HOME="+w.home, "OCAS_HOME=", "NO_COLOR=1", ledgerVariable+"="+w.ledger.path)
+	if err := os.MkdirAll(w.home, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(w.path("loop.yaml"), []byte(workflowYAML), 0o644); err != nil {
+		return nil, err
+	}
+	return w, os.WriteFile(w.ledger.path, nil, 0o644)
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+// ended is how a command ended.
+type ended struct {
+	Args   []string
+	Code   int    // -1: by a signal
+	Signal string // which one
+	Stdout []byte
+	Stderr string
+	CPU    time.Duration
+	Memory int64 // peak, bytes
+}
+
+// String is for reports.
+func (e ended) String() string {
+	s := fmt.Sprintf("uwf %s: exit %d %s", strings.Join(e.Args, " "), e.Code, e.Signal)
+	return s + "\n  stdout: " + head(string(e.Stdout)) + "\n  stderr: " + head(e.Stderr)
+}
+
+func head(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 2000 {
+		s = s[:1000] + " […] " + s[len(s)-1000:]
+	}
+	return s
+}
+
+// command prepares a call of uwf.
+func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, "uwf"), args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = w.dir, w.env, 5*time.Second
+	return cmd
+}
+
+// uwf runs a command to its end. The error is ours, or that it hangs or panics;
+// an exit code is no error.
+func (w *world) uwf(ctx context.Context, args ...string) (ended, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := w.command(ctx, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	e := ended{Args: args, Stdout: stdout.Bytes(), Stderr: stderr.String()}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return e, fmt.Errorf("run uwf %v: %w", args, err)
+	}
+	e.fill(cmd.ProcessState)
+	if ctx.Err() != nil {
+		return e, fmt.Errorf("does not end: %s", e)
+	}
+	return e, e.sane()
+}
+
+func (e *ended) fill(state *os.ProcessState) {
+	e.Code = state.ExitCode()
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		e.Signal = ws.Signal().String()
+	}
+	e.CPU = state.UserTime() + state.SystemTime()
+	e.Memory = peak(state)
+}
+
+// sane is what holds for every end, however bad.
+func (e *ended) sane() error {
+	for _, sign := range []string{"panic:", "goroutine ", "fatal error:"} {
+		if strings.Contains(e.Stderr, sign) {
+			return fmt.Errorf("crashes: %s", e)
+		}
+	}
+	if e.Code > 0 && len(e.Stderr) == 0 && len(e.Stdout) == 0 {
+		return fmt.Errorf("fails without a word: %s", e)
+	}
+	return nil
+}
+
+// must is uwf for a command that has to succeed; into may be nil.
+func (w *world) must(ctx context.Context, into any, args ...string) error {
+	e, err := w.uwf(ctx, args...)
+	if err != nil {
+		return err
+	}
+	if e.Code != 0 {
+		return fmt.Errorf("should succeed: %s", e)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(e.Stdout, into); err != nil {
+		return fmt.Errorf("not JSON (%w): %s", err, e)
+	}
+	return nil
+}
+
+// started is a new thread.
+func (w *world) started(ctx context.Context) (string, error) {
+	var out struct{ Thread string }
+	err := w.must(ctx, &out, "thread", "start", w.path("loop.yaml"), "-p", "task", "--cwd", w.dir)
+	return out.Thread, err
+}
+
+// stepArgs is the command line of a step with our agent.
+func (w *world) stepArgs(thread string) []string {
+	return []string{"thread", "step", thread, "--agent", w.agent}
+}
