@@ -6,23 +6,28 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools/dfa"
 )
 
-// minWord is the length from which a word is looked for before anything else: a
-// shorter one is in most lines.
-const minWord = 3
+// A word that is in so many lines, in bytes from one to the next, is no help: from
+// then on the sieve is faster. It is judged after a number of lines.
+const (
+	minGap   = 150
+	minTries = 64
+)
 
 // seeker finds the lines of a text that match a pattern. What is cheap comes
 // first, and package regexp has the last word, so that how a line was found
 // makes no difference. A worker has one of its own.
 type seeker struct {
-	p     pattern
-	word  []byte       // every match holds it; nil: none is known
-	sieve *dfa.Scanner // nil: the pattern is too large for it
-	buf   []byte       // for the worker's files
+	p             pattern
+	word          []byte       // every match holds it; nil: none is known
+	common        bool         // the word is in too many lines to look for it first
+	tries, passed int          // lines with the word, and bytes up to them
+	sieve         *dfa.Scanner // nil: the pattern is too large for it
+	buf           []byte       // for the worker's files
 }
 
 func (p pattern) seeker() *seeker {
 	s := &seeker{p: p}
-	if len(p.words) == 1 && !p.fold && len(p.words[0]) >= minWord {
+	if len(p.words) == 1 && !p.fold {
 		s.word = []byte(p.words[0])
 	}
 	if p.program != nil {
@@ -53,7 +58,7 @@ func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
 // candidate returns a place in the first line that may match; -1: there is none.
 func (s *seeker) candidate(text []byte, at int) int {
 	switch {
-	case s.word != nil:
+	case s.word != nil && (!s.common || s.sieve == nil):
 		return s.byWord(text, at)
 	case s.sieve != nil:
 		return s.sieve.Find(text, at)
@@ -73,10 +78,18 @@ func (s *seeker) byWord(text []byte, at int) int {
 			return -1
 		}
 		start, end := lineAt(text, at+i)
+		s.judge(end + 1 - at)
 		if s.sieve == nil || s.sieve.Find(text[start:end], 0) >= 0 {
 			return at + i
 		}
 		at = end + 1
 	}
 	return -1
+}
+
+// judge counts a line that holds the word.
+func (s *seeker) judge(passed int) {
+	s.tries++
+	s.passed += passed
+	s.common = s.tries >= minTries && s.passed < minGap*s.tries
 }
