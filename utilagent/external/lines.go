@@ -29,7 +29,7 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { p.Stop(h.Pace()) })
 	defer stop()
-	r.read(ctx, p)
+	r.read(ctx, p.ReadLine)
 	exit, err := p.Wait()
 	exit.Noise = r.noise.text()
 	return r.decoder.End(exit), errors.Join(err, r.err)
@@ -50,9 +50,9 @@ type lineReader struct {
 
 // read reads to the end, also when the call has ended: what was printed before
 // the program ended is part of what happened.
-func (r *lineReader) read(ctx context.Context, p *Process) {
+func (r *lineReader) read(ctx context.Context, next func() ([]byte, error)) {
 	for first := true; ; first = false {
-		line, err := p.ReadLine()
+		line, err := next()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				r.fail(err)

@@ -1,0 +1,108 @@
+// Package externaltest tests adapters of package external with recorded runs: what
+// they make of them, and that nothing which a program does wrong can hang or
+// deceive them. The test binary itself plays the program:
+//
+//	func TestMain(m *testing.M) { externaltest.Main(m) }
+//
+//	func TestAdapter(t *testing.T) {
+//		externaltest.Run(t, adapter(), externaltest.Load(t, "testdata/fixtures"))
+//	}
+package externaltest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// Case is a recorded run.
+type Case struct {
+	Name    string
+	Version string   `json:"version"`
+	Argv    []string `json:"argv"`
+	Code    *int     `json:"rc"` // nil: it was killed
+	Stderr  string   `json:"stderr"`
+	Expect  Expect   `json:"expect"`
+	Stdout  []byte   `json:"-"`
+}
+
+// Expect is what an adapter must make of a run. What is nil is not compared.
+type Expect struct {
+	Outcome   string             `json:"outcome"` // as in external.OutcomeKind
+	Error     external.ErrorKind `json:"error_kind"`
+	Message   string             `json:"error"` // a part of it
+	Session   *string            `json:"session_id"`
+	Final     *string            `json:"final"`
+	Turns     *int               `json:"turns"`
+	ToolCalls *int               `json:"tool_calls"`
+	Usage     *Usage             `json:"usage"`
+	Totals    *Usage             `json:"usage_cumulative"` // then Usage is the difference to what was before
+	Cost      *float64           `json:"cost_usd"`
+	CostDelta *float64           `json:"cost_usd_delta"`
+	Value     any                `json:"structured_output"`
+}
+
+// Usage are tokens. Input is without those read from a cache.
+type Usage struct {
+	Input      int64  `json:"input_tokens"`
+	Output     int64  `json:"output_tokens"`
+	CacheRead  int64  `json:"cache_read_tokens"`
+	CacheWrite int64  `json:"cache_write_tokens"`
+	Reasoning  *int64 `json:"reasoning_tokens"`
+}
+
+// Load reads the recorded runs of a directory: <name>.meta.json, and beside each
+// <name>.jsonl or <name>.stdout.txt.
+func Load(t testing.TB, dir string) []Case {
+	t.Helper()
+	metas, err := filepath.Glob(filepath.Join(dir, "*.meta.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, metas, "no recorded runs in %s", dir)
+	var cases []Case
+	for _, meta := range metas {
+		data, err := os.ReadFile(meta)
+		require.NoError(t, err)
+		base := strings.TrimSuffix(meta, ".meta.json")
+		c := Case{Name: filepath.Base(base)}
+		require.NoError(t, json.Unmarshal(data, &c), meta)
+		for _, ending := range []string{".jsonl", ".stdout.txt"} {
+			if out, err := os.ReadFile(base + ending); err == nil {
+				c.Stdout = out
+			}
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// call is the call that the run answered.
+func (c Case) call() external.Call {
+	call := external.Call{
+		Bin: "program", Version: external.ParseVersion(c.Version), Prompt: "the prompt",
+		Permission: external.Bypass, Env: func(string) string { return "" },
+	}
+	for _, flag := range []string{"--resume", "resume", "-s", "--session"} {
+		if i := slices.Index(c.Argv, flag); i >= 0 && i+1 < len(c.Argv) {
+			call.Resume, call.Session = true, c.Argv[i+1]
+		}
+	}
+	if call.Resume && !strings.ContainsAny(call.Session, "0123456789") && c.Expect.Session != nil {
+		call.Session = *c.Expect.Session // the recording says only that it was continued
+	}
+	return call
+}
+
+func (c Case) exit() external.Exit {
+	e := external.Exit{Code: -1, Signal: "killed", Stderr: c.Stderr}
+	if c.Code != nil {
+		e.Code, e.Signal = *c.Code, ""
+	}
+	return e
+}

@@ -1,0 +1,110 @@
+package externaltest
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// Run tests an adapter: each recorded run, and a whole step for each fault that a
+// program may have.
+func Run(t *testing.T, a external.Adapter, cases []Case) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run("recorded/"+c.Name, func(t *testing.T) {
+			t.Parallel()
+			c.check(t, a)
+		})
+	}
+	good := -1
+	for i, c := range cases {
+		if c.Expect.Outcome == string(external.OK) && c.Expect.Final != nil && !c.call().Resume && good < 0 {
+			good = i
+		}
+	}
+	require.GreaterOrEqual(t, good, 0, "one recorded run must be a first one that ends well")
+	for _, f := range faults {
+		t.Run("fault/"+f.name, func(t *testing.T) {
+			t.Parallel()
+			f.check(t, a, cases[good])
+		})
+	}
+}
+
+// check holds what the adapter makes of a run against what is expected.
+func (c Case) check(t *testing.T, a external.Adapter) {
+	call := c.call()
+	if call.Resume && call.Session == "ID" {
+		call.Resume = false // the recording does not say which
+	}
+	seen, err := external.Replay(t.Context(), a, call, bytes.NewReader(c.Stdout), c.exit())
+	require.NoError(t, err)
+	c.checkOutcome(t, seen)
+	want := c.Expect
+	if want.Session != nil {
+		require.Equal(t, *want.Session, seen.Session)
+	}
+	if want.Final != nil {
+		require.Equal(t, *want.Final, seen.Answer)
+	}
+	if want.Turns != nil {
+		require.Equal(t, *want.Turns, seen.Worked)
+	}
+	if want.ToolCalls != nil {
+		require.Equal(t, *want.ToolCalls, calls(seen.Turns))
+	}
+	if want.Value != nil {
+		require.Equal(t, want.Value, seen.Value)
+	}
+	c.checkUsage(t, seen.Usage)
+}
+
+func (c Case) checkOutcome(t *testing.T, seen external.Seen) {
+	want := c.Expect
+	if want.Error == external.SessionNotFound && seen.Kind == external.SessionLost {
+		return // known from another id already
+	}
+	require.Equal(t, want.Outcome, string(seen.Kind), "%+v", seen.Outcome)
+	if want.Error != "" {
+		require.Equal(t, want.Error, seen.Error, seen.Message)
+	}
+	require.Contains(t, seen.Message, want.Message)
+}
+
+func (c Case) checkUsage(t *testing.T, got external.Usage) {
+	want := c.Expect.Usage
+	if c.Expect.Totals != nil {
+		want = c.Expect.Totals
+		require.True(t, got.TokensOfSession, "the figures are of the whole session")
+	}
+	if want != nil {
+		require.NotNil(t, got.Usage)
+		require.Equal(t, [4]int64{want.Input, want.Output, want.CacheRead, want.CacheWrite},
+			[4]int64{got.InputTokens, got.OutputTokens, got.CacheReadTokens, got.CacheWriteTokens}, "input, output, cache read, cache write")
+		if want.Reasoning != nil {
+			require.Equal(t, *want.Reasoning, got.ReasoningTokens)
+		}
+	}
+	cost := c.Expect.Cost
+	if c.Expect.CostDelta != nil && !got.CostOfSession {
+		cost = c.Expect.CostDelta
+	}
+	if cost != nil {
+		require.NotNil(t, got.Usage)
+		require.NotNil(t, got.CostUSD)
+		require.Less(t, math.Abs(*cost-*got.CostUSD), 1e-9, "cost: want %v, got %v", *cost, *got.CostUSD)
+	}
+}
+
+func calls(turns []protocol.Turn) int {
+	n := 0
+	for _, turn := range turns {
+		n += len(turn.ToolCalls)
+	}
+	return n
+}
