@@ -89,10 +89,10 @@ func (s *secrets) turn(t protocol.Turn) protocol.Turn {
 	if s.none() {
 		return t
 	}
-	t.Content, t.Reasoning = s.text(t.Content), s.text(t.Reasoning)
+	t.Content, t.Reasoning, t.ToolCallID = s.text(t.Content), s.text(t.Reasoning), s.text(t.ToolCallID)
 	t.ToolCalls = slices.Clone(t.ToolCalls)
 	for i, call := range t.ToolCalls {
-		t.ToolCalls[i].Args = s.value(call.Args)
+		t.ToolCalls[i].ID, t.ToolCalls[i].Name, t.ToolCalls[i].Args = s.text(call.ID), s.text(call.Name), s.value(call.Args)
 	}
 	return t
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -23,6 +22,7 @@ func (r *run) turn(ctx context.Context) (done bool, err error) {
 		return false, r.afterError(ctx, err)
 	}
 	r.left--
+	resp.Message = r.clean(resp.Message)
 	if err := r.account(resp); err != nil {
 		return false, err
 	}
@@ -168,6 +168,7 @@ func (r *run) afterError(ctx context.Context, err error) error {
 
 // keep saves a message and records it as a turn.
 func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) error {
+	m = r.clean(m)
 	l := line{Message: m, Usage: usage}
 	if r.Now != nil {
 		l.AtMs = r.Now().UnixMilli()
@@ -180,18 +181,5 @@ func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) er
 		return nil
 	}
 	// What has happened is recorded also when the run is being stopped.
-	return r.Record(context.WithoutCancel(ctx), r.redacted(l).turn())
-}
-
-// redacted is a line without secrets.
-func (r *run) redacted(l line) line {
-	if r.Redact == nil {
-		return l
-	}
-	l.Content, l.Reasoning = r.Redact(l.Content), r.Redact(l.Reasoning)
-	l.ToolCalls = slices.Clone(l.ToolCalls)
-	for i, call := range l.ToolCalls {
-		l.ToolCalls[i].Args = r.Redact(call.Args)
-	}
-	return l
+	return r.Record(context.WithoutCancel(ctx), l.turn())
 }
