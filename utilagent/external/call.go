@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/united-workforce/uwf/protocol"
 )
 
 // quietTime is how long a turn waits for the rest of its message.
@@ -152,13 +150,4 @@ func (c *call) close(ctx context.Context) error {
 		c.quiet.Stop()
 	}
 	return c.record.flush(context.WithoutCancel(ctx))
-}
-
-// answered makes sure that the last turn is the answer, since that is where
-// readers look for it.
-func (c *call) answered(ctx context.Context, final string) error {
-	if c.record.messages == 0 || c.record.last == clip(final) || final == "" {
-		return nil
-	}
-	return c.record.put(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: clip(final)})
 }

@@ -83,20 +83,44 @@ func find(ctx context.Context, a Adapter, e env.Env, cache string) (program, err
 	if known, ok := recall(cache, p); ok {
 		return known, a.tooOld(known)
 	}
-	p.Version, err = ask(ctx, path, cmpArgs(a.Probe.Args, "--version"), a, e)
+	said, err := ask(ctx, path, orArgs(a.Probe.Args, "--version"), a, e)
 	if err != nil {
-		return p, &Error{Program: a.Program, Kind: NotInstalled, Text: a.Program + " does not say its version: " + err.Error(), Hint: a.Install}
+		return p, a.unanswered(err, e)
 	}
+	p.Version = versionIn(said)
 	if len(a.Probe.Help) > 0 {
 		if p.Help, err = ask(ctx, path, a.Probe.Help, a, e); err != nil {
-			return p, &Error{Program: a.Program, Kind: NotInstalled, Text: a.Program + " does not explain itself: " + err.Error(), Hint: a.Install}
+			return p, a.unanswered(err, e)
 		}
 	}
 	remember(cache, p) // a cache that cannot be written costs a second each time
 	return p, a.tooOld(p)
 }
 
-func cmpArgs(args []string, usual ...string) []string {
+// unanswered lets a program pass that does not say its version: it may be wrapped
+// in something that does not know the question.
+func (a Adapter) unanswered(err error, e env.Env) error {
+	var failed *Error
+	if errors.As(err, &failed) {
+		return err
+	}
+	fmt.Fprintf(e.Stderr, "warning: %s does not say its version: %v\n", a.Program, err)
+	return nil
+}
+
+// versionIn is the first line with a version; a long line is no answer to the
+// question for one.
+func versionIn(said string) string {
+	const longest = 200
+	for line := range strings.Lines(said) {
+		if v := ParseVersion(line); v.Known() && len(line) <= longest {
+			return v.String()
+		}
+	}
+	return ""
+}
+
+func orArgs(args []string, usual ...string) []string {
 	if args != nil {
 		return args
 	}
@@ -140,7 +164,7 @@ func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) 
 		marker: markerVariable + "=" + id, stdout: said, stderr: said,
 	})
 	if err != nil {
-		return "", err
+		return "", &Error{Program: a.Program, Kind: NotInstalled, Text: err.Error(), Hint: a.Install}
 	}
 	stop := context.AfterFunc(ctx, func() { p.Stop(100 * time.Millisecond) })
 	defer stop()

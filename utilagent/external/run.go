@@ -42,6 +42,7 @@ func (r *runner) run() (agentkit.Result, error) {
 
 // correct sends a message into a session.
 func (r *runner) correct(session, message string) (agentkit.Result, error) {
+	r.notes = nil
 	t := task{prompt: message, session: session, message: message}
 	if isMadeUp(session) {
 		t.session, t.prompt = "", withAnswer(r.req.Prompt, r.answer, message)
@@ -62,7 +63,7 @@ func withAnswer(prompt, answer, message string) string {
 
 // work makes calls until there is an answer, or there will be none.
 func (r *runner) work(t task) (agentkit.Result, error) {
-	r.notes, r.retries, r.pushed = nil, 0, false
+	r.retries, r.pushed = 0, false
 	var spent protocol.Usage
 	told := false // what it cost; else nothing is better than zeros
 	for {
@@ -214,8 +215,15 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 	return r.fail(out)
 }
 
-// answered takes the text of a call as the answer.
+// answered takes the text of a call as the answer. It must be the last of the
+// turns, since that is where readers look for it.
 func (r *runner) answered(res *agentkit.Result, out tried) error {
+	if out.shown != "" && out.shown != clip(out.text) && out.Value == nil {
+		turn := protocol.Turn{Role: protocol.TurnAssistant, Content: clip(out.text)}
+		if err := r.req.Turn(context.WithoutCancel(r.ctx), turn); err != nil {
+			return err
+		}
+	}
 	r.answer = out.text
 	if res.Output = out.text; out.Value != nil {
 		res.Output, res.Value = "", out.Value

@@ -24,7 +24,8 @@ type tried struct {
 	text    string // the answer
 	worked  bool   // the model said something
 	usage   protocol.Usage
-	counted bool // the limit of turns was ours
+	counted bool   // the limit of turns was ours
+	shown   string // the last text among the turns
 	model   string
 	version Version
 }
@@ -63,6 +64,7 @@ func (r *runner) try(t task) (tried, error) {
 	out := c.judge(outcome, cause)
 	out.task = t
 	r.transcript(ask, &out, c)
+	out.shown = c.record.last
 	var totals protocol.Usage
 	out.usage, totals = out.Usage.since(before)
 	out.usage.Turns = cmp.Or(out.Turns, c.record.messages)

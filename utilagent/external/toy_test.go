@@ -1,0 +1,158 @@
+package external_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// toy describes a program whose lines are a letter and what belongs to it:
+// S session, T text, D delta, C call, R result, N notice, U usage of the session so
+// far, V retries in vain, and last . (ok) or X kind message.
+func toy() external.Adapter {
+	return external.Adapter{
+		Name: "toy", Program: "toy", Install: "get a toy", Login: "toy login",
+		Command: func(c external.Call) (external.Invocation, error) {
+			args := append([]string{"--permission", string(c.Permission), "--model", c.Model, "--max", strconv.Itoa(c.MaxTurns)}, c.Extra...)
+			switch {
+			case c.Fork:
+				args = append(args, "--fork", c.Session)
+			case c.Resume:
+				args = append(args, "--resume", c.Session)
+			default:
+				args = append(args, "--session", c.Session)
+			}
+			return external.Invocation{Args: args, Stdin: c.Prompt, Env: []string{"TOY=1"}}, nil
+		},
+		Decoder:  func(external.Call) external.Decoder { return &toyDecoder{} },
+		Sessions: external.Sessions{Preset: true},
+		Unset:    []string{"OUTER_*"},
+		Timeouts: external.Timeouts{
+			Start: 20 * time.Second, Idle: 20 * time.Second, Tool: 20 * time.Second,
+			Grace: 200 * time.Millisecond, Stop: 200 * time.Millisecond, Retry: time.Millisecond,
+		},
+	}
+}
+
+type toyDecoder struct {
+	out   external.Outcome
+	ended bool
+}
+
+func (d *toyDecoder) Line(line []byte) ([]external.Event, bool) {
+	word, rest, ok := strings.Cut(strings.ReplaceAll(string(line), `\n`, "\n"), " ")
+	first, second, _ := strings.Cut(rest, " ")
+	switch {
+	case word == ".":
+		d.out.Kind, d.ended = external.OK, true
+		return []external.Event{{Kind: external.Done}}, true
+	case !ok:
+		return nil, false
+	}
+	switch word {
+	case "S":
+		return []external.Event{{Kind: external.Started, Session: rest, Model: "toy-1"}}, true
+	case "T":
+		return []external.Event{{Kind: external.Text, Text: rest}}, true
+	case "D":
+		return []external.Event{{Kind: external.Delta, Text: rest}}, true
+	case "B":
+		return []external.Event{{Kind: external.Text, Text: rest, Sub: true}}, true
+	case "N":
+		return []external.Event{{Kind: external.Notice, Text: rest}}, true
+	case "C":
+		return []external.Event{{Kind: external.Called, Call: protocol.ToolCall{ID: first, Name: second, Args: map[string]any{"a": "b"}}}}, true
+	case "R":
+		return []external.Event{{Kind: external.Returned, Call: protocol.ToolCall{ID: first}, Text: second}}, true
+	case "V":
+		return []external.Event{{Kind: external.Retrying, Text: rest, Error: external.Auth}}, true
+	case "U":
+		in, _ := strconv.ParseInt(first, 10, 64)
+		cost, _ := strconv.ParseFloat(second, 64)
+		d.out.Usage = external.Usage{Usage: &protocol.Usage{InputTokens: in, CostUSD: &cost}, TokensOfSession: true, CostOfSession: true}
+		return nil, true
+	case "X":
+		kind, message, _ := strings.Cut(rest, " ")
+		d.ended = true
+		d.out.Kind, d.out.Message = external.OutcomeKind(kind), message
+		if kind == "error" {
+			d.out.Error, d.out.Message = external.ErrorKind(strings.Fields(message)[0]), message
+		}
+		return []external.Event{{Kind: external.Done}}, true
+	}
+	return nil, false
+}
+
+func (d *toyDecoder) End(e external.Exit) external.Outcome {
+	if d.ended {
+		return d.out
+	}
+	return e.Unfinished()
+}
+
+// good is an answer to the default schema, as a line of the toy's.
+const good = `T ---\n$status: done\n---\nIt is done.`
+
+// table is a thread with a toy on it.
+type table struct {
+	t   *testing.T
+	dir string // of the toy
+	*agentkittest.Thread
+	adapter external.Adapter
+	played  int
+}
+
+// set makes a thread; the config is what stands below agents.toy.
+func set(t *testing.T, a external.Adapter, config string, environ ...string) *table {
+	t.Helper()
+	b := &table{t: t, dir: t.TempDir(), adapter: a}
+	if config != "" {
+		config = "agents:\n  toy:\n    command: uwf-toy\n    " + strings.ReplaceAll(config, "\n", "\n    ") + "\n"
+	}
+	b.Thread = agentkittest.New(t, agentkittest.Scenario{
+		Task: "the task", EdgePrompt: "the instruction", Config: config,
+		Environ: append([]string{"UWF_TOY_BIN=" + os.Args[0], playVariable + "=" + b.dir}, environ...),
+	})
+	return b
+}
+
+// plays sets what the next calls play.
+func (b *table) plays(scripts ...string) *table {
+	b.t.Helper()
+	for _, s := range scripts {
+		b.played++
+		require.NoError(b.t, os.WriteFile(filepath.Join(b.dir, "play-"+strconv.Itoa(b.played)), []byte(s), 0o600))
+	}
+	return b
+}
+
+// step makes a step.
+func (b *table) step() *agentkittest.Outcome {
+	b.t.Helper()
+	return b.Run(external.Options(b.adapter))
+}
+
+// heard is what the n-th call was given, from 1; the number of calls must be known.
+func (b *table) heard(calls int) []heard {
+	b.t.Helper()
+	var all []heard
+	for n := 1; exists(filepath.Join(b.dir, "heard-"+strconv.Itoa(n))); n++ {
+		data, err := os.ReadFile(filepath.Join(b.dir, "heard-"+strconv.Itoa(n)))
+		require.NoError(b.t, err)
+		var h heard
+		require.NoError(b.t, json.Unmarshal(data, &h))
+		all = append(all, h)
+	}
+	require.Len(b.t, all, calls)
+	return all
+}
