@@ -24,7 +24,7 @@ func (f finder) files(ctx context.Context, dir string) (names []string, all bool
 	if top, ok := f.gitTop(ctx, dir); ok {
 		names, err := f.s.ask(ctx, f.w.real, f.s.Git, gitArgs(top, "ls-files", "-c", "-o", "--exclude-standard", "-z", "--", dir)...)
 		if err == nil {
-			return f.settle(ctx, names)
+			return f.settle(ctx, dir, names)
 		}
 		if !errors.Is(err, errAsk) {
 			return nil, false, err
@@ -37,9 +37,12 @@ func (f finder) files(ctx context.Context, dir string) (names []string, all bool
 
 // settle sorts the names that git has given. Another repository inside is one
 // name that ends in a slash.
-func (f finder) settle(ctx context.Context, names []string) ([]string, bool, error) {
+func (f finder) settle(ctx context.Context, dir string, names []string) ([]string, bool, error) {
 	walk := newWalker(f.w)
 	for _, name := range names {
+		if foreign(dir, name) {
+			continue
+		}
 		if inner, ok := strings.CutSuffix(name, "/"); ok {
 			if err := walk.dir(ctx, inner, ignore.List{}); err != nil {
 				return nil, false, err
@@ -51,6 +54,12 @@ func (f finder) settle(ctx context.Context, names []string) ([]string, bool, err
 		}
 	}
 	return walk.sorted(), !walk.full, nil
+}
+
+// foreign tells whether a name below dir lies in node_modules: a walk does not
+// go in there either, unless dir does.
+func foreign(dir, name string) bool {
+	return strings.Contains("/"+strings.TrimPrefix(name, dir), "/node_modules/")
 }
 
 // gitTop finds the work tree that dir belongs to, if git can be asked about

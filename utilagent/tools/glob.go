@@ -21,7 +21,7 @@ func Glob(w *Workspace, s Search) Tool {
 		Name:    "glob",
 		Aliases: []string{"find_files"},
 		Description: "Find files of the workspace by their names, sorted. A pattern without a slash matches in every directory: *.go; " +
-			"else it begins at path: cmd/**/main.{go,py}. Files that .gitignore excludes are left out.",
+			"else it begins at path: cmd/**/main.{go,py}. Files that .gitignore excludes, and node_modules, are left out.",
 		Parameters: object([]string{"pattern"}, map[string]any{
 			"pattern": property("string", "Pattern with *, ?, **, {a,b}, [a-z]"),
 			"path":    property("string", "Directory to look in, relative to the working directory (default: the working directory)"),
@@ -78,7 +78,7 @@ func (w *Workspace) noFile(a globArgs, looked int) error {
 	if info, err := w.root.Stat(filepath.FromSlash(strings.Trim(a.Pattern, "/"))); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory. For the files in it use the pattern %q", a.Pattern, strings.Trim(a.Pattern, "/")+"/**")
 	}
-	return fmt.Errorf("none of %d files matches %s. Try a shorter pattern; files that .gitignore excludes are only found if path names their directory",
+	return fmt.Errorf("none of %d files matches %s. Try a shorter pattern; files in node_modules and those that .gitignore excludes are only found if path names their directory",
 		looked, a.Pattern)
 }
 

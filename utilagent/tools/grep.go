@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func Grep(w *Workspace, s Search) Tool {
 		Name:    "grep",
 		Aliases: []string{"search_files", "grep_search"},
 		Description: "Search the lines of the workspace's text files for a regular expression (RE2). Shows path:line: text, sorted by path. " +
-			"Files that .gitignore excludes are left out.",
+			"Files that .gitignore excludes, and node_modules, are left out.",
 		Parameters: object([]string{"pattern"}, map[string]any{
 			"pattern":     property("string", `Regular expression, such as func\s+\w+Handler or foo|bar`),
 			"path":        property("string", "Directory or file to search, relative to the working directory (default: the working directory)"),
@@ -130,6 +131,7 @@ func (f finder) holding(ctx context.Context, dir string, p pattern) ([]string, b
 	for i, name := range names {
 		names[i] = strings.TrimPrefix(filepath.ToSlash(name), "./")
 	}
+	names = slices.DeleteFunc(names, func(n string) bool { return foreign(dir, n) || path.Base(n) == ".git" })
 	slices.Sort(names)
 	return slices.Compact(names), true, nil
 }
@@ -158,7 +160,7 @@ func (g *grep) footer(a grepArgs) string {
 
 // nothing is the answer when there is no match.
 func nothing(a grepArgs) string {
-	hint := "Try a shorter pattern or ignore_case; files that .gitignore excludes are only searched if path names their directory."
+	hint := "Try a shorter pattern or ignore_case; files in node_modules and those that .gitignore excludes are only searched if path names their directory."
 	switch {
 	case strings.Contains(a.Pattern, `\|`):
 		hint = `In this syntax "or" is |; \| is the character itself.`

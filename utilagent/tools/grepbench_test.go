@@ -40,6 +40,8 @@ func BenchmarkGrep(b *testing.B) {
 		{"noword", `[A-Z][a-z]+_[0-9]+`, with},
 		{"nothing", "thisIsNowhere", with},
 		{"ownwalk", "Needle_", Search{}},
+		{"ownwalk, noword", `[A-Z][a-z]+_[0-9]+`, Search{}},
+		{"ownwalk, case", `(?i)needle_`, Search{}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w, err := OpenWorkspace(dir)

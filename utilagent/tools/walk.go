@@ -22,8 +22,9 @@ const maxIgnoreBytes = 1 << 20
 // errLarge is for a file that is larger than its reader wants.
 var errLarge = errors.New("too large")
 
-// workers is how many goroutines search: more than a few only compete.
-func workers() int { return min(runtime.GOMAXPROCS(0), 8) }
+// workers is how many goroutines search. Where there are few processors they
+// wait for the disk; more than a few only compete.
+func workers() int { return min(max(runtime.GOMAXPROCS(0), 4), 8) }
 
 // room makes buf at least size long.
 func room(buf *[]byte, size int) {
