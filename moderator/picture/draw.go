@@ -21,7 +21,7 @@ func nodeBox(n Node) box {
 }
 
 func nodeText(n Node) (name string, note []string) {
-	return cut(n.Name, maxName), wrap(n.Description, maxNote, 2)
+	return cut(n.Name, maxName), wrap(n.about(), maxNote, 2)
 }
 
 func labelBox(lines []string) box {
@@ -46,7 +46,11 @@ func (d *drawing) node(l *layout, i int) {
 	if n.Kind != Role {
 		radius = size.h / 2
 	}
-	d.printf("<g class=\"node %s\"><title>%s</title>", n.Kind, escape(strings.TrimSuffix(n.Name+": "+n.Description, ": ")))
+	class := string(n.Kind)
+	if n.State != "" {
+		class += " " + string(n.State)
+	}
+	d.printf("<g class=\"node %s\"><title>%s</title>", class, escape(strings.TrimSuffix(n.Name+": "+n.Description, ": ")))
 	d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"/>`, b.x-size.w/2, top, size.w, size.h, radius)
 	name, note := nodeText(n)
 	y := top + 9 + lineHeight*0.78
@@ -66,6 +70,7 @@ func (d *drawing) routes(l *layout) {
 		if r.back {
 			class, marker = "edge back", "uwf-arrow-back"
 		}
+		class += l.taken(r)
 		path := ""
 		if r.from == r.to {
 			path = l.loop(r)
@@ -79,11 +84,11 @@ func (d *drawing) routes(l *layout) {
 			b := l.boxes[r.from]
 			label := labelBox(r.labels)
 			x := b.x + nodeBox(l.g.Nodes[r.from]).w/2 + 26 + label.w/2
-			d.label(label, x, l.nodeTop(r.from)+b.h/2, r.back)
+			d.label(label, x, l.nodeTop(r.from)+b.h/2, l.labelClass(r))
 			continue
 		}
 		for i, bend := range r.bends {
-			d.label(l.boxes[bend], l.boxes[bend].x, l.top[r.layer+i]+l.height[r.layer+i]/2, r.back)
+			d.label(l.boxes[bend], l.boxes[bend].x, l.top[r.layer+i]+l.height[r.layer+i]/2, l.labelClass(r))
 		}
 	}
 }
@@ -95,13 +100,28 @@ func (l *layout) loop(r route) string {
 	return fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x, y-8, x+30, y-18, x+30, y+18, x, y+8)
 }
 
-func (d *drawing) label(b box, x, y float64, back bool) {
+// taken is the class of a way that a run has taken, or has not.
+func (l *layout) taken(r route) string {
+	switch {
+	case !l.g.traced():
+		return ""
+	case r.count > 0:
+		return " taken"
+	}
+	return " untaken"
+}
+
+func (l *layout) labelClass(r route) string {
+	class := "label"
+	if r.back {
+		class += " back"
+	}
+	return class + l.taken(r)
+}
+
+func (d *drawing) label(b box, x, y float64, class string) {
 	if len(b.label) == 0 {
 		return
-	}
-	class := "label"
-	if back {
-		class = "label back"
 	}
 	d.printf(`<g class="%s"><rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="4"/>`, class, x-b.w/2, y-b.h/2, b.w, b.h)
 	for i, line := range b.label {

@@ -24,6 +24,7 @@ type route struct {
 	from, to int // nodes
 	labels   []string
 	back     bool
+	count    int   // how often a run has taken it
 	bends    []int // from the upper node to the lower
 	layer    int   // of the first bend
 }
@@ -65,7 +66,8 @@ func routesOf(g Graph) []route {
 			index[key] = i
 			routes = append(routes, route{from: e.From, to: e.To, back: e.Back})
 		}
-		label := e.Label
+		routes[i].count += e.Count
+		label := e.label()
 		if label == "" && ok {
 			label = "always"
 		}

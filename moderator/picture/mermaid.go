@@ -18,15 +18,32 @@ func (g Graph) Mermaid() string {
 	}
 	for _, e := range g.Edges {
 		arrow := "-->"
-		if e.Back {
+		switch {
+		case e.Count > 0:
+			arrow = "==>"
+		case e.Back:
 			arrow = "-.->"
 		}
-		if e.Label != "" {
-			arrow += `|"` + mermaidText(e.Label) + `"|`
+		if label := e.label(); label != "" {
+			arrow += `|"` + mermaidText(label) + `"|`
 		}
 		fmt.Fprintf(&b, "  n%d %s n%d\n", e.From, arrow, e.To)
 	}
+	g.mermaidStates(&b)
 	return b.String()
+}
+
+// mermaidStates marks where a run stands and where it has not been.
+func (g Graph) mermaidStates(b *strings.Builder) {
+	if !g.traced() {
+		return
+	}
+	b.WriteString("  classDef unseen opacity:0.45\n  classDef here stroke-width:4px\n")
+	for i, n := range g.Nodes {
+		if n.State != Seen {
+			fmt.Fprintf(b, "  class n%d %s\n", i, n.State)
+		}
+	}
 }
 
 func mermaidNode(n Node) string {
@@ -37,8 +54,8 @@ func mermaidNode(n Node) string {
 	case Suspend:
 		return `{{"` + text + `"}}`
 	}
-	if n.Description != "" {
-		text += "<br/><small>" + mermaidText(n.Description) + "</small>"
+	if about := n.about(); about != "" {
+		text += "<br/><small>" + mermaidText(about) + "</small>"
 	}
 	return `["` + text + `"]`
 }

@@ -38,6 +38,8 @@ type Node struct {
 	Name        string `json:"name"`
 	Kind        Kind   `json:"kind"`
 	Description string `json:"description,omitempty"`
+	State       State  `json:"state,omitempty"` // of a run
+	Note        string `json:"note,omitempty"`  // of a run
 }
 
 // Edge leads from a node to a node, by their places in Nodes.
@@ -46,6 +48,7 @@ type Edge struct {
 	To    int    `json:"to"`
 	Label string `json:"label,omitempty"` // when it is taken; "" means always
 	Back  bool   `json:"back,omitempty"`  // leads to a node that led here: a loop
+	Count int    `json:"count,omitempty"` // how often a run has taken it
 }
 
 // Of reads the graph of a workflow. Edges to roles that do not exist are left

@@ -91,8 +91,8 @@ func (g Graph) words() string {
 		for _, way := range ways[i] {
 			e := g.Edges[way]
 			text := g.Nodes[e.To].Name
-			if e.Label != "" {
-				text = e.Label + " to " + text
+			if label := e.label(); label != "" {
+				text = label + " to " + text
 			}
 			to = append(to, text)
 		}

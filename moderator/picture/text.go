@@ -52,7 +52,7 @@ func (t *tree) undrawn() int {
 func (t *tree) root(node int) {
 	n := t.g.Nodes[node]
 	t.out.WriteByte('\n')
-	t.line(n.Name, n.Description)
+	t.line(n.shown(), n.about())
 	t.drawn[node] = true
 	t.branches(node, "")
 }
@@ -72,18 +72,18 @@ func (t *tree) branch(e Edge, head, margin string) {
 	n := t.g.Nodes[e.To]
 	switch {
 	case n.Kind != Role:
-		t.line(t.way(head, e.Label, n.Name), "")
+		t.line(t.way(head, e.label(), n.shown()), "")
 	case t.drawn[e.To]:
-		t.line(t.way(head, e.Label, n.Name+" ↑"), "")
+		t.line(t.way(head, e.label(), n.Name+" ↑"), "")
 	case t.queued[e.To] || t.tooDeep(margin):
-		t.line(t.way(head, e.Label, n.Name+" ↓"), "")
+		t.line(t.way(head, e.label(), n.Name+" ↓"), "")
 		if !t.queued[e.To] {
 			t.queued[e.To] = true
 			t.queue = append(t.queue, e.To)
 		}
 	default:
 		t.drawn[e.To] = true
-		t.line(t.way(head, e.Label, n.Name), n.Description)
+		t.line(t.way(head, e.label(), n.shown()), n.about())
 		t.branches(e.To, margin)
 	}
 }

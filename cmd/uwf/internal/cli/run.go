@@ -22,7 +22,8 @@ func (a *app) runCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and step it to the end",
-		Flags: append(agentFlags(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag(), backgroundFlag()),
+		Flags: append(agentFlags(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag(), backgroundFlag(),
+			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and who would play each role"}),
 	}, a.runWorkflow)
 }
 
@@ -30,6 +31,9 @@ func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	o, err := stepOptions(c)
 	if err != nil {
 		return err
+	}
+	if c.Bool("dry-run") {
+		return a.dryRun(ctx, c, o)
 	}
 	started, err := a.start(ctx, c)
 	if err != nil {

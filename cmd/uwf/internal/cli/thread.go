@@ -20,12 +20,12 @@ func (a *app) threadCommand() *ucli.Command {
 		Subcommands: []*ucli.Command{
 			a.threadStartCommand(),
 			a.threadStepCommand(),
-			a.threadShowCommand(),
-			a.threadListCommand(),
-			a.threadStepsCommand(),
-			a.threadReadCommand(),
+			a.reads(a.threadShowCommand()),
+			a.reads(a.threadListCommand()),
+			a.reads(a.threadStepsCommand()),
+			a.reads(a.threadReadCommand()),
 			a.threadForkCommand(),
-			a.stepDetailsCommand(),
+			a.reads(a.stepDetailsCommand()),
 			a.leaf(ucli.Command{
 				Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
 				Usage: "stop a thread and archive it as cancelled",
@@ -40,6 +40,12 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadRunningCommand(),
 			a.threadReplayCommand(),
 			a.threadDiffCommand(),
+			a.threadExportCommand(),
+			a.threadImportCommand(),
+			a.threadSealCommand(),
+			a.threadRedactCommand(),
+			a.threadDiagnoseCommand(),
+			a.threadGraphCommand(),
 			a.threadWorkerCommand(),
 		},
 	})
@@ -73,12 +79,9 @@ func (a *app) threadStartCommand() *ucli.Command {
 // start is the part that thread start and run share.
 func (a *app) start(ctx context.Context, c *ucli.Context) (protocol.ThreadStarted, error) {
 	none := protocol.ThreadStarted{}
-	prompt, err := a.promptText(c.String("prompt"))
+	prompt, err := a.taskText(c)
 	if err != nil {
 		return none, err
-	}
-	if strings.TrimSpace(prompt) == "" {
-		return none, usageError("the prompt is empty", "-p 'what to do'")
 	}
 	cwd, err := a.workDir(c.String("cwd"))
 	if err != nil {
@@ -99,6 +102,15 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (protocol.ThreadStarte
 	}
 	id, err := e.StartThread(ctx, wf, prompt, cwd)
 	return protocol.ThreadStarted{Workflow: wf, Thread: id}, err
+}
+
+// taskText is the task of a thread.
+func (a *app) taskText(c *ucli.Context) (string, error) {
+	prompt, err := a.promptText(c.String("prompt"))
+	if err == nil && strings.TrimSpace(prompt) == "" {
+		err = usageError("the prompt is empty", "-p 'what to do'")
+	}
+	return prompt, err
 }
 
 // promptText is the value of -p, or stdin for "-".

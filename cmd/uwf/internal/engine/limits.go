@@ -7,14 +7,25 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// limits are the limits in force: the workflow's, filled up from the config. A
-// thread without a step has reached none, so that the config need not be read.
+// limits are the limits in force. A thread without a step has reached none, so
+// that the config need not be read.
 func (e *Engine) limits(ctx context.Context, p *position) (protocol.Limits, error) {
-	var l protocol.Limits
-	if p.workflow.Limits != nil {
-		l = *p.workflow.Limits
+	if p.thread.Last != nil {
+		return e.limitsOf(ctx, p.workflow)
 	}
-	if p.thread.Last == nil || (l.MaxSteps > 0 && l.MaxVisitsPerRole > 0) {
+	if p.workflow.Limits != nil {
+		return *p.workflow.Limits, nil
+	}
+	return protocol.Limits{}, nil
+}
+
+// limitsOf are a workflow's limits, filled up from the config.
+func (e *Engine) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
+	var l protocol.Limits
+	if w.Limits != nil {
+		l = *w.Limits
+	}
+	if l.MaxSteps > 0 && l.MaxVisitsPerRole > 0 {
 		return l, nil
 	}
 	c, err := e.Config(ctx)

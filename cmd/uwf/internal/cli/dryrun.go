@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/flow"
+	"github.com/united-workforce/uwf/moderator/picture"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// planOutput answers run --dry-run.
+type planOutput struct {
+	DryRun   bool            `json:"dryRun"`
+	Workflow string          `json:"workflow"` // name
+	Cwd      string          `json:"cwd"`
+	First    planFirst       `json:"first"`
+	Roles    []planRole      `json:"roles"`
+	Limits   protocol.Limits `json:"limits"` // 0: none
+	Ready    bool            `json:"ready"`
+	graph    picture.Graph
+}
+
+// planFirst is the first step.
+type planFirst struct {
+	Role   string `json:"role"`
+	Prompt string `json:"prompt"`
+	Cwd    string `json:"cwd"`
+}
+
+// planRole is who would play a role.
+type planRole struct {
+	Role    string   `json:"role"`
+	Agent   *string  `json:"agent"`
+	Command []string `json:"command"`
+	Path    *string  `json:"path"`
+	Model   *string  `json:"model"`
+	Timeout *string  `json:"timeout"`
+	Problem *string  `json:"problem"`
+	Hints   []string `json:"hints,omitempty"`
+}
+
+// dryRun shows what run would do. Nothing is stored or started.
+func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions) error {
+	prompt, err := a.taskText(c)
+	if err != nil {
+		return err
+	}
+	cwd, err := a.workDir(c.String("cwd"))
+	if err != nil {
+		return err
+	}
+	def, err := a.definition(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Ready: true, graph: picture.Of(def.Workflow)}
+	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd}}
+	first, err := moderator.Next(ctx, state)
+	if err != nil {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
+	}
+	p.First = planFirst{Role: first.Role, Prompt: first.Prompt, Cwd: cwd}
+	if first.Location != "" {
+		p.First.Cwd = first.Location
+	}
+	if p.Limits, err = e.Limits(ctx, def.Workflow); err != nil {
+		return err
+	}
+	for _, role := range flow.Roles(def.Workflow) {
+		a.plan(&p, e.Cast(ctx, def.Workflow.Name, role, o))
+	}
+	return a.print(p, func(w io.Writer) error { return p.text(w, a.width()) })
+}
+
+// plan adds a role. One that nobody could play makes the exit status.
+func (a *app) plan(p *planOutput, c engine.Casting) {
+	role := planRole{Role: c.Role, Agent: ref(c.Agent), Command: c.Command, Path: ref(c.Path), Model: ref(c.Model)}
+	if role.Command == nil {
+		role.Command = []string{}
+	}
+	if c.Timeout > 0 {
+		role.Timeout = ref(c.Timeout.String())
+	}
+	if c.Problem != nil {
+		role.Problem, role.Hints = ref(c.Problem.Message), c.Problem.Hints
+		if p.Ready {
+			a.status = c.Problem.Code
+		}
+		p.Ready = false
+	}
+	p.Roles = append(p.Roles, role)
+}
+
+func (p planOutput) text(w io.Writer, width int) error {
+	if _, err := io.WriteString(w, p.graph.Text(width)+"\n"); err != nil {
+		return err
+	}
+	t := newTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT")
+	for _, r := range p.Roles {
+		t.row(r.Role, or(r.Agent, "none"), or(r.Path, "not found"), or(r.Model, "-"), or(r.Timeout, "none"))
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := textLines(w, "first", p.First.Role+": "+firstLine(p.First.Prompt, 100), "directory", p.First.Cwd,
+		"limits", limitsText(p.Limits)); err != nil {
+		return err
+	}
+	told := map[string]bool{}
+	for _, r := range p.Roles {
+		if r.Problem == nil || told[*r.Problem] {
+			continue
+		}
+		told[*r.Problem] = true
+		fmt.Fprintf(w, "problem: role %s: %s\n", r.Role, *r.Problem)
+		for _, h := range r.Hints {
+			fmt.Fprintf(w, "hint: %s\n", h)
+		}
+	}
+	return nil
+}
+
+func or(s *string, otherwise string) string {
+	if s == nil {
+		return otherwise
+	}
+	return *s
+}
+
+func limitsText(l protocol.Limits) string {
+	var parts []string
+	if l.MaxSteps > 0 {
+		parts = append(parts, fmt.Sprintf("%d steps", l.MaxSteps))
+	}
+	if l.MaxVisitsPerRole > 0 {
+		parts = append(parts, fmt.Sprintf("%d turns of a role", l.MaxVisitsPerRole))
+	}
+	return strings.Join(parts, ", ")
+}
