@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// programs of uwf that the demo uses.
+var programs = []string{"uwf", "uwf-builtin", "uwf-react", "uwf-llm"}
+
 // build finds the repository, and builds what was not given.
 func (d *demo) build(ctx context.Context) error {
 	out, err := d.output(ctx, "", "go", "env", "GOWORK")
@@ -25,14 +28,18 @@ func (d *demo) build(ctx context.Context) error {
 	own := filepath.Join(d.root, "bin")
 	if d.bin == "" {
 		d.bin = own
-		if err := d.goBuild(ctx, own, "./cmd/uwf", "./cmd/uwf-builtin"); err != nil {
+		var packages []string
+		for _, name := range programs {
+			packages = append(packages, "./cmd/"+name)
+		}
+		if err := d.goBuild(ctx, own, packages...); err != nil {
 			return err
 		}
 	}
 	if d.bin, err = filepath.Abs(d.bin); err != nil {
 		return err
 	}
-	for _, name := range []string{"uwf", "uwf-builtin"} {
+	for _, name := range programs {
 		if _, err := os.Stat(d.program(name)); err != nil {
 			return fmt.Errorf("%w: build it with `make build`", err)
 		}

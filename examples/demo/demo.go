@@ -47,7 +47,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.expectTests(ctx, red); err != nil {
 		return err
 	}
-	d.title("uwf runs planner, developer and reviewer")
+	d.title("uwf runs planner (uwf-react), developer and reviewer (uwf-builtin)")
 	thread, err := d.runWorkflow(ctx)
 	if err != nil {
 		return err
@@ -64,8 +64,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.showDiff(ctx); err != nil {
 		return err
 	}
+	d.title("Two sides argue, with uwf-llm: no tools, one question each time")
+	if err := d.argue(ctx); err != nil {
+		return err
+	}
 	d.title("Look around")
-	return d.sayNext(steps, d.now().Sub(began))
+	return d.sayNext(thread, steps, d.now().Sub(began))
 }
 
 // prepare makes the home and the project, and starts the scripted model if no
@@ -96,14 +100,15 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 func (d *demo) title(text string) { fmt.Fprintf(d.out, "\n== %s\n\n", text) }
 
 // sayNext tells what a person can do now.
-func (d *demo) sayNext(steps []step, took time.Duration) error {
+func (d *demo) sayNext(thread string, steps []step, took time.Duration) error {
 	fmt.Fprintf(d.out, "All of it took %.1f s and is still there. Type next:\n\n", took.Seconds())
 	fmt.Fprintf(d.out, "  export UWF_HOME=%s\n", d.home)
 	fmt.Fprintf(d.out, "  alias uwf=%s\n\n", d.program("uwf"))
 	reviewed := steps[min(2, len(steps)-1)].Hash
 	table := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)
 	for _, line := range [][2]string{
-		{"uwf thread read @", "what each role said (@ is the newest thread)"},
+		{"uwf thread read " + thread, "what each role said"},
+		{"uwf thread read @", "the debate (@ is the newest thread)"},
 		{"uwf thread step-details " + reviewed, "every message and tool call of the first review"},
 		{"uwf thread fork " + reviewed, "a new thread that begins after that step"},
 		{"uwf workflow show solve-issue", "the workflow as it is stored"},

@@ -11,6 +11,7 @@ import (
 type step struct {
 	Hash   string `json:"hash"`
 	Role   string `json:"role"` // "" for the start
+	Agent  string `json:"agent"`
 	Output struct {
 		Status string `json:"$status"`
 	} `json:"output"`
@@ -37,7 +38,21 @@ func (d *demo) inspect(ctx context.Context, thread string) ([]step, error) {
 	if err := checkSteps(steps, d.model.scripted); err != nil {
 		return nil, err
 	}
-	return steps, d.checkModels(ctx, steps)
+	return steps, errors.Join(checkAgents(steps), d.checkModels(ctx, steps))
+}
+
+// checkAgents checks that each role was played by its agent.
+func checkAgents(steps []step) error {
+	for _, s := range steps {
+		want := "uwf-builtin"
+		if s.Role == "planner" {
+			want = "uwf-react"
+		}
+		if s.Agent != want {
+			return fmt.Errorf("promised: %s is played by %s; it was played by %q", s.Role, want, s.Agent)
+		}
+	}
+	return nil
 }
 
 // checkSteps checks the way through the workflow. A real model may find another

@@ -72,8 +72,9 @@ func (d *demo) startScript(ctx context.Context) (m model, stop func() error, err
 	return model{scripted: true, baseURL: strings.TrimSpace(url), worker: "scripted-worker", reviewer: "scripted-reviewer"}, stop, nil
 }
 
-// writeConfig makes the home with its config.yaml. The reviewer is played by an
-// agent of its own: who plays a role is deployment, not workflow.
+// writeConfig makes the home with its config.yaml. Who plays a role is deployment,
+// not workflow: the planner hands in data, the reviewer asks another model, and
+// those who only argue get no tools.
 func (d *demo) writeConfig() error {
 	key := ""
 	if d.model.keyVariable != "" {
@@ -89,14 +90,17 @@ models:
 agents:
   builtin: { command: %[5]s }
   second-opinion: { command: %[5]s, args: [--model, reviewer] }
+  react: { command: %[6]s }
+  llm: { command: %[7]s }
 defaultAgent: builtin
 defaultModel: worker
 agentOverrides:
-  solve-issue:
-    reviewer: second-opinion
+  solve-issue: { planner: react, reviewer: second-opinion }
+  debate: { for: llm, against: llm }
 builtin:
   allowCommands: [go]   # what the agents may run
-`, quote(d.model.baseURL), key, quote(d.model.worker), quote(d.model.reviewer), quote(d.program("uwf-builtin")))
+`, quote(d.model.baseURL), key, quote(d.model.worker), quote(d.model.reviewer), quote(d.program("uwf-builtin")),
+		quote(d.program("uwf-react")), quote(d.program("uwf-llm")))
 	if err := os.MkdirAll(d.home, 0o700); err != nil {
 		return err
 	}

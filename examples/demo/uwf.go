@@ -48,23 +48,44 @@ func (d *demo) show(ctx context.Context, args ...string) error {
 	return err
 }
 
+// result is what `uwf run` prints.
+type result struct {
+	Thread string `json:"thread"`
+	Status string `json:"status"`
+	Done   bool   `json:"done"`
+}
+
 // runWorkflow registers the workflow and runs it to its end.
 func (d *demo) runWorkflow(ctx context.Context) (thread string, err error) {
 	if err := d.show(ctx, "workflow", "put", "examples/solve-issue.yaml", "--format", "text"); err != nil {
 		return "", err
 	}
 	d.prompt(fmt.Sprintf("uwf run solve-issue -p %q --cwd %s", task, d.project))
-	var result struct {
-		Thread string `json:"thread"`
-		Status string `json:"status"`
-		Done   bool   `json:"done"`
-	}
-	if err := d.ask(ctx, &result, "run", "solve-issue", "-p", task, "--cwd", d.project); err != nil {
+	var r result
+	if err := d.ask(ctx, &r, "run", "solve-issue", "-p", task, "--cwd", d.project); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(d.out, "thread %s: %s\n", result.Thread, result.Status)
-	if result.Status != "completed" || !result.Done {
-		return "", fmt.Errorf("promised: the thread is completed; it is %s", result.Status)
+	fmt.Fprintf(d.out, "thread %s: %s\n", r.Thread, r.Status)
+	if r.Status != "completed" || !r.Done {
+		return "", fmt.Errorf("promised: the thread is completed; it is %s", r.Status)
 	}
-	return result.Thread, nil
+	return r.Thread, nil
+}
+
+// argue has two models argue. Real ones need not agree in the end.
+func (d *demo) argue(ctx context.Context) error {
+	const file, proposition = "examples/debate.yaml", "A function that only computes must not change its argument"
+	d.prompt(fmt.Sprintf("uwf run %s -p %q", file, proposition))
+	var r result
+	err := d.ask(ctx, &r, "run", file, "-p", proposition, "--cwd", d.project)
+	switch {
+	case err != nil && d.model.scripted:
+		return err
+	case err != nil:
+		fmt.Fprintf(d.out, "%v\n", err)
+		return nil
+	case r.Status != "completed":
+		return fmt.Errorf("promised: the debate comes to an end; it is %s", r.Status)
+	}
+	return d.show(ctx, "thread", "steps", r.Thread, "--format", "text")
 }

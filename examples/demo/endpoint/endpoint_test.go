@@ -103,6 +103,8 @@ func TestEveryVisitEndsWithAnAnswer(t *testing.T) {
 	t.Cleanup(server.Close)
 	want := map[string][]string{
 		"planner": {"ready"}, "developer": {"done", "done"}, "reviewer": {"rejected", "approved"},
+		"reader": {"clean"}, "judge": {"change"}, "for": {"argued"}, "against": {"argued", "conceded"},
+		"researcher": {"offline"}, "checker": {"holds"},
 	}
 	for role, statuses := range want {
 		messages := []message{{"role": "system", "content": fmt.Sprintf("You play the role %q of the workflow", role)}}
@@ -112,6 +114,21 @@ func TestEveryVisitEndsWithAnAnswer(t *testing.T) {
 			require.True(t, strings.HasPrefix(messages[len(messages)-1]["content"].(string), "---\n$status: "+status+"\n"), role)
 		}
 	}
+}
+
+// An agent that ends by handing in data is answered with a call.
+func TestDataIsHandedIn(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(handler())
+	t.Cleanup(server.Close)
+	body := `{"messages":[{"role":"system","content":"You play the role \"judge\""},{"role":"user","content":"u"}],"tools":[{"function":{"name":"resolve"}}]}`
+	res, err := http.Post(server.URL+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Contains(t, string(text), `"name":"resolve"`)
+	require.Contains(t, string(text), `\"$status\":\"change\"`)
 }
 
 // A reviewer who sees red rejects, also where the script would approve.

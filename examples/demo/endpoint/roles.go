@@ -6,21 +6,17 @@ func plan() []turn {
 		calling("I look at the project first.", toolCall{"list_dir", map[string]any{}}, readFile("README.md")),
 		calling("The tests say what is expected.", readFile("stats_test.go"), readFile("stats.go")),
 		calling("Now what fails.", goTest("")),
-		saying(`---
-$status: ready
-cause: "stats.go:23: Median returns the value at the middle index without sorting, and ignores that an even number of values has two in the middle."
-plan: |
-  1. In stats.go, sort the values at the beginning of Median.
-  2. For an even number of values return the mean of the two in the middle.
-files: [stats.go]
----
-The test run says: %s.
-
-Median takes the middle of the list as it comes, so it is right for sorted lists
-of odd length only.
-`, conversation.testResult),
+		func(c conversation) reply {
+			return ending("The test run says: "+c.testResult()+".\n\n"+planned,
+				field{"$status", "ready"},
+				field{"cause", "stats.go:23: Median returns the value at the middle index without sorting, and ignores that an even number of values has two in the middle."},
+				field{"plan", "1. In stats.go, sort the values at the beginning of Median.\n2. For an even number of values return the mean of the two in the middle.\n"},
+				field{"files", []string{"stats.go"}})(c)
+		},
 	}
 }
+
+const planned = "Median takes the middle of the list as it comes, so it is right for sorted lists of odd length only."
 
 const (
 	unsorted = `	return xs[len(xs)/2]

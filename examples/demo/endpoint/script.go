@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
 
 // reply is what the model says, and the tools that it calls.
 type reply struct {
@@ -26,6 +30,18 @@ func script(role string) [][]turn {
 		return [][]turn{firstFix(), secondFix()}
 	case "reviewer":
 		return [][]turn{reject(), approve()}
+	case "reader":
+		return [][]turn{readDiff()}
+	case "judge":
+		return [][]turn{judge()}
+	case "against":
+		return [][]turn{argue("A copy costs time and memory at every call."), concede("True: who calls cannot know, and a bug is dearer than a copy.")}
+	case "for":
+		return [][]turn{argue("A function that only computes must leave its argument alone, whatever that costs.")}
+	case "researcher":
+		return [][]turn{research()}
+	case "checker":
+		return [][]turn{check()}
 	}
 	return nil
 }
@@ -53,6 +69,39 @@ func saying(format string, args ...func(conversation) string) turn {
 			values[i] = arg(c)
 		}
 		return reply{text: fmt.Sprintf(format, values...)}
+	}
+}
+
+// field is a field of a role's output.
+type field struct {
+	name  string
+	value any
+}
+
+// ending is a turn that ends a visit with a role's output: as data where the
+// agent hands data in, else as text with a frontmatter block.
+func ending(body string, fields ...field) turn {
+	return func(c conversation) reply {
+		if c.has("resolve") {
+			args := map[string]any{}
+			for _, f := range fields {
+				args[f.name] = f.value
+			}
+			return reply{text: body, calls: []toolCall{{"resolve", args}}}
+		}
+		var b strings.Builder
+		b.WriteString("---\n")
+		for _, f := range fields {
+			value, err := json.Marshal(f.value) // which is YAML, too
+			if err != nil {
+				panic(err) // the script holds texts and lists of texts
+			}
+			if f.name == "$status" {
+				value = fmt.Append(nil, f.value) // one word
+			}
+			fmt.Fprintf(&b, "%s: %s\n", f.name, value)
+		}
+		return reply{text: b.String() + "---\n" + body + "\n"}
 	}
 }
 

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stage is a demo that runs the other examples, with agents and a model as the
+// demo has them.
+type stage struct {
+	*demo
+	t *testing.T
+}
+
+func newStage(t *testing.T, bin string) *stage {
+	t.Helper()
+	d := &demo{bin: bin, environ: os.Environ(), out: io.Discard, progress: io.Discard, now: time.Now, root: t.TempDir()}
+	require.NoError(t, d.build(t.Context()))
+	stop, err := d.prepare(context.WithoutCancel(t.Context())) // it ends the model itself
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, stop()) })
+	return &stage{demo: d, t: t}
+}
+
+// configure writes the config: the demo's agents, and more lines.
+func (s *stage) configure(more string) {
+	s.t.Helper()
+	config := fmt.Sprintf(`
+providers: { script: { baseUrl: %s } }
+models: { main: { provider: script, name: scripted } }
+defaultModel: main
+agents:
+  builtin: { command: %s }
+  react: { command: %s }
+  llm: { command: %s }
+defaultAgent: builtin
+%s`, quote(s.model.baseURL), quote(s.program("uwf-builtin")), quote(s.program("uwf-react")), quote(s.program("uwf-llm")), more)
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.home, "config.yaml"), []byte(config), 0o600))
+}
+
+// outcome is where a command of uwf has left a thread.
+type outcome struct {
+	Thread  string `json:"thread"`
+	Status  string `json:"status"`
+	Message string `json:"suspendMessage"`
+}
+
+// play runs a command of uwf that steps a thread, and expects its exit status.
+func (s *stage) play(status int, args ...string) outcome {
+	s.t.Helper()
+	c := exec.CommandContext(s.t.Context(), s.program("uwf"), append(args, "--format", "json")...)
+	var stdout, stderr bytes.Buffer
+	c.Dir, c.Env, c.Stdout, c.Stderr = s.repo, s.childEnv(), &stdout, &stderr
+	_ = c.Run()
+	require.Equal(s.t, status, c.ProcessState.ExitCode(), "%s", &stderr)
+	var o outcome
+	require.NoError(s.t, json.Unmarshal(stdout.Bytes(), &o))
+	return o
+}
+
+// steps are those of a thread, as "role agent output".
+func (s *stage) steps(thread string) []string {
+	s.t.Helper()
+	var history struct {
+		Steps []struct {
+			Role, Agent string
+			Output      json.RawMessage
+		}
+	}
+	require.NoError(s.t, s.ask(s.t.Context(), &history, "thread", "steps", thread))
+	var list []string
+	for _, step := range history.Steps {
+		if step.Role != "" {
+			list = append(list, fmt.Sprintf("%s %s %s", step.Role, step.Agent, step.Output))
+		}
+	}
+	return list
+}
+
+func (s *stage) git(args ...string) {
+	s.t.Helper()
+	c := exec.CommandContext(s.t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"}, args...)...)
+	c.Dir = s.project
+	out, err := c.CombinedOutput()
+	require.NoError(s.t, err, "%s", out)
+}
+
+// The examples that show our own agents run on them.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	built := newStage(t, "") // once, for all
+	t.Run("review-diff", func(t *testing.T) { reviewDiff(t, built.bin) })
+	t.Run("research", func(t *testing.T) { research(t, built.bin) })
+}
+
+// One agent with tools reads a commit, another one without decides about it.
+func reviewDiff(t *testing.T, bin string) {
+	s := newStage(t, bin)
+	s.configure("agentOverrides: { review-diff: { judge: llm } }\nbuiltin: { allowCommands: [git] }\n")
+	s.git("init", "-q")
+	s.git("add", ".")
+	s.git("commit", "-qm", "before")
+	file := filepath.Join(s.project, "stats.go")
+	code, err := os.ReadFile(file)
+	require.NoError(t, err)
+	code = bytes.Replace(code, []byte("	return xs[len(xs)/2]"), []byte("	slices.Sort(xs)\n	return xs[len(xs)/2]"), 1)
+	require.NoError(t, os.WriteFile(file, code, 0o600))
+	s.git("commit", "-qam", "sort")
+
+	run := s.play(0, "run", "examples/review-diff.yaml", "-p", "the last commit", "--cwd", s.project)
+	require.Equal(t, "completed", run.Status)
+	steps := s.steps(run.Thread)
+	require.Len(t, steps, 2)
+	require.Contains(t, steps[0], "reader uwf-builtin")
+	require.Contains(t, steps[0], "reordered")
+	require.Contains(t, steps[1], "judge uwf-llm")
+	require.Contains(t, steps[1], "sort a copy")
+
+	s.git("commit", "-q", "--allow-empty", "-m", "nothing")
+	run = s.play(0, "run", "examples/review-diff.yaml", "-p", "the last commit", "--cwd", s.project)
+	require.Len(t, s.steps(run.Thread), 1, "there is nothing to decide about")
+}
+
+// Without the permission to fetch pages the thread waits for it; with it the
+// same conversation goes on.
+func research(t *testing.T, bin string) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html><body><h1>Deep thought</h1><p>The answer is <b>42</b>. Anything else is not.</p></body></html>")
+	}))
+	t.Cleanup(page.Close)
+	s := newStage(t, bin)
+	const agents = "agentOverrides: { research: { researcher: react, checker: llm } }\n"
+	s.configure(agents)
+	run := s.play(6, "run", "examples/research.yaml", "-p", "What is the answer? See "+page.URL, "--cwd", s.project)
+	require.Equal(t, "suspended", run.Status)
+	require.Contains(t, run.Message, "no tool to fetch pages")
+	require.Contains(t, run.Message, "builtin.allowFetch")
+
+	s.configure(agents + "builtin: { allowFetch: true }\n")
+	run = s.play(6, "thread", "resume", run.Thread, "-p", "Now you may.")
+	require.Contains(t, run.Message, "public internet", "this machine is none of it")
+
+	s.configure(agents + "builtin: { allowFetch: true, allowPrivate: true }\n")
+	s.play(0, "thread", "resume", run.Thread, "-p", "Now you may read this machine, too.")
+	run = s.play(0, "thread", "step", run.Thread)
+	require.Equal(t, "completed", run.Status)
+	steps := s.steps(run.Thread)
+	require.Contains(t, steps[len(steps)-1], "checker uwf-llm")
+	require.Contains(t, steps[len(steps)-1], "42")
+}
