@@ -21,8 +21,14 @@ type Batch struct {
 	added    map[Hash]Node
 	order    []Hash // of added
 	written  int    // how many of order are in the store
+	dropped  int    // how many of order have their payload only there
+	held     int    // bytes of payloads between these two
 	compiled map[Hash]*jsonschema.Schema
 }
+
+// keepBytes is how much of what is in the store a batch keeps in memory, too: a
+// step may have gigabytes of turns.
+const keepBytes = 8 << 20
 
 // NewBatch returns an empty batch on a store; now gives the timestamps.
 func NewBatch(s Store, now func() time.Time) *Batch {
@@ -103,32 +109,63 @@ func (b *Batch) Put(ctx context.Context) error {
 	if err := b.store.Put(ctx, b.nodes(b.written)...); err != nil {
 		return err
 	}
-	b.written = len(b.order)
+	for _, h := range b.order[b.written:] {
+		b.held += len(b.added[h].Payload)
+	}
+	if b.written = len(b.order); b.held > keepBytes {
+		b.drop()
+	}
 	return nil
 }
 
-// Handover returns what was added and not put yet, for a caller that puts it
-// itself while more is added. The batch takes it for put.
-func (b *Batch) Handover() []Node {
-	nodes := b.nodes(b.written)
-	b.written = len(b.order)
-	return nodes
+// drop forgets payloads that are in the store.
+func (b *Batch) drop() {
+	for _, h := range b.order[b.dropped:b.written] {
+		n := b.added[h]
+		n.Payload = nil
+		b.added[h] = n
+	}
+	b.dropped, b.held = b.written, 0
 }
 
 // Commit makes all that was ever added to the batch durable, what was put or
-// was in the store before included. Errors: those of [Store].Commit; then
-// nothing may be made durable that names one of the nodes.
+// was in the store before included; in the order in which it was added, if that is
+// more than fits into memory. Errors: those of [Store].Commit; then nothing may be
+// made durable that names one of the nodes.
 func (b *Batch) Commit(ctx context.Context) error {
-	if err := b.store.Commit(ctx, b.nodes(0)...); err != nil {
+	for from := 0; from < b.dropped; {
+		nodes, next, err := b.load(ctx, from)
+		if err != nil {
+			return err
+		}
+		if err := b.store.Commit(ctx, nodes...); err != nil {
+			return err
+		}
+		from = next
+	}
+	if err := b.store.Commit(ctx, b.nodes(b.dropped)...); err != nil {
 		return err
 	}
 	b.written = len(b.order)
 	return nil
 }
 
+// load reads nodes that were dropped, from the i-th on, as many as may be in
+// memory, and returns which is next.
+func (b *Batch) load(ctx context.Context, i int) (nodes []Node, next int, err error) {
+	for size := 0; i < b.dropped && size < keepBytes; i++ {
+		n, err := b.Get(ctx, b.order[i])
+		if err != nil {
+			return nil, 0, err
+		}
+		nodes, size = append(nodes, n), size+len(n.Payload)
+	}
+	return nodes, i, nil
+}
+
 // Get reads from the batch, else from the store.
 func (b *Batch) Get(ctx context.Context, h Hash) (Node, error) {
-	if n, ok := b.added[h]; ok {
+	if n, ok := b.added[h]; ok && n.Payload != nil {
 		return n, ctx.Err()
 	}
 	return b.store.Get(ctx, h)
@@ -156,7 +193,8 @@ func (b *Batch) add(typ Hash, payload []byte) (Hash, error) {
 // addNode adds a node that has been validated, once.
 func (b *Batch) addNode(n Node) (Hash, error) {
 	if old, ok := b.added[n.Hash]; ok {
-		if !old.Equal(n) {
+		// One whose payload is in the store only is compared there, by Commit.
+		if old.Payload != nil && !old.Equal(n) {
 			return "", &CollisionError{Hash: n.Hash}
 		}
 		return n.Hash, nil

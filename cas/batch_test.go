@@ -3,6 +3,8 @@ package cas_test
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,34 @@ func TestCommitCoversEverythingEverAdded(t *testing.T) {
 	require.Equal(t, []cas.Hash{late}, s.puts[1], "what was put is not put again")
 	meta, kind := s.Kinds().MetaHash(), s.Kinds().Hash(protocol.KindText)
 	require.Equal(t, [][]cas.Hash{{meta, kind, early, late}}, s.commits, "types come before what has them")
+}
+
+// A step may have more turns than fit into memory: what was put is read back for
+// the commit, in order, and what comes last is committed last.
+func TestBatchOfAnySize(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b, s := newBatch(t)
+	var added []cas.Hash
+	for i := range 40 {
+		h, err := b.Add(ctx, protocol.Text(strconv.Itoa(i)+strings.Repeat("x", 1<<20)))
+		require.NoError(t, err)
+		require.NoError(t, b.Put(ctx))
+		added = append(added, h)
+	}
+	again, err := b.Add(ctx, protocol.Text("0"+strings.Repeat("x", 1<<20)))
+	require.NoError(t, err)
+	require.Equal(t, added[0], again)
+	text, err := cas.Read[protocol.Text](ctx, b, added[0])
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(text), "0x"))
+	last, err := b.Add(ctx, protocol.Text("last"))
+	require.NoError(t, err)
+
+	require.NoError(t, b.Commit(ctx))
+	require.Greater(t, len(s.commits), 2, "not all at once")
+	all := slices.Concat(s.commits...)
+	require.Equal(t, append(slices.Clone(added), last), all[2:], "after the schemas, in order")
 }
 
 func TestBatchAddsEachNodeOnce(t *testing.T) {
