@@ -109,13 +109,27 @@ func (b *Batch) Put(ctx context.Context) error {
 	if err := b.store.Put(ctx, b.nodes(b.written)...); err != nil {
 		return err
 	}
+	b.wrote()
+	return nil
+}
+
+// Handover returns what was added and not put yet, for a caller that puts it
+// itself while more is added. It must be in the store before it is read through
+// the batch or committed.
+func (b *Batch) Handover() []Node {
+	nodes := b.nodes(b.written)
+	b.wrote()
+	return nodes
+}
+
+// wrote notes that all that was added is in the store, or about to be.
+func (b *Batch) wrote() {
 	for _, h := range b.order[b.written:] {
 		b.held += len(b.added[h].Payload)
 	}
 	if b.written = len(b.order); b.held > keepBytes {
 		b.drop()
 	}
-	return nil
 }
 
 // drop forgets payloads that are in the store.

@@ -116,6 +116,29 @@ func TestBatchOfAnySize(t *testing.T) {
 	require.Equal(t, append(slices.Clone(added), last), all[2:], "after the schemas, in order")
 }
 
+// Who puts nodes himself gets each once, and the commit covers them.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(cas.XXH3)
+	b := cas.NewBatch(store, noon)
+	first, err := b.Add(t.Context(), protocol.Text("first"))
+	require.NoError(t, err)
+	nodes := b.Handover()
+	require.Equal(t, first, nodes[len(nodes)-1].Hash)
+	require.Empty(t, b.Handover())
+	require.NoError(t, store.Put(t.Context(), nodes...))
+	second, err := b.Add(t.Context(), protocol.Text("second"))
+	require.NoError(t, err)
+	nodes = b.Handover()
+	require.Len(t, nodes, 1)
+	require.Equal(t, second, nodes[0].Hash)
+	require.NoError(t, b.Commit(t.Context()))
+	for _, h := range []cas.Hash{first, second} {
+		_, err := store.Get(t.Context(), h)
+		require.NoError(t, err)
+	}
+}
+
 func TestBatchAddsEachNodeOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
