@@ -42,7 +42,8 @@ func (c *CLI) Commands() []*ucli.Command {
 	return []*ucli.Command{
 		c.initCommand(), c.getCommand(), c.putCommand(), c.putTextCommand(), c.hasCommand(), c.hashCommand(),
 		c.refsCommand(), c.walkCommand(), c.listCommand(), c.schemaCommand(), c.verifyCommand(),
-		c.reindexCommand(), c.fsckCommand(), c.gcCommand(), c.statCommand(),
+		c.reindexCommand(), c.fsckCommand(), c.gcCommand(), c.PruneCommand(), c.statCommand(),
+		c.exportCommand(), c.importCommand(),
 	}
 }
 

@@ -1,0 +1,67 @@
+package ocascli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/util/cmdline"
+)
+
+// PruneCommand forgets threads that ended long ago. uwf has it among the commands
+// of threads, too.
+func (c *CLI) PruneCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "prune", Usage: "forget archived threads, so that gc can free what they alone need; active ones stay",
+		Flags: []ucli.Flag{
+			&ucli.IntFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be forgotten"},
+		},
+	}, c.prune)
+}
+
+func (c *CLI) prune(ctx context.Context, cc *ucli.Context) error {
+	days := cc.Int("keep-days")
+	const tooMany = 100_000 // more than a time can hold
+	if days < 0 || days > tooMany {
+		return cmdline.UsageError(fmt.Sprintf("--keep-days %d is not a number of days", days))
+	}
+	dirs, err := c.Dirs()
+	if err != nil {
+		return err
+	}
+	report, err := prune.Run(ctx, prune.Options{
+		Home: dirs.Home, Keep: time.Duration(days) * 24 * time.Hour, DryRun: cc.Bool("dry-run"), Now: c.Env.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	return c.print(report, func(w io.Writer) error { return printPrune(w, report, c.Program) })
+}
+
+func printPrune(w io.Writer, r prune.Report, program string) error {
+	for _, e := range r.Pruned {
+		at := time.UnixMilli(e.CompletedAt).UTC().Format(time.DateOnly)
+		if _, err := fmt.Fprintf(w, "%s  %s %s, head %s\n", e.Thread, e.Status, at, e.Head); err != nil {
+			return err
+		}
+	}
+	for _, thread := range r.Busy {
+		if _, err := fmt.Fprintf(w, "%s  is busy: kept\n", thread); err != nil {
+			return err
+		}
+	}
+	verb, next := "forgot", "; "+program+" gc frees what they alone needed"
+	if r.DryRun {
+		verb, next = "would forget", ""
+	}
+	if len(r.Pruned) == 0 {
+		next = ""
+	}
+	_, err := fmt.Fprintf(w, "%s %d threads, kept %d%s\n", verb, len(r.Pruned), r.Kept, next)
+	return err
+}

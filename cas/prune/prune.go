@@ -1,0 +1,179 @@
+// Package prune forgets threads that ended long ago, so that the collector can
+// free what they alone needed. It is only ever done when somebody asks for it.
+//
+// A forgotten thread is gone from the history; its nodes are still there until
+// the next collection, and its head, which the report names, leads to them.
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Options of a run.
+type Options struct {
+	Home   string
+	Keep   time.Duration // threads that ended within this time stay
+	DryRun bool          // only say what would be forgotten
+	Now    time.Time
+}
+
+// Report says what was done.
+type Report struct {
+	Pruned []index.Ended `json:"pruned"` // what would be, in a dry run
+	Kept   int           `json:"kept"`   // threads of the history that stay
+	Busy   []string      `json:"busy"`   // somebody is at these threads: they stay as well
+	DryRun bool          `json:"dryRun"`
+}
+
+// batch is how many threads are locked at once.
+const batch = 100
+
+// Run forgets the threads that ended before o.Now - o.Keep. Errors: a line of the
+// history that cannot be read; what the disk says.
+func Run(ctx context.Context, o Options) (Report, error) {
+	p := &pruner{
+		options: o, dirs: home.Dirs{Home: o.Home}, disk: durable.OS(),
+		report: Report{Pruned: []index.Ended{}, Busy: []string{}, DryRun: o.DryRun},
+	}
+	p.index = index.Open(o.Home, p.disk)
+	old, err := p.old(ctx)
+	if err != nil {
+		return p.report, err
+	}
+	for len(old) > 0 {
+		n := min(batch, len(old))
+		if err := p.forget(ctx, old[:n]); err != nil {
+			return p.report, err
+		}
+		old = old[n:]
+	}
+	p.report.Kept += len(p.report.Busy)
+	return p.report, nil
+}
+
+type pruner struct {
+	options Options
+	dirs    home.Dirs
+	disk    durable.FS
+	index   *index.Index
+	report  Report
+}
+
+// old lists the threads that ended long enough ago.
+func (p *pruner) old(ctx context.Context) ([]index.Ended, error) {
+	cutoff := p.options.Now.Add(-p.options.Keep)
+	var old []index.Ended
+	for e, err := range p.index.History(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if endedAt(e).Before(cutoff) {
+			old = append(old, e)
+		} else {
+			p.report.Kept++
+		}
+	}
+	return old, ctx.Err()
+}
+
+// endedAt is when a thread ended; if the history does not say, when it began.
+func endedAt(e index.Ended) time.Time {
+	if e.CompletedAt > 0 {
+		return time.UnixMilli(e.CompletedAt)
+	}
+	at, err := threadid.Time(e.Thread)
+	if err != nil {
+		return time.UnixMilli(0)
+	}
+	return at
+}
+
+// forget forgets some threads under their locks: one that is being resumed would
+// lose what an agent has just done.
+func (p *pruner) forget(ctx context.Context, threads []index.Ended) (err error) {
+	free := map[string]bool{}
+	for _, e := range threads {
+		lock, err := p.lock(e.Thread)
+		if errors.Is(err, durable.ErrLocked) {
+			p.report.Busy = append(p.report.Busy, e.Thread)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		// The lock of an ended thread goes with it; one that stays is only a small file.
+		defer func() { _ = lock.RemoveAndUnlock() }()
+		free[e.Thread] = true
+	}
+	if p.options.DryRun {
+		for _, e := range threads {
+			if free[e.Thread] {
+				p.report.Pruned = append(p.report.Pruned, e)
+			}
+		}
+		return nil
+	}
+	forgotten, err := p.index.Forget(ctx, free)
+	if err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	p.report.Pruned = append(p.report.Pruned, forgotten...)
+	for _, e := range forgotten {
+		if err := p.removeRun(e.Thread); err != nil {
+			return fmt.Errorf("the last run of thread %s: %w", e.Thread, err)
+		}
+	}
+	return nil
+}
+
+// lock takes a thread for us: from whoever steps or resumes it, and from an agent
+// that has outlived its engine.
+func (p *pruner) lock(thread string) (*durable.Held, error) {
+	agent := filepath.Join(p.dirs.Run(thread), "agent.lock")
+	if _, err := os.Stat(agent); err == nil {
+		held, err := durable.TryLock(agent)
+		if err != nil {
+			return nil, err
+		}
+		if err := held.Unlock(); err != nil {
+			return nil, err
+		}
+	}
+	return durable.TryLock(filepath.Join(p.dirs.Locks(), thread+".lock"))
+}
+
+// removeRun removes the directory of a thread's last run: the collector keeps
+// what is named there.
+func (p *pruner) removeRun(thread string) error {
+	dir := p.dirs.Run(thread)
+	var paths []string
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i := len(paths) - 1; i >= 0; i-- { // what is in a directory comes after it
+		if err := p.disk.Remove(paths[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package prune_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+const (
+	head     protocol.Hash = "0123456789ABC"
+	active                 = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
+	old                    = "01ARZ3NDEKTSV4RRFFQ69G5FAB"
+	recent                 = "01ARZ3NDEKTSV4RRFFQ69G5FAC"
+	reopened               = "01ARZ3NDEKTSV4RRFFQ69G5FAD"
+	busy                   = "01ARZ3NDEKTSV4RRFFQ69G5FAE"
+	orphan                 = "01ARZ3NDEKTSV4RRFFQ69G5FAF"
+	undated                = "01ARZ3NDEKTSV4RRFFQ69G5FAG" // it began in 2016
+	day                    = 24 * time.Hour
+)
+
+// world has threads of every kind; now is the day on which it is pruned.
+func world(t *testing.T) (home string, now time.Time) {
+	ctx := t.Context()
+	home, now = t.TempDir(), time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
+	x := index.Open(home, durable.OS())
+	end := func(id string, ago time.Duration) index.Ended {
+		require.NoError(t, x.Add(ctx, id, head))
+		e := index.Ended{Thread: id, Workflow: head, Head: head, Status: protocol.StatusCompleted, CompletedAt: now.Add(-ago).UnixMilli()}
+		require.NoError(t, x.Archive(ctx, e))
+		return e
+	}
+	require.NoError(t, x.Add(ctx, active, head))
+	for _, id := range []string{old, busy, orphan} {
+		end(id, 40*day)
+		run := filepath.Join(home, "runs", id)
+		require.NoError(t, os.MkdirAll(filepath.Join(run, "deep"), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(run, "deep", "file"), nil, 0o444))
+		require.NoError(t, os.WriteFile(filepath.Join(run, "agent.lock"), nil, 0o644))
+	}
+	end(recent, 10*day)
+	require.NoError(t, x.Reopen(ctx, end(reopened, 50*day), 1))
+	require.NoError(t, x.Add(ctx, undated, head))
+	require.NoError(t, x.Archive(ctx, index.Ended{Thread: undated, Head: head, Status: protocol.StatusCancelled}))
+	return home, now
+}
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	home, now := world(t)
+	hold := func(path string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		lock, err := durable.Lock(ctx, path)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = lock.Unlock() })
+	}
+	hold(filepath.Join(home, "locks", busy+".lock"))        // being resumed
+	hold(filepath.Join(home, "runs", orphan, "agent.lock")) // its agent has outlived its engine
+	options := prune.Options{Home: home, Keep: 30 * day, DryRun: true, Now: now}
+	before, err := os.ReadFile(filepath.Join(home, "history.jsonl"))
+	require.NoError(t, err)
+
+	dry, err := prune.Run(ctx, options)
+	require.NoError(t, err)
+	after, err := os.ReadFile(filepath.Join(home, "history.jsonl"))
+	require.NoError(t, err)
+	require.Equal(t, before, after, "a dry run changes nothing")
+
+	options.DryRun = false
+	report, err := prune.Run(ctx, options)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{old, undated}, ids(report.Pruned))
+	require.ElementsMatch(t, []string{busy, orphan}, report.Busy)
+	require.Equal(t, 3, report.Kept)
+	dry.DryRun = false
+	require.Equal(t, dry, report, "a dry run says what will be done")
+
+	x := index.Open(home, durable.OS())
+	_, err = x.Ended(ctx, old)
+	require.ErrorIs(t, err, index.ErrNoThread)
+	require.NoDirExists(t, filepath.Join(home, "runs", old))
+	for _, id := range []string{active, reopened} {
+		got, err := x.Head(ctx, id)
+		require.NoError(t, err, "what is active stays")
+		require.Equal(t, head, got)
+	}
+	for _, id := range []string{recent, busy, orphan} {
+		_, err := x.Ended(ctx, id)
+		require.NoError(t, err)
+	}
+
+	report, err = prune.Run(ctx, options)
+	require.NoError(t, err)
+	require.Empty(t, report.Pruned)
+}
+
+func ids(all []index.Ended) []string {
+	var out []string
+	for _, e := range all {
+		out = append(out, e.Thread)
+	}
+	return out
+}
+
+// Nothing is forgotten while nobody knows what a line of the history says.
+func TestADamagedHistoryIsNotPruned(t *testing.T) {
+	t.Parallel()
+	home, now := world(t)
+	path := filepath.Join(home, "history.jsonl")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append([]byte("nonsense\n"), data...), 0o644))
+	_, err = prune.Run(t.Context(), prune.Options{Home: home, Now: now})
+	require.ErrorContains(t, err, "history.jsonl:1")
+}
+
+func TestNoHistory(t *testing.T) {
+	t.Parallel()
+	report, err := prune.Run(t.Context(), prune.Options{Home: t.TempDir(), Now: time.Unix(0, 0)})
+	require.NoError(t, err)
+	require.Empty(t, report.Pruned)
+}
