@@ -1,6 +1,7 @@
 package fsstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,15 +127,12 @@ type Stray struct {
 	At   time.Time
 }
 
-// Strays yields the node files that lie in a wrong directory, and the temporary
-// files that writers are at or have left. Files of other names are nobody's
-// business. After an error it goes on with what can still be read.
+// Strays yields the node files that lie in a wrong directory, also where another
+// layout has them, and the temporary files that writers are at or have left. Files
+// of other names are nobody's business. After an error it goes on with what can
+// still be read.
 func (s *Store) Strays(ctx context.Context) iter.Seq2[Stray, error] {
 	return func(yield func(Stray, error) bool) {
-		root := filepath.Join(s.dir, nodesDir)
-		if s.format.Layout == flat {
-			root = s.dir
-		}
 		walk := func(path string, e fs.DirEntry, err error) error {
 			if err := ctx.Err(); err != nil {
 				yield(Stray{}, err)
@@ -146,15 +144,18 @@ func (s *Store) Strays(ctx context.Context) iter.Seq2[Stray, error] {
 			if err != nil {
 				return goOn(yield(Stray{}, err))
 			}
-			if e.IsDir() {
-				if s.format.Layout == flat && path != root {
-					return fs.SkipDir
+			if e.IsDir() && hashOf(e.Name()) == "" {
+				if filepath.Dir(path) == s.dir && e.Name() != nodesDir {
+					return fs.SkipDir // what else there is beside the nodes
 				}
 				return nil
 			}
+			if e.IsDir() {
+				return cmp.Or(goOn(s.stray(path, e, yield)), fs.SkipDir)
+			}
 			return goOn(s.stray(path, e, yield))
 		}
-		_ = filepath.WalkDir(root, walk) // walk passes every error on
+		_ = filepath.WalkDir(s.dir, walk) // walk passes every error on
 	}
 }
 

@@ -87,8 +87,11 @@ func (s *Store) unmarshal(h cas.Hash, data []byte) (cas.Node, error) {
 }
 
 func kindOf(m fs.FileMode) string {
-	if m.IsDir() {
+	switch {
+	case m.IsDir():
 		return "directory"
+	case m&fs.ModeSymlink != 0:
+		return "symbolic link"
 	}
 	return "special file"
 }

@@ -11,7 +11,7 @@ import (
 // readRegular reads a file of at most limit bytes. What is not a file is not
 // opened: that might block.
 func readRegular(path string, limit int) ([]byte, error) {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	switch {
 	case err != nil:
 		return nil, err

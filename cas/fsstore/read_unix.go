@@ -12,9 +12,13 @@ import (
 
 // readRegular reads a file of at most limit bytes. It asks the system itself:
 // package os makes half as many calls again, and reading nodes is what a store
-// does most. Opening does not block, whatever is there.
+// does most. Opening does not block, whatever is there, and follows no symbolic
+// link: what it leads to can change, and a node cannot.
 func readRegular(path string, limit int) ([]byte, error) {
-	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) })
+	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) })
+	if errors.Is(err, unix.ELOOP) && isLink(path) {
+		return nil, &notRegularError{fs.ModeSymlink}
+	}
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EOPNOTSUPP) { // a socket
 		return nil, &notRegularError{fs.ModeSocket}
 	}
@@ -29,6 +33,13 @@ func readRegular(path string, limit int) ([]byte, error) {
 		err = &fs.PathError{Op: "read", Path: path, Err: err}
 	}
 	return data, err
+}
+
+// isLink tells a file that is a symbolic link from a path that leads through too
+// many.
+func isLink(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
 }
 
 func readDescriptor(fd, limit int) ([]byte, error) {
