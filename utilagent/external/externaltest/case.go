@@ -85,7 +85,7 @@ func Load(t testing.TB, dir string) []Case {
 // call is the call that the run answered.
 func (c Case) call() external.Call {
 	call := external.Call{
-		Bin: "program", Version: external.ParseVersion(c.Version), Prompt: "the prompt",
+		Bin: "program", Version: external.ParseVersion(c.Version), Help: c.help(), Prompt: "the prompt",
 		Permission: external.Bypass, Env: func(string) string { return "" },
 	}
 	for _, flag := range []string{"--resume", "resume", "-s", "--session"} {
@@ -93,11 +93,22 @@ func (c Case) call() external.Call {
 			call.Resume, call.Session = true, c.Argv[i+1]
 		}
 	}
-	if call.Resume && !strings.ContainsAny(call.Session, "0123456789") && c.Expect.Session != nil {
-		call.Session = *c.Expect.Session // the recording says only that it was continued
+	if call.Resume && c.Expect.Outcome == string(external.OK) && isPlaceholder(call.Session) {
+		// The recording says only that it was continued.
+		if call.Resume = c.Expect.Session != nil; call.Resume {
+			call.Session = *c.Expect.Session
+		}
 	}
 	return call
 }
+
+func isPlaceholder(id string) bool {
+	return !strings.ContainsAny(id, "0123456789") || strings.Contains(id, "…")
+}
+
+// help is what the program says about its options: it has those that it was
+// recorded with.
+func (c Case) help() string { return strings.Join(c.Argv, "\n") }
 
 func (c Case) exit() external.Exit {
 	e := external.Exit{Code: -1, Signal: "killed", Stderr: c.Stderr}

@@ -64,7 +64,7 @@ func (f fault) quick(t external.Timeouts) external.Timeouts {
 
 // check makes a step with a program that has the fault.
 func (f fault) check(t *testing.T, a external.Adapter, c Case) {
-	s := script{Version: a.Program + " " + c.Version, Stdout: bytes.Clone(c.Stdout), Stderr: []byte(c.Stderr), Pids: filepath.Join(t.TempDir(), "pids")}
+	s := script{Version: a.Program + " " + c.Version, Help: c.help(), Stdout: bytes.Clone(c.Stdout), Stderr: []byte(c.Stderr), Pids: filepath.Join(t.TempDir(), "pids")}
 	f.change(&s)
 	t.Cleanup(func() { end(s.Pids) })
 	got := Step(t, f.adapt(a), s.file(t))

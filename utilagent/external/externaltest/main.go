@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ const scriptVariable = "UWF_EXTERNALTEST_SCRIPT"
 // script is what a played program does.
 type script struct {
 	Version string // what it says when it is asked
+	Help    string
 	Stdout  []byte
 	Stderr  []byte
 	Code    int
@@ -53,6 +55,10 @@ func play(path string) int {
 	}
 	if len(os.Args) == 2 && strings.Contains(os.Args[1], "ersion") {
 		fmt.Println(s.Version)
+		return 0
+	}
+	if slices.Contains(os.Args, "--help") {
+		fmt.Println(s.Help)
 		return 0
 	}
 	if s.Fault == "sleeper" {
