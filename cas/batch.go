@@ -169,6 +169,9 @@ func (b *Batch) Commit(ctx context.Context) error {
 func (b *Batch) load(ctx context.Context, i int) (nodes []Node, next int, err error) {
 	for size := 0; i < b.dropped && size < keepBytes; i++ {
 		n, err := b.Get(ctx, b.order[i])
+		if _, redacted := AsRedacted(err); redacted {
+			continue // a tombstone is durable, and stays
+		}
 		if err != nil {
 			return nil, 0, err
 		}

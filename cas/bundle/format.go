@@ -13,6 +13,9 @@
 // after its type and after what it refers to. So there is one place for each node,
 // and nothing else has any.
 //
+// Timestamps are kept, but for the schemas of our kinds, which have 0: every store
+// has made them itself, and equal threads would differ only by that.
+//
 // [Write] makes a bundle, [Open] reads one and checks its bytes, [File.Check]
 // proves that it is whole, [File.Import] brings it into a store.
 package bundle
@@ -234,6 +237,15 @@ func checkName(name string) error {
 		return fmt.Errorf("%q cannot be the name of a workflow", name)
 	}
 	return nil
+}
+
+// timeless are the schemas that every store begins with.
+func timeless(kinds *cas.Kinds) map[cas.Hash]bool {
+	all := map[cas.Hash]bool{kinds.MetaHash(): true}
+	for _, k := range protocol.Kinds() {
+		all[kinds.Hash(k)] = true
+	}
+	return all
 }
 
 // FaultError means that a bundle is not what it should be, and where: Offset is

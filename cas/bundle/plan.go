@@ -120,11 +120,24 @@ func (i *importing) planThread(ctx context.Context, t Thread, at index.Standing,
 }
 
 func (i *importing) adopt(t Thread, id string, was cas.Hash) {
+	i.adoptions = append(i.adoptions, t.adoption(id, was))
+}
+
+func (t Thread) adoption(id string, was cas.Hash) index.Adoption {
 	a := index.Adoption{Thread: id, Was: was, Head: t.Head}
 	if t.Ended() {
 		a.End = &index.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
 	}
-	i.adoptions = append(i.adoptions, a)
+	return a
+}
+
+// Adoptions are what brings the threads of a bundle into an empty index.
+func (f *File) Adoptions() []index.Adoption {
+	all := make([]index.Adoption, 0, len(f.Manifest.Threads))
+	for _, t := range f.Manifest.Threads {
+		all = append(all, t.adoption(t.Thread, ""))
+	}
+	return all
 }
 
 func (i *importing) lock(ctx context.Context, id string) error {

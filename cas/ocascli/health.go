@@ -107,6 +107,11 @@ func printFsck(w io.Writer, r fsck.Report) error {
 			return err
 		}
 	}
+	for _, t := range r.Tombstones {
+		if err := PrintTombstone(w, t.Hash, t.Reason, t.At, t.Sealed, t.Threads...); err != nil {
+			return err
+		}
+	}
 	remain := r.Unlisted
 	for _, f := range r.Faults {
 		if f.Remains {
@@ -253,6 +258,11 @@ func printStat(w io.Writer, r usage.Report) error {
 	}
 	if r.Unreadable > 0 {
 		if _, err := fmt.Fprintf(w, "%d nodes cannot be read: see fsck\n", r.Unreadable); err != nil {
+			return err
+		}
+	}
+	if r.Tombstones+r.Seals > 0 {
+		if _, err := fmt.Fprintf(w, "%d nodes are redacted, %d are sealed\n", r.Tombstones, r.Seals); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,18 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 	if err != nil {
 		return err
 	}
+	if store {
+		c.warnRedacted(ctx, s, h)
+	}
 	return c.printHash(h)
+}
+
+// warnRedacted says that what was put is redacted, and stays so.
+func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
+	_, err := s.Get(ctx, h)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		fmt.Fprintf(c.Env.Stderr, "warning: %v; it stays so\n", redacted)
+	}
 }
 
 // builtin is a store that has the schemas of our kinds before it is made.
@@ -102,6 +113,7 @@ func (c *CLI) putTextCommand() *ucli.Command {
 		if err := b.Commit(ctx); err != nil {
 			return err
 		}
+		c.warnRedacted(ctx, s, h)
 		return c.printHash(h)
 	})
 }

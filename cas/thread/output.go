@@ -57,6 +57,29 @@ func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
 	return out, nil
 }
 
+// Redacted is the role of a turn that was redacted: nobody knows whose it was.
+const Redacted protocol.TurnRole = "redacted"
+
+// ShownTurn reads a turn for those who only show it: one that was redacted says so
+// in its content. Errors: those of [cas.Read].
+func ShownTurn(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Turn, error) {
+	turn, err := cas.Read[protocol.Turn](ctx, r, h)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return protocol.Turn{Role: Redacted, Content: redacted.Mark(), AtMs: redacted.Tombstone.At}, nil
+	}
+	return turn, err
+}
+
+// ShownDetail reads a detail for those who only show it: one that was redacted says
+// so as its outcome, and has no turns. Errors: those of [cas.Read].
+func ShownDetail(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Detail, error) {
+	detail, err := cas.Read[protocol.Detail](ctx, r, h)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return protocol.Detail{Outcome: redacted.Mark(), Turns: []cas.Hash{}}, nil
+	}
+	return detail, err
+}
+
 // Content is the last answer of the agent in a step's detail, "" if there is
 // none, or if the detail is of a form that only an agent of the original's knows.
 // If that answer may have been redacted, it is the mark that says so

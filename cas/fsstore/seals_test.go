@@ -1,0 +1,100 @@
+package fsstore_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
+)
+
+// A seal that is kept stays; another one for the same node is refused; what a
+// power cut has left of one is written again; damage is told.
+func TestSeals(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := open(t, filepath.Join(t.TempDir(), "cas"), fsstore.Options{})
+	n := castest.Node(t, cas.XXH3, "sealed")
+	require.NoError(t, s.Put(ctx, n))
+	none, err := s.Seal(n.Hash)
+	require.NoError(t, err)
+	require.True(t, none.IsZero())
+
+	want := cas.SealOf(n, nil)
+	mine := fsstore.Sealed{Hash: n.Hash, Seal: want}
+	require.NoError(t, s.KeepSeals(ctx, mine))
+	require.NoError(t, s.KeepSeals(ctx, mine, mine))
+	kept, err := s.Seal(n.Hash)
+	require.NoError(t, err)
+	require.Equal(t, want, kept)
+	var wrong *cas.SealError
+	require.ErrorAs(t, s.KeepSeals(ctx, fsstore.Sealed{Hash: n.Hash, Seal: cas.Seal{1}}), &wrong)
+
+	path := s.SealPath(n.Hash)
+	require.NoError(t, os.Chmod(path, 0o644))
+	for _, torn := range []string{"", want.String()[:10], want.String()[:10] + "\x00\x00"} {
+		require.NoError(t, os.WriteFile(path, []byte(torn), 0o644))
+		_, err = s.Seal(n.Hash)
+		require.ErrorAs(t, err, &wrong)
+		require.NoError(t, s.KeepSeals(ctx, mine))
+		kept, err = s.Seal(n.Hash)
+		require.NoError(t, err)
+		require.Equal(t, want, kept)
+		require.NoError(t, os.Chmod(path, 0o644))
+	}
+	for _, bad := range []string{"x", want.String(), want.String() + "\n\n", "00\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(bad), 0o644))
+		_, err = s.Seal(n.Hash)
+		require.ErrorAs(t, err, &wrong, bad)
+	}
+	var all []cas.Hash
+	for h, err := range s.Seals(ctx) {
+		require.NoError(t, err)
+		all = append(all, h)
+	}
+	require.Equal(t, []cas.Hash{n.Hash}, all)
+}
+
+// Tombstones go where nothing is, and nowhere else; what a power cut has left of
+// one is written again.
+func TestBury(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := open(t, filepath.Join(t.TempDir(), "cas"), fsstore.Options{})
+	there, gone := castest.Node(t, cas.XXH3, "there"), castest.Node(t, cas.XXH3, "gone")
+	require.NoError(t, s.Put(ctx, there))
+	stones := []cas.Tombstone{{Hash: there.Hash, Type: there.Type}, {Hash: gone.Hash, Type: gone.Type, Reason: "why", At: 5}}
+	buried, err := s.Bury(ctx, stones...)
+	require.NoError(t, err)
+	require.Equal(t, []cas.Hash{gone.Hash}, buried)
+	_, err = s.Get(ctx, there.Hash)
+	require.NoError(t, err)
+	_, err = s.Get(ctx, gone.Hash)
+	redacted, ok := cas.AsRedacted(err)
+	require.True(t, ok)
+	require.Equal(t, stones[1], redacted.Tombstone)
+	buried, err = s.Bury(ctx, stones...)
+	require.NoError(t, err)
+	require.Empty(t, buried)
+
+	path := s.Path(gone.Hash)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(path, 0o644))
+	require.NoError(t, os.WriteFile(path, whole[:20], 0o644))
+	_, err = s.Bury(ctx, stones...)
+	require.NoError(t, err)
+	_, err = s.Get(ctx, gone.Hash)
+	_, ok = cas.AsRedacted(err)
+	require.True(t, ok)
+
+	// A put of the content leaves the tombstone.
+	require.NoError(t, s.Commit(ctx, gone))
+	_, err = s.Get(ctx, gone.Hash)
+	_, ok = cas.AsRedacted(err)
+	require.True(t, ok)
+}

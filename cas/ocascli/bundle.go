@@ -1,0 +1,229 @@
+package ocascli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+func (c *CLI) exportCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "export", Usage: "write nodes, with all that they lead to, as a bundle", ArgsUsage: "<hash…>",
+		Flags: []ucli.Flag{OutputFlag()},
+	}, func(ctx context.Context, cc *ucli.Context) error {
+		s, err := c.existing(ctx)
+		if err != nil {
+			return err
+		}
+		var hashes []cas.Hash
+		for _, arg := range cc.Args().Slice() {
+			h, err := node(ctx, s, arg)
+			if err != nil {
+				return err
+			}
+			hashes = append(hashes, h)
+		}
+		m, err := bundle.CollectNodes(s, hashes)
+		if err != nil {
+			return err
+		}
+		written, err := WriteBundle(ctx, c.Env, cc.String("output"), s, m)
+		if err != nil || cc.String("output") == "-" {
+			return err
+		}
+		return c.print(written, func(w io.Writer) error { return PrintWritten(w, written) })
+	})
+}
+
+// OutputFlag names the file that a bundle is written to.
+func OutputFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the `FILE` to write; - is stdout", Required: true}
+}
+
+// PrintWritten says in a line what a bundle has.
+func PrintWritten(w io.Writer, b bundle.Written) error {
+	redacted := ""
+	if b.Tombstones > 0 {
+		redacted = fmt.Sprintf(" and %d that were redacted", b.Tombstones)
+	}
+	_, err := fmt.Fprintf(w, "%d nodes%s, %s\n", b.Nodes, redacted, size(b.Bytes))
+	return err
+}
+
+// WriteBundle writes a bundle to a file, which appears whole or not at all, or to
+// stdout, unless that is a terminal. Errors: those of [bundle.Write].
+func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m bundle.Manifest) (bundle.Written, error) {
+	if output == "-" {
+		if cmdline.IsTerminal(e.Stdout) {
+			return bundle.Written{}, cmdline.UsageError("a bundle is not for a terminal", "-o threads.uwfb")
+		}
+		return bundle.Write(ctx, e.Stdout, s, m)
+	}
+	path := absolute(e, output)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return bundle.Written{}, cmdline.UsageError(output + " is not a file")
+	}
+	f, err := durable.Create(path)
+	if err != nil {
+		return bundle.Written{}, err
+	}
+	written, err := bundle.Write(ctx, f, s, m)
+	if err != nil {
+		return written, errors.Join(err, f.Abort())
+	}
+	// What is in a run is its owner's: others may be shown it.
+	return written, f.Commit(0o600)
+}
+
+func (c *CLI) importCommand() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "import", Usage: "put the nodes of a bundle, once all of it has been verified; - is stdin", ArgsUsage: "<file>",
+	}, func(ctx context.Context, cc *ucli.Context) (err error) {
+		f, done, err := OpenBundle(ctx, c.Env, cc.Args().First())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		s, err := c.open(ctx, f.Algorithm())
+		if err != nil {
+			return err
+		}
+		imported, err := f.Import(ctx, bundle.Target{Store: s}, bundle.ImportOptions{Now: c.Env.Now})
+		if err != nil {
+			return err
+		}
+		if n := len(f.Manifest.Threads); n > 0 {
+			fmt.Fprintf(c.Env.Stderr, "warning: only the nodes of %d threads were put; uwf thread import also brings the threads\n", n)
+		}
+		return c.print(imported, func(w io.Writer) error { return PrintImported(w, imported) })
+	})
+}
+
+// PrintImported says in lines what an import did.
+func PrintImported(w io.Writer, i bundle.Imported) error {
+	for _, t := range i.Threads {
+		from := ""
+		if t.From != "" {
+			from = " (was " + t.From + ")"
+		}
+		if _, err := fmt.Fprintf(w, "%s  %s%s\n", t.Thread, t.Result, from); err != nil {
+			return err
+		}
+	}
+	for _, n := range i.Workflows {
+		if n.Result != bundle.Kept {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "the name %s stands for another workflow here, %s, and stays\n", n.Name, n.Hash); err != nil {
+			return err
+		}
+	}
+	for _, h := range i.Redacted {
+		if _, err := fmt.Fprintf(w, "node %s was redacted here and stays so\n", h); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%d nodes, %d of them new\n", i.Nodes, i.Added)
+	return err
+}
+
+// OpenBundle opens a bundle and checks its bytes; "-" is stdin. done closes it.
+// Errors: a [*protocol.Error] that says what is wrong with it, and where.
+func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, done func() error, err error) {
+	if name == "-" {
+		return receiveBundle(ctx, e)
+	}
+	in, err := os.Open(absolute(e, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, cmdline.NotFound("there is no file " + name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := in.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = cmdline.Invalid(name + " is not a file")
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, in.Close())
+	}
+	f, err := bundle.Open(ctx, in, info.Size())
+	if err != nil {
+		_ = in.Close() // nothing was written
+		return nil, nil, BundleError(name, err)
+	}
+	return f, in.Close, nil
+}
+
+// receiveBundle keeps what comes from stdin in a temporary file: it is read twice.
+func receiveBundle(ctx context.Context, e env.Env) (*bundle.File, func() error, error) {
+	spool, err := durable.Create(filepath.Join(os.TempDir(), "stdin.uwfb"))
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := bundle.Receive(ctx, e.Stdin, spool)
+	if err != nil {
+		return nil, nil, errors.Join(BundleError("stdin", err), spool.Abort())
+	}
+	return f, spool.Abort, nil
+}
+
+// BundleError says what is wrong with a bundle in the words of the command line.
+func BundleError(name string, err error) error {
+	var (
+		fault *bundle.FaultError
+		newer *bundle.NewerError
+		hash  *bundle.HashError
+	)
+	switch {
+	case errors.Is(err, bundle.ErrNotBundle):
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s is not a bundle", name), Err: err,
+			Hints: []string{"uwf thread export <thread> -o threads.uwfb makes one"}}
+	case errors.As(err, &newer):
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err}
+	case errors.As(err, &hash):
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
+			Hints: []string{"import it into a store of its own: --ocas-home DIR, with another --home DIR"}}
+	case errors.As(err, &fault):
+		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is damaged: %v", name, err), Err: err,
+			Hints: []string{"nothing was changed; get the file again from where it was exported"}}
+	}
+	return err
+}
+
+// PrintTombstone says in lines that a node was redacted, and who says so.
+func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed bool, threads ...string) error {
+	if reason != "" {
+		reason = ": " + reason
+	}
+	proof := "not sealed: anyone could have made this tombstone"
+	if sealed {
+		proof = "sealed"
+	}
+	if len(threads) > 0 {
+		proof = "thread " + strings.Join(threads, ", ") + "; " + proof
+	}
+	_, err := fmt.Fprintf(w, "redacted %s%s\n  %s; %s\n", h, reason, time.UnixMilli(at).UTC().Format(time.RFC3339), proof)
+	return err
+}
+
+func absolute(e env.Env, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(e.Dir, path)
+}

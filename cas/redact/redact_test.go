@@ -1,0 +1,334 @@
+package redact_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cas/usage"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/util/prompt"
+)
+
+const (
+	idA = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
+	idB = "01ARZ3NDEKTSV4RRFFQ69G5FAB"
+)
+
+func clock() time.Time { return time.UnixMilli(1_780_000_000_000) }
+
+// world is a home with a thread of three steps.
+type world struct {
+	t     *testing.T
+	home  string
+	store *fsstore.Store
+	index *index.Index
+	steps []thread.Step // oldest first
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx := t.Context()
+	home := t.TempDir()
+	s, err := fsstore.Open(ctx, filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
+	require.NoError(t, err)
+	w := &world{t: t, home: home, store: s, index: index.Open(home, durable.OS())}
+	b := cas.NewBatch(s, clock)
+	schema, err := b.AddSchema(ctx, map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}})
+	require.NoError(t, err)
+	workflow, err := b.Add(ctx, protocol.Workflow{
+		Name: "w", Description: "d", Graph: map[string]protocol.GraphNode{},
+		Roles: map[string]protocol.Role{"r": {Description: "d", Goal: "g", Procedure: "p", Output: "o", Capabilities: []string{}, Frontmatter: schema}},
+	})
+	require.NoError(t, err)
+	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: "the task", Cwd: "/"})
+	require.NoError(t, err)
+	require.NoError(t, b.Commit(ctx))
+	require.NoError(t, w.index.Add(ctx, idA, start))
+	for i := range 3 {
+		w.step(idA, fmt.Sprintf("secret %d", i), i)
+	}
+	return w
+}
+
+// step makes a step as an agent does.
+func (w *world) step(id, secret string, n int) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	head, err := w.index.Head(ctx, id)
+	require.NoError(w.t, err)
+	chain, err := thread.Open(ctx, w.store, head)
+	require.NoError(w.t, err)
+	wf, err := chain.Workflow(ctx)
+	require.NoError(w.t, err)
+	result, err := stepwork.Submit(ctx, cas.NewBatch(w.store, clock), chain, stepwork.Submission{
+		Role: "r", Type: wf.Roles["r"].Frontmatter, Output: extract.Output{Value: map[string]any{"n": n}}, ExtractedBy: protocol.ByValue,
+		Agent: "uwf-test", SessionID: "s", Answer: secret, Prompt: "do " + secret, CompletedAtMs: 2,
+	})
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.index.Move(ctx, id, head, result.StepHash))
+	chain, err = thread.Open(ctx, w.store, result.StepHash)
+	require.NoError(w.t, err)
+	w.steps = append(w.steps, *chain.Last)
+}
+
+func (w *world) turn(i int) cas.Hash {
+	w.t.Helper()
+	d, err := cas.Read[protocol.Detail](w.t.Context(), w.store, w.steps[i].Detail)
+	require.NoError(w.t, err)
+	return d.Turns[0]
+}
+
+func (w *world) redact(h cas.Hash, o redact.Options) (redact.Done, error) {
+	o.Now = clock
+	return redact.Node(w.t.Context(), w.store, w.index, idA, h, o)
+}
+
+func never(context.Context, protocol.Workflow) (bool, error) { return false, nil }
+
+func (w *world) gone(h cas.Hash) {
+	w.t.Helper()
+	_, err := w.store.Get(w.t.Context(), h)
+	_, redacted := cas.AsRedacted(err)
+	require.True(w.t, redacted, "%v", err)
+}
+
+// What a thread needs to go on stays, everything else may go.
+func TestWhatMayGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	last := w.steps[2]
+	wf, err := cas.Read[protocol.Start](t.Context(), w.store, last.Start)
+	require.NoError(t, err)
+	out, err := w.store.Get(t.Context(), last.Output)
+	require.NoError(t, err)
+	for name, h := range map[string]cas.Hash{
+		"head": last.Hash, "step": w.steps[0].Hash, "start": last.Start, "workflow": wf.Workflow,
+		"schema": out.Type, "newest output": last.Output, "schema of a kind": w.store.Kinds().Hash(protocol.KindTurn),
+	} {
+		_, err := w.redact(h, redact.Options{Shared: true, LooksBack: never})
+		var needed *redact.NeededError
+		require.ErrorAs(t, err, &needed, name)
+		_, err = w.store.Get(t.Context(), h)
+		require.NoError(t, err, name)
+	}
+	// An older output may go only if no condition can read it.
+	_, err = w.redact(w.steps[0].Output, redact.Options{})
+	var needed *redact.NeededError
+	require.ErrorAs(t, err, &needed)
+	for _, h := range []cas.Hash{w.steps[0].Output, w.turn(0), *w.steps[0].Prompt, w.steps[0].Detail, w.turn(2), w.steps[2].Detail} {
+		done, err := w.redact(h, redact.Options{LooksBack: never, Reason: "  two\nlines "})
+		require.NoError(t, err)
+		require.Equal(t, "two lines", done.Reason)
+		require.Len(t, done.Seal, 64)
+		w.gone(h)
+	}
+	_, err = w.redact("0000000000000", redact.Options{})
+	require.ErrorIs(t, err, cas.ErrNotFound)
+	_, err = redact.Node(t.Context(), w.store, w.index, idB, last.Detail, redact.Options{Now: clock})
+	require.ErrorIs(t, err, index.ErrNoThread)
+	w.sound(6)
+}
+
+// sound checks that the store is, with so many tombstones.
+func (w *world) sound(tombstones int) {
+	w.t.Helper()
+	report, err := fsck.Run(w.t.Context(), w.store, fsck.Options{Home: w.home, Now: clock})
+	require.NoError(w.t, err)
+	require.True(w.t, report.Sound(), "%v", report.Faults)
+	require.Len(w.t, report.Tombstones, tombstones)
+}
+
+// A node that others lead to is redacted for all of them, or not at all.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	require.NoError(t, w.index.Add(t.Context(), idB, w.steps[0].Hash))
+	_, err := w.redact(w.turn(0), redact.Options{})
+	var shared *redact.SharedError
+	require.ErrorAs(t, err, &shared)
+	require.Equal(t, []string{idB}, shared.Threads)
+	turn := w.turn(0)
+	done, err := w.redact(turn, redact.Options{Shared: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{idB}, done.Shared)
+	w.gone(turn)
+	done, err = w.redact(turn, redact.Options{Shared: true})
+	require.NoError(t, err)
+	require.True(t, done.Already)
+
+	// What decides who is next in another thread is needed there.
+	_, err = w.redact(w.steps[0].Output, redact.Options{Shared: true, LooksBack: never})
+	var needed *redact.NeededError
+	require.ErrorAs(t, err, &needed)
+	require.Contains(t, needed.Why, idB)
+
+	// A node of another thread is none of this one.
+	w.step(idB, "of the other", 7)
+	_, err = w.redact(w.steps[3].Detail, redact.Options{})
+	require.ErrorIs(t, err, redact.ErrNotPart)
+}
+
+// Put again, the content does not come back; the step that says it again is made
+// all the same.
+func TestPutAgain(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := newWorld(t)
+	turn := w.turn(0)
+	n, err := w.store.Get(ctx, turn)
+	require.NoError(t, err)
+	_, err = w.redact(turn, redact.Options{Reason: "why"})
+	require.NoError(t, err)
+	require.NoError(t, w.store.Put(ctx, n))
+	require.NoError(t, w.store.Commit(ctx, n))
+	w.gone(turn)
+	w.step(idA, "secret 0", 3) // the very same turn
+	require.Equal(t, turn, func() cas.Hash {
+		refs, err := w.store.Get(ctx, w.steps[3].Detail)
+		require.NoError(t, err)
+		all, err := cas.Refs(ctx, w.store, refs)
+		require.NoError(t, err)
+		return all[0]
+	}())
+	w.gone(turn)
+	w.sound(1)
+}
+
+// Everybody who reads a thread copes with what is not there any more, and says so.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := newWorld(t)
+	for _, h := range []cas.Hash{w.turn(0), w.steps[1].Detail, w.steps[0].Output, *w.steps[0].Prompt} {
+		_, err := w.redact(h, redact.Options{Reason: "a key", LooksBack: never})
+		require.NoError(t, err)
+	}
+	chain, err := thread.Open(ctx, w.store, w.steps[2].Hash)
+	require.NoError(t, err)
+	for s, err := range chain.Steps(ctx) {
+		require.NoError(t, err)
+		content, err := thread.Content(ctx, w.store, s.Detail)
+		require.NoError(t, err)
+		if s.Index < 2 {
+			require.Equal(t, "[redacted: a key]", content)
+		}
+		out, err := chain.Shown(ctx, s)
+		require.NoError(t, err)
+		if s.Index == 0 {
+			require.Equal(t, map[string]any{"$redacted": string(s.Output), "reason": "a key"}, out.Value)
+			_, err := chain.Output(ctx, s)
+			_, redacted := cas.AsRedacted(err)
+			require.True(t, redacted, "nobody decides by it")
+		}
+	}
+	turn, err := thread.ShownTurn(ctx, w.store, w.steps[1].Detail)
+	require.NoError(t, err)
+	require.Equal(t, "[redacted: a key]", turn.Content)
+	detail, err := thread.ShownDetail(ctx, w.store, w.steps[1].Detail)
+	require.NoError(t, err)
+	require.Equal(t, "[redacted: a key]", detail.Outcome)
+
+	brief, err := stepwork.NewBrief(ctx, w.store, chain, stepwork.Assignment{Thread: idA, Role: "r", Cwd: "/"})
+	require.NoError(t, err)
+	text := prompt.Full(brief.Parts)
+	require.Contains(t, text, "redacted: a key")
+	require.NotContains(t, text, "secret 0")
+	require.NotContains(t, text, "secret 1")
+
+	whole, err := cas.Expand(ctx, w.store, w.steps[2].Hash, -1)
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(whole), "$redacted")
+
+	report, err := usage.Measure(ctx, w.store, w.index)
+	require.NoError(t, err)
+	require.Equal(t, 4, report.Tombstones)
+	require.Zero(t, report.Unreadable)
+}
+
+// The collector keeps tombstones that threads lead to, and takes what only they
+// led to.
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	detail, turn := w.steps[1].Detail, w.turn(1)
+	_, err := w.redact(detail, redact.Options{})
+	require.NoError(t, err)
+	report, err := gc.Run(t.Context(), w.store, gc.Options{Homes: []string{w.home}, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Freed)
+	w.gone(detail)
+	_, err = w.store.Get(t.Context(), turn)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+	w.sound(1)
+}
+
+// A tombstone that is damaged is found; one in a wrong directory goes back.
+func TestDamagedTombstone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	turn := w.turn(0)
+	_, err := w.redact(turn, redact.Options{Reason: "why"})
+	require.NoError(t, err)
+	path := w.store.Path(turn)
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(path, 0o644))
+	for i := range good {
+		for _, bad := range [][]byte{append(append([]byte{}, good[:i]...), append([]byte{good[i] ^ 4}, good[i+1:]...)...), good[:i]} {
+			require.NoError(t, os.WriteFile(path, bad, 0o644))
+			_, err := w.store.Get(t.Context(), turn)
+			var corrupt *cas.CorruptError
+			require.ErrorAs(t, err, &corrupt, "byte %d", i)
+		}
+	}
+	report, err := fsck.Run(t.Context(), w.store, fsck.Options{Home: w.home, Now: clock})
+	require.NoError(t, err)
+	require.Len(t, report.Faults, 1)
+	require.Equal(t, fsck.Damaged, report.Faults[0].Kind)
+
+	elsewhere := filepath.Join(filepath.Dir(filepath.Dir(path)), "00")
+	require.NoError(t, os.MkdirAll(elsewhere, 0o755))
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, filepath.Base(path)), good, 0o644))
+	report, err = fsck.Run(t.Context(), w.store, fsck.Options{Home: w.home, Now: clock, Repair: true})
+	require.NoError(t, err)
+	require.True(t, report.Sound(), "%v", report.Faults)
+	w.gone(turn)
+}
+
+// Tombstones that somebody has put where a chain needs a node are faults.
+func TestTombstoneInTheWay(t *testing.T) {
+	t.Parallel()
+	for name, pick := range map[string]func(w *world) cas.Hash{
+		"head":  func(w *world) cas.Hash { return w.steps[2].Hash },
+		"step":  func(w *world) cas.Hash { return w.steps[1].Hash },
+		"start": func(w *world) cas.Hash { return w.steps[1].Start },
+	} {
+		w := newWorld(t)
+		h := pick(w)
+		sole, err := w.store.Alone(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, sole.Redact(cas.Tombstone{Hash: h, Type: h}))
+		require.NoError(t, sole.Release())
+		report, err := fsck.Run(t.Context(), w.store, fsck.Options{Home: w.home, Now: clock})
+		require.NoError(t, err)
+		require.NotEmpty(t, report.Faults, name)
+		require.Contains(t, report.Faults[0].Message, "was redacted", name)
+	}
+}
