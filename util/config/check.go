@@ -120,9 +120,12 @@ func (k checker) choices() {
 	}
 }
 
+// missingWords end the report of what is not there yet.
+const missingWords = " is missing"
+
 func (k checker) required(value, remedy string, path ...string) {
 	if value == "" {
-		k.add(k.at(path), remedy, "%s is missing", strings.Join(path, "."))
+		k.add(k.at(path), remedy, "%s"+missingWords, strings.Join(path, "."))
 	}
 }
 

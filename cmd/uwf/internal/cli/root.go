@@ -31,6 +31,7 @@ func (a *app) root() *ucli.App {
 			a.workflowCommand(),
 			a.threadCommand(),
 			a.stepCommand(),
+			a.configCommand(),
 			a.schemaCommand(),
 			a.casCommand(),
 			a.importOriginalCommand(),

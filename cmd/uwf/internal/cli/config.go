@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+func (a *app) configCommand() *ucli.Command {
+	return a.group(ucli.Command{
+		Name: "config", Usage: "look at config.yaml and change it",
+		Subcommands: []*ucli.Command{
+			a.leaf(ucli.Command{
+				Name: "list", Aliases: []string{"ls"}, Usage: "print the whole config; keys are masked",
+			}, a.configList),
+			a.leaf(ucli.Command{
+				Name: "get", ArgsUsage: "<key>", Usage: "print one value, such as models.default.name; keys are masked",
+			}, a.configGet),
+			a.leaf(ucli.Command{
+				Name: "set", ArgsUsage: "<key> <value>", Usage: "change one value; comments and all else stay as they are",
+				Description: "The parts of a key are separated by dots; a part with a dot in it stands in double quotes. Lists\n" +
+					"and mappings are written as JSON or YAML. The value - is read from stdin, so that a secret is in\n" +
+					"nobody's history:\n\n" +
+					"   uwf config set models.default.name qwen3\n" +
+					"   uwf config set agents.builtin.args '[\"--model\",\"default\"]'\n" +
+					"   uwf config set providers.openai.apiKey - < key.txt",
+			}, a.configSet),
+		},
+	})
+}
+
+// rawConfig reads config.yaml as it is written. What is wrong in it is told, and
+// stops nobody from looking at it.
+func (a *app) rawConfig(ctx context.Context) (any, error) {
+	dirs, err := a.dirs()
+	if err != nil {
+		return nil, err
+	}
+	src, err := os.ReadFile(dirs.Config())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound("there is no config yet: "+dirs.Config()+" does not exist",
+			"uwf config set defaultAgent <alias>, or write the file: uwf schema config describes it")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	raw, err := config.Raw(src, dirs.Config())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := config.Load(ctx, dirs.Config(), a.env); err != nil {
+		a.say("uwf: warning: the config cannot be used as it is: %v", err)
+	}
+	return raw, nil
+}
+
+func (a *app) configList(ctx context.Context, _ *ucli.Context) error {
+	raw, err := a.rawConfig(ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(raw, func(w io.Writer) error { return flatText(w, "", raw) })
+}
+
+// configValue answers config get and set.
+type configValue struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+}
+
+func (a *app) configGet(ctx context.Context, c *ucli.Context) error {
+	key, err := config.ParseKey(c.Args().First())
+	if err != nil {
+		return err
+	}
+	raw, err := a.rawConfig(ctx)
+	if err != nil {
+		return err
+	}
+	value, ok := key.Lookup(raw)
+	if !ok {
+		return notFound("key not found: "+key.String(), nearKeys(key, raw)...)
+	}
+	return a.print(configValue{Key: key.String(), Value: value}, func(w io.Writer) error {
+		if _, isMap := value.(map[string]any); isMap {
+			return flatText(w, key.String(), value)
+		}
+		_, err := fmt.Fprintln(w, clean(scalarText(value)))
+		return err
+	})
+}
+
+// nearKeys are hints at keys that are set.
+func nearKeys(key config.Key, raw any) []string {
+	var known []string
+	flatten("", raw, func(k string, _ any) { known = append(known, k) })
+	hints := []string{"uwf config list"}
+	if near := suggest.Nearest(key.String(), known, 1); len(near) > 0 {
+		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)
+	}
+	return hints
+}
+
+func (a *app) configSet(ctx context.Context, c *ucli.Context) error {
+	key, err := config.ParseKey(c.Args().Get(0))
+	if err != nil {
+		return err
+	}
+	text, err := a.promptText(c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	value, err := key.Value(text)
+	if err != nil {
+		return err
+	}
+	missing, err := a.changeConfig(ctx, func(src []byte, path string) ([]byte, []protocol.Problem, error) {
+		return config.Set(src, path, key, value, a.env)
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range missing {
+		a.say("uwf: the config cannot be used yet: %s", p.Message)
+		a.hint("uwf config set %s <value>", strings.TrimSuffix(p.Message, " is missing"))
+	}
+	if s, ok := value.(string); ok && key.Secret() {
+		value = config.MaskKey(s)
+	}
+	return a.print(configValue{Key: key.String(), Value: value}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s = %s\n", key, clean(scalarText(value)))
+		return err
+	})
+}
+
+// flatText prints a config as "key = value" lines.
+func flatText(w io.Writer, prefix string, value any) error {
+	var err error
+	flatten(prefix, value, func(key string, value any) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s = %s\n", clean(key), clean(scalarText(value)))
+		}
+	})
+	return err
+}
+
+// flatten calls f for each value that is no mapping, sorted by key.
+func flatten(prefix string, value any, f func(key string, value any)) {
+	m, ok := value.(map[string]any)
+	if !ok {
+		f(prefix, value)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		at := key
+		if strings.ContainsAny(key, ". ") && prefix != "modelOverrides" {
+			at = fmt.Sprintf("%q", key)
+		}
+		if prefix != "" {
+			at = prefix + "." + at
+		}
+		flatten(at, m[key], f)
+	}
+}
+
+// scalarText is a value as it would be typed.
+func scalarText(value any) string {
+	if s, ok := value.(string); ok {
+		return s
+	}
+	data, err := json.Marshal(value)
+	if err != nil { // it came from YAML
+		return fmt.Sprint(value)
+	}
+	return string(data)
+}
