@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			"json":    cmdJSON,
 			"jsonis":  cmdJSONIs,
 			"flipbit": cmdFlipBit,
+			"damage":  cmdDamage,
 		},
 	})
 }
@@ -81,6 +82,18 @@ func cmdFlipBit(ts *testscript.TestScript, neg bool, args []string) {
 	data[len(data)/2] ^= 1
 	ts.Check(os.Chmod(path, 0o644))
 	ts.Check(os.WriteFile(path, data, 0o444))
+}
+
+// cmdDamage flips a bit in the middle of a file: damage path.
+func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: damage file")
+	}
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	data[len(data)/2] ^= 1
+	ts.Check(os.WriteFile(path, data, 0o644))
 }
 
 func lookup(ts *testscript.TestScript, path string) string {

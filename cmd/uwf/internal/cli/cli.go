@@ -58,6 +58,7 @@ type app struct {
 	textErrors bool
 	fs         *fsstore.Store
 	cas        *ocascli.CLI // the commands of the store
+	bundle     *bundled     // in the place of home and store; nil: none
 }
 
 // globals are the flags that every command knows.
@@ -114,11 +115,17 @@ func (a *app) print(value any, text func(io.Writer) error) error {
 }
 
 func (a *app) dirs() (home.Dirs, error) {
+	if a.bundle != nil {
+		return a.bundle.dirs(), nil
+	}
 	return home.Find(a.env, a.flags.home, a.flags.store)
 }
 
 // store opens the node store; it need not exist.
 func (a *app) store(ctx context.Context) (cas.Store, error) {
+	if a.bundle != nil {
+		return a.bundle.file, nil
+	}
 	if a.fs != nil {
 		return a.fs, nil
 	}

@@ -12,6 +12,11 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 )
 
+func isRedacted(err error) bool {
+	_, redacted := cas.AsRedacted(err)
+	return redacted
+}
+
 func usageError(message string, hints ...string) error { return cmdline.UsageError(message, hints...) }
 
 func notFound(message string, hints ...string) error { return cmdline.NotFound(message, hints...) }
@@ -38,7 +43,7 @@ func classify(err error) *protocol.Error {
 		conflict  *index.ConflictError
 	)
 	switch {
-	case errors.As(err, &collected):
+	case errors.As(err, &collected), isRedacted(err):
 		return ocascli.Classify(err)
 	case errors.As(err, &corrupt):
 		out.Code = protocol.CodeCorrupt

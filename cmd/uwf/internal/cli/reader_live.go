@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -58,7 +59,7 @@ func (r reader) flightTurns(ctx context.Context, f engine.Flight, room int) ([]s
 		}
 	}
 	for i := len(f.Turns) - 1; i >= 0; i-- {
-		t, err := cas.Read[protocol.Turn](ctx, r.store, f.Turns[i])
+		t, err := thread.ShownTurn(ctx, r.store, f.Turns[i])
 		if err != nil {
 			return nil, err
 		}

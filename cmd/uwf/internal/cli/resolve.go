@@ -24,6 +24,11 @@ func (a *app) thread(ctx context.Context, arg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if a.bundle != nil {
+		if id, named, err := a.bundle.only(arg); named {
+			return id, err
+		}
+	}
 	if arg == newest {
 		return newestThread(ctx, x)
 	}

@@ -21,9 +21,9 @@ func (a *app) stepCommand() *ucli.Command {
 	return a.group(ucli.Command{
 		Name: "step", Usage: "inspect a step; make one from any language",
 		Subcommands: []*ucli.Command{
-			list,
-			a.stepShowCommand(),
-			a.stepReadCommand(),
+			a.reads(list),
+			a.reads(a.stepShowCommand()),
+			a.reads(a.stepReadCommand()),
 			a.stepTurnsCommand(),
 			a.threadForkCommand(),
 			a.stepPromptCommand(),

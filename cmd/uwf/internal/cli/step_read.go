@@ -11,6 +11,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -58,6 +59,9 @@ func promptOf(ctx context.Context, s cas.Store, step protocol.Step) (string, err
 		return "\n\n## Prompt\n\n_Prompt not recorded._", nil
 	}
 	text, err := cas.Read[protocol.Text](ctx, s, *step.Prompt)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return "\n\n## Prompt\n\n_" + redacted.Mark() + "_", nil
+	}
 	return "\n\n## Prompt\n\n" + string(text), err
 }
 
@@ -72,15 +76,21 @@ func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int) (s
 	if errors.As(err, &other) && s.Algorithm() == cas.XXH64 {
 		return "\n\n_The detail is one that only its agent knows: uwf step show has it._", nil
 	}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return "\n\n_" + redacted.Mark() + "_", nil
+	}
 	if err != nil {
 		return "", err
 	}
 	var blocks []string // newest first
 	used := 0
 	for i := len(detail.Turns) - 1; i >= 0; i-- {
-		turn, err := cas.Read[protocol.Turn](ctx, s, detail.Turns[i])
+		turn, err := thread.ShownTurn(ctx, s, detail.Turns[i])
 		if err != nil {
 			return "", err
+		}
+		if turn.Role == thread.Redacted {
+			turn.Index = i
 		}
 		block, note := turnBlock(turn), 0
 		if i > 0 {

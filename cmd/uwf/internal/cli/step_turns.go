@@ -103,7 +103,7 @@ func (p *turnPrinter) steps(ctx context.Context, r reader) error {
 		}
 	}
 	for _, s := range slices.Backward(steps) {
-		detail, err := cas.Read[protocol.Detail](ctx, r.store, s.Detail)
+		detail, err := thread.ShownDetail(ctx, r.store, s.Detail)
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (p *turnPrinter) turn(ctx context.Context, r reader, line turnLine, h cas.H
 		return nil
 	}
 	var err error
-	if line.Turn, err = cas.Read[protocol.Turn](ctx, r.store, h); err != nil {
+	if line.Turn, err = thread.ShownTurn(ctx, r.store, h); err != nil {
 		return err
 	}
 	line.Index = p.seen

@@ -4,10 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
-	"github.com/united-workforce/uwf/protocol"
 )
 
 // livePause is how often a running step is looked at.
@@ -64,7 +62,7 @@ func (p *turnPrinter) rest(ctx context.Context, e *engine.Engine, r reader, f *e
 		if s.Index < f.Number-1 || s.Hash == f.Head || s.Role != f.Role {
 			return nil // it failed
 		}
-		detail, err := cas.Read[protocol.Detail](ctx, r.store, s.Detail)
+		detail, err := thread.ShownDetail(ctx, r.store, s.Detail)
 		if err != nil {
 			return err
 		}

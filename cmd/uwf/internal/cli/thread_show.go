@@ -155,7 +155,7 @@ func (a *app) history(ctx context.Context, head protocol.Hash) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := t.Output(ctx, step)
+		out, err := t.Shown(ctx, step)
 		if err != nil {
 			return nil, err
 		}

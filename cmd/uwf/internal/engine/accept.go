@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
@@ -107,37 +106,50 @@ func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
 }
 
 // contents reads everything that a step names but the chain: output, detail,
-// turns, and the texts of its prompts.
+// turns, and the texts of its prompts. What was redacted is left out, but for the
+// output: nobody could go on from a step without one.
 func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, error) {
-	detailNode, err := r.Get(ctx, s.Detail)
+	output, err := r.Get(ctx, s.Output)
 	if err != nil {
 		return nil, err
+	}
+	nodes := []cas.Node{output}
+	take := func(h protocol.Hash) (n cas.Node, there bool, err error) {
+		n, err = r.Get(ctx, h)
+		if _, redacted := cas.AsRedacted(err); redacted {
+			return n, false, nil
+		}
+		if err == nil {
+			nodes = append(nodes, n)
+		}
+		return n, err == nil, err
+	}
+	if s.Prompt != nil {
+		if _, _, err := take(*s.Prompt); err != nil {
+			return nil, err
+		}
+	}
+	detailNode, there, err := take(s.Detail)
+	if err != nil || !there {
+		return nodes, err
 	}
 	detail, err := cas.As[protocol.Detail](ctx, r, detailNode)
 	if err != nil {
 		return nil, err
 	}
-	nodes := []cas.Node{detailNode}
 	for _, h := range detail.Turns {
-		n, err := r.Get(ctx, h)
+		n, there, err := take(h)
+		if err == nil && there {
+			_, err = cas.As[protocol.Turn](ctx, r, n)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if _, err := cas.As[protocol.Turn](ctx, r, n); err != nil {
+	}
+	for _, h := range detail.Requests {
+		if _, _, err := take(h); err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, n)
-	}
-	others := append(slices.Clone(detail.Requests), s.Output)
-	if s.Prompt != nil {
-		others = append(others, *s.Prompt)
-	}
-	for _, h := range others {
-		n, err := r.Get(ctx, h)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
 	}
 	return nodes, nil
 }
@@ -169,6 +181,8 @@ func unusable(step protocol.Hash, what string, err error) error {
 	switch {
 	case errors.As(err, &corrupt):
 		return rejected(step, protocol.CodeCorrupt, "the %s of step %s: %v", what, step, err)
+	case isRedacted(err):
+		return rejected(step, protocol.CodeRedacted, "the %s of step %s was redacted earlier, and does not come back: %v", what, step, err)
 	case errors.Is(err, errWrongContent), isDamage(err):
 		return rejected(step, protocol.CodeAgent, "the %s of step %s: %v", what, step, err)
 	}

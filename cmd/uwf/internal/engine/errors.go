@@ -60,6 +60,8 @@ func codeOf(err error) protocol.Code {
 		return protocol.CodeTimeout
 	case isAgentFailure(err):
 		return protocol.CodeAgent
+	case isRedacted(err):
+		return protocol.CodeRedacted
 	case isDamage(err):
 		return protocol.CodeCorrupt
 	case errors.As(err, &route), errors.As(err, &template), errors.As(err, &failed):
@@ -88,8 +90,14 @@ func isAgentFailure(err error) bool {
 	return errors.As(err, &missing) || errors.As(err, &exit) || errors.As(err, &result)
 }
 
-// isDamage: a node that must be there is missing, damaged, or not what the node
-// that names it says.
+// isRedacted: the content of a node was taken away on purpose.
+func isRedacted(err error) bool {
+	_, redacted := cas.AsRedacted(err)
+	return redacted
+}
+
+// isDamage: a node that must be there is missing, damaged, redacted, or not what
+// the node that names it says.
 func isDamage(err error) bool {
 	var (
 		corrupt   *cas.CorruptError
@@ -97,6 +105,6 @@ func isDamage(err error) bool {
 		kind      *cas.TypeError
 		schema    *cas.SchemaError
 	)
-	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
+	return isRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
 		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema)
 }

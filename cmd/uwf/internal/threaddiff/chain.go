@@ -25,7 +25,7 @@ func (s *side) step(ctx context.Context, i int) (*delivered, error) {
 		return nil, nil
 	}
 	d := &delivered{Step: s.tail[i]}
-	out, err := s.Output(ctx, d.Step)
+	out, err := s.Shown(ctx, d.Step)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func pairOf(ctx context.Context, a, b *side, i, number int) (Pair, error) {
 			continue
 		}
 		step := s.side.tail[i]
-		out, err := s.side.Output(ctx, step)
+		out, err := s.side.Shown(ctx, step)
 		if err != nil {
 			return p, err
 		}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+func (a *app) threadExportCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with all that they lead to, as one file",
+		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
+			"with bundle verify FILE, and brought into another home with thread import FILE. It is not\n" +
+			"compressed; gzip makes it about a third.",
+		Flags: []ucli.Flag{ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"}},
+	}, a.threadExport)
+}
+
+func (a *app) threadExport(ctx context.Context, c *ucli.Context) error {
+	args := c.Args().Slice()
+	if c.Bool("all") == (len(args) > 0) {
+		return usageError("which threads? name them, or say --all", "uwf thread export @ -o thread.uwfb")
+	}
+	var ids []string
+	for _, arg := range args {
+		id, err := a.thread(ctx, arg)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	s, err := a.files(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	x, err := a.index()
+	if err != nil {
+		return err
+	}
+	m, err := bundle.Collect(ctx, s, x, ids)
+	if err != nil {
+		return err
+	}
+	if len(m.Threads) == 0 {
+		return notFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
+	}
+	output := c.String("output")
+	written, err := ocascli.WriteBundle(ctx, a.env, output, s, m)
+	if err != nil || output == "-" {
+		return err
+	}
+	a.hint("uwf bundle verify %s", output)
+	return a.print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w io.Writer) error {
+		if _, err := fmt.Fprintf(w, "%s  %d threads, ", output, len(m.Threads)); err != nil {
+			return err
+		}
+		return ocascli.PrintWritten(w, written)
+	})
+}
+
+// exported answers thread export.
+type exported struct {
+	File    string `json:"file"`
+	Threads int    `json:"threads"`
+	bundle.Written
+}
+
+// files is the store as the files that it is, for commands about those.
+func (a *app) files(ctx context.Context) (*fsstore.Store, error) {
+	s, err := a.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files, ok := s.(*fsstore.Store)
+	if !ok {
+		return nil, invalid("a bundle cannot be changed", "uwf thread import FILE brings it into a home")
+	}
+	return files, nil
+}
+
+func (a *app) threadImportCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "import", ArgsUsage: "<file>", Usage: "bring the threads of a bundle in, once all of it has been verified; - is stdin",
+		Description: "Threads that are not here are added; one that has gone on in the bundle goes on here; one that has\n" +
+			"gone on here stays. A thread that has gone another way here is refused, unless --as-new adds it\n" +
+			"under an id of its own. On any fault nothing is changed; importing again changes nothing.",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "as-new", Usage: "give a thread whose id another run has here a new id"}},
+	}, a.threadImport)
+}
+
+func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
+	name := c.Args().First()
+	f, done, err := ocascli.OpenBundle(ctx, a.env, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	dirs, err := a.dirs()
+	if err != nil {
+		return err
+	}
+	// A store that does not exist yet gets the bundle's hash function.
+	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Hash: f.Algorithm()})
+	if err != nil {
+		return err
+	}
+	a.fs = s
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	o := bundle.ImportOptions{Now: a.env.Now, Lock: e.Exclusive}
+	if c.Bool("as-new") {
+		o.NewID = func() (string, error) { return threadid.New(a.env.Now(), a.env.Rand) }
+	}
+	imported, err := f.Import(ctx, bundle.Target{Store: s, Index: e.Index}, o)
+	if err != nil {
+		return importError(name, err)
+	}
+	return a.print(imported, func(w io.Writer) error { return ocascli.PrintImported(w, imported) })
+}
+
+func importError(name string, err error) error {
+	var conflict *bundle.ConflictError
+	if errors.As(err, &conflict) {
+		return &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{
+			"uwf thread import --as-new " + name + " adds it under a new id",
+			"uwf thread read " + name + " shows the bundle's",
+		}}
+	}
+	return ocascli.BundleError(name, err)
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func (a *app) threadRedactCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "redact", ArgsUsage: "<thread>", Usage: "take the content of a node away for good, and leave a tombstone under its hash",
+		Description: "Everything that leads to the node still verifies, and says \"redacted\" where its content was. Put again,\n" +
+			"the content does not come back. What the thread needs to go on is refused. Copies elsewhere stay:\n" +
+			"prompts of later steps that quote it, the files of runs and sessions, exported bundles, backups.",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them", Required: true},
+			&ucli.BoolFlag{Name: "shared", Usage: "also if other threads lead to the node: it is redacted for them, too"},
+			&ucli.StringFlag{Name: "reason", Usage: "why, as a `TEXT` that everybody will see in its place"},
+		},
+	}, a.threadRedact)
+}
+
+func (a *app) threadRedact(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.threadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	h, err := a.node(ctx, c.String("node"))
+	if err != nil {
+		return err
+	}
+	s, err := a.files(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := e.Exclusive(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	done, err := redact.Node(ctx, s, e.Index, id, h, redact.Options{
+		Reason: c.String("reason"), Shared: c.Bool("shared"), LooksBack: looksBack, Now: a.env.Now,
+	})
+	if err != nil {
+		return redactError(id, err)
+	}
+	if !done.Already {
+		a.say("uwf: copies may be in %s, in sessions of the agent, in later prompts that quote it, in bundles and backups", e.Dirs.Run(id))
+	}
+	return a.print(done, func(w io.Writer) error { return redactedText(w, done) })
+}
+
+func redactedText(w io.Writer, d redact.Done) error {
+	what := "redacted"
+	if d.Already {
+		what = "was redacted before"
+	}
+	if _, err := fmt.Fprintf(w, "%s  %s\n", d.Node, what); err != nil || len(d.Shared) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "also for thread %s\n", strings.Join(d.Shared, ", "))
+	return err
+}
+
+// looksBack tells whether routing may read outputs before the last one: only
+// conditions can.
+func looksBack(_ context.Context, w protocol.Workflow) (bool, error) {
+	for _, node := range w.Graph {
+		for _, t := range node.Transitions {
+			if t.Condition != "" {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func redactError(id string, err error) error {
+	var (
+		needed *redact.NeededError
+		shared *redact.SharedError
+	)
+	coded := &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
+	switch {
+	case errors.As(err, &needed):
+		coded.Hints = []string{"uwf thread show " + id + " --full shows the hashes of details, uwf cas walk <hash> --format tree what is below"}
+	case errors.As(err, &shared):
+		coded.Hints = []string{"uwf thread redact " + id + " --node " + string(shared.Hash) + " --shared redacts it for all of them"}
+	case errors.Is(err, redact.ErrNotPart), errors.Is(err, cas.ErrNotFound):
+		coded.Code, coded.Hints = protocol.CodeNotFound, []string{"uwf thread steps " + id}
+	default:
+		return err
+	}
+	return coded
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func (a *app) threadSealCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "seal", ArgsUsage: "<thread>", Usage: "print one SHA-256 that stands for the whole run, and keep what it is made of",
+		Description: "Note the seal where nobody can change it. Later, --expect computes it again from everything that is\n" +
+			"in the store and says whether the run is still what it was. Sealing again costs only new nodes.\n" +
+			"Redacting a node does not change the seal.",
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "expect", Usage: "compare with the `SEAL` that you noted; status 7 if the run has changed"}},
+	}, a.threadSeal)
+}
+
+// sealed answers thread seal.
+type sealed struct {
+	Thread string        `json:"thread"`
+	Head   protocol.Hash `json:"head"`
+	Seal   string        `json:"seal"`
+	New    int           `json:"newNodes"` // sealed for the first time
+	Kept   bool          `json:"kept"`     // in the store
+}
+
+func (a *app) threadSeal(ctx context.Context, c *ucli.Context) error {
+	expect, err := expectedSeal(c)
+	if err != nil {
+		return err
+	}
+	id, head, err := a.threadHead(ctx, c)
+	if err != nil {
+		return err
+	}
+	out := sealed{Thread: id, Head: head}
+	var got cas.Seal
+	if expect.IsZero() {
+		got, err = a.keepSeal(ctx, &out)
+	} else {
+		// Nothing that is kept is believed.
+		s, openErr := a.store(ctx)
+		if openErr != nil {
+			return openErr
+		}
+		got, err = seal.New(s, seal.Options{}).Seal(ctx, head)
+	}
+	if err != nil {
+		return err
+	}
+	if !expect.IsZero() && got != expect {
+		return &protocol.Error{
+			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("thread %s is not what it was: its seal is %s, not %s", id, got, expect),
+			Hints: []string{"a thread that has gone on has another seal: uwf thread steps " + id, "uwf cas fsck"},
+		}
+	}
+	out.Seal = got.String()
+	return a.print(out, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, got)
+		return err
+	})
+}
+
+// keepSeal seals a thread, and keeps the seals where that can be done.
+func (a *app) keepSeal(ctx context.Context, out *sealed) (cas.Seal, error) {
+	s, err := a.files(ctx)
+	if err != nil {
+		return cas.Seal{}, err
+	}
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return cas.Seal{}, err
+	}
+	defer release()
+	keeper := seal.NewKeeper(s)
+	got, err := keeper.Seal(ctx, out.Head)
+	if err != nil {
+		return got, err
+	}
+	if s.Originals() || s.ReadOnly() != nil {
+		a.say("uwf: the store cannot keep seals: note this one")
+		return got, nil
+	}
+	out.New, out.Kept = keeper.New, true
+	return got, keeper.Flush(ctx)
+}

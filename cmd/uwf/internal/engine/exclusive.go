@@ -1,0 +1,20 @@
+package engine
+
+import "context"
+
+// Exclusive keeps a thread as it is until release is called, so that somebody else
+// than a step may change it: nobody steps, resumes or ends it. It fails at once
+// with code locked if a step is running, also one whose engine is gone.
+// Errors are *protocol.Error.
+func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), err error) {
+	h, err := e.hold(ctx, thread)
+	if err != nil {
+		return nil, coded(err)
+	}
+	dir := e.runDir(thread)
+	if r := dir.read(); r.unfinished(h.head) && dir.alive() {
+		h.release()
+		return nil, coded(e.agentRuns(thread, r))
+	}
+	return h.release, nil
+}
