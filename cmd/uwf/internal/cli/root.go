@@ -33,6 +33,7 @@ func (a *app) root() *ucli.App {
 			a.stepCommand(),
 			a.configCommand(),
 			a.schemaCommand(),
+			a.bundleCommand(),
 			a.casCommand(),
 			a.importOriginalCommand(),
 		},
