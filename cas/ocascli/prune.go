@@ -62,6 +62,10 @@ func printPrune(w io.Writer, r prune.Report, program string) error {
 	if len(r.Pruned) == 0 {
 		next = ""
 	}
-	_, err := fmt.Fprintf(w, "%s %d threads, kept %d%s\n", verb, len(r.Pruned), r.Kept, next)
+	threads := "threads"
+	if len(r.Pruned) == 1 {
+		threads = "thread"
+	}
+	_, err := fmt.Fprintf(w, "%s %d %s, kept %d%s\n", verb, len(r.Pruned), threads, r.Kept, next)
 	return err
 }

@@ -9,11 +9,21 @@ import (
 
 // casCommand has the commands of the store: the same as the program ocas.
 func (a *app) casCommand() *ucli.Command {
-	a.cas = &ocascli.CLI{
-		Env: a.env, Program: "uwf cas", Dirs: a.dirs,
-		Format: func() render.Format { return a.format(nil) },
-	}
 	return a.group(ucli.Command{
-		Name: "cas", Usage: "work with the nodes of the store directly, check it, clean it", Subcommands: a.cas.Commands(),
+		Name: "cas", Usage: "work with the nodes of the store directly, check it, clean it", Subcommands: a.storeCLI().Commands(),
 	})
+}
+
+// threadPruneCommand is the store's prune: what it forgets are threads.
+func (a *app) threadPruneCommand() *ucli.Command { return a.storeCLI().PruneCommand() }
+
+// storeCLI are the store's commands, once.
+func (a *app) storeCLI() *ocascli.CLI {
+	if a.cas == nil {
+		a.cas = &ocascli.CLI{
+			Env: a.env, Program: "uwf cas", Dirs: a.dirs,
+			Format: func() render.Format { return a.format(nil) },
+		}
+	}
+	return a.cas
 }

@@ -38,6 +38,7 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadPokeCommand(),
 			a.threadWaitCommand(),
 			a.threadRunningCommand(),
+			a.threadPruneCommand(),
 			a.threadReplayCommand(),
 			a.threadDiffCommand(),
 			a.threadExportCommand(),
