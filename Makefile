@@ -27,8 +27,8 @@ test: ## run all tests; fixtures and fakes stand in for other people's agents (s
 	$(GO) test $(RACE) -shuffle=on work
 
 .PHONY: test-endpoint
-test-endpoint: ## run client and loop against a fake endpoint that others wrote (npm installs it)
-	$(GO) test -tags endpoint -count=1 -v -run TestForeign ./utilagent/react
+test-endpoint: ## run client, loop and agents against a fake endpoint that others wrote (npm installs it)
+	$(GO) test -tags endpoint -p 1 -count=1 -v -run TestForeign ./utilagent/react ./utilagent/builtin
 
 .PHONY: test-agents
 test-agents: ## run the adapters with the real programs (npm installs them) against a model that plays a script

@@ -3,15 +3,9 @@
 package react
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,51 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/internal/foreign"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
-
-// A fake endpoint that others have written, from the npm registry.
-const (
-	foreign     = "@copilotkit/aimock@1.43.0"
-	foreignMain = "node_modules/@copilotkit/aimock/dist/cli.js"
-)
-
-// startForeign installs the server below .tmp and starts it with our fixtures.
-func startForeign(t *testing.T, more ...string) string {
-	t.Helper()
-	dir, err := filepath.Abs("../../.tmp/endpoint")
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(dir, 0o700))
-	install := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", dir, foreign)
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("NOT RUN: npm could not install %s, so nothing was tried against it: %v\n%s", foreign, err, out)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	require.NoError(t, l.Close())
-	args := append([]string{filepath.Join(dir, foreignMain), "--port", port, "--strict", "--fixtures", "testdata/foreign/fixtures.json"}, more...)
-	cmd := exec.CommandContext(t.Context(), "node", args...)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	cmd.Stderr = cmd.Stdout
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	go func() {
-		for s := bufio.NewScanner(stdout); s.Scan(); {
-		}
-	}()
-	url := "http://127.0.0.1:" + port
-	require.Eventually(t, func() bool {
-		resp, err := http.Get(url + "/health")
-		if err != nil {
-			return false
-		}
-		return resp.Body.Close() == nil
-	}, 20*time.Second, 50*time.Millisecond)
-	t.Logf("RAN against %s at %s", foreign, url)
-	return url + "/v1"
-}
 
 func foreignBench(t *testing.T, url string, stream bool) *bench {
 	t.Helper()
@@ -82,7 +34,7 @@ func (b *bench) ask(text string) (Answer, error) {
 }
 
 func TestForeignEndpoint(t *testing.T) {
-	url := startForeign(t)
+	url := foreign.Start(t, "testdata/foreign/fixtures.json")
 	for _, stream := range []bool{true, false} {
 		t.Run(fmt.Sprintf("stream %v", stream), func(t *testing.T) {
 			b := foreignBench(t, url, stream)
@@ -120,7 +72,7 @@ func TestForeignEndpoint(t *testing.T) {
 
 // Faults at random: what passes passes unseen.
 func TestForeignEndpointWithFaults(t *testing.T) {
-	url := startForeign(t, "--chaos-drop", "0.15", "--chaos-malformed", "0.1", "--chaos-disconnect", "0.1", "--chaos-ratelimit", "0.1")
+	url := foreign.Start(t, "testdata/foreign/fixtures.json", "--chaos-drop", "0.15", "--chaos-malformed", "0.1", "--chaos-disconnect", "0.1", "--chaos-ratelimit", "0.1")
 	for range 25 {
 		answer, err := foreignBench(t, url, rand.IntN(2) == 0).ask("chaos")
 		if err != nil { // five times in a row is possible
