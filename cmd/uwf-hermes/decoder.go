@@ -108,7 +108,7 @@ func (d *decoder) ErrLine(data []byte) []external.Event {
 		return nil
 	}
 	d.session = string(m[1])
-	return []external.Event{{Kind: external.Started, Session: d.session}}
+	return append([]external.Event{{Kind: external.Started, Session: d.session}}, d.ended()...)
 }
 
 // End judges by the last line, or by the exit status where there are no lines.

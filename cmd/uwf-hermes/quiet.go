@@ -16,6 +16,7 @@ type quiet struct {
 	blanks int    // empty lines that are part of it if something follows
 	held   string // a line that is the id, unless something follows; with the line ends before it
 	answer []byte
+	done   bool // the id has come, and the answer
 }
 
 // ownID is the form of a session's id as Hermes makes them: a line that has one
@@ -34,7 +35,7 @@ func (d *decoder) plain(data []byte) ([]external.Event, bool) {
 			q.blanks++
 		}
 	case m != nil && (looksOwn(m[1]) || !q.begun):
-		return d.ErrLine(data), true
+		return d.ErrLine(data), true // with an answer it is the last line
 	case m != nil:
 		q.keep(q.release())
 		q.held = q.next(line)
@@ -44,8 +45,20 @@ func (d *decoder) plain(data []byte) ([]external.Event, bool) {
 	default:
 		q.keep(q.release())
 		q.keep(q.next(line))
+		return d.ended(), true
 	}
 	return nil, true
+}
+
+// ended tells that Hermes has said all, as soon as both the answer and the id are
+// there. They come at once, on two streams.
+func (d *decoder) ended() []external.Event {
+	q := &d.quiet
+	if d.stream || q.done || !q.begun || d.session == "" {
+		return nil
+	}
+	q.done = true
+	return []external.Event{{Kind: external.Done}}
 }
 
 // release is the line that was held back, since it turned out not to be the last.
@@ -88,6 +101,9 @@ func looksOwn(id string) bool {
 // maxSaid is how much of an answer is looked at for why a run failed.
 const maxSaid = 4 << 10
 
+// interrupted is the exit status after an interrupt.
+const interrupted = 130
+
 // plainEnd judges by the exit status: there is nothing else.
 func (d *decoder) plainEnd(e external.Exit) external.Outcome {
 	q := &d.quiet
@@ -104,18 +120,18 @@ func (d *decoder) plainEnd(e external.Exit) external.Outcome {
 	switch {
 	case d.missing && d.call.Resume:
 		o.Error, o.Message = external.SessionNotFound, "Hermes does not know session "+d.call.Session
-	case e.Stopped:
+	case e.Stopped && !q.done:
 		o.Error = external.Crashed
-	case d.worked && e.Code <= 1 && strings.HasPrefix(answer, "---"):
+	case e.Stopped, e.Code >= 0 && e.Code != interrupted && strings.HasPrefix(answer, "---"):
 		o.Kind, o.Message, o.Final = external.OK, "", answer // whatever the status says
+	case e.Code == 1 && limited.MatchString(said):
+		o.Kind = external.MaxTurns
 	case failure.MatchString(answer):
 		o.Error = external.Classify(answer)
 	case e.Code == 0 && d.worked:
 		o.Kind, o.Message, o.Final = external.OK, "", answer
 	case e.Code == 0:
 		o.Kind = external.Incomplete
-	case e.Code == 1 && limited.MatchString(said):
-		o.Kind = external.MaxTurns
 	case e.Code == 1:
 		o.Error = external.Classify(said)
 	case e.Code == 2:

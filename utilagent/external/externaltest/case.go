@@ -31,6 +31,7 @@ type Case struct {
 	Stderr  string   `json:"stderr"`
 	Expect  Expect   `json:"expect"`
 	Stdout  []byte   `json:"-"`
+	Plain   bool     `json:"-"` // it is the answer as text, not lines that say what they are
 }
 
 // Expect is what an adapter must make of a run. What is nil is not compared.
@@ -74,7 +75,7 @@ func Load(t testing.TB, dir string) []Case {
 		require.NoError(t, json.Unmarshal(data, &c), meta)
 		for _, ending := range []string{".jsonl", ".stdout.txt"} {
 			if out, err := os.ReadFile(base + ending); err == nil {
-				c.Stdout = out
+				c.Stdout, c.Plain = out, ending != ".jsonl"
 			}
 		}
 		cases = append(cases, c)

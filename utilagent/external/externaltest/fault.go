@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,8 @@ type fault struct {
 	change func(*script)
 	// bad: there can be no answer. The step then fails, or waits for a person.
 	bad bool
+	// lines: it is one only of a program that prints lines; text would be text.
+	lines bool
 }
 
 // faults are in the order in which one would look for them.
@@ -32,11 +35,14 @@ var faults = []fault{
 	{name: "CR LF", change: func(s *script) { s.Stdout = bytes.ReplaceAll(s.Stdout, []byte("\n"), []byte("\r\n")) }},
 	{name: "byte order mark", change: func(s *script) { s.Stdout = append([]byte("\ufeff"), s.Stdout...) }},
 	{name: "no last line end", change: func(s *script) { s.Stdout = bytes.TrimRight(s.Stdout, "\n") }},
-	{name: "garbage at the end", change: func(s *script) { s.Stdout = append(s.Stdout, "\x00\xff{\"half\": "...) }},
-	{name: "a line of 5 MiB", change: func(s *script) {
+	{name: "garbage at the end", lines: true, change: func(s *script) { s.Stdout = append(s.Stdout, "\x00\xff{\"half\": "...) }},
+	{name: "a line of 5 MiB", lines: true, change: func(s *script) {
 		s.Stdout = append([]byte(strings.Repeat("x", 5<<20)+"\n"), s.Stdout...)
 	}},
-	{name: "a flood on stderr", change: func(s *script) { s.Stderr = bytes.Repeat([]byte("noise \x1b[31mred\x1b[0m\n"), 60_000) }},
+	{name: "a flood on stderr", change: func(s *script) {
+		noise := bytes.Repeat([]byte("noise \x1b[31mred\x1b[0m\n"), 30_000)
+		s.Stderr = slices.Concat(noise, s.Stderr, noise)
+	}},
 	{name: "stdin is not read", change: func(s *script) { s.Fault = "does not read" }},
 	{name: "hangs after its last word", change: func(s *script) { s.Fault = "hangs" }},
 	{name: "hangs and is deaf to signals", change: func(s *script) { s.Fault = "deaf to signals" }},
@@ -45,7 +51,7 @@ var faults = []fault{
 
 	{name: "says nothing, for ever", bad: true, change: func(s *script) { s.Fault = "silent" }},
 	{name: "prints nothing", bad: true, change: func(s *script) { s.Stdout = nil }},
-	{name: "prints something else", bad: true, change: func(s *script) { s.Stdout = bytes.Repeat([]byte("\x00\x01\xfe binary\n\x80"), 50_000) }},
+	{name: "prints something else", bad: true, lines: true, change: func(s *script) { s.Stdout = bytes.Repeat([]byte("\x00\x01\xfe binary\n\x80"), 50_000) }},
 	{name: "is cut off and killed", bad: true, change: func(s *script) {
 		s.Stdout, s.Fault = s.Stdout[:len(s.Stdout)/3], "killed"
 	}},

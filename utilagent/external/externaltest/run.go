@@ -3,6 +3,7 @@ package externaltest
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,19 +23,32 @@ func Run(t *testing.T, a external.Adapter, cases []Case) {
 			c.check(t, a)
 		})
 	}
-	good := -1
-	for i, c := range cases {
-		if c.Expect.Outcome == string(external.OK) && c.Expect.Final != nil && strings.HasPrefix(*c.Expect.Final, "---") && !c.call().Resume && good < 0 {
-			good = i
+	good := firstGood(cases)
+	require.NotEmpty(t, good, "one recorded run must be a first one that ends well, with a frontmatter")
+	for _, c := range good {
+		for _, f := range faults {
+			if f.lines && c.Plain {
+				continue // text is text
+			}
+			t.Run("fault/"+f.name+"/"+c.Name, func(t *testing.T) {
+				t.Parallel()
+				f.check(t, a, c)
+			})
 		}
 	}
-	require.GreaterOrEqual(t, good, 0, "one recorded run must be a first one that ends well, with a frontmatter")
-	for _, f := range faults {
-		t.Run("fault/"+f.name, func(t *testing.T) {
-			t.Parallel()
-			f.check(t, a, cases[good])
-		})
+}
+
+// firstGood are the runs that the faults are tried on: one of each format.
+func firstGood(cases []Case) []Case {
+	var good []Case
+	for _, c := range cases {
+		ended := c.Expect.Outcome == string(external.OK) && c.Expect.Final != nil && strings.HasPrefix(*c.Expect.Final, "---")
+		same := func(other Case) bool { return other.Plain == c.Plain }
+		if ended && !c.call().Resume && !slices.ContainsFunc(good, same) {
+			good = append(good, c)
+		}
 	}
+	return good
 }
 
 // check holds what the adapter makes of a run against what is expected.

@@ -1,0 +1,15 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+)
+
+func TestMain(m *testing.M) { externaltest.Main(m) }
+
+// The recorded runs are of the real program, version 0.61.0.
+func TestAdapter(t *testing.T) {
+	t.Parallel()
+	externaltest.Run(t, adapter(), externaltest.Load(t, "testdata/fixtures"))
+}
