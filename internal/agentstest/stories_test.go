@@ -3,10 +3,12 @@
 package agentstest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +21,7 @@ import (
 // program is a real program with our adapter to it.
 type program struct {
 	name    string // of the adapter, without "uwf-"
+	adapter string // if name is another one
 	version string // that is pinned
 	npm     npm
 	speak   dialect
@@ -28,6 +31,7 @@ type program struct {
 	environ func(t *testing.T, url, bin, home string) map[string]string
 	// without names stories that the program cannot do, and why.
 	without map[string]string
+	more    []story // that only this program has
 }
 
 // bench is one program in one world.
@@ -36,11 +40,14 @@ type bench struct {
 	model *model
 }
 
-// stories are what a user does with every program.
-var stories = []struct {
+// story is something that a user does.
+type story struct {
 	name string
 	tell func(t *testing.T, b *bench)
-}{
+}
+
+// stories are what a user does with every program.
+var stories = []story{
 	{"first run", firstRun}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
 	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError},
 }
@@ -49,7 +56,7 @@ var stories = []struct {
 func tellAll(t *testing.T, p program) {
 	t.Parallel()
 	bin := p.npm.install(t)
-	for _, s := range stories {
+	for _, s := range append(slices.Clone(stories), p.more...) {
 		t.Run(s.name, func(t *testing.T) {
 			if why := p.without[s.name]; why != "" {
 				report.add(p, s.name, "not possible: "+why)
@@ -62,7 +69,7 @@ func tellAll(t *testing.T, p program) {
 			}()
 			m, url := newModel(t, p.speak)
 			user := t.TempDir()
-			w := newWorld(t, "uwf-"+p.name, p.args, p.environ(t, url, bin, user))
+			w := newWorld(t, "uwf-"+cmp.Or(p.adapter, p.name), p.args, p.environ(t, url, bin, user))
 			s.tell(t, &bench{world: w, model: m})
 			report.add(p, s.name, "ran")
 		})
@@ -80,13 +87,13 @@ func firstRun(t *testing.T, b *bench) {
 }
 
 func toolCall(t *testing.T, b *bench) {
-	b.model.play(reply{text: "I look first.", run: "echo from-the-$((40+2))th-tool"}, reply{text: answer("sun")})
+	b.model.play(reply{text: "I look first.", run: "printf from-the-%sth-tool 42"}, reply{text: answer("sun")})
 	b.mustStep()
 	last := b.last()
 	require.Equal(t, "sun", last.Output["word"])
 	shown := b.shown(last.Hash)
 	require.Contains(t, shown, "I look first.")
-	require.Contains(t, shown, "echo from-the-$((40+2))th-tool", "the call")
+	require.Contains(t, shown, "printf from-the-%sth-tool 42", "the call")
 	require.Contains(t, shown, "from-the-42th-tool", "its result")
 	require.Contains(t, shown, "I wrote sun.")
 }

@@ -99,6 +99,23 @@ func newWorld(t *testing.T, command string, args []string, environ map[string]st
 	return w
 }
 
+// configure sets a field of the agent in the config.
+func (w *world) configure(field string, value any) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, "home", "config.yaml")
+	data, err := os.ReadFile(path)
+	require.NoError(w.t, err)
+	var config struct {
+		DefaultAgent string                    `json:"defaultAgent"`
+		Agents       map[string]map[string]any `json:"agents"`
+	}
+	require.NoError(w.t, json.Unmarshal(data, &config)) // newWorld writes JSON, which is YAML
+	config.Agents["it"][field] = value
+	data, err = json.Marshal(config)
+	require.NoError(w.t, err)
+	require.NoError(w.t, os.WriteFile(path, data, 0o600))
+}
+
 // command prepares uwf.
 func (w *world) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.CommandContext(w.t.Context(), filepath.Join(w.bin, "uwf"), args...)

@@ -1,0 +1,135 @@
+//go:build agents
+
+package agentstest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// acpProgram is a program that speaks the Agent Client Protocol.
+type acpProgram struct {
+	program
+	command []string // behind "--"
+	asking  []string // arguments of ours that make it ask before it runs a command
+}
+
+func TestACPGemini(t *testing.T) {
+	tellACP(t, acpProgram{
+		command: []string{"gemini", "--acp", "-m", "gemini-2.5-pro"}, asking: []string{"--session-mode", "default"},
+		program: program{
+			name: "acp gemini", version: "0.61.0", speak: google,
+			npm: npm{packages: []string{"@google/gemini-cli@0.61.0"}, bin: "gemini"},
+			environ: func(t *testing.T, url, _, home string) map[string]string {
+				require.NoError(t, os.Mkdir(filepath.Join(home, ".gemini"), 0o700))
+				settings := `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}`
+				require.NoError(t, os.WriteFile(filepath.Join(home, ".gemini", "settings.json"), []byte(settings), 0o600))
+				return map[string]string{
+					"HOME": home, "GEMINI_API_KEY": "a-dummy-key", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true",
+				}
+			},
+			without: map[string]string{
+				"resume in a later step": "it destroys a session that is loaded in the minute in which it was used: uwf-acp starts over",
+				"a killed run":           "as resume; uwf-gemini goes on with it",
+			},
+		},
+	})
+}
+
+func TestACPOpencode(t *testing.T) {
+	tellACP(t, acpProgram{
+		command: []string{"opencode", "acp"},
+		program: program{
+			name: "acp opencode", version: "1.18.33", speak: chat,
+			npm: npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
+			environ: func(_ *testing.T, url, _, home string) map[string]string {
+				return map[string]string{
+					"HOME": home, "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
+					"OPENCODE_CONFIG_CONTENT": fmt.Sprintf(`{"model":"scripted/it","small_model":"scripted/it","permission":{"bash":"ask"},"provider":{"scripted":{
+						"npm":"@ai-sdk/openai-compatible","name":"scripted","options":{"baseURL":"%s/v1","apiKey":"a-dummy-key"},
+						"models":{"it":{"name":"it","limit":{"context":100000,"output":4000}}}}}}`, url),
+				}
+			},
+		},
+	})
+}
+
+func TestACPClaude(t *testing.T) {
+	tellACP(t, acpProgram{
+		command: []string{"claude-agent-acp"}, asking: []string{"--session-mode", "default"},
+		program: program{
+			name: "acp claude", version: "0.100.0", speak: anthropic,
+			npm: npm{packages: []string{"@agentclientprotocol/claude-agent-acp@0.100.0"}, bin: "claude-agent-acp"},
+			environ: func(_ *testing.T, url, _, home string) map[string]string {
+				return map[string]string{
+					"HOME": home, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-dummy-key", "CLAUDE_CODE_MAX_RETRIES": "0", "IS_SANDBOX": "1",
+				}
+			},
+		},
+	})
+}
+
+func TestACPCodex(t *testing.T) {
+	tellACP(t, acpProgram{
+		command: []string{"codex-acp"}, asking: []string{"--session-mode", "read-only"},
+		program: program{
+			name: "acp codex", version: "2.6.0", speak: responses,
+			npm: npm{packages: []string{"@agentclientprotocol/codex-acp@2.6.0"}, bin: "codex-acp"},
+			environ: func(t *testing.T, url, _, home string) map[string]string {
+				config := fmt.Sprintf(`model = "gpt-5"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "%s/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+`, url)
+				require.NoError(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
+				return map[string]string{"HOME": home, "CODEX_HOME": home, "SCRIPTED_KEY": "a-dummy-key"}
+			},
+		},
+	})
+}
+
+// tellACP runs the stories of every program, and those about permissions.
+func tellACP(t *testing.T, p acpProgram) {
+	environ := p.environ
+	p.environ = func(t *testing.T, url, bin, home string) map[string]string {
+		env := environ(t, url, bin, home)
+		env["UWF_ACP_BIN"] = bin // in place of the command's first word
+		return env
+	}
+	p.adapter = "acp"
+	p.args = append([]string{"--"}, p.command...)
+	own := append(append([]string{}, p.asking...), p.args...)
+	p.more = []story{
+		{"a permission that is granted", func(t *testing.T, b *bench) { permission(t, b, own, "bypass", true) }},
+		{"a permission that is refused", func(t *testing.T, b *bench) { permission(t, b, own, "readonly", false) }},
+	}
+	tellAll(t, p.program)
+}
+
+// permission lets the model run a command for which the program asks.
+func permission(t *testing.T, b *bench, args []string, setting string, granted bool) {
+	b.configure("permission", setting)
+	b.configure("args", args)
+	b.model.play(reply{text: "I try it.", run: "echo done > made-by-the-tool.txt"}, reply{text: answer("hail")})
+	status, said, err := b.step()
+	log, readErr := os.ReadFile(filepath.Join(b.dir, "home", "runs", b.thread, "program.stdout"))
+	require.NoError(t, readErr)
+	require.Contains(t, string(log), `"session/request_permission"`, "the program has asked")
+	_, missing := os.Stat(filepath.Join(b.dir, "work", "made-by-the-tool.txt"))
+	require.Equal(t, granted, missing == nil, "the command has run")
+	if granted {
+		require.NoError(t, err, said)
+		require.Equal(t, "idle", status)
+	} else {
+		require.True(t, err == nil || status == "suspended", said) // some end their turn when they are refused
+	}
+}

@@ -1,0 +1,33 @@
+//go:build agents
+
+package agentstest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCodex(t *testing.T) {
+	tellAll(t, program{
+		name: "codex", version: "0.169.0", speak: responses,
+		npm: npm{packages: []string{"@openai/codex@0.169.0"}, bin: "codex"},
+		environ: func(t *testing.T, url, bin, home string) map[string]string {
+			config := fmt.Sprintf(`model = "gpt-5"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "%s/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+`, url)
+			require.NoError(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
+			return map[string]string{"UWF_CODEX_BIN": bin, "HOME": home, "CODEX_HOME": home, "SCRIPTED_KEY": "a-dummy-key"}
+		},
+	})
+}

@@ -1,0 +1,23 @@
+//go:build agents
+
+package agentstest
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestOpencode(t *testing.T) {
+	tellAll(t, program{
+		name: "opencode", version: "1.18.33", speak: chat,
+		npm: npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
+		environ: func(_ *testing.T, url, bin, home string) map[string]string {
+			return map[string]string{
+				"UWF_OPENCODE_BIN": bin, "HOME": home, "OPENCODE_DISABLE_MODELS_FETCH": "1",
+				"OPENCODE_CONFIG_CONTENT": fmt.Sprintf(`{"model":"scripted/it","small_model":"scripted/it","provider":{"scripted":{
+					"npm":"@ai-sdk/openai-compatible","name":"scripted","options":{"baseURL":"%s/v1","apiKey":"a-dummy-key"},
+					"models":{"it":{"name":"it","limit":{"context":100000,"output":4000}}}}}}`, url),
+			}
+		},
+	})
+}
