@@ -23,8 +23,9 @@ import (
 
 // Schema is a compiled schema; safe for concurrent use.
 type Schema struct {
-	doc any // as given; for messages
-	lib *lib.Schema
+	doc   any // as given; for messages
+	lib   *lib.Schema
+	quick quick
 }
 
 // Problem is one violation.
@@ -80,7 +81,7 @@ func Compile(schema any) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
 	}
-	return &Schema{doc: schema, lib: compiled}, nil
+	return &Schema{doc: schema, lib: compiled, quick: newQuick(schema)}, nil
 }
 
 func isRef(v any) bool {
@@ -90,6 +91,14 @@ func isRef(v any) bool {
 
 // Validate returns what is wrong with a JSON value, sorted; nil if nothing is.
 func (s *Schema) Validate(value any) []Problem {
+	if s.quick(value, 0) {
+		return nil
+	}
+	return s.validate(value)
+}
+
+// validate asks the library.
+func (s *Schema) validate(value any) []Problem {
 	if p := checkValue(value); p != nil {
 		return []Problem{*p}
 	}
