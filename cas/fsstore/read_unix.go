@@ -15,7 +15,9 @@ import (
 // does most. Opening does not block, whatever is there, and follows no symbolic
 // link: what it leads to can change, and a node cannot.
 func readRegular(path string, limit int) ([]byte, error) {
-	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) })
+	fd, err := retry(func() (int, error) {
+		return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	})
 	if errors.Is(err, unix.ELOOP) && isLink(path) {
 		return nil, &notRegularError{fs.ModeSymlink}
 	}
