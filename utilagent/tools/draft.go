@@ -26,11 +26,7 @@ func (d *draft) apply(e edit) error {
 	if e.Old == e.New {
 		return errors.New("old_string and new_string are the same: there is nothing to change")
 	}
-	old, replacement := e.Old, e.New
-	if strings.Contains(d.text, "\r\n") && !strings.Contains(old, "\r") && !strings.Contains(d.text, old) {
-		// A model never sees the CR of a line end, so it cannot write it.
-		old, replacement = toCRLF(old), toCRLF(replacement)
-	}
+	old, replacement := d.fit(e)
 	switch n := strings.Count(d.text, old); {
 	case n == 0:
 		return notFound(d.name, d.text, e.Old, e.New)
@@ -54,6 +50,22 @@ func (d *draft) apply(e edit) error {
 	d.move(made, len(old), len(replacement))
 	d.text = b.String()
 	return nil
+}
+
+// fit gives an edit the line ends of the text. A model sees no CR, so it writes
+// none, or it writes one everywhere.
+func (d *draft) fit(e edit) (old, replacement string) {
+	switch {
+	case allCRLF(d.text):
+		return toCRLF(e.Old), toCRLF(e.New)
+	case strings.Contains(d.text, e.Old):
+		return e.Old, e.New
+	case strings.Contains(d.text, toCRLF(e.Old)):
+		return toCRLF(e.Old), toCRLF(e.New)
+	case !strings.Contains(d.text, "\r"):
+		return toLF(e.Old), toLF(e.New)
+	}
+	return e.Old, e.New
 }
 
 // move brings the spans of earlier edits to where their text is after new ones,
@@ -115,10 +127,6 @@ func (d *draft) report() string {
 		b.WriteString(excerpt(d.text, p.first, p.last))
 	}
 	return b.String()
-}
-
-func toCRLF(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
 // notUnique says where the text occurs.

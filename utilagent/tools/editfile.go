@@ -1,13 +1,13 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -33,7 +33,8 @@ func EditFile(w *Workspace) Tool {
 		Name:    "edit_file",
 		Aliases: []string{"patch_file"},
 		Description: "Replace text in a file of the workspace. old_string must be the exact text, with its indentation and without line numbers, " +
-			"and must occur exactly once: add lines around it until it does, or set replace_all. Several places of one file: give edits.",
+			"and must occur exactly once: add lines around it until it does, or set replace_all. Several places of one file: give edits. " +
+			fmt.Sprintf("CR LF line ends need not be written. Files up to %d MB.", maxEditBytes>>20),
 		Parameters: object([]string{"path"}, all),
 		Effect:     Writes,
 	}, func(_ context.Context, a editArgs) (string, error) { return w.editFile(a) })
@@ -81,7 +82,7 @@ func (w *Workspace) editFile(a editArgs) (string, error) {
 	if err := writable(a.Path, info); err != nil {
 		return "", err
 	}
-	d := draft{name: a.Path, text: text}
+	d := draft{name: shown(a.Path), text: text}
 	for i, e := range edits {
 		if err := d.apply(e); err != nil {
 			if len(edits) > 1 {
@@ -104,14 +105,17 @@ func (w *Workspace) readText(name string) (text string, info fs.FileInfo, err er
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if info.Size() > maxEditBytes {
-		return "", nil, fmt.Errorf("%s has %d bytes: too large to edit. Use a command instead, if you may run any", name, info.Size())
+		return "", nil, fmt.Errorf("%s has %d bytes: only files up to %d MB can be edited. Use a command instead, if you may run any", shown(name), info.Size(), maxEditBytes>>20)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxEditBytes+1))
 	if err != nil {
 		return "", nil, w.explain(name, err)
 	}
-	if !utf8.Valid(b) || strings.ContainsRune(string(b), 0) {
-		return "", nil, fmt.Errorf("%s is not UTF-8 text: it cannot be edited. Use a command instead, if you may run any", name)
+	if err := encodingOf(b[:min(len(b), 8000)]).refuse(shown(name), info.Size()); err != nil {
+		return "", nil, err
+	}
+	if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
+		return "", nil, fmt.Errorf("%s is not all UTF-8 text: an edit could damage it. Use a command instead, if you may run any", shown(name))
 	}
 	return string(b), info, nil
 }

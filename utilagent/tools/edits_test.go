@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,23 +39,32 @@ func TestSeveralEdits(t *testing.T) {
 	}
 }
 
-// An edit changes what it names, and nothing else; its report never panics.
+// An edit changes what it names, and nothing else; line ends stay what they are;
+// what is told about it never panics.
 func FuzzEdit(f *testing.F) {
 	f.Add("one\ntwo\n", "one", "1", "two", "")
 	f.Add("a\r\nb\r\n", "a\nb", "x\ny", "x", "zz")
+	f.Add("a\r\nb\n", "a\nb", "x\ny", "x\r", "zz")
 	f.Add("aaaa", "a", "bb", "b", "a")
+	f.Add("\ufeffx\n}\n}\n", "x\n\t}", "bb", "\r\n", "\n")
 	f.Fuzz(func(t *testing.T, text, old1, new1, old2, new2 string) {
 		d := draft{name: "f", text: text}
 		for _, e := range []edit{{old1, new1, true}, {old2, new2, false}} {
 			before := d.text
-			if err := d.apply(e); err != nil {
-				if d.text != before {
-					t.Fatal("a failed edit has changed the text")
-				}
-				continue
+			old, replacement := d.fit(e)
+			if noCR(old) != noCR(e.Old) || noCR(replacement) != noCR(e.New) {
+				t.Fatalf("%+v became %q", e, []string{old, replacement})
 			}
-			if strings.Contains(before, e.Old) && d.text != strings.ReplaceAll(before, e.Old, e.New) {
-				t.Fatalf("%q: %q is not %q replaced", before, d.text, e.Old)
+			err := d.apply(e)
+			switch {
+			case err != nil && d.text != before:
+				t.Fatal("a failed edit has changed the text")
+			case err != nil && e.Old != e.New && old != "" && strings.Count(before, old) == 1:
+				t.Fatalf("%q is there once: %v", old, err)
+			case err == nil && d.text != strings.ReplaceAll(before, old, replacement):
+				t.Fatalf("%q: %q is not %q replaced", before, d.text, old)
+			case err == nil && allCRLF(before) && strings.Contains(d.text, "\n") && !strings.Contains(e.Old, "\r") && !strings.Contains(e.New, "\r") && !allCRLF(d.text):
+				t.Fatalf("%q has other line ends than %q", d.text, before)
 			}
 		}
 		for _, s := range d.changed {
@@ -64,6 +74,24 @@ func FuzzEdit(f *testing.F) {
 		}
 		d.report()
 	})
+}
+
+func noCR(s string) string { return strings.ReplaceAll(s, "\r", "") }
+
+// A long file and a long text are compared in a moment.
+func TestNearestInALongFile(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 200_000 {
+		fmt.Fprintf(&b, "\tvalue%d := compute(%d)\n}\n", i, i)
+	}
+	text := b.String()
+	old := strings.Replace(text[1000:1_000_000], "compute", "computed", 1)
+	err := notFound("f", text, old, "")
+	require.ErrorContains(t, err, "The most similar place")
+	require.ErrorContains(t, err, "computed(")
+	require.Less(t, len(err.Error()), 4000)
+	require.ErrorContains(t, notFound("f", text, "value77777 = computes(77777)", ""), "77777 := compute(77777)")
 }
 
 // What the arguments become has the types of the schema, whatever came in.

@@ -54,6 +54,7 @@ func TestReadFile(t *testing.T) {
 	long := strings.Repeat("line\n", 3000)
 	w, r := space(t, map[string]string{
 		"a.txt": "one\r\ntwo\nthree", "empty": "", "bin": "a\x00b", "latin": "caf\xe9\n", "long.txt": long,
+		"bom": "\ufeffx\n", "wide": "\xff\xfeh\x00\xe9\x00\r\x00\n\x00y\x00", "nul": strings.Repeat("x\n", 5000) + "a\x00\n",
 		"wide.txt": strings.Repeat("w", 5000) + "\nnext\n", "sub/main.go": "package main\n",
 	})
 	cases := []struct {
@@ -68,11 +69,19 @@ func TestReadFile(t *testing.T) {
 		{"dots that stay inside", args{"path": "./sub/../a.txt", "limit": 1.0}, "1→one\n[lines 1-1 of 3; go on with offset=2]\n"},
 		{"empty", args{"path": "empty"}, "(empty file)"},
 		{"not UTF-8", args{"path": "latin"}, "1→caf�\n[the file is not UTF-8: � stands for what could not be read]\n"},
-		{"binary", args{"path": "bin"}, "Error: bin is a binary file of 3 bytes: it cannot be read as text"},
-		{"a directory", args{"path": "sub"}, "Error: sub is a directory. Use list_dir to see what is in it"},
+		{"binary", args{"path": "bin"}, "Error: bin is a binary file of 3 bytes: it cannot be read or edited as text. Use a command for it, if you may run any"},
+		{"a directory", args{"path": "sub"}, "[sub is a directory; this is what list_dir says]\nmain.go  13\n"},
 		{"behind the end", args{"path": "a.txt", "offset": 9.0}, "Error: a.txt has 3 lines: there is no line 9. Choose a smaller offset"},
 		{"misspelt", args{"path": "sub/mian.go"}, "Error: there is no sub/mian.go. Did you mean sub/main.go?"},
-		{"no such directory", args{"path": "x/y/z"}, "Error: there is no x/y/z, nor its directory. Use list_dir to see what is there"},
+		{"no such directory", args{"path": "x/y/z"}, "Error: there is no x/y/z, nor its directory. Use list_dir or glob to see what is there"},
+		{"in another directory", args{"path": "cmd/Main.go"}, "Error: there is no cmd/Main.go. Did you mean sub/main.go?"},
+		{"misspelt, in another directory", args{"path": "mian.go"}, "Error: there is no mian.go. Did you mean sub/main.go?"},
+		{"from the end", args{"path": "a.txt", "offset": -2.0}, "2→two\n3→three\n"},
+		{"from the end, in part", args{"path": "a.txt", "offset": "-2", "limit": 1.0}, "2→two\n[lines 2-2 of 3; go on with offset=3]\n"},
+		{"more than there is, from the end", args{"path": "a.txt", "offset": -50.0, "limit": 1.0}, "1→one\n[lines 1-1 of 3; go on with offset=2]\n"},
+		{"byte order mark", args{"path": "bom"}, "1→x\n[the file begins with a byte order mark, which is not shown; write_file and edit_file keep it]\n"},
+		{"UTF-16", args{"path": "wide"}, "1→hé\n2→y\n[the file is UTF-16; it is shown as text, but edit_file cannot change it]\n"},
+		{"NUL in text", args{"path": "nul", "offset": -1.0}, "5001→a�\n[the file is not UTF-8: � stands for what could not be read]\n"},
 		{"no path", args{}, `Error: read_file: path is missing. Call it again with {"limit"?: integer, "offset"?: integer, "path": string}`},
 		{"wrong type", args{"path": args{}}, `Error: read_file: path must be of type string. Call it again with {"limit"?: integer, "offset"?: integer, "path": string}`},
 	}
@@ -98,7 +107,7 @@ func TestReadFileStopsBeforeTheResultIsCut(t *testing.T) {
 
 func TestWriteFile(t *testing.T) {
 	t.Parallel()
-	w, r := space(t, map[string]string{"old.txt": "old\n", "run.sh": "#!/bin/sh\n", "fixed.txt": "fixed\n"})
+	w, r := space(t, map[string]string{"old.txt": "old\n", "run.sh": "#!/bin/sh\n", "fixed.txt": "fixed\n", "dos.txt": "\ufeffa\r\nb\r\n"})
 	require.Equal(t, "Wrote new file a/b/new.txt: 2 lines, 7 bytes.", call(t, r, "write_file", args{"path": "a/b/new.txt", "content": "one\ntwo"}))
 	require.Equal(t, "one\ntwo", content(t, w, "a/b/new.txt"))
 	require.Equal(t, "Replaced old.txt: 1 lines, 4 bytes.", call(t, r, "write_file", args{"path": "old.txt", "content": "new\n"}))
@@ -113,13 +122,16 @@ func TestWriteFile(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		require.EqualValues(t, 0o755, info.Mode().Perm(), "a script stays executable")
 	}
+	require.Equal(t, "Replaced dos.txt: 2 lines, 10 bytes. Its lines end in CR LF, as before. It begins with a byte order mark, as before.",
+		call(t, r, "write_file", args{"path": "dos.txt", "content": "x\nyy\n"}))
+	require.Equal(t, "\ufeffx\r\nyy\r\n", content(t, w, "dos.txt"))
 	require.NoError(t, os.Chmod(filepath.Join(w.Dir(), "fixed.txt"), 0o444))
 	require.Contains(t, call(t, r, "write_file", args{"path": "fixed.txt", "content": "x"}), "Error: fixed.txt is read-only")
 	require.Contains(t, call(t, r, "edit_file", args{"path": "fixed.txt", "old_string": "fixed", "new_string": "x"}), "Error: fixed.txt is read-only")
 
 	entries, err := os.ReadDir(w.Dir())
 	require.NoError(t, err)
-	require.Len(t, entries, 4, "no temporary file is left")
+	require.Len(t, entries, 5, "no temporary file is left")
 }
 
 func TestEditFile(t *testing.T) {
@@ -141,8 +153,13 @@ func TestEditFile(t *testing.T) {
 		{"made already", "return 9", "return 2", "", "the edit seems to be made already", ""},
 		{"no change", "return 1", "return 1", "", "Error: old_string and new_string are the same", ""},
 		{"empty", "", "x", "", "Error: old_string is empty", ""},
+		{"CR LF in the new text only", "two", "2\n2", "one\r\ntwo\r\n", "2→2\n3→2\n", "one\r\n2\r\n2\r\n"},
+		{"CR LF where the file has none", "one\r\ntwo", "1\r\n2", "one\ntwo\n", "1→1\n2→2\n", "1\n2\n"},
+		{"byte order mark", "one", "1", "\ufeffone\n", "1→", "\ufeff1\n"},
+		{"differences are told", "func A() int {\n    return 1\n}", "x", "", "line 4 is \"\\treturn 1\", not \"    return 1\"\nCopy", ""},
+		{"UTF-16", "a", "b", "\xff\xfea\x00", "is UTF-16, not UTF-8: it can be read, but not edited", ""},
 		{"CR LF", "one\ntwo", "1\n2", "one\r\ntwo\r\nthree\r\n", "1→1\n2→2\n3→three\n", "1\r\n2\r\nthree\r\n"},
-		{"binary", "a", "b", "a\x00", "is not UTF-8 text", ""},
+		{"binary", "a", "b", "a\x00", "is a binary file of 2 bytes", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func (w *Workspace) glob(ctx context.Context, s Search, a globArgs) (string, err
 		return "", err
 	}
 	var b strings.Builder
-	shown, total, limit := 0, 0, bound(a.Limit, defaultFound, maxFound)
+	found, total, limit := 0, 0, bound(a.Limit, defaultFound, maxFound)
 	for _, name := range names {
 		if !matches(name) {
 			continue
@@ -59,16 +59,16 @@ func (w *Workspace) glob(ctx context.Context, s Search, a globArgs) (string, err
 		if _, err := w.root.Lstat(filepath.FromSlash(name)); err != nil {
 			continue // git knows it, but it has been deleted
 		}
-		if total++; shown < limit && b.Len() < maxReadBytes {
-			b.WriteString(name + "\n")
-			shown++
+		if total++; found < limit && b.Len() < maxReadBytes {
+			b.WriteString(shown(name) + "\n")
+			found++
 		}
 	}
 	if total == 0 {
 		return "", w.noFile(a, len(names))
 	}
-	if shown < total {
-		fmt.Fprintf(&b, "[%d of %d files shown; use a narrower pattern or path]\n", shown, total)
+	if found < total {
+		fmt.Fprintf(&b, "[%d of %d files shown; use a narrower pattern or path]\n", found, total)
 	}
 	return b.String() + walkedAll(all), nil
 }

@@ -100,7 +100,7 @@ func (v *viewer) skip(to int) {
 
 // add adds the line from start, which is v.at, to end.
 func (v *viewer) add(mark byte, start, end int) {
-	text := strings.ToValidUTF8(string(v.text[start:min(end, start+maxShownLine+4)]), "�")
+	text := asText(string(v.text[start:min(end, start+maxShownLine+4)]))
 	if end-start > maxShownLine {
 		text, _ = wholeRunes(text[:min(len(text), maxShownLine)], "")
 		text += "…"
@@ -122,7 +122,7 @@ func (g *grep) text() string {
 				continue
 			}
 			if g.filesOnly {
-				b.WriteString(f.name + "\n")
+				b.WriteString(shown(f.name) + "\n")
 				g.shown++
 				continue
 			}
@@ -134,6 +134,7 @@ func (g *grep) text() string {
 
 // write shows the matches of a file and tells whether the room is used up.
 func (g *grep) write(b *strings.Builder, f fileMatches) (full bool) {
+	name := shown(f.name)
 	if g.around > 0 && b.Len() > 0 {
 		b.WriteString("--\n")
 	}
@@ -148,7 +149,7 @@ func (g *grep) write(b *strings.Builder, f fileMatches) (full bool) {
 		case ':':
 			g.shown++
 		}
-		fmt.Fprintf(b, "%s%c%d%c %s\n", f.name, l.mark, l.number, l.mark, l.text)
+		fmt.Fprintf(b, "%s%c%d%c %s\n", name, l.mark, l.number, l.mark, l.text)
 	}
 	return false
 }

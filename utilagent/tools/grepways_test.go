@@ -74,7 +74,7 @@ func reference(t *testing.T, w *Workspace, expr string) string {
 			line = bytes.TrimSuffix(line, []byte("\n"))
 			if re.Match(line) && shown < 1000 {
 				shown++
-				fmt.Fprintf(&b, "%s:%d: %s\n", name, number, strings.ToValidUTF8(string(line), "�"))
+				fmt.Fprintf(&b, "%s:%d: %s\n", name, number, asText(string(line)))
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (w *Workspace) listDir(ctx context.Context, a listArgs) (string, error) {
 		return "", w.explain(a.Path, err)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("%s is a file. Use read_file to read it", a.Path)
+		return "", fmt.Errorf("%s is a file. Use read_file to read it", shown(a.Path))
 	}
 	l := listing{fsys: w.root.FS(), root: w.root}
 	if err := l.list(ctx, filepath.ToSlash(local), "", min(max(a.Depth, 1), maxDepth)); err != nil {
@@ -95,14 +95,15 @@ func (l *listing) list(ctx context.Context, dir, prefix string, depth int) error
 
 func (l *listing) line(name, full string, e fs.DirEntry) string {
 	if e.IsDir() {
-		return name + "/"
+		return shown(name + "/")
 	}
+	name = shown(name)
 	if e.Type()&fs.ModeSymlink != 0 {
 		target, err := l.root.Readlink(filepath.FromSlash(full))
 		if err != nil {
 			target = "?"
 		}
-		return name + " -> " + target
+		return name + " -> " + shown(target)
 	}
 	info, err := e.Info()
 	if err != nil {

@@ -11,9 +11,8 @@ func notFound(name, text, old, replacement string) error {
 	if replacement != "" && strings.Contains(text, replacement) {
 		return fmt.Errorf("old_string is not in %s, but new_string is: the edit seems to be made already. Read the file before you go on", name)
 	}
-	lines := strings.Split(text, "\n")
-	wanted := trimmed(strings.Split(strings.Trim(old, "\n"), "\n"))
-	at, hits := nearest(trimmed(lines), wanted)
+	lines, wanted := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")
+	at, hits := nearest(trimmed(lines), trimmed(wanted))
 	if at < 0 {
 		return fmt.Errorf("old_string is not in %s, nor anything like it. Read the file and copy the text from there", name)
 	}
@@ -21,38 +20,96 @@ func notFound(name, text, old, replacement string) error {
 	if hits == len(wanted) {
 		why = "It differs in white space only from this place"
 	}
-	return fmt.Errorf("old_string is not in %s. %s:\n%sCopy the text from there, without the line numbers",
-		name, why, excerpt(text, at+1, at+min(len(wanted), 10)))
+	return fmt.Errorf("old_string is not in %s. %s:\n%s%sCopy the text from there, without the line numbers",
+		name, why, excerpt(text, at+1, at+min(len(wanted), 10)), differences(lines, wanted, at))
 }
+
+// maxDifferences bounds how many lines are set against each other.
+const maxDifferences = 4
+
+// differences sets the lines that are wanted against those that are there, from
+// the line at on, in quotes: else nobody sees a tab.
+func differences(lines, wanted []string, at int) string {
+	var b strings.Builder
+	n := 0
+	for i, w := range wanted {
+		there := ""
+		if at+i < len(lines) {
+			there = strings.TrimSuffix(lines[at+i], "\r")
+		}
+		if w = strings.TrimSuffix(w, "\r"); w == there || at+i >= len(lines) {
+			continue
+		}
+		// Where the text begins or ends within a line, it need not have the rest.
+		if i == 0 && strings.HasSuffix(there, w) || i == len(wanted)-1 && strings.HasPrefix(there, w) {
+			continue
+		}
+		if n++; n > maxDifferences {
+			continue
+		}
+		fmt.Fprintf(&b, "line %d is %q, not %q\n", at+i+1, brief(there), brief(w))
+	}
+	if n > maxDifferences {
+		fmt.Fprintf(&b, "%d lines more differ\n", n-maxDifferences)
+	}
+	return b.String()
+}
+
+func brief(line string) string {
+	if len(line) <= 200 {
+		return line
+	}
+	head, _ := wholeRunes(line[:200], "")
+	return head + "…"
+}
+
+// maxPlacesOf bounds at how many places of the wanted text one line is tried: a
+// closing brace is everywhere.
+const maxPlacesOf = 8
 
 // nearest finds the window of lines that is most like wanted, and how many of
 // its lines are equal. It returns -1 if nothing is alike.
 func nearest(lines, wanted []string) (at, hits int) {
-	at = -1
-	for i := range lines {
-		n := 0
-		for j, w := range wanted {
-			if i+j < len(lines) && w != "" && lines[i+j] == w {
-				n++
-			}
+	places := map[string][]int{}
+	for i, w := range wanted {
+		if w != "" && len(places[w]) < maxPlacesOf {
+			places[w] = append(places[w], i)
 		}
-		if n > hits {
-			at, hits = i, n
+	}
+	votes := map[int]int{}
+	at = -1
+	for j, line := range lines {
+		for _, i := range places[line] {
+			if i > j {
+				continue
+			}
+			votes[j-i]++
+			if n := votes[j-i]; n > hits || n == hits && j-i < at {
+				at, hits = j-i, n
+			}
 		}
 	}
 	if at >= 0 {
 		return at, hits + blanks(wanted)
 	}
+	return likest(lines, wanted), 0
+}
+
+// likest finds the window by the line of wanted that says most; -1: none is
+// like it.
+func likest(lines, wanted []string) int {
 	key := longest(wanted)
-	best := 0.5 // less alike would mislead
+	p := pairsOf(wanted[key])
+	at, best := -1, 0.5 // less alike would mislead
 	for i, line := range lines {
-		if s := alike(line, wanted[key]); s > best {
+		if s := p.alike(line); s > best {
 			at, best = max(i-key, 0), s
 		}
 	}
-	return at, 0
+	return at
 }
 
+// trimmed are lines without the white space that is easily got wrong.
 func trimmed(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
@@ -81,23 +138,34 @@ func longest(lines []string) int {
 	return best
 }
 
-// alike is the share of pairs of neighbouring bytes that two lines have in
-// common (Dice's coefficient), from 0 to 1.
-func alike(a, b string) float64 {
-	if len(a) < 2 || len(b) < 2 {
-		return 0
+// pairs counts the pairs of neighbouring bytes of a line.
+type pairs struct {
+	count map[[2]byte]int
+	size  int
+}
+
+func pairsOf(line string) pairs {
+	p := pairs{count: map[[2]byte]int{}, size: len(line)}
+	for i := range len(line) - 1 {
+		p.count[[2]byte{line[i], line[i+1]}]++
 	}
-	pairs := map[[2]byte]int{}
-	for i := range len(a) - 1 {
-		pairs[[2]byte{a[i], a[i+1]}]++
+	return p
+}
+
+// alike is the share of pairs that two lines have in common (Dice's
+// coefficient), from 0 to 1.
+func (p pairs) alike(line string) float64 {
+	if p.size < 2 || len(line) < 2 || len(line) > 4*p.size || p.size > 4*len(line) {
+		return 0 // or so little that it does not count
 	}
 	common := 0
-	for i := range len(b) - 1 {
-		p := [2]byte{b[i], b[i+1]}
-		if pairs[p] > 0 {
-			pairs[p]--
+	used := map[[2]byte]int{}
+	for i := range len(line) - 1 {
+		pair := [2]byte{line[i], line[i+1]}
+		if n := p.count[pair]; n > used[pair] {
+			used[pair]++
 			common++
 		}
 	}
-	return 2 * float64(common) / float64(len(a)+len(b)-2)
+	return 2 * float64(common) / float64(p.size+len(line)-2)
 }

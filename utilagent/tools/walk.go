@@ -36,14 +36,16 @@ func room(buf *[]byte, size int) {
 // walker collects regular files, with several workers. It follows no links and
 // looks into no repository's own directory.
 type walker struct {
-	w *Workspace
+	w    *Workspace
+	most int // files, and directories
 
 	mu      sync.Mutex
 	more    sync.Cond
 	todo    []pending
 	busy    int
+	looked  int // directories
 	names   []string
-	full    bool // there were more than maxFiles
+	full    bool // there were more than most
 	stopped bool
 }
 
@@ -54,7 +56,7 @@ type pending struct {
 }
 
 func newWalker(w *Workspace) *walker {
-	k := &walker{w: w}
+	k := &walker{w: w, most: maxFiles}
 	k.more.L = &k.mu
 	return k
 }
@@ -119,8 +121,9 @@ func (k *walker) give(files []string, dirs []pending) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.names = append(k.names, files...)
-	if len(k.names) >= maxFiles {
-		k.names, k.full, k.stopped = k.names[:maxFiles], true, true
+	k.looked++
+	if len(k.names) >= k.most || k.looked >= k.most {
+		k.names, k.full, k.stopped = k.names[:min(len(k.names), k.most)], true, true
 	}
 	k.todo = append(k.todo, dirs...)
 	k.busy--

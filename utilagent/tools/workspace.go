@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
-
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Workspace is the directory that file tools work in. Every access goes through
@@ -47,7 +44,7 @@ func (w *Workspace) Dir() string { return w.dir }
 
 // outside is the answer to a path that leads out of the workspace.
 func (w *Workspace) outside(name string) error {
-	return fmt.Errorf("%s is outside the workspace %s. Use a path inside it, such as %q", name, w.dir, "src/main.go")
+	return fmt.Errorf("%s is outside the workspace %s. Use a path inside it, such as %q", shown(name), w.dir, "src/main.go")
 }
 
 // resolve turns a path as a model writes it into one below the root, without
@@ -67,7 +64,7 @@ func (w *Workspace) resolve(name string) (string, error) {
 		if err == nil {
 			inside, ok := below(w.real, real)
 			if !ok {
-				return "", fmt.Errorf("%s is a link that leads outside the workspace %s. Use a path that stays inside", name, w.dir)
+				return "", fmt.Errorf("%s is a link that leads outside the workspace %s. Use a path that stays inside", shown(name), w.dir)
 			}
 			return filepath.Join(inside, rest), nil
 		}
@@ -81,7 +78,11 @@ func (w *Workspace) resolve(name string) (string, error) {
 
 // local checks a path by its text alone.
 func (w *Workspace) local(name string) (string, error) {
-	name = strings.TrimSpace(name)
+	if trimmed := strings.TrimSpace(name); trimmed != name {
+		if _, err := w.root.Lstat(name); err != nil { // a name may really begin or end so
+			name = trimmed
+		}
+	}
 	if name == "" || strings.ContainsRune(name, 0) {
 		return "", errors.New("the path is empty or not a path. Name a file or directory of the workspace")
 	}
@@ -109,69 +110,51 @@ func below(dir, name string) (string, bool) {
 	return rel, true
 }
 
-// explain turns an error of the file system into one that a model can act on.
-func (w *Workspace) explain(name string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err // the path of the error is not the one that the model knows
+// isDir tells whether a path is a directory of the workspace.
+func (w *Workspace) isDir(name string) bool {
+	local, err := w.resolve(name)
+	if err != nil {
+		return false
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return w.missing(name)
-	case strings.Contains(err.Error(), "escapes"):
-		return w.outside(name)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: permission denied. Work with other files, or say in your answer that this one is not accessible", name)
-	}
-	return fmt.Errorf("%s: %w. Check the path with list_dir", name, err)
+	info, err := w.root.Stat(local)
+	return err == nil && info.IsDir()
 }
 
-// missing is the answer to a path that does not exist: the nearest that do.
-func (w *Workspace) missing(name string) error {
-	local, err := w.local(name)
-	if err != nil {
-		return err
-	}
-	dir := filepath.Dir(local)
-	entries, err := fs.ReadDir(w.root.FS(), filepath.ToSlash(dir))
-	if err != nil {
-		return fmt.Errorf("there is no %s, nor its directory. Use list_dir to see what is there", name)
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	near := suggest.Nearest(filepath.Base(local), names, 3)
-	if len(near) == 0 {
-		return fmt.Errorf("there is no %s. Use list_dir to see what is there", name)
-	}
-	for i, n := range near {
-		near[i] = path.Join(filepath.ToSlash(dir), n)
-	}
-	return fmt.Errorf("there is no %s. Did you mean %s?", name, strings.Join(near, " or "))
-}
-
-// open opens a regular file for reading. Devices and pipes are refused: reading
-// them may never end.
+// open opens a regular file for reading. Devices and pipes are refused: opening
+// one may do something, and reading it may never end.
 func (w *Workspace) open(name string) (*os.File, fs.FileInfo, error) {
 	local, err := w.resolve(name)
 	if err != nil {
+		return nil, nil, err
+	}
+	info, err := w.root.Stat(local)
+	if err != nil {
+		return nil, nil, w.explain(name, err)
+	}
+	if err := readable(name, info); err != nil {
 		return nil, nil, err
 	}
 	f, err := w.root.OpenFile(local, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return nil, nil, w.explain(name, err)
 	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a directory. Use list_dir to see what is in it", name)
-	} else if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file but a %s: it cannot be read", name, kind(info.Mode()))
+	if info, err = f.Stat(); err == nil { // it may be another one by now
+		err = readable(name, info)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, info, nil
+}
+
+func readable(name string, info fs.FileInfo) error {
+	if info.IsDir() {
+		return fmt.Errorf("%s is a directory. Use list_dir to see what is in it", shown(name))
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file but a %s: it cannot be read. Leave it alone", shown(name), kind(info.Mode()))
+	}
+	return nil
 }
 
 func kind(m fs.FileMode) string {

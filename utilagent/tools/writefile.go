@@ -14,7 +14,7 @@ import (
 func WriteFile(w *Workspace) Tool {
 	return New(Spec{
 		Name:        "write_file",
-		Description: "Write a whole file of the workspace: a new one, or one that is replaced. Missing directories are made. To change a part of a file use edit_file.",
+		Description: "Write a whole file of the workspace: a new one, or one that is replaced. Missing directories are made; the mode, CR LF line ends and a byte order mark of a file that is replaced are kept. To change a part of a file use edit_file.",
 		Parameters: object([]string{"path", "content"}, map[string]any{
 			"path":    property("string", "File, relative to the working directory"),
 			"content": property("string", "The whole content"),
@@ -42,25 +42,26 @@ func (w *Workspace) writeFile(a writeArgs) (string, error) {
 	} else if err := writable(a.Path, info); err != nil {
 		return "", err
 	}
-	if err := w.replace(local, []byte(a.Content), info); err != nil {
+	text, note := w.formOf(a.Path, info).apply(a.Content)
+	if err := w.replace(local, []byte(text), info); err != nil {
 		return "", w.explain(a.Path, err)
 	}
 	lines := strings.Count(a.Content, "\n")
 	if a.Content != "" && !strings.HasSuffix(a.Content, "\n") {
 		lines++
 	}
-	return fmt.Sprintf("%s %s: %d lines, %d bytes.", verb, a.Path, lines, len(a.Content)), nil
+	return fmt.Sprintf("%s %s: %d lines, %d bytes.%s", verb, shown(a.Path), lines, len(text), note), nil
 }
 
 func writable(name string, info fs.FileInfo) error {
 	if info.IsDir() {
-		return fmt.Errorf("%s is a directory. Name a file in it", name)
+		return fmt.Errorf("%s is a directory. Name a file in it", shown(name))
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file but a %s: it cannot be written", name, kind(info.Mode()))
+		return fmt.Errorf("%s is not a regular file but a %s: it cannot be written. Write another file", shown(name), kind(info.Mode()))
 	}
 	if info.Mode().Perm()&0o222 == 0 { // a rename would not mind
-		return fmt.Errorf("%s is read-only: somebody protects it. Leave it as it is", name)
+		return fmt.Errorf("%s is read-only: somebody protects it. Leave it as it is, or say in your answer what should be changed", shown(name))
 	}
 	return nil
 }
