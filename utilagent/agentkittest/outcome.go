@@ -20,7 +20,7 @@ type Outcome struct {
 	Result         protocol.Result // its last line
 	Announced      []protocol.Turn // turns that it told of as they happened
 
-	// Of the step, if there is one.
+	// Of the step, if there is one; Detail and Turns also of one that failed.
 	Step      protocol.Step
 	Output    any    // as a JSON value
 	Suspended string // the reason, if it waits for a person
@@ -71,10 +71,21 @@ func (th *Thread) read(code int, stdout, stderr string) *Outcome {
 	if o.Result.RawHash != "" {
 		o.Raw = string(node[protocol.Text](th, o.Result.RawHash))
 	}
-	if code == 0 && o.Result.StepHash != "" {
+	switch {
+	case code == 0 && o.Result.StepHash != "":
 		th.readStep(o)
+	case o.Result.DetailHash != "":
+		th.readDetail(o, o.Result.DetailHash)
 	}
 	return o
+}
+
+func (th *Thread) readDetail(o *Outcome, h cas.Hash) {
+	th.t.Helper()
+	o.Detail = node[protocol.Detail](th, h)
+	for _, h := range o.Detail.Turns {
+		o.Turns = append(o.Turns, node[protocol.Turn](th, h))
+	}
 }
 
 func (th *Thread) readStep(o *Outcome) {
@@ -90,10 +101,7 @@ func (th *Thread) readStep(o *Outcome) {
 	if out.Suspend != nil {
 		o.Suspended = out.Suspend.Reason
 	}
-	o.Detail = node[protocol.Detail](th, o.Step.Detail)
-	for _, h := range o.Detail.Turns {
-		o.Turns = append(o.Turns, node[protocol.Turn](th, h))
-	}
+	th.readDetail(o, o.Step.Detail)
 	o.Content, err = thread.Content(ctx, th.Store, o.Step.Detail)
 	require.NoError(th.t, err)
 	if o.Step.Prompt != nil {

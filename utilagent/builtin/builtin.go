@@ -137,6 +137,7 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	}
 	began := w.req.Env.Now()
 	answer, err := loop.Run(ctx, session)
+	err = w.advise(err)
 	took := w.req.Env.Now().Sub(began).Milliseconds()
 	answer.Usage.DurationMs = took
 	if !w.kind.resolves {

@@ -141,3 +141,28 @@ func TestToolOfAThirdParty(t *testing.T) {
 	require.Equal(t, "sunny in Lisbon", got.Turns[1].Content)
 	require.Contains(t, e.messages(t, 0)[0], ", weather.")
 }
+
+// A budget of cost that cannot be kept says what is missing.
+func TestCostThatNobodyTells(t *testing.T) {
+	t.Parallel()
+	e := serve(t, say(done))
+	agentkittest.Run(t, Options(), e.scenario("builtin: { maxCostUsd: 1 }")).Failed("set models.main.price in config.yaml")
+}
+
+// A step that fails leaves what has happened in it, with all that was asked.
+func TestFailedStepLeavesItsDetail(t *testing.T) {
+	t.Parallel()
+	e := serve(t, call("list_dir", `{}`), refuse(401, ""))
+	th := agentkittest.New(t, e.scenario(""))
+	got := th.Run(Options()).Failed("LOCAL_KEY")
+	require.Len(t, got.Turns, 2)
+	require.Equal(t, "failed", got.Detail.Outcome)
+	list := requests(t, th, got)
+	require.Len(t, list, 5)
+	require.Contains(t, list[0], "Do the work.", "the prompt")
+	require.Contains(t, list[1], "agent: uwf-builtin", "how it was set up")
+	require.Contains(t, list[2], "question 1: 2 messages")
+	require.Contains(t, list[3], "failed after")
+	require.Contains(t, list[4], "end: it failed: model \"main-model\"")
+	require.NotContains(t, strings.Join(list, ""), key)
+}

@@ -32,6 +32,14 @@ func (w *work) pause(answer react.Answer, err error) string {
 	return reason
 }
 
+// advise says what a person can do about an error that the loop cannot explain.
+func (w *work) advise(err error) error {
+	if errors.Is(err, react.ErrCostUnknown) {
+		return fmt.Errorf("%w: set models.%s.price in config.yaml, or take builtin.maxCostUsd out", err, w.endpoint.Alias)
+	}
+	return err
+}
+
 // usedUp names the budget that ended a run, "" if none did.
 func (w *work) usedUp(o react.Outcome) string {
 	switch o {
