@@ -1,3 +1,5 @@
+//go:build unix
+
 package acp_test
 
 import (
@@ -111,7 +113,7 @@ func (f *fake) print(format string, a ...any) {
 }
 
 func (f *fake) answer(m fakeMessage, result string) {
-	f.print(`{"result":%s,"id":%s,"jsonrpc":"2.0"}`, result, m.ID)
+	f.print(`{"result":%s,"id":%s,"jsonrpc":"2.0"}`, strings.ReplaceAll(result, "\n", ""), m.ID)
 }
 
 func (f *fake) fail(m fakeMessage, code int, message string) {
@@ -231,7 +233,7 @@ func (f *fake) open(m fakeMessage, behaviour, how string) {
 	if how == "new" || how == "fork" || behaviour == "renames" {
 		id = fmt.Sprintf(`"sessionId":%q,`, f.id)
 	}
-	f.answer(m, strings.ReplaceAll(fmt.Sprintf(`{%s%s}`, id, fakeSetup), "\n", ""))
+	f.answer(m, fmt.Sprintf(`{%s%s}`, id, fakeSetup))
 	if behaviour == "late-replay" && how == "load" {
 		for range 3 {
 			time.Sleep(100 * time.Millisecond)

@@ -1,0 +1,12 @@
+// Command uwf-acp is an agent of uwf that has a program do the work which speaks
+// the Agent Client Protocol: uwf-acp -- gemini --acp. The engine starts it;
+// docs/agents.md says what it may do and how to set it.
+package main
+
+import (
+	"github.com/united-workforce/uwf/utilagent/acp"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+func main() { agentkit.Run(external.Options(acp.Adapter())) }

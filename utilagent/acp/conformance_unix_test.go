@@ -1,0 +1,422 @@
+//go:build unix
+
+package acp_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/acp"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// agent is a fake agent on a thread of its own.
+type agent struct {
+	*agentkittest.Thread
+	t       *testing.T
+	state   string
+	options agentkit.Options
+}
+
+// play makes a thread whose steps a fake agent makes: own arguments, behaviour.
+func play(t *testing.T, config string, args ...string) *agent {
+	t.Helper()
+	a := &agent{t: t, state: t.TempDir()}
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	own := args[:len(args)-1]
+	behaviour := strings.Fields(args[len(args)-1])
+	if config != "" {
+		config = "agents:\n  acp: { command: uwf-acp, " + config + " }\n"
+	}
+	a.Thread = agentkittest.New(t, agentkittest.Scenario{
+		Task: "Do the thing.", Config: config, Environ: []string{fakeVariable + "=" + a.state},
+		Args: append(append(append([]string{}, own...), "--", exe), behaviour...),
+	})
+	a.options = external.Options(quick())
+	return a
+}
+
+// quick is the adapter with no patience.
+func quick() external.Adapter {
+	a := acp.Adapter()
+	a.Timeouts.Stop, a.Timeouts.Retry = 100*time.Millisecond, time.Millisecond
+	return a
+}
+
+func (a *agent) step() *agentkittest.Outcome {
+	a.t.Helper()
+	return a.Run(a.options)
+}
+
+// journal is what the agent has noted.
+func (a *agent) journal() string {
+	b, err := os.ReadFile(filepath.Join(a.state, "journal"))
+	if !errors.Is(err, os.ErrNotExist) {
+		require.NoError(a.t, err)
+	}
+	return string(b)
+}
+
+// gone waits for the end of a process that the agent has left behind.
+func (a *agent) gone() {
+	a.t.Helper()
+	b, err := os.ReadFile(filepath.Join(a.state, "child"))
+	require.NoError(a.t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	require.NoError(a.t, err)
+	require.Eventually(a.t, func() bool { return ended(pid) }, 10*time.Second, 5*time.Millisecond)
+}
+
+func ended(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || err == nil && strings.Contains(string(b), ") Z ")
+}
+
+// A first step: the session, the turns, the answer.
+func TestStep(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "tools")
+	got := a.step().Succeeded()
+	require.Equal(t, map[string]any{"$status": "done", "summary": "all good"}, got.Output)
+	require.Equal(t, protocol.CaptureTurns, got.Detail.Capture)
+	require.Equal(t, "small", got.Detail.Model)
+	require.Contains(t, got.Detail.AgentVersion, "1.2.3")
+	require.Regexp(t, `^s-\d+-1$`, got.Step.SessionID)
+
+	var told []string
+	for _, turn := range got.Turns {
+		line := string(turn.Role) + ": " + turn.Reasoning + turn.Content
+		for _, c := range turn.ToolCalls {
+			line += " " + c.ID + "=" + c.Name
+		}
+		told = append(told, line+turn.ToolCallID)
+	}
+	require.Equal(t, []string{
+		"assistant: Let me see.", "assistant: I look. 1=bash 2=read",
+		"tool: [failed] no such file2", "tool: a.txt\n1", "assistant: " + good,
+	}, told)
+	require.Equal(t, map[string]any{"command": "ls"}, got.Turns[1].ToolCalls[0].Args)
+	require.Equal(t, map[string]any{"title": "Read a.txt"}, got.Turns[1].ToolCalls[1].Args)
+	require.Contains(t, a.journal(), "mode yolo")
+	require.Contains(t, a.journal(), "end of input")
+}
+
+// A correction goes into the session that is open, in the same process.
+func TestCorrection(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "bad-first")
+	got := a.step().Succeeded()
+	require.Equal(t, 1, strings.Count(a.journal(), "started"))
+	require.NotContains(t, a.journal(), "session/")
+	require.Equal(t, int64(30), got.Step.Usage.InputTokens)
+	require.Equal(t, int64(3), got.Step.Usage.OutputTokens)
+	require.InDelta(t, 0.5, *got.Step.Usage.CostUSD, 1e-9)
+}
+
+// A later step goes on in the session of the role's last one.
+func TestLaterStep(t *testing.T) {
+	t.Parallel()
+	for behaviour, want := range map[string]struct {
+		way  string
+		same bool
+	}{
+		"answer":      {"session/resume", true},
+		"load-only":   {"session/load", true},
+		"late-replay": {"session/load", true}, // what comes late is not the answer
+		"gemini":      {"", false},            // a load in the same minute would destroy it
+		"forgetful":   {"", false},
+		"renames":     {"session/resume", false}, // came back as another one: not believed
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			t.Parallel()
+			a := play(t, "", behaviour)
+			first := a.step().Succeeded()
+			second := a.step().Succeeded()
+			require.Equal(t, "all good", second.Output.(map[string]any)["summary"])
+			require.Equal(t, want.same, first.Step.SessionID == second.Step.SessionID)
+			if want.way == "" {
+				require.NotContains(t, a.journal(), "session/")
+			} else {
+				require.Contains(t, a.journal(), want.way+" "+first.Step.SessionID)
+			}
+			prompt, err := os.ReadFile(filepath.Join(a.state, "prompt"))
+			require.NoError(t, err)
+			require.Equal(t, !want.same, strings.Contains(string(prompt), "Do the thing."), "only a new session is told everything")
+			for _, turn := range second.Turns {
+				require.NotContains(t, turn.Content, "replayed")
+			}
+		})
+	}
+}
+
+// A forked thread goes on in a copy, where the agent can make one.
+func TestFork(t *testing.T) {
+	t.Parallel()
+	for behaviour, copies := range map[string]bool{"forks": true, "answer": false} {
+		t.Run(behaviour, func(t *testing.T) {
+			t.Parallel()
+			a := play(t, "", behaviour)
+			first := a.step().Succeeded()
+			a.Thread = a.Fork()
+			second := a.step().Succeeded()
+			require.NotEqual(t, first.Step.SessionID, second.Step.SessionID)
+			require.Equal(t, copies, strings.Contains(a.journal(), "session/fork "+first.Step.SessionID))
+			require.NotContains(t, a.journal(), "session/resume")
+		})
+	}
+}
+
+// A session that is gone leads to a new one with the whole prompt.
+func TestSessionLost(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "answer")
+	first := a.step().Succeeded()
+	require.NoError(t, os.Remove(filepath.Join(a.state, "session-"+first.Step.SessionID)))
+	second := a.step().Succeeded()
+	require.NotEqual(t, first.Step.SessionID, second.Step.SessionID)
+	require.Contains(t, second.Detail.Outcome, "started over")
+
+	a = play(t, "", "other-session")
+	a.step().Failed("came back as somewhere-else")
+}
+
+// Whatever goes wrong ends soon, with a text that says what and what to do.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for behaviour, want := range map[string]struct {
+		config string
+		says   []string
+	}{
+		"silent":                                 {"startTimeout: 300ms", []string{"said nothing for 300ms"}},
+		"hang-open":                              {"startTimeout: 300ms", []string{"said nothing for 300ms"}},
+		"closed-input":                           {"startTimeout: 300ms", nil},
+		"usage":                                  {"", []string{"exit status 2", "unknown option: acp"}},
+		"version-2":                              {"", []string{"version 2", "uwf speaks 1"}},
+		"auth":                                   {"", []string{"Authentication required", "key: API key", "Log in with a browser", "--auth"}},
+		"dies":                                   {"", []string{"exit status 3", "panic: out of luck"}},
+		"error 401 bad key":                      {"", []string{"bad key"}},
+		"error -32603 API Error: 400 stub":       {"", []string{"API Error: 400 stub"}},
+		"error 500 model is down":                {"", []string{"model is down"}},
+		"error -32603 context length exceeded":   {"", []string{"context length"}},
+		"error -32000 Please run the login flow": {"", []string{"login flow", "--auth"}},
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			t.Parallel()
+			a := play(t, want.config, behaviour)
+			head := a.Head
+			got := a.step()
+			for _, text := range want.says {
+				got.Failed(text)
+			}
+			got.Failed("")
+			require.Equal(t, head, a.Head)
+			require.FileExists(t, filepath.Join(a.RunDir, "program.stdout"))
+		})
+	}
+}
+
+// What the agent did not finish waits for a person, with a session to go on in.
+func TestSuspends(t *testing.T) {
+	t.Parallel()
+	for behaviour, want := range map[string]struct{ config, reason string }{
+		"max-turns": {"", "limit of turns"},
+		"hang":      {"idleTimeout: 300ms", "printed nothing for 300ms"},
+		"hang-deaf": {"idleTimeout: 300ms", "printed nothing for 300ms"},
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			t.Parallel()
+			a := play(t, want.config, behaviour)
+			got := a.step().Succeeded()
+			require.Contains(t, got.Suspended, want.reason)
+			require.NotEmpty(t, got.Step.SessionID)
+			require.Equal(t, behaviour == "hang", strings.Contains(a.journal(), "cancelled"))
+		})
+	}
+}
+
+// Things that no agent should print do not disturb the answer.
+func TestStrangeOutput(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "malformed")
+	a.step().Succeeded()
+	require.Equal(t, 2, strings.Count(a.journal(), `reply 7 {"code":-32601`))
+	require.Contains(t, a.journal(), "reply 0")
+	for _, behaviour := range []string{"long-line", "orphan"} {
+		t.Run(behaviour, func(t *testing.T) {
+			t.Parallel()
+			a := play(t, "", behaviour)
+			a.step().Succeeded()
+			if behaviour == "orphan" {
+				a.gone()
+			}
+		})
+	}
+}
+
+// A step that is stopped asks the agent to stop, and the next one goes on.
+func TestKilledRun(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "once-hang")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped by a person")
+	go func() {
+		for !strings.Contains(a.journal(), "prompt in") || ctx.Err() != nil {
+			time.Sleep(time.Millisecond)
+		}
+		cancel(stopped)
+	}()
+	a.RunContext(ctx, a.options).Failed("stopped by a person")
+	require.Contains(t, a.journal(), "cancelled")
+	got := a.step().Succeeded()
+	require.Contains(t, a.journal(), "session/resume "+got.Step.SessionID)
+}
+
+// Commands that an agent runs through us end with the step.
+func TestTerminalEndsWithTheStep(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "--offer", "terminal", "stuck-tool")
+	a.step().Succeeded()
+	a.gone()
+}
+
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "terminal")
+	a.step().Succeeded()
+	journal := a.journal()
+	for _, line := range []string{
+		`terminal/create -> {"terminalId":"term_1"}`,
+		`terminal/wait_for_exit -> {"exitCode":0,"signal":null}`,
+		`terminal/output -> {"output":"$HOME; hello\n","truncated":false,"exitStatus":{"exitCode":0,"signal":null}}`,
+		`terminal/output -> {"code":-32002,"message":"there is no terminal \"term_1\""}`,
+		`terminal/wait_for_exit -> {"exitCode":7,"signal":null}`,
+		`terminal/output -> {"output":"aaaaa","truncated":true,"exitStatus":{"exitCode":7,"signal":null}}`,
+		`terminal/kill -> null`,
+		`terminal/wait_for_exit -> {"exitCode":null,"signal":"terminated"}`,
+		`/ is outside the workspace`,
+		`an agent runs no steps`,
+	} {
+		require.Contains(t, journal, line)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "files")
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(a.Cwd, name), []byte(text), 0o600))
+	}
+	write("a.txt", "hello")
+	write("../outside.txt", "secret")
+	write("large.txt", strings.Repeat(strings.Repeat("x", 1023)+"\n", 9<<10))
+	require.NoError(t, os.Symlink("../outside.txt", filepath.Join(a.Cwd, "link")))
+	require.NoError(t, os.Symlink("..", filepath.Join(a.Cwd, "up")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(a.Cwd, "pipe"), 0o600))
+	a.step().Succeeded()
+	var lines []string
+	for line := range strings.Lines(a.journal()) {
+		if strings.HasPrefix(line, "read ") || strings.HasPrefix(line, "write ") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	require.Equal(t, []string{
+		"read a.txt: true", "read outside.txt: false", "read hostname: false", "read link: false", "read none.txt: false",
+		"read pipe: false", "read large.txt: false", "read large.txt: true",
+		"write new/b.txt: true", "write ../outside.txt: false", "write link: false", "write up/c.txt: false",
+	}, lines)
+	outside, err := os.ReadFile(filepath.Join(a.Cwd, "..", "outside.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "secret", string(outside))
+	require.Contains(t, a.journal(), `"code":-32002`, "a file that is missing is told apart")
+}
+
+// A request for permission is answered at once, by the kind of the tool.
+func TestPermission(t *testing.T) {
+	t.Parallel()
+	for permission, want := range map[string]struct {
+		mode    string
+		answers []string // read, edit, execute, other, edit outside, unknown options
+	}{
+		"bypass":   {"yolo", []string{"selected yes", "selected yes", "selected yes", "selected yes", "selected yes", "cancelled"}},
+		"edits":    {"acceptEdits", []string{"selected yes", "selected yes", "selected no", "selected no", "selected no", "cancelled"}},
+		"readonly": {"plan", []string{"selected yes", "selected no", "selected no", "selected no", "selected no", "cancelled"}},
+	} {
+		t.Run(permission, func(t *testing.T) {
+			t.Parallel()
+			a := play(t, "permission: "+permission, "permission")
+			a.step().Succeeded()
+			require.Contains(t, a.journal(), "mode "+want.mode+"\n")
+			kinds := []string{"read", "edit", "execute", "other", "edit", "never"}
+			for i, answer := range want.answers {
+				require.Contains(t, a.journal(), strconv.Itoa(i)+" "+kinds[i]+": "+answer+"\n")
+			}
+			require.Contains(t, a.journal(), "no options: cancelled\n")
+			require.Contains(t, a.journal(), "nothing: cancelled\n")
+		})
+	}
+}
+
+// What readonly and edits do not include is not served either.
+func TestPermissionOfRequests(t *testing.T) {
+	t.Parallel()
+	for permission, writes := range map[string]bool{"readonly": false, "edits": true} {
+		t.Run(permission, func(t *testing.T) {
+			t.Parallel()
+			a := play(t, "permission: "+permission, "files")
+			a.step().Succeeded()
+			require.Contains(t, a.journal(), "write new/b.txt: "+strconv.FormatBool(writes))
+			a = play(t, "permission: "+permission, "terminal")
+			a.step().Succeeded()
+			require.Contains(t, a.journal(), "not allowed to run commands")
+			require.NotContains(t, a.journal(), "term_1")
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	a := play(t, "model: large", "--session-mode", "plan", "--auth=key", "--offer", "files,terminal", "answer")
+	a.step().Succeeded()
+	for _, line := range []string{"mode plan\n", "authenticate key\n", "model large\n"} {
+		require.Contains(t, a.journal(), line)
+	}
+	play(t, "", "--session-mode", "dance", "answer").step().Failed("no session mode dance. It offers: ask, yolo, acceptEdits, plan")
+	play(t, "model: huge", "answer").step().Failed("no model huge. It offers: small, large")
+	for args, says := range map[string]string{
+		"--session-mode": "needs a value", "--offer=everything": `"everything" is unknown`, "--auth=": "--auth is empty", "--modle": "--modle",
+	} {
+		got := play(t, "", args, "answer").step()
+		require.Equal(t, protocol.CodeUsage.ExitCode(), got.ExitCode)
+		require.Contains(t, got.Stderr, says)
+	}
+}
+
+// Another command has other sessions, although its steps are uwf-acp's, too.
+func TestAnotherCommand(t *testing.T) {
+	t.Parallel()
+	a := play(t, "", "answer")
+	first := a.step().Succeeded()
+	b := play(t, "", "answer other")
+	b.Thread, b.state = a.Thread, a.state
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	e := b.Env()
+	e.Args = []string{"--", exe, "answer", "other", b.ID, b.Role}
+	var out strings.Builder
+	e.Stdout, e.Stderr = &out, &out
+	require.Zero(t, agentkit.Main(t.Context(), e, external.Options(quick())), out.String())
+	require.NotContains(t, a.journal(), "session/resume "+first.Step.SessionID)
+}

@@ -1,0 +1,112 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// seeds are the recorded lines of all agents, and some that nobody should write.
+func seeds(f *testing.F) {
+	f.Helper()
+	paths, err := filepath.Glob("testdata/fixtures/*.jsonl")
+	require.NoError(f, err)
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		require.NoError(f, err)
+		for line := range strings.Lines(string(data)) {
+			var l scriptLine
+			if json.Unmarshal([]byte(line), &l) == nil && len(l.Msg) > 0 && len(l.Msg) < 2000 {
+				f.Add([]byte(l.Msg))
+			}
+		}
+	}
+	for _, line := range []string{
+		``, `{`, `[]`, `{"id":null,"method":"x"}`, `{"id":1.0,"result":null}`, `{"id":"1","error":"text"}`, `{"error":{"code":"429","message":3}}`,
+		`{"method":"session/request_permission","id":{"a":1},"params":{"toolCall":[],"options":{}}}`,
+		`{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call_update","toolCallId":"1","title":"t","content":[null,{"type":"diff"}],"rawOutput":[1]}}}`,
+	} {
+		f.Add([]byte(line))
+	}
+}
+
+// quietPeer takes messages without a session.
+type quietPeer struct{ asks int }
+
+func (p *quietPeer) notified(string, json.RawMessage) {}
+func (p *quietPeer) asked(string, json.RawMessage) (any, error, func(context.Context) (any, error)) {
+	p.asks++
+	return nil, errBusy, nil
+}
+
+type nowhere struct{}
+
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) Close() error                { return nil }
+
+// Whatever a line is, it is read without a panic, and a request is answered.
+func FuzzMessage(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, line []byte) {
+		m := decode(line)
+		switch m.kind {
+		case request:
+			require.NotEmpty(t, m.method)
+			require.NotEmpty(t, m.id)
+			reply, err := encode(outgoing{ID: m.id, Error: &outgoingError{Code: codeInternal}})
+			require.NoError(t, err)
+			require.Equal(t, response, decode(reply).kind)
+			require.Equal(t, key(m.id), key(decode(reply).id))
+		case response:
+			require.True(t, (m.err == nil) != (m.result == nil))
+			if m.err != nil {
+				require.NotEmpty(t, m.err.Error())
+			}
+		}
+		p := &quietPeer{}
+		c := newConn(nowhere{}, p)
+		defer c.end(errEnded)
+		require.Equal(t, m.kind != noise, c.feed(t.Context(), line))
+		require.Equal(t, m.kind == request, p.asks == 1)
+	})
+}
+
+// Whatever is told, the events are in order: no result without its call, and all
+// calls are told in the end.
+func FuzzUpdates(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		called, returned := 0, 0
+		tell := newTeller(func(e external.Event) {
+			switch e.Kind {
+			case external.Called:
+				called++
+			case external.Returned:
+				returned++
+			}
+			require.GreaterOrEqual(t, called, returned)
+		})
+		for line := range strings.Lines(string(lines)) {
+			m := decode([]byte(line))
+			var u updateParams
+			if m.kind == noise || lenient(m.params, &u) != nil {
+				continue
+			}
+			tell.update(u.Update)
+			var p permissionParams
+			if lenient(m.params, &p) == nil {
+				(&service{permission: external.Readonly, refuse: func(string) {}}).allows(tell.asked(p.ToolCall.toolCall, p.ToolCall.Content))
+				choose(p.Options, true)
+			}
+		}
+		tell.end()
+		require.Equal(t, tell.tools, called)
+	})
+}
