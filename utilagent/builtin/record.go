@@ -144,10 +144,14 @@ func (w *work) writing(ctx context.Context) func(soFar func() llm.Message) {
 		}
 		last = now
 		m := soFar()
-		if m.Content == "" && m.Reasoning == "" {
+		if m.Content == "" && m.Reasoning == "" && len(m.ToolCalls) == 0 {
 			return
 		}
+		turn := protocol.Turn{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning}
+		for _, call := range m.ToolCalls {
+			turn.ToolCalls = append(turn.ToolCalls, protocol.ToolCall{ID: call.ID, Name: call.Name, Args: call.Args})
+		}
 		// It only serves who watches: what breaks here breaks at the whole turn, too.
-		_ = w.req.Writing(ctx, protocol.Turn{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning})
+		_ = w.req.Writing(ctx, turn)
 	}
 }

@@ -173,6 +173,15 @@ func (c *calls) complete() bool {
 	return len(c.list) > 0
 }
 
+// soFar are calls that are still being written: their arguments end anywhere.
+func (c *calls) soFar() []ToolCall {
+	var list []ToolCall
+	for _, have := range c.list {
+		list = append(list, ToolCall{ID: have.id, Name: have.name, Args: have.args.String()})
+	}
+	return list
+}
+
 // finish returns the calls. Each gets an id that no call of the conversation
 // has: endpoints leave ids out, or begin again with the same ones in every reply.
 func (c *calls) finish(conversation ids) []ToolCall {

@@ -75,7 +75,7 @@ func TestStreamIsWatched(t *testing.T) {
 			text string
 			wait chan struct{}
 		}{{"Half", go1}, {" done.", go2}} {
-			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"`+piece.text+`","reasoning":"hm"}}]}`+"\n\n")
+			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"`+piece.text+`","reasoning":"hm","tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}}]}`+"\n\n")
 			w.(http.Flusher).Flush()
 			<-piece.wait
 		}
@@ -86,13 +86,13 @@ func TestStreamIsWatched(t *testing.T) {
 		Messages: []Message{User("u")},
 		Watch: func(soFar func() Message) {
 			m := soFar()
-			seen = append(seen, m.Content+"|"+m.Reasoning)
+			seen = append(seen, m.Content+"|"+m.Reasoning+"|"+m.ToolCalls[0].Args)
 			close([]chan struct{}{go1, go2}[len(seen)-1]) // the endpoint goes on only when this was seen
 		},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "Half done.", resp.Message.Content)
-	require.Equal(t, []string{"Half|hm", "Half done.|hmhm"}, seen)
+	require.Equal(t, []string{"Half|hm|{", "Half done.|hmhm|{{"}, seen)
 }
 
 func TestToolIsForced(t *testing.T) {

@@ -168,7 +168,9 @@ func (a *assembler) fields(m map[string]json.RawMessage, whole bool) {
 // soFar is what a reply holds that is still being written.
 func (a *assembler) soFar() Message {
 	content, thought := splitThinking(a.content.String())
-	return Message{Role: protocol.TurnAssistant, Content: content, Reasoning: a.reasoning.String() + thought}
+	return Message{
+		Role: protocol.TurnAssistant, Content: content, Reasoning: a.reasoning.String() + thought, ToolCalls: a.calls.soFar(),
+	}
 }
 
 // finish checks that the reply is whole and returns it.
