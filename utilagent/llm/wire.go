@@ -16,8 +16,13 @@ import (
 type written struct {
 	q      quirks
 	groups []group
-	tools  []Tool
-	wire   []byte // of tools
+	tools  declarations
+}
+
+// declarations are tools as they are written.
+type declarations struct {
+	list []Tool
+	wire []byte
 }
 
 // group is a message of the system or the model with what follows it up to the
@@ -73,13 +78,14 @@ func sameExtra[V ~[]byte](a, b map[string]V) bool {
 	return maps.EqualFunc(a, b, func(a, b V) bool { return bytes.Equal(a, b) })
 }
 
-// toolsOrNil are declarations as they were written before, nil if they were
-// not. They are known by their place, since they hold schemas of any type.
-func (w *written) toolsOrNil(tools []Tool) []byte {
-	if w == nil || len(w.tools) != len(tools) || &w.tools[0] != &tools[0] {
-		return nil
+// declared writes tools, or takes them from the request before. They are known
+// by their place, since they hold schemas of any type.
+func (w *written) declared(tools []Tool) (declarations, error) {
+	if w != nil && len(w.tools.list) == len(tools) && &w.tools.list[0] == &tools[0] {
+		return w.tools, nil
 	}
-	return w.wire
+	wire, err := marshal(wireTools(tools))
+	return declarations{tools, wire}, err
 }
 
 // body is what is sent, in pieces: copying a long conversation together for each
@@ -87,6 +93,24 @@ func (w *written) toolsOrNil(tools []Tool) []byte {
 type body struct {
 	pieces net.Buffers
 	size   int64
+}
+
+// newBody puts a request together; tools may be nil, fields is a JSON object.
+func newBody(messages [][]byte, tools, fields []byte) *body {
+	b := &body{pieces: make(net.Buffers, 0, 2*len(messages)+6)}
+	b.add([]byte(`{"messages":[`))
+	for i, m := range messages {
+		if i > 0 {
+			b.add([]byte{','})
+		}
+		b.add(m)
+	}
+	b.add([]byte("],"))
+	if tools != nil {
+		b.add([]byte(`"tools":`), tools, []byte{','})
+	}
+	b.add(fields[1:])
+	return b
 }
 
 func (b *body) add(pieces ...[]byte) {
