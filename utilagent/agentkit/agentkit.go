@@ -21,6 +21,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
 )
 
 // RunFunc does a role's work.
@@ -56,6 +57,8 @@ type Options struct {
 	ParseArgs func(args []string) (rest []string, err error)
 	// Usage is shown by --help, after the kit's own text.
 	Usage string
+	// Check tells of the program that the agent drives, for --check. Nil: there is none.
+	Check func(ctx context.Context, e env.Env) protocol.AgentCheck
 	// Dispatch sees the command line before anything else: a tool may start the
 	// agent's own program for a part that needs a process, such as
 	// confine.Dispatch. If it returns true that was one, and its status is the exit

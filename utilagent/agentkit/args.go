@@ -16,6 +16,7 @@ type invocation struct {
 	promptRef     protocol.Hash // --prompt-ref
 	yaml          bool          // of the result line
 	help, version bool
+	check         bool // of the program that the agent drives
 }
 
 // usageError is a wrong command line.
@@ -35,6 +36,9 @@ func parse(args []string, o Options) (invocation, error) {
 		return invocation{}, err
 	}
 	var inv invocation
+	if args, inv.check = withoutCheck(args, o); inv.check {
+		return inv, checked(args, o)
+	}
 	rest, err := inv.take(args)
 	if err != nil {
 		return fail("%v", err)

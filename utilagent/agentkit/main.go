@@ -60,7 +60,12 @@ func Main(ctx context.Context, e env.Env, o Options) int {
 	case inv.version:
 		return write(e, name, name+" "+version(o)+"\n")
 	}
-	if err := work(ctx, e, o, inv); err != nil {
+	if inv.check {
+		err = check(ctx, e, o)
+	} else {
+		err = work(ctx, e, o, inv)
+	}
+	if err != nil {
 		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
 		return exitCode(ctx, err)
 	}

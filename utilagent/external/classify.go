@@ -2,21 +2,21 @@ package external
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 )
 
 // StatusKind is the kind of error that an HTTP status of a model's endpoint means.
+// (Package net/http would cost every start of an agent a millisecond.)
 func StatusKind(status int) ErrorKind {
 	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+	case status == 401, status == 403:
 		return Auth
-	case status == http.StatusPaymentRequired:
+	case status == 402:
 		return Quota
-	case status == http.StatusTooManyRequests:
+	case status == 429:
 		return RateLimit
-	case status == http.StatusRequestTimeout, status >= 500:
+	case status == 408, status >= 500:
 		return Server
 	case status >= 400:
 		return BadRequest

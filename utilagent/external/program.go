@@ -93,7 +93,7 @@ func find(ctx context.Context, a Adapter, e env.Env, cache string) (program, err
 			return p, a.unanswered(err, e)
 		}
 	}
-	remember(cache, p) // a cache that cannot be written costs a second each time
+	_ = writeJSON(cache, p) // a cache that cannot be written costs a second each time
 	return p, a.tooOld(p)
 }
 
@@ -143,11 +143,16 @@ func (a Adapter) tooOld(p program) error {
 func (a Adapter) warnings(v Version) []string {
 	var texts []string
 	for _, f := range a.Probe.Flaws {
-		if v.Known() && v.compare(f.From) >= 0 && (!f.Before.Known() || v.Before(f.Before)) {
+		if f.in(v) {
 			texts = append(texts, fmt.Sprintf("%s %s: %s", a.Program, v, f.Text))
 		}
 	}
 	return texts
+}
+
+// in reports whether a version has the flaw.
+func (f Flaw) in(v Version) bool {
+	return v.Known() && v.compare(f.From) >= 0 && (!f.Before.Known() || v.Before(f.Before))
 }
 
 // ask runs the program for what it says about itself, on either stream.
@@ -190,10 +195,6 @@ func recall(cache string, p program) (program, bool) {
 	}
 	same := known.Path == p.Path && known.Real == p.Real && known.Size == p.Size && known.Changed == p.Changed
 	return known, same
-}
-
-func remember(cache string, p program) {
-	_ = writeJSON(cache, p)
 }
 
 // writeJSON replaces a small file in one piece, without a flush: losing it loses

@@ -1,9 +1,9 @@
 package external
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"hash/fnv"
 	"io"
 	"os"
 	"path/filepath"
@@ -28,8 +28,9 @@ type known struct {
 type shelf string
 
 func (s shelf) path(session string) string {
-	sum := sha256.Sum256([]byte(session)) // an id may hold anything, and be long
-	return filepath.Join(string(s), "ids", hex.EncodeToString(sum[:8])+".json")
+	sum := fnv.New128a() // an id may hold anything, and be long
+	_, _ = io.WriteString(sum, session)
+	return filepath.Join(string(s), "ids", hex.EncodeToString(sum.Sum(nil))+".json")
 }
 
 // get returns what is known of a session. A file that is damaged, or of another

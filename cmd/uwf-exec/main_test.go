@@ -1,0 +1,93 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+)
+
+func TestMain(m *testing.M) { externaltest.Main(m) }
+
+// The recorded runs are of simple programs, made up.
+func TestAdapter(t *testing.T) {
+	t.Parallel()
+	externaltest.Run(t, adapter(&options{}), externaltest.Load(t, "testdata/fixtures"))
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"": "",
+		"--session=id:(\\S+) --resume=-r_{session}": "",
+		"--session id:(x) --resume r more":          "",
+		"--session (":                               "--session: error parsing regexp",
+		"--session id --resume r":                   "needs a group",
+		"--session (x)":                             "go together",
+		"--resume x":                                "go together",
+		"--session":                                 "--session needs a value",
+	} {
+		rest, err := (&options{}).parse(strings.Fields(args))
+		if want != "" {
+			require.ErrorContains(t, err, want, args)
+			continue
+		}
+		require.NoError(t, err, args)
+		require.Equal(t, strings.Contains(args, "more"), len(rest) == 1)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	o := &options{resume: []string{"--continue", "{session}"}}
+	call := external.Call{Prompt: "the prompt", Extra: []string{"-m", "model"}}
+	inv, err := o.command(call)
+	require.NoError(t, err)
+	require.Equal(t, []string{"-m", "model"}, inv.Args)
+	require.Equal(t, "the prompt", inv.Stdin)
+
+	call.Extra, call.Resume, call.Session = []string{"ask", "--text={prompt}"}, true, "s1"
+	inv, err = o.command(call)
+	require.NoError(t, err)
+	require.Equal(t, []string{"ask", "--text=the prompt", "--continue", "s1"}, inv.Args)
+	require.Empty(t, inv.Stdin)
+}
+
+func TestDecoder(t *testing.T) {
+	t.Parallel()
+	o := &options{}
+	_, err := o.parse([]string{"--session", `(?i)session[ :]+(\S+)`, "--resume", "x"})
+	require.NoError(t, err)
+	seen, err := external.Replay(t.Context(), adapter(o), external.Call{},
+		strings.NewReader("session: first\n\x1b[1m---\nstatus: done\x1b[0m\n---\n\nIn session: second it was done.\n"), external.Exit{})
+	require.NoError(t, err)
+	require.Equal(t, "---\nstatus: done\n---\n\nIn session: second it was done.", seen.Answer, "a line with nothing but the id is no part of the answer")
+	require.Equal(t, "second", seen.Session)
+	require.Empty(t, seen.Turns)
+
+	seen, err = external.Replay(t.Context(), adapter(o), external.Call{}, strings.NewReader("half an ans"), external.Exit{Code: 2, Stderr: "SESSION third\nno api key set"})
+	require.NoError(t, err)
+	require.Equal(t, external.Failed, seen.Kind)
+	require.Equal(t, external.Auth, seen.Error)
+	require.Contains(t, seen.Message, "half an ans")
+}
+
+// A command that is run with a shell has one quoted argument for it.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	got := agentkittest.Run(t, external.Options(adapter(&options{})), agentkittest.Scenario{
+		Args: []string{"--", "sh", "-c", `cat >prompt; grep -c "the task" prompt >&2; printf -- '---\n$status: done\n---\n%s' "$1"`, "--", "it is done"},
+		Task: "the task",
+	}).Succeeded()
+	require.Equal(t, "---\n$status: done\n---\nit is done", got.Content)
+	require.Equal(t, "sh", got.Detail.AgentVersion)
+	require.Equal(t, "final", string(got.Detail.Capture))
+	require.Nil(t, got.Step.Usage)
+	without := agentkittest.Run(t, external.Options(adapter(&options{})), agentkittest.Scenario{})
+	require.Equal(t, 2, without.ExitCode)
+	require.Contains(t, without.Stderr, "the command is missing: put it behind --")
+}

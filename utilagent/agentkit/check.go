@@ -1,0 +1,48 @@
+package agentkit
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// withoutCheck takes --check out of the arguments before a "--", if the agent
+// knows what to say.
+func withoutCheck(args []string, o Options) ([]string, bool) {
+	i := slices.Index(args, protocol.FlagCheck)
+	if end := slices.Index(args, "--"); o.Check == nil || i < 0 || end >= 0 && i > end {
+		return args, false
+	}
+	return slices.Delete(slices.Clone(args), i, i+1), true
+}
+
+// checked lets the agent read its own arguments, as before a run.
+func checked(args []string, o Options) error {
+	if o.ParseArgs == nil {
+		return nil
+	}
+	if _, err := o.ParseArgs(args); err != nil {
+		return &usageError{reason: err.Error(), agent: protocol.AgentName(o.Name)}
+	}
+	return nil
+}
+
+// check prints what the agent says of its program.
+func check(ctx context.Context, e env.Env, o Options) error {
+	if dirs, err := home.Find(e, "", ""); err == nil {
+		if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
+			return err
+		}
+	}
+	line, err := json.Marshal(o.Check(ctx, e))
+	if err != nil {
+		return err
+	}
+	_, err = e.Stdout.Write(append(line, '\n'))
+	return err
+}

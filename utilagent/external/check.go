@@ -1,0 +1,39 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// check tells of the program: where it is, its version, and what is wrong with it.
+// It starts the program only to ask for its version, and only if that is not known.
+func (s *steps) check(ctx context.Context, e env.Env) protocol.AgentCheck {
+	a := s.adapter
+	if a.Commanded {
+		a.Program, a.Probe.None = s.extra[0], true
+	}
+	cache := ""
+	if dirs, err := home.Find(e, "", ""); err == nil {
+		cache = filepath.Join(dirs.Sessions(), protocol.AgentName(a.Name), "program.json")
+	}
+	p, err := find(ctx, a, e, cache)
+	version := ParseVersion(p.Version)
+	found := protocol.AgentCheck{Program: p.Path, Version: version.String(), Problems: []protocol.AgentProblem{}}
+	for _, f := range a.Probe.Flaws {
+		if f.in(version) {
+			found.Problems = append(found.Problems, protocol.AgentProblem{What: a.Program + " " + version.String() + ": " + f.Text, Do: a.Install})
+		}
+	}
+	var problem *Error
+	if errors.As(err, &problem) {
+		found.Problems = append(found.Problems, protocol.AgentProblem{What: problem.Text, Do: problem.Hint})
+	} else if err != nil {
+		found.Problems = append(found.Problems, protocol.AgentProblem{What: err.Error()})
+	}
+	return found
+}
