@@ -74,7 +74,7 @@ func newDisk(ops []Op, n int, model Model) *disk {
 
 // changes tells whether programs can see the operation.
 func (o Op) changes() bool {
-	return o.Kind != OpStartSync && o.Kind != OpSyncFile && o.Kind != OpSyncDir
+	return o.Kind != OpStartSync && o.Kind != OpSyncFile && o.Kind != OpSyncDir && o.Kind != OpSyncAll
 }
 
 func (d *disk) do(op Op) {
@@ -99,7 +99,17 @@ func (d *disk) do(op Op) {
 		d.flushed(d.file(op))
 	case OpSyncDir:
 		d.syncDir(op.Path)
+	case OpSyncAll:
+		d.syncAll()
 	}
+}
+
+// syncAll is a real flush of everything.
+func (d *disk) syncAll() {
+	for _, f := range d.inodes {
+		f.safe, f.isHanded = f.now, false
+	}
+	d.commit()
 }
 
 // write makes a file if need be and adds to its content.

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -23,6 +24,7 @@ const (
 	OpStartSync Kind = "startsync"
 	OpSyncFile  Kind = "syncfile"
 	OpSyncDir   Kind = "syncdir"
+	OpSyncAll   Kind = "syncall" // everything that was written before
 )
 
 // Op is an operation that succeeded.
@@ -152,6 +154,23 @@ func (r *Recorder) SyncDir(path string) error {
 	}
 	return r.do(path, func() (Op, error) {
 		return Op{Kind: OpSyncDir, Path: path}, r.disk.SyncDir(path)
+	})
+}
+
+// FlushesAll implements WholeFS.
+func (r *Recorder) FlushesAll(dirs []string) bool {
+	whole, ok := r.disk.(WholeFS)
+	return ok && whole.FlushesAll(dirs)
+}
+
+// SyncAll implements WholeFS.
+func (r *Recorder) SyncAll(dir string) error {
+	whole, ok := r.disk.(WholeFS)
+	if !ok {
+		return fmt.Errorf("flush %s: %w", dir, errors.ErrUnsupported)
+	}
+	return r.do(dir, func() (Op, error) {
+		return Op{Kind: OpSyncAll, Path: dir}, whole.SyncAll(dir)
 	})
 }
 

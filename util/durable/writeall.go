@@ -48,7 +48,15 @@ func (m Mode) String() string {
 // directories. Each appears whole or not at all. After an error some may have
 // been written; temporary files are gone.
 func WriteAll(fsys FS, files []File, mode Mode) error {
+	return writeAll(fsys, files, mode, manyFiles)
+}
+
+// writeAll is WriteAll with another opinion of how many files are many.
+func writeAll(fsys FS, files []File, mode Mode, many int) error {
 	dirs := parents(files)
+	if whole, ok := fsys.(WholeFS); ok && mode == Full && len(files) >= many && whole.FlushesAll(dirs) {
+		return writeMany(whole, files, dirs)
+	}
 	for _, dir := range dirs {
 		if err := makeParent(fsys, dir, mode); err != nil {
 			return err
@@ -113,11 +121,11 @@ func flushPresent(fsys FS, files []File, mode Mode) error {
 func writeMissing(fsys FS, files []File, mode Mode) error {
 	temps, err := writeTemps(fsys, files, mode.flush())
 	if err != nil {
-		return errors.Join(err, removeAll(fsys, temps))
+		return removing(fsys, temps, err)
 	}
 	for i, temp := range temps {
 		if err := fsys.Rename(temp, files[i].Path); err != nil {
-			return errors.Join(err, removeAll(fsys, temps[i:]))
+			return removing(fsys, temps[i:], err)
 		}
 	}
 	return nil
@@ -174,10 +182,11 @@ func parents(files []File) []string {
 	return dirs
 }
 
-func removeAll(fsys FS, paths []string) error {
-	var errs []error
-	for _, path := range paths {
-		errs = append(errs, fsys.Remove(path))
+// removing takes temporary files away after an error, which it returns.
+func removing(fsys FS, temps []string, err error) error {
+	errs := []error{err}
+	for _, temp := range temps {
+		errs = append(errs, fsys.Remove(temp))
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,4 @@
+package durable
+
+// WriteAllMany is WriteAll where any number of files are many.
+func WriteAllMany(fsys FS, files []File, mode Mode) error { return writeAll(fsys, files, mode, 1) }

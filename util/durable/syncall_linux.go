@@ -1,0 +1,60 @@
+package durable
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// FlushesAll implements WholeFS. On the file systems that are known here, syncfs
+// flushes contents, names and the device's cache; it reports errors since
+// Linux 5.8.
+func (osFS) FlushesAll(dirs []string) bool {
+	if !kernelSince(5, 8) {
+		return false
+	}
+	var first place
+	for i, dir := range dirs {
+		p, err := statExisting(dir)
+		switch {
+		case err != nil || i > 0 && p.dev != first.dev:
+			return false
+		case i == 0:
+			first = p
+		}
+	}
+	switch first.magic {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// SyncAll implements WholeFS.
+func (osFS) SyncAll(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return pathError("flush", dir, err)
+	}
+	return pathError("flush", dir, unix.Syncfs(int(f.Fd())), f.Close())
+}
+
+// kernelSince tells whether the kernel is of a version or a later one.
+func kernelSince(major, minor int) bool {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return false
+	}
+	fields := strings.FieldsFunc(unix.ByteSliceToString(name.Release[:]), func(r rune) bool { return r < '0' || r > '9' })
+	if len(fields) < 2 {
+		return false
+	}
+	gotMajor, errMajor := strconv.Atoi(fields[0])
+	gotMinor, errMinor := strconv.Atoi(fields[1])
+	if errMajor != nil || errMinor != nil {
+		return false
+	}
+	return gotMajor > major || gotMajor == major && gotMinor >= minor
+}

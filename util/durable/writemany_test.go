@@ -1,0 +1,98 @@
+package durable_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// bulk is a disk that can flush everything at once, whatever file system the
+// tests run on.
+type bulk struct {
+	durable.FS
+	fails error
+}
+
+func (bulk) FlushesAll([]string) bool { return true }
+
+func (b bulk) SyncAll(string) error { return b.fails }
+
+func some(root string) (files []durable.File) {
+	for _, name := range []string{"AA/1", "AA/2", "BB/3"} {
+		files = append(files, durable.File{Path: filepath.Join(root, filepath.FromSlash(name)), Data: []byte("content of " + name), Perm: 0o444})
+	}
+	return files
+}
+
+// Many files cost two flushes. Wherever the power goes, a name leads to its whole
+// content, and when WriteAll has returned, everything is there.
+func TestWriteMany(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	rec := durable.NewRecorder(bulk{FS: durable.OS()}, root)
+	require.NoError(t, durable.WriteAllMany(rec, some(root), durable.Full))
+	flushes := 0
+	for _, op := range rec.Ops() {
+		require.NotEqual(t, durable.FullFlush, op.Flush)
+		if op.Kind == durable.OpSyncAll {
+			flushes++
+		}
+	}
+	require.Equal(t, 2, flushes)
+
+	ops := rec.Ops()
+	for _, model := range []durable.Model{durable.Posix, durable.Ordered} {
+		for n := range len(ops) + 1 {
+			for outcome := range durable.Replay(ops, n, model) {
+				dir := t.TempDir()
+				require.NoError(t, outcome.Write(dir))
+				for _, f := range some(dir) {
+					data, err := os.ReadFile(f.Path)
+					if n < len(ops) && errors.Is(err, os.ErrNotExist) {
+						continue
+					}
+					require.NoError(t, err, "cut %d: %s", n, outcome.Name)
+					require.Equal(t, string(f.Data), string(data), "cut %d: %s", n, outcome.Name)
+				}
+			}
+		}
+	}
+}
+
+// A flush that fails is told, and no temporary file stays.
+func TestWriteManyFails(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	err := durable.WriteAllMany(bulk{FS: durable.OS(), fails: errors.New("the disk is broken")}, some(root), durable.Full)
+	require.ErrorContains(t, err, "broken")
+	for _, dir := range []string{"AA", "BB"} {
+		entries, err := os.ReadDir(filepath.Join(root, dir))
+		require.NoError(t, err)
+		require.Empty(t, entries)
+	}
+}
+
+// On the real disk many files arrive, whether or not it can flush them at once.
+func TestManyFiles(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	var files []durable.File
+	for i := range 600 {
+		files = append(files, durable.File{Path: filepath.Join(root, fmt.Sprint(i%7), fmt.Sprint(i)), Data: []byte(fmt.Sprint(i)), Perm: 0o444})
+	}
+	require.NoError(t, durable.WriteAll(durable.OS(), files, durable.Full))
+	files[0].Present, files[0].Data = true, nil
+	require.NoError(t, durable.WriteAll(durable.OS(), files, durable.Full), "what is there is flushed or replaced")
+	for _, f := range files {
+		data, err := os.ReadFile(f.Path)
+		require.NoError(t, err)
+		require.True(t, strings.HasSuffix(f.Path, string(data)))
+	}
+}
