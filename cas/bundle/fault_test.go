@@ -104,15 +104,34 @@ type raw struct {
 
 func takeApart(t testing.TB, data []byte) raw {
 	t.Helper()
+	out, ok := frames(data)
+	require.True(t, ok)
+	return out
+}
+
+// frames follows the frames of a bundle.
+func frames(data []byte) (raw, bool) {
 	const magic = len("uwf bundle 1\n")
+	if len(data) < magic+4 {
+		return raw{}, false
+	}
 	at := magic + 4 + int(binary.BigEndian.Uint32(data[magic:]))
+	if at > len(data) {
+		return raw{}, false
+	}
 	out := raw{head: data[:at]}
-	for data[at] != 'e' {
+	for at+5 <= len(data) {
+		if data[at] == 'e' {
+			return out, true
+		}
 		end := at + 5 + int(binary.BigEndian.Uint32(data[at+1:]))
+		if end > len(data) {
+			return raw{}, false
+		}
 		out.records = append(out.records, data[at:end])
 		at = end
 	}
-	return out
+	return raw{}, false
 }
 
 // bytes has a digest that fits.

@@ -1,6 +1,7 @@
 package bundle_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +18,9 @@ import (
 func (w *world) sealed(id string) (cas.Seal, int) {
 	w.t.Helper()
 	k := seal.NewKeeper(w.store)
-	got, err := k.Seal(w.t.Context(), w.head(id))
+	got, err := k.Seal(context.Background(), w.head(id))
 	require.NoError(w.t, err)
-	require.NoError(w.t, k.Flush(w.t.Context()))
+	require.NoError(w.t, k.Flush(context.Background()))
 	return got, k.New
 }
 
@@ -83,11 +84,11 @@ func TestSealTravels(t *testing.T) {
 // lastTurn is the newest turn of a thread's newest step.
 func (w *world) lastTurn(id string) cas.Hash {
 	w.t.Helper()
-	chain, err := thread.Open(w.t.Context(), w.store, w.head(id))
+	chain, err := thread.Open(context.Background(), w.store, w.head(id))
 	require.NoError(w.t, err)
-	refs, err := w.store.Get(w.t.Context(), chain.Last.Detail)
+	refs, err := w.store.Get(context.Background(), chain.Last.Detail)
 	require.NoError(w.t, err)
-	turns, err := cas.Refs(w.t.Context(), w.store, refs)
+	turns, err := cas.Refs(context.Background(), w.store, refs)
 	require.NoError(w.t, err)
 	return turns[len(turns)-1]
 }

@@ -1,0 +1,54 @@
+package bundle_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/redact"
+)
+
+// No file makes the reader fall over. What it takes as whole, with any digest,
+// writes the very same file again: there is one bundle for one content.
+func FuzzOpen(f *testing.F) {
+	w := sample(f)
+	f.Add(w.export(idB))
+	if _, err := redact.Node(context.Background(), w.store, w.index, idB, w.lastTurn(idB), redact.Options{Now: clock}); err != nil {
+		f.Fatal(err)
+	}
+	w.sealed(idB)
+	data := w.export()
+	f.Add(data)
+	f.Add(data[:len(data)/2])
+	f.Add([]byte("uwf bundle 1\n"))
+	f.Add([]byte("uwf bundle 99999999\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ctx := context.Background()
+		_, _ = verify(data)
+		data = redigest(data)
+		file, err := bundle.Open(ctx, bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		if _, err := file.Check(ctx); err != nil {
+			return
+		}
+		var out bytes.Buffer
+		_, err = bundle.Write(ctx, &out, cas.Reader(file), file.Manifest)
+		require.NoError(t, err)
+		require.Equal(t, data, out.Bytes())
+	})
+}
+
+// redigest makes the digest of a bundle fit again, if its frames can be followed.
+func redigest(data []byte) []byte {
+	parts, ok := frames(data)
+	if !ok {
+		return data
+	}
+	return parts.bytes()
+}
