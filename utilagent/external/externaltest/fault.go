@@ -44,10 +44,10 @@ var faults = []fault{
 		s.Stderr = slices.Concat(noise, s.Stderr, noise)
 	}},
 	{name: "stdin is not read", change: func(s *script) { s.Fault = "does not read" }},
-	{name: "hangs after its last word", change: func(s *script) { s.Fault = "hangs" }},
-	{name: "hangs and is deaf to signals", change: func(s *script) { s.Fault = "deaf to signals" }},
+	{name: "hangs after its last word", lines: true, change: func(s *script) { s.Fault = "hangs" }},
+	{name: "hangs and is deaf to signals", lines: true, change: func(s *script) { s.Fault = "deaf to signals" }},
 	{name: "a child keeps the pipe", change: func(s *script) { s.Fault = "leaves a child" }},
-	{name: "fails after a good result", change: func(s *script) { s.Code = 7 }},
+	{name: "fails after a good result", lines: true, change: func(s *script) { s.Code = 7 }},
 
 	{name: "says nothing, for ever", bad: true, change: func(s *script) { s.Fault = "silent" }},
 	{name: "prints nothing", bad: true, change: func(s *script) { s.Stdout = nil }},
