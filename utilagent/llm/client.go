@@ -41,6 +41,9 @@ type Options struct {
 	// Whole bounds a reply from beginning to end, so that one which never ends
 	// but is never silent either cannot hold an agent for ever; 0: an hour.
 	Whole time.Duration
+	// Once: a failure that would have to be waited for is final. For a person who
+	// wants to know whether a model answers.
+	Once bool
 	// Notify is told of every wait, for a person who watches; nil: silent.
 	Notify func(text string)
 }
@@ -116,7 +119,7 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 			continue
 		}
 		wait, again := tries.next(e, c.options.Jitter)
-		if !again {
+		if !again || c.options.Once {
 			return Response{}, c.describe(e, tries.total)
 		}
 		failed = append(failed, Failure{Reason: e.short(), Wait: wait})

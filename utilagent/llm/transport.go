@@ -61,7 +61,7 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	return resp, err
 }
 
-// newRequest builds the HTTP request. The key is put nowhere but here.
+// newRequest builds the HTTP request.
 func (c *Client) newRequest(ctx context.Context, b *body) (*http.Request, error) {
 	u, err := endpointURL(c.endpoint.BaseURL)
 	if err != nil {
@@ -75,16 +75,21 @@ func (c *Client) newRequest(ctx context.Context, b *body) (*http.Request, error)
 	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil } // for a redirect, or a connection that has gone away
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream, application/json")
+	c.identify(r)
+	return r, nil
+}
+
+// identify says who asks. The key is put nowhere but here.
+func (c *Client) identify(r *http.Request) {
 	r.Header.Set("User-Agent", "uwf")
 	key := strings.TrimSpace(c.endpoint.APIKey)
 	switch {
 	case key == "":
-	case strings.HasSuffix(u.Hostname(), ".azure.com"):
+	case strings.HasSuffix(r.URL.Hostname(), ".azure.com"):
 		r.Header.Set("Api-Key", key)
 	default:
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	return r, nil
 }
 
 // endpointURL is where to post to: below the base URL's own path.

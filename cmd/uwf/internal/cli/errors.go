@@ -2,11 +2,13 @@ package cli
 
 import (
 	"errors"
+	"os"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -41,8 +43,14 @@ func classify(err error) *protocol.Error {
 		kind      *cas.TypeError
 		problems  *workflow.Problems
 		conflict  *index.ConflictError
+		signal    *engine.SignalError
 	)
 	switch {
+	case errors.As(err, &signal):
+		out.Code = protocol.CodeTerminated
+		if signal.Signal == os.Interrupt {
+			out.Code = protocol.CodeInterrupted
+		}
 	case errors.As(err, &collected), isRedacted(err):
 		return ocascli.Classify(err)
 	case errors.As(err, &corrupt):

@@ -35,6 +35,8 @@ func (a *app) root() *ucli.App {
 			a.schemaCommand(),
 			a.bundleCommand(),
 			a.casCommand(),
+			a.setupCommand(),
+			a.doctorCommand(),
 			a.importOriginalCommand(),
 		},
 		HideVersion:               true,

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/llm"
+)
+
+func (a *app) doctorCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "doctor", Usage: "look for what is in the way of a step, and say what to do",
+		Description: "Looks at the home, the store and how it flushes, the threads, the config, the\n" +
+			"agents in the config and on PATH with their versions, the models and the space on\n" +
+			"disk. It changes nothing. Whether each node is whole, `uwf cas fsck` tells.\n\n" +
+			"Exits with 1 if there is a problem, which is something that stops every step;\n" +
+			"notes and warnings do not.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "check", Usage: "ask each model for one word, too (this costs a few tokens)"},
+			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
+		},
+	}, a.doctor)
+}
+
+func (a *app) doctor(ctx context.Context, c *ucli.Context) error {
+	if c.Bool("json") {
+		a.flags.format = "json"
+	}
+	dirs, err := a.dirs()
+	if err != nil {
+		return err
+	}
+	d := doctor.Doctor{Env: a.env, Dirs: dirs, Running: a.runningThreads}
+	if c.Bool("check") {
+		d.Ask = askModel
+	}
+	diagnosis := d.Examine(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !diagnosis.Healthy {
+		a.status = protocol.CodeFailed
+	}
+	return a.print(diagnosis, func(w io.Writer) error { return printDiagnosis(w, diagnosis) })
+}
+
+// runningThreads lists the threads that somebody works on.
+func (a *app) runningThreads(ctx context.Context) ([]protocol.RunningThread, error) {
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return e.Running(ctx)
+}
+
+// askModel asks a model for one word, once.
+func askModel(ctx context.Context, e config.Endpoint) error {
+	e.Stream = false
+	_, err := llm.New(e, llm.Options{Once: true}).Complete(ctx, llm.Request{
+		Messages: []llm.Message{llm.User("Answer with the word yes.")},
+	})
+	return err
+}
+
+// printDiagnosis lists the findings for people, remedies below what they are for.
+func printDiagnosis(w io.Writer, d protocol.Diagnosis) error {
+	for _, f := range d.Findings {
+		if _, err := fmt.Fprintf(w, "%-8s %-8s %s\n", f.Severity, f.Area, clean(f.What)); err != nil {
+			return err
+		}
+		if f.Do == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%-17s → %s\n", "", clean(f.Do)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

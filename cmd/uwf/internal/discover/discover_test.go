@@ -1,0 +1,64 @@
+//go:build unix
+
+package discover
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// installed makes programs on a PATH of their own.
+func installed(t *testing.T, scripts map[string]string) env.Env {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range scripts {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "uwf-notes.txt"), nil, 0o644))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "uwf-directory"), 0o755))
+	return env.Env{Environ: []string{"PATH=" + dir + ":relative:/nowhere:/usr/bin:/bin"}, Dir: dir}
+}
+
+func TestOnPath(t *testing.T) {
+	t.Parallel()
+	e := installed(t, map[string]string{"uwf-b": "", "uwf-a": "", "uwf": "", "uwf-import-original": "", "other": ""})
+	require.Equal(t, []string{"uwf-a", "uwf-b"}, OnPath(e))
+}
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	const answers = `case "$1" in --version) echo "uwf-x 1.2.3";; --check) `
+	for name, c := range map[string]struct {
+		command, script string
+		want            Agent
+		err             string
+	}{
+		"an agent": {"uwf-x", answers + "exit 2;; esac", Agent{Version: "1.2.3"}, ""},
+		"one that drives a program": {"uwf-x", answers + `echo '{"program":"/bin/x","version":"9","problems":[{"what":"old","do":"renew"}]}';; esac`,
+			Agent{Version: "1.2.3", Check: &protocol.AgentCheck{Program: "/bin/x", Version: "9", Problems: []protocol.AgentProblem{{What: "old", Do: "renew"}}}}, ""},
+		"one that answers nonsense":           {"uwf-x", answers + "echo hello;; esac", Agent{Version: "1.2.3"}, ""},
+		"one that fails":                      {"uwf-x", "exit 3", Agent{}, "exit status 3"},
+		"one that floods":                     {"uwf-x", `[ "$1" = --version ] && head -c 10000000 /dev/zero || exit 2`, Agent{Version: ""}, ""},
+		"a program that only plays the agent": {"other", "echo must not be started >&2; exit 1", Agent{}, ""},
+		"nothing":                             {"uwf-nowhere", "", Agent{}, "cannot be started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := installed(t, map[string]string{"uwf-x": c.script, "other": c.script})
+			got := Ask(t.Context(), c.command, nil, e)
+			if c.err != "" {
+				require.ErrorContains(t, got.Err, c.err)
+				return
+			}
+			require.NoError(t, got.Err)
+			require.Equal(t, c.want.Check, got.Check)
+			require.Equal(t, c.want.Version, got.Version)
+		})
+	}
+}

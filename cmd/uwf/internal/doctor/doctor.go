@@ -1,0 +1,81 @@
+// Package doctor looks at everything that a step needs, and says what is in its
+// way and what to do about it. It changes nothing.
+//
+// One file per area: home.go, store.go, threads.go, config.go, agents.go,
+// models.go. A finding is a problem only if it stops every step; whatever
+// touches one agent, one model or one file less is a warning.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Doctor examines one home.
+type Doctor struct {
+	Env  env.Env
+	Dirs home.Dirs
+	// Running lists the threads that somebody works on; nil: it is not looked at.
+	Running func(ctx context.Context) ([]protocol.RunningThread, error)
+	// Ask puts a question to a model and says why there is no answer; nil: the
+	// models are not asked, only looked up.
+	Ask func(ctx context.Context, e config.Endpoint) error
+}
+
+// examination collects findings.
+type examination struct {
+	Doctor
+	index    *index.Index
+	config   *protocol.Config // nil: it cannot be read
+	findings []protocol.Finding
+}
+
+// Examine looks at everything. It ends early only with ctx.
+func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis {
+	x := &examination{Doctor: d, index: index.Open(d.Dirs.Home, durable.OS())}
+	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.agents, x.models} {
+		if ctx.Err() == nil {
+			look(ctx)
+		}
+	}
+	healthy := !slices.ContainsFunc(x.findings, func(f protocol.Finding) bool { return f.Severity == protocol.SeverityProblem })
+	return protocol.Diagnosis{Healthy: healthy, Findings: x.findings}
+}
+
+// find adds a finding. do may be empty only where nothing is to be done.
+func (x *examination) find(s protocol.Severity, area, do, format string, args ...any) {
+	x.findings = append(x.findings, protocol.Finding{Area: area, Severity: s, What: fmt.Sprintf(format, args...), Do: do})
+}
+
+func (x *examination) ok(area, format string, args ...any) {
+	x.find(protocol.SeverityOK, area, "", format, args...)
+}
+
+func (x *examination) note(area, do, format string, args ...any) {
+	x.find(protocol.SeverityNote, area, do, format, args...)
+}
+
+func (x *examination) warn(area, do, format string, args ...any) {
+	x.find(protocol.SeverityWarning, area, do, format, args...)
+}
+
+func (x *examination) problem(area, do, format string, args ...any) {
+	x.find(protocol.SeverityProblem, area, do, format, args...)
+}
+
+// existing is path, or the nearest directory above it that is there.
+func existing(path string) string {
+	for !exists(path) && filepath.Dir(path) != path {
+		path = filepath.Dir(path)
+	}
+	return path
+}

@@ -1,0 +1,95 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Less space than this is worth a word, or stops the work: a step of an agent
+// that talks much is some hundred kilobytes.
+const (
+	littleSpace = 200 << 20
+	noSpace     = 1 << 20
+)
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// home looks at the directory of everything that changes.
+func (x *examination) home(context.Context) {
+	dir := x.Dirs.Home
+	info, err := os.Stat(dir)
+	switch {
+	case os.IsNotExist(err):
+		x.note("home", "uwf setup", "%s does not exist yet; the first command that writes makes it", dir)
+		dir = existing(dir)
+	case err != nil:
+		x.problem("home", "make it readable, or choose another: export UWF_HOME=DIR", "%v", err)
+		return
+	case !info.IsDir():
+		x.problem("home", "move it away, or choose another: export UWF_HOME=DIR", "%s is not a directory", dir)
+		return
+	}
+	if err := writable(dir); err != nil {
+		x.problem("home", fmt.Sprintf("become its owner (ls -ld %s), or choose another: export UWF_HOME=DIR", dir), "nothing can be written in %s: %v", dir, err)
+		return
+	}
+	if exists(x.Dirs.Home) {
+		x.ok("home", "%s", dir)
+	}
+}
+
+// writable tries it: modes do not say it all (owners, read-only disks, quotas).
+func writable(dir string) error {
+	fsys := durable.OS()
+	temp, err := fsys.WriteTemp(dir+string(os.PathSeparator)+"doctor", []byte("x"), 0o600, durable.NoFlush)
+	if err != nil {
+		return cause(err)
+	}
+	return fsys.Remove(temp)
+}
+
+// cause is what the operating system says, without the name of our own file.
+func cause(err error) error {
+	if p, ok := err.(*fs.PathError); ok {
+		return p.Err
+	}
+	return err
+}
+
+// disk looks at the space.
+func (x *examination) disk(context.Context) {
+	dirs := []string{x.Dirs.Home, x.Dirs.Store}
+	for i, dir := range dirs {
+		free, err := durable.FreeSpace(existing(dir))
+		if err != nil {
+			x.note("disk", "", "how much space there is for %s cannot be told: %v", dir, err)
+			continue
+		}
+		switch text := fmt.Sprintf("%s free for %s", size(free), dir); {
+		case free < noSpace:
+			x.problem("disk", "make room; `uwf cas gc` removes what no thread needs", "%s", text)
+		case free < littleSpace:
+			x.warn("disk", "make room; `uwf cas gc` removes what no thread needs", "%s", text)
+		case i == 0:
+			x.ok("disk", "%s", text)
+		}
+	}
+}
+
+// size prints bytes for people.
+func size(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MB", n>>20)
+	}
+	return fmt.Sprintf("%d kB", n>>10)
+}

@@ -1,0 +1,40 @@
+package doctor
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas/fsstore"
+)
+
+// store looks at the node store: what it is, and how it flushes. Whether every
+// node is whole is fsck's to say, since that takes time.
+func (x *examination) store(ctx context.Context) {
+	dir := x.Dirs.Store
+	s, err := fsstore.Open(ctx, dir, fsstore.Options{Home: x.Dirs.Home})
+	if err != nil {
+		x.problem("store", "uwf cas fsck --repair", "%v", err)
+		return
+	}
+	if !s.Exists() {
+		x.note("store", "", "%s does not exist yet; the first thread makes it", dir)
+		return
+	}
+	if why := s.ReadOnly(); why != nil {
+		x.problem("store", "install the uwf that wrote it: its newer release reads and writes it", "%s can only be read: %v", dir, why)
+		return
+	}
+	if err := writable(filepath.Clean(dir)); err != nil {
+		x.problem("store", "become its owner, or choose another: export OCAS_HOME=DIR", "nothing can be written in %s: %v", dir, err)
+		return
+	}
+	kind := string(s.Algorithm())
+	if s.Originals() {
+		kind += ", the original's layout"
+	}
+	mode, why := s.FlushMode()
+	x.ok("store", "%s (%s), flushed in %s mode: %s", dir, kind, mode, why)
+	if mode == "none" {
+		x.warn("store", `set "flush":"auto" in `+filepath.Join(dir, "format.json"), "nothing is flushed: a power cut can lose finished steps")
+	}
+}

@@ -1,0 +1,68 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// threads looks at the three files of the index, and at the steps in flight.
+func (x *examination) threads(ctx context.Context) {
+	active, err := x.count(ctx)
+	if err != nil {
+		x.problem("threads", "uwf cas fsck tells the line; uwf cas fsck --repair moves it away", "%v", err)
+		return
+	}
+	names, err := x.index.Workflows(ctx)
+	if err != nil {
+		x.problem("threads", "correct "+filepath.Join(x.Dirs.Home, "registry.yaml"), "%v", err)
+		return
+	}
+	x.ok("threads", "%s active, %s registered", plural(active, "thread"), plural(len(names), "workflow"))
+	x.running(ctx)
+}
+
+// count reads both lists of threads to their ends.
+func (x *examination) count(ctx context.Context) (active int, err error) {
+	for _, err := range x.index.Heads(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		active++
+	}
+	for _, err := range x.index.History(ctx) {
+		if err != nil {
+			return 0, err
+		}
+	}
+	return active, nil
+}
+
+// running names the threads that somebody works on: a step that seems to hang
+// is one of them.
+func (x *examination) running(ctx context.Context) {
+	if x.Running == nil {
+		return
+	}
+	all, err := x.Running(ctx)
+	if err != nil {
+		x.warn("threads", "uwf thread running", "which threads are running cannot be told: %v", err)
+		return
+	}
+	if len(all) == 0 {
+		return
+	}
+	var ids []string
+	for _, r := range all {
+		ids = append(ids, r.Thread)
+	}
+	x.note("threads", "uwf thread stop "+ids[0]+", if one should not be", "%s at work: %s", plural(len(ids), "thread"), strings.Join(ids, ", "))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

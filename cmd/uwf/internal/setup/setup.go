@@ -1,0 +1,154 @@
+// Package setup writes config.yaml from a few answers: a provider, its key, a
+// model and an agent. The answers come from flags (answers.go) or from a person
+// (dialog.go); what is not asked for stays as it is, comments included (write.go).
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Setup changes the config of one home.
+type Setup struct {
+	Env  env.Env // with .env
+	Dirs home.Dirs
+	// Models lists what an endpoint has; Try asks a model for one word.
+	Models func(ctx context.Context, e config.Endpoint) ([]string, error)
+	Try    func(ctx context.Context, e config.Endpoint) error
+	// Installed are the names of the agents on PATH, such as "uwf-builtin".
+	Installed []string
+
+	src []byte          // config.yaml as it is; empty: there is none
+	old protocol.Config // what it says
+}
+
+// Answers are what is asked for. Empty fields stay as they are.
+type Answers struct {
+	Provider, BaseURL string
+	APIKey            string
+	APIKeyEnv         string // the variable that holds the key, instead of the key
+	Model             string // its name at the provider
+	Agent             string // with or without "uwf-"
+}
+
+// Empty reports that nothing is asked for.
+func (a Answers) Empty() bool { return a == Answers{} }
+
+// model reports that something about the model is asked for.
+func (a Answers) model() bool {
+	a.Agent = ""
+	return !a.Empty()
+}
+
+// Open reads the config that is there. A config that cannot be read is an
+// error: it is never replaced.
+func (s *Setup) Open() error {
+	src, err := os.ReadFile(s.Dirs.Config())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read config: %w", err)
+	}
+	return s.read(src)
+}
+
+func (s *Setup) read(src []byte) (err error) {
+	s.src = src
+	s.old, err = config.Parse(src, s.Dirs.Config(), s.Env)
+	return err
+}
+
+// Text is config.yaml with the answers in it, made of the text that is there.
+func (s *Setup) Text(src []byte, a Answers) ([]byte, error) {
+	if err := s.read(src); err != nil {
+		return nil, err
+	}
+	if err := s.complete(&a); err != nil {
+		return nil, err
+	}
+	return s.text(a)
+}
+
+// complete fills in what follows from what is known, and says what is missing.
+func (s *Setup) complete(a *Answers) error {
+	a.Agent = strings.TrimPrefix(a.Agent, protocol.AgentPrefix)
+	if !a.model() {
+		return nil
+	}
+	if a.Provider == "" {
+		a.Provider = s.old.Models[s.alias()].Provider
+	}
+	if a.Provider == "" {
+		return missing("--provider", "one of "+strings.Join(PresetNames(), ", ")+"; or any name, with --base-url")
+	}
+	known, isPreset := preset(a.Provider)
+	if isPreset {
+		a.Provider = known.Name
+	}
+	was := s.old.Providers[a.Provider]
+	if a.BaseURL == "" && was.BaseURL == "" {
+		if !isPreset {
+			return missing("--base-url", "the address of "+a.Provider+", such as https://host/v1; known without it: "+strings.Join(PresetNames(), ", "))
+		}
+		a.BaseURL = known.BaseURL
+	}
+	if err := checkURL(a.BaseURL); err != nil {
+		return err
+	}
+	if a.APIKey == "" && a.APIKeyEnv == "" && was.APIKey == "" && was.APIKeyEnv == "" && isPreset && known.KeyEnv != "" {
+		if s.Env.Get(known.KeyEnv) == "" {
+			return missing("--api-key", "or put it into the environment: export "+known.KeyEnv+"=…")
+		}
+		a.APIKeyEnv = known.KeyEnv
+	}
+	if a.Model == "" && s.old.Models[s.alias()].Provider != a.Provider {
+		return missing("--model", "the model's name at "+a.Provider)
+	}
+	return nil
+}
+
+// checkURL refuses what no endpoint can be reached by; a variable in it is
+// replaced when it is used.
+func checkURL(address string) error {
+	if address == "" || strings.Contains(address, "${") {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return nil
+	}
+	return &protocol.Error{
+		Code: protocol.CodeUsage, Message: "the base URL is not an http or https address",
+		Hints: []string{"it looks like https://host/v1"},
+	}
+}
+
+// alias is the model that setup is about.
+func (s *Setup) alias() string {
+	if s.old.DefaultModel != "" {
+		return s.old.DefaultModel
+	}
+	return "default"
+}
+
+func missing(flag, hint string) error {
+	return &protocol.Error{Code: protocol.CodeUsage, Message: flag + " is missing", Hints: []string{hint}}
+}
+
+// Endpoint is the model that a config uses by default, with its key; ok is
+// false if it names none.
+func (s *Setup) Endpoint(c protocol.Config) (e config.Endpoint, ok bool, err error) {
+	if c.DefaultModel == "" {
+		return e, false, nil
+	}
+	e, err = config.ResolveModel(c, c.DefaultModel, s.Env)
+	return e, true, err
+}

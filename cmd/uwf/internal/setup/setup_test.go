@@ -1,0 +1,189 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// existing is a config that a person has written.
+const existing = `# mine
+providers:
+  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's
+models:
+  fast: { provider: openai, name: small } # cheap
+defaultModel: fast
+agents:
+  builtin: { command: uwf-builtin, args: [--x] }
+defaultAgent: builtin
+`
+
+func newSetup(t *testing.T, environ ...string) *Setup {
+	t.Helper()
+	dir := t.TempDir()
+	return &Setup{
+		Env: env.Env{Environ: environ, Dir: dir}, Dirs: home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")},
+		Installed: []string{"uwf-builtin", "uwf-mock"},
+		Models: func(_ context.Context, e config.Endpoint) ([]string, error) {
+			if e.APIKey == "sk-wrong-key" {
+				return nil, errors.New("401")
+			}
+			return []string{"big", "small", "text-embedding-3"}, nil
+		},
+	}
+}
+
+// What is asked for is there, everything else stays, to the comment.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before  string
+		answers Answers
+		environ []string
+		has     []string // lines that are there
+		lost    []string // lines of before that are not
+		err     string
+	}{
+		"a new home": {"", Answers{Provider: "ollama", Model: "llama", Agent: "uwf-builtin"}, nil,
+			[]string{`  ollama: { baseUrl: "http://localhost:11434/v1" }`, "  default: { provider: ollama, name: llama }", "defaultModel: default", "  builtin: { command: uwf-builtin }", "defaultAgent: builtin"}, nil, ""},
+		"a key from the environment": {"", Answers{Provider: "OpenAI", Model: "m"}, []string{"OPENAI_API_KEY=sk-1234567890"},
+			[]string{`  openai: { baseUrl: "https://api.openai.com/v1", apiKeyEnv: OPENAI_API_KEY }`}, nil, ""},
+		"only an agent":          {existing, Answers{Agent: "mock"}, nil, []string{"  mock: {command: uwf-mock}", "defaultAgent: mock"}, []string{"defaultAgent: builtin"}, ""},
+		"an agent that is there": {existing, Answers{Agent: "builtin"}, nil, nil, nil, ""},
+		"only a model":           {existing, Answers{Model: "large"}, nil, []string{"  fast: {provider: openai, name: large} # cheap"}, []string{"  fast: { provider: openai, name: small } # cheap"}, ""},
+		"another provider": {existing, Answers{Provider: "ollama", Model: "llama"}, nil,
+			[]string{`  ollama: {baseUrl: "http://localhost:11434/v1"}`, "  fast: {provider: ollama, name: llama} # cheap"}, []string{"  fast: { provider: openai, name: small } # cheap"}, ""},
+		"another address": {existing, Answers{Provider: "openai", BaseURL: "https://other.test/v1"}, nil,
+			[]string{`  openai: {baseUrl: "https://other.test/v1", apiKeyEnv: MY_KEY} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, ""},
+		"a key of its own": {existing, Answers{Provider: "openai", APIKey: "sk-1234567890"}, nil,
+			[]string{`  openai: {apiKey: sk-1234567890, baseUrl: "https://example.test/v1"} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, ""},
+		"no provider":              {"", Answers{Model: "m"}, nil, nil, nil, "--provider is missing"},
+		"no address":               {"", Answers{Provider: "opnai", Model: "m"}, nil, nil, nil, "--base-url is missing"},
+		"no key":                   {"", Answers{Provider: "openai", Model: "m"}, nil, nil, nil, "--api-key is missing"},
+		"no model":                 {"", Answers{Provider: "ollama"}, nil, nil, nil, "--model is missing"},
+		"a model of somebody else": {existing, Answers{Provider: "ollama"}, nil, nil, nil, "--model is missing"},
+		"an address that is none":  {"", Answers{Provider: "x", BaseURL: "nonsense", Model: "m"}, nil, nil, nil, "base URL"},
+		"a broken config":          {"defaultAgnt: x\n", Answers{Agent: "mock"}, nil, nil, nil, "defaultAgent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetup(t, c.environ...)
+			text, err := s.Text([]byte(c.before), c.answers)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			_, err = config.Parse(text, "config.yaml", s.Env)
+			require.NoError(t, err)
+			lines := strings.Split(string(text), "\n")
+			for _, line := range c.has {
+				require.Contains(t, lines, line)
+			}
+			for line := range strings.Lines(c.before) {
+				line = strings.TrimSuffix(line, "\n")
+				if !contains(c.lost, line) {
+					require.Contains(t, lines, line)
+				}
+			}
+		})
+	}
+}
+
+func contains(lines []string, line string) bool {
+	for _, l := range lines {
+		if l == line {
+			return true
+		}
+	}
+	return false
+}
+
+// scripted answers questions in turn, and remembers them.
+type scripted struct {
+	answers []string
+	asked   []string
+}
+
+func (s *scripted) Line(_ context.Context, question string) (string, error) {
+	s.asked = append(s.asked, question)
+	if len(s.answers) == 0 {
+		return "", errNoMore
+	}
+	answer := s.answers[0]
+	s.answers = s.answers[1:]
+	return answer, nil
+}
+
+func (s *scripted) Secret(ctx context.Context, question string) (string, error) {
+	return s.Line(ctx, "secret: "+question)
+}
+
+func TestDialog(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before  string
+		answers []string
+		environ []string
+		want    Answers
+		said    string
+	}{
+		"by number":                   {"", []string{"1", "sk-12345678", "2", "1"}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "small", Agent: "builtin"}, "openrouter"},
+		"by name":                     {"", []string{"ollama", "big", "mock"}, nil, Answers{Provider: "ollama", Model: "big", Agent: "mock"}, ""},
+		"by address":                  {"", []string{"http://x.test/v1", "", "", "big", ""}, nil, Answers{Provider: "custom", BaseURL: "http://x.test/v1", Model: "big", Agent: "builtin"}, ""},
+		"a typo":                      {"", []string{"opnai", "ollama", "big", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin"}, "Did you mean openai?"},
+		"a model that is not listed":  {"", []string{"ollama", "bgi", "n", "bgi", "y", ""}, nil, Answers{Provider: "ollama", Model: "bgi", Agent: "builtin"}, "Did you mean big?"},
+		"no list":                     {"", []string{"openai", "sk-wrong-key", "m", ""}, nil, Answers{Provider: "openai", APIKey: "sk-wrong-key", Model: "m", Agent: "builtin"}, "cannot be listed: 401"},
+		"a key in the environment":    {"", []string{"openai", "", "big", ""}, []string{"OPENAI_API_KEY=sk-12345678"}, Answers{Provider: "openai", Model: "big", Agent: "builtin"}, ""},
+		"a key must be":               {"", []string{"openai", "", "sk-12345678", "big", ""}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "big", Agent: "builtin"}, "does not answer"},
+		"everything stays with Enter": {existing, []string{"", "", "", ""}, []string{"MY_KEY=sk-12345678"}, Answers{Provider: "openai", Agent: "builtin"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetup(t, c.environ...)
+			require.NoError(t, s.read([]byte(c.before)))
+			person := &scripted{answers: c.answers}
+			var said strings.Builder
+			got, err := s.Dialog(t.Context(), person, func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) })
+			require.NoError(t, err, "%q\n%s", person.asked, said.String())
+			require.Equal(t, c.want, got)
+			require.Empty(t, person.answers)
+			require.Contains(t, said.String(), c.said)
+			require.NotContains(t, said.String(), "embedding", "no conversation can be held with it")
+			text, err := s.Text([]byte(c.before), got)
+			require.NoError(t, err)
+			if c.before != "" {
+				require.Equal(t, c.before, string(text), "Enter changes nothing")
+			}
+		})
+	}
+}
+
+// Who leaves the dialog leaves nothing behind, and learns why.
+func TestDialogThatEnds(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	require.NoError(t, s.Open())
+	_, err := s.Dialog(t.Context(), &scripted{answers: []string{"ollama"}}, func(string, ...any) {})
+	require.ErrorIs(t, err, errNoMore)
+	require.NoFileExists(t, s.Dirs.Config())
+}
+
+func TestMissingSaysWhich(t *testing.T) {
+	t.Parallel()
+	_, err := newSetup(t).Text(nil, Answers{Provider: "openai", Model: "m"})
+	var e *protocol.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, protocol.CodeUsage, e.Code)
+	require.Contains(t, e.Hints[0], "OPENAI_API_KEY")
+}

@@ -1,0 +1,144 @@
+package setup
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/yamltext"
+)
+
+// text is config.yaml with the answers in it.
+func (s *Setup) text(a Answers) ([]byte, error) {
+	if len(bytes.TrimSpace(s.src)) == 0 {
+		return s.fresh(a)
+	}
+	text := s.src
+	for _, c := range s.changes(a) {
+		key, err := config.ParseKey(c.key)
+		if err != nil {
+			return nil, err
+		}
+		// What is missing beside one value comes with the next one.
+		if text, _, err = config.Set(text, s.Dirs.Config(), key, c.value, s.Env); err != nil {
+			return nil, err
+		}
+	}
+	_, err := config.Parse(text, s.Dirs.Config(), s.Env)
+	return text, err
+}
+
+// change is one value of the config.
+type change struct {
+	key   string
+	value any
+}
+
+// changes are the values that differ from what the config says.
+func (s *Setup) changes(a Answers) []change {
+	var out []change
+	if a.model() {
+		provider := "providers." + quoted(a.Provider)
+		if was, known := s.old.Providers[a.Provider]; !known || a.APIKey != "" && was.APIKeyEnv != "" || a.APIKeyEnv != "" && was.APIKey != "" {
+			// A new one, or one whose key moves: written as a whole.
+			if a.BaseURL == "" {
+				a.BaseURL = was.BaseURL
+			}
+			out = append(out, change{provider, plain(providerMap(a))})
+		} else {
+			out = append(out, ifSet(provider+".baseUrl", a.BaseURL)...)
+			out = append(out, ifSet(provider+".apiKey", a.APIKey)...)
+			out = append(out, ifSet(provider+".apiKeyEnv", a.APIKeyEnv)...)
+		}
+		model := "models." + quoted(s.alias())
+		if _, known := s.old.Models[s.alias()]; !known {
+			out = append(out, change{model, plain(modelMap(a))})
+		} else {
+			out = append(out, change{model + ".provider", a.Provider})
+			out = append(out, ifSet(model+".name", a.Model)...)
+		}
+		if s.old.DefaultModel == "" {
+			out = append(out, change{"defaultModel", s.alias()})
+		}
+	}
+	if a.Agent != "" {
+		if _, known := s.old.Agents[a.Agent]; !known {
+			out = append(out, change{"agents." + quoted(a.Agent), plain(agentMap(a))})
+		}
+		out = append(out, change{"defaultAgent", a.Agent})
+	}
+	return out
+}
+
+func ifSet(key, value string) []change {
+	if value == "" {
+		return nil
+	}
+	return []change{{key, value}}
+}
+
+// quoted is a part of a key that may hold dots.
+func quoted(part string) string {
+	if strings.ContainsAny(part, ". \"") {
+		return `"` + strings.ReplaceAll(part, `"`, `\"`) + `"`
+	}
+	return part
+}
+
+// providerMap is a provider as it is written, without what it has not.
+func providerMap(a Answers) yamltext.Map {
+	m := yamltext.Map{{Key: "baseUrl", Value: a.BaseURL}}
+	if a.APIKey != "" {
+		m = append(m, yamltext.Entry{Key: "apiKey", Value: a.APIKey})
+	}
+	if a.APIKeyEnv != "" {
+		m = append(m, yamltext.Entry{Key: "apiKeyEnv", Value: a.APIKeyEnv})
+	}
+	return m
+}
+
+func modelMap(a Answers) yamltext.Map {
+	return yamltext.Map{{Key: "provider", Value: a.Provider}, {Key: "name", Value: a.Model}}
+}
+
+// plain is a mapping without an order, as the config's editor takes it.
+func plain(m yamltext.Map) map[string]any {
+	out := map[string]any{}
+	for _, e := range m {
+		out[e.Key] = e.Value
+	}
+	return out
+}
+
+func agentMap(a Answers) yamltext.Map {
+	return yamltext.Map{{Key: "command", Value: protocol.AgentName(a.Agent)}}
+}
+
+// fresh is a config for a home that has none.
+func (s *Setup) fresh(a Answers) ([]byte, error) {
+	out := bytes.NewBufferString("# The configuration of uwf. `uwf config list` shows what is in force, `uwf doctor`\n" +
+		"# what is wrong with it. It holds keys: keep it to yourself (mode 0600).\n")
+	one := func(key string, value any) yamltext.Map { return yamltext.Map{{Key: key, Value: value}} }
+	var err error
+	section := func(comment string, m yamltext.Map) {
+		text, marshalErr := yamltext.Marshal(m)
+		if err == nil {
+			err = marshalErr
+		}
+		out.WriteString("\n" + comment)
+		out.Write(text)
+	}
+	if a.model() {
+		section("# Where models are. Instead of apiKey, apiKeyEnv names the variable that holds it.\n",
+			one("providers", one(a.Provider, providerMap(a))))
+		section("# Models by a name of your own. More of them: agents and roles can have their own\n# (agents.<name>.model, modelOverrides).\n",
+			one("models", one(s.alias(), modelMap(a))))
+		section("", one("defaultModel", s.alias()))
+	}
+	if a.Agent != "" {
+		section("# Agents by a name of your own: any program that follows the protocol.\n", one("agents", one(a.Agent, agentMap(a))))
+		section("# Who plays the roles. Others for some of them:\n# agentOverrides: { <workflow>: { <role>: <agent> } }\n", one("defaultAgent", a.Agent))
+	}
+	return out.Bytes(), err
+}
