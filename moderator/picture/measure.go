@@ -32,6 +32,10 @@ func isWide(r rune) bool {
 		r >= 0x1f300 && r <= 0x1faff || r >= 0x20000 && r <= 0x3ffff
 }
 
+// Cut shortens a text to a number of columns of a terminal, in which some
+// characters take two; 0 is no limit.
+func Cut(s string, width int) string { return cut(s, width) }
+
 // cut shortens a text to a number of columns, 0 being no limit.
 func cut(s string, width int) string {
 	if width <= 0 || columns(s) <= width {

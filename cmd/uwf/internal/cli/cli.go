@@ -177,11 +177,13 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	if err != nil {
 		return nil, err
 	}
-	return &engine.Engine{
+	with := &engine.Engine{
 		Env: e, Dirs: dirs, FS: durable.OS(), Store: s, Index: index.Open(dirs.Home, durable.OS()),
 		Config:   func(ctx context.Context) (protocol.Config, error) { return a.config(ctx, dirs, e) },
 		Progress: p,
-	}, nil
+	}
+	a.keepDiary(with)
+	return with, nil
 }
 
 // config reads config.yaml, and warns of keys that others can read.

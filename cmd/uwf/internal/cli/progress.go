@@ -8,59 +8,62 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/moderator/picture"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/frontmatter"
 )
 
-// progress tells on stderr what a step does while it runs: on a terminal each
-// tool as it is called and a line that counts up; elsewhere one line when a
-// step begins and one when it ends.
+// progress tells on stderr what a step does while it runs.
 func (a *app) progress() engine.Progress {
 	if a.flags.quiet {
 		return nil
 	}
-	p := &progress{w: a.env.Stderr, now: a.env.Now}
-	if cmdline.IsTerminal(a.env.Stderr) {
-		p.live = true
-	}
-	return p
+	return a.view(a.env.Stderr)
 }
 
-type progress struct {
-	w    io.Writer
-	now  func() time.Time
-	live bool
+// view tells what steps do, whoever makes them: on a terminal each tool as it is
+// called and a line that counts up; elsewhere one line when a step begins and one
+// when it ends.
+func (a *app) view(w io.Writer) *view {
+	return &view{w: w, now: a.env.Now, live: cmdline.IsTerminal(w), width: func() int { return widthOf(w) }}
+}
 
-	mu     sync.Mutex // the ticker writes too
-	stop   chan struct{}
-	ended  sync.WaitGroup
-	turns  int
-	tokens int64
-	// writing is the end of what the agent is writing.
+type view struct {
+	w     io.Writer
+	now   func() time.Time
+	live  bool
+	width func() int // of the terminal in columns; 0: unknown
+
+	mu      sync.Mutex // the ticker writes too
+	stop    chan struct{}
+	ended   sync.WaitGroup
+	turns   int
+	tokens  int64
+	known   bool // the tokens are
 	writing string
 }
 
 // StepStarted implements engine.Progress.
-func (p *progress) StepStarted(s engine.StepInfo) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.turns, p.tokens = 0, 0
+func (v *view) StepStarted(s engine.StepInfo) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.turns, v.tokens, v.known, v.writing = 0, 0, false, ""
 	what := ""
 	if s.Adopted {
 		what = ", adopting the result of an interrupted run"
 	}
-	p.line("step %d: %s (%s)%s", s.Number, clean(s.Role), clean(s.Agent), what)
-	if p.live {
-		p.stop = make(chan struct{})
-		p.ended.Add(1)
-		go p.tick(s, p.stop)
+	v.line("step %d: %s (%s)%s", s.Number, clean(s.Role), clean(s.Agent), what)
+	if v.live && s.Ended.IsZero() {
+		v.stop = make(chan struct{})
+		v.ended.Add(1)
+		go v.tick(s, v.stop)
 	}
 }
 
 // tick keeps the counting line up to date until the step ends.
-func (p *progress) tick(s engine.StepInfo, stop <-chan struct{}) {
-	defer p.ended.Done()
+func (v *view) tick(s engine.StepInfo, stop <-chan struct{}) {
+	defer v.ended.Done()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
@@ -68,78 +71,100 @@ func (p *progress) tick(s engine.StepInfo, stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-t.C:
-			p.mu.Lock()
-			p.counter(s)
-			p.mu.Unlock()
+			v.mu.Lock()
+			v.counter(s)
+			v.mu.Unlock()
 		}
 	}
 }
 
 // Turn implements engine.Progress.
-func (p *progress) Turn(s engine.StepInfo, t protocol.Turn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (v *view) Turn(s engine.StepInfo, t protocol.Turn) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if t.Role == protocol.TurnAssistant {
-		p.turns++
+		v.turns++
+		v.writing = ""
 	}
 	if t.Usage != nil {
-		p.tokens += t.Usage.InputTokens + t.Usage.CacheReadTokens + t.Usage.CacheWriteTokens + t.Usage.OutputTokens
+		v.known = true
+		v.tokens += t.Usage.InputTokens + t.Usage.CacheReadTokens + t.Usage.CacheWriteTokens + t.Usage.OutputTokens
 	}
-	if !p.live {
+	if !v.live {
 		return
 	}
 	for _, call := range t.ToolCalls {
-		p.line("  → %s %s", clean(call.Name), firstLine(argument(call.Args), 80))
+		v.line("  → %s %s", clean(call.Name), firstLine(argument(call.Args), 80))
 	}
-	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && t.Content != "" {
-		p.line("  ✎ %s", firstLine(said(t.Content), 90))
+	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && strings.TrimSpace(t.Content) != "" {
+		v.line("  ✎ %s", firstLine(said(t.Content), 90))
 	}
-	p.counter(s)
+	v.counter(s)
 }
 
 // Writing implements engine.Progress.
-func (p *progress) Writing(s engine.StepInfo, t protocol.Turn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.writing = lastWords(said(t.Content), 60)
-	if p.live {
-		p.counter(s)
+func (v *view) Writing(s engine.StepInfo, t protocol.Turn) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.writing = lastWords(said(t.Content), 60)
+	if v.live {
+		v.counter(s)
 	}
 }
 
 // StepEnded implements engine.Progress.
-func (p *progress) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
-	if p.stop != nil {
-		close(p.stop)
-		p.ended.Wait()
-		p.stop = nil
+func (v *view) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
+	if v.stop != nil {
+		close(v.stop)
+		v.ended.Wait()
+		v.stop = nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	took := duration(p.now().Sub(s.Started).Milliseconds())
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	end := s.Ended
+	if end.IsZero() {
+		end = v.now()
+	}
+	took := sinceText(s.Started, end)
 	if err != nil {
-		p.line("step %d: %s failed after %s", s.Number, clean(s.Role), took)
+		v.line("step %d: %s failed after %s", s.Number, clean(s.Role), took)
 		return
 	}
 	cost := ""
 	if out.Usage != nil {
 		cost = ", " + tokens(out.Usage)
 	}
-	p.line("step %d: %s done in %s%s; %s", s.Number, clean(s.Role), took, cost, clean(statusText(out)))
+	v.line("step %d: %s done in %s%s; %s", s.Number, clean(s.Role), took, cost, clean(statusText(out)))
 }
 
 // line prints a whole line, in place of the counting one.
-func (p *progress) line(format string, args ...any) {
-	if p.live {
-		fmt.Fprint(p.w, "\r\x1b[K")
+func (v *view) line(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if v.live {
+		text = "\r\x1b[K" + text
 	}
-	fmt.Fprintf(p.w, format+"\n", args...)
+	fmt.Fprintln(v.w, text)
 }
 
-// counter is the line that stays last while a step runs.
-func (p *progress) counter(s engine.StepInfo) {
-	took := p.now().Sub(s.Started).Round(time.Second)
-	fmt.Fprintf(p.w, "\r\x1b[K  %s · %s · %d turns · %d tokens", clean(s.Role), took, p.turns, p.tokens)
+// counter is the line that stays last while a step runs. It keeps within the
+// terminal: a line that wraps could not be taken back.
+func (v *view) counter(s engine.StepInfo) {
+	parts := []string{clean(s.Role), sinceText(s.Started, v.now().Truncate(time.Second)), counted(v.turns, "turn")}
+	if v.known {
+		parts = append(parts, thousands(v.tokens)+" tokens")
+	}
+	if v.writing != "" {
+		parts = append(parts, v.writing)
+	}
+	text := "  " + strings.Join(parts, " · ")
+	fmt.Fprint(v.w, "\r\x1b[K"+picture.Cut(text, max(0, v.width()-1)))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // said is what an answer says to people: the text behind its frontmatter, if it
@@ -157,7 +182,7 @@ func argument(args any) string {
 	case string:
 		return args
 	case map[string]any:
-		for _, key := range []string{"command", "path", "pattern", "url", "query"} {
+		for _, key := range []string{"command", "path", "file_path", "pattern", "url", "query"} {
 			if s, ok := args[key].(string); ok {
 				return s
 			}

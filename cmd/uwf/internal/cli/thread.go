@@ -37,6 +37,7 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadResumeCommand(),
 			a.threadPokeCommand(),
 			a.threadWaitCommand(),
+			a.threadWatchCommand(),
 			a.threadRunningCommand(),
 			a.threadPruneCommand(),
 			a.threadReplayCommand(),

@@ -25,6 +25,7 @@ func (a *app) threadListCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "before", Usage: "only threads started before `TIME`"},
 			&ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"},
 			&ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "leave out the first `N`", Value: "0"},
+			&ucli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep it up to date until Ctrl-C; in a pipe, a line for each change"},
 		},
 	}, a.threadList)
 }
@@ -121,11 +122,10 @@ func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	entries, err := a.listEntries(ctx, f)
-	if err != nil {
-		return err
+	if c.Bool("watch") {
+		return a.watchList(ctx, f)
 	}
-	items, err := a.listItems(ctx, entries, f)
+	items, err := a.list(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -133,6 +133,15 @@ func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 		a.hint("uwf thread start <workflow> -p '<task>'")
 	}
 	return a.print(items, func(w io.Writer) error { return listText(w, items, a.env.Now()) })
+}
+
+// list is the page that was asked for.
+func (a *app) list(ctx context.Context, f listFilter) ([]protocol.ThreadItem, error) {
+	entries, err := a.listEntries(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return a.listItems(ctx, entries, f)
 }
 
 // listEntry is a thread that may be in the list; ended is nil if it is active.

@@ -65,8 +65,11 @@ func draw(g picture.Graph, format string, width int) (string, error) {
 }
 
 // width is that of the terminal to which results go; 0 if they go elsewhere.
-func (a *app) width() int {
-	f, ok := a.env.Stdout.(*os.File)
+func (a *app) width() int { return widthOf(a.env.Stdout) }
+
+// widthOf is the width of a terminal in columns; 0 if the stream is none.
+func widthOf(stream io.Writer) int {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return 0
 	}

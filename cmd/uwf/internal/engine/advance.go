@@ -89,6 +89,7 @@ func (e *Engine) archive(ctx context.Context, h *hold, pos *position) (protocol.
 		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
 	}
 	h.ended = &ended
+	e.tell(Event{Name: EventThreadEnded, Thread: h.id, Workflow: pos.workflow.Name})
 	out.Status, out.Done = protocol.StatusCompleted, true
 	return out, nil
 }

@@ -132,12 +132,22 @@ func (a *attempt) started(agent string, adopted bool) {
 		Thread: a.hold.id, Number: a.pos.thread.Len() + 1, Role: a.task.role,
 		Agent: agent, Started: a.Env.Now(), Adopted: adopted,
 	}
+	begun := a.event(EventStepStarted)
+	if begun.Took = 0; adopted {
+		begun.Name = EventStepAdopted
+	}
+	a.tell(begun)
 	if a.Progress != nil {
 		a.Progress.StepStarted(a.info)
 	}
 }
 
 func (a *attempt) ended(out protocol.StepOutput, err error) {
+	ended := a.event(EventStepDone)
+	if err != nil {
+		ended.Name, ended.Err = EventStepFailed, coded(err)
+	}
+	a.tell(ended)
 	if a.Progress != nil {
 		a.Progress.StepEnded(a.info, out, err)
 	}

@@ -46,6 +46,7 @@ type Engine struct {
 	// commands that only read work without one.
 	Config   func(ctx context.Context) (protocol.Config, error)
 	Progress Progress      // nil: silent
+	Events   func(Event)   // told what is done to threads; nil: nobody keeps a diary
 	Grace    time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
 
 	// began is told when an agent has been started; nil: nobody asks.
@@ -69,6 +70,7 @@ type StepInfo struct {
 	Role    string
 	Agent   string // alias or command, as the user named it
 	Started time.Time
+	Ended   time.Time // of a step that is told of later; zero: now
 	Adopted bool
 }
 

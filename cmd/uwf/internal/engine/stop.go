@@ -48,6 +48,7 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 		return coded(err)
 	}
 	h.ended = &ended
+	e.tell(Event{Name: EventThreadKill, Thread: thread})
 	return nil
 }
 

@@ -31,6 +31,16 @@ func (e *Engine) Wait(ctx context.Context, thread string) (protocol.StepOutput, 
 	}
 }
 
+// Busy reports whether anything works on a thread: what [Engine.Wait] waits for.
+// Errors are *protocol.Error.
+func (e *Engine) Busy(ctx context.Context, thread string) (bool, error) {
+	busy, err := e.running(ctx, thread)
+	if err != nil {
+		return false, coded(err)
+	}
+	return busy, nil
+}
+
 // running reports whether an agent is at work, or a process that makes steps.
 func (e *Engine) running(ctx context.Context, id string) (bool, error) {
 	head, _, err := e.lookup(ctx, id)

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/guide"
+	"github.com/united-workforce/uwf/util/cmdline"
+)
+
+// inline finds command lines in running text.
+var inline = regexp.MustCompile("`(uwf [a-z][^`]*)`")
+
+// TestGuidesAreTrue: each command line in the texts of uwf prompt exists, flags
+// included.
+func TestGuidesAreTrue(t *testing.T) {
+	t.Parallel()
+	lines := 0
+	for _, text := range guide.All() {
+		for _, line := range strings.Split(text.Markdown, "\n") {
+			commands := []string{line}
+			if !strings.HasPrefix(line, "uwf ") {
+				commands = nil
+				for _, m := range inline.FindAllStringSubmatch(line, -1) {
+					commands = append(commands, m[1])
+				}
+			}
+			for _, command := range commands {
+				lines++
+				checkCommand(t, command)
+			}
+		}
+	}
+	require.Greater(t, lines, 40)
+}
+
+func checkCommand(t *testing.T, line string) {
+	t.Helper()
+	text, _, _ := strings.Cut(line, "   #")
+	text, _, _ = strings.Cut(text, "  #")
+	a := &app{}
+	root := a.root()
+	args, err := cmdline.Reorder(root, shellWords(text)[1:])
+	require.NoError(t, err, line)
+	find(t, root.Commands, args)
+}
+
+// shellWords splits a line at blanks, but not within single quotes.
+func shellWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	return words
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/eventlog"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+func (a *app) logCommand() *ucli.Command {
+	return a.group(ucli.Command{
+		Name: "log", Usage: "the diary: which step was made when, by whom, and how it ended",
+		Subcommands: []*ucli.Command{
+			a.leaf(ucli.Command{
+				Name: "list", Aliases: []string{"ls"}, Usage: "list the files of the diary, newest day first",
+			}, a.logList),
+			a.leaf(ucli.Command{
+				Name: "show", Usage: "print the diary, oldest entry first",
+				Flags: []ucli.Flag{
+					&ucli.StringFlag{Name: "thread", Usage: "only of this `THREAD`"},
+					&ucli.StringFlag{Name: "process", Usage: "only by the process with this `PID`, as the entries have it"},
+					&ucli.StringFlag{Name: "date", Usage: "only of this `DAY`, such as 2026-11-21 (UTC)"},
+				},
+			}, a.logShow),
+			a.leaf(ucli.Command{
+				Name: "clean", Usage: "remove the diary of all days before one",
+				Flags: []ucli.Flag{&ucli.StringFlag{Name: "before", Required: true, Usage: "the first `DAY` to keep: a date, or 30d for thirty days ago"}},
+			}, a.logClean),
+		},
+	})
+}
+
+// keepDiary writes down what an engine does. What cannot be written is lost: a
+// step must not fail because of its diary.
+func (a *app) keepDiary(e *engine.Engine) {
+	pid := fmt.Sprintf("%d-%d", a.env.Now().UnixMilli(), os.Getpid())
+	e.Events = func(ev engine.Event) {
+		entry := eventlog.Entry{
+			TS: a.env.Now().UTC(), Pid: pid, Tag: string(ev.Name), Msg: eventText(ev),
+			Thread: ev.Thread, Workflow: ev.Workflow, Role: ev.Role, Agent: ev.Agent, Ms: ev.Took.Milliseconds(),
+		}
+		if ev.Err != nil {
+			entry.Code = string(ev.Err.Code)
+		}
+		_ = eventlog.Append(durable.OS(), e.Dirs.Logs(), entry)
+	}
+}
+
+// eventText is an event in words. Of an error only its first line is told: what
+// follows may be what an agent printed.
+func eventText(ev engine.Event) string {
+	words := strings.ReplaceAll(string(ev.Name), "-", " ")
+	if ev.Role != "" {
+		words += ": " + ev.Role
+	}
+	if ev.Err != nil {
+		words += ": " + strings.TrimSuffix(firstLine(ev.Err.Message, 200), "…")
+	}
+	return clean(words)
+}
+
+func (a *app) logList(context.Context, *ucli.Context) error {
+	dirs, err := a.dirs()
+	if err != nil {
+		return err
+	}
+	files, err := eventlog.Files(dirs.Logs())
+	if err != nil {
+		return err
+	}
+	return a.print(files, func(w io.Writer) error {
+		if len(files) == 0 {
+			_, err := fmt.Fprintln(w, "the diary is empty")
+			return err
+		}
+		t := newTable("DATE", "BYTES", "FILE")
+		for _, f := range files {
+			t.row(f.Date, thousands(f.Size), f.Name)
+		}
+		return t.print(w)
+	})
+}
+
+func (a *app) logShow(ctx context.Context, c *ucli.Context) error {
+	dirs, err := a.dirs()
+	if err != nil {
+		return err
+	}
+	f := eventlog.Filter{Thread: c.String("thread"), Process: c.String("process"), Date: c.String("date")}
+	if f.Thread != "" {
+		if id, err := a.thread(ctx, f.Thread); err == nil { // a forgotten one may still be in the diary
+			f.Thread = id
+		}
+	}
+	if f.Date != "" {
+		if f.Date, err = day(f.Date, a.env.Now()); err != nil {
+			return err
+		}
+	}
+	return a.printLog(dirs, f)
+}
+
+func (a *app) printLog(dirs home.Dirs, f eventlog.Filter) error {
+	entries, bad, err := eventlog.Read(dirs.Logs(), f)
+	if err != nil {
+		return err
+	}
+	if bad > 0 {
+		a.say("uwf: %d lines of the diary cannot be read", bad)
+	}
+	return a.print(entries, func(w io.Writer) error {
+		t := newTable("TIME", "THREAD", "EVENT", "AGENT", "TOOK")
+		for _, e := range entries {
+			took := ""
+			if e.Ms > 0 {
+				took = duration(e.Ms)
+			}
+			t.row(e.TS.In(a.env.Now().Location()).Format(time.DateTime), e.Thread, e.Msg, e.Agent, took)
+		}
+		if len(entries) == 0 {
+			_, err := fmt.Fprintln(w, "there is no such entry")
+			return err
+		}
+		return t.print(w)
+	})
+}
+
+func (a *app) logClean(_ context.Context, c *ucli.Context) error {
+	dirs, err := a.dirs()
+	if err != nil {
+		return err
+	}
+	before, err := day(c.String("before"), a.env.Now())
+	if err != nil {
+		return err
+	}
+	n, err := eventlog.Clean(durable.OS(), dirs.Logs(), before)
+	if err != nil {
+		return err
+	}
+	return a.print(map[string]int{"deleted": n}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "deleted %d\n", n)
+		return err
+	})
+}
+
+// day reads a date, or a time before now, as the diary names days.
+func day(s string, now time.Time) (string, error) {
+	t, err := parseTime(s, now, time.UTC)
+	if err != nil {
+		return "", err
+	}
+	return t.UTC().Format(time.DateOnly), nil
+}

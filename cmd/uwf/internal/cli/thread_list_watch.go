@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/moderator/picture"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// watchPause is how often a list is looked at.
+const watchPause = time.Second
+
+// listWatch shows a list that changes.
+type listWatch interface {
+	show(items []protocol.ThreadItem, now time.Time) error
+}
+
+// watchList looks at the list until it is interrupted.
+func (a *app) watchList(ctx context.Context, f listFilter) error {
+	var shown listWatch = &changeLines{w: a.env.Stdout, json: a.format(nil) == render.JSON, before: map[string]protocol.ThreadItem{}}
+	if cmdline.IsTerminal(a.env.Stdout) && a.format(nil) == render.Text {
+		shown = &screen{w: a.env.Stdout, size: func() (int, int) { return sizeOf(a.env.Stdout) }}
+	}
+	for {
+		items, err := a.list(ctx, f)
+		if err == nil {
+			err = shown.show(items, a.env.Now())
+		}
+		if err == nil {
+			select {
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			case <-time.After(watchPause):
+				continue
+			}
+		}
+		var signal *engine.SignalError
+		if errors.As(err, &signal) { // seen enough is no mistake
+			a.status = classify(err).Code
+			return nil
+		}
+		return err
+	}
+}
+
+// screen draws the list over what it drew before.
+type screen struct {
+	w     io.Writer
+	size  func() (columns, lines int) // of the terminal; 0: unknown
+	drawn int                         // lines
+}
+
+func (s *screen) show(items []protocol.ThreadItem, now time.Time) error {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s · %s\n", counted(len(items), "thread"), now.Format(time.TimeOnly))
+	if err := listText(&text, items, now); err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	columns, rows := s.size()
+	if rows > 1 && len(lines) >= rows { // what scrolls away cannot be drawn over
+		lines = append(lines[:rows-2], fmt.Sprintf("… %d more", len(lines)-(rows-2)))
+	}
+	var out strings.Builder
+	if s.drawn > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA", s.drawn)
+	}
+	for _, line := range lines {
+		out.WriteString("\r\x1b[K" + picture.Cut(strings.TrimRight(line, " "), max(0, columns-1)) + "\n")
+	}
+	out.WriteString("\x1b[J")
+	s.drawn = len(lines)
+	_, err := io.WriteString(s.w, out.String())
+	return err
+}
+
+// sizeOf is the size of a terminal; zeros if the stream is none.
+func sizeOf(stream io.Writer) (columns, lines int) {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return 0, 0
+	}
+	columns, lines, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0 // a file or a pipe
+	}
+	return columns, lines
+}
+
+// changeLines prints a line for each thread that has changed: at first all.
+type changeLines struct {
+	w      io.Writer
+	json   bool
+	before map[string]protocol.ThreadItem
+}
+
+func (c *changeLines) show(items []protocol.ThreadItem, now time.Time) error {
+	listed := map[string]bool{}
+	for i := len(items) - 1; i >= 0; i-- { // the newest stays last
+		it := items[i]
+		listed[it.Thread] = true
+		if old, ok := c.before[it.Thread]; ok && reflect.DeepEqual(old, it) {
+			continue
+		}
+		c.before[it.Thread] = it
+		if err := c.print(it, now); err != nil {
+			return err
+		}
+	}
+	for id := range c.before {
+		if listed[id] {
+			continue
+		}
+		delete(c.before, id)
+		if err := c.gone(id, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *changeLines) print(it protocol.ThreadItem, now time.Time) error {
+	if c.json {
+		return json.NewEncoder(c.w).Encode(it)
+	}
+	words := []string{now.Format(time.TimeOnly), it.Thread, it.StatusDisplay}
+	if it.WorkflowName != nil {
+		words = append(words, clean(*it.WorkflowName))
+	}
+	if it.CurrentRole != nil {
+		words = append(words, clean(*it.CurrentRole))
+	}
+	_, err := fmt.Fprintln(c.w, strings.Join(words, "  "))
+	return err
+}
+
+// goneItem is a thread that is not in the list any more.
+type goneItem struct {
+	Thread string `json:"thread"`
+	Listed bool   `json:"listed"` // always false
+}
+
+// gone tells of a thread that is not in the list any more: it has ended, or has a
+// status that was not asked for.
+func (c *changeLines) gone(id string, now time.Time) error {
+	if c.json {
+		return json.NewEncoder(c.w).Encode(goneItem{Thread: id})
+	}
+	_, err := fmt.Fprintf(c.w, "%s  %s  not in the list any more\n", now.Format(time.TimeOnly), id)
+	return err
+}

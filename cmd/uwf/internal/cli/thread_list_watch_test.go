@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func item(id string, s protocol.Status) protocol.ThreadItem {
+	name := "w"
+	return protocol.ThreadItem{Thread: id, Status: s, StatusDisplay: string(s), WorkflowName: &name}
+}
+
+func TestChangesOfAListAreToldOnce(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := &changeLines{w: &out, before: map[string]protocol.ThreadItem{}}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	show := func(items ...protocol.ThreadItem) string {
+		out.Reset()
+		require.NoError(t, c.show(items, now))
+		return out.String()
+	}
+	require.Equal(t, "03:04:05  A  idle  w\n03:04:05  B  idle  w\n", show(item("B", "idle"), item("A", "idle")))
+	require.Empty(t, show(item("B", "idle"), item("A", "idle")))
+	require.Equal(t, "03:04:05  A  running  w\n", show(item("B", "idle"), item("A", "running")))
+	require.Equal(t, "03:04:05  B  not in the list any more\n", show(item("A", "running")))
+	c.json = true
+	require.Equal(t, "{\"thread\":\"A\",\"listed\":false}\n", show())
+}
+
+// What is drawn over must be as high as what was drawn.
+func TestScreenDrawsOverItself(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := &screen{w: &out, size: func() (int, int) { return 20, 5 }}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	require.NoError(t, s.show([]protocol.ThreadItem{item("A", "idle")}, now))
+	require.Equal(t, "\r\x1b[K1 thread · 03:04:05\n\r\x1b[KTHREAD  STATUS  WO…\n\r\x1b[KA       idle    w\n\x1b[J", clearTail(out.String()))
+	out.Reset()
+	require.NoError(t, s.show([]protocol.ThreadItem{item("A", "idle"), item("B", "idle"), item("C", "idle"), item("D", "idle")}, now))
+	require.Contains(t, out.String(), "\x1b[3A", "as many lines up as there were")
+	require.Contains(t, out.String(), "… 3 more")
+	require.Equal(t, 4, s.drawn, "it never scrolls")
+}
+
+// clearTail takes out blanks before line ends, which a table leaves.
+func clearTail(s string) string {
+	var b bytes.Buffer
+	for _, line := range bytes.SplitAfter([]byte(s), []byte("\n")) {
+		if bytes.HasSuffix(line, []byte("\n")) {
+			b.Write(bytes.TrimRight(line, " \n"))
+			b.WriteByte('\n')
+			continue
+		}
+		b.Write(line)
+	}
+	return b.String()
+}
+
+func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Unix(100, 0)
+	v := &view{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, width: func() int { return 40 }}
+	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at}
+	v.StepStarted(step)
+	v.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{Name: "read_file", Args: map[string]any{"path": "a\x1b[31m.go"}}}, Usage: &protocol.Usage{InputTokens: 1200, OutputTokens: 34}})
+	v.Writing(step, protocol.Turn{Role: protocol.TurnAssistant, Content: "I think that this is the cause of it all"})
+	role := "planner"
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: &role}, nil)
+	text := out.String()
+	require.Contains(t, text, "  → read_file a [31m.go\n", "what agents say cannot rewrite the terminal")
+	require.Contains(t, text, "\r\x1b[K  planner · 3.0s · 1 turn · 1,234 toke…")
+	require.Contains(t, text, "\r\x1b[Kstep 1: planner done in 3.0s; idle, next: planner\n")
+	for _, line := range bytes.Split([]byte(text), []byte("\r\x1b[K")) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			require.LessOrEqual(t, length(string(line)), 39)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// watcher tells of the steps of a thread that another process makes, as if they
+// were made here: it looks again and again, and tells what is new.
+type watcher struct {
+	engine *engine.Engine
+	id     string
+	view   engine.Progress
+	head   protocol.Hash
+	steps  int // that have been told of
+	flight *engine.Flight
+	info   engine.StepInfo
+	told   int
+}
+
+func newWatcher(ctx context.Context, e *engine.Engine, id string, view engine.Progress) (*watcher, error) {
+	w := &watcher{engine: e, id: id, view: view}
+	f, err := e.Flight(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if w.head, err = e.Head(ctx, id); err != nil {
+		return nil, err
+	}
+	if f != nil {
+		w.head = f.Head
+	}
+	t, err := thread.Open(ctx, e.Store, w.head)
+	if err != nil {
+		return nil, err
+	}
+	w.steps = t.Len()
+	return w, nil
+}
+
+// watch looks until nothing works on the thread any more.
+func (w *watcher) watch(ctx context.Context) error {
+	for {
+		// Asked first: all that was done before the answer is then seen below.
+		busy, err := w.engine.Busy(ctx, w.id)
+		if err != nil {
+			return err
+		}
+		if err := w.look(ctx); err != nil {
+			return err
+		}
+		if !busy {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(livePause):
+		}
+	}
+}
+
+// look tells what is new.
+func (w *watcher) look(ctx context.Context) error {
+	f, err := w.engine.Flight(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	head, err := w.engine.Head(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		head = f.Head
+	}
+	if head != w.head {
+		if err := w.arrive(ctx, head); err != nil {
+			return err
+		}
+	}
+	if w.flight != nil && (f == nil || !f.Started.Equal(w.flight.Started)) {
+		if err := w.failed(ctx); err != nil {
+			return err
+		}
+	}
+	if f == nil {
+		return nil
+	}
+	if w.flight == nil {
+		w.flight, w.told = f, 0
+		w.info = engine.StepInfo{Thread: w.id, Number: f.Number, Role: f.Role, Agent: f.Agent, Started: f.Started}
+		w.view.StepStarted(w.info)
+	}
+	return w.turns(ctx, f)
+}
+
+// turns tells the turns that have been announced since.
+func (w *watcher) turns(ctx context.Context, f *engine.Flight) error {
+	for ; w.told < len(f.Turns); w.told++ {
+		t, err := thread.ShownTurn(ctx, w.engine.Store, f.Turns[w.told])
+		if err != nil {
+			return err
+		}
+		w.view.Turn(w.info, t)
+	}
+	if f.Writing == "" || f.Writing == w.flight.Writing {
+		return nil
+	}
+	w.flight.Writing = f.Writing
+	t, err := thread.ShownTurn(ctx, w.engine.Store, f.Writing)
+	if errors.Is(err, cas.ErrNotFound) {
+		return nil // it is whole by now, and comes with the turns
+	}
+	if err == nil {
+		w.view.Writing(w.info, t)
+	}
+	return err
+}
+
+// arrive tells of the steps that lead to a new head.
+func (w *watcher) arrive(ctx context.Context, head protocol.Hash) error {
+	t, err := thread.Open(ctx, w.engine.Store, head)
+	if err != nil {
+		return err
+	}
+	var made []thread.Step // newest first
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		// One that was poked takes the place of the last one.
+		if s.Index < w.steps && len(made) > 0 || s.Index < w.steps-1 {
+			break
+		}
+		made = append(made, s)
+	}
+	now, err := w.engine.Show(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	for i := len(made) - 1; i >= 0; i-- {
+		next := now
+		if i > 0 {
+			next = protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: &made[i-1].Role}
+		} else if now.Status == protocol.StatusRunning {
+			next = protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: now.CurrentRole}
+		}
+		w.made(made[i], next)
+	}
+	w.head, w.steps = head, t.Len()
+	return nil
+}
+
+// made tells of a step that is finished.
+func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
+	info := w.info
+	if w.flight == nil || w.flight.Number != s.Index+1 {
+		info = engine.StepInfo{
+			Thread: w.id, Number: s.Index + 1, Role: s.Role, Agent: s.Agent,
+			Started: time.UnixMilli(s.StartedAtMs), Ended: time.UnixMilli(s.CompletedAtMs),
+		}
+		w.view.StepStarted(info)
+	}
+	w.flight = nil
+	out.Thread, out.Role, out.StepHash, out.Agent, out.Usage = w.id, &s.Role, &s.Hash, s.Agent, s.Usage
+	w.view.StepEnded(info, out, nil)
+}
+
+// failed tells that the step in flight has ended without a result.
+func (w *watcher) failed(ctx context.Context) error {
+	w.flight = nil
+	now, err := w.engine.Show(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	why := errors.New("it came to nothing")
+	if now.Error != nil {
+		why = errors.New(now.Error.Message)
+	}
+	w.view.StepEnded(w.info, now, why)
+	return nil
+}

@@ -1,0 +1,53 @@
+// Package guide holds the reference texts of `uwf prompt`: Markdown that a person
+// can read and that an agent can be given as it is. A test holds every command
+// line in them against the program.
+package guide
+
+import (
+	_ "embed" // for the texts
+	"strings"
+)
+
+// Text is one of the texts.
+type Text struct {
+	Name     string
+	Aliases  []string // the original's later names
+	About    string   // in a line
+	Markdown string
+}
+
+var (
+	//go:embed user.md
+	user string
+	//go:embed author.md
+	author string
+	//go:embed adapter.md
+	adapter string
+	//go:embed developer.md
+	developer string
+	//go:embed bootstrap.md
+	bootstrap string
+	//go:embed setup.md
+	setup string
+)
+
+// separator stands between the texts of usage.
+const separator = "\n\n---\n\n"
+
+// All lists the texts in the order to read them; usage is the first four in one.
+func All() []Text {
+	texts := []Text{
+		{Name: "user", About: "how to run workflows and look at runs", Markdown: user},
+		{Name: "author", Aliases: []string{"workflow-authoring"}, About: "how to write a workflow", Markdown: author},
+		{Name: "adapter", Aliases: []string{"adapter-developing"}, About: "how to write an agent, in any language", Markdown: adapter},
+		{Name: "developer", About: "how uwf itself is built", Markdown: developer},
+		{Name: "bootstrap", About: "a skill file that teaches an agent to use uwf", Markdown: bootstrap},
+		{Name: "setup", About: "how an agent installs that skill file", Markdown: setup},
+	}
+	var parts []string
+	for _, t := range texts[:4] {
+		parts = append(parts, strings.TrimSpace(t.Markdown))
+	}
+	usage := Text{Name: "usage", About: "user, author, adapter and developer in one", Markdown: strings.Join(parts, separator) + "\n"}
+	return append([]Text{usage}, texts...)
+}
