@@ -65,19 +65,9 @@ func foreign(dir, name string) bool {
 // gitTop finds the work tree that dir belongs to, if git can be asked about
 // it. Git does not list the files of submodules, so trees with them are walked.
 func (f finder) gitTop(ctx context.Context, dir string) (string, bool) {
-	if f.s.Git == "" {
+	top, ok := f.top()
+	if f.s.Git == "" || !ok {
 		return "", false
-	}
-	top := f.w.real
-	for {
-		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
-			break
-		}
-		up := filepath.Dir(top)
-		if up == top {
-			return "", false
-		}
-		top = up
 	}
 	if _, err := os.Lstat(filepath.Join(top, ".gitmodules")); err == nil {
 		return "", false
@@ -88,6 +78,27 @@ func (f finder) gitTop(ctx context.Context, dir string) (string, bool) {
 	}
 	ignored, err := f.s.ask(ctx, top, f.s.Git, gitArgs(top, "check-ignore", "-z", "--", full)...)
 	return top, err == nil && len(ignored) == 0
+}
+
+// inGit tells whether git will be asked.
+func (f finder) inGit() bool {
+	_, ok := f.top()
+	return ok && f.s.Git != ""
+}
+
+// top is the directory with a .git that the workspace lies in.
+func (f finder) top() (string, bool) {
+	top := f.w.real
+	for {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			return top, true
+		}
+		up := filepath.Dir(top)
+		if up == top {
+			return "", false
+		}
+		top = up
+	}
 }
 
 // parents are the .gitignore files from the workspace down to above dir, unless

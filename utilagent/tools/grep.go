@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,44 +93,33 @@ func (w *Workspace) grepFiles(ctx context.Context, s Search, a grepArgs, p patte
 	return slices.DeleteFunc(names, func(n string) bool { return !matches(n) }), all, err
 }
 
-// holding asks a program which files hold a word that every match has. errAsk:
-// none can tell.
+// holding asks ripgrep which files hold a word that every match has. errAsk: it
+// cannot tell. Git is not asked: it takes no less time than we do, and reads a
+// file of any size into memory.
 func (f finder) holding(ctx context.Context, dir string, p pattern) ([]string, bool, error) {
-	if shortest(p.words) < 2 {
+	// Below the root its view of .gitignore files above would differ from ours,
+	// and in a repository git knows best which files there are.
+	if shortest(p.words) < 2 || f.s.Rg == "" || dir != "." || f.inGit() {
 		return nil, false, errAsk
 	}
-	top, inGit := f.gitTop(ctx, dir)
-	var program string
-	var args []string
-	switch {
-	case inGit:
-		program = f.s.Git
-		args = gitArgs(top, "grep", "-l", "-z", "-F", "--untracked", "--exclude-standard", "--no-color", "--no-textconv")
-	case f.s.Rg != "" && dir == ".":
-		// Below the root its view of .gitignore files above would differ from ours.
-		program = f.s.Rg
-		args = []string{
-			"--no-config", "--files-with-matches", "--null", "--fixed-strings", "--hidden", "--text", "--no-messages", "--encoding=none",
-			"--no-require-git", "--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent", "--no-follow",
-			"--glob=!.git", "--glob=!node_modules/",
-		}
-	default:
-		return nil, false, errAsk
+	args := []string{
+		"--no-config", "--files-with-matches", "--null", "--fixed-strings", "--hidden", "--text", "--no-messages", "--encoding=none",
+		"--no-require-git", "--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent", "--no-follow",
+		"--glob=!.git", "--glob=!node_modules/", fmt.Sprintf("--max-filesize=%d", maxGrepBytes),
 	}
 	if p.fold {
-		args = append(args, "-i")
+		args = append(args, "--ignore-case")
 	}
 	for _, w := range p.words {
 		args = append(args, "-e", w)
 	}
-	names, err := f.s.ask(ctx, f.w.real, program, append(args, "--", dir)...)
+	names, err := f.s.ask(ctx, f.w.real, f.s.Rg, append(args, "--", dir)...)
 	if err != nil {
 		return nil, false, err
 	}
 	for i, name := range names {
 		names[i] = strings.TrimPrefix(filepath.ToSlash(name), "./")
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return foreign(dir, n) || path.Base(n) == ".git" })
 	slices.Sort(names)
 	return slices.Compact(names), true, nil
 }

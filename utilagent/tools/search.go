@@ -24,6 +24,9 @@ type Search struct {
 	Git string // path of git; "": is not asked
 	Rg  string // path of ripgrep
 	Env []string
+	// Patience is how long a program is waited for, before the search goes on
+	// without it: a pipe in its way would hold it for ever. 0: ten seconds.
+	Patience time.Duration
 }
 
 // FindSearch finds the programs on the PATH of an environment.
@@ -68,7 +71,9 @@ var errAsk = errors.New("no answer")
 // ask runs a program and returns the names that it prints, ended by NUL. Exit
 // status 1 means that there are none.
 func (s Search) ask(ctx context.Context, dir, program string, args ...string) ([]string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
+	limited, cancel := context.WithTimeout(ctx, s.patience())
+	defer cancel()
+	cmd := exec.CommandContext(limited, program, args...)
 	cmd.Dir, cmd.WaitDelay = dir, time.Second
 	cmd.Env = append(s.Env[:len(s.Env):len(s.Env)], "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C.UTF-8")
 	out, err := cmd.StdoutPipe()
@@ -94,6 +99,13 @@ func (s Search) ask(ctx context.Context, dir, program string, args ...string) ([
 		return nil, fmt.Errorf("%w: %w", errAsk, err)
 	}
 	return lines(b), nil
+}
+
+func (s Search) patience() time.Duration {
+	if s.Patience == 0 {
+		return 10 * time.Second
+	}
+	return s.Patience
 }
 
 func lines(b []byte) []string {

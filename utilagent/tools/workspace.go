@@ -76,6 +76,9 @@ func (w *Workspace) resolve(name string) (string, error) {
 	return filepath.Join(".", rest), nil
 }
 
+// maxPathBytes bounds a path; systems know no longer ones.
+const maxPathBytes = 4096
+
 // local checks a path by its text alone.
 func (w *Workspace) local(name string) (string, error) {
 	if trimmed := strings.TrimSpace(name); trimmed != name {
@@ -85,6 +88,9 @@ func (w *Workspace) local(name string) (string, error) {
 	}
 	if name == "" || strings.ContainsRune(name, 0) {
 		return "", errors.New("the path is empty or not a path. Name a file or directory of the workspace")
+	}
+	if len(name) > maxPathBytes {
+		return "", fmt.Errorf("the path is longer than %d bytes. Use a shorter one", maxPathBytes)
 	}
 	clean := filepath.Clean(filepath.FromSlash(name))
 	if filepath.IsAbs(clean) {
