@@ -54,7 +54,8 @@ type Client struct {
 	options  Options
 	http     *http.Client
 
-	cache atomic.Pointer[written] // of the last request
+	cache  atomic.Pointer[written]         // of the last request
+	ending atomic.Pointer[<-chan struct{}] // closed when the last reply has been read to its very end
 
 	mu     sync.Mutex
 	quirks quirks // learnt from the endpoint's errors, kept for the client's life

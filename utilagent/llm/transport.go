@@ -34,20 +34,23 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	if q.noStream {
 		first, idle = max(first, 15*time.Minute), max(idle, 15*time.Minute)
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, c.options.Whole, errEndless)
-	defer stop()
-	ctx, dog := watch(ctx, first, idle)
-	defer dog.stop()
-
+	c.awaitConnection(ctx)
+	ctx, dog := watch(ctx, first, idle, c.options.Whole)
 	httpReq, err := c.newRequest(ctx, body)
 	if err != nil {
+		dog.stop()
 		return Response{}, err
 	}
 	res, err := c.http.Do(httpReq)
 	if err != nil {
-		return Response{}, c.transportError(ctx, err)
+		err = c.transportError(ctx, err)
+		dog.stop()
+		return Response{}, err
 	}
-	defer res.Body.Close()
+	defer func() {
+		ended := dog.letGo(res.Body)
+		c.ending.Store(&ended)
+	}()
 	r := bufio.NewReaderSize(&bounded{r: dog.reader(res.Body), left: maxReply}, 32<<10)
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		text, _ := io.ReadAll(io.LimitReader(r, maxErrorBody)) // what arrived of it is all there is to say
@@ -167,37 +170,3 @@ func tooSlow(ctx context.Context) error {
 	}
 	return nil
 }
-
-// watchdog ends a request whose endpoint is silent for too long.
-type watchdog struct {
-	timer  *time.Timer
-	idle   time.Duration
-	cancel context.CancelCauseFunc
-}
-
-func watch(ctx context.Context, first, idle time.Duration) (context.Context, *watchdog) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(first, func() { cancel(errIdle) })
-	return ctx, &watchdog{timer: timer, idle: idle, cancel: cancel}
-}
-
-func (w *watchdog) stop() {
-	w.timer.Stop()
-	w.cancel(nil)
-}
-
-// reader wraps a body: every byte that comes buys it more time.
-func (w *watchdog) reader(r io.Reader) io.Reader {
-	w.timer.Reset(w.idle)
-	return readerFunc(func(p []byte) (int, error) {
-		n, err := r.Read(p)
-		if n > 0 {
-			w.timer.Reset(w.idle)
-		}
-		return n, err
-	})
-}
-
-type readerFunc func(p []byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
