@@ -13,6 +13,7 @@ type stage struct {
 	base          string // a thread that every check steps on
 	subjectThread string // the thread that the command is about; "" if it is about none
 	rounds        int
+	importHome    string // the home that was imported into last; "": none
 }
 
 // roundsPerStage keeps stores and chains small, so that a check costs the same
@@ -96,6 +97,10 @@ func subjects() []subject {
 		{"thread kill", onThread(func(_ *stage, id string) []string { return []string{"thread", "kill", id} })},
 		{"workflow put", plain(func(s *stage) []string { return []string{"workflow", "put", s.path("loop.yaml")} })},
 		{"cas put-text", plain(func(s *stage) []string { return []string{"cas", "put-text", fmt.Sprintf("text %d", s.rounds)} })},
+		{"thread export", onThread(func(s *stage, id string) []string { return []string{"thread", "export", id, "-o", s.path("one.uwfb")} })},
+		{"thread import", importing},
+		{"thread seal", onThread(func(_ *stage, id string) []string { return []string{"thread", "seal", id} })},
+		{"thread redact", redacting},
 		{"cas gc", plain(func(*stage) []string { return []string{"cas", "gc", "--grace", "0s"} })},
 	}
 }
@@ -111,15 +116,21 @@ func plain(args func(*stage) []string) func(context.Context, *stage) ([]string, 
 // onThread is a command about a thread of its own, with one step.
 func onThread(args func(*stage, string) []string) func(context.Context, *stage) ([]string, error) {
 	return func(ctx context.Context, s *stage) ([]string, error) {
-		id, err := s.started(ctx)
+		id, err := s.stepped(ctx)
 		if err != nil {
-			return nil, err
-		}
-		s.promise.add(id, "")
-		s.subjectThread = id
-		if err := s.stepAgain(ctx, &s.promise, id); err != nil {
 			return nil, err
 		}
 		return args(s, id), nil
 	}
+}
+
+// stepped makes the thread that the next command is about, with one step.
+func (s *stage) stepped(ctx context.Context) (string, error) {
+	id, err := s.started(ctx)
+	if err != nil {
+		return "", err
+	}
+	s.promise.add(id, "")
+	s.subjectThread = id
+	return id, s.stepAgain(ctx, &s.promise, id)
 }
