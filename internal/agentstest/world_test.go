@@ -151,6 +151,13 @@ func (w *world) mustStep() string {
 	return status
 }
 
+// of is the same world with another thread.
+func (w *world) of(thread string) *world {
+	other := *w
+	other.thread = thread
+	return &other
+}
+
 // lastStep is the newest step of the thread.
 type lastStep struct {
 	Hash      string
