@@ -8,12 +8,12 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// encoding is how a file's text is written down.
-type encoding int
+// charEncoding is how a file's text is written down.
+type charEncoding int
 
 const (
-	plain   encoding = iota // UTF-8, or something like it
-	withBOM                 // UTF-8 behind a byte order mark
+	plain   charEncoding = iota // UTF-8, or something like it
+	withBOM                     // UTF-8 behind a byte order mark
 	utf16LE
 	utf16BE
 	binary
@@ -22,7 +22,7 @@ const (
 const bom = "\ufeff"
 
 // encodingOf judges a file by its beginning.
-func encodingOf(start []byte) encoding {
+func encodingOf(start []byte) charEncoding {
 	switch {
 	case bytes.HasPrefix(start, []byte(bom)):
 		return withBOM
@@ -36,10 +36,10 @@ func encodingOf(start []byte) encoding {
 	return plain
 }
 
-func (e encoding) wide() bool { return e == utf16LE || e == utf16BE }
+func (e charEncoding) wide() bool { return e == utf16LE || e == utf16BE }
 
 // decode reads text as UTF-8. The byte order mark is still in front of it.
-func (e encoding) decode(r io.Reader) (io.Reader, error) {
+func (e charEncoding) decode(r io.Reader) (io.Reader, error) {
 	switch e {
 	case utf16LE:
 		return charset.NewReaderLabel("utf-16le", r)
@@ -50,7 +50,7 @@ func (e encoding) decode(r io.Reader) (io.Reader, error) {
 }
 
 // note says what a model would not see. Edits keep a byte order mark.
-func (e encoding) note() string {
+func (e charEncoding) note() string {
 	switch {
 	case e == withBOM:
 		return "[the file begins with a byte order mark, which is not shown; write_file and edit_file keep it]\n"
@@ -61,7 +61,7 @@ func (e encoding) note() string {
 }
 
 // refuse says why a file cannot be read as UTF-8; nil if it can.
-func (e encoding) refuse(name string, size int64) error {
+func (e charEncoding) refuse(name string, size int64) error {
 	switch {
 	case e == binary:
 		return fmt.Errorf("%s is a binary file of %d bytes: it cannot be read or edited as text. Use a command for it, if you may run any", name, size)

@@ -10,7 +10,7 @@ import (
 // form is what the text of a file does not show to a model. Whoever replaces the
 // text keeps it.
 type form struct {
-	encoding encoding
+	encoding charEncoding
 	crlf     bool // every line ends in CR LF
 }
 

@@ -72,6 +72,12 @@ func fitValue(schema map[string]any, v any, place string) (any, []string) {
 	if !ok {
 		return nil, []string{fmt.Sprintf("%s must be of type %s", place, typ)}
 	}
+	if allowed := names(schema["enum"]); len(allowed) > 0 && typ == "string" {
+		if i := slices.IndexFunc(allowed, func(a string) bool { return strings.EqualFold(a, v.(string)) }); i >= 0 {
+			return allowed[i], nil
+		}
+		return nil, []string{fmt.Sprintf("%s must be one of %s", place, strings.Join(allowed, ", "))}
+	}
 	if object, ok := v.(map[string]any); ok && schema["properties"] != nil {
 		return fit(schema, object, place+".")
 	}

@@ -16,7 +16,7 @@ import (
 type source struct {
 	f        *os.File
 	size     int64
-	encoding encoding
+	encoding charEncoding
 }
 
 func newSource(f *os.File, size int64) (*source, error) {

@@ -29,9 +29,13 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Add adds a tool.
+// Add adds a tool. It is an error if its name is taken, or its arguments cannot
+// be described.
 func (r *Registry) Add(t Tool) error {
 	spec := t.Spec()
+	if made, ok := t.(interface{ invalid() error }); ok && made.invalid() != nil {
+		return fmt.Errorf("tool %s: %w", spec.Name, made.invalid())
+	}
 	for _, name := range append([]string{spec.Name}, spec.Aliases...) {
 		name = strings.ToLower(name)
 		if name == "" || r.names[name] != nil {

@@ -10,7 +10,8 @@
 //     be kept from writing elsewhere ([Commands]); else an allowed program may do
 //     what the user may do.
 //
-// A third party adds a tool by implementing [Tool], or with one call of [New].
+// A third party adds a tool with one call of [Func] or [New], or by implementing
+// [Tool].
 // The exported API is provisional until the other own agents are built on it.
 package tools
 
@@ -18,6 +19,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 )
 
 // Effect is what a call can do.
@@ -54,15 +56,32 @@ type Tool interface {
 }
 
 // New makes a tool of a function. The arguments are decoded into A, a struct
-// with json tags.
+// with json tags. Without Parameters their schema is made from A: the tag doc
+// tells a model what a field is, enum:"a,b" lists the values of a string; a field
+// is required unless it is a pointer or says omitempty. [Registry.Add] refuses a
+// tool whose A cannot be described so.
 func New[A any](spec Spec, call func(ctx context.Context, args A) (string, error)) Tool {
-	return funcTool[A]{spec: spec, call: call}
+	t := funcTool[A]{spec: spec, call: call}
+	if spec.Parameters == nil {
+		t.spec.Parameters, t.err = schemaOf(reflect.TypeFor[A]())
+	}
+	return t
+}
+
+// Func is [New] for a tool of which only a name and a description are to be
+// said. It is taken for one that may do anything ([Runs]), so an agent with the
+// permission readonly or edits is not offered it.
+func Func[A any](name, description string, call func(ctx context.Context, args A) (string, error)) Tool {
+	return New(Spec{Name: name, Description: description, Effect: Runs}, call)
 }
 
 type funcTool[A any] struct {
 	spec Spec
+	err  error // A cannot be described
 	call func(ctx context.Context, args A) (string, error)
 }
+
+func (t funcTool[A]) invalid() error { return t.err }
 
 func (t funcTool[A]) Spec() Spec { return t.spec }
 
