@@ -17,11 +17,11 @@ func (s *steps) check(ctx context.Context, e env.Env) protocol.AgentCheck {
 	if a.Commanded {
 		a.Program, a.Probe.None = s.extra[0], true
 	}
-	cache := ""
+	remembered := ""
 	if dirs, err := home.Find(e, "", ""); err == nil {
-		cache = filepath.Join(dirs.Sessions(), protocol.AgentName(a.Name), "program.json")
+		remembered = filepath.Join(dirs.Sessions(), protocol.AgentName(a.Name))
 	}
-	p, err := find(ctx, a, e, cache)
+	p, err := find(ctx, a, e, remembered)
 	version := ParseVersion(p.Version)
 	found := protocol.AgentCheck{Program: p.Path, Version: version.String(), Problems: []protocol.AgentProblem{}}
 	for _, f := range a.Probe.Flaws {

@@ -1,9 +1,16 @@
 package external
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
 
 // fail is the error for a call that led to nothing.
 func (r *runner) fail(out tried) error {
+	if out.Error == BadUsage { // perhaps it is not the version that it was
+		_ = durable.OS().Remove(probeFile(string(r.shelf), r.program.Path))
+	}
 	e := &Error{Program: r.adapter.Program, Kind: out.Error, Text: r.adapter.Program + " " + what(out)}
 	if message := Excerpt(Clean(out.Message)); message != "" {
 		e.Text += ": " + message

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +31,8 @@ type program struct {
 	Path    string `json:"path"`
 	Real    string `json:"real"` // without symbolic links
 	Size    int64  `json:"size"`
-	Changed int64  `json:"changed"` // nanoseconds
+	Changed int64  `json:"changed"` // with its directory's, nanoseconds: npm gives all files one old date
+	AskedMs int64  `json:"askedMs"`
 	Version string `json:"version"`
 	Help    string `json:"help,omitempty"`
 }
@@ -64,13 +67,19 @@ func locate(a Adapter, e env.Env) (string, error) {
 	return "", &Error{Program: a.Program, Kind: NotInstalled, Text: text, Hint: hint}
 }
 
+// probeAge is how long an answer is believed: a launcher may stay the same when
+// what it launches is updated.
+const probeAge = 24 * time.Hour
+
 // find locates the program and learns its version: from the cache, as long as its
-// file is the same, since a program in JavaScript takes a second to say it.
-func find(ctx context.Context, a Adapter, e env.Env, cache string) (program, error) {
+// file is the same, since a program in JavaScript takes a second to say it. dir is
+// where answers are remembered, "" if nowhere.
+func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error) {
 	path, err := locate(a, e)
 	if err != nil || a.Probe.None {
 		return program{Path: path}, err
 	}
+	cache := probeFile(dir, path)
 	p := program{Path: path, Real: path}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		p.Real = real
@@ -79,7 +88,10 @@ func find(ctx context.Context, a Adapter, e env.Env, cache string) (program, err
 	if err != nil {
 		return p, fmt.Errorf("%s: %w", a.Program, err)
 	}
-	p.Size, p.Changed = info.Size(), info.ModTime().UnixNano()
+	p.Size, p.Changed, p.AskedMs = info.Size(), info.ModTime().UnixNano(), e.Now().UnixMilli()
+	if around, err := os.Stat(filepath.Dir(p.Real)); err == nil {
+		p.Changed += around.ModTime().UnixNano()
+	}
 	if known, ok := recall(cache, p); ok {
 		return known, a.tooOld(known)
 	}
@@ -93,7 +105,9 @@ func find(ctx context.Context, a Adapter, e env.Env, cache string) (program, err
 			return p, a.unanswered(err, e)
 		}
 	}
-	_ = writeJSON(cache, p) // a cache that cannot be written costs a second each time
+	if dir != "" {
+		_ = writeJSON(cache, p) // a cache that cannot be written costs a second each time
+	}
 	return p, a.tooOld(p)
 }
 
@@ -194,7 +208,14 @@ func recall(cache string, p program) (program, bool) {
 		return p, false
 	}
 	same := known.Path == p.Path && known.Real == p.Real && known.Size == p.Size && known.Changed == p.Changed
-	return known, same
+	return known, same && p.AskedMs-known.AskedMs < probeAge.Milliseconds()
+}
+
+// probeFile is where what is known of a program is remembered.
+func probeFile(dir, path string) string {
+	sum := fnv.New32a()
+	_, _ = io.WriteString(sum, path)
+	return filepath.Join(dir, fmt.Sprintf("program-%08x.json", sum.Sum32()))
 }
 
 // writeJSON replaces a small file in one piece, without a flush: losing it loses

@@ -84,7 +84,7 @@ func (r *runner) locate(ctx context.Context) error {
 		r.adapter.Program, r.extra = filepath.Base(r.extra[0]), r.extra[1:]
 	}
 	var err error
-	r.program, err = find(ctx, a, r.req.Env, filepath.Join(string(r.shelf), "program.json"))
+	r.program, err = find(ctx, a, r.req.Env, string(r.shelf))
 	return err
 }
 
