@@ -44,8 +44,12 @@ func run(ctx context.Context, bin string, rounds int, asJSON bool) error {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
+	ofStore, err := b.storeRows(ctx)
+	if err != nil {
+		return err
+	}
 	var results []result
-	for _, r := range b.rows() {
+	for _, r := range append(b.rows(), ofStore...) {
 		res, err := r.measure(rounds)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)

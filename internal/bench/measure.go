@@ -10,6 +10,8 @@ type row struct {
 	name, against   string
 	promise         float64
 	subject, anchor func() error
+	before          func() error // before each round, and not counted
+	rounds          int          // at most; 0: as many as the others
 }
 
 // result is what was measured. The ratios are taken pair by pair, so that a
@@ -31,7 +33,15 @@ const warmUp = 2
 
 func (r row) measure(rounds int) (result, error) {
 	var ratios, subjects, anchors []float64
+	if r.rounds > 0 {
+		rounds = min(rounds, r.rounds)
+	}
 	for i := range rounds + warmUp {
+		if r.before != nil {
+			if err := r.before(); err != nil {
+				return result{}, err
+			}
+		}
 		anchor, err := timed(r.anchor)
 		if err != nil {
 			return result{}, err

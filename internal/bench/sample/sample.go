@@ -1,0 +1,10 @@
+// Package sample has the contents of the nodes that are put for comparison with
+// git, so that both sides store the same.
+package sample
+
+import "fmt"
+
+// Text is what the node with a number says: some 250 bytes that compress well.
+func Text(n int) string {
+	return fmt.Sprintf("node %d says something, but not much: %0200d", n, n)
+}
