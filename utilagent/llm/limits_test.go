@@ -163,8 +163,8 @@ func TestManyPiecesAreCheap(t *testing.T) {
 		"text":               `{"content":"word "}`,
 		"thoughts":           `{"reasoning_content":"word "}`,
 		"details of them":    `{"reasoning_details":[{"type":"reasoning.text","index":0,"format":"f"}]}`,
-		"arguments":          `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":" "}}]}`,
-		"a name again":       `{"tool_calls":[{"index":0,"function":{"name":"f","arguments":" "}}]}`,
+		"arguments":          `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"word"}}]}`,
+		"a name again":       `{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"word"}}]}`,
 		"a field of no name": `{"new_field":"word "}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -153,7 +153,8 @@ type run struct {
 	spent    spent
 
 	asked     int
-	left      int // replies that may still be asked for
+	took      time.Duration // for the last question
+	left      int           // replies that may still be asked for
 	nudges    int
 	malformed int
 	warned    bool

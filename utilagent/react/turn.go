@@ -30,7 +30,9 @@ func (r *run) turn(ctx context.Context) (done bool, err error) {
 	if final && r.Resolve == nil {
 		m.ToolCalls = nil // some endpoints return calls although none are allowed
 	}
-	if err := r.keep(ctx, m, &resp.Usage); err != nil {
+	usage := resp.Usage
+	usage.DurationMs = r.took.Milliseconds()
+	if err := r.keep(ctx, m, &usage); err != nil {
 		return false, err
 	}
 	if resp.Finish == llm.FinishRefusal {
@@ -56,11 +58,11 @@ func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
 		req.Messages = r.session.Messages
 		began := r.clock()
 		resp, err := r.Model.Complete(ctx, req)
-		r.asked++
+		r.asked, r.took = r.asked+1, r.clock().Sub(began)
 		if r.Asked != nil {
 			a := Asked{
 				Number: r.asked, Messages: len(req.Messages), Final: final, Room: r.room,
-				Took: r.clock().Sub(began), Response: resp, Err: err,
+				Took: r.took, Response: resp, Err: err,
 			}
 			if err := r.Asked(context.WithoutCancel(ctx), a); err != nil {
 				return llm.Response{}, err
