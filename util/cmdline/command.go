@@ -14,17 +14,48 @@ import (
 // Leaf is a command that does something. run gets the positional arguments,
 // checked against the words in argsUsage: <x> is required, [x] is not, and a
 // last word that ends in … takes any number.
+//
+// A flag that is required is asked for here, after the arguments: the library's
+// own answer has neither code nor hint.
 func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
 	c.HideHelpCommand = true
 	c.OnUsageError = OnUsageError
 	PlainDefaults(c.Flags)
+	required := optional(c.Flags)
 	c.Action = func(cc *ucli.Context) error {
 		if err := checkArgs(cc); err != nil {
 			return err
 		}
+		for _, f := range required {
+			if !cc.IsSet(f.name) {
+				return UsageError("missing flag "+dashes(f.name)+": "+f.usage, cc.Command.HelpName+" --help")
+			}
+		}
 		return run(cc.Context, cc)
 	}
 	return &c
+}
+
+type requiredFlag struct{ name, usage string }
+
+// optional makes required flags optional to the library, and returns them.
+func optional(flags []ucli.Flag) []requiredFlag {
+	var required []requiredFlag
+	note := func(name, usage string, is *bool) {
+		if *is {
+			*is = false
+			required = append(required, requiredFlag{name, strings.ReplaceAll(usage, "`", "")})
+		}
+	}
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *ucli.StringFlag:
+			note(f.Name, f.Usage, &f.Required)
+		case *ucli.IntFlag:
+			note(f.Name, f.Usage, &f.Required)
+		}
+	}
+	return required
 }
 
 // PlainDefaults leaves "(default: false)" out of the help.
@@ -58,7 +89,11 @@ func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*uc
 		}
 		return UsageError("which command?", at+" --help")
 	}
-	word := c.Args().First()
+	return unknownWord(c.App.Name, at, c.Args().First(), commands)
+}
+
+// unknownWord is the error for a word that is no command where one must stand.
+func unknownWord(program, at, word string, commands []*ucli.Command) error {
 	var names []string
 	for _, cmd := range commands {
 		if !cmd.Hidden {
@@ -69,7 +104,7 @@ func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*uc
 	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
 		hints = append([]string{fmt.Sprintf("did you mean %s %s?", at, near[0])}, hints...)
 	}
-	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, c.App.Name+" "))), hints...)
+	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, program+" "))), hints...)
 }
 
 // HelpCommand is the command "help" of a program, which shows the help of others.

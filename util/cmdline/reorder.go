@@ -104,6 +104,10 @@ func (r *reorderer) flag(arg string, behind []string) (int, error) {
 }
 
 func (r *reorderer) unknown(arg, name string) error {
+	if len(r.commands) > 0 && len(r.rest) > 0 {
+		// The word before it should have been a command, which may know the flag.
+		return unknownWord(r.program, strings.Join(append([]string{r.program}, r.path...), " "), r.rest[0], r.commands)
+	}
 	var names []string
 	for n := range r.local {
 		names = append(names, n)

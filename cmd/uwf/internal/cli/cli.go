@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Main runs one command line and returns its exit status.
@@ -89,6 +90,9 @@ func (a *app) readGlobals(c *ucli.Context) error {
 		return nil
 	}
 	if _, err := render.ParseFormat(a.flags.format); err != nil {
+		if near := suggest.Nearest(a.flags.format, render.Formats(), 1); len(near) > 0 {
+			return usageError(err.Error(), "did you mean --format "+near[0]+"?")
+		}
 		return usageError(err.Error())
 	}
 	return nil

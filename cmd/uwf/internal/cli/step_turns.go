@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	ucli "github.com/urfave/cli/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a *app) stepTurnsCommand() *ucli.Command {
@@ -65,6 +67,12 @@ func (a *app) stepTurns(ctx context.Context, c *ucli.Context) error {
 	r, err := a.reader(ctx, e, id, flight)
 	if err != nil {
 		return err
+	}
+	if _, known := r.workflow.Roles[p.role]; p.role != "" && !known {
+		a.say("uwf: workflow %s has no role %q", r.workflow.Name, p.role)
+		if near := suggest.Nearest(p.role, slices.Sorted(maps.Keys(r.workflow.Roles)), 1); len(near) > 0 {
+			a.hint("did you mean --role %s?", near[0])
+		}
 	}
 	if err := p.steps(ctx, r); err != nil || flight == nil || !p.wants(flight.Role) {
 		return err

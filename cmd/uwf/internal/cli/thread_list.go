@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -87,10 +88,22 @@ func statusList(s string) ([]protocol.Status, error) {
 		case slices.Contains(known, st):
 			list = append(list, st)
 		default:
-			return nil, usageError(fmt.Sprintf("invalid status %q: want idle, running, suspended, failed, completed, cancelled, corrupt or active", word))
+			return nil, unknownStatus(word, known)
 		}
 	}
 	return list, nil
+}
+
+func unknownStatus(word string, known []protocol.Status) error {
+	names := []string{"active", "end"}
+	for _, s := range known {
+		names = append(names, string(s))
+	}
+	message := fmt.Sprintf("invalid status %q: want idle, running, suspended, failed, completed, cancelled, corrupt or active", word)
+	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
+		return usageError(message, "did you mean --status "+near[0]+"?")
+	}
+	return usageError(message)
 }
 
 func (f listFilter) inTime(id string) bool {

@@ -35,7 +35,7 @@ func (a *app) threadReplayCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to make again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
 			&ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias or a command line for one role, or for all; can be repeated"},
-			&ucli.DurationFlag{Name: "timeout", Usage: "stop a step's agent after this time, such as 30m"},
+			timeoutFlag("stop a step's agent after this `TIME`"),
 		},
 	}, a.threadReplay)
 }
@@ -53,7 +53,10 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	work := engine.Work{Steps: engine.UntilEnd, StepOptions: engine.StepOptions{Timeout: c.Duration("timeout")}}
+	work := engine.Work{Steps: engine.UntilEnd}
+	if work.Timeout, err = timeoutOf(c); err != nil {
+		return err
+	}
 	if err := agentsByRole(c.StringSlice("agent"), wf, &work.StepOptions); err != nil {
 		return err
 	}
@@ -124,7 +127,7 @@ func agentsByRole(values []string, wf protocol.Workflow, o *engine.StepOptions) 
 		if !found || strings.ContainsAny(role, " /\\'\"") {
 			role, agent = "", v
 		}
-		if strings.TrimSpace(agent) == "" {
+		if strings.TrimSpace(agent) == "" || (found && role == "" && agent != v) {
 			return usageError("--agent is empty", "--agent <alias or command>", "--agent <role>=<alias or command>")
 		}
 		if role == "" {

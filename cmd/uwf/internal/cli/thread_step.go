@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -18,19 +17,18 @@ func agentFlags() []ucli.Flag {
 	return []ucli.Flag{
 		&ucli.StringFlag{Name: "agent", Usage: "an alias of config.yaml, or a command line `CMD`, instead of the configured agent"},
 		&ucli.BoolFlag{Name: "fresh", Usage: "do not adopt the finished result of an interrupted step"},
-		&ucli.DurationFlag{Name: "timeout", Usage: "stop a step's agent after this time, such as 30m"},
+		timeoutFlag("stop a step's agent after this `TIME`"),
 	}
 }
 
 func stepOptions(c *ucli.Context) (engine.StepOptions, error) {
-	o := engine.StepOptions{Agent: c.String("agent"), Fresh: c.Bool("fresh"), Timeout: c.Duration("timeout")}
+	o := engine.StepOptions{Agent: c.String("agent"), Fresh: c.Bool("fresh")}
 	if c.IsSet("agent") && o.Agent == "" {
 		return o, usageError("--agent is empty", "--agent <alias or command>")
 	}
-	if o.Timeout < 0 {
-		return o, usageError(fmt.Sprintf("--timeout must not be negative, got %s", o.Timeout))
-	}
-	return o, nil
+	var err error
+	o.Timeout, err = timeoutOf(c)
+	return o, err
 }
 
 func (a *app) threadStepCommand() *ucli.Command {
@@ -215,13 +213,13 @@ func (a *app) threadWaitCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "wait", Aliases: []string{"join"}, ArgsUsage: "<thread>",
 		Usage: "wait until nothing works on a thread any more",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "timeout", Usage: "give up after this `TIME`: seconds, or such as 30m"}},
+		Flags: []ucli.Flag{timeoutFlag("give up after this `TIME`")},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		id, e, err := a.threadAndEngine(ctx, c, nil)
 		if err != nil {
 			return err
 		}
-		ctx, cancel, err := waitContext(ctx, c.String("timeout"))
+		ctx, cancel, err := waitContext(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -244,18 +242,15 @@ func (a *app) threadWaitCommand() *ucli.Command {
 
 var errWaited = errors.New("waited long enough")
 
-// waitContext bounds a wait. A bare number is seconds, as in the original.
-func waitContext(ctx context.Context, timeout string) (context.Context, context.CancelFunc, error) {
-	if timeout == "" {
+// waitContext bounds a wait.
+func waitContext(ctx context.Context, c *ucli.Context) (context.Context, context.CancelFunc, error) {
+	d, err := timeoutOf(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d == 0 {
 		ctx, cancel := context.WithCancel(ctx)
 		return ctx, cancel, nil
-	}
-	d, err := time.ParseDuration(timeout)
-	if n, nerr := positive(timeout); nerr == nil {
-		d, err = time.Duration(n)*time.Second, nil
-	}
-	if err != nil || d <= 0 {
-		return nil, nil, usageError(fmt.Sprintf("--timeout must be a time such as 90 or 30m, got %q", timeout))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, d, errWaited)
 	return ctx, cancel, nil

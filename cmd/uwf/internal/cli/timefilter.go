@@ -34,5 +34,25 @@ func parseTime(s string, now time.Time, local *time.Location) (time.Time, error)
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s))
+	return time.Time{}, usageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s), timeHints(s, now)...)
+}
+
+// timeHints are what somebody may have meant, and what can be written.
+func timeHints(s string, now time.Time) []string {
+	all := "a date such as " + now.Format(time.DateOnly) + ", a time such as " + now.Format("2006-01-02T15:04") + ", or 7d, 24h, 30m for so long ago"
+	near := ""
+	switch word := strings.ToLower(s); {
+	case word == "today":
+		near = now.Format(time.DateOnly)
+	case word == "yesterday":
+		near = now.AddDate(0, 0, -1).Format(time.DateOnly)
+	default:
+		if m := regexp.MustCompile(`^([0-9]{1,9})\s*(d|h|m)[a-z]*( ago)?$`).FindStringSubmatch(word); m != nil {
+			near = m[1] + m[2]
+		}
+	}
+	if near == "" {
+		return []string{all}
+	}
+	return []string{"did you mean " + near + "?", all}
 }

@@ -95,6 +95,27 @@ func (a *app) path(arg string) string {
 	return filepath.Join(a.env.Dir, arg)
 }
 
+// nearFiles are hints at a file that somebody may have meant.
+func (a *app) nearFiles(path string) []string {
+	hints := []string{"uwf workflow list"}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return append([]string{"there is no directory " + a.shown(filepath.Dir(path))}, hints...)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if near := suggest.Nearest(filepath.Base(path), names, 1); len(near) > 0 {
+		at := a.shown(filepath.Join(filepath.Dir(path), near[0]))
+		if !filepath.IsAbs(at) && !strings.HasPrefix(at, ".") {
+			at = "./" + at
+		}
+		hints = append([]string{"did you mean " + at + "?"}, hints...)
+	}
+	return hints
+}
+
 // maxWorkflowFile bounds what is read before the parser's own bounds apply.
 const maxWorkflowFile = 16 << 20
 
@@ -104,7 +125,7 @@ func (a *app) readWorkflow(ctx context.Context, path string) (workflow.Definitio
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return workflow.Definition{}, notFound(fmt.Sprintf("file not found: %s", a.shown(path)), "uwf workflow list")
+		return workflow.Definition{}, notFound(fmt.Sprintf("file not found: %s", a.shown(path)), a.nearFiles(path)...)
 	case err != nil:
 		return workflow.Definition{}, err
 	case info.IsDir():

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+)
+
+// timeoutFlag is --timeout. It is a string flag, because the library's own says no
+// more of a mistake than "parse error".
+func timeoutFlag(usage string) ucli.Flag {
+	return &ucli.StringFlag{Name: "timeout", Usage: usage + ", such as 90s, 30m or 2h; a bare number is seconds"}
+}
+
+// timeoutOf reads --timeout; 0 if it was not given.
+func timeoutOf(c *ucli.Context) (time.Duration, error) {
+	if !c.IsSet("timeout") {
+		return 0, nil
+	}
+	text := c.String("timeout")
+	d, err := time.ParseDuration(text)
+	if n, numberErr := positive(text); numberErr == nil { // as in the original
+		d, err = time.Duration(n)*time.Second, nil
+	}
+	if err == nil && d > 0 {
+		return d, nil
+	}
+	message := fmt.Sprintf("--timeout must be a time such as 90, 90s, 30m or 2h, got %q", text)
+	if near := nearSpan(text); near != "" {
+		return 0, usageError(message, "did you mean --timeout "+near+"?")
+	}
+	return 0, usageError(message)
+}
+
+// nearSpan is the length of time that somebody has written in words.
+func nearSpan(text string) string {
+	m := regexp.MustCompile(`(?i)^\s*([0-9]+(?:\.[0-9]+)?)\s*(s|m|h|d)[a-z]*\s*$`).FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return ""
+	case m[2] == "d" || m[2] == "D":
+		if n, err := natural(m[1]); err == nil && n < 10000 {
+			return fmt.Sprintf("%dh", 24*n)
+		}
+		return ""
+	}
+	return m[1] + string(m[2][0]|0x20) // in lower case
+}
