@@ -13,17 +13,11 @@ import (
 // offered beside those of uwf-builtin.
 func Example() {
 	type args struct {
-		Ticket string `json:"ticket"`
+		Ticket string `json:"ticket" doc:"such as ABC-12"`
 	}
 	read := tools.New(tools.Spec{
 		Name:        "read_ticket",
 		Description: "Read a ticket of our tracker.",
-		Parameters: map[string]any{
-			"type":                 "object",
-			"properties":           map[string]any{"ticket": map[string]any{"type": "string", "description": "such as ABC-12"}},
-			"required":             []string{"ticket"},
-			"additionalProperties": false,
-		},
 	}, func(_ context.Context, a args) (string, error) {
 		if a.Ticket != "ABC-12" {
 			return "", fmt.Errorf("there is no ticket %s. Look for its number in the task", a.Ticket)
