@@ -11,6 +11,7 @@ import (
 var private = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
 	"203.0.113.0/24", "240.0.0.0/4",
+	"168.63.129.16/32", // a public address, but inside Azure the machine's own host
 	"::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
 )
 
@@ -48,13 +49,18 @@ func (e errPrivate) Error() string {
 }
 
 // onlyPublic is for net.Dialer.Control: it sees the address that is really
-// dialled, whatever a name has resolved to before, for every redirect.
-func onlyPublic(_, address string, _ syscall.RawConn) error {
+// dialled, whatever a name has resolved to before, for every redirect and every
+// address of a name.
+func (f Fetch) onlyPublic(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	if !isPublic(ap.Addr()) {
+	public := isPublic
+	if f.public != nil {
+		public = f.public
+	}
+	if !public(ap.Addr()) {
 		return errPrivate{ap.Addr()}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -31,6 +33,12 @@ type Fetch struct {
 	Private bool
 	// UserAgent names the program to servers; "": "uwf".
 	UserAgent string
+	// Timeout bounds a fetch with all its redirects; 0: 30 seconds.
+	Timeout time.Duration
+	// Resolver finds the addresses of a name; nil: the system's.
+	Resolver *net.Resolver
+
+	public func(netip.Addr) bool // for tests; nil: isPublic
 }
 
 // FetchURL is the tool fetch_url. No proxy is used: whoever dials for us decides
@@ -43,12 +51,13 @@ func FetchURL(w *Workspace, f Fetch) Tool {
 	}
 	client := f.client()
 	return New(Spec{
-		Name:        "fetch_url",
-		Aliases:     []string{"web_fetch"},
-		Description: "Fetch a page of the internet with GET. HTML comes as Markdown, other text as it is; a long page is kept in a file that read_file reads.",
-		Parameters:  object([]string{"url"}, map[string]any{"url": property("string", "Address that begins with https:// or http://")}),
-		Effect:      Reads,
-		Off:         off,
+		Name:    "fetch_url",
+		Aliases: []string{"web_fetch"},
+		Description: "Fetch a page of the internet with GET. HTML comes as Markdown, other text as it is; a long page is kept in a file that read_file reads. " +
+			fmt.Sprintf("At most %d MB and %d seconds; no images, archives or PDF.", maxFetchBytes>>20, int(cmp.Or(f.Timeout, fetchTimeout).Seconds())),
+		Parameters: object([]string{"url"}, map[string]any{"url": property("string", "Address that begins with https:// or http://")}),
+		Effect:     Reads,
+		Off:        off,
 	}, func(ctx context.Context, a fetchArgs) (string, error) { return f.fetch(ctx, client, w, a.URL) })
 }
 
@@ -58,9 +67,9 @@ type fetchArgs struct {
 
 // client makes connections of its own for each fetch, and remembers no cookies.
 func (f Fetch) client() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Resolver: f.Resolver}
 	if !f.Private {
-		dialer.Control = onlyPublic
+		dialer.Control = f.onlyPublic
 	}
 	return &http.Client{
 		Transport: &http.Transport{
@@ -98,7 +107,8 @@ func (f Fetch) fetch(ctx context.Context, client *http.Client, w *Workspace, add
 	if err := checkURL(u); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("it took longer than %s", fetchTimeout))
+	timeout := cmp.Or(f.Timeout, fetchTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -163,7 +173,7 @@ func readPage(res *http.Response) (webPage, error) {
 		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body)) // what it says always parses
 	}
 	if !isText(kind) {
-		return webPage{}, fmt.Errorf("it is %s, which is no text", kind)
+		return webPage{}, fmt.Errorf("it is %s, which is no text, and only text can be shown", kind)
 	}
 	text, err := decode(body, res.Header.Get("Content-Type"), kind)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 func markdown(text string, at *url.URL) (string, error) {
 	doc, err := html.Parse(strings.NewReader(text))
 	if err != nil {
-		return "", fmt.Errorf("its HTML cannot be read: %w", err)
+		return bareText(text), nil
 	}
 	title, content := "", doc
 	for n := range doc.Descendants() {
@@ -39,6 +39,29 @@ func markdown(text string, at *url.URL) (string, error) {
 		return "# " + title + "\n\n" + string(out), nil
 	}
 	return string(out), nil
+}
+
+// bareText is what a page says, without its form: for one that is nested too
+// deep to be parsed.
+func bareText(text string) string {
+	var b strings.Builder
+	z := html.NewTokenizer(strings.NewReader(text))
+	hidden := false // in a script or a style
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return b.String() // the end: the text is in memory
+		case html.StartTagToken:
+			name, _ := z.TagName()
+			hidden = string(name) == "script" || string(name) == "style"
+		case html.EndTagToken:
+			hidden = false
+		case html.TextToken:
+			if line := strings.Join(strings.Fields(string(z.Text())), " "); line != "" && !hidden {
+				b.WriteString(line + "\n")
+			}
+		}
+	}
 }
 
 // tidyPage makes links absolute, and takes out what is no content.
