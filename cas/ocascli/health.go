@@ -188,6 +188,9 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 // homes are the directories whose threads are kept: those that are named, else
 // all that have used the store.
 func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
+	if s.Originals() {
+		return nil, nil // which gc.Run refuses, and says why
+	}
 	if len(named) > 0 {
 		for i := range named {
 			named[i] = c.path(named[i])

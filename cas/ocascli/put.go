@@ -65,7 +65,8 @@ func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
 	}
 }
 
-// builtin is a store that has the schemas of our kinds before it is made.
+// builtin is a store that has the schemas of our kinds, and the original's simplest
+// types, before they are put.
 type builtin struct{ cas.Store }
 
 // Get implements [cas.Getter].
@@ -76,6 +77,11 @@ func (s builtin) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	}
 	for _, k := range protocol.Kinds() {
 		if known := s.Kinds().Schema(k); known.Hash == h {
+			return known, nil
+		}
+	}
+	for _, p := range primitives() {
+		if known, _ := primitive(s, originals+p[0]); known.Hash == h {
 			return known, nil
 		}
 	}
@@ -105,8 +111,12 @@ func (c *CLI) putTextCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		b := cas.NewBatch(s, c.Env.Now)
-		h, err := b.Add(ctx, protocol.Text(text))
+		typ, err := typeOf(ctx, s, textType(s))
+		if err != nil {
+			return err
+		}
+		b := cas.NewBatch(builtin{s}, c.Env.Now)
+		h, err := b.AddValue(ctx, typ, text)
 		if err != nil {
 			return cmdline.Invalid(err.Error())
 		}

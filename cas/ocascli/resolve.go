@@ -32,9 +32,15 @@ func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 const meta = "schema"
 
 // typeOf finds a type by the name of a kind (step, @uwf/step), by "schema" for
-// the meta-schema, or by hash.
+// the meta-schema, by the original's name (@ocas/string), or by hash.
 func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
-	name := strings.TrimPrefix(strings.TrimPrefix(arg, "@uwf/"), "@ocas/")
+	if isText(arg) {
+		arg = textType(s)
+	}
+	if n, ok := primitive(s, arg); ok {
+		return n.Hash, nil
+	}
+	name := strings.TrimPrefix(strings.TrimPrefix(arg, "@uwf/"), originals)
 	for _, k := range protocol.Kinds() {
 		if string(k) == name {
 			return s.Kinds().Hash(k), nil

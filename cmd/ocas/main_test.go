@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -23,7 +25,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"damage": damage},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"damage": damage, "unhex": unhex},
 	})
 }
 
@@ -38,4 +40,16 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	data[len(data)/2] ^= 1
 	ts.Check(os.Remove(path))
 	ts.Check(os.WriteFile(path, data, 0o444))
+}
+
+// unhex writes the bytes that a file has as hexadecimal digits: unhex from to.
+func unhex(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unhex from to")
+	}
+	data, err := hex.DecodeString(strings.TrimSpace(ts.ReadFile(args[0])))
+	ts.Check(err)
+	to := ts.MkAbs(args[1])
+	ts.Check(os.MkdirAll(filepath.Dir(to), 0o755))
+	ts.Check(os.WriteFile(to, data, 0o644))
 }
