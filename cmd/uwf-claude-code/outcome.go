@@ -67,6 +67,10 @@ func (l *line) errorText() string {
 // unfinished is the outcome without a result line.
 func (d *decoder) unfinished(e external.Exit) external.Outcome {
 	out := e.Unfinished()
+	if strings.Contains(e.Stderr, "root/sudo privileges") {
+		out.Error = external.Denied
+		out.Hint = `if this machine is there for that, set agents.<alias>.env in config.yaml: { IS_SANDBOX: "1" }; or permission: edits`
+	}
 	if d.retry != nil {
 		out = external.Fail(external.StatusKind(d.retry.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", d.retry.Status), e)
 	}

@@ -32,8 +32,10 @@ type Exit struct {
 type Outcome struct {
 	Kind  OutcomeKind
 	Error ErrorKind // with Kind Failed
-	// Message is what the program said, for a person.
+	// Message is what the program said, for a person; Hint is what to do, if there
+	// is more to say than for every failure of its kind.
 	Message string
+	Hint    string
 	// Session is the id by which the conversation can be continued: the last one
 	// that the program told. "": there is none, as after a start that failed, even
 	// if an id was printed.

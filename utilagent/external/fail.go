@@ -15,7 +15,7 @@ func (r *runner) fail(out tried) error {
 	if message := Excerpt(Clean(out.Message)); message != "" {
 		e.Text += ": " + message
 	}
-	if r.req.RunDir != "" {
+	if r.req.RunDir != "" && unexplained(out) {
 		e.Logs = filepath.Join(r.req.RunDir, stdoutFile) + " and " + stderrFile
 	}
 	if out.Error == Auth {
@@ -24,7 +24,15 @@ func (r *runner) fail(out tried) error {
 	if hint, ok := remedies[out.Error]; ok {
 		e.Hint = hint
 	}
+	if out.Hint != "" {
+		e.Hint = out.Hint
+	}
 	return e
+}
+
+// unexplained reports whether one has to look at what the program printed.
+func unexplained(out tried) bool {
+	return out.Kind == Incomplete || out.Error == Crashed || out.Error == Unknown
 }
 
 // what says how a call failed.

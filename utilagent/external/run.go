@@ -146,7 +146,7 @@ func (r *runner) again(out tried) bool {
 	case RateLimit, Server:
 		return true
 	case Crashed:
-		return !out.worked
+		return !out.worked && r.retries == 0
 	}
 	return false
 }
