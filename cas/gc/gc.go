@@ -33,7 +33,8 @@ import (
 const DefaultGrace = time.Hour
 
 // perRound is how many files are removed before writers get their turn: about a
-// second's work.
+// second's work. Where there is very much to remove it is a quarter of that, because
+// each round looks at everything again.
 const perRound = 20_000
 
 // Options of a collection.

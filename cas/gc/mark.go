@@ -65,6 +65,17 @@ func (m *marks) forget(h cas.Hash) {
 	}
 }
 
+// garbage is how many nodes nothing has marked so far.
+func (m *marks) garbage() int {
+	n := 0
+	for _, needed := range m.needed {
+		if !needed {
+			n++
+		}
+	}
+	return n
+}
+
 // unmarked yields the nodes that nothing has marked so far.
 func (m *marks) unmarked() iter.Seq[cas.Hash] {
 	return func(yield func(cas.Hash) bool) {

@@ -13,8 +13,8 @@ import (
 // everything that has changed since the survey is looked at again before the
 // first file goes.
 func (c *collection) sweep(ctx context.Context) error {
-	for {
-		more, err := c.round(ctx)
+	for first := true; ; first = false {
+		more, err := c.round(ctx, first)
 		if err != nil {
 			return err
 		}
@@ -25,7 +25,7 @@ func (c *collection) sweep(ctx context.Context) error {
 	}
 }
 
-func (c *collection) round(ctx context.Context) (more bool, err error) {
+func (c *collection) round(ctx context.Context, first bool) (more bool, err error) {
 	sole, err := c.store.Alone(ctx)
 	if err != nil {
 		return false, err
@@ -40,8 +40,10 @@ func (c *collection) round(ctx context.Context) (more bool, err error) {
 	if err := c.markRenewed(ctx); err != nil {
 		return false, err
 	}
-	if err := c.removeTemporary(ctx, sole); err != nil {
-		return false, err
+	if first {
+		if err := c.removeTemporary(ctx, sole); err != nil {
+			return false, err
+		}
 	}
 	more, err = c.remove(ctx, sole)
 	if err != nil || more {
@@ -133,7 +135,7 @@ func (c *collection) markRenewed(ctx context.Context) error {
 
 // remove removes what is not marked, at most one round's worth.
 func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool, err error) {
-	done := 0
+	done, most := 0, max(perRound, c.marks.garbage()/4)
 	var gone []cas.Hash
 	defer func() {
 		for _, h := range gone {
@@ -144,7 +146,7 @@ func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool,
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		if done == perRound {
+		if done == most {
 			return true, nil
 		}
 		size, _, err := c.store.Stat(h)
