@@ -94,10 +94,10 @@ func (v *view) Turn(s engine.StepInfo, t protocol.Turn) {
 		return
 	}
 	for _, call := range t.ToolCalls {
-		v.line("  → %s %s", clean(call.Name), firstLine(argument(call.Args), 80))
+		v.line("%s", v.fit(fmt.Sprintf("  → %s %s", clean(call.Name), firstLine(argument(call.Args), 200))))
 	}
 	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && strings.TrimSpace(t.Content) != "" {
-		v.line("  ✎ %s", firstLine(said(t.Content), 90))
+		v.line("%s", v.fit("  ✎ "+firstLine(said(t.Content), 200)))
 	}
 	v.counter(s)
 }
@@ -149,7 +149,7 @@ func (v *view) line(format string, args ...any) {
 // counter is the line that stays last while a step runs. It keeps within the
 // terminal: a line that wraps could not be taken back.
 func (v *view) counter(s engine.StepInfo) {
-	parts := []string{clean(s.Role), sinceText(s.Started, v.now().Truncate(time.Second)), counted(v.turns, "turn")}
+	parts := []string{clean(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), counted(v.turns, "turn")}
 	if v.known {
 		parts = append(parts, thousands(v.tokens)+" tokens")
 	}
@@ -157,7 +157,17 @@ func (v *view) counter(s engine.StepInfo) {
 		parts = append(parts, v.writing)
 	}
 	text := "  " + strings.Join(parts, " · ")
-	fmt.Fprint(v.w, "\r\x1b[K"+picture.Cut(text, max(0, v.width()-1)))
+	fmt.Fprint(v.w, "\r\x1b[K"+v.fit(text))
+}
+
+// fit cuts a text to the terminal.
+func (v *view) fit(text string) string {
+	const unknown = 100
+	width := v.width()
+	if width == 0 {
+		width = unknown
+	}
+	return picture.Cut(text, width-1)
 }
 
 func counted(n int, what string) string {

@@ -143,3 +143,32 @@ func TestRunningStepIsReadWithinTheQuota(t *testing.T) {
 	}
 	require.Contains(t, r.text(t, 7900, request{start: true, newest: ""}), "## Step 3: a")
 }
+
+// counting counts the nodes that are read.
+type counting struct {
+	cas.Store
+	reads int
+}
+
+func (c *counting) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	c.reads++
+	return c.Store.Get(ctx, h)
+}
+
+// Reading costs the same however long the thread is.
+func TestReadingIsFlatInTheThreadsLength(t *testing.T) {
+	t.Parallel()
+	reads := func(n int) int {
+		r := chain(t, "task", answers(n, 100)...)
+		c := &counting{Store: r.store}
+		th, err := thread.Open(context.Background(), c, r.thread.Head)
+		require.NoError(t, err)
+		r.store, r.thread = c, th
+		text := r.text(t, 4000, request{start: true})
+		require.Contains(t, text, fmt.Sprintf("## Step %d: ", n))
+		return c.reads
+	}
+	short := reads(40)
+	require.Less(t, short, 100)
+	require.InDelta(t, short, reads(400), 4)
+}

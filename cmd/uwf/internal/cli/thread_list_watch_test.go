@@ -76,7 +76,7 @@ func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
 	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: &role}, nil)
 	text := out.String()
 	require.Contains(t, text, "  → read_file a [31m.go\n", "what agents say cannot rewrite the terminal")
-	require.Contains(t, text, "\r\x1b[K  planner · 3.0s · 1 turn · 1,234 toke…")
+	require.Contains(t, text, "\r\x1b[K  planner · 3s · 1 turn · 1,234 tokens…")
 	require.Contains(t, text, "\r\x1b[Kstep 1: planner done in 3.0s; idle, next: planner\n")
 	for _, line := range bytes.Split([]byte(text), []byte("\r\x1b[K")) {
 		if !bytes.HasSuffix(line, []byte("\n")) {

@@ -55,8 +55,11 @@ func totalCost(t protocol.Totals) string {
 }
 
 func dollars(usd float64) string {
-	if usd > 0 && usd < 0.01 {
+	switch {
+	case usd > 0 && usd < 0.01:
 		return fmt.Sprintf("$%.4f", usd)
+	case usd < 1:
+		return fmt.Sprintf("$%.3f", usd)
 	}
 	return fmt.Sprintf("$%.2f", usd)
 }
