@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,6 +31,28 @@ func CommandEnv(environ, secretNames, secrets []string) []string {
 		env = append(env, kv)
 	}
 	return append(env, quiet...)
+}
+
+// ownPrograms takes from the PATH what a model could have put a program into:
+// the workspace, and what is relative to where a command runs. Else an allowed
+// name could be any program.
+func ownPrograms(environ []string, workspace string) []string {
+	env := slices.Clone(environ)
+	for i, kv := range env {
+		list, ok := strings.CutPrefix(kv, "PATH=")
+		if !ok {
+			continue
+		}
+		var dirs []string
+		for _, dir := range filepath.SplitList(list) {
+			real, err := filepath.EvalSymlinks(dir)
+			if _, inside := below(workspace, real); err == nil && filepath.IsAbs(dir) && !inside {
+				dirs = append(dirs, dir)
+			}
+		}
+		env[i] = "PATH=" + strings.Join(dirs, string(filepath.ListSeparator))
+	}
+	return env
 }
 
 func ownStep(name string) bool {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -76,7 +77,7 @@ func (o *output) shrink() {
 		}
 	}
 	o.dropped += extra
-	o.lines += strings.Count(string(o.tail[:extra]), "\n")
+	o.lines += bytes.Count(o.tail[:extra], []byte{'\n'})
 	o.tail = append(o.tail[:0], o.tail[extra:]...)
 }
 

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -106,7 +107,8 @@ func (c Commands) describe() string {
 	if c.confined() {
 		how += ", which can write only to the working directory and $TMPDIR,"
 	}
-	return how + " in the working directory. There is no input; output and errors come together, and from a long output the middle is cut out."
+	return how + " in the working directory. There is no input; output and errors come together. " +
+		fmt.Sprintf("Of a long output the first %d and the last %d bytes are shown. What still runs when the command ends is killed.", keepHead, keepTail)
 }
 
 func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, error) {
@@ -129,25 +131,27 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 			return "", err
 		}
 		cmd.Path, cmd.Args = directly(words)
+		cmd.Env = ownPrograms(cmd.Env, w.real)
 	}
 	timeout := defaultTimeout
 	if a.Timeout > 0 {
 		timeout = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
 	}
-	if cmd, err = c.bind(w, cmd); err != nil {
+	mark := "UWF_COMMAND=" + rand.Text()
+	if cmd, err = c.bind(w, cmd, mark); err != nil {
 		return "", err
 	}
-	return c.start(ctx, w, cmd, timeout)
+	return c.start(ctx, w, cmd, timeout, mark)
 }
 
-// bind gives a command its temporary directory and, if that is wanted, keeps it
-// from writing elsewhere.
-func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
+// bind gives a command its temporary directory and its mark and, if that is
+// wanted, keeps it from writing elsewhere.
+func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Command, error) {
 	tmp, err := w.scratch.tmp()
 	if err != nil {
 		return cmd, err
 	}
-	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp)
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp, mark)
 	if !c.confined() || confine.Inherited(c.Env) {
 		return cmd, nil
 	}
@@ -196,9 +200,9 @@ func (w *Workspace) commandDir(name string) (string, error) {
 var errTimeout = errors.New("timed out")
 
 // start runs a command to its end and returns its output with a last line that
-// says how it ended. What the command started and left behind in its process
-// group is killed.
-func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, timeout time.Duration) (string, error) {
+// says how it ended. What the command started and left behind is killed: its
+// process group, and what has the mark.
+func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, timeout time.Duration, mark string) (string, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return "", fmt.Errorf("the command could not be started: %w. Try again", err)
@@ -217,6 +221,7 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	status, err := child.Wait(limited, grace)
+	killLeftovers(mark)
 	text := out.text(pipeGrace)
 	switch {
 	case context.Cause(ctx) != nil:

@@ -117,6 +117,38 @@ func TestWhatACommandLeavesBehindIsKilled(t *testing.T) {
 	requireGone(t, w)
 }
 
+// A program that is allowed is the user's, not one that the model has written.
+func TestAllowedProgramsAreNotTheWorkspaces(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, map[string]string{"bin/true": "#!/bin/sh\necho fake\n", "true": "#!/bin/sh\necho fake\n"})
+	for _, name := range []string{"bin/true", "true"} {
+		require.NoError(t, os.Chmod(filepath.Join(w.Dir(), name), 0o755))
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(filepath.Join(w.Dir(), "bin"), link))
+	env := []string{"PATH=" + strings.Join([]string{"", ".", "bin", filepath.Join(w.Dir(), "bin"), link, os.Getenv("PATH")}, ":")}
+	require.NoError(t, r.Add(RunCommand(w, Commands{Allow: []string{"true"}, Env: env})))
+	require.Equal(t, "[exit 0]", call(t, r, "run_command", args{"command": "true"}))
+}
+
+// However much a command says, memory is bounded.
+func TestAGigabyteOfOutput(t *testing.T) {
+	t.Parallel()
+	_, r := commands(t, Commands{Shell: true})
+	text := call(t, r, "run_command", args{"command": "echo first; head -c 1000000000 /dev/zero; echo last", "timeout": 600.0})
+	require.True(t, strings.HasPrefix(text, "first\n"))
+	require.True(t, strings.HasSuffix(text, "last\n[exit 0]"))
+	require.LessOrEqual(t, len(text), MaxResult)
+	require.Contains(t, text, "its first 10485760 bytes")
+
+	o := output{create: func() (*os.File, error) { return nil, os.ErrPermission }}
+	for range 1000 {
+		o.add(make([]byte, 32<<10))
+	}
+	require.Less(t, cap(o.head)+cap(o.tail), 256<<10, "what is held in memory")
+	require.Equal(t, 1000*32<<10, len(o.head)+o.dropped+len(o.tail))
+}
+
 func TestCancelEndsACommand(t *testing.T) {
 	t.Parallel()
 	w, r := commands(t, Commands{Shell: true})
