@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// What the recorded runs do not have.
+func TestDecoder(t *testing.T) {
+	t.Parallel()
+	init := `{"type":"system","subtype":"init","session_id":"s","model":"m","claude_code_version":"2.1.329"}` + "\n"
+	say := func(text string) string {
+		return `{"type":"assistant","session_id":"s","message":{"id":"m1","content":[{"type":"text","text":"` + text + `"}]}}` + "\n"
+	}
+	result := func(fields string) string {
+		return `{"session_id":"s",` + fields + `,"type":"result"}` + "\n"
+	}
+	tests := map[string]struct {
+		lines   string
+		exit    external.Exit
+		kind    external.OutcomeKind
+		failure external.ErrorKind
+		session string
+		turns   []string
+	}{
+		"interrupted, with exit status 0": {
+			lines: init + say("I begin.") + result(`"subtype":"error_during_execution","terminal_reason":"aborted_tools","is_error":true`),
+			kind:  external.Interrupted, session: "s", turns: []string{"I begin."},
+		},
+		"the budget": {
+			lines: init + say("I begin.") + result(`"subtype":"error_max_budget_usd","is_error":true`),
+			exit:  external.Exit{Code: 1}, kind: external.Budget, session: "s", turns: []string{"I begin."},
+		},
+		"no result line, ended by a signal": {
+			lines: init + say("I begin."), exit: external.Exit{Code: -1, Signal: "killed"},
+			kind: external.Failed, failure: external.Crashed, session: "s", turns: []string{"I begin."},
+		},
+		"no result line, exit status 0": {
+			lines: init + say("I begin."), kind: external.Incomplete, session: "s", turns: []string{"I begin."},
+		},
+		"a conversation that is too long": {
+			lines: init + result(`"subtype":"success","is_error":true,"api_error_status":400,"result":"prompt is too long: 210000 tokens"`),
+			exit:  external.Exit{Code: 1}, kind: external.Failed, failure: external.Context,
+		},
+		"the model declines": {
+			lines: init + say("No.") + result(`"subtype":"success","stop_reason":"refusal","result":"No."`), kind: external.Refusal, session: "s", turns: []string{"No."},
+		},
+		"a sub-agent, results in blocks, thoughts, and lines of the future": {
+			lines: init +
+				`{"type":"assistant","message":{"id":"m1","content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"t1","name":"Task","input":{"a":1}}]},"session_id":"s"}` + "\n" +
+				`{"type":"user","parent_tool_use_id":"t1","message":{"content":[{"type":"text","text":"the sub-agent's task"}]},"session_id":"s"}` + "\n" +
+				`{"type":"assistant","parent_tool_use_id":"t1","message":{"id":"m2","content":[{"type":"text","text":"---\nfrom: below\n---"}]},"session_id":"s"}` + "\n" +
+				`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[{"type":"text","text":"one"},{"type":"image"},{"type":"text","text":"two"}]}]},"session_id":"s"}` + "\n" +
+				`{"type":"of_the_future","message":7}` + "\n" + `{"type":"system","subtype":"compact_boundary"}` + "\n" + say("The end.") +
+				result(`"subtype":"success","result":"The end."`),
+			kind: external.OK, session: "s",
+			turns: []string{"hm Task", "[sub-agent] ---\nfrom: below\n---", "[failed] one\n[image]\ntwo", "claude has summarised the conversation so far", "The end."},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen, err := external.Replay(t.Context(), adapter(), external.Call{}, strings.NewReader(tt.lines), tt.exit)
+			require.NoError(t, err)
+			require.Equal(t, tt.kind, seen.Kind, "%+v", seen.Outcome)
+			require.Equal(t, tt.failure, seen.Error)
+			require.Equal(t, tt.session, seen.Session)
+			var turns []string
+			for _, turn := range seen.Turns {
+				text := turn.Reasoning + turn.Content
+				for _, call := range turn.ToolCalls {
+					text += " " + call.Name
+				}
+				turns = append(turns, text)
+			}
+			require.ElementsMatch(t, tt.turns, turns)
+			if tt.kind == external.OK {
+				require.Equal(t, "The end.", seen.Answer)
+			}
+		})
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	old, now := external.ParseVersion("1.0.120"), external.ParseVersion("2.1.329")
+	const always = "-p --output-format stream-json --verbose"
+	for want, call := range map[string]external.Call{
+		" --max-turns 90 --dangerously-skip-permissions --session-id s": {Version: now, Session: "s", MaxTurns: 90},
+		" --dangerously-skip-permissions":                               {Version: old, Session: "s", Permission: external.Bypass},
+		" --permission-mode acceptEdits --resume s":                     {Version: now, Session: "s", Resume: true, Permission: external.Edits},
+		" --permission-mode plan --resume s --fork-session --model m":   {Version: now, Session: "s", Resume: true, Fork: true, Permission: external.Readonly, Model: "m"},
+		` --max-budget-usd 0.5 --dangerously-skip-permissions --effort high --json-schema {"type":"object"}`: {
+			MaxCostUSD: 0.5, Extra: []string{"--effort", "high", "--structured"}, Schema: map[string]any{"type": "object"},
+		},
+	} {
+		call.Prompt = "-the prompt"
+		inv, err := command(call)
+		require.NoError(t, err)
+		require.Equal(t, always+want, strings.Join(inv.Args, " "))
+		require.Equal(t, "-the prompt", inv.Stdin)
+	}
+	inv, err := command(external.Call{Env: func(name string) string { return map[string]string{"CLAUDE_CODE_MAX_RETRIES": "9"}[name] }})
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(inv.Env, " "), "MAX_RETRIES", "what the user has set stays")
+	require.Contains(t, inv.Env, "DISABLE_AUTOUPDATER=1")
+}
+
+// Anything may come: the decoder is pure, and says what became of it.
+func FuzzDecoder(f *testing.F) {
+	seeds, err := filepath.Glob("testdata/fixtures/*")
+	require.NoError(f, err)
+	for _, seed := range seeds {
+		data, err := os.ReadFile(seed)
+		require.NoError(f, err)
+		f.Add(data, 0)
+	}
+	f.Add([]byte("{}\n[]\n[1]\nnull\n\"x\"\n{\"type\":1}\n{\"type\":\"result\",\"usage\":[]}\n\x00\xff"), 1)
+	f.Fuzz(func(t *testing.T, data []byte, code int) {
+		read := func() (events []external.Event, _ external.Outcome) {
+			d := adapter().Decoder(external.Call{})
+			for line := range bytes.Lines(data) {
+				told, _ := d.Line(bytes.TrimRight(line, "\r\n"))
+				events = append(events, told...)
+			}
+			return events, d.End(external.Exit{Code: code})
+		}
+		events, outcome := read()
+		again, same := read()
+		require.Equal(t, events, again)
+		require.Equal(t, outcome, same)
+		require.NotEmpty(t, outcome.Kind)
+		require.Equal(t, outcome.Kind == external.Failed, outcome.Error != "")
+	})
+}
