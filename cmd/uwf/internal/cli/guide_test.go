@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,12 +15,14 @@ import (
 // inline finds command lines in running text.
 var inline = regexp.MustCompile("`(uwf [a-z][^`]*)`")
 
-// TestGuidesAreTrue: each command line in the texts of uwf prompt exists, flags
-// included.
+// TestGuidesAreTrue: each command line in the texts of uwf prompt, and in the page
+// about threads, exists, flags included.
 func TestGuidesAreTrue(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../../../../docs/threads.md")
+	require.NoError(t, err)
 	lines := 0
-	for _, text := range guide.All() {
+	for _, text := range append(guide.All(), guide.Text{Markdown: string(page)}) {
 		for _, line := range strings.Split(text.Markdown, "\n") {
 			commands := []string{line}
 			if !strings.HasPrefix(line, "uwf ") {
@@ -43,6 +46,7 @@ func checkCommand(t *testing.T, line string) {
 	text, _, _ = strings.Cut(text, "  #")
 	a := &app{}
 	root := a.root()
+	text = strings.ReplaceAll(text, "--format json", "") // global: it would come first
 	args, err := cmdline.Reorder(root, shellWords(text)[1:])
 	require.NoError(t, err, line)
 	find(t, root.Commands, args)
