@@ -74,10 +74,17 @@ var word = regexp.MustCompile(`^[A-Za-z_][\w.-]*$`)
 
 // called is the tool's name, as well as it is known.
 func (c *call) called() string {
-	if c.name == "" && word.MatchString(c.title) {
+	if c.name != "" {
+		return c.name
+	}
+	if word.MatchString(c.title) {
 		return c.title
 	}
-	return cmp.Or(c.name, c.kind, "tool")
+	// Ids of Gemini CLI begin with the name, twice.
+	if name, rest, ok := strings.Cut(c.id, "__"); ok && name != "" && strings.HasPrefix(rest, name+"_") {
+		return name
+	}
+	return cmp.Or(c.kind, "tool")
 }
 
 // args are the call's arguments; where the agent does not tell them, its title.

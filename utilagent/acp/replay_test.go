@@ -279,6 +279,9 @@ func put(ctx context.Context, cancelled bool, p *played, c *client, text string)
 func (r told) answer() (text string) {
 	id, open := "", false
 	for _, e := range r.events {
+		if e.Sub {
+			continue
+		}
 		switch e.Kind {
 		case external.Delta:
 			if !open || id != e.ID {

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -25,8 +26,10 @@ type teller struct {
 	calls   map[string]*call
 	pending []*call // not told yet, in order
 
-	tools int     // that were called
-	said  string  // the beginning of the text since the last tool event
+	tools  int    // that were called
+	said   string // the beginning of the text since the last tool event
+	broken bool   // the agent says that what follows is an error
+
 	cost  float64 // of the session so far
 	costs bool    // cost is known
 	model string
@@ -63,6 +66,8 @@ func (t *teller) update(u update) {
 		t.parted = true
 	case "usage_update":
 		t.usage(u)
+	case "session_info_update":
+		t.broken = t.broken || u.Meta.Codex.Status.Type == "systemError"
 	case "notice":
 		t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(u.Severity + ": " + u.Title)})
 	}
@@ -83,11 +88,13 @@ func (t *teller) text(u update) {
 	case u.MessageID == "" && t.named:
 		// An agent that names its messages puts its own warnings in without a name.
 		t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(text)})
+	case t.held != "" && strings.HasSuffix(t.held, "\n\n"):
+		t.notice()
+		t.text(u)
 	case u.MessageID == "" && len(t.held) < maxSaid && strings.HasPrefix(t.held+text, "Warning:"):
 		t.held += text // whether that was one shows when a message with a name comes, or none
 	case u.MessageID != "" && t.held != "":
-		t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(t.held)})
-		t.held = ""
+		t.notice()
 		t.say(u.MessageID, text)
 	default:
 		text, t.held = t.held+text, ""
@@ -109,6 +116,12 @@ func (t *teller) say(id, text string) {
 		t.said += text[:min(len(text), maxSaid)]
 	}
 	t.emit(external.Event{Kind: external.Delta, ID: id, Text: text})
+}
+
+// notice tells a held text that was a warning.
+func (t *teller) notice() {
+	t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(t.held)})
+	t.held = ""
 }
 
 // settle tells a held text: it was the model's after all.
@@ -180,7 +193,11 @@ func (t *teller) newCall(u update) *call {
 func (t *teller) asked(c toolCall, content json.RawMessage) *call {
 	known := t.calls[c.ID]
 	if known == nil {
-		known = &call{id: c.ID, title: c.Title} // some ask about calls of another id
+		// Some ask before they tell of a call, or under another id. What is said
+		// from here on is another message.
+		known = &call{id: c.ID, title: c.Title}
+		t.settle()
+		t.parted, t.said = true, ""
 	}
 	known.change(update{toolCall: c, Content: content})
 	t.tellCalls()
@@ -205,10 +222,13 @@ var errorText = regexp.MustCompile(`^(Error: |HTTP [45]\d\d\b|API Error\b)`)
 // failure is the message of an agent that has sent an error as its answer; else "".
 func (t *teller) failure() string {
 	text := strings.TrimSpace(t.said)
-	if t.tools > 0 || !errorText.MatchString(text) {
-		return ""
+	switch {
+	case t.broken:
+		return cmp.Or(text, "the agent reports an error and does not say which")
+	case t.tools == 0 && errorText.MatchString(text):
+		return text
 	}
-	return text
+	return ""
 }
 
 // answered tells whether a text came after the last tool event.

@@ -166,6 +166,11 @@ type update struct {
 			Tool   string `json:"toolName"`
 			Parent string `json:"parentToolUseId"`
 		} `json:"claudeCode"`
+		Codex struct {
+			Status struct {
+				Type string `json:"type"`
+			} `json:"threadStatus"`
+		} `json:"codex"`
 		Output      *terminalData `json:"terminal_output"`
 		OutputDelta *terminalData `json:"terminal_output_delta"`
 	} `json:"_meta"`

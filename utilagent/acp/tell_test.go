@@ -1,0 +1,128 @@
+package acp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// story plays updates and requests for permission, and returns what was told.
+func story(t *testing.T, lines ...string) (*teller, told) {
+	t.Helper()
+	var r told
+	tell := newTeller(func(e external.Event) { r.events = append(r.events, e) })
+	for _, line := range lines {
+		if asked, ok := strings.CutPrefix(line, "ask "); ok {
+			var p permissionParams
+			require.NoError(t, json.Unmarshal([]byte(asked), &p))
+			tell.asked(p.ToolCall.toolCall, p.ToolCall.Content)
+			continue
+		}
+		var u update
+		require.NoError(t, json.Unmarshal([]byte(line), &u))
+		tell.update(u)
+	}
+	tell.end()
+	return tell, r
+}
+
+func chunk(id, text string) string {
+	b, _ := json.Marshal(map[string]any{ // of texts
+		"sessionUpdate": "agent_message_chunk", "messageId": id, "content": map[string]any{"type": "text", "text": text},
+	})
+	return string(b)
+}
+
+// Where one message ends and the next begins decides what the answer is.
+func TestWhatTheAnswerIs(t *testing.T) {
+	t.Parallel()
+	const tool = `{"sessionUpdate":"tool_call","toolCallId":"1","title":"bash","status":"completed"}`
+	for name, c := range map[string]struct {
+		lines  []string
+		answer string
+	}{
+		"pieces":                  {[]string{chunk("", "one "), chunk("", "two")}, "one two"},
+		"named messages":          {[]string{chunk("a", "one"), chunk("b", "two"), chunk("b", " three")}, "two three"},
+		"after a tool":            {[]string{chunk("", "one"), tool, chunk("", "two")}, "two"},
+		"nothing after a tool":    {[]string{chunk("", "one"), tool}, ""},
+		"after a thought":         {[]string{chunk("", "one"), `{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`, chunk("", "two")}, "two"},
+		"after a plan":            {[]string{chunk("", "one"), `{"sessionUpdate":"plan","entries":[]}`, chunk("", "two")}, "two"},
+		"commands inside":         {[]string{chunk("a", "one "), `{"sessionUpdate":"available_commands_update"}`, chunk("a", "two")}, "one two"},
+		"after a late replay":     {[]string{chunk("", "old"), `{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"x"}}`, chunk("", "new")}, "new"},
+		"after a permission":      {[]string{chunk("", "one"), `ask {"toolCall":{"toolCallId":"9","title":"rm"}}`, chunk("", "two")}, "two"},
+		"a warning first":         {[]string{chunk("", "Warning: old model"), chunk("a", "two")}, "two"},
+		"a warning, then unnamed": {[]string{chunk("", "Warning: old model\n\n"), chunk("", "two")}, "two"},
+		"a warning inside":        {[]string{chunk("a", "one "), chunk("", "careful"), chunk("a", "two")}, "one two"},
+		"only a warning":          {[]string{chunk("", "Warning: "), chunk("", "it is late")}, "Warning: it is late"},
+		"a picture":               {[]string{`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"image/png","data":"AAAA"}}`}, "[image image/png]"},
+		"a sub-agent":             {[]string{chunk("a", "one"), `{"sessionUpdate":"agent_message_chunk","messageId":"z","_meta":{"claudeCode":{"parentToolUseId":"1"}},"content":{"type":"text","text":"sub"}}`}, "one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell, r := story(t, c.lines...)
+			require.Equal(t, c.answer, strings.TrimSpace(r.answer()))
+			require.Equal(t, c.answer != "", tell.answered())
+		})
+	}
+}
+
+// Some agents send an error of theirs as if the model had said it.
+func TestErrorsAsText(t *testing.T) {
+	t.Parallel()
+	const status = `{"sessionUpdate":"session_info_update","_meta":{"codex":{"threadStatus":{"type":"systemError"}}}}`
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"an answer":          {[]string{chunk("", "An Error: no.")}, ""},
+		"an error":           {[]string{chunk("", "Error: HTTP 400: no such model")}, "Error: HTTP 400: no such model"},
+		"with a status":      {[]string{chunk("", "HTTP 503: later")}, "HTTP 503: later"},
+		"after work":         {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","title":"x"}`, chunk("", "Error: in the code")}, ""},
+		"codex":              {[]string{chunk("", "Warning: x\n\n"), status, chunk("", `{"error":{"code":400}}`)}, `{"error":{"code":400}}`},
+		"codex, and no text": {[]string{status}, "the agent reports an error and does not say which"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell, _ := story(t, c.lines...)
+			require.Equal(t, c.want, tell.failure())
+		})
+	}
+}
+
+// Agents name tools and tell results in ways of their own.
+func TestToolCalls(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ lines, want []string }{
+		"name":        {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","title":"List files","name":"ls","status":"completed","rawOutput":"a"}`}, []string{"ls", "a"}},
+		"first title": {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","title":"bash"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"1","title":"ls -l","status":"completed","rawOutput":{"output":"a","exit":0}}`}, []string{"bash", "a"}},
+		"kind":        {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","title":"ls -l","kind":"execute","status":"failed","rawOutput":{"error":"no"}}`}, []string{"execute", "no"}},
+		"gemini":      {[]string{`{"sessionUpdate":"tool_call","toolCallId":"run_it__run_it_17_0","title":"ls -l","kind":"execute","status":"completed","content":[{"type":"content","content":{"type":"text","text":"b"}}]}`}, []string{"run_it", "b"}},
+		"claude":      {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","title":"ls -l","kind":"execute","_meta":{"claudeCode":{"toolName":"Bash"}},"status":"completed","rawOutput":[1]}`}, []string{"Bash", "[1]"}},
+		"diff":        {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","title":"edit","status":"completed","content":[{"type":"diff","path":"/w/a","newText":"x"}]}`}, []string{"edit", "[changed /w/a]"}},
+		"terminal": {[]string{
+			`{"sessionUpdate":"tool_call","toolCallId":"1","title":"sh","_meta":{"terminal_output_delta":{"data":"one "}}}`,
+			`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","_meta":{"terminal_output_delta":{"data":"two"}}}`,
+		}, []string{"sh", "one two"}},
+		"no title": {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","status":"completed"}`}, []string{"tool", ""}},
+		"unknown":  {[]string{`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed"}`}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, r := story(t, c.lines...)
+			var got []string
+			for _, e := range r.events {
+				switch e.Kind {
+				case external.Called:
+					got = append(got, e.Call.Name)
+				case external.Returned:
+					got = append(got, e.Text)
+				}
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
