@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"regexp"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/external"
@@ -135,6 +136,8 @@ func (d *decoder) finished(e external.Exit) external.Outcome {
 	switch failed := r.ExitCode != 0 || len(r.Error) > 0 && string(r.Error) != "null"; {
 	case d.missing && d.call.Resume:
 		o.Kind, o.Error, o.Message = external.Failed, external.SessionNotFound, "Hermes does not know session "+d.call.Session
+	case failed && len(r.Error) == 0 && strings.HasPrefix(r.Text, "---"):
+		o.Kind, o.Message, o.Final = external.Incomplete, "Hermes says that it failed, but it answered", r.Text
 	case failed && limited.MatchString(said):
 		o.Kind, o.Message = external.MaxTurns, said
 	case failed:
