@@ -264,3 +264,22 @@ func lines(t *testing.T) (write *os.File, next func() string) {
 		return scanner.Text()
 	}
 }
+
+// A child reads what it is given, and may be told something before it is stopped.
+func TestStdinAndAsk(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	child, next := shell(t, `trap "echo asked" INT; read word; echo "$word"; while :; do sleep 0.01; done`, func(c *proc.Command) { c.Stdin = r })
+	require.NoError(t, r.Close())
+	_, err = w.WriteString("ready\n")
+	require.NoError(t, err)
+	require.Equal(t, "ready", next())
+	require.NoError(t, child.Ask(os.Interrupt))
+	require.Equal(t, "asked", next())
+	require.NoError(t, w.Close())
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = child.Wait(ctx, time.Millisecond)
+	require.ErrorIs(t, err, context.Canceled)
+}

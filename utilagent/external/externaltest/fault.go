@@ -101,11 +101,11 @@ func Step(t *testing.T, a external.Adapter, scriptFile string) *agentkittest.Out
 			"type": "object", "required": []any{"status"}, "properties": map[string]any{"status": map[string]any{"const": "done"}},
 		},
 		Environ: []string{
-			"UWF_" + strings.ToUpper(strings.ReplaceAll(a.Name, "-", "_")) + "_BIN=" + os.Args[0], scriptVariable + "=" + scriptFile,
+			"UWF_" + strings.ToUpper(strings.ReplaceAll(a.Name, "-", "_")) + "_BIN=" + self(), scriptVariable + "=" + scriptFile,
 		},
 	}
 	if a.Commanded {
-		s.Args = []string{"--", os.Args[0]}
+		s.Args = []string{"--", self()}
 	}
 	return agentkittest.Run(t, external.Options(a), s)
 }

@@ -42,6 +42,9 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// self is the test binary.
+func self() string { return os.Args[0] }
+
 // play plays a program.
 func play(path string) int {
 	var s script

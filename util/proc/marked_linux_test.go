@@ -1,0 +1,35 @@
+package proc_test
+
+import (
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// What a child has left in a session of its own is found by its environment; who
+// only has a longer entry is somebody else.
+func TestKillMarked(t *testing.T) {
+	t.Parallel()
+	const entry = "PROC_TEST_MARK=one"
+	mark := func(value string) func(*proc.Command) {
+		return func(c *proc.Command) { c.Env = append(c.Env, value) }
+	}
+	marked, pid := shell(t, `setsid sleep 1000 & echo $!`, mark(entry))
+	left, err := strconv.Atoi(pid())
+	require.NoError(t, err)
+	_, err = marked.Wait(t.Context(), time.Minute)
+	require.NoError(t, err)
+	other, ready := shell(t, "echo ready; exec sleep 1000", mark(entry+"s"))
+	ready()
+	require.NoError(t, proc.KillMarked(entry))
+	require.Eventually(t, func() bool { return syscall.Kill(left, 0) != nil || isZombie(left) }, soon, time.Millisecond)
+	require.NoError(t, syscall.Kill(other.Pid(), 0))
+	require.NoError(t, syscall.Kill(other.Pid(), syscall.SIGKILL))
+	_, err = other.Wait(t.Context(), time.Minute)
+	require.NoError(t, err)
+}
