@@ -48,20 +48,6 @@ func (a *app) stepDetailsCommand() *ucli.Command {
 	})
 }
 
-// stepShowCommand is the same under the original's later name.
-func (a *app) stepShowCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
-		Name: "show", ArgsUsage: "<step>", Usage: "print all that happened inside a step",
-		Description: stepUsage,
-	}, func(ctx context.Context, c *ucli.Context) error {
-		detail, err := a.expandDetail(ctx, c.Args().First())
-		if err != nil {
-			return err
-		}
-		return a.print(detail, nil)
-	})
-}
-
 // expandDetail is a step's detail with every reference replaced by its content.
 func (a *app) expandDetail(ctx context.Context, arg string) (any, error) {
 	_, step, err := a.stepNode(ctx, arg)

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"maps"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// stepShowCommand is the original's later name, with what the step says of itself
+// beside what happened in it.
+func (a *app) stepShowCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "show", ArgsUsage: "<step>", Usage: "print a step: who made it, what it delivered, and all that happened inside",
+		Description: stepUsage,
+	}, a.stepShow)
+}
+
+// stepShown answers step show.
+type stepShown struct {
+	Hash          protocol.Hash        `json:"hash"`
+	Index         int                  `json:"index"` // from 0
+	Role          string               `json:"role"`
+	Agent         string               `json:"agent"`
+	Status        string               `json:"status"` // that routed; "" if none did
+	StartedAtMs   int64                `json:"startedAtMs"`
+	CompletedAtMs int64                `json:"completedAtMs"`
+	DurationMs    int64                `json:"durationMs"`
+	Usage         *protocol.Usage      `json:"usage"` // null: unknown
+	SessionID     string               `json:"sessionId"`
+	EdgePrompt    string               `json:"edgePrompt"`
+	Cwd           string               `json:"cwd"`
+	ExtractedBy   protocol.ExtractedBy `json:"extractedBy"`
+	Frontmatter   any                  `json:"frontmatter"` // what it delivered
+	Turns         any                  `json:"turns"`
+	Detail        any                  `json:"detail"` // the rest of it
+}
+
+func (a *app) stepShow(ctx context.Context, c *ucli.Context) error {
+	h, step, err := a.stepNode(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := thread.Open(ctx, s, h)
+	if err != nil {
+		return err
+	}
+	out, err := t.Shown(ctx, thread.Step{Hash: h, Step: step})
+	if err != nil {
+		return err
+	}
+	detail, err := cas.Expand(ctx, s, step.Detail, -1)
+	if err != nil {
+		return err
+	}
+	shown := stepShown{
+		Hash: h, Index: step.Index, Role: step.Role, Agent: step.Agent, Status: statusOf(out.Value),
+		StartedAtMs: step.StartedAtMs, CompletedAtMs: step.CompletedAtMs, DurationMs: step.CompletedAtMs - step.StartedAtMs,
+		Usage: step.Usage, SessionID: step.SessionID, EdgePrompt: step.EdgePrompt, Cwd: step.Cwd,
+		ExtractedBy: step.ExtractedBy, Frontmatter: out.Value, Detail: detail,
+	}
+	if m, ok := detail.(map[string]any); ok {
+		rest := maps.Clone(m)
+		shown.Turns = rest["turns"]
+		delete(rest, "turns")
+		shown.Detail = rest
+	}
+	return a.print(shown, nil)
+}
