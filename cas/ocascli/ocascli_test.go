@@ -1,0 +1,157 @@
+package ocascli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/memstore"
+	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// The stories of cmd/ocas run the commands as people do; here is what they do not
+// reach.
+
+// command runs one command line in a directory.
+func command(t *testing.T, dir string, args ...string) error {
+	t.Helper()
+	var out bytes.Buffer
+	c := &CLI{
+		Program: "ocas", Format: func() render.Format { return render.Text },
+		Dirs: func() (home.Dirs, error) {
+			return home.Dirs{Home: filepath.Join(dir, "home"), Store: filepath.Join(dir, "store")}, nil
+		},
+		Env: env.Env{Dir: dir, Stdin: bytes.NewReader(nil), Stdout: &out, Stderr: &out, Now: time.Now},
+	}
+	app := &ucli.App{Commands: c.Commands(), Writer: &out, ErrWriter: &out, ExitErrHandler: func(*ucli.Context, error) {}}
+	ordered, err := cmdline.Reorder(app, args)
+	require.NoError(t, err)
+	return app.RunContext(t.Context(), append([]string{"ocas"}, ordered...))
+}
+
+func TestPrimitives(t *testing.T) {
+	t.Parallel()
+	s := memstore.New(cas.XXH64)
+	for name, want := range map[string]cas.Hash{ // the original's
+		"@ocas/string": "7VQ43ZSJTEWA7", "@ocas/number": "BEAZQGKVXMZT8", "@ocas/integer": "B26JM4PBHPAFK", "@ocas/boolean": "1AVHCXEJVDCPP",
+		"@ocas/bool": "1AVHCXEJVDCPP", "@ocas/object": "944RT37WX1PQ5", "@ocas/array": "D45CW047XS17Y", "@ocas/null": "8E33KAS0HMAZ7",
+	} {
+		h, err := typeOf(t.Context(), s, name)
+		require.NoError(t, err)
+		require.Equal(t, want, h, name)
+	}
+	_, err := typeOf(t.Context(), s, "@ocas/output/put")
+	require.Error(t, err)
+	h, err := typeOf(t.Context(), s, "text")
+	require.NoError(t, err)
+	require.Equal(t, s.Kinds().Hash(protocol.KindText), h, "in a store of ours texts have our type")
+}
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	corrupt := &cas.CorruptError{Hash: "0000000000001", Reason: "r"}
+	for name, test := range map[string]struct {
+		err  error
+		want protocol.Code
+	}{
+		"its own code":  {&protocol.Error{Code: protocol.CodeLocked}, protocol.CodeLocked},
+		"corrupt":       {fmt.Errorf("read: %w", corrupt), protocol.CodeCorrupt},
+		"collision":     {&cas.CollisionError{Hash: "0000000000001"}, protocol.CodeCorrupt},
+		"missing":       {fmt.Errorf("x: %w", cas.ErrNotFound), protocol.CodeCorrupt},
+		"gc on damage":  {&gc.DamagedError{Count: 1, First: corrupt}, protocol.CodeCorrupt},
+		"schema":        {&cas.SchemaError{Type: "0000000000001"}, protocol.CodeInvalid},
+		"another type":  {&cas.TypeError{}, protocol.CodeInvalid},
+		"anything else": {os.ErrPermission, protocol.CodeFailed},
+	} {
+		require.Equal(t, test.want, Classify(test.err).Code, name)
+	}
+}
+
+func TestSize(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 5 << 40: "5.0 TiB", 5 << 50: "5120.0 TiB"} {
+		require.Equal(t, want, size(n))
+	}
+}
+
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name, err := foreign(filepath.Join(dir, "nowhere"))
+	require.NoError(t, err)
+	require.Empty(t, name)
+	for _, own := range []string{"nodes", "homes", "gc.lock", "format.lock"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, own), nil, 0o644))
+	}
+	name, err = foreign(dir)
+	require.NoError(t, err)
+	require.Empty(t, name, "a store that is being made")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "photo.jpg"), nil, 0o644))
+	name, err = foreign(dir)
+	require.NoError(t, err)
+	require.Equal(t, "photo.jpg", name)
+}
+
+func TestPrintPrune(t *testing.T) {
+	t.Parallel()
+	print := func(r prune.Report) string {
+		var out bytes.Buffer
+		require.NoError(t, printPrune(&out, r, "ocas"))
+		return out.String()
+	}
+	ended := index.Ended{Thread: "T", Head: "H", Status: protocol.StatusCompleted, CompletedAt: 1780000000000}
+	require.Equal(t, "forgot 0 threads, kept 3\n", print(prune.Report{Kept: 3}))
+	require.Equal(t, "T  completed 2026-05-28, head H\nB  is busy: kept\nforgot 1 thread, kept 1; ocas gc frees what they alone needed\n",
+		print(prune.Report{Pruned: []index.Ended{ended}, Busy: []string{"B"}, Kept: 1}))
+	require.Contains(t, print(prune.Report{Pruned: []index.Ended{ended, ended}, DryRun: true}), "would forget 2 threads, kept 0\n")
+}
+
+// A home that has used a store and is not there stops the collector.
+func TestAMissingHomeStopsGC(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	err := command(t, dir, "init")
+	require.NoError(t, err)
+	away := filepath.Join(dir, "away")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "store", "homes"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "store", "homes", "x"), []byte(away+"\n"), 0o644))
+	err = command(t, dir, "gc")
+	var coded *protocol.Error
+	require.ErrorAs(t, err, &coded)
+	require.Equal(t, protocol.CodeNotFound, coded.Code)
+	require.Contains(t, coded.Message, away)
+	require.NoError(t, os.MkdirAll(away, 0o755))
+	err = command(t, dir, "gc")
+	require.NoError(t, err)
+}
+
+// Arguments that make no sense are refused before anything is opened.
+func TestBadArguments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"gc", "--grace", "-1h"}, {"prune", "--keep-days", "-1"}, {"prune", "--keep-days", "1000000"}, {"get"}, {"get", "a", "b"},
+	} {
+		err := command(t, dir, args...)
+		var coded *protocol.Error
+		require.ErrorAs(t, err, &coded, args)
+		require.Equal(t, protocol.CodeUsage, coded.Code, args)
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/originaltest"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Versions between the files and the variables kept ended threads apart, and
+// before SQLite there was a log.
+func TestFormsInBetween(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, originaltest.Flat)
+	line := func(v map[string]any) string {
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		return string(text) + "\n"
+	}
+	u.Var("@uwf/history/"+endedThread, u.idle[2], map[string]string{"reason": "cancelled", "completedAt": "7"})
+	u.Append("_vars.jsonl",
+		line(map[string]any{"name": "@uwf/thread/" + fileThread, "schema": "s", "value": string(u.idle[0]), "updated": 1, "tags": map[string]string{}})+
+			line(map[string]any{"name": "@uwf/thread/" + earlyThread, "schema": "s", "value": string(u.idle[0]), "updated": 1})+
+			line(map[string]any{"name": "@uwf/thread/" + earlyThread, "schema": "s", "__op": "remove"}))
+	status, report, _ := u.run()
+	require.Zero(t, status, report.Problems)
+	require.Equal(t, 3, report.Threads.Brought)
+	end, err := u.index().Ended(t.Context(), endedThread)
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusCancelled, end.Status)
+	require.Equal(t, int64(7), end.CompletedAt)
+	require.Equal(t, u.idle[0], u.headOf(fileThread))
+}
+
+// The database is lost, but not what it was made from.
+func TestMigratedFilesServeWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, originaltest.Flat)
+	u.AppendHome("threads.yaml.migrated", fileThread+": "+string(u.idle[2])+"\n")
+	_, report, _ := u.run()
+	require.Equal(t, 1, report.Threads.Brought, "what was taken over is not read again")
+	require.NoError(t, os.RemoveAll(filepath.Join(u.Ocas, "vars")))
+	require.NoError(t, os.RemoveAll(u.home))
+	u.gone()
+	_, report, _ = u.run()
+	require.Equal(t, 1, report.Threads.Brought)
+	require.Equal(t, u.idle[2], u.headOf(fileThread))
+}
+
+// gone keeps Save from bringing the database back.
+func (u *user) gone() { u.Original.Forget() }
+
+func TestADamagedDatabaseIsTold(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, originaltest.Flat)
+	u.Save()
+	u.gone()
+	for _, part := range []string{"-wal", "-shm"} {
+		require.NoError(t, os.Remove(filepath.Join(u.Ocas, "vars", "_store.db"+part)))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(u.Ocas, "vars", "_store.db"), []byte("this is no database, whatever its name says"), 0o644))
+	status, _, errs := u.run()
+	require.NotZero(t, status)
+	require.Contains(t, errs, "_store.db")
+	require.NoDirExists(t, u.home)
+}

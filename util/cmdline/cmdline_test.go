@@ -1,0 +1,140 @@
+package cmdline_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+)
+
+// program is one with a command, a group, and a global flag. It returns what the
+// command was called with.
+func program(out *bytes.Buffer, called *[]string) *ucli.App {
+	do := cmdline.Leaf(ucli.Command{
+		Name: "do", ArgsUsage: "<what> [how]",
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "name", Aliases: []string{"n"}}, &ucli.BoolFlag{Name: "fast"}},
+	}, func(_ context.Context, c *ucli.Context) error {
+		*called = append([]string{c.String("name"), c.String("format")}, c.Args().Slice()...)
+		if c.Bool("fast") {
+			*called = append(*called, "fast")
+		}
+		return nil
+	})
+	app := &ucli.App{
+		Name: "prog", Writer: out, ErrWriter: out, HideHelpCommand: true,
+		Flags:          []ucli.Flag{&ucli.StringFlag{Name: "format"}},
+		Commands:       []*ucli.Command{cmdline.Group(out, ucli.Command{Name: "group", Subcommands: []*ucli.Command{do}})},
+		ExitErrHandler: func(*ucli.Context, error) {}, OnUsageError: cmdline.OnUsageError,
+	}
+	app.Commands = append(app.Commands, cmdline.HelpCommand(app))
+	app.Action = func(c *ucli.Context) error { return cmdline.UnknownCommand(c, out, "prog", app.Commands) }
+	return app
+}
+
+func run(t *testing.T, line string) (called []string, out string, err error) {
+	t.Helper()
+	var b bytes.Buffer
+	app := program(&b, &called)
+	args, err := cmdline.Reorder(app, strings.Fields(line))
+	if err == nil {
+		err = app.RunContext(t.Context(), append([]string{"prog"}, args...))
+	}
+	return called, b.String(), err
+}
+
+// Flags work before and behind arguments, global ones anywhere.
+func TestFlagsAnywhere(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string][]string{
+		"group do it":                        {"", "", "it"},
+		"group do it --name x":               {"x", "", "it"},
+		"group do --name=x it well":          {"x", "", "it", "well"},
+		"group --format json do it -n x":     {"x", "json", "it"},
+		"group do it --fast --format json":   {"", "json", "it", "fast"},
+		"--format json group do it":          {"", "json", "it"},
+		"group do --name x -- --fast":        {"x", "", "--fast"},
+		"group do it --name x --name y":      {"y", "", "it"},
+		"group do -- -":                      {"", "", "-"},
+		"group do - --fast":                  {"", "", "-", "fast"},
+		"group do it --format yaml --fast":   {"", "yaml", "it", "fast"},
+		"group do it well --format=json -n=": {"", "json", "it", "well"},
+	} {
+		called, _, err := run(t, line)
+		require.NoError(t, err, line)
+		require.Equal(t, want, called, line)
+	}
+}
+
+// What cannot be right is refused with status 2 and a hint, and nothing runs.
+func TestSlips(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"group do":               "what",
+		"group do it well again": "again",
+		"group do it --nmae x":   "--nmae",
+		"group do it --name":     "needs a value",
+		"group dp it":            "dp",
+		"gruop do it":            "gruop",
+		"group":                  "which command",
+	} {
+		called, _, err := run(t, line)
+		var coded *protocol.Error
+		require.ErrorAs(t, err, &coded, line)
+		require.Equal(t, protocol.CodeUsage, coded.Code, line)
+		require.Contains(t, coded.Message+strings.Join(coded.Hints, "\n"), want, line)
+		require.NotEmpty(t, coded.Hints, line)
+		require.Nil(t, called, line)
+	}
+}
+
+func TestHelpNamesTheArguments(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"help group do", "group do --help"} {
+		_, out, err := run(t, line)
+		require.NoError(t, err, line)
+		require.Contains(t, out, "<what> [how]", line)
+	}
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	e := &protocol.Error{Code: protocol.CodeNotFound, Message: "no such thing\n", Hints: []string{"one", "two"}}
+	var text, both bytes.Buffer
+	cmdline.Report(&text, "prog", e, false)
+	require.Equal(t, "prog: no such thing\nhint: one\nhint: two\n", text.String())
+	cmdline.Report(&both, "prog", e, true)
+	line, ok := strings.CutPrefix(both.String(), text.String())
+	require.True(t, ok, "people read the same in both forms")
+	var body struct {
+		Error struct{ Code, Message, Hint string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(line), &body))
+	require.Equal(t, "not_found", body.Error.Code)
+	require.Equal(t, "one\ntwo", body.Error.Hint)
+}
+
+func TestFormatIn(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"a b": "", "a --format json": "json", "--format=yaml a": "yaml", "a --format": "",
+	} {
+		require.Equal(t, want, cmdline.FormatIn(strings.Fields(line)), line)
+	}
+}
+
+func TestNoFileIsNoTerminal(t *testing.T) {
+	t.Parallel()
+	require.False(t, cmdline.IsTerminal(&bytes.Buffer{}))
+	f, err := os.Create(t.TempDir() + "/file")
+	require.NoError(t, err)
+	require.False(t, cmdline.IsTerminal(f))
+	require.NoError(t, f.Close())
+}
