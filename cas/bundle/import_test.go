@@ -219,12 +219,14 @@ func TestPowerCut(t *testing.T) {
 			rec := durable.NewRecorder(fast{durable.OS()}, root)
 			s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, Flush: c.flush, FS: rec})
 			require.NoError(t, err)
+			require.NoError(t, s.Make(t.Context(), 1)) // which is tested where it is done
+			made := len(rec.Ops())
 			to := &world{t: t, home: root, store: s, index: index.Open(root, rec)}
 			_, err = to.imports(data, bundle.ImportOptions{})
 			require.NoError(t, err)
 			ops := rec.Ops()
 			seen := map[string]bool{}
-			for n := range len(ops) + 1 {
+			for n := made; n <= len(ops); n++ {
 				for o := range durable.Replay(ops, n, c.model) {
 					key := fmt.Sprint(n == len(ops), o.Key())
 					if seen[key] {

@@ -21,7 +21,8 @@ import (
 // command that only reads.
 type bundled struct {
 	file *bundle.File
-	name string // as it was typed, if as an argument
+	path string // as it was typed
+	name string // the same, if it was typed as an argument
 	// home is a directory with the index of the bundle's threads, and nothing else.
 	home string
 }
@@ -77,7 +78,7 @@ func (a *app) openBundle(ctx context.Context, path, name string) (done func() er
 	if err != nil {
 		return nil, errors.Join(err, closeFile())
 	}
-	a.bundle = &bundled{file: f, name: name, home: dir}
+	a.bundle = &bundled{file: f, path: path, name: name, home: dir}
 	done = func() error {
 		a.bundle = nil
 		return errors.Join(closeFile(), os.RemoveAll(dir))

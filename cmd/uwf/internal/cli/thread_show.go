@@ -28,7 +28,7 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	show := protocol.ThreadShow{StepOutput: state, Hint: ref(hintFor(state)), Totals: a.totals(ctx, state.Head)}
+	show := protocol.ThreadShow{StepOutput: state, Hint: ref(a.nextStep(state)), Totals: a.totals(ctx, state.Head)}
 	if c.Bool("full") {
 		steps, err := a.history(ctx, state.Head)
 		if err != nil {
@@ -56,6 +56,14 @@ func (a *app) totals(ctx context.Context, head protocol.Hash) *protocol.Totals {
 		addTo(&sum, step)
 	}
 	return &sum
+}
+
+// nextStep is hintFor, unless the thread is in a bundle, where nobody can go on.
+func (a *app) nextStep(s protocol.StepOutput) string {
+	if a.bundle != nil {
+		return "Bring it into a home with: uwf thread import " + a.bundle.path
+	}
+	return hintFor(s)
 }
 
 // hintFor is the command that a thread waits for.
@@ -202,6 +210,9 @@ func statusOf(output any) string {
 	m, ok := output.(map[string]any)
 	if !ok {
 		return ""
+	}
+	if _, gone := m["$redacted"]; gone {
+		return "[redacted]"
 	}
 	for _, key := range []string{protocol.StatusKey, "status"} {
 		if s, ok := m[key].(string); ok {

@@ -110,6 +110,9 @@ func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
 // output: nobody could go on from a step without one.
 func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, error) {
 	output, err := r.Get(ctx, s.Output)
+	if isRedacted(err) {
+		return nil, fmt.Errorf("nobody can go on from a step without its output: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,76 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// bury redacts a node, whether or not that is allowed.
+func (w *world) bury(h protocol.Hash) {
+	w.t.Helper()
+	ctx := context.Background()
+	files, ok := w.Store.(*fsstore.Store)
+	require.True(w.t, ok)
+	n, err := files.Get(ctx, h)
+	require.NoError(w.t, err)
+	sole, err := files.Alone(ctx)
+	require.NoError(w.t, err)
+	require.NoError(w.t, sole.Redact(cas.Tombstone{Hash: h, Type: n.Type, Reason: "why"}))
+	require.NoError(w.t, sole.Release())
+}
+
+// A thread goes on, and can be forked, although details and prompts of its steps
+// were redacted; what routing needs is missed, and said to be redacted.
+func TestRedactedContent(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "again")
+	id := w.start()
+	first := w.mustStep(id, StepOptions{}).Head
+	head := w.mustStep(id, StepOptions{}).Head
+	step := w.readStep(first)
+	w.bury(step.Detail)
+	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+	w.mustStep(id, StepOptions{})
+	_, err := w.Fork(ctx, first)
+	require.NoError(t, err)
+
+	fork, err := w.Fork(ctx, head)
+	require.NoError(t, err)
+	output := w.readStep(head).Output
+	w.bury(output)
+	out := w.show(fork)
+	require.Equal(t, protocol.StatusCorrupt, out.Status)
+	require.Contains(t, out.Error.Message, "redacted: why")
+	_, err = w.Fork(ctx, head)
+	requireCode(t, err, protocol.CodeRedacted, "nobody can go on")
+	_, err = w.Step(ctx, fork, StepOptions{})
+	requireCode(t, err, protocol.CodeRedacted, "redacted: why")
+}
+
+// A thread that somebody has to himself is not stepped; one that is being stepped
+// nobody gets.
+func TestExclusive(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "again")
+	id := w.start()
+	release, err := w.Exclusive(ctx, id)
+	require.NoError(t, err)
+	_, err = w.Step(ctx, id, StepOptions{})
+	requireCode(t, err, protocol.CodeLocked, id)
+	_, err = w.Exclusive(ctx, id)
+	requireCode(t, err, protocol.CodeLocked, id)
+	release()
+	w.mustStep(id, StepOptions{})
+	_, err = w.Exclusive(ctx, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	requireCode(t, err, protocol.CodeNotFound, "")
+}
