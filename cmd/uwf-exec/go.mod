@@ -2,7 +2,10 @@ module github.com/united-workforce/uwf/cmd/uwf-exec
 
 go 1.26.0
 
-require github.com/united-workforce/uwf/utilagent v0.1.0
+require (
+	github.com/stretchr/testify v1.12.1
+	github.com/united-workforce/uwf/utilagent v0.1.0
+)
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -17,5 +20,6 @@ require (
 	github.com/united-workforce/uwf/util v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
