@@ -12,17 +12,26 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// flightBlock is the step in flight: the newest turns that fit into two thirds of
-// the quota, and what is being written. What is newest is cut if it must be.
+// flightBlock is the step in flight, or the one that was tried in vain: the newest
+// turns that fit into two thirds of the quota, and what is being written. What is
+// newest is cut if it must be.
 func (r reader) flightBlock(ctx context.Context, f engine.Flight, now time.Time) (string, error) {
-	head := fmt.Sprintf("## Step %d: %s (running)\n**Agent:** %s | **Started:** %s | **So far:** %s",
-		f.Number, f.Role, f.Agent, f.Started.UTC().Format(time.DateTime), duration(now.Sub(f.Started).Milliseconds()))
+	head := flightHead(f, now)
 	room := r.quota*2/3 - length(head)
 	blocks, err := r.flightTurns(ctx, f, room)
 	if err != nil || len(blocks) == 0 {
 		return head, err
 	}
 	return head + "\n\n<turns>" + joinReversed(blocks) + "\n</turns>", nil
+}
+
+func flightHead(f engine.Flight, now time.Time) string {
+	state, so := "running", "**So far:** "+duration(now.Sub(f.Started).Milliseconds())
+	if f.Failed != "" {
+		state, so = "failed", "**Because:** "+firstLine(f.Failed, 300)
+	}
+	return fmt.Sprintf("## Step %d: %s (%s)\n**Agent:** %s | **Started:** %s | %s",
+		f.Number, f.Role, state, f.Agent, f.Started.UTC().Format(time.DateTime), so)
 }
 
 // leftOut stands for the middle of a text.
@@ -53,7 +62,11 @@ func (r reader) flightTurns(ctx context.Context, f engine.Flight, room int) ([]s
 		if err != nil && !errors.Is(err, cas.ErrNotFound) { // it may have been replaced by the whole turn
 			return nil, err
 		}
-		t.Content += "\n\n*(still being written)*"
+		if f.Failed == "" {
+			t.Content += "\n\n*(still being written)*"
+		} else {
+			t.Content += "\n\n*(was being written)*"
+		}
 		if err == nil && !take(t) {
 			return blocks, nil
 		}

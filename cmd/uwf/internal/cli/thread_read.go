@@ -33,7 +33,7 @@ func (a *app) threadReadCommand() *ucli.Command {
 			quotaFlag(),
 			&ucli.StringFlag{Name: "before", Usage: "only steps before this `STEP`: a hash, a number, -1 for the last, a role, role@visit"},
 			&ucli.BoolFlag{Name: "start", Usage: "with the task, also together with --before"},
-			&ucli.BoolFlag{Name: "live", Usage: "with the turns of the step that is running, and what is being written"},
+			&ucli.BoolFlag{Name: "live", Usage: "with the turns of the step that is running, or of the try that failed, and what is being written"},
 		},
 	}, a.threadRead)
 }
@@ -54,6 +54,11 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("live") {
 		if flight, err = e.Flight(ctx, id); err != nil {
 			return err
+		}
+		if flight == nil {
+			if flight, err = e.Tried(ctx, id); err != nil {
+				return err
+			}
 		}
 	}
 	r, err := a.reader(ctx, e, id, flight)

@@ -133,7 +133,7 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	if errors.As(err, &noResult) && ran.Stderr != "" {
 		e.Message += "\nits stderr ends:\n" + ran.Stderr
 	}
-	return hinted(e, "uwf thread step "+a.hold.id+" tries again", "what the agent printed is in "+a.dir.path)
+	return hinted(e, "uwf thread step "+a.hold.id+" tries again", "uwf thread read "+a.hold.id+" --live shows what it has done", "what the agent printed is in "+a.dir.path)
 }
 
 // explainMissing: a command on the command line that does not exist is the
