@@ -9,7 +9,7 @@ import (
 
 // maxAnswer is how long an answer may be; the rest of a longer one is lost to the
 // step, and kept in the run directory.
-const maxAnswer = 8 << 20
+const maxAnswer = 2 << 20
 
 // decoder takes all of stdout as the answer.
 type decoder struct {

@@ -71,7 +71,7 @@ func (a *answer) final(said string) string {
 
 // maxText is how much of a text is held in memory. Of what is longer the beginning
 // is kept: there the frontmatter is.
-const maxText = 8 << 20
+const maxText = 2 << 20
 
 // text collects the pieces of a text, up to maxText.
 type text struct{ pieces []byte }
