@@ -107,7 +107,7 @@ func (a *app) format(own *render.Format) render.Format {
 	if own != nil {
 		return *own
 	}
-	if cmdline.IsTerminal(a.env.Stdout) {
+	if a.onTerminal() {
 		return render.Text
 	}
 	return render.JSON

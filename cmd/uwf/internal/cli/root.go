@@ -37,6 +37,9 @@ func (a *app) root() *ucli.App {
 			a.schemaCommand(),
 			a.bundleCommand(),
 			a.casCommand(),
+			a.setupCommand(),
+			a.doctorCommand(),
+			a.completionCommand(),
 			a.importOriginalCommand(),
 		},
 		HideVersion:               true,
@@ -48,7 +51,8 @@ func (a *app) root() *ucli.App {
 		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
 		OnUsageError:              cmdline.OnUsageError,
 	}
-	root.Commands = append(root.Commands, cmdline.HelpCommand(root))
+	root.Commands = append(root.Commands, a.manCommand(root), a.completeCommand(root), cmdline.HelpCommand(root))
+	a.withPager(root.Commands, "uwf")
 	cmdline.PlainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
 		if c.Bool("help") {

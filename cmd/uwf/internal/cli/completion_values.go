@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/discover"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// offered is how many threads are offered: the newest ones.
+const offered = 50
+
+// values lists what can stand for an argument or a flag's value. What cannot be
+// read offers nothing.
+func (a *app) values(ctx context.Context, what string) []cmdline.Candidate {
+	switch what {
+	case "thread", "--thread":
+		return a.threadValues(ctx)
+	case "step", "--start", "--before", "--from":
+		return a.stepValues(ctx)
+	case "workflow", "name":
+		return append(a.workflowValues(ctx), cmdline.Candidate{Word: cmdline.Files})
+	case "shell":
+		return words(shellNames()...)
+	case "key":
+		return a.keyValues(ctx)
+	case "--agent":
+		return a.agentValues(ctx)
+	case "--provider":
+		return words(setup.PresetNames()...)
+	case "--template":
+		return words(templates.Names()...)
+	case "--format":
+		return words(render.Formats()...)
+	case "--status":
+		return words(statusNames()...)
+	case "kind":
+		return words("workflow", "start", "step", "detail", "turn", "text", "suspend")
+	}
+	if strings.Contains(what, "file") || slices.Contains([]string{"--output", "--content", "--detail", "--home", "--ocas-home", "--cwd"}, what) {
+		return []cmdline.Candidate{{Word: cmdline.Files}}
+	}
+	return nil
+}
+
+func statusNames() []string {
+	var names []string
+	for _, s := range []protocol.Status{
+		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusSuspended, protocol.StatusFailed,
+		protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
+	} {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+func words(all ...string) []cmdline.Candidate {
+	var out []cmdline.Candidate
+	for _, w := range all {
+		out = append(out, cmdline.Candidate{Word: w})
+	}
+	return out
+}
+
+// threadValues are the newest active threads, newest first, and @ for the
+// newest of all.
+func (a *app) threadValues(ctx context.Context) []cmdline.Candidate {
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	heads := map[string]protocol.Hash{}
+	for h, err := range e.Index.Heads(ctx) {
+		if err != nil {
+			return nil
+		}
+		ids = append(ids, h.Thread)
+		heads[h.Thread] = h.Hash
+	}
+	slices.SortFunc(ids, func(x, y string) int { return threadid.Compare(y, x) })
+	out := []cmdline.Candidate{{Word: "@", Help: "the newest thread"}}
+	overview := e.Overview()
+	for _, id := range ids[:min(len(ids), offered)] {
+		item := overview.Active(ctx, id, heads[id])
+		help := string(item.Status)
+		if item.WorkflowName != nil {
+			help = *item.WorkflowName + ", " + help
+		}
+		out = append(out, cmdline.Candidate{Word: id, Help: help})
+	}
+	return out
+}
+
+// stepValues are places in threads: the last step of each.
+func (a *app) stepValues(ctx context.Context) []cmdline.Candidate {
+	var out []cmdline.Candidate
+	for _, t := range a.threadValues(ctx) {
+		out = append(out, cmdline.Candidate{Word: t.Word + "@-1", Help: "last step: " + t.Help})
+	}
+	return out
+}
+
+func (a *app) workflowValues(ctx context.Context) []cmdline.Candidate {
+	x, err := a.index()
+	if err != nil {
+		return nil
+	}
+	all, err := x.Workflows(ctx)
+	if err != nil {
+		return nil
+	}
+	var out []cmdline.Candidate
+	for _, w := range all {
+		out = append(out, cmdline.Candidate{Word: w.Name, Help: "registered"})
+	}
+	return out
+}
+
+// agentValues are the aliases of the config and the agents on PATH.
+func (a *app) agentValues(ctx context.Context) []cmdline.Candidate {
+	var out []cmdline.Candidate
+	known := map[string]bool{}
+	if c, ok := a.quietConfig(ctx); ok {
+		for _, alias := range slices.Sorted(maps.Keys(c.Agents)) {
+			known[c.Agents[alias].Command] = true
+			out = append(out, cmdline.Candidate{Word: alias, Help: c.Agents[alias].Command})
+		}
+	}
+	for _, name := range discover.OnPath(a.env) {
+		if !known[name] {
+			out = append(out, cmdline.Candidate{Word: name, Help: "on PATH"})
+		}
+	}
+	return out
+}
+
+// quietConfig is the config, if it can be read.
+func (a *app) quietConfig(ctx context.Context) (protocol.Config, bool) {
+	dirs, err := a.dirs()
+	if err != nil {
+		return protocol.Config{}, false
+	}
+	c, err := config.Load(ctx, dirs.Config(), a.env)
+	return c, err == nil
+}
+
+// keyValues are the keys of the config that are set.
+func (a *app) keyValues(ctx context.Context) []cmdline.Candidate {
+	c, ok := a.quietConfig(ctx)
+	if !ok {
+		return nil
+	}
+	keys := []string{"defaultAgent", "defaultModel", "timeout"}
+	for name := range c.Providers {
+		keys = append(keys, "providers."+name+".baseUrl", "providers."+name+".apiKey", "providers."+name+".apiKeyEnv")
+	}
+	for name := range c.Models {
+		keys = append(keys, "models."+name+".provider", "models."+name+".name")
+	}
+	for name := range c.Agents {
+		keys = append(keys, "agents."+name+".command", "agents."+name+".model", "agents."+name+".permission", "agents."+name+".timeout")
+	}
+	slices.Sort(keys)
+	return words(keys...)
+}

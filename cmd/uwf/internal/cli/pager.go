@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// paged are the commands whose output can be long, and is for reading.
+func paged() map[string]bool {
+	paths := []string{
+		"thread list", "thread show", "thread steps", "thread read", "thread step-details", "thread diff", "thread graph",
+		"step list", "step show", "step read", "step turns", "workflow show", "workflow diff", "workflow list",
+		"prompt", "log show", "log list", "man",
+	}
+	set := map[string]bool{}
+	for _, p := range paths {
+		set["uwf "+p] = true
+	}
+	return set
+}
+
+// withPager lets those commands write into a pager, if what they print is taller
+// than the terminal. What is still growing (--live, --watch) is not paged.
+func (a *app) withPager(commands []*ucli.Command, path string) {
+	set := paged()
+	for _, c := range commands {
+		at := path + " " + c.Name
+		a.withPager(c.Subcommands, at)
+		if !set[at] || c.Action == nil {
+			continue
+		}
+		action := c.Action
+		c.Action = func(cc *ucli.Context) error {
+			if cc.Bool("live") || cc.Bool("watch") || cc.Bool("follow") || cc.Bool("no-pager") {
+				return action(cc)
+			}
+			done := a.page()
+			return errors.Join(action(cc), done())
+		}
+	}
+}
+
+// page puts a pager between the command and the terminal. done shows what is
+// left, and waits until the reader has seen enough.
+func (a *app) page() (done func() error) {
+	height, command := screenHeight(a.env.Stdout), pagerCommand(a.env)
+	if height == 0 || len(command) == 0 {
+		return func() error { return nil }
+	}
+	p := &pager{out: a.env.Stdout, height: height, command: command, env: a.env}
+	a.env.Stdout = p
+	return func() error {
+		a.env.Stdout = p.out
+		return p.close()
+	}
+}
+
+// screenHeight is how many lines the terminal shows; 0: it is none.
+func screenHeight(stream any) int {
+	f, ok := stream.(*os.File)
+	if !ok || !cmdline.IsTerminal(f) {
+		return 0
+	}
+	_, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return height
+}
+
+// onTerminal reports whether a person reads the results, in a pager or not.
+func (a *app) onTerminal() bool {
+	_, paged := a.env.Stdout.(*pager)
+	return paged || cmdline.IsTerminal(a.env.Stdout)
+}
+
+// pagerCommand is what the environment asks for: UWF_PAGER, then PAGER, then
+// less. An empty UWF_PAGER counts as unset; "cat" is no pager.
+func pagerCommand(e env.Env) []string {
+	named := e.Get("UWF_PAGER")
+	if named == "" {
+		named = e.Get("PAGER")
+	}
+	if named == "" {
+		named = "less"
+	}
+	words := strings.Fields(named)
+	if len(words) == 0 || words[0] == "cat" || e.Get("TERM") == "dumb" {
+		return nil
+	}
+	return words
+}
+
+// pager holds back what is printed until it is taller than the screen, and then
+// starts a program to show it. If that cannot be started, the text goes to the
+// terminal as it is.
+type pager struct {
+	out     io.Writer
+	height  int
+	command []string
+	env     env.Env
+
+	held  []byte
+	lines int
+	cmd   *exec.Cmd
+	pipe  io.WriteCloser
+	plain bool // there is no pager
+}
+
+// Write implements io.Writer. A reader who has seen enough is no error.
+func (p *pager) Write(b []byte) (int, error) {
+	switch {
+	case p.plain:
+		return p.out.Write(b)
+	case p.pipe != nil:
+		_, _ = p.pipe.Write(b) // the reader may have left
+		return len(b), nil
+	}
+	p.held = append(p.held, b...)
+	p.lines += strings.Count(string(b), "\n")
+	if p.lines < p.height {
+		return len(b), nil
+	}
+	return len(b), p.start()
+}
+
+// start starts the program and gives it what was held back.
+func (p *pager) start() error {
+	cmd := exec.Command(p.command[0], p.command[1:]...)
+	cmd.Env = p.env.With("LESS", orElse(p.env.Get("LESS"), "FRX")).Environ
+	cmd.Stdout, cmd.Stderr = p.out, p.env.Stderr
+	pipe, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		p.plain = true
+		return p.flush(p.out)
+	}
+	p.cmd, p.pipe = cmd, pipe
+	_ = p.flush(pipe) // the reader may have left
+	return nil
+}
+
+func (p *pager) flush(w io.Writer) error {
+	_, err := w.Write(p.held)
+	p.held = nil
+	return err
+}
+
+func (p *pager) close() error {
+	if p.pipe == nil {
+		return p.flush(p.out)
+	}
+	_ = p.pipe.Close()
+	_ = p.cmd.Wait() // how a pager ends says nothing about the command
+	return nil
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
