@@ -74,3 +74,31 @@ func TestExclusive(t *testing.T) {
 	_, err = w.Exclusive(ctx, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	requireCode(t, err, protocol.CodeNotFound, "")
 }
+
+// What was redacted does not come back through an agent that says the same again:
+// a turn stays away and the step counts; an output that routing needs is rejected.
+func TestRedactedComesAgain(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "again")
+	id := w.start()
+	first := w.readStep(w.mustStep(id, StepOptions{}).Head)
+	detail, err := cas.Read[protocol.Detail](ctx, w.Store, first.Detail)
+	require.NoError(t, err)
+	w.bury(detail.Turns[0])
+	second := w.readStep(w.mustStep(id, StepOptions{}).Head)
+	require.Equal(t, first.Detail, second.Detail, "it says the same")
+	_, err = w.Store.Get(ctx, detail.Turns[0])
+	require.True(t, isRedacted(err))
+
+	w.plays("ready")
+	w.mustStep(id, StepOptions{})
+	w.bury(first.Output)
+	w.plays("retry")
+	w.mustStep(id, StepOptions{})
+	w.plays("again")
+	_, err = w.Step(ctx, id, StepOptions{})
+	requireCode(t, err, protocol.CodeRedacted, "was redacted earlier, and does not come back")
+	w.plays("ready")
+	w.mustStep(id, StepOptions{Fresh: true})
+}
