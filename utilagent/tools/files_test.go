@@ -150,6 +150,7 @@ func TestEditFile(t *testing.T) {
 		{"nearly", "func B() int {\n\treturn 7\n}", "x", "", "The most similar place:\n7→func B() int {\n8→\treturn 2\n9→}\n", ""},
 		{"one line, misspelt", "\tretrun 2", "x", "", "The most similar place:\n8→\treturn 2\n", ""},
 		{"nothing like it", "zzzzzz", "x", "", "nor anything like it. Read the file", ""},
+		{"a short text says nothing", "zzzzzz", "x", "", "nor anything like it", ""},
 		{"made already", "return 9", "return 2", "", "the edit seems to be made already", ""},
 		{"no change", "return 1", "return 1", "", "Error: old_string and new_string are the same", ""},
 		{"empty", "", "x", "", "Error: old_string is empty", ""},
@@ -267,6 +268,8 @@ func TestRegistryFindsToolsByTheNamesThatModelsUse(t *testing.T) {
 	}
 	require.Equal(t, `Error: unknown tool "reed_file". Did you mean read_file? Available: read_file, write_file, edit_file, list_dir.`,
 		call(t, r, "reed_file", nil))
+	require.Contains(t, call(t, r, "str_replace_editor", nil), "Did you mean edit_file?")
+	require.Contains(t, call(t, r, "shell", nil), `unknown tool "shell". Available`, "what is not offered is not named")
 	require.Error(t, r.Add(New(Spec{Name: "LIST_FILES"}, func(context.Context, struct{}) (string, error) { return "", nil })))
 }
 
@@ -290,6 +293,7 @@ func TestResultsAreBoundedText(t *testing.T) {
 	require.True(t, strings.HasPrefix(text, "true [a b]é�\n"))
 	require.Regexp(t, `\[… \d+ bytes, \d+ lines left out …\]`, text)
 	require.Contains(t, call(t, r, "big", args{"n": 1.5}), "n must be of type integer")
+	require.Contains(t, call(t, r, "big", args{"n": 1e300}), "n must be of type integer")
 	require.Contains(t, call(t, r, "big", args{"n": 1.0, "words": "no list"}), "words must be of type array")
 }
 

@@ -5,10 +5,13 @@ import (
 	"strings"
 )
 
+// minTelling is the length from which it says something that a text is there.
+const minTelling = 8
+
 // notFound says that a text is not in a file, and shows what is most like it:
 // models correct themselves from that, and from little else.
 func notFound(name, text, old, replacement string) error {
-	if replacement != "" && strings.Contains(text, replacement) {
+	if len(strings.TrimSpace(replacement)) >= minTelling && strings.Contains(text, replacement) {
 		return fmt.Errorf("old_string is not in %s, but new_string is: the edit seems to be made already. Read the file before you go on", name)
 	}
 	lines, wanted := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")

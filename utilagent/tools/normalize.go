@@ -162,7 +162,8 @@ func coerce(v any, typ string) (any, bool) {
 			f, err = strconv.ParseFloat(strings.TrimSpace(s), 64)
 			ok = err == nil
 		}
-		if typ == "integer" && f != math.Trunc(f) || math.IsNaN(f) || math.IsInf(f, 0) {
+		const most = 1 << 53 // beyond it a float64 knows no neighbours
+		if typ == "integer" && (f != math.Trunc(f) || math.Abs(f) > most) || math.IsNaN(f) || math.IsInf(f, 0) {
 			return nil, false
 		}
 		return f, ok

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/suggest"
@@ -117,6 +118,32 @@ func (r *Registry) unknown(name string) Result {
 	near := ""
 	if n := suggest.Nearest(name, names, 1); len(n) > 0 {
 		near = fmt.Sprintf(" Did you mean %s?", n[0])
+	} else if meant := habit(name); slices.Contains(names, meant) {
+		near = fmt.Sprintf(" Did you mean %s?", meant)
 	}
 	return Failure("unknown tool %q.%s Available: %s.", name, near, strings.Join(names, ", "))
+}
+
+// habit is our name of what other agents' tools call so. They are no aliases:
+// a third party may want to use them.
+func habit(name string) string {
+	switch strings.ToLower(name) {
+	case "shell", "terminal", "exec", "execute", "execute_command", "exec_command", "run_shell_command", "run_terminal_cmd", "sh", "cmd":
+		return "run_command"
+	case "read", "view", "view_file", "open_file", "cat", "read_many_files":
+		return "read_file"
+	case "write", "create_file", "create", "save_file":
+		return "write_file"
+	case "edit", "str_replace", "str_replace_editor", "str_replace_based_edit_tool", "replace", "replace_in_file", "search_replace", "multi_edit", "apply_patch":
+		return "edit_file"
+	case "search", "rg", "ripgrep", "codebase_search", "search_file_content":
+		return "grep"
+	case "find", "file_search":
+		return "glob"
+	case "dir", "tree", "list", "list_directory":
+		return "list_dir"
+	case "fetch", "browse", "curl", "http_get", "webfetch":
+		return "fetch_url"
+	}
+	return ""
 }

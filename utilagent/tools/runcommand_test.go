@@ -67,10 +67,11 @@ func TestAllowListRunsWithoutAShell(t *testing.T) {
 	require.Equal(t, "HEAD~1 a#b\n[exit 0]", call(t, r, "run_command", args{"command": `echo HEAD~1 a#b`}))
 	for _, line := range []string{
 		"echo a | echo b", "echo a; echo b", "echo a && echo b", "echo $HOME", `echo "$(id)"`, "echo `id`", "echo a > f", "echo *", "X=1 echo a", "echo a\necho b", "echo ~", "echo 'open",
+		"echo a & echo b", "echo a &", "echo a |& cat", "X=$(id) echo", "echo a\n\n echo b", "echo a\r\necho b", "(echo a)", "echo <(id)", "echo a 2>f", "echo ${HOME}", "echo \"`id`\"",
 	} {
 		require.True(t, strings.HasPrefix(call(t, r, "run_command", args{"command": line}), "Error: "), line)
 	}
-	for _, line := range []string{"id", "/bin/echo a", "./echo a", "sh -c id"} {
+	for _, line := range []string{"id", "/bin/echo a", "./echo a", "sh -c id", "env echo a", "exec echo a", "command echo", "../echo a", "ECHO a", "'./echo' a", "e\\cho2"} {
 		require.Contains(t, call(t, r, "run_command", args{"command": line}), "Allowed programs: echo, printf", line)
 	}
 }
