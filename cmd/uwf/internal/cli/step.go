@@ -24,7 +24,7 @@ func (a *app) stepCommand() *ucli.Command {
 			a.reads(list),
 			a.reads(a.stepShowCommand()),
 			a.reads(a.stepReadCommand()),
-			a.stepTurnsCommand(),
+			a.reads(a.stepTurnsCommand()),
 			a.threadForkCommand(),
 			a.stepPromptCommand(),
 			a.stepTurnCommand(),

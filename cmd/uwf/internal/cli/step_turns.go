@@ -115,7 +115,11 @@ func (p *turnPrinter) steps(ctx context.Context, r reader) error {
 		if err != nil {
 			return err
 		}
-		if err := p.text("\n## %s ✓ (%s)\n", s.Role, turnCount(len(detail.Turns))); err != nil {
+		told := turnCount(len(detail.Turns))
+		if detail.Capture == "" { // only a redacted one says nothing of it
+			told = detail.Outcome
+		}
+		if err := p.text("\n## %s ✓ (%s)\n", s.Role, told); err != nil {
 			return err
 		}
 		for _, h := range detail.Turns {

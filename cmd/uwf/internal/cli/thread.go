@@ -47,7 +47,7 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadSealCommand(),
 			a.threadRedactCommand(),
 			a.threadDiagnoseCommand(),
-			a.threadGraphCommand(),
+			a.reads(a.threadGraphCommand()),
 			a.threadWorkerCommand(),
 		},
 	})

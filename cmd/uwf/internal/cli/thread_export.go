@@ -20,7 +20,7 @@ func (a *app) threadExportCommand() *ucli.Command {
 		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with all that they lead to, as one file",
 		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
 			"with bundle verify FILE, and brought into another home with thread import FILE. It is not\n" +
-			"compressed; gzip makes it about a third.",
+			"compressed: gzip does that well.",
 		Flags: []ucli.Flag{ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"}},
 	}, a.threadExport)
 }

@@ -1,0 +1,206 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// maxName bounds the name of a workflow, in bytes.
+const maxName = 255
+
+// Manifest says what a bundle is about. Its lists are sorted, by thread, name and
+// hash.
+type Manifest struct {
+	Hash      cas.Algorithm `json:"hash"`
+	Threads   []Thread      `json:"threads"`
+	Workflows []Workflow    `json:"workflows"`
+	Roots     []Root        `json:"roots"`
+}
+
+// Thread is a thread as the index has it. Workflow, Status and CompletedAt are
+// those of the history: an active thread has none.
+type Thread struct {
+	Thread      string          `json:"thread"`
+	Head        cas.Hash        `json:"head"`
+	Workflow    cas.Hash        `json:"workflow,omitempty"`
+	Status      protocol.Status `json:"status,omitempty"`
+	CompletedAt int64           `json:"completedAt,omitempty"`
+	Seal        string          `json:"seal,omitempty"` // of the head, if it was sealed
+}
+
+// Ended reports whether the thread has ended.
+func (t Thread) Ended() bool { return t.Status != "" }
+
+// Workflow is a name of the registry.
+type Workflow struct {
+	Name string   `json:"name"`
+	Hash cas.Hash `json:"hash"`
+}
+
+// Root is a node that is exported for its own sake.
+type Root struct {
+	Hash cas.Hash `json:"hash"`
+	Seal string   `json:"seal,omitempty"`
+}
+
+// roots are the nodes at which the walk begins, in its order.
+func (m Manifest) roots() []cas.Hash {
+	var roots []cas.Hash
+	for _, t := range m.Threads {
+		roots = append(roots, t.Head)
+		if t.Workflow != "" {
+			roots = append(roots, t.Workflow)
+		}
+	}
+	for _, w := range m.Workflows {
+		roots = append(roots, w.Hash)
+	}
+	for _, r := range m.Roots {
+		roots = append(roots, r.Hash)
+	}
+	return roots
+}
+
+// sealed are the nodes for which the manifest has a seal.
+func (m Manifest) sealed() []Root {
+	var sealed []Root
+	for _, t := range m.Threads {
+		if t.Seal != "" {
+			sealed = append(sealed, Root{Hash: t.Head, Seal: t.Seal})
+		}
+	}
+	for _, r := range m.Roots {
+		if r.Seal != "" {
+			sealed = append(sealed, r)
+		}
+	}
+	return sealed
+}
+
+// encode writes a manifest in its one form: sorted, lists never null.
+func (m Manifest) encode() ([]byte, error) {
+	m.Threads = sorted(m.Threads, func(a, b Thread) int { return cmp.Compare(a.Thread, b.Thread) })
+	m.Workflows = sorted(m.Workflows, func(a, b Workflow) int { return cmp.Compare(a.Name, b.Name) })
+	m.Roots = sorted(m.Roots, func(a, b Root) int { return cmp.Compare(a.Hash, b.Hash) })
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return cas.Encode(m)
+}
+
+func sorted[T any](list []T, compare func(a, b T) int) []T {
+	out := append([]T{}, list...)
+	slices.SortFunc(out, compare)
+	return out
+}
+
+// parseManifest reads a manifest and refuses any other form of it.
+func parseManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	if err := (cas.Node{Payload: data}).Decode(&m); err != nil {
+		return m, errors.Unwrap(err)
+	}
+	again, err := m.encode()
+	if err != nil {
+		return m, err
+	}
+	if !bytes.Equal(again, data) {
+		return m, errors.New("it has an entry that this program does not know, or is not in order")
+	}
+	return m, nil
+}
+
+// check checks each entry by itself and that none comes twice.
+func (m Manifest) check() error {
+	if !m.Hash.Known() {
+		return fmt.Errorf("unknown hash function %q", m.Hash)
+	}
+	if len(m.Threads)+len(m.Roots) == 0 {
+		return errors.New("it names neither a thread nor a node")
+	}
+	for i, t := range m.Threads {
+		if err := t.check(); err != nil {
+			return fmt.Errorf("thread %q: %w", t.Thread, err)
+		}
+		if i > 0 && m.Threads[i-1].Thread == t.Thread {
+			return fmt.Errorf("thread %s is there twice", t.Thread)
+		}
+	}
+	for i, w := range m.Workflows {
+		if err := checkName(w.Name); err != nil {
+			return err
+		}
+		if !w.Hash.Valid() {
+			return fmt.Errorf("workflow %s: %q is not a hash", w.Name, w.Hash)
+		}
+		if i > 0 && m.Workflows[i-1].Name == w.Name {
+			return fmt.Errorf("workflow %s is there twice", w.Name)
+		}
+	}
+	for i, r := range m.Roots {
+		if !r.Hash.Valid() {
+			return fmt.Errorf("root %q is not a hash", r.Hash)
+		}
+		if i > 0 && m.Roots[i-1].Hash == r.Hash {
+			return fmt.Errorf("root %s is there twice", r.Hash)
+		}
+		if err := checkSeal(r.Seal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check holds an id to what can be a file's name: it becomes one.
+func (t Thread) check() error {
+	switch {
+	case !threadid.Valid(t.Thread):
+		return threadid.ErrInvalid
+	case !t.Head.Valid():
+		return fmt.Errorf("its head %q is not a hash", t.Head)
+	case t.Ended() && !isStatus(t.Status):
+		return fmt.Errorf("a thread cannot have ended as %q", t.Status)
+	case t.Ended() && t.Workflow != "" && !t.Workflow.Valid():
+		return fmt.Errorf("its workflow %q is not a hash", t.Workflow)
+	case !t.Ended() && (t.Workflow != "" || t.CompletedAt != 0):
+		return errors.New("it has not ended, but has what only ended ones have")
+	case t.CompletedAt < 0:
+		return fmt.Errorf("it ended at %d ms", t.CompletedAt)
+	}
+	return checkSeal(t.Seal)
+}
+
+// isStatus allows for words of other programs: the original has some of its own.
+func isStatus(s protocol.Status) bool {
+	notLetter := func(r rune) bool { return r < 'a' || r > 'z' }
+	return s != protocol.StatusResumed && len(s) < 32 && !strings.ContainsFunc(string(s), notLetter)
+}
+
+func checkSeal(text string) error {
+	if text == "" {
+		return nil
+	}
+	seal, err := cas.ParseSeal(text)
+	if err == nil && seal.String() != text {
+		err = fmt.Errorf("seal %q is not in lower case", text)
+	}
+	return err
+}
+
+func checkName(name string) error {
+	if name == "" || len(name) > maxName || !utf8.ValidString(name) ||
+		strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("%q cannot be the name of a workflow", name)
+	}
+	return nil
+}
