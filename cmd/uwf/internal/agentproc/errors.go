@@ -64,7 +64,7 @@ func (e *ExitError) Error() string {
 	case e.Outcome.ExitCode != 0:
 		text += fmt.Sprintf(" (exit status %d)", e.Outcome.ExitCode)
 	}
-	said := e.Outcome.Result.Error
+	said, _ := e.reported()
 	if said == "" {
 		said = e.Outcome.Stderr
 	}
@@ -75,6 +75,27 @@ func (e *ExitError) Error() string {
 		return text + ":\n" + said
 	}
 	return text + ": " + said
+}
+
+// Hints are what the agent says to do, in lines of its reported error that begin
+// with "hint: ". They are no part of the error's text.
+func (e *ExitError) Hints() []string {
+	_, hints := e.reported()
+	return hints
+}
+
+// reported is the error of the result line, and its hints.
+func (e *ExitError) reported() (text string, hints []string) {
+	var lines []string
+	for line := range strings.Lines(e.Outcome.Result.Error) {
+		line = strings.TrimRight(line, "\r\n")
+		if hint, ok := strings.CutPrefix(line, "hint: "); ok {
+			hints = append(hints, hint)
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n")), hints
 }
 
 // ResultError means that stdout does not end with a result.
