@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Options of a redaction. Now is required.
@@ -131,17 +134,39 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 	return r.done, r.bury(ctx)
 }
 
-// standings are the heads of all threads.
+// standings are the heads of all threads, also of the other homes that use the
+// store: those are called "<id> in <home>".
 func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) {
-	all, err := r.index.Standings(ctx)
-	if err != nil {
-		return nil, err // nobody knows whether the thread of such a line shares the node
-	}
 	heads := map[string]cas.Hash{}
-	for id, at := range all {
-		heads[id] = at.Head
+	add := func(x *index.Index, suffix string) error {
+		all, err := x.Standings(ctx)
+		for id, at := range all {
+			heads[id+suffix] = at.Head
+		}
+		return err // nobody knows whether the thread of a line that cannot be read shares the node
+	}
+	if err := add(r.index, ""); err != nil {
+		return nil, err
+	}
+	homes, err := r.store.Homes()
+	if err != nil {
+		return nil, err
+	}
+	for _, home := range homes {
+		if sameDir(home, filepath.Dir(r.index.HistoryPath())) {
+			continue
+		}
+		if err := add(index.Open(home, durable.OS()), " in "+home); err != nil {
+			return nil, err
+		}
 	}
 	return heads, nil
+}
+
+func sameDir(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return a == b || errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // bury puts the tombstone, if the threads are still where they were. Nobody puts

@@ -184,6 +184,24 @@ func TestShared(t *testing.T) {
 	require.ErrorIs(t, err, redact.ErrNotPart)
 }
 
+// Threads of another home on the same store count, too.
+func TestSharedWithAnotherHome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	home := t.TempDir()
+	other, err := fsstore.Open(t.Context(), w.store.Dir(), fsstore.Options{Home: home, Flush: "none"})
+	require.NoError(t, err)
+	b := cas.NewBatch(other, clock)
+	_, err = b.Add(t.Context(), protocol.Text("it is used"))
+	require.NoError(t, err)
+	require.NoError(t, b.Commit(t.Context()))
+	require.NoError(t, index.Open(home, durable.OS()).Add(t.Context(), idB, w.steps[1].Hash))
+	_, err = w.redact(w.turn(0), redact.Options{})
+	var shared *redact.SharedError
+	require.ErrorAs(t, err, &shared)
+	require.Equal(t, []string{idB + " in " + home}, shared.Threads)
+}
+
 // Put again, the content does not come back; the step that says it again is made
 // all the same.
 func TestPutAgain(t *testing.T) {
