@@ -56,8 +56,7 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := interrupted + "\n\n" + w.req.User
-	for _, turn := range append(session.Unfinished, protocol.Turn{Role: protocol.TurnUser, Content: said}) {
+	for _, turn := range session.Unfinished {
 		if turn.Usage != nil {
 			w.tried = w.tried.Add(*turn.Usage)
 		}
@@ -65,7 +64,14 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 			return nil, err
 		}
 	}
-	return session, session.Add(llm.User(said))
+	if w.loop(ctx).Answered(session) {
+		return session, nil // all but the step was there
+	}
+	said := interrupted + "\n\n" + w.req.User
+	if err := session.Add(llm.User(said)); err != nil {
+		return nil, err
+	}
+	return session, w.req.Turn(ctx, protocol.Turn{Role: protocol.TurnUser, Content: said})
 }
 
 // newMessages are the last n of a conversation, for the record.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -163,77 +162,6 @@ func half(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) stri
 		}
 	}
 	return found
-}
-
-// However often an agent is killed, and wherever, what it has done is not asked
-// for again, and the step that it makes in the end has all of it.
-func TestKilledAgainAndAgain(t *testing.T) {
-	t.Parallel()
-	const files = 12
-	var mu sync.Mutex
-	var asked []int
-	e := &endpoint{}
-	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body struct {
-			Messages []struct {
-				Role, Content string
-				ToolCalls     []any `json:"tool_calls"`
-			}
-		}
-		if json.NewDecoder(r.Body).Decode(&body) != nil {
-			return // killed while it asked
-		}
-		next, open := 0, 0
-		for _, m := range body.Messages {
-			if m.Role == "tool" {
-				open--
-			} else if open != 0 {
-				t.Errorf("%d calls are not answered", open)
-			}
-			open += len(m.ToolCalls)
-			if strings.HasPrefix(m.Content, "Wrote ") && strings.Contains(m.Content, fmt.Sprintf(" f%d:", next)) {
-				next++
-			}
-		}
-		mu.Lock()
-		asked = append(asked, next)
-		mu.Unlock()
-		answer := say(done)
-		if next < files {
-			answer = call("write_file", fmt.Sprintf(`{"path":"f%d","content":"text"}`, next))
-		}
-		(&endpoint{replies: []reply{answer}}).answer(w, r)
-	}))
-	t.Cleanup(e.Close)
-
-	th := agentkittest.New(t, e.scenario(""))
-	random := rand.New(rand.NewPCG(4, 2))
-	var last *agentkittest.Outcome
-	kills := 0
-	for ; kills < 20; kills++ {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+random.IntN(60))*time.Millisecond)
-		last = th.Play(process(ctx, t))
-		cancel()
-		if last.ExitCode == 0 {
-			break
-		}
-	}
-	got := last
-	if got.ExitCode != 0 {
-		got = th.Play(process(t.Context(), t))
-	}
-	got.Succeeded()
-	var wrote []string
-	for _, turn := range got.Turns {
-		if strings.HasPrefix(turn.Content, "Wrote ") {
-			wrote = append(wrote, turn.Content)
-		}
-	}
-	require.GreaterOrEqual(t, len(wrote), files)
-	for i := 1; i < len(asked); i++ {
-		require.GreaterOrEqual(t, asked[i], asked[i-1], "%v", asked)
-	}
-	t.Logf("killed %d times; the files that were there when it asked: %v", kills, asked)
 }
 
 func text(t *testing.T, th *agentkittest.Thread, h protocol.Hash) string {

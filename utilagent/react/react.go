@@ -114,7 +114,8 @@ var ErrEmpty = errors.New("the model gives empty replies")
 var ErrRefused = errors.New("the model refuses")
 
 // Run goes on with a session until the model has given its final answer. The
-// session must end with a user message. Errors: those of the model and the
+// session must end with a user message, or with the final answer itself: a run
+// that was killed just then is not paid for twice. Errors: those of the model and the
 // session, [ErrEmpty], [ErrRefused], [ErrCostUnknown], or the cause of ctx's end.
 func (l Loop) Run(ctx context.Context, s *Session) (Answer, error) {
 	r := &run{Loop: l, session: s, left: l.Turns}
@@ -126,6 +127,10 @@ func (l Loop) Run(ctx context.Context, s *Session) (Answer, error) {
 	}
 	if err := r.declare(); err != nil {
 		return Answer{}, err
+	}
+	if l.Answered(s) {
+		r.answer.Text, r.answer.Outcome = s.Messages[len(s.Messages)-1].Content, Done
+		return r.answer, nil
 	}
 	r.window.begin(s, l.Window, r.declared)
 	r.spent.begin(r.clock())
@@ -141,6 +146,17 @@ func (l Loop) Run(ctx context.Context, s *Session) (Answer, error) {
 			return r.answer, err
 		}
 	}
+}
+
+// Answered reports whether a session ends with a final text that the loop
+// accepts.
+func (l Loop) Answered(s *Session) bool {
+	if l.Resolve != nil || len(s.Messages) == 0 {
+		return false
+	}
+	last := s.Messages[len(s.Messages)-1]
+	r := run{Loop: l}
+	return last.Role == protocol.TurnAssistant && len(last.ToolCalls) == 0 && r.problem(last.Content, false) == nil
 }
 
 // run is the state of a run.

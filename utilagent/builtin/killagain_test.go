@@ -1,0 +1,112 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+)
+
+// However often an agent is killed, and wherever, what it has done is not asked
+// for again, and the step that it makes in the end has all of it.
+func TestKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	const files = 12
+	var mu sync.Mutex
+	var asked []int
+	e := &endpoint{}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Messages []struct {
+				Role, Content string
+				ToolCalls     []any `json:"tool_calls"`
+			}
+		}
+		if json.NewDecoder(r.Body).Decode(&body) != nil {
+			return // killed while it asked
+		}
+		next, open := 0, 0
+		for _, m := range body.Messages {
+			if m.Role == "tool" {
+				open--
+			} else if open != 0 {
+				t.Errorf("%d calls are not answered", open)
+			}
+			open += len(m.ToolCalls)
+			if m.Role == "tool" && strings.Contains(m.Content, fmt.Sprintf(" f%d: 1 lines", next)) { // written, or replaced
+				next++
+			}
+		}
+		mu.Lock()
+		asked = append(asked, next)
+		mu.Unlock()
+		answer := say(done)
+		if next < files {
+			answer = call("write_file", fmt.Sprintf(`{"path":"f%d","content":"text"}`, next))
+		}
+		(&endpoint{replies: []reply{answer}}).answer(w, r)
+	}))
+	t.Cleanup(e.Close)
+
+	th := agentkittest.New(t, e.scenario(""))
+	random := rand.New(rand.NewPCG(4, 2))
+	var last *agentkittest.Outcome
+	kills := 0
+	for ; kills < 20; kills++ {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+random.IntN(60))*time.Millisecond)
+		last = th.Play(process(ctx, t))
+		cancel()
+		if last.ExitCode == 0 {
+			break
+		}
+	}
+	got := last
+	if got.ExitCode != 0 {
+		got = th.Play(process(t.Context(), t))
+	}
+	got.Succeeded()
+	var wrote []string
+	for _, turn := range got.Turns {
+		if strings.Contains(turn.Content, ": 1 lines") {
+			wrote = append(wrote, turn.Content)
+		}
+	}
+	require.GreaterOrEqual(t, len(wrote), files)
+	for i := 1; i < len(asked); i++ {
+		require.GreaterOrEqual(t, asked[i], asked[i-1], "%v", asked)
+	}
+	t.Logf("killed %d times; the files that were there when it asked: %v", kills, asked)
+}
+
+// An agent that is killed when the final answer was there, but the step was not,
+// makes the step without asking again.
+func TestKilledBeforeTheStep(t *testing.T) {
+	t.Parallel()
+	e := serve(t, call("list_dir", `{}`), say(done))
+	th := agentkittest.New(t, e.scenario(""))
+	full := Options()
+	full.Run = func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+		if _, err := Options().Run(ctx, req); err != nil {
+			return agentkit.Result{}, err
+		}
+		return agentkit.Result{}, errors.New("the disk is full")
+	}
+	th.Run(full).Failed("the disk is full")
+	got := th.Run(Options()).Succeeded()
+	require.Equal(t, 2, e.count())
+	require.Equal(t, map[string]any{"$status": "done", "summary": "it works"}, got.Output)
+	require.Equal(t, 2, got.Step.Usage.Turns)
+	require.Len(t, got.Turns, 3)
+}
