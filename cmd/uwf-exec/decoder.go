@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -16,11 +17,16 @@ type decoder struct {
 	session *regexp.Regexp // nil: there are no sessions
 	id      string
 	answer  strings.Builder
+	cut     int // bytes of the answer that were too many
 }
 
 // Line implements [external.Decoder].
 func (d *decoder) Line(line []byte) ([]external.Event, bool) {
-	if !d.find(line) && d.answer.Len()+len(line) < maxAnswer {
+	switch {
+	case d.find(line):
+	case d.answer.Len()+len(line) >= maxAnswer:
+		d.cut += len(line) + 1
+	default:
 		d.answer.Write(line)
 		d.answer.WriteByte('\n')
 	}
@@ -50,6 +56,9 @@ func (d *decoder) find(line []byte) bool {
 // text is an answer.
 func (d *decoder) End(e external.Exit) external.Outcome {
 	text := strings.TrimSpace(external.Clean(d.answer.String()))
+	if d.cut > 0 {
+		text += fmt.Sprintf("\n\n[%d bytes more are left out]", d.cut)
+	}
 	out := external.Outcome{Kind: external.OK, Final: text}
 	if e.Code != 0 {
 		e.Noise = external.Excerpt(text)

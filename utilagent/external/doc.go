@@ -18,8 +18,13 @@
 //   - every run ends in bounded time, with all processes that it started;
 //   - both streams of the program are kept in the run directory.
 //
-// The parts: run.go (one step: calls, retries, sessions), lines.go (a program
-// that prints lines), process.go and watch.go (a child that always ends),
-// record.go (events become turns), answer.go (which text is the answer).
-// A program that wants more than a prompt and lines has a [Transport] of its own.
+// The parts:
+//   - adapter.go, decoder.go, event.go, outcome.go, transport.go: what an adapter is;
+//   - options.go, args.go, settings.go, program.go, probe.go: from a command line
+//     and a config to a program and its limits;
+//   - run.go, try.go, conclude.go, fail.go: one step, one call of it, and what comes
+//     of them; sessions.go, usage.go: what is remembered of a session;
+//   - call.go, record.go, answer.go: events become turns, and which is the answer;
+//   - lines.go: a program that prints lines; another has a [Transport] of its own;
+//   - process.go, stream.go, watch.go, tail.go, logs.go: a child that always ends.
 package external

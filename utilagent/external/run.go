@@ -1,7 +1,6 @@
 package external
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ func (r *runner) run() (agentkit.Result, error) {
 
 // correct sends a message into a session.
 func (r *runner) correct(session, message string) (agentkit.Result, error) {
-	r.notes = nil
+	r.notes, r.fresh = nil, false
 	t := task{prompt: message, session: session, message: message}
 	if isMadeUp(session) {
 		t.session, t.prompt = "", withAnswer(r.req.Prompt, r.answer, message)
@@ -171,89 +170,4 @@ func (r *runner) startOver(t *task, why string) error {
 		t.prompt = withAnswer(r.req.Prompt, r.answer, t.message)
 	}
 	return nil
-}
-
-// result is what is known of a call, however it came out.
-func (r *runner) result(out tried) agentkit.Result {
-	version := out.version
-	if !version.Known() {
-		version = r.version()
-	}
-	name := strings.TrimSpace(r.adapter.Program + " " + version.String())
-	outcome := string(out.Kind)
-	if out.Error != "" {
-		outcome += " " + string(out.Error)
-	}
-	return agentkit.Result{
-		SessionID: cmp.Or(out.Session, out.task.session),
-		Detail: &protocol.Detail{
-			Model: out.model, AgentVersion: name, Outcome: strings.Join(append([]string{outcome}, r.notes...), "; "),
-		},
-	}
-}
-
-// conclude makes an answer, a reason to wait, or an error of the last call.
-func (r *runner) conclude(res *agentkit.Result, out tried) error {
-	goesOn := out.canGoOn(r.adapter.Sessions)
-	switch out.Kind {
-	case OK:
-		return r.answered(res, out)
-	case Incomplete:
-		if out.text != "" && (isFramed(out.text) || !goesOn) {
-			return r.answered(res, out)
-		}
-		if goesOn {
-			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. Resume the thread to go on in its session."
-			return nil
-		}
-	case MaxTurns, Budget, Timeout:
-		if goesOn {
-			res.Suspend = r.limitText(out) + " Resume the thread to go on in its session."
-			return nil
-		}
-	}
-	return r.fail(out)
-}
-
-// answered takes the text of a call as the answer. It must be the last of the
-// turns, since that is where readers look for it.
-func (r *runner) answered(res *agentkit.Result, out tried) error {
-	if out.shown != "" && out.shown != clip(out.text) && out.Value == nil {
-		turn := protocol.Turn{Role: protocol.TurnAssistant, Content: clip(out.text)}
-		if err := r.req.Turn(context.WithoutCancel(r.ctx), turn); err != nil {
-			return err
-		}
-	}
-	r.answer = out.text
-	if res.Output = out.text; out.Value != nil {
-		res.Output, res.Value = "", out.Value
-	}
-	if r.adapter.Sessions.None || res.SessionID == "" && r.adapter.Sessions.Optional {
-		id, err := newUUID(r.req.Env.Rand)
-		res.SessionID = madeUp + id
-		return err
-	}
-	if res.SessionID == "" {
-		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: "it answered, but named no session"}})
-	}
-	return nil
-}
-
-// limitText says which limit was reached.
-func (r *runner) limitText(out tried) string {
-	switch out.Kind {
-	case MaxTurns:
-		if r.maxTurns > 0 {
-			return fmt.Sprintf("%s stopped at its limit of %d turns.", r.adapter.Program, r.maxTurns)
-		}
-		return r.adapter.Program + " stopped at its limit of turns."
-	case Budget:
-		return fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
-	}
-	return fmt.Sprintf("%s was stopped: %s.", r.adapter.Program, out.Message)
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
 }
