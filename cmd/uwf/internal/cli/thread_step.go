@@ -165,6 +165,8 @@ func (a *app) sayNext(r protocol.StepOutput) {
 		a.hint("uwf thread resume %s -p '<answer>'", r.Thread)
 	case protocol.StatusRunning:
 		a.hint("uwf thread wait %s", r.Thread)
+	case protocol.StatusFailed:
+		a.hint("uwf thread diagnose %s", r.Thread)
 	case protocol.StatusCompleted:
 		a.hint("uwf thread read %s", r.Thread)
 	}
@@ -212,8 +214,9 @@ func (a *app) threadPokeCommand() *ucli.Command {
 func (a *app) threadWaitCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "wait", Aliases: []string{"join"}, ArgsUsage: "<thread>",
-		Usage: "wait until nothing works on a thread any more",
-		Flags: []ucli.Flag{timeoutFlag("give up after this `TIME`")},
+		Usage:       "wait until nothing works on a thread any more",
+		Description: "Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
+		Flags:       []ucli.Flag{timeoutFlag("give up after this `TIME`")},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		id, e, err := a.threadAndEngine(ctx, c, nil)
 		if err != nil {
@@ -234,10 +237,19 @@ func (a *app) threadWaitCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		a.suspendedIs(out)
+		a.endsAs(out)
 		a.sayNext(out)
 		return a.printSteps([]protocol.StepOutput{out})
 	})
+}
+
+// endsAs sets the exit status of commands that see a thread come to rest: a script
+// must notice that a person is needed, or that the last try failed.
+func (a *app) endsAs(out protocol.StepOutput) {
+	a.suspendedIs(out)
+	if out.Status == protocol.StatusFailed && out.Error != nil {
+		a.status = out.Error.Code
+	}
 }
 
 var errWaited = errors.New("waited long enough")

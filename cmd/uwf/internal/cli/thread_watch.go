@@ -18,7 +18,7 @@ func (a *app) threadWatchCommand() *ucli.Command {
 		Name: "watch", ArgsUsage: "<thread>", Usage: "follow what is done on a thread, until nothing works on it any more",
 		Description: "On a terminal each tool is told as it is called, and a line counts up; elsewhere there is a line for\n" +
 			"each step that begins or ends. With --format json each event is a line of JSON. To stop watching, press Ctrl-C:\n" +
-			"the thread goes on. Exit status 6 if it then waits for a person.",
+			"the thread goes on. Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
 	}, a.threadWatch)
 }
 
@@ -43,7 +43,7 @@ func (a *app) threadWatch(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.suspendedIs(out)
+	a.endsAs(out)
 	a.sayNext(out)
 	if asJSON {
 		return json.NewEncoder(a.env.Stdout).Encode(watchEvent{Event: "end", Thread: id, Output: &out})

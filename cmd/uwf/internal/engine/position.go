@@ -110,7 +110,8 @@ func (p *position) explain() *protocol.Error {
 		if p.thread.Last.Prev != nil {
 			before = *p.thread.Last.Prev
 		}
-		err = hinted(err, "uwf thread fork "+string(before)+" makes a thread that takes the last step again")
+		err = hinted(err, "uwf thread poke "+p.id+" -p '<what to do otherwise>' takes the last step again",
+			"uwf thread fork "+string(before)+" makes a thread that does")
 	}
 	return hinted(err, "uwf thread kill "+p.id)
 }

@@ -202,7 +202,8 @@ func TestStepWithoutAWayOnIsKept(t *testing.T) {
 
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeInvalid, `"lost"`)
-	require.Contains(t, e.Hints[0], "uwf thread fork "+string(before))
+	require.Contains(t, e.Hints[0], "uwf thread poke "+id)
+	require.Contains(t, e.Hints[1], "uwf thread fork "+string(before))
 	require.Equal(t, protocol.StatusFailed, out.Status)
 	require.Len(t, w.runs(), 2, "stepping again runs no agent")
 
@@ -210,6 +211,9 @@ func TestStepWithoutAWayOnIsKept(t *testing.T) {
 	fork, err := w.Fork(context.Background(), before)
 	require.NoError(t, err)
 	require.True(t, w.mustStep(fork, StepOptions{}).Done)
+	poked, err := w.Poke(context.Background(), id, "another word", StepOptions{})
+	require.NoError(t, err)
+	require.True(t, poked.Done, "a thread that is stuck can be poked out of it")
 }
 
 func TestUnknownThread(t *testing.T) {

@@ -106,7 +106,7 @@ func open(ctx context.Context, r cas.Reader, before, after protocol.Hash) (a, b 
 	if b, err = openSide(ctx, r, after); err != nil {
 		return nil, nil, err
 	}
-	if err := a.until(ctx, b); err != nil {
+	if err := meet(ctx, a, b); err != nil {
 		return nil, nil, err
 	}
 	slices.Reverse(a.tail)
@@ -122,8 +122,8 @@ func openSide(ctx context.Context, r cas.Reader, head protocol.Hash) (*side, err
 	return &side{Thread: t, r: r}, nil
 }
 
-// until reads both chains back, the longer one first, to what they share.
-func (a *side) until(ctx context.Context, b *side) error {
+// meet reads both chains back, the longer one first, to what they share.
+func meet(ctx context.Context, a, b *side) error {
 	nextA, stopA := pull(ctx, a.Thread)
 	defer stopA()
 	nextB, stopB := pull(ctx, b.Thread)
