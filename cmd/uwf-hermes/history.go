@@ -14,7 +14,7 @@ import (
 )
 
 // errNoSession means that Hermes keeps no session of that id.
-var errNoSession = errors.New("Hermes keeps no session of that id")
+var errNoSession = errors.New("hermes keeps no session of that id")
 
 // session is what Hermes keeps of a conversation. Its usage counts on over all
 // runs.

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	none := func(string) string { return "" }
+	for want, c := range map[string]external.Call{
+		"run --format json": {Permission: external.Bypass},
+		"run --format json -m a/b -s ses_1 --agent plan": {Permission: external.Edits, Model: "a/b", Resume: true, Session: "ses_1", Extra: []string{"--agent", "plan"}},
+		"run --format json -s ses_1 --fork":              {Permission: external.Readonly, Resume: true, Fork: true, Session: "ses_1"},
+	} {
+		c.Prompt, c.Env = "the prompt", none
+		inv, err := command(c)
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Join(inv.Args, " "))
+		require.Equal(t, "the prompt", inv.Stdin)
+	}
+}
+
+// The permission stands over what the user has in the environment, and the rest of
+// that stays.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	own := func(string) string { return `{"model":"a/b","permission":{"bash":"ask"},"autoupdate":true}` }
+	for permission, shell := range map[external.Permission]any{external.Bypass: "allow", external.Edits: "deny", external.Readonly: "deny"} {
+		text, err := settings(external.Call{Permission: permission, Env: own})
+		require.NoError(t, err)
+		var got struct {
+			Model      string
+			Autoupdate bool
+			Permission map[string]any
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &got))
+		require.Equal(t, "a/b", got.Model)
+		require.False(t, got.Autoupdate)
+		require.Equal(t, shell, got.Permission["*"])
+		require.NotContains(t, got.Permission, "bash")
+	}
+	_, err := settings(external.Call{Env: func(string) string { return "{ not json" }})
+	require.ErrorContains(t, err, configVar)
+}
+
+// A step that looked like the last is not, if the model goes on: opencode has
+// compacted the conversation.
+func TestGoesOnAfterStop(t *testing.T) {
+	t.Parallel()
+	stream := strings.Join([]string{
+		`{"type":"step_start","sessionID":"ses_1","part":{"messageID":"m1"}}`,
+		`{"type":"text","sessionID":"ses_1","part":{"messageID":"m1","text":"so far"}}`,
+		`{"type":"step_finish","sessionID":"ses_1","part":{"messageID":"m1","reason":"stop","tokens":{"input":1,"output":1,"cache":{}}}}`,
+		`{"type":"step_start","sessionID":"ses_1","part":{"messageID":"m2"}}`,
+		`{"type":"reasoning","sessionID":"ses_1","part":{"messageID":"m2","text":"hm"}}`,
+		`{"type":"tool_use","sessionID":"ses_1","part":{"messageID":"m2","tool":"read","callID":"c","state":{"status":"error","input":{"filePath":"x"},"error":"no such file"}}}`,
+	}, "\n")
+	replay := func(stream string) external.Seen {
+		seen, err := external.Replay(t.Context(), adapter(), external.Call{Env: func(string) string { return "" }}, strings.NewReader(stream), external.Exit{})
+		require.NoError(t, err)
+		return seen
+	}
+	require.NotEqual(t, external.OK, replay(stream).Kind)
+	seen := replay(stream + `
+{"type":"text","sessionID":"ses_1","part":{"messageID":"m3","text":"the answer"}}
+{"type":"step_finish","sessionID":"ses_1","part":{"messageID":"m3","reason":"stop","cost":0.5,"tokens":{"input":1,"output":1,"cache":{"read":3}}}}`)
+	require.Equal(t, external.OK, seen.Kind)
+	require.Equal(t, "the answer", seen.Answer)
+	require.EqualValues(t, 2, seen.Usage.InputTokens)
+	require.EqualValues(t, 3, seen.Usage.CacheReadTokens)
+	require.InDelta(t, 0.5, *seen.Usage.CostUSD, 1e-9)
+}
