@@ -2,6 +2,7 @@ package bundle_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -140,6 +141,43 @@ func TestTombstonesTravel(t *testing.T) {
 	require.Equal(t, []cas.Hash{turn}, done.Whole)
 	_, err = other.store.Get(ctx, turn)
 	require.NoError(t, err)
+}
+
+// Every damage to a seal is found. What cannot be read is moved away; what can, and
+// does not fit, stays for a person to judge.
+func TestDamagedSeal(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, cas.XXH3)
+	w.start(idA)
+	w.sealed(idA)
+	path := w.store.SealPath(w.head(idA))
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for i := range good {
+		bad := append([]byte{}, good...)
+		bad[i] ^= 1 << (i % 8)
+		overwrite(t, path, bad)
+		report, err := fsck.Run(ctx, w.store, fsck.Options{Home: w.home, Now: clock})
+		require.NoError(t, err)
+		require.Len(t, report.Faults, 1, "byte %d", i)
+		require.Equal(t, fsck.Seal, report.Faults[0].Kind)
+		require.Equal(t, []string{idA}, report.Faults[0].Threads)
+	}
+	overwrite(t, path, []byte("not a seal\n"))
+	report, err := fsck.Run(ctx, w.store, fsck.Options{Home: w.home, Now: clock, Repair: true})
+	require.NoError(t, err)
+	require.True(t, report.Sound())
+	require.Contains(t, report.Faults[0].Repaired, "quarantine")
+	w.sealed(idA)
+	again, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, good, again)
+
+	overwrite(t, path, []byte(cas.Seal{1}.String()+"\n"))
+	report, err = fsck.Run(ctx, w.store, fsck.Options{Home: w.home, Now: clock, Repair: true})
+	require.NoError(t, err)
+	require.False(t, report.Sound())
 }
 
 // A tombstone that somebody has forged over a sealed node gives the lie away.

@@ -40,6 +40,8 @@ func repairFiles(ctx context.Context, s *fsstore.Store, faults []Fault) (err err
 			err = setAside(ctx, s, sole, f)
 		case Misplaced:
 			err = putInPlace(s, sole, f)
+		case Seal:
+			err = setSealAside(s, sole, f)
 		}
 		if err != nil {
 			return err
@@ -56,6 +58,23 @@ func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Faul
 		return nil // somebody has put it again
 	}
 	to, err := sole.Quarantine(f.Path)
+	if err != nil {
+		return err
+	}
+	f.Repaired = "moved to " + to
+	return nil
+}
+
+// setSealAside moves the damaged file of a seal away, so that the node can be
+// sealed again. A seal that can be read and does not fit stays: it may well be the
+// node that is wrong, and only a person can tell.
+func setSealAside(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
+	_, err := s.Seal(f.Hash)
+	var damaged *cas.SealError
+	if !errors.As(err, &damaged) {
+		return nil
+	}
+	to, err := sole.Quarantine(s.SealPath(f.Hash))
 	if err != nil {
 		return err
 	}
