@@ -72,6 +72,7 @@ func Adapter() external.Adapter {
 	s := &settings{}
 	return external.Adapter{
 		Name: "acp", Commanded: true,
+		Install:     "install the program that stands behind --, or give its whole path there; docs/agents.md names some",
 		Login:       "start the program in a terminal, as its documentation says",
 		Transport:   func() external.Transport { return &transport{settings: *s} },
 		Sessions:    external.Sessions{Forks: true},

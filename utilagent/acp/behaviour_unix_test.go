@@ -41,6 +41,14 @@ func (f *fake) prompt(m fakeMessage, behaviour string) {
 	case "max-turns":
 		f.say("I looked around.")
 		f.answer(m, `{"stopReason":"max_turn_requests"}`)
+	case "refuses":
+		f.answer(m, `{"stopReason":"refusal"}`)
+	case "forgets":
+		if f.how == "resume" {
+			f.answer(m, `{"stopReason":"refusal"}`)
+			return
+		}
+		f.done(m)
 	case "nothing":
 		f.answer(m, `{"stopReason":"end_turn"}`)
 	case "bad-first":

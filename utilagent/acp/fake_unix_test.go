@@ -39,6 +39,7 @@ type fake struct {
 	args  []string
 	last  int
 	id    string // of the session
+	how   string // it was opened
 }
 
 type fakeMessage struct {
@@ -208,6 +209,7 @@ const fakeSetup = `"modes":{"currentModeId":"ask","availableModes":[{"id":"ask"}
 
 // open opens a session: a new one, or one that is kept in the state directory.
 func (f *fake) open(m fakeMessage, behaviour, how string) {
+	f.how = how
 	switch {
 	case behaviour == "hang-open":
 		f.ignoreSignals()

@@ -33,6 +33,7 @@ func (t *transport) Call(ctx context.Context, c external.Call, h *external.Host)
 			return t.failed(ctx, err)
 		}
 	}
+	held := t.client.session == c.Session // it is open already, so the agent knows it
 	if err := t.enter(ctx, c); err != nil {
 		return t.failed(ctx, err)
 	}
@@ -55,7 +56,7 @@ func (t *transport) Call(ctx context.Context, c external.Call, h *external.Host)
 		return o, err
 	}
 	emit(external.Event{Kind: external.Break, Model: modelOf(result, p.teller)})
-	return t.client.outcome(result, p, c.Resume), nil
+	return t.client.outcome(result, p, c.Resume && !held), nil
 }
 
 // modelOf is the model that has answered, as far as the agent says.
