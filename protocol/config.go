@@ -33,6 +33,9 @@ type Model struct {
 	Stream        *bool  `json:"stream,omitempty"`        // default true
 	ContextWindow int    `json:"contextWindow,omitempty"` // tokens; 0: unknown
 	Price         *Price `json:"price,omitempty"`         // for endpoints that report no cost
+	// IdleTimeout is how long the endpoint may be silent, such as "30m" for a slow
+	// one; "": 5m before a reply, 2m within it.
+	IdleTimeout string `json:"idleTimeout,omitempty"`
 }
 
 // Price is what a model costs, in US dollars per million tokens. A cache price

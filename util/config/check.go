@@ -29,6 +29,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 		k.required(m.Name, "it is what the provider calls the model", "models", alias, "name")
 		k.required(m.Provider, "", "models", alias, "provider")
 		k.reference(m.Provider, "provider", keys(c.Providers), "models", alias, "provider")
+		k.duration(m.IdleTimeout, "models", alias, "idleTimeout")
 	}
 	for alias, a := range c.Agents {
 		k.agent(a, alias)

@@ -31,6 +31,7 @@ func TestInvalid(t *testing.T) {
 		"default model":      {"defaultModel: m", `1:15: defaultModel names model "m", which is not in models` + "\n    defaultModel: …"},
 		"model override":     {p + "models: { m: { provider: x, name: n } }\nmodelOverrides: { extrct: m }", `3:27: modelOverrides has the unknown key "extrct"; it must be extract, agent or <workflow>.<role>` + "\n    modelOverrides: …"},
 		"duration":           {"timeout: 30", "1:10: timeout must be a length of time with a unit; such as 90s, 30m or 2h\n    timeout: …"},
+		"a model's silence":  {p + "models: { m: { provider: x, name: n, idleTimeout: 30 } }", "2:51: models.m.idleTimeout must be a length of time with a unit; such as 90s, 30m or 2h\n    models: …"},
 		"a budget's time":    {"builtin: { maxTime: 20 }", "1:21: builtin.maxTime must be a length of time with a unit; such as 90s, 30m or 2h\n    builtin: …"},
 		"a budget's cost":    {"builtin: { maxCostUsd: -0.5 }", "1:24: builtin.maxCostUsd must be a number, at least 0\n    builtin: …"},
 		"protocol":           {"agents: { a: { command: c, protocol: nmed } }", `1:38: agents.a.protocol must be "positional" or "named"` + "\n    agents: …"},

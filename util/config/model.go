@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -26,6 +27,7 @@ type Endpoint struct {
 	Stream        bool
 	ContextWindow int // tokens; 0: unknown
 	Price         *protocol.Price
+	IdleTimeout   time.Duration // how long it may be silent; 0: not said
 }
 
 // String names the endpoint.
@@ -61,6 +63,12 @@ func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) 
 	out.APIKey, out.KeySource = key(p, at, &use)
 	if use.err != nil {
 		return Endpoint{}, use.err
+	}
+	if m.IdleTimeout != "" {
+		var err error
+		if out.IdleTimeout, err = time.ParseDuration(m.IdleTimeout); err != nil {
+			return Endpoint{}, invalid(nil, "models.%s.idleTimeout %q is no length of time", alias, m.IdleTimeout)
+		}
 	}
 	return out, nil
 }

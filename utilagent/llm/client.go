@@ -10,6 +10,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,9 @@ type Options struct {
 	// nil: a random one.
 	Jitter func() float64
 	// FirstByte bounds the wait for the head of a reply, Idle the silence
-	// within one; 0: 5 minutes and 2 minutes. Without streaming nothing comes
-	// before the model is done: both are 15 minutes at least.
+	// within one; 0: what the endpoint's config says, else 5 minutes and 2 minutes,
+	// and 15 minutes at least without streaming: nothing comes before the model is
+	// done then.
 	FirstByte time.Duration
 	Idle      time.Duration
 	// Whole bounds a reply from beginning to end, so that one which never ends
@@ -69,15 +71,9 @@ func New(e config.Endpoint, o Options) *Client {
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64
 	}
-	if o.FirstByte == 0 {
-		o.FirstByte = 5 * time.Minute
-	}
-	if o.Idle == 0 {
-		o.Idle = 2 * time.Minute
-	}
-	if o.Whole == 0 {
-		o.Whole = time.Hour
-	}
+	o.FirstByte = cmp.Or(o.FirstByte, e.IdleTimeout, 5*time.Minute)
+	o.Idle = cmp.Or(o.Idle, e.IdleTimeout, 2*time.Minute)
+	o.Whole = max(cmp.Or(o.Whole, time.Hour), e.IdleTimeout)
 	if o.Notify == nil {
 		o.Notify = func(string) {}
 	}

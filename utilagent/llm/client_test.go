@@ -206,6 +206,20 @@ func TestStalledStreamIsTriedAgain(t *testing.T) {
 	require.Len(t, w.list, 2)
 }
 
+// How long an endpoint may be silent is the config's to say, streamed or not.
+func TestSilenceIsConfigured(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{true, false} {
+		silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		e := serve(t, silent, says("whole"))
+		c := e.config()
+		c.Stream, c.IdleTimeout = stream, 50*time.Millisecond
+		var w waits
+		require.Equal(t, "whole", mustAsk(t, New(c, Options{Sleep: w.sleep})).Message.Content)
+		require.Len(t, w.list, 1)
+	}
+}
+
 func TestCutStreamIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	cut := func(w http.ResponseWriter, _ *http.Request) {

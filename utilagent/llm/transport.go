@@ -31,7 +31,7 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 		return Response{}, fmt.Errorf("encode request: %w", err)
 	}
 	first, idle := c.options.FirstByte, c.options.Idle
-	if q.noStream {
+	if q.noStream && c.endpoint.IdleTimeout == 0 {
 		first, idle = max(first, 15*time.Minute), max(idle, 15*time.Minute)
 	}
 	c.awaitConnection(ctx)
