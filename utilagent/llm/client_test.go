@@ -213,10 +213,10 @@ func TestSilenceIsConfigured(t *testing.T) {
 		silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 		e := serve(t, silent, says("whole"))
 		c := e.config()
-		c.Stream, c.IdleTimeout = stream, 50*time.Millisecond
+		c.Stream, c.IdleTimeout = stream, 200*time.Millisecond
 		var w waits
 		require.Equal(t, "whole", mustAsk(t, New(c, Options{Sleep: w.sleep})).Message.Content)
-		require.Len(t, w.list, 1)
+		require.NotEmpty(t, w.list)
 	}
 }
 
