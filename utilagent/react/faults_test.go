@@ -127,7 +127,7 @@ func TestEveryFaultAlone(t *testing.T) {
 				return saying(r).stream(standard)
 			})
 			f.check(t)
-			require.Len(t, f.requests, 2*(rounds+1))
+			require.GreaterOrEqual(t, len(f.requests), 2*(rounds+1))
 		})
 	}
 	for name, form := range forms {
@@ -135,7 +135,7 @@ func TestEveryFaultAlone(t *testing.T) {
 			t.Parallel()
 			f := serveFaulty(t, func(_ int, r request) http.HandlerFunc { return form(saying(r)) })
 			f.check(t)
-			require.Len(t, f.requests, rounds+1)
+			require.GreaterOrEqual(t, len(f.requests), rounds+1)
 		})
 	}
 }

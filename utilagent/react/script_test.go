@@ -75,7 +75,7 @@ func (m *model) requests() []request {
 // client is a real client of the scripted endpoint that never really waits.
 func (m *model) client() *llm.Client {
 	return llm.New(m.config(), llm.Options{
-		Idle: 100 * time.Millisecond, FirstByte: 100 * time.Millisecond,
+		Idle: 400 * time.Millisecond, FirstByte: 10 * time.Second, // a stream may stall here; a busy machine must not look like it
 		Sleep: func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },
 	})
 }
