@@ -17,8 +17,8 @@ type Keeper struct {
 	New int
 }
 
-// perFlush bounds how many seals wait to be written.
-const perFlush = 5_000
+// perCommit is how many seals are written at once.
+const perCommit = 5_000
 
 // NewKeeper returns a Keeper for a store.
 func NewKeeper(s *fsstore.Store) *Keeper {
@@ -31,20 +31,14 @@ func NewKeeper(s *fsstore.Store) *Keeper {
 	return k
 }
 
-// Seal returns the seal of a node. Errors: those of [Sealer.Seal], and of
-// [fsstore.Store.KeepSeals].
-func (k *Keeper) Seal(ctx context.Context, h cas.Hash) (cas.Seal, error) {
-	got, err := k.sealer.Seal(ctx, h)
-	if err == nil && len(k.fresh) >= perFlush {
-		err = k.Flush(ctx)
-	}
-	return got, err
-}
+// Seal returns the seal of a node; what is new of it is kept by [Keeper.Flush].
+// Errors: those of [Sealer.Seal].
+func (k *Keeper) Seal(ctx context.Context, h cas.Hash) (cas.Seal, error) { return k.sealer.Seal(ctx, h) }
 
 // Flush makes the seals durable. Errors: those of [fsstore.Store.KeepSeals].
 func (k *Keeper) Flush(ctx context.Context) error {
 	for len(k.fresh) > 0 {
-		n := min(len(k.fresh), perFlush)
+		n := min(len(k.fresh), perCommit)
 		if err := k.store.KeepSeals(ctx, k.fresh[:n]...); err != nil {
 			return err
 		}

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -88,6 +90,12 @@ func (a *app) keepSeal(ctx context.Context, out *sealed) (cas.Seal, error) {
 		a.say("uwf: the store cannot keep seals: note this one")
 		return got, nil
 	}
+	if err := keeper.Flush(ctx); errors.Is(err, fs.ErrPermission) {
+		a.say("uwf: the seal cannot be kept, note it: %v", err)
+		return got, nil
+	} else if err != nil {
+		return got, err
+	}
 	out.New, out.Kept = keeper.New, true
-	return got, keeper.Flush(ctx)
+	return got, nil
 }
