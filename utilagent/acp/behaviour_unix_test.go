@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // prompt plays a prompt.
@@ -49,6 +50,14 @@ func (f *fake) prompt(m fakeMessage, behaviour string) {
 			return
 		}
 		f.done(m)
+	case "late-answer":
+		f.answer(m, `{"stopReason":"end_turn"}`)
+		time.Sleep(50 * time.Millisecond)
+		f.say(good)
+	case "hang-terminal":
+		f.say("I run it.")
+		f.ask("terminal/wait_for_exit", fmt.Sprintf(`{"terminalId":%q}`, f.create(`{"command":"sleep 3600"}`)))
+		f.answer(m, `{"stopReason":"cancelled"}`)
 	case "nothing":
 		f.answer(m, `{"stopReason":"end_turn"}`)
 	case "bad-first":

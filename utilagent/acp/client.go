@@ -15,9 +15,10 @@ import (
 
 // How long things take that an agent may never do.
 const (
-	replayQuiet = time.Second      // without an update, then a replay is over
-	replayLimit = 30 * time.Second // of a replay, after the answer to session/load
-	closeWait   = 2 * time.Second  // for session/close, and for the end after stdin is closed
+	replayQuiet = time.Second            // without an update, then a replay is over
+	replayLimit = 30 * time.Second       // of a replay, after the answer to session/load
+	lateWords   = 300 * time.Millisecond // without an update, then there will be no answer
+	closeWait   = 2 * time.Second        // for session/close, and for the end after stdin is closed
 )
 
 // child is the agent's process; [external.Process] is one.
@@ -143,22 +144,23 @@ func (c *client) open(ctx context.Context, how opening, session, cwd string) err
 	}
 	c.session = cmp.Or(c.setup.SessionID, session)
 	if how == openLoad {
-		return c.settle(ctx)
+		return c.settle(ctx, replayQuiet)
 	}
 	return nil
 }
 
-// settle waits until a replay is over: some agents go on with it after they have
-// answered, and what they tell then must not be taken for an answer.
-func (c *client) settle(ctx context.Context) error {
+// settle waits until nothing has been told for a while. Some agents go on with a
+// replay after they have answered that they are ready, and what they tell then
+// must not be taken for an answer.
+func (c *client) settle(ctx context.Context, while time.Duration) error {
 	limit := time.NewTimer(replayLimit)
 	defer limit.Stop()
-	quiet := time.NewTimer(replayQuiet)
+	quiet := time.NewTimer(while)
 	defer quiet.Stop()
 	for {
 		select {
 		case <-c.stir:
-			quiet.Reset(replayQuiet)
+			quiet.Reset(while)
 		case <-quiet.C:
 			return nil
 		case <-limit.C:
@@ -192,7 +194,7 @@ func (c *client) notified(method string, params json.RawMessage) {
 }
 
 // asked implements peer.
-func (c *client) asked(method string, params json.RawMessage) (any, error, func(context.Context) (any, error)) {
+func (c *client) asked(method string, params json.RawMessage) (any, func(context.Context) (any, error), error) {
 	return c.serve.answer(method, params)
 }
 

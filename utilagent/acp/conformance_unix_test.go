@@ -255,6 +255,7 @@ func TestSuspends(t *testing.T) {
 		"max-turns": {"", "limit of turns"},
 		"hang":      {"idleTimeout: 300ms", "printed nothing for 300ms"},
 		"hang-deaf": {"idleTimeout: 300ms", "printed nothing for 300ms"},
+		"nothing":   {"", "ended without an answer"},
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			t.Parallel()
@@ -274,7 +275,7 @@ func TestStrangeOutput(t *testing.T) {
 	a.step().Succeeded()
 	require.Equal(t, 2, strings.Count(a.journal(), `reply 7 {"code":-32601`))
 	require.Contains(t, a.journal(), "reply 0")
-	for _, behaviour := range []string{"long-line", "orphan"} {
+	for _, behaviour := range []string{"long-line", "orphan", "late-answer"} {
 		t.Run(behaviour, func(t *testing.T) {
 			t.Parallel()
 			a := play(t, "", behaviour)

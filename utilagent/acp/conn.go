@@ -18,7 +18,7 @@ type peer interface {
 	notified(method string, params json.RawMessage)
 	// asked answers a request. If the answer takes time it returns a function that
 	// waits for it, which runs beside what follows; else later is nil.
-	asked(method string, params json.RawMessage) (result any, err error, later func(context.Context) (any, error))
+	asked(method string, params json.RawMessage) (result any, later func(context.Context) (any, error), err error)
 }
 
 // maxAsked bounds the requests that are waited for at the same time.
@@ -208,7 +208,7 @@ func (c *conn) answered(m message) {
 
 // asked answers a request of the agent.
 func (c *conn) asked(ctx context.Context, m message) {
-	result, err, later := c.peer.asked(m.method, m.params)
+	result, later, err := c.peer.asked(m.method, m.params)
 	if later == nil {
 		c.reply(ctx, m.id, result, err)
 		return

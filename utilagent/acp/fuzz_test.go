@@ -41,9 +41,9 @@ func seeds(f *testing.F) {
 type quietPeer struct{ asks int }
 
 func (p *quietPeer) notified(string, json.RawMessage) {}
-func (p *quietPeer) asked(string, json.RawMessage) (any, error, func(context.Context) (any, error)) {
+func (p *quietPeer) asked(string, json.RawMessage) (any, func(context.Context) (any, error), error) {
 	p.asks++
-	return nil, errBusy, nil
+	return nil, nil, errBusy
 }
 
 type nowhere struct{}

@@ -79,11 +79,22 @@ func (c *client) ask(ctx context.Context, text string, patience func() time.Dura
 	defer stop()
 	var result prompted
 	err := c.conn.call(patient, "session/prompt", params, &result)
+	if err == nil && result.StopReason == "end_turn" && !c.answered(p) {
+		err = c.settle(patient, lateWords) // some answer before they have told everything
+	}
 	return result, p, err
 }
 
-// cancel asks the agent to end the prompt.
+// answered tells whether the prompt has an answer.
+func (c *client) answered(p *prompt) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.teller.answered()
+}
+
+// cancel asks the agent to end the prompt, and ends the commands that it waits for.
 func (c *client) cancel(ctx context.Context) {
+	defer c.serve.terminals.interrupt()
 	ctx, stop := context.WithTimeout(ctx, closeWait)
 	defer stop()
 	_ = c.conn.notify(ctx, "session/cancel", map[string]string{"sessionId": c.session}) // else it is stopped

@@ -21,6 +21,14 @@ func TestTerminalEndsWithTheStep(t *testing.T) {
 	a.gone()
 }
 
+// A prompt that is cancelled does not wait for them.
+func TestTerminalEndsWithTheCall(t *testing.T) {
+	t.Parallel()
+	a := play(t, "idleTimeout: 300ms", "hang-terminal")
+	require.Contains(t, a.step().Succeeded().Suspended, "printed nothing for 300ms")
+	require.Contains(t, a.journal(), `terminal/wait_for_exit -> {"exitCode":null,"signal":"terminated"}`)
+}
+
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "terminal")

@@ -29,13 +29,13 @@ type service struct {
 }
 
 // answer answers a request.
-func (s *service) answer(method string, params json.RawMessage) (any, error, func(context.Context) (any, error)) {
+func (s *service) answer(method string, params json.RawMessage) (any, func(context.Context) (any, error), error) {
 	result, err := s.now(method, params)
 	if method != "terminal/wait_for_exit" {
-		return result, err, nil
+		return result, nil, err
 	}
 	later, err := s.terminals.wait(params)
-	return nil, err, later
+	return nil, later, err
 }
 
 // now answers the requests that take no time.

@@ -173,6 +173,16 @@ func (t *terminals) stop(raw json.RawMessage, release bool) error {
 	return nil
 }
 
+// interrupt kills all commands. Their terminals stay, so that who waits for them
+// is answered.
+func (t *terminals) interrupt() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, term := range t.open {
+		term.kill()
+	}
+}
+
 // stopAll kills all commands and waits for their ends.
 func (t *terminals) stopAll() error {
 	t.mu.Lock()
