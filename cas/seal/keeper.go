@@ -33,7 +33,9 @@ func NewKeeper(s *fsstore.Store) *Keeper {
 
 // Seal returns the seal of a node; what is new of it is kept by [Keeper.Flush].
 // Errors: those of [Sealer.Seal].
-func (k *Keeper) Seal(ctx context.Context, h cas.Hash) (cas.Seal, error) { return k.sealer.Seal(ctx, h) }
+func (k *Keeper) Seal(ctx context.Context, h cas.Hash) (cas.Seal, error) {
+	return k.sealer.Seal(ctx, h)
+}
 
 // Flush makes the seals durable. Errors: those of [fsstore.Store.KeepSeals].
 func (k *Keeper) Flush(ctx context.Context) error {
