@@ -13,8 +13,15 @@ type beside struct {
 	err     error
 }
 
-// do has f done, and returns at once.
+// mostWaiting is how much may wait to be done: a disk that is slower than an agent
+// must not fill the memory.
+const mostWaiting = 100
+
+// do has f done. It returns at once, unless too much is waiting already.
 func (b *beside) do(f func() error) {
+	if b.waiting() >= mostWaiting {
+		b.working.Wait()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err != nil {
@@ -25,6 +32,12 @@ func (b *beside) do(f func() error) {
 		b.busy = true
 		b.working.Go(b.work)
 	}
+}
+
+func (b *beside) waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.todo)
 }
 
 // work does what there is to do.

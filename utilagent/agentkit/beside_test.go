@@ -12,7 +12,7 @@ func TestBesideKeepsTheOrder(t *testing.T) {
 	var b beside
 	var done []int
 	start := make(chan struct{})
-	for i := range 100 {
+	for i := range mostWaiting {
 		b.do(func() error {
 			<-start
 			done = append(done, i)
@@ -21,7 +21,7 @@ func TestBesideKeepsTheOrder(t *testing.T) {
 	}
 	close(start) // do returns at once, or the test would hang here
 	require.NoError(t, b.wait())
-	require.Len(t, done, 100)
+	require.Len(t, done, mostWaiting)
 	require.IsIncreasing(t, done)
 }
 
@@ -34,4 +34,14 @@ func TestBesideEndsWithTheFirstError(t *testing.T) {
 	b.do(func() error { panic("nothing more is done") })
 	require.ErrorIs(t, b.wait(), full)
 	require.ErrorIs(t, b.failed(), full)
+}
+
+func TestBesideIsBounded(t *testing.T) {
+	t.Parallel()
+	var b beside
+	for range 20 * mostWaiting {
+		b.do(func() error { return nil })
+		require.LessOrEqual(t, b.waiting(), mostWaiting)
+	}
+	require.NoError(t, b.wait())
 }
