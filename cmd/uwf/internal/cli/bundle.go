@@ -35,7 +35,7 @@ func (a *app) bundleVerify(ctx context.Context, c *ucli.Context) (err error) {
 	}
 	f, done, err := ocascli.OpenBundle(ctx, a.env, name)
 	if err != nil {
-		return err
+		return unproved(err)
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	report, err := f.Check(ctx)
@@ -46,6 +46,16 @@ func (a *app) bundleVerify(ctx context.Context, c *ucli.Context) (err error) {
 		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is whole, but no thread in it has the seal %s", name, expect)}
 	}
 	return a.print(report, func(w io.Writer) error { return bundleText(w, report) })
+}
+
+// unproved is an error as a verification has it: what is not a bundle, or one that
+// only a newer program can read, is not proved whole either.
+func unproved(err error) error {
+	var coded *protocol.Error
+	if !errors.As(err, &coded) || coded.Code != protocol.CodeInvalid {
+		return err
+	}
+	return &protocol.Error{Code: protocol.CodeCorrupt, Message: coded.Message, Hints: coded.Hints, Err: err}
 }
 
 // expectedSeal is the value of --expect, none if it is not given.
