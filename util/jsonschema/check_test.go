@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,11 +85,9 @@ func TestHostileSchemas(t *testing.T) {
 	for i := range 5_000 {
 		many[fmt.Sprint("p", i)] = map[string]any{"type": "string", "minLength": int64(1)}
 	}
-	start := time.Now()
 	s, err := Compile(map[string]any{"properties": many})
 	require.NoError(t, err)
 	require.Empty(t, s.Validate(map[string]any{"p1": "x"}))
-	require.Less(t, time.Since(start), 5*time.Second)
 
 	many["last"] = map[string]any{"enum": make([]any, maxValues)}
 	require.Contains(t, Check(map[string]any{"properties": many})[0].Message, "the limit is")
