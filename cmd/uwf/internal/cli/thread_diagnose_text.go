@@ -39,6 +39,9 @@ func (d diagnosis) text(w io.Writer, now time.Time) error {
 			}
 		}
 	}
+	if len(d.Findings) == 0 {
+		fmt.Fprintln(w, "\nnothing is wrong")
+	}
 	if d.Run == nil {
 		return nil
 	}

@@ -67,7 +67,10 @@ func (e *Engine) modelFor(ctx context.Context, cmd command, workflow, role strin
 	if !slices.Contains(ourAgents(), program) {
 		return c.Agents[cmd.alias].Model, nil
 	}
-	alias := config.AgentModel(c, cmd.alias, workflow, role)
+	alias := modelFlag(cmd.argv)
+	if alias == "" {
+		alias = config.AgentModel(c, cmd.alias, workflow, role)
+	}
 	if alias == "" {
 		return "", hinted(fail(protocol.CodeInvalid, "agent %q has no model: %s has no defaultModel", cmd.name, e.Dirs.Config()),
 			"uwf config set defaultModel <alias of models>")
@@ -77,6 +80,19 @@ func (e *Engine) modelFor(ctx context.Context, cmd command, workflow, role strin
 		return "", coded(err)
 	}
 	return endpoint.Provider + " " + endpoint.Model, nil
+}
+
+// modelFlag is the model that an agent of ours is told on its command line.
+func modelFlag(argv []string) string {
+	for i, arg := range argv {
+		if value, ok := strings.CutPrefix(arg, "--model="); ok {
+			return value
+		}
+		if arg == "--model" && i+1 < len(argv) {
+			return argv[i+1]
+		}
+	}
+	return ""
 }
 
 // Limits are those that a thread of a workflow begins with. Zero is no limit.
