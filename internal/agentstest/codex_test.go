@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCodex(t *testing.T) {
-	tellAll(t, program{
+func TestCodex(t *testing.T) { tellAll(t, codex()) }
+
+func codex() program {
+	return program{
 		name: "codex", version: "0.169.0", speak: responses,
 		npm: npm{packages: []string{"@openai/codex@0.169.0"}, bin: "codex"},
 		environ: func(t *testing.T, url, bin, home string) map[string]string {
@@ -29,5 +31,5 @@ stream_max_retries = 0
 			require.NoError(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
 			return map[string]string{"UWF_CODEX_BIN": bin, "HOME": home, "CODEX_HOME": home, "SCRIPTED_KEY": "a-dummy-key"}
 		},
-	})
+	}
 }

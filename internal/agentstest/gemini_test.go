@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGemini(t *testing.T) {
-	tellAll(t, program{
+func TestGemini(t *testing.T) { tellAll(t, gemini()) }
+
+func gemini() program {
+	return program{
 		name: "gemini", version: "0.61.0", speak: google,
 		npm: npm{packages: []string{"@google/gemini-cli@0.61.0"}, bin: "gemini"},
 		// Without a model its router asks one, with a minute of retries.
@@ -22,5 +24,5 @@ func TestGemini(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(home, ".gemini", "settings.json"), []byte(settings), 0o600))
 			return map[string]string{"UWF_GEMINI_BIN": bin, "HOME": home, "GEMINI_API_KEY": "a-dummy-key", "GOOGLE_GEMINI_BASE_URL": url}
 		},
-	})
+	}
 }

@@ -7,8 +7,10 @@ import (
 	"testing"
 )
 
-func TestOpencode(t *testing.T) {
-	tellAll(t, program{
+func TestOpencode(t *testing.T) { tellAll(t, opencode()) }
+
+func opencode() program {
+	return program{
 		name: "opencode", version: "1.18.33", speak: chat,
 		npm: npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
 		environ: func(_ *testing.T, url, bin, home string) map[string]string {
@@ -19,5 +21,5 @@ func TestOpencode(t *testing.T) {
 					"models":{"it":{"name":"it","limit":{"context":100000,"output":4000}}}}}}`, url),
 			}
 		},
-	})
+	}
 }
