@@ -52,6 +52,10 @@ func TestDecoder(t *testing.T) {
 		"the model declines": {
 			lines: init + say("No.") + result(`"subtype":"success","stop_reason":"refusal","result":"No."`), kind: external.Refusal, session: "s", turns: []string{"No."},
 		},
+		"two objects on a line, behind a warning": {
+			lines: "warning: {no json} here\nwarning: " + strings.ReplaceAll(init+say("The end."), "\n", "") + "\n(node) x" + result(`"subtype":"success","result":"The end."`),
+			kind:  external.OK, session: "s", turns: []string{"The end."},
+		},
 		"a sub-agent, results in blocks, thoughts, and lines of the future": {
 			lines: init +
 				`{"type":"assistant","message":{"id":"m1","content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"t1","name":"Task","input":{"a":1}}]},"session_id":"s"}` + "\n" +

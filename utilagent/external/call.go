@@ -16,6 +16,9 @@ const quietTime = 300 * time.Millisecond
 type changedError struct{ want, got string }
 
 func (e *changedError) Error() string {
+	if e.want == e.got {
+		return fmt.Sprintf("a copy of session %s was asked for, and it came back itself", e.want)
+	}
 	return fmt.Sprintf("session %s was asked for, %s came back", e.want, e.got)
 }
 

@@ -3,6 +3,7 @@ package external
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -62,7 +63,29 @@ func (r *lineReader) read(ctx context.Context, next func() ([]byte, error)) {
 		if first {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
-		r.take(ctx, func() ([]Event, bool) { return r.decoder.Line(line) }, line)
+		r.take(ctx, func() ([]Event, bool) { return r.decode(line) }, line)
+	}
+}
+
+// decode has a line decoded. In one that means nothing as a whole there may be
+// objects all the same: behind a warning that was printed without a line end, or
+// more than one.
+func (r *lineReader) decode(line []byte) (events []Event, known bool) {
+	if events, known = r.decoder.Line(line); known {
+		return events, true
+	}
+	at := bytes.IndexByte(line, '{')
+	if at < 0 {
+		return nil, false
+	}
+	values := json.NewDecoder(bytes.NewReader(line[at:]))
+	for {
+		var value json.RawMessage
+		if values.Decode(&value) != nil || len(value) == len(line) {
+			return events, false
+		}
+		more, _ := r.decoder.Line(value)
+		events = append(events, more...)
 	}
 }
 
