@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -36,6 +37,10 @@ func (a *app) address(ctx context.Context, arg string) (cas.Hash, error) {
 		place = strings.TrimPrefix(place, "@") // as in @@-1
 	}
 	id, err := a.thread(ctx, name)
+	var coded *protocol.Error
+	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
+		coded.Hints = append(coded.Hints, "before the first @ stands a thread; in the newest one it is @"+arg)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -130,6 +130,8 @@ func (a *actor) act(name, arg string) int {
 		a.result(a.answer("ready", nil))
 	case "turns":
 		a.turns()
+	case "writes":
+		a.writes(arg)
 	case "lie":
 		a.result(a.lie(arg))
 	case "show":
