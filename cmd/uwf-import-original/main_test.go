@@ -250,6 +250,10 @@ func TestWhatIsBrokenIsTold(t *testing.T) {
 	require.Equal(t, shallow[0], u.headOf(shallowThread), "the chain is whole, so the thread can go on")
 	_, err := u.index().Head(t.Context(), brokenThread)
 	require.ErrorIs(t, err, index.ErrNoThread)
+
+	status, again, _ := u.run()
+	require.Equal(t, protocol.CodeCorrupt.ExitCode(), status, "what is missing is told every time")
+	require.Equal(t, report.Problems, again.Problems)
 }
 
 // A kill of the original may leave a thread under two types.

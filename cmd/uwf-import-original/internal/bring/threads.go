@@ -1,6 +1,7 @@
 package bring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,12 +62,14 @@ func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here m
 		return none, false, err
 	}
 	standing, isHere := here[c.ID]
+	found := isNew
 	if isHere {
-		changed, err := b.compare(ctx, c, standing)
-		if err != nil || !changed {
+		if found, err = b.compare(ctx, c, standing); err != nil || found == hasDiverged {
 			return none, false, err
 		}
 	}
+	// Also of a thread that is here: what was missing may be there now, or is still
+	// to be told.
 	lost, err := b.copy.reach(ctx, c.Head)
 	if err != nil {
 		return none, false, err
@@ -74,11 +77,23 @@ func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here m
 	if len(lost) > 0 {
 		b.problem("thread", c.ID, "it was brought, but not whole: %s", b.tellLost(lost))
 	}
+	if found == isThere {
+		return none, false, nil
+	}
 	if c.Status == "suspended" {
-		b.note("thread", c.ID, "it was suspended: %s. Here the nodes decide whether it is", c.Message)
+		b.note("thread", c.ID, "it was suspended: %s; here the nodes decide whether it is", cmp.Or(c.Message, "no message"))
 	}
 	return index.Adoption{Thread: c.ID, Was: standing.Head, Head: c.Head, End: c.end()}, true, nil
 }
+
+// comparison is what a thread of the original's is to one that may be here.
+type comparison int
+
+const (
+	isNew       comparison = iota // not here, or further than here
+	isThere                       // as far as here, or not so far
+	hasDiverged                   // it has gone another way
+)
 
 // end is the thread's line in our history, nil if it is active.
 func (c *chain) end() *index.Ended {
@@ -163,27 +178,26 @@ func readChain(ctx context.Context, r cas.Reader, t source.Thread) (*chain, erro
 	return c, nil
 }
 
-// compare looks at a thread that is here already; true: the original has gone on
-// since it was brought.
-func (b *bringer) compare(ctx context.Context, c *chain, here index.Standing) (bool, error) {
+// compare looks at a thread that is here already.
+func (b *bringer) compare(ctx context.Context, c *chain, here index.Standing) (comparison, error) {
 	if here.Head == c.Head && (here.End != nil || c.Ended() == "") {
 		b.report.Threads.Present++
-		return false, nil
+		return isThere, nil
 	}
 	if c.nodes[here.Head] && here.End == nil {
-		return true, nil
+		return isNew, nil // the original has gone on since
 	}
 	ours, err := readChain(ctx, b.store, source.Thread{Head: here.Head})
 	if err != nil {
-		return false, fmt.Errorf("thread %s, which is here already: %w", c.ID, err)
+		return hasDiverged, fmt.Errorf("thread %s, which is here already: %w", c.ID, err)
 	}
 	if ours.nodes[c.Head] {
 		b.report.Threads.Present++ // it has gone on here
-		return false, nil
+		return isThere, nil
 	}
 	b.report.Threads.Failed++
-	b.problem("thread", c.ID, "it has gone on here, to %s, and in the original, to %s: nothing was changed", here.Head, c.Head)
-	return false, nil
+	b.problem("thread", c.ID, "it is at %s here, and at %s in the original: nothing was changed", here.Head, c.Head)
+	return hasDiverged, nil
 }
 
 // tellLost names nodes that could not be brought.
