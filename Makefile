@@ -91,6 +91,14 @@ tidy: ## go mod tidy in every module, siblings served from the tree
 install-check: ## go install every command from a proxy made of the tree
 	$(GO) run ./internal/release install-check
 
+.PHONY: archives
+archives: ## one archive of all commands for each system, with checksums, in dist/ (VERSION=v0.2.0)
+	$(GO) run ./internal/release archives -o $(CURDIR)/dist $(addprefix -version ,$(VERSION))
+
+.PHONY: release
+release: ## commit and tag VERSION=v0.2.0; it pushes nothing
+	$(GO) run ./internal/release release -version "$(VERSION)"
+
 .PHONY: clean
 clean: ## remove what make made
-	rm -rf $(BIN) $(CURDIR)/.tmp
+	rm -rf $(BIN) $(CURDIR)/.tmp $(CURDIR)/dist

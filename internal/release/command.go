@@ -19,6 +19,8 @@ const usage = `usage: release [-C DIR] COMMAND
   tidy [-sums]                go mod tidy in every module, siblings from the tree
   install-check [dir...]      go install each command from such a proxy
   fuzz -time T                run every fuzz test for T, such as 20s
+  archives -o DIR [-version V] [-only OS/ARCH,...]  an archive of all commands for each target, and SHA256SUMS
+  release -version V          commit and tag a release; it pushes nothing
 `
 
 // run runs one command and returns the exit status: 0, 1 failed, 2 usage.
@@ -45,6 +47,8 @@ func dispatch(ctx context.Context, args []string, p process) error {
 		"tidy":          tidyCommand,
 		"install-check": installCommand,
 		"fuzz":          fuzzCommand,
+		"archives":      archivesCommand,
+		"release":       releaseCommand,
 	}
 	command, ok := commands[global.Arg(0)]
 	if !ok {
@@ -105,6 +109,36 @@ func fuzzCommand(ctx context.Context, t *tree, args []string, p process) error {
 		return flag.ErrHelp
 	}
 	return t.fuzz(ctx, *each, p)
+}
+
+func archivesCommand(ctx context.Context, t *tree, args []string, p process) error {
+	flags := newFlags("archives", p)
+	out := flags.String("o", "", "the directory for them")
+	version := flags.String("version", "", "default: what the go.mod files require")
+	only := flags.String("only", "", "targets such as linux/amd64,windows/arm64; default: all")
+	if err := flags.Parse(args); err != nil || *out == "" || flags.NArg() > 0 {
+		flags.Usage()
+		return flag.ErrHelp
+	}
+	v, err := t.versionOr(*version)
+	if err != nil {
+		return err
+	}
+	targets, err := targetsNamed(*only)
+	if err != nil {
+		return err
+	}
+	return t.archives(ctx, *out, v, targets, p)
+}
+
+func releaseCommand(ctx context.Context, t *tree, args []string, p process) error {
+	flags := newFlags("release", p)
+	version := flags.String("version", "", "such as v0.2.0")
+	if err := flags.Parse(args); err != nil || *version == "" || flags.NArg() > 0 {
+		flags.Usage()
+		return flag.ErrHelp
+	}
+	return t.release(ctx, *version, p)
 }
 
 func newFlags(name string, p process) *flag.FlagSet {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/build"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -47,9 +48,35 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 		if err := checkBinary(filepath.Join(o.dir, "bin", path.Base(m.path)), m.path, version); err != nil {
 			return err
 		}
+		if err := o.saysVersion(ctx, path.Base(m.path), version); err != nil {
+			return err
+		}
 		fmt.Fprintln(p.stdout, "install", m.path+"@"+version)
 	}
+	if len(dirs) > 0 {
+		return nil
+	}
+	return t.thirdParty(ctx, o, version, p)
+}
+
+// saysVersion runs an installed program.
+func (o *outside) saysVersion(ctx context.Context, name, version string) error {
+	out, err := exec.CommandContext(ctx, filepath.Join(o.dir, "bin", name+exeSuffix()), "--version").Output()
+	if err != nil {
+		return fmt.Errorf("%s --version: %w", name, err)
+	}
+	if want := name + " " + version; strings.TrimSpace(string(out)) != want {
+		return fmt.Errorf("%s --version says %q, want %q", name, out, want)
+	}
 	return nil
+}
+
+// exeSuffix ends the names of programs here.
+func exeSuffix() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
 }
 
 // commands returns the modules under cmd/ whose root is a program, or those of
@@ -77,10 +104,7 @@ func (t *tree) commands(dirs []string) ([]*sibling, error) {
 // checkBinary reads back what the binary says about itself: it is what
 // --version prints.
 func checkBinary(file, path, version string) error {
-	if runtime.GOOS == "windows" {
-		file += ".exe"
-	}
-	info, err := buildinfo.ReadFile(file)
+	info, err := buildinfo.ReadFile(file + exeSuffix())
 	if err != nil {
 		return err
 	}

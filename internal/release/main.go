@@ -7,6 +7,8 @@
 //	tidy [-sums]                go mod tidy in every module, siblings from the tree
 //	install-check [dir…]        go install each command from such a proxy
 //	fuzz -time T                run every fuzz test for T
+//	archives -o DIR             one archive of all commands for each system
+//	release -version V          commit and tag a release
 //
 // The modules of the workspace require each other by plain version, without
 // replace, because a replace makes "go install …@version" fail. Between

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,11 +37,22 @@ import "example.com/ours/leaf"
 func Say() string { return "lib on " + leaf.Word }
 `,
 		"cmd/tool/go.mod": "module example.com/ours/cmd/tool\n\ngo 1.26.0\n\nrequire example.com/ours/lib v0.1.0\n",
+		"LICENSE":         "free\n",
+		"README.md":       "ours\n",
 		"cmd/tool/main.go": `package main
 
-import "example.com/ours/lib"
+import (
+	"fmt"
+	"runtime/debug"
 
-func main() { println(lib.Say()) }
+	"example.com/ours/lib"
+)
+
+func main() {
+	info, _ := debug.ReadBuildInfo()
+	fmt.Println("tool", info.Main.Version)
+	println(lib.Say())
+}
 `,
 	}
 	for name, text := range files {
@@ -162,6 +175,79 @@ func TestInstallCheck(t *testing.T) {
 	code, _, stderr = release(t, root, "install-check", "cmd/none")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "cmd/none")
+}
+
+// A program that does not know its version was not built as users build it.
+func TestInstallCheckRunsWhatItInstalls(t *testing.T) {
+	t.Parallel()
+	root := workspace(t)
+	write(t, strings.Replace(read(t, root, "cmd/tool/main.go"), "info.Main.Version", `"devel"+info.Main.Version[:0]`, 1), root, "cmd/tool/main.go")
+	code, _, stderr := release(t, root, "install-check")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, `tool --version says "tool devel`)
+}
+
+// commit commits all of a workspace.
+func commit(t *testing.T, root string) {
+	t.Helper()
+	for _, args := range [][]string{{"add", "-A"}, {"-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-q", "-m", "all"}} {
+		out, err := exec.Command("git", append([]string{"-C", root}, args...)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+}
+
+func TestArchives(t *testing.T) {
+	t.Parallel()
+	root := workspace(t)
+	commit(t, root)
+	here := runtime.GOOS + "/" + runtime.GOARCH
+	var sums [2]string
+	for i := range sums {
+		out := t.TempDir()
+		code, stdout, stderr := release(t, root, "archives", "-o", out, "-only", here)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, "archive uwf_v0.1.0_"+runtime.GOOS)
+		sums[i] = read(t, out, "SHA256SUMS")
+	}
+	require.Equal(t, sums[0], sums[1], "the same tree gives the same bytes")
+	require.Len(t, strings.Fields(sums[0]), 2)
+
+	code, _, stderr := release(t, root, "archives", "-o", t.TempDir(), "-only", "plan9/386")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "plan9/386")
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	root := workspace(t)
+	write(t, read(t, root, "go.work")+"\nreplace example.com/ours/leaf v0.1.0 => ./leaf\n", root, "go.work")
+	commit(t, root)
+	for _, name := range []string{"user.name", "user.email"} {
+		require.NoError(t, exec.Command("git", "-C", root, "config", name, "x").Run())
+	}
+	code, _, stderr := release(t, root, "release", "-version", "0.2.0")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "such as v0.2.0")
+
+	write(t, "more\n", root, "README.md")
+	code, _, stderr = release(t, root, "release", "-version", "v0.2.0")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "not committed")
+	commit(t, root)
+
+	code, stdout, stderr := release(t, root, "release", "-version", "v0.2.0")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "git push --atomic origin HEAD leaf/v0.2.0 lib/v0.2.0 cmd/tool/v0.2.0")
+	require.Contains(t, read(t, root, "cmd/tool/go.mod"), "example.com/ours/lib v0.2.0")
+	require.Contains(t, read(t, root, "go.work"), "example.com/ours/leaf v0.2.0 => ./leaf")
+	require.Contains(t, read(t, root, "cmd/tool/go.sum"), "example.com/ours/leaf v0.2.0 h1:", "a checkout of the tag builds without the workspace")
+	out, err := exec.Command("git", "-C", root, "status", "--porcelain").Output()
+	require.NoError(t, err)
+	require.Empty(t, string(out), "the commit holds all of it")
+
+	code, _, stderr = release(t, root, "release", "-version", "v0.2.0")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "was released already")
 }
 
 func TestFuzzRunsEveryTarget(t *testing.T) {

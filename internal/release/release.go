@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+)
+
+// release makes the commit of a release and its tags, one for each module, all on
+// that commit. It pushes nothing: the last line that it prints does.
+//
+// Everything is checked before the first tag: a tag that others have seen cannot
+// be taken back.
+func (t *tree) release(ctx context.Context, version string, p process) error {
+	if semver.Canonical(version) != version || semver.Build(version) != "" {
+		return fmt.Errorf("%q is not a version such as v0.2.0", version)
+	}
+	if err := t.clean(ctx, p); err != nil {
+		return err
+	}
+	if err := t.untagged(ctx, version, p); err != nil {
+		return err
+	}
+	if err := t.requireAt(version); err != nil {
+		return err
+	}
+	released, err := loadTree(t.root)
+	if err != nil {
+		return err
+	}
+	if err := released.tidy(ctx, true, p); err != nil {
+		return err
+	}
+	if err := released.installCheck(ctx, nil, p); err != nil {
+		return fmt.Errorf("%w\nnothing was committed or tagged: git diff shows what was changed", err)
+	}
+	for _, args := range [][]string{{"add", "--all"}, {"commit", "--quiet", "--allow-empty", "-m", "release " + version}} {
+		if _, err := t.git(ctx, p, args...); err != nil {
+			return err
+		}
+	}
+	var tags []string
+	for _, m := range released.modules {
+		if strings.HasPrefix(m.dir, "internal/") || strings.HasPrefix(m.dir, "examples/") {
+			continue // nobody installs them
+		}
+		tag := m.dir + "/" + version
+		if _, err := t.git(ctx, p, "tag", "-a", tag, "-m", tag); err != nil {
+			return err
+		}
+		tags = append(tags, tag)
+	}
+	fmt.Fprintf(p.stdout, "released %s: %d tags. All or nothing, push them together:\n  git push --atomic origin HEAD %s\n",
+		version, len(tags), strings.Join(tags, " "))
+	return nil
+}
+
+// clean refuses a tree with changes: the tags would not be what was tried.
+func (t *tree) clean(ctx context.Context, p process) error {
+	out, err := t.git(ctx, p, "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(out) != "" {
+		return errors.New("there are changes that are not committed:\n" + out)
+	}
+	return nil
+}
+
+// untagged refuses a version that was released already.
+func (t *tree) untagged(ctx context.Context, version string, p process) error {
+	out, err := t.git(ctx, p, "tag", "--list", "*/"+version)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		return fmt.Errorf("%s was released already: %s", version, strings.Join(strings.Fields(out), ", "))
+	}
+	return nil
+}
+
+// requireAt lets the modules require each other at a version, and go.work
+// answer for it.
+func (t *tree) requireAt(version string) error {
+	for _, m := range t.modules {
+		for _, r := range m.mod.Require {
+			if t.module(r.Mod.Path) == nil {
+				continue
+			}
+			if err := m.mod.AddRequire(r.Mod.Path, version); err != nil {
+				return err
+			}
+		}
+		text, err := m.mod.Format()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(t.abs(m), "go.mod"), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return t.workAt(version)
+}
+
+// workAt changes the replace lines of go.work, which name the version.
+func (t *tree) workAt(version string) error {
+	name := filepath.Join(t.root, "go.work")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	work, err := modfile.ParseWork(name, data, nil)
+	if err != nil {
+		return err
+	}
+	for _, r := range work.Replace {
+		if t.module(r.Old.Path) == nil || r.Old.Version == version {
+			continue
+		}
+		old := r.Old
+		if err := work.AddReplace(old.Path, version, r.New.Path, r.New.Version); err != nil {
+			return err
+		}
+		if err := work.DropReplace(old.Path, old.Version); err != nil {
+			return err
+		}
+	}
+	work.Cleanup()
+	return os.WriteFile(name, modfile.Format(work.Syntax), 0o644)
+}

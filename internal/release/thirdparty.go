@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// A third party's agent: uwf-builtin with a tool of its own, in a module of its
+// own, outside of the tree.
+const (
+	theirPath = "agents.example/weather"
+	theirMod  = "module " + theirPath + "\n\ngo 1.26.0\n\nrequire %s %s\n"
+	theirMain = `// Command uwf-weather is an agent with a tool of its own.
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/builtin"
+	"github.com/united-workforce/uwf/utilagent/tools"
+)
+
+type where struct {
+	City string ` + "`json:\"city\" doc:\"City, in English\"`" + `
+}
+
+func main() {
+	weather := tools.Func("weather", "Tell the weather in a city.", func(_ context.Context, w where) (string, error) {
+		return fmt.Sprintf("It rains in %s.", w.City), nil
+	})
+	o := builtin.Options(weather)
+	o.Name = "weather"
+	agentkit.Run(o)
+}
+`
+	theirWorkflow = `name: ask
+description: Ask for the weather.
+roles:
+  forecaster:
+    description: Tells the weather.
+    goal: You tell the weather.
+    capabilities: []
+    procedure: Ask the tool.
+    output: A sentence.
+    frontmatter:
+      type: object
+      properties: { sentence: { type: string } }
+      required: [sentence]
+graph:
+  $START: { _: { role: forecaster, prompt: "{{{$prompt}}}" } }
+  forecaster: { _: { role: $END } }
+`
+	theirConfig = `providers:
+  here: { baseUrl: %q }
+models:
+  m: { provider: here, name: m, stream: false }
+agents:
+  weather: { command: uwf-weather }
+defaultAgent: weather
+defaultModel: m
+`
+)
+
+// thirdParty builds that agent against the proxy and lets the installed uwf make
+// a step with it.
+func (t *tree) thirdParty(ctx context.Context, o *outside, version string, p process) error {
+	kit := t.module("github.com/united-workforce/uwf/utilagent")
+	if kit == nil {
+		return nil // a tree without the kit
+	}
+	dir := filepath.Join(o.dir, "thirdparty")
+	url, stop, err := weatherModel(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	files := map[string]string{
+		"src/go.mod": fmt.Sprintf(theirMod, kit.path, version), "src/main.go": theirMain,
+		"ask.yaml": theirWorkflow, "home/config.yaml": fmt.Sprintf(theirConfig, url),
+	}
+	for name, text := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	src := filepath.Join(dir, "src")
+	if err := o.run(ctx, p, src, "mod", "tidy"); err != nil {
+		return err
+	}
+	bin := filepath.Join(o.dir, "bin")
+	if err := o.run(ctx, p, src, "build", "-o", filepath.Join(bin, "uwf-weather"+exeSuffix())); err != nil {
+		return err
+	}
+	if err := o.weatherStep(ctx, dir, bin); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stdout, "a third party's agent with its own tool: builds, and runs a step")
+	return nil
+}
+
+// weatherStep runs the workflow and looks for what the tool said.
+func (o *outside) weatherStep(ctx context.Context, dir, bin string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "uwf"+exeSuffix()), "run", "./ask.yaml", "-p", "How is the weather in Rome?")
+	cmd.Dir = dir
+	cmd.Env = append(o.env[:len(o.env):len(o.env)], "UWF_HOME="+filepath.Join(dir, "home"), "OCAS_HOME=",
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("a step with a third party's agent: %w\n%s", err, out)
+	}
+	if !bytes.Contains(out, []byte(`"status":"completed"`)) || !bytes.Contains(out, []byte("uwf-weather")) {
+		return fmt.Errorf("a step with a third party's agent did not complete:\n%s", out)
+	}
+	return nil
+}
+
+// weatherModel is a model that calls the tool, and then says what that said; it
+// refuses a conversation in which the tool's words are missing.
+func weatherModel(ctx context.Context) (url string, stop func(), err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	var asked atomic.Int32
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body bytes.Buffer
+		if _, err := body.ReadFrom(r.Body); err != nil {
+			return // the client has gone
+		}
+		message := map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
+			"id": "call-1", "type": "function", "function": map[string]any{"name": "weather", "arguments": `{"city":"Rome"}`}}}}
+		if asked.Add(1) > 1 {
+			if !strings.Contains(body.String(), "It rains in Rome.") {
+				http.Error(w, `{"error":{"message":"the tool's answer is missing"}}`, http.StatusBadRequest)
+				return
+			}
+			message = map[string]any{"role": "assistant", "content": "---\nsentence: It rains in Rome.\n---\n"}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": "stop"}}})
+	})}
+	go func() { _ = server.Serve(l) }() // it ends when stop closes it
+	return "http://" + l.Addr().String() + "/v1", func() { _ = server.Close() }, nil
+}
