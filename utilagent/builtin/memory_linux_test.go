@@ -24,7 +24,7 @@ func TestMemoryWithHugeResults(t *testing.T) {
 	t.Parallel()
 	const (
 		size = 10 << 20
-		most = 60 << 20
+		most = 60 << 20 * shadow
 	)
 	for name, use := range map[string]string{
 		"a command's output": call1("run_command", `{"command":"head -c %d /dev/zero | tr '\\0' 'x'"}`, size),
