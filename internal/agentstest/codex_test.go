@@ -16,7 +16,8 @@ func TestCodex(t *testing.T) { tellAll(t, codex()) }
 func codex() program {
 	return program{
 		name: "codex", version: "0.169.0", speak: responses,
-		npm: npm{packages: []string{"@openai/codex@0.169.0"}, bin: "codex"},
+		more: []story{{"a fork goes on in a copy", fork}},
+		npm:  npm{packages: []string{"@openai/codex@0.169.0"}, bin: "codex"},
 		environ: func(t *testing.T, url, bin, home string) map[string]string {
 			config := fmt.Sprintf(`model = "gpt-5"
 model_provider = "scripted"

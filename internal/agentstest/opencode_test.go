@@ -12,7 +12,8 @@ func TestOpencode(t *testing.T) { tellAll(t, opencode()) }
 func opencode() program {
 	return program{
 		name: "opencode", version: "1.18.33", speak: chat,
-		npm: npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
+		more: []story{{"a fork goes on in a copy", fork}},
+		npm:  npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
 		environ: func(_ *testing.T, url, bin, home string) map[string]string {
 			return map[string]string{
 				"UWF_OPENCODE_BIN": bin, "HOME": home, "OPENCODE_DISABLE_MODELS_FETCH": "1",

@@ -147,6 +147,29 @@ func modelError(t *testing.T, b *bench) {
 	require.Equal(t, "wind", b.last().Output["word"], "the thread is where it was")
 }
 
+// fork: a forked thread goes on in a copy of the session, and the session itself
+// knows nothing of that.
+func fork(t *testing.T, b *bench) {
+	b.model.play(reply{text: answer("fog")}, reply{text: "---\n$status: bad\nwhy: too grey\n---\n"}, reply{text: answer("rain")}, reply{text: answer("hail")})
+	b.mustStep()
+	original := b.last()
+	b.mustStep()
+	var forked struct{ Thread string }
+	b.json(&forked, "thread", "fork", b.thread+"@-1")
+	copied := &bench{world: b.world.of(forked.Thread), model: b.model}
+	copied.mustStep()
+	require.Equal(t, "rain", copied.last().Output["word"])
+	require.NotEqual(t, original.SessionID, copied.last().SessionID)
+	require.InDelta(t, original.Usage["outputTokens"], copied.last().Usage["outputTokens"], 0, "what the original has used is not the copy's")
+	b.mustStep()
+	require.Equal(t, "hail", b.last().Output["word"])
+	require.Equal(t, original.SessionID, b.last().SessionID)
+	asked := b.model.asked()
+	require.Contains(t, asked[2], "I wrote fog.")
+	require.Contains(t, asked[3], "I wrote fog.")
+	require.NotContains(t, asked[3], "I wrote rain.")
+}
+
 // processesIn lists processes that work in a directory or below.
 func processesIn(dir string) []string {
 	var found []string
