@@ -29,7 +29,8 @@ func (w *Workspace) folder(dir string) (folder, error) {
 
 func (d folder) close() { _ = d.f.Close() } // it was only read from
 
-// entries lists the directory, in any order.
+// entries lists the directory, in any order. Their Info does not work: it would
+// look in the process's own directory.
 func (d folder) entries() ([]fs.DirEntry, error) {
 	// An os.File that came from an os.Root asks about each entry once more.
 	fd, err := d.openat(".", unix.O_DIRECTORY)
@@ -63,7 +64,7 @@ func (d folder) read(name string, most int, buf *[]byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd) // it is only read from
+	defer func() { _ = unix.Close(fd) }() // it is only read from
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, err

@@ -55,7 +55,7 @@ func (w *Workspace) grep(ctx context.Context, s Search, a grepArgs) (string, err
 		return "", err
 	}
 	w = w.reading(a.Path)
-	names, all, err := w.grepFiles(ctx, s, a, p)
+	names, rest, err := w.grepFiles(ctx, s, a, p)
 	if err != nil {
 		return "", err
 	}
@@ -66,41 +66,60 @@ func (w *Workspace) grep(ctx context.Context, s Search, a grepArgs) (string, err
 	if err := g.run(ctx, names); err != nil {
 		return "", err
 	}
+	more, all, err := rest()
+	if err != nil {
+		return "", err
+	}
+	more = slices.DeleteFunc(more, func(n string) bool { _, known := slices.BinarySearch(names, n); return known })
+	if err := g.run(ctx, more); err != nil {
+		return "", err
+	}
 	return p.note + g.text() + g.footer(a) + walkedAll(all), nil
 }
 
-// grepFiles are the files that may have matches.
-func (w *Workspace) grepFiles(ctx context.Context, s Search, a grepArgs, p pattern) (names []string, all bool, err error) {
+// grepFiles are the files that may have matches, in two parts as [finder.begin]
+// gives them.
+func (w *Workspace) grepFiles(ctx context.Context, s Search, a grepArgs, p pattern) (names []string, rest finding, err error) {
+	none := func() ([]string, bool, error) { return nil, true, nil }
 	dir, err := w.searchDir(a.Path)
 	if isFile(err) {
 		local, err := w.resolve(a.Path)
-		return []string{filepath.ToSlash(local)}, true, err
+		return []string{filepath.ToSlash(local)}, none, err
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	matches := func(string) bool { return true }
+	other := func(string) bool { return false }
 	if a.Glob != "" {
-		if matches, err = w.parseGlob(a.Glob, dir); err != nil {
-			return nil, false, err
+		matches, err := w.parseGlob(a.Glob, dir)
+		if err != nil {
+			return nil, nil, err
 		}
+		other = func(n string) bool { return !matches(n) }
 	}
 	f := finder{w, s}
-	names, all, err = f.holding(ctx, dir, p)
-	if errors.Is(err, errAsk) {
-		names, all, err = f.files(ctx, dir)
+	names, err = f.holding(ctx, dir, p)
+	if err == nil {
+		return slices.DeleteFunc(names, other), none, nil
 	}
-	return slices.DeleteFunc(names, func(n string) bool { return !matches(n) }), all, err
+	if !errors.Is(err, errAsk) {
+		return nil, nil, err
+	}
+	names, others, err := f.begin(ctx, dir)
+	return slices.DeleteFunc(names, other), func() ([]string, bool, error) {
+		more, all, err := others()
+		return slices.DeleteFunc(more, other), all, err
+	}, err
 }
 
 // holding asks ripgrep which files hold a word that every match has. errAsk: it
 // cannot tell. Git is not asked: it takes no less time than we do, and reads a
 // file of any size into memory.
-func (f finder) holding(ctx context.Context, dir string, p pattern) ([]string, bool, error) {
+func (f finder) holding(ctx context.Context, dir string, p pattern) ([]string, error) {
 	// Below the root its view of .gitignore files above would differ from ours,
 	// and in a repository git knows best which files there are.
 	if shortest(p.words) < 2 || f.s.Rg == "" || dir != "." || f.inGit() {
-		return nil, false, errAsk
+		return nil, errAsk
 	}
 	args := []string{
 		"--no-config", "--files-with-matches", "--null", "--fixed-strings", "--hidden", "--text", "--no-messages", "--encoding=none",
@@ -115,13 +134,13 @@ func (f finder) holding(ctx context.Context, dir string, p pattern) ([]string, b
 	}
 	names, err := f.s.ask(ctx, f.w.real, f.s.Rg, append(args, "--", dir)...)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	for i, name := range names {
 		names[i] = strings.TrimPrefix(filepath.ToSlash(name), "./")
 	}
 	slices.Sort(names)
-	return slices.Compact(names), true, nil
+	return slices.Compact(names), nil
 }
 
 // footer says what is not shown, and what may be wrong when nothing is.

@@ -3,6 +3,7 @@ package tools
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -113,21 +114,20 @@ func (v *viewer) add(mark byte, start, end int) {
 // text shows the matches up to the limit, within the size of a result.
 func (g *grep) text() string {
 	var b strings.Builder
+	slices.SortFunc(g.found, func(a, b fileMatches) int { return strings.Compare(a.name, b.name) })
 	full := false
-	for _, files := range g.found {
-		for _, f := range files {
-			g.files++
-			full = full || g.shown >= g.limit || b.Len() > maxReadBytes
-			if full {
-				continue
-			}
-			if g.filesOnly {
-				b.WriteString(shown(f.name) + "\n")
-				g.shown++
-				continue
-			}
-			full = g.write(&b, f)
+	for _, f := range g.found {
+		g.files++
+		full = full || g.shown >= g.limit || b.Len() > maxReadBytes
+		if full {
+			continue
 		}
+		if g.filesOnly {
+			b.WriteString(shown(f.name) + "\n")
+			g.shown++
+			continue
+		}
+		full = g.write(&b, f)
 	}
 	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -24,7 +25,7 @@ type grep struct {
 	total         atomic.Int64 // matching lines
 	large, unread atomic.Int64 // files
 	enough        atomic.Bool
-	found         [][]fileMatches // per directory
+	found         []fileMatches
 
 	shown, files int
 }
@@ -42,9 +43,11 @@ type group struct {
 	names []string
 }
 
+// run searches files, whose names are sorted, and adds what it finds.
 func (g *grep) run(ctx context.Context, names []string) error {
 	groups := byDir(names)
-	g.found = make([][]fileMatches, len(groups))
+	found := make([][]fileMatches, len(groups))
+	g.enough.Store(false)
 	done := make([]bool, len(groups))
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -53,7 +56,7 @@ func (g *grep) run(ctx context.Context, names []string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		for done[i] = true; finished < len(groups) && done[finished]; finished++ {
-			for _, f := range g.found[finished] {
+			for _, f := range found[finished] {
 				matches += g.weight(f)
 			}
 		}
@@ -70,12 +73,13 @@ func (g *grep) run(ctx context.Context, names []string) error {
 				if i >= len(groups) || context.Cause(ctx) != nil || g.total.Load() >= maxCounted && g.enough.Load() {
 					return
 				}
-				g.found[i] = g.group(ctx, groups[i], at)
+				found[i] = g.group(ctx, groups[i], at)
 				finish(i)
 			}
 		})
 	}
 	wg.Wait()
+	g.found = append(g.found, slices.Concat(found...)...)
 	return context.Cause(ctx)
 }
 

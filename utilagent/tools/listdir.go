@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +49,7 @@ func (w *Workspace) listDir(ctx context.Context, a listArgs) (string, error) {
 	if !info.IsDir() {
 		return "", fmt.Errorf("%s is a file. Use read_file to read it", shown(a.Path))
 	}
-	l := listing{fsys: w.root.FS(), root: w.root}
+	l := listing{w: w}
 	if err := l.list(ctx, filepath.ToSlash(local), "", min(max(a.Depth, 1), maxDepth)); err != nil {
 		return "", w.explain(a.Path, err)
 	}
@@ -64,8 +64,7 @@ func (w *Workspace) listDir(ctx context.Context, a listArgs) (string, error) {
 
 // listing collects entries; symbolic links are shown, never followed.
 type listing struct {
-	fsys  fs.FS
-	root  *os.Root
+	w     *Workspace
 	text  strings.Builder
 	total int
 }
@@ -74,7 +73,7 @@ func (l *listing) list(ctx context.Context, dir, prefix string, depth int) error
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	entries, err := fs.ReadDir(l.fsys, dir)
+	entries, err := l.entries(dir)
 	if err != nil {
 		return err
 	}
@@ -93,19 +92,31 @@ func (l *listing) list(ctx context.Context, dir, prefix string, depth int) error
 	return nil
 }
 
+// entries are sorted by name.
+func (l *listing) entries(dir string) ([]fs.DirEntry, error) {
+	d, err := l.w.folder(filepath.FromSlash(dir))
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	entries, err := d.entries()
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
 func (l *listing) line(name, full string, e fs.DirEntry) string {
 	if e.IsDir() {
 		return shown(name + "/")
 	}
 	name = shown(name)
 	if e.Type()&fs.ModeSymlink != 0 {
-		target, err := l.root.Readlink(filepath.FromSlash(full))
+		target, err := l.w.root.Readlink(filepath.FromSlash(full))
 		if err != nil {
 			target = "?"
 		}
 		return name + " -> " + shown(target)
 	}
-	info, err := e.Info()
+	info, err := l.w.root.Lstat(filepath.FromSlash(full))
 	if err != nil {
 		return name // gone since the directory was read
 	}

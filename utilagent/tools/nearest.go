@@ -143,32 +143,36 @@ func longest(lines []string) int {
 
 // pairs counts the pairs of neighbouring bytes of a line.
 type pairs struct {
-	count map[[2]byte]int
+	count [1 << 16]int32
 	size  int
+	taken []uint16
 }
 
-func pairsOf(line string) pairs {
-	p := pairs{count: map[[2]byte]int{}, size: len(line)}
+func pairsOf(line string) *pairs {
+	p := &pairs{size: len(line)}
 	for i := range len(line) - 1 {
-		p.count[[2]byte{line[i], line[i+1]}]++
+		p.count[pair(line, i)]++
 	}
 	return p
 }
 
+func pair(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
+
 // alike is the share of pairs that two lines have in common (Dice's
 // coefficient), from 0 to 1.
-func (p pairs) alike(line string) float64 {
+func (p *pairs) alike(line string) float64 {
 	if p.size < 2 || len(line) < 2 || len(line) > 4*p.size || p.size > 4*len(line) {
 		return 0 // or so little that it does not count
 	}
-	common := 0
-	used := map[[2]byte]int{}
+	p.taken = p.taken[:0]
 	for i := range len(line) - 1 {
-		pair := [2]byte{line[i], line[i+1]}
-		if n := p.count[pair]; n > used[pair] {
-			used[pair]++
-			common++
+		if k := pair(line, i); p.count[k] > 0 {
+			p.count[k]--
+			p.taken = append(p.taken, k)
 		}
 	}
-	return 2 * float64(common) / float64(p.size+len(line)-2)
+	for _, k := range p.taken {
+		p.count[k]++
+	}
+	return 2 * float64(len(p.taken)) / float64(p.size+len(line)-2)
 }

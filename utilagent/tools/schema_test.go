@@ -15,8 +15,7 @@ func TestSchemaOfAStruct(t *testing.T) {
 		Limit int `json:"limit,omitempty"`
 	}
 	type place struct {
-		X, Y   float64
-		hidden int //nolint:unused // what is not exported is no argument
+		X, Y float64
 	}
 	type in struct {
 		*Page
