@@ -57,7 +57,7 @@ func newConn(w io.WriteCloser, p peer) *conn {
 
 // write sends what is in the outbox, and after the end what is left in it.
 func (c *conn) write(w io.WriteCloser) {
-	defer w.Close() // the other side reads the end; there is nobody to tell of an error
+	defer func() { _ = w.Close() }() // the other side reads the end; there is nobody to tell of an error
 	for {
 		select {
 		case line := <-c.outbox:
