@@ -104,7 +104,7 @@ func (t *teller) text(u update) {
 
 // say tells a piece of the model's text.
 func (t *teller) say(id, text string) {
-	parted := t.parted && id == ""
+	parted := id == "" && (t.parted || t.begins(text))
 	if parted {
 		t.emit(external.Event{Kind: external.Break})
 	}
@@ -116,6 +116,16 @@ func (t *teller) say(id, text string) {
 		t.said += text[:min(len(text), maxSaid)]
 	}
 	t.emit(external.Event{Kind: external.Delta, ID: id, Text: text})
+}
+
+// begins tells whether a piece begins another message although nothing says so:
+// some agents without names for messages send warnings and interim words right
+// before an answer. An answer begins with "---"; a line like that inside one is
+// a rule.
+func (t *teller) begins(text string) bool {
+	rest, ok := strings.CutPrefix(text, "---")
+	opens := ok && (rest == "" || strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, "\r\n"))
+	return opens && t.said != "" && !strings.HasPrefix(strings.TrimSpace(t.said), "---")
 }
 
 // notice tells a held text that was a warning.

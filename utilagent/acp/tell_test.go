@@ -58,6 +58,10 @@ func TestWhatTheAnswerIs(t *testing.T) {
 		"a warning, then unnamed": {[]string{chunk("", "Warning: old model\n\n"), chunk("", "two")}, "two"},
 		"a warning inside":        {[]string{chunk("a", "one "), chunk("", "careful"), chunk("a", "two")}, "one two"},
 		"only a warning":          {[]string{chunk("", "Warning: "), chunk("", "it is late")}, "Warning: it is late"},
+		"glued to a warning":      {[]string{chunk("", "Old model."), chunk("", "---\na: b\n---\n"), chunk("", "Done.")}, "---\na: b\n---\nDone."},
+		"glued, in pieces":        {[]string{chunk("", "Old model."), chunk("", "---"), chunk("", "\na: b\n---\n")}, "---\na: b\n---"},
+		"a rule inside":           {[]string{chunk("", "---\na: b\n---\none\n\n"), chunk("", "---"), chunk("", "\ntwo")}, "---\na: b\n---\none\n\n---\ntwo"},
+		"dashes":                  {[]string{chunk("", "one"), chunk("", "--- two")}, "one--- two"},
 		"a picture":               {[]string{`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"image/png","data":"AAAA"}}`}, "[image image/png]"},
 		"a sub-agent":             {[]string{chunk("a", "one"), `{"sessionUpdate":"agent_message_chunk","messageId":"z","_meta":{"claudeCode":{"parentToolUseId":"1"}},"content":{"type":"text","text":"sub"}}`}, "one"},
 	} {
