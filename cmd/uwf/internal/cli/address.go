@@ -61,11 +61,11 @@ func (a *app) addressIn(ctx context.Context, id, arg string) (cas.Hash, error) {
 		return a.node(ctx, arg)
 	}
 	h, err := a.stepOf(ctx, id, arg)
-	if err != nil {
-		// What is no place may be the beginning of a hash, or name another thread.
-		if h, otherErr := a.address(ctx, arg); otherErr == nil {
-			return h, nil
-		}
+	if _, numberErr := strconv.Atoi(arg); err == nil || numberErr == nil || !strings.ContainsAny(arg, "0123456789") {
+		return h, err // a number is never the beginning of a hash, nor is a word
+	}
+	if h, otherErr := a.address(ctx, arg); otherErr == nil {
+		return h, nil
 	}
 	return h, err
 }
