@@ -17,7 +17,7 @@ import (
 
 // randomFaults is how many faults are made, one after the other. More of them find
 // nothing else: a run of 20,000 did not.
-const randomFaults = 600
+const randomFaults = 400
 
 // sabotage makes one fault and returns the paths that a report must name one of;
 // none: the fault could not be made to this node.

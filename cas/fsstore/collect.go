@@ -107,12 +107,17 @@ func freeName(path string) (string, error) {
 }
 
 // Path is the file of a node; h must be valid. The file need not exist.
-func (s *Store) Path(h cas.Hash) string { return s.path(h) }
+func (s *Store) Path(h cas.Hash) string {
+	if other := s.elsewhere(h); other != "" && !isAt(s.path(h)) && isAt(other) {
+		return other
+	}
+	return s.path(h)
+}
 
 // Stat is the size of a node's file in bytes and the time when it was last
 // written or put again. Errors wrap [fs.ErrNotExist] if there is none.
 func (s *Store) Stat(h cas.Hash) (size int64, at time.Time, err error) {
-	info, err := os.Stat(s.path(h))
+	info, err := os.Stat(s.Path(h))
 	if err != nil {
 		return 0, time.Time{}, err
 	}
@@ -162,7 +167,7 @@ func (s *Store) Strays(ctx context.Context) iter.Seq2[Stray, error] {
 // stray yields one file if it is one; false: stop.
 func (s *Store) stray(path string, e fs.DirEntry, yield func(Stray, error) bool) bool {
 	h := hashOf(e.Name())
-	if (h == "" || s.path(h) == path) && !durable.IsTemp(path) {
+	if (h == "" || s.path(h) == path || s.elsewhere(h) == path) && !durable.IsTemp(path) {
 		return true
 	}
 	info, err := e.Info()

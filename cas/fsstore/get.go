@@ -37,7 +37,7 @@ func (s *Store) Has(ctx context.Context, h cas.Hash) (bool, error) {
 	if !h.Valid() {
 		return false, nil
 	}
-	_, err := os.Stat(s.path(h))
+	_, err := os.Stat(s.Path(h))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -45,7 +45,13 @@ func (s *Store) Has(ctx context.Context, h cas.Hash) (bool, error) {
 }
 
 // readFile reads the file of a node, within bounds.
-func (s *Store) readFile(h cas.Hash) ([]byte, error) { return readBounded(s.path(h), h) }
+func (s *Store) readFile(h cas.Hash) ([]byte, error) {
+	data, err := readBounded(s.path(h), h)
+	if other := s.elsewhere(h); other != "" && errors.Is(err, cas.ErrNotFound) {
+		return readBounded(other, h)
+	}
+	return data, err
+}
 
 // readBounded reads the file of node h at path.
 func readBounded(path string, h cas.Hash) ([]byte, error) {
@@ -81,7 +87,7 @@ func (s *Store) unmarshal(h cas.Hash, data []byte) (cas.Node, error) {
 	n, err := s.format.Hash.UnmarshalFile(h, data)
 	var corrupt *cas.CorruptError
 	if errors.As(err, &corrupt) {
-		corrupt.Path = s.path(h)
+		corrupt.Path = s.Path(h)
 	}
 	return n, err
 }

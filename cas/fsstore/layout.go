@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -37,6 +38,20 @@ func (s *Store) path(h cas.Hash) string {
 		return filepath.Join(s.dir, nodesDir, name)
 	}
 	return filepath.Join(s.dir, nodesDir, string(h[:2]), name)
+}
+
+// elsewhere is where an older version of the original may have put a node beside
+// a later one's, "" if there is no such place.
+func (s *Store) elsewhere(h cas.Hash) string {
+	if s.format.Layout != nodes || h == "" {
+		return ""
+	}
+	return filepath.Join(s.dir, string(h)+nodeExt)
+}
+
+func isAt(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // hashOf is the hash that a file name stands for, "" if it is no node file.
@@ -101,6 +116,9 @@ func isShardName(name string) bool {
 
 // All implements [cas.Store]. Nodes that are put meanwhile may be missing.
 func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
+	if s.format.Layout == nodes {
+		return s.both(ctx, prefix)
+	}
 	return func(yield func(cas.Hash, error) bool) {
 		dirs, err := s.shards(prefix)
 		if err != nil && !yield("", err) {
@@ -108,6 +126,31 @@ func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 		}
 		for _, dir := range dirs {
 			if !s.list(ctx, dir, prefix, yield) {
+				return
+			}
+		}
+	}
+}
+
+// both is All where two versions of the original have been at work.
+func (s *Store) both(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		var all []cas.Hash
+		for _, dir := range []string{filepath.Join(s.dir, nodesDir), s.dir} {
+			collect := func(h cas.Hash, err error) bool {
+				if err != nil {
+					return yield("", err)
+				}
+				all = append(all, h)
+				return true
+			}
+			if !s.list(ctx, dir, prefix, collect) {
+				return
+			}
+		}
+		slices.Sort(all)
+		for _, h := range slices.Compact(all) {
+			if !yield(h, nil) {
 				return
 			}
 		}
@@ -151,7 +194,8 @@ func (s *Store) list(ctx context.Context, dir, prefix string, yield func(cas.Has
 	}
 	for _, e := range entries {
 		h := hashOf(e.Name())
-		if h == "" || !strings.HasPrefix(string(h), prefix) || s.path(h) != filepath.Join(dir, e.Name()) {
+		at := filepath.Join(dir, e.Name())
+		if h == "" || !strings.HasPrefix(string(h), prefix) || s.path(h) != at && s.elsewhere(h) != at {
 			continue
 		}
 		if !yield(h, nil) {

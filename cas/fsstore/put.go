@@ -122,7 +122,9 @@ func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.Fil
 			continue
 		}
 		f := durable.File{Path: s.path(n.Hash), Present: there}
-		if !there {
+		if there {
+			f.Path = s.Path(n.Hash)
+		} else {
 			f.Data, f.Perm = cas.MarshalFile(n), nodePerm
 		}
 		files = append(files, f)
