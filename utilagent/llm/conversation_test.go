@@ -1,0 +1,96 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+)
+
+// Whatever conversation grows in whatever way, what is remembered of the request
+// before changes nothing: a client that has never asked writes the same.
+func TestRememberedRequestsAreTheSame(t *testing.T) {
+	t.Parallel()
+	endpoint := config.Endpoint{BaseURL: "http://example.org/v1", Model: "m", Stream: true}
+	tools := []Tool{{Name: "f", Parameters: map[string]any{"type": "object"}}}
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		q := quirks{bridge: random.IntN(2) == 0, flatten: random.IntN(3) == 0, noExtra: random.IntN(4) == 0, emptyReasoning: random.IntN(4) == 0}
+		c := New(endpoint, Options{})
+		messages := []Message{System("s"), User("u")}
+		for range 12 {
+			for range random.IntN(3) {
+				messages = append(messages, anyMessage(random, c.Source()))
+			}
+			if random.IntN(10) == 0 {
+				messages = append([]Message{System("s")}, messages[len(messages)/2:]...) // room was made
+			}
+			req := Request{Messages: messages, Tools: tools, NoCalls: random.IntN(5) == 0}
+			remembered := bytesOf(t, c, req, q)
+			require.Equal(t, string(bytesOf(t, New(endpoint, Options{}), req, q)), string(remembered), "seed %d", seed)
+			requireStrictForm(t, remembered)
+		}
+	}
+}
+
+// anyMessage is a message in any place, of any source.
+func anyMessage(random *rand.Rand, own string) Message {
+	text := []string{"", "text", "<b> \"quoted\" ✓"}[random.IntN(3)]
+	switch random.IntN(4) {
+	case 0:
+		return User(text)
+	case 1:
+		return ToolResult(fmt.Sprint("c", random.IntN(6)), text)
+	}
+	m := Message{Role: protocol.TurnAssistant, Content: text, Source: []string{own, "another"}[random.IntN(2)]}
+	for range random.IntN(3) {
+		m.ToolCalls = append(m.ToolCalls, ToolCall{ID: fmt.Sprint("c", random.IntN(6)), Name: "f", Args: []string{"{}", "cut {"}[random.IntN(2)]})
+	}
+	if random.IntN(3) == 0 {
+		m.Extra = map[string]json.RawMessage{"reasoning": json.RawMessage(`"hm"`)}
+	}
+	return m
+}
+
+func bytesOf(t *testing.T, c *Client, req Request, q quirks) []byte {
+	t.Helper()
+	b, err := c.encode(req, q)
+	require.NoError(t, err)
+	text, err := io.ReadAll(b.reader())
+	require.NoError(t, err)
+	require.Len(t, text, int(b.size))
+	return text
+}
+
+// requireStrictForm checks what the strictest endpoints want: every call is
+// answered right behind it and in order, nothing else is, and no two messages of
+// users follow each other.
+func requireStrictForm(t *testing.T, body []byte) {
+	t.Helper()
+	var r struct {
+		Messages []struct {
+			Role      string
+			ToolCalls []struct{ ID string } `json:"tool_calls"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(body, &r))
+	open, before := 0, ""
+	for _, m := range r.Messages {
+		if m.Role == "tool" {
+			open--
+		} else {
+			require.Zero(t, open, "%s", body)
+			open = len(m.ToolCalls)
+		}
+		require.GreaterOrEqual(t, open, 0, "%s", body)
+		require.False(t, m.Role == "user" && before == "user", "%s", body)
+		before = m.Role
+	}
+	require.Zero(t, open)
+}
