@@ -46,6 +46,7 @@ fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
 .PHONY: bench
 bench: build ## measure the promises about speed, as ratios side by side
 	@$(GO) run ./internal/bench -bin $(BIN)
+	@$(GO) test -run - -bench OwnTime -benchtime 3x ./utilagent/builtin
 
 .PHONY: torture
 torture: build ## kill, starve and deceive every command for TORTURETIME (default 10m); SEED repeats a run
