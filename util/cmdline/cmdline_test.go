@@ -84,6 +84,7 @@ func TestSlips(t *testing.T) {
 		"group dp it":            "dp",
 		"gruop do it":            "gruop",
 		"group":                  "which command",
+		"group doo --help":       "did you mean prog group do",
 	} {
 		called, _, err := run(t, line)
 		var coded *protocol.Error
@@ -97,7 +98,7 @@ func TestSlips(t *testing.T) {
 
 func TestHelpNamesTheArguments(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"help group do", "group do --help"} {
+	for _, line := range []string{"help group do", "group do --help", "group do it --help", "group --help do it", "-h group do a b c"} {
 		_, out, err := run(t, line)
 		require.NoError(t, err, line)
 		require.Contains(t, out, "<what> [how]", line)

@@ -27,6 +27,7 @@ type reorderer struct {
 	commands []*cli.Command  // below the command reached so far
 	path     []string
 
+	help         bool
 	globals      []globalFlag
 	locals, rest []string
 }
@@ -44,7 +45,7 @@ func (r *reorderer) run(args []string) ([]string, error) {
 		switch {
 		case arg == "--":
 			r.rest = append(r.rest, args[i+1:]...)
-			return r.assemble(), nil
+			return r.assemble()
 		case len(arg) > 1 && arg[0] == '-':
 			took, err := r.flag(arg, args[i+1:])
 			if err != nil {
@@ -55,7 +56,7 @@ func (r *reorderer) run(args []string) ([]string, error) {
 			r.word(arg)
 		}
 	}
-	return r.assemble(), nil
+	return r.assemble()
 }
 
 // word descends into a subcommand, or is a positional argument.
@@ -83,7 +84,8 @@ func (r *reorderer) flag(arg string, behind []string) (int, error) {
 		takesValue, global = r.global[name]
 	}
 	if name == "help" || name == "h" { // of the command it is typed behind
-		local, global = true, false
+		r.help = true
+		return 0, nil
 	}
 	if !local && !global {
 		return 0, r.unknown(arg, name)
@@ -129,7 +131,15 @@ func (r *reorderer) helpHint() string {
 	return strings.Join(append([]string{r.program}, append(r.path, "--help")...), " ")
 }
 
-func (r *reorderer) assemble() []string {
+// assemble is the command line in its order. Whoever asks for help gets it,
+// whatever else stands there; the library would look for a topic of that name.
+func (r *reorderer) assemble() ([]string, error) {
+	if r.help {
+		if len(r.commands) > 0 && len(r.rest) > 0 {
+			return nil, unknownWord(r.program, strings.Join(append([]string{r.program}, r.path...), " "), r.rest[0], r.commands)
+		}
+		return append(r.path, "--help"), nil
+	}
 	var globals, locals []string
 	for _, f := range r.globals {
 		if _, local := r.local[f.name]; local {
@@ -144,7 +154,7 @@ func (r *reorderer) assemble() []string {
 	if len(r.rest) > 0 {
 		out = append(out, "--")
 	}
-	return append(out, r.rest...)
+	return append(out, r.rest...), nil
 }
 
 // flagTable maps every name of the flags to whether it takes a value.
