@@ -13,7 +13,8 @@
 // so that nothing is lost between two of them; block.go and flow.go build the
 // tree, in linear time, and with a limit on every recursion. The library's own
 // parser is not used: it is quadratic in the number of keys, keeps a path for
-// every node, and checks its depth only after it has spent the memory.
+// every node, and checks its depth only after it has spent the memory. Only
+// edit.go uses it, because it keeps comments, on a text that has passed the bounds.
 package yamldoc
 
 import (
