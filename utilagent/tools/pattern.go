@@ -3,12 +3,9 @@ package tools
 import (
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"regexp/syntax"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/united-workforce/uwf/utilagent/tools/dfa"
 )
@@ -173,35 +170,4 @@ func shortest(list []string) int {
 		}
 	}
 	return n
-}
-
-// parseGlob returns what tells whether a name below base matches. A pattern
-// without a slash is about the last part of the name, as in .gitignore.
-func (w *Workspace) parseGlob(glob, base string) (func(name string) bool, error) {
-	g := strings.TrimPrefix(strings.TrimSpace(glob), "./")
-	if path.IsAbs(g) {
-		for _, dir := range []string{w.dir, w.real} {
-			if rest, ok := strings.CutPrefix(g, dir+"/"); ok {
-				g, base = rest, "."
-			}
-		}
-	}
-	if path.IsAbs(g) || g == ".." || strings.HasPrefix(g, "../") || strings.Contains(g, "/../") {
-		return nil, w.outside(glob)
-	}
-	if g == "" || !doublestar.ValidatePattern(g) {
-		return nil, fmt.Errorf("%q is not a valid pattern. Use * and ? within a name, ** for any directories, {a,b} and [a-z], such as %q", glob, "src/**/*.{ts,tsx}")
-	}
-	if !strings.Contains(g, "/") {
-		g = "**/" + g
-	}
-	prefix := ""
-	if base != "." {
-		prefix = base + "/"
-	}
-	return func(name string) bool {
-		rest, ok := strings.CutPrefix(name, prefix)
-		matches, err := doublestar.Match(g, rest)
-		return ok && matches && err == nil
-	}, nil
 }

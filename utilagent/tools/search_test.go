@@ -62,6 +62,8 @@ func TestSearchFindsTheSameEverywhere(t *testing.T) {
 				{"glob", args{"pattern": "sub"}, "Error: sub is a directory. For the files in it use the pattern \"sub/**\""},
 				{"glob", args{"pattern": "*.rs"}, "Error: none of "},
 				{"glob", args{"pattern": "[a"}, "Error: \"[a\" is not a valid pattern"},
+				{"glob", args{"pattern": strings.Repeat("{a,aa}", 30) + "b"}, "Error: the pattern has more than 200 alternatives"},
+				{"glob", args{"pattern": "{a,{b,c}}*.{go,txt}"}, "a.go\nsub/b.go\nsub/c.txt\n"},
 				{"glob", args{"pattern": "../*"}, "Error: ../* is outside the workspace"},
 			} {
 				got := call(t, r, q.tool, q.a)
