@@ -92,6 +92,10 @@ tidy: ## go mod tidy in every module, siblings served from the tree
 install-check: ## go install every command from a proxy made of the tree
 	$(GO) run ./internal/release install-check
 
+.PHONY: pictures
+pictures: build ## draw docs/images anew, from a run of the demo
+	docs/images/make.sh $(BIN)
+
 .PHONY: archives
 archives: ## one archive of all commands for each system, with checksums, in dist/ (VERSION=v0.2.0)
 	$(GO) run ./internal/release archives -o $(CURDIR)/dist $(addprefix -version ,$(VERSION))

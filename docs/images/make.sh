@@ -1,0 +1,12 @@
+#!/bin/sh
+# Makes the pictures in this directory from a real run of the demo:
+#   make pictures
+set -eu
+bin=$1
+here=$(dirname "$0")
+home=$(go run ./examples/demo -bin "$bin" | sed -n 's/^ *export UWF_HOME=//p')
+UWF_HOME=$home OCAS_HOME=
+export UWF_HOME OCAS_HOME
+thread=$("$bin/uwf" thread list --all --format text | awk '$3 == "solve-issue" { print $1 }')
+"$bin/uwf" thread graph "$thread" --format svg >"$here/solve-issue.svg"
+rm -rf "$(dirname "$home")"
