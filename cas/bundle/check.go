@@ -149,6 +149,8 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 		err = c.start(ctx, v.Node)
 	case protocol.KindDetail:
 		err = c.detail(ctx, v.Node)
+	case "":
+		err = c.original(ctx, v.Node)
 	}
 	if err != nil {
 		return wrong("%w", err)

@@ -26,7 +26,7 @@ func built(t *testing.T, programs ...string) string {
 	return bin
 }
 
-// What was brought can be shown, read, forked and stepped on, by the programs
+// What was brought can be shown, read, forked, stepped on and moved, by the programs
 // that people use, and uwf finds the importer beside itself.
 func TestThreadsGoOn(t *testing.T) {
 	t.Parallel()
@@ -89,4 +89,13 @@ func TestThreadsGoOn(t *testing.T) {
 	require.Contains(t, uwf("thread", "read", idleThread), "A shorter text")
 	require.Contains(t, uwf(append([]string{"thread", "step", earlyThread}, agent...)...), `"role":"reviewer"`)
 	u.sound()
+
+	bundle := filepath.Join(filepath.Dir(u.home), "moved.uwfb")
+	uwf("thread", "export", idleThread, "-o", bundle)
+	uwf("bundle", "verify", bundle)
+	require.Contains(t, uwf("thread", "read", bundle), "First text")
+	elsewhere := filepath.Join(filepath.Dir(u.home), "elsewhere")
+	uwf("--home", elsewhere, "cas", "init", "--hash", "xxh64")
+	uwf("--home", elsewhere, "thread", "import", bundle)
+	require.Contains(t, uwf("--home", elsewhere, "thread", "read", idleThread), "A shorter text")
 }
