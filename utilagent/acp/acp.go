@@ -17,9 +17,10 @@
 // text and from each other. Package external does the rest: processes, turns,
 // sessions, watchdogs, outcomes.
 //
-// It is written out here instead of taken from an SDK, because those that there
-// are end the connection for a line of 10 MiB or for 1024 notifications that wait
-// (a replay has more), and give up an update whose kind they do not know.
+// It is written out here instead of taken from an SDK: the one there is for Go
+// (coder/acp-go-sdk 0.13) ends the connection for a line of 10 MiB or for 1024
+// notifications that wait (a replay has more), and drops an update, text and all,
+// when one field of it is not of the type that it expects.
 package acp
 
 import (
