@@ -118,6 +118,11 @@ func (r *Request) Turn(ctx context.Context, t protocol.Turn) error {
 	return r.kit.turns.happened(ctx, t)
 }
 
+// Published waits until all that was told of with [Request.Turn] and
+// [Request.Text] is stored and announced, for an agent that is about to do what it
+// may not survive. Errors are theirs.
+func (r *Request) Published() error { return r.kit.turns.published() }
+
 // Writing shows a turn that is not finished yet, for live views and for what a
 // killed agent leaves. It is no part of the step: tell of the whole turn with
 // [Request.Turn] later. It costs a file, so it is for now and then, not for each

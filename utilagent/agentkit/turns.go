@@ -82,6 +82,13 @@ func (t *turns) tell(ctx context.Context, add func() error) error {
 	return nil
 }
 
+// published waits for what was told.
+func (t *turns) published() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.beside.wait()
+}
+
 // returned takes over what a run returned: its turns, or if it has told of none,
 // its answer as the only one. They are announced only if the step goes on.
 func (t *turns) returned(ctx context.Context, res Result, answer string) error {

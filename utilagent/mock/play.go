@@ -98,6 +98,7 @@ func (p *player) run(ctx context.Context, req *agentkit.Request) (agentkit.Resul
 		return agentkit.Result{}, err
 	}
 	res, err := p.play(ctx, req, p.step.Reply)
+	err = errors.Join(err, req.Published()) // a crash comes after the turns, not between them
 	p.crashAt(CrashBeforeCommit)
 	return res, err
 }
