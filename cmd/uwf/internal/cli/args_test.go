@@ -22,7 +22,7 @@ func TestReorder(t *testing.T) {
 		{"thread start wf -p -", "thread start -p - -- wf"},
 		{"thread start -p --weird wf", "thread start -p --weird -- wf"},
 		{"thread start -p hi -- --wf", "thread start -p hi -- --wf"},
-		{"thread step X --help", "thread step --help -- X"},
+		{"thread step X --help", "thread step --help"},
 		{"thread step thread", "thread step -- thread"}, // a thread may be named like a command
 		{"-V", "-V"},
 		// A command's own --format wins, wherever it is typed.
