@@ -1,8 +1,6 @@
 package tools
 
 import (
-	"bytes"
-
 	"github.com/united-workforce/uwf/utilagent/tools/dfa"
 )
 
@@ -18,7 +16,7 @@ const (
 // makes no difference. A worker has one of its own.
 type seeker struct {
 	p             pattern
-	word          []byte       // every match holds it; nil: none is known
+	word          *needle      // every match holds it; nil: none is known
 	common        bool         // the word is in too many lines to look for it first
 	tries, passed int          // lines with the word, and bytes up to them
 	sieve         *dfa.Scanner // nil: the pattern is too large for it
@@ -27,8 +25,8 @@ type seeker struct {
 
 func (p pattern) seeker() *seeker {
 	s := &seeker{p: p}
-	if len(p.words) == 1 && !p.fold {
-		s.word = []byte(p.words[0])
+	if len(p.words) == 1 {
+		s.word = newNeedle(p.words[0], p.fold)
 	}
 	if p.program != nil {
 		s.sieve = p.program.NewScanner()
@@ -37,7 +35,7 @@ func (p pattern) seeker() *seeker {
 }
 
 // worth tells whether a text can match at all, before it is prepared.
-func (s *seeker) worth(text []byte) bool { return s.word == nil || bytes.Contains(text, s.word) }
+func (s *seeker) worth(text []byte) bool { return s.word == nil || s.word.index(text) >= 0 }
 
 // next finds the first line that matches, from at on, where a line begins.
 func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
@@ -73,7 +71,7 @@ func (s *seeker) candidate(text []byte, at int) int {
 // byWord looks for the word, and holds only its lines against the sieve.
 func (s *seeker) byWord(text []byte, at int) int {
 	for at < len(text) {
-		i := bytes.Index(text[at:], s.word)
+		i := s.word.index(text[at:])
 		if i < 0 {
 			return -1
 		}

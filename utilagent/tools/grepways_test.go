@@ -108,3 +108,31 @@ func FuzzSeeker(f *testing.F) {
 		}
 	})
 }
+
+func FuzzNeedle(f *testing.F) {
+	f.Add("one Two two", "two", true)
+	f.Add("aaab", "ab", false)
+	f.Add("xNEEDLEneedle", "needle", false)
+	f.Fuzz(func(t *testing.T, text, word string, fold bool) {
+		if fold {
+			text, word = ascii(text), strings.ToLower(ascii(word))
+		}
+		if word == "" {
+			return
+		}
+		want := strings.Index(text, word)
+		if fold {
+			want = strings.Index(strings.ToLower(text), word)
+		}
+		require.Equal(t, want, newNeedle(word, fold).index([]byte(text)))
+	})
+}
+
+func ascii(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 {
+			return r
+		}
+		return -1
+	}, s)
+}
