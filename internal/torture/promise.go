@@ -143,11 +143,13 @@ func (w *world) once(thread string, chain map[string]bool) error {
 	return nil
 }
 
-// sound holds that the store and the index have no fault, and that every
-// acknowledged thread is listed.
+// sound holds that the store and the index have no fault, that the config can be
+// read, and that every acknowledged thread is listed.
 func (w *world) sound(ctx context.Context, p *promise) error {
-	if err := w.must(ctx, nil, "cas", "fsck"); err != nil {
-		return err
+	for _, args := range [][]string{{"cas", "fsck"}, {"config", "list"}} {
+		if err := w.must(ctx, nil, args...); err != nil {
+			return err
+		}
 	}
 	var listed []struct{ Thread string }
 	if err := w.must(ctx, &listed, "thread", "list", "--all", "--format", "json"); err != nil {

@@ -90,6 +90,8 @@ func subjects() []subject {
 	return []subject{
 		{"thread step", onThread(func(s *stage, id string) []string { return s.stepArgs(id) })},
 		{"thread step -c 2", onThread(func(s *stage, id string) []string { return append(s.stepArgs(id), "-c", "2") })},
+		{"thread step --background", onThread(func(s *stage, id string) []string { return append(s.stepArgs(id), "--background") })},
+		{"config set", plain(func(s *stage) []string { return []string{"config", "set", "timeout", fmt.Sprintf("%dm", 10+s.rounds)} })},
 		{"thread start", plain(func(s *stage) []string {
 			return []string{"thread", "start", "loop", "-p", "another task", "--cwd", s.dir}
 		})},

@@ -60,8 +60,10 @@ func newWorld(dir string, tools tools) (*world, error) {
 	if err := os.MkdirAll(w.home, 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(w.path("loop.yaml"), []byte(workflowYAML), 0o644); err != nil {
-		return nil, err
+	for path, text := range map[string]string{w.path("loop.yaml"): workflowYAML, filepath.Join(w.home, "config.yaml"): "timeout: 10m\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	return w, os.WriteFile(w.ledger.path, nil, 0o644)
 }
