@@ -119,7 +119,7 @@ func (o *outside) weatherStep(ctx context.Context, dir, bin string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "uwf"+exeSuffix()), "run", "./ask.yaml", "-p", "How is the weather in Rome?")
 	cmd.Dir = dir
 	cmd.Env = append(o.env[:len(o.env):len(o.env)], "UWF_HOME="+filepath.Join(dir, "home"), "OCAS_HOME=",
-		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		"PATH="+bin+string(os.PathListSeparator)+o.lookup("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("a step with a third party's agent: %w\n%s", err, out)
@@ -128,6 +128,17 @@ func (o *outside) weatherStep(ctx context.Context, dir, bin string) error {
 		return fmt.Errorf("a step with a third party's agent did not complete:\n%s", out)
 	}
 	return nil
+}
+
+// lookup returns a variable of the environment; the last one counts.
+func (o *outside) lookup(name string) string {
+	value := ""
+	for _, entry := range o.env {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
 }
 
 // weatherModel is a model that calls the tool, and then says what that said; it
