@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/jsonata"
@@ -58,12 +59,14 @@ func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 	d.checkExpression("condition of "+n.at(e), e.when, e.condition, d.roleByName[n.name])
 }
 
-var wordPattern = regexp.MustCompile(`^[\pL_][\pL\pN_-]*$`)
+// wordPattern is compiled when it is first needed: the tables of Unicode's
+// letters are large, and every command would pay for them when it starts.
+var wordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL_][\pL\pN_-]*$`) })
 
 // isConditionName reports whether a condition must be meant as a name: a word
 // that, as an expression, could only be a field that the context does not have.
 func isConditionName(text string) bool {
-	if !wordPattern.MatchString(text) || slices.Contains([]string{"true", "false", "null"}, text) {
+	if !wordPattern().MatchString(text) || slices.Contains([]string{"true", "false", "null"}, text) {
 		return false
 	}
 	first, _, _ := strings.Cut(text, "-")

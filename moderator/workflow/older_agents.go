@@ -122,7 +122,7 @@ func aliasFor(command string, taken map[string]string) string {
 // plain writes a word for YAML: in quotes unless it cannot be taken for anything
 // else.
 func plain(word string) string {
-	if wordPattern.MatchString(word) && !slices.Contains([]string{"true", "false", "null"}, strings.ToLower(word)) {
+	if wordPattern().MatchString(word) && !slices.Contains([]string{"true", "false", "null"}, strings.ToLower(word)) {
 		return word
 	}
 	text, err := json.Marshal(word)

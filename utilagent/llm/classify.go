@@ -2,7 +2,6 @@ package llm
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,13 +10,13 @@ import (
 // Endpoints name failures in codes and in prose; these are the words by which
 // the prose is known.
 var (
-	tooLong      = regexp.MustCompile(`(?i)context_length_exceeded|maximum context length|prompt is too long|too many (input )?tokens|exceeds? the (available )?context|context window|input length`)
-	filtered     = regexp.MustCompile(`(?i)content_filter|content management policy|responsibleaipolicy`)
-	cannotTool   = regexp.MustCompile(`(?i)(does not|doesn't) support (tools|tool|function)|enable-auto-tool-choice|tool-call-parser|no endpoints found that support tool`)
-	messageOrder = regexp.MustCompile(`(?i)unexpected role|roles must alternate|invalid_request_message_order`)
-	noMoney      = regexp.MustCompile(`(?i)insufficient_quota|billing|insufficient (credits|balance|funds)`)
-	badKey       = regexp.MustCompile(`(?i)invalid_api_key|authentication_error|unauthenticated|api key not valid|incorrect api key`)
-	overloaded   = regexp.MustCompile(`(?i)overloaded|server_error|unavailable`)
+	tooLong      = lazily(`(?i)context_length_exceeded|maximum context length|prompt is too long|too many (input )?tokens|exceeds? the (available )?context|context window|input length`)
+	filtered     = lazily(`(?i)content_filter|content management policy|responsibleaipolicy`)
+	cannotTool   = lazily(`(?i)(does not|doesn't) support (tools|tool|function)|enable-auto-tool-choice|tool-call-parser|no endpoints found that support tool`)
+	messageOrder = lazily(`(?i)unexpected role|roles must alternate|invalid_request_message_order`)
+	noMoney      = lazily(`(?i)insufficient_quota|billing|insufficient (credits|balance|funds)`)
+	badKey       = lazily(`(?i)invalid_api_key|authentication_error|unauthenticated|api key not valid|incorrect api key`)
+	overloaded   = lazily(`(?i)overloaded|server_error|unavailable`)
 )
 
 // classify says what kind of failure an HTTP status with a refusal is.
@@ -26,25 +25,25 @@ func classify(status int, r refusal) Kind {
 	switch {
 	case strings.Contains(r.code, "tool_use_failed"):
 		return KindToolUse
-	case status == http.StatusPaymentRequired, noMoney.MatchString(words) && status < 500:
+	case status == http.StatusPaymentRequired, noMoney().MatchString(words) && status < 500:
 		return KindQuota
 	case status == http.StatusTooManyRequests, strings.Contains(r.code, "rate_limit"):
 		return KindRateLimit
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey.MatchString(words):
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey().MatchString(words):
 		return KindAuth
 	case status >= 500, passing(status):
 		return KindServer
-	case tooLong.MatchString(words), status == http.StatusRequestEntityTooLarge:
+	case tooLong().MatchString(words), status == http.StatusRequestEntityTooLarge:
 		return KindContext
-	case filtered.MatchString(words):
+	case filtered().MatchString(words):
 		return KindContentFilter
-	case cannotTool.MatchString(words):
+	case cannotTool().MatchString(words):
 		return KindNoTools
-	case messageOrder.MatchString(words):
+	case messageOrder().MatchString(words):
 		return KindMessageOrder
 	case status == http.StatusNotFound:
 		return KindNotFound
-	case status < 300 || overloaded.MatchString(words): // an error inside a reply that had begun
+	case status < 300 || overloaded().MatchString(words): // an error inside a reply that had begun
 		return KindServer
 	case isQuirk(r.message):
 		return KindCompat
@@ -61,7 +60,7 @@ func passing(status int) bool {
 	return false
 }
 
-var tryAgainIn = regexp.MustCompile(`(?i)try again in ((?:[0-9.]+(?:ms|[hms]))+)`)
+var tryAgainIn = lazily(`(?i)try again in ((?:[0-9.]+(?:ms|[hms]))+)`)
 
 // askedWait is how long an endpoint asks to wait, 0 if it does not say. Points
 // in time are taken relative to the answer's own Date, so that a wrong clock
@@ -91,7 +90,7 @@ func askedWait(h http.Header, r refusal) time.Duration {
 	if ms, err := strconv.ParseInt(r.reset, 10, 64); err == nil {
 		return since(h, time.UnixMilli(ms))
 	}
-	if m := tryAgainIn.FindStringSubmatch(r.message); m != nil {
+	if m := tryAgainIn().FindStringSubmatch(r.message); m != nil {
 		return span(m[1])
 	}
 	return 0

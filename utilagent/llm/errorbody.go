@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"html"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -137,20 +136,20 @@ func jsonText(v any) string {
 }
 
 var (
-	htmlTitle  = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
-	htmlHidden = regexp.MustCompile(`(?is)<(script|style|head)[^>]*>.*?</(script|style|head)>`)
-	htmlTag    = regexp.MustCompile(`(?s)<[^>]*>`)
+	htmlTitle  = lazily(`(?is)<title[^>]*>(.*?)</title>`)
+	htmlHidden = lazily(`(?is)<(script|style|head)[^>]*>.*?</(script|style|head)>`)
+	htmlTag    = lazily(`(?s)<[^>]*>`)
 )
 
 // textOfHTML is what a proxy's error page says, in a line.
 func textOfHTML(page string) string {
 	page = page[:min(len(page), 64<<10)]
-	if m := htmlTitle.FindStringSubmatch(page); m != nil {
+	if m := htmlTitle().FindStringSubmatch(page); m != nil {
 		if title := strings.Join(strings.Fields(html.UnescapeString(m[1])), " "); title != "" {
 			return "an HTML page instead of an answer: " + title
 		}
 	}
-	text := htmlTag.ReplaceAllString(htmlHidden.ReplaceAllString(page, " "), " ")
+	text := htmlTag().ReplaceAllString(htmlHidden().ReplaceAllString(page, " "), " ")
 	text = strings.Join(strings.Fields(html.UnescapeString(text)), " ")
 	if r := []rune(text); len(r) > 200 {
 		text = string(r[:200]) + "…"

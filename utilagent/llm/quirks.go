@@ -17,20 +17,20 @@ type quirks struct {
 
 // quirkRules tell by the text of a refusal which quirk is behind it.
 var quirkRules = []struct {
-	text *regexp.Regexp
+	text func() *regexp.Regexp
 	flag func(*quirks) *bool
 }{
-	{regexp.MustCompile("(?i)missing.{0,20}reasoning_content|reasoning_content.{0,60}(required|must be)"),
+	{lazily("(?i)missing.{0,20}reasoning_content|reasoning_content.{0,60}(required|must be)"),
 		func(q *quirks) *bool { return &q.emptyReasoning }},
-	{regexp.MustCompile("(?i)(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|extra|additional|unexpected).{0,80}(reasoning|extra_content)"),
+	{lazily("(?i)(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|extra|additional|unexpected).{0,80}(reasoning|extra_content)"),
 		func(q *quirks) *bool { return &q.noExtra }},
-	{regexp.MustCompile("(?i)(reasoning|extra_content).{0,80}(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|not allowed|unexpected)"),
+	{lazily("(?i)(reasoning|extra_content).{0,80}(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|not allowed|unexpected)"),
 		func(q *quirks) *bool { return &q.noExtra }},
-	{regexp.MustCompile("(?i)thought_?signature"), func(q *quirks) *bool { return &q.flatten }},
-	{regexp.MustCompile("(?i)stream_options"), func(q *quirks) *bool { return &q.noStreamOptions }},
-	{regexp.MustCompile("(?i)response_format"), func(q *quirks) *bool { return &q.noJSONMode }},
-	{regexp.MustCompile("(?i)tool_choice"), func(q *quirks) *bool { return &q.noToolChoice }},
-	{regexp.MustCompile("(?i)stream(ing)? (is |are )?(not |un)(supported|available)|(not|n't) support stream"),
+	{lazily("(?i)thought_?signature"), func(q *quirks) *bool { return &q.flatten }},
+	{lazily("(?i)stream_options"), func(q *quirks) *bool { return &q.noStreamOptions }},
+	{lazily("(?i)response_format"), func(q *quirks) *bool { return &q.noJSONMode }},
+	{lazily("(?i)tool_choice"), func(q *quirks) *bool { return &q.noToolChoice }},
+	{lazily("(?i)stream(ing)? (is |are )?(not |un)(supported|available)|(not|n't) support stream"),
 		func(q *quirks) *bool { return &q.noStream }},
 	{messageOrder, func(q *quirks) *bool { return &q.bridge }},
 }
@@ -45,7 +45,7 @@ func (c *Client) learn(e *Error) bool {
 	defer c.mu.Unlock()
 	for _, rule := range quirkRules {
 		flag := rule.flag(&c.quirks)
-		if rule.text.MatchString(e.Message) && !*flag {
+		if rule.text().MatchString(e.Message) && !*flag {
 			*flag = true
 			return true
 		}
@@ -56,7 +56,7 @@ func (c *Client) learn(e *Error) bool {
 // isQuirk reports whether a refusal is one that [Client.learn] may cure.
 func isQuirk(message string) bool {
 	for _, rule := range quirkRules {
-		if rule.text.MatchString(message) {
+		if rule.text().MatchString(message) {
 			return true
 		}
 	}
