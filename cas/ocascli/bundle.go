@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,9 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 		return bundle.Written{}, cmdline.UsageError(output + " is not a file")
 	}
 	f, err := durable.Create(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return bundle.Written{}, cmdline.NotFound("there is no directory for "+output, "mkdir -p "+filepath.Dir(path))
+	}
 	if err != nil {
 		return bundle.Written{}, err
 	}

@@ -194,6 +194,9 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 	if len(named) > 0 {
 		for i := range named {
 			named[i] = c.path(named[i])
+			if info, err := os.Stat(named[i]); err != nil || !info.IsDir() {
+				return nil, cmdline.NotFound(fmt.Sprintf("--roots %s is not a directory", named[i]))
+			}
 		}
 		return named, nil
 	}

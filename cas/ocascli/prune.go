@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -18,17 +19,17 @@ func (c *CLI) PruneCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "prune", Usage: "forget archived threads, so that gc can free what they alone need; active ones stay",
 		Flags: []ucli.Flag{
-			&ucli.IntFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"},
+			&ucli.StringFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"},
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be forgotten"},
 		},
 	}, c.prune)
 }
 
 func (c *CLI) prune(ctx context.Context, cc *ucli.Context) error {
-	days := cc.Int("keep-days")
+	days, err := strconv.Atoi(cc.String("keep-days"))
 	const tooMany = 100_000 // more than a time can hold
-	if days < 0 || days > tooMany {
-		return cmdline.UsageError(fmt.Sprintf("--keep-days %d is not a number of days", days))
+	if err != nil || days < 0 || days > tooMany {
+		return cmdline.UsageError(fmt.Sprintf("--keep-days %q is not a number of days, such as 0 or 30", cc.String("keep-days")))
 	}
 	dirs, err := c.Dirs()
 	if err != nil {

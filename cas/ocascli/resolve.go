@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // node finds the node that a person means, by hash or unique prefix.
@@ -59,8 +60,12 @@ func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 		for _, k := range protocol.Kinds() {
 			names = append(names, string(k))
 		}
+		names = append(names, meta)
 		coded.Message = "schema not found: " + arg
-		coded.Hints = append(coded.Hints, "a hash, or one of "+strings.Join(append(names, meta), ", "))
+		if near := suggest.Nearest(arg, names, 1); len(near) > 0 {
+			coded.Hints = append(coded.Hints, "did you mean "+near[0]+"?")
+		}
+		coded.Hints = append(coded.Hints, "a hash, or one of "+strings.Join(names, ", "))
 	}
 	return "", err
 }

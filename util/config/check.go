@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -140,9 +141,14 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 
 // word checks a value that must be one of a few words; empty is the default.
 func (k checker) word(value string, words []string, path ...string) {
-	if value != "" && !slices.Contains(words, value) {
-		k.add(k.at(path), "", "%s must be %s", strings.Join(path, "."), quoted(words, " or "))
+	if value == "" || slices.Contains(words, value) {
+		return
 	}
+	remedy := ""
+	if len(suggest.Nearest(value, words, 1)) > 0 {
+		remedy = nearest(value, words)
+	}
+	k.add(k.at(path), remedy, "%s must be %s", strings.Join(path, "."), quoted(words, " or "))
 }
 
 func (k checker) duration(value string, path ...string) {

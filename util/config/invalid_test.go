@@ -34,7 +34,7 @@ func TestInvalid(t *testing.T) {
 		"a model's silence":  {p + "models: { m: { provider: x, name: n, idleTimeout: 30 } }", "2:51: models.m.idleTimeout must be a length of time with a unit; such as 90s, 30m or 2h\n    models: …"},
 		"a budget's time":    {"builtin: { maxTime: 20 }", "1:21: builtin.maxTime must be a length of time with a unit; such as 90s, 30m or 2h\n    builtin: …"},
 		"a budget's cost":    {"builtin: { maxCostUsd: -0.5 }", "1:24: builtin.maxCostUsd must be a number, at least 0\n    builtin: …"},
-		"protocol":           {"agents: { a: { command: c, protocol: nmed } }", `1:38: agents.a.protocol must be "positional" or "named"` + "\n    agents: …"},
+		"protocol":           {"agents: { a: { command: c, protocol: nmed } }", `1:38: agents.a.protocol must be "positional" or "named"; did you mean "named"?` + "\n    agents: …"},
 		"permission":         {"agents: { a: { command: c, permission: root } }", `1:40: agents.a.permission must be "bypass" or "edits" or "readonly"` + "\n    agents: …"},
 		"environment name":   {"agents: { a: { command: c, env: { 'A B': x } } }", `1:42: agents.a.env has a key that cannot be the name of an environment variable` + "\n    agents: …"},
 		"two keys":           {"providers: { x: { baseUrl: http://x, apiKey: a, apiKeyEnv: B } }", "1:60: providers.x has both apiKey and apiKeyEnv; remove one of them\n    providers: …"},

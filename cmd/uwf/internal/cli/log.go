@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/eventlog"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/home"
 )
 
 func (a *app) logCommand() *ucli.Command {
@@ -96,27 +96,36 @@ func (a *app) logShow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	f := eventlog.Filter{Thread: c.String("thread"), Process: c.String("process"), Date: c.String("date")}
+	var unknown error
 	if f.Thread != "" {
-		if id, err := a.thread(ctx, f.Thread); err == nil { // a forgotten one may still be in the diary
+		var id string
+		if id, unknown = a.thread(ctx, f.Thread); unknown == nil {
 			f.Thread = id
 		}
+	}
+	if f.Process != "" && !isProcess(f.Process) {
+		return usageError(fmt.Sprintf("--process %q is not a process of the diary", f.Process),
+			"uwf log show --format json has them as \"pid\", such as 1795291508464-4711")
 	}
 	if f.Date != "" {
 		if f.Date, err = day(f.Date, a.env.Now()); err != nil {
 			return err
 		}
 	}
-	return a.printLog(dirs, f)
-}
-
-func (a *app) printLog(dirs home.Dirs, f eventlog.Filter) error {
 	entries, bad, err := eventlog.Read(dirs.Logs(), f)
 	if err != nil {
 		return err
 	}
+	if len(entries) == 0 && unknown != nil { // a forgotten thread may still be in the diary
+		return unknown
+	}
 	if bad > 0 {
 		a.say("uwf: %d lines of the diary cannot be read", bad)
 	}
+	return a.printLog(entries)
+}
+
+func (a *app) printLog(entries []eventlog.Entry) error {
 	return a.print(entries, func(w io.Writer) error {
 		t := newTable("TIME", "THREAD", "EVENT", "AGENT", "TOOK")
 		for _, e := range entries {
@@ -132,6 +141,14 @@ func (a *app) printLog(dirs home.Dirs, f eventlog.Filter) error {
 		}
 		return t.print(w)
 	})
+}
+
+// isProcess tells whether s has the form of Entry.Pid.
+func isProcess(s string) bool {
+	start, id, ok := strings.Cut(s, "-")
+	_, errStart := strconv.ParseUint(start, 10, 64)
+	_, errID := strconv.ParseUint(id, 10, 64)
+	return ok && errStart == nil && errID == nil
 }
 
 func (a *app) logClean(_ context.Context, c *ucli.Context) error {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a *app) manCommand(root *ucli.App) *ucli.Command {
@@ -39,7 +41,7 @@ func below(root *ucli.App, words []string) (topic, error) {
 	for i, word := range words {
 		at := slices.IndexFunc(t.commands, func(c *ucli.Command) bool { return c.HasName(word) })
 		if at < 0 || len(t.commands) == 1 && i > 0 && t.parent != t.path {
-			return t, usageError(fmt.Sprintf("there is no command %q", strings.Join(words[:i+1], " ")), t.path+" --help")
+			return t, noSuchTopic(t, words[:i+1])
 		}
 		c := t.commands[at]
 		t.parent, t.path, t.usage, t.commands = t.path, t.path+" "+c.Name, c.Usage, []*ucli.Command{c}
@@ -48,6 +50,21 @@ func below(root *ucli.App, words []string) (topic, error) {
 		}
 	}
 	return t, nil
+}
+
+// noSuchTopic is the error for words of which the last names nothing in t.
+func noSuchTopic(t topic, words []string) error {
+	var names []string
+	if t.parent == t.path { // else it is a command, which has none below it
+		for _, c := range t.commands {
+			names = append(names, c.Name)
+		}
+	}
+	hints := []string{t.path + " --help"}
+	if near := suggest.Nearest(words[len(words)-1], names, 1); len(near) > 0 {
+		hints = append([]string{"did you mean " + t.path + " " + near[0] + "?"}, hints...)
+	}
+	return usageError(fmt.Sprintf("there is no command %q", strings.Join(words, " ")), hints...)
 }
 
 // manual writes troff with the macros of man(7).

@@ -109,6 +109,9 @@ func threadIDs(ctx context.Context, x *index.Index) ([]string, error) {
 
 func unknownThread(ctx context.Context, x *index.Index, arg string) error {
 	hints := []string{"uwf thread list --all"}
+	if _, at, _ := strings.Cut(arg, "@"); at != "" {
+		hints = append(hints, "a step is looked at with uwf step show "+arg)
+	}
 	if ids, err := threadIDs(ctx, x); err == nil {
 		if near := suggest.Nearest(protocol.FoldCrockford(arg), ids, 3); len(near) > 0 {
 			hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)

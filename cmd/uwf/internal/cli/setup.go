@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -126,13 +127,23 @@ func (a *app) setupAnswers(c *ucli.Context) (setup.Answers, error) {
 	return answers, nil
 }
 
+// notInstalled warns of an agent that is written down before it is there.
+func (a *app) notInstalled(alias string, installed []string) {
+	program := protocol.AgentName(alias)
+	if near := suggest.Nearest(program, installed, 1); len(near) > 0 {
+		a.say("uwf: warning: %s is not on PATH", program)
+		a.hint("did you mean uwf setup --agent %s?", strings.TrimPrefix(near[0], protocol.AgentPrefix))
+		return
+	}
+	a.say("uwf: warning: %s is not on PATH: go install %s/cmd/%[1]s@latest, if it is one of ours", program, protocol.ModulePath)
+}
+
 // setupResult tries what was written.
 func (a *app) setupResult(ctx context.Context, s *setup.Setup, c protocol.Config, untried bool) (protocol.SetupOutput, error) {
 	out := protocol.SetupOutput{ConfigPath: s.Dirs.Config(), DefaultAgent: c.DefaultAgent}
 	if c.DefaultAgent != "" && c.Agents[c.DefaultAgent].Command == protocol.AgentName(c.DefaultAgent) &&
 		!slices.Contains(s.Installed, protocol.AgentName(c.DefaultAgent)) {
-		a.say("uwf: warning: %s is not on PATH: go install %s/cmd/%[1]s@latest, if it is one of ours",
-			protocol.AgentName(c.DefaultAgent), protocol.ModulePath)
+		a.notInstalled(c.DefaultAgent, s.Installed)
 	}
 	e, named, err := s.Endpoint(c)
 	if !named {

@@ -7,6 +7,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/util/prompt"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a *app) stepPromptCommand() *ucli.Command {
@@ -23,7 +24,11 @@ func (a *app) stepPrompt(ctx context.Context, c *ucli.Context) error {
 		"all": prompt.Full, "system": prompt.System, "user": prompt.User,
 	}[c.String("part")]
 	if !ok {
-		return usageError("--part must be all, system or user, got: " + c.String("part"))
+		var hints []string
+		if near := suggest.Nearest(c.String("part"), []string{"all", "system", "user"}, 1); len(near) > 0 {
+			hints = append(hints, "did you mean --part "+near[0]+"?")
+		}
+		return usageError("--part must be all, system or user, got: "+c.String("part"), hints...)
 	}
 	as, err := a.assignment(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -69,15 +70,21 @@ func (a *app) stepTurns(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if _, known := r.workflow.Roles[p.role]; p.role != "" && !known {
-		a.say("uwf: workflow %s has no role %q", r.workflow.Name, p.role)
-		if near := suggest.Nearest(p.role, slices.Sorted(maps.Keys(r.workflow.Roles)), 1); len(near) > 0 {
-			a.hint("did you mean --role %s?", near[0])
-		}
+		return noSuchRole(r.workflow, p.role)
 	}
 	if err := p.steps(ctx, r); err != nil || flight == nil || !p.wants(flight.Role) {
 		return err
 	}
 	return p.flight(ctx, e, r, flight, c.Bool("live"))
+}
+
+func noSuchRole(wf protocol.Workflow, role string) error {
+	roles := slices.Sorted(maps.Keys(wf.Roles))
+	hints := []string{"one of " + strings.Join(roles, ", ")}
+	if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
+		hints = append([]string{"did you mean --role " + near[0] + "?"}, hints...)
+	}
+	return notFound(fmt.Sprintf("workflow %s has no role %q", wf.Name, role), hints...)
 }
 
 // page reads --offset and --limit.

@@ -153,7 +153,7 @@ func (a *app) diagnoseChain(ctx context.Context, e *engine.Engine, d *diagnosis,
 			d.add("error", "restore it from a backup; uwf cas fsck tells what else is damaged", "the chain is damaged: %v", err)
 			return
 		}
-		addTo(d.Totals, step)
+		d.Totals.Add(step.Step)
 		if step.ExtractedBy == protocol.ByLLM {
 			byModel++
 		}
@@ -163,7 +163,7 @@ func (a *app) diagnoseChain(ctx context.Context, e *engine.Engine, d *diagnosis,
 	}
 	a.diagnoseLimits(ctx, e, d, t)
 	if n := d.Totals.StepsWithoutUsage; n > 0 {
-		d.add("note", "", "%s does not tell what it cost", stepCountText(n))
+		d.add("note", "", "what %s cost is unknown", stepCountText(n))
 	}
 }
 

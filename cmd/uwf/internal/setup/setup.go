@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Setup changes the config of one home.
@@ -96,7 +97,7 @@ func (s *Setup) complete(a *Answers) error {
 	was := s.old.Providers[a.Provider]
 	if a.BaseURL == "" && was.BaseURL == "" {
 		if !isPreset {
-			return missing("--base-url", "the address of "+a.Provider+", such as https://host/v1; known without it: "+strings.Join(PresetNames(), ", "))
+			return noAddress(a.Provider)
 		}
 		a.BaseURL = known.BaseURL
 	}
@@ -139,8 +140,17 @@ func (s *Setup) alias() string {
 	return "default"
 }
 
-func missing(flag, hint string) error {
-	return &protocol.Error{Code: protocol.CodeUsage, Message: flag + " is missing", Hints: []string{hint}}
+// noAddress is the error for a provider that nobody knows, mistyped or new.
+func noAddress(provider string) error {
+	hints := []string{"the address of " + provider + ", such as https://host/v1; known without it: " + strings.Join(PresetNames(), ", ")}
+	if near := suggest.Nearest(provider, PresetNames(), 1); len(near) > 0 {
+		hints = append([]string{"did you mean --provider " + near[0] + "?"}, hints...)
+	}
+	return missing("--base-url", hints...)
+}
+
+func missing(flag string, hints ...string) error {
+	return &protocol.Error{Code: protocol.CodeUsage, Message: flag + " is missing", Hints: hints}
 }
 
 // Endpoint is the model that a config uses by default, with its key; ok is
