@@ -53,7 +53,7 @@ type StepError struct {
 type ThreadShow struct {
 	StepOutput
 	Hint   *string `json:"hint"`
-	Totals *Totals `json:"totals"`          // null: the chain cannot be read
+	Totals *Totals `json:"totals"`          // null: a step that has not been summed up yet cannot be read
 	Steps  []any   `json:"steps,omitempty"` // StartEntry, then StepEntry
 }
 
@@ -65,6 +65,25 @@ type Totals struct {
 	Usage             *Usage `json:"usage"`      // null: unknown
 	StepsWithoutUsage int    `json:"stepsWithoutUsage"`
 	StepsWithoutCost  int    `json:"stepsWithoutCost"`
+}
+
+// Add adds a step.
+func (t *Totals) Add(s Step) {
+	t.Steps++
+	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
+	switch {
+	case s.Usage == nil:
+		t.StepsWithoutUsage++
+		t.StepsWithoutCost++
+		return
+	case s.Usage.CostUSD == nil:
+		t.StepsWithoutCost++
+	}
+	sum := *s.Usage
+	if t.Usage != nil {
+		sum = t.Usage.Add(sum)
+	}
+	t.Usage = &sum
 }
 
 // ThreadItem is one line of a list of threads.

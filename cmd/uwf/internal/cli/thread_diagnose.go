@@ -153,7 +153,7 @@ func (a *app) diagnoseChain(ctx context.Context, e *engine.Engine, d *diagnosis,
 			d.add("error", "restore it from a backup; uwf cas fsck tells what else is damaged", "the chain is damaged: %v", err)
 			return
 		}
-		addTo(d.Totals, step)
+		d.Totals.Add(step.Step)
 		if step.ExtractedBy == protocol.ByLLM {
 			byModel++
 		}

@@ -102,7 +102,7 @@ func (j *journey) read(ctx context.Context, t *thread.Thread, state protocol.Ste
 		if j.totals[s.Role] == nil {
 			j.totals[s.Role] = &protocol.Totals{}
 		}
-		addTo(j.totals[s.Role], s)
+		j.totals[s.Role].Add(s.Step)
 	}
 	at, status := protocol.StartNode, ""
 	for i, s := range slices.Backward(steps) {

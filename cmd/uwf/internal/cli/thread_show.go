@@ -28,7 +28,10 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	show := protocol.ThreadShow{StepOutput: state, Hint: ref(a.nextStep(state)), Totals: a.totals(ctx, state.Head)}
+	show := protocol.ThreadShow{StepOutput: state, Hint: ref(a.nextStep(state))}
+	if sum, err := e.Totals(ctx, id, state.Head); err == nil {
+		show.Totals = &sum
+	}
 	if c.Bool("full") {
 		steps, err := a.history(ctx, state.Head)
 		if err != nil {
@@ -40,22 +43,6 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 		a.status = protocol.CodeCorrupt
 	}
 	return a.print(show, func(w io.Writer) error { return a.showText(ctx, w, show) })
-}
-
-// totals sums up the chain; nil if that cannot be read to its end.
-func (a *app) totals(ctx context.Context, head protocol.Hash) *protocol.Totals {
-	t, err := a.openThread(ctx, head)
-	if err != nil {
-		return nil
-	}
-	var sum protocol.Totals
-	for step, err := range t.Steps(ctx) {
-		if err != nil {
-			return nil
-		}
-		addTo(&sum, step)
-	}
-	return &sum
 }
 
 // nextStep is hintFor, unless the thread is in a bundle, where nobody can go on.

@@ -4,28 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
-
-// addTo adds a step to what a thread has cost so far.
-func addTo(t *protocol.Totals, s thread.Step) {
-	t.Steps++
-	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
-	switch {
-	case s.Usage == nil:
-		t.StepsWithoutUsage++
-		t.StepsWithoutCost++
-		return
-	case s.Usage.CostUSD == nil:
-		t.StepsWithoutCost++
-	}
-	sum := *s.Usage
-	if t.Usage != nil {
-		sum = t.Usage.Add(sum)
-	}
-	t.Usage = &sum
-}
 
 // totalTokens says what is known of the tokens, and of how many steps it is not.
 func totalTokens(t protocol.Totals) string {

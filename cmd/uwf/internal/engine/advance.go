@@ -29,6 +29,7 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	a.record.Status, a.record.StepHash = runDone, got.hash
 	// A record that stays behind is about an older head, and is not asked again.
 	_ = a.dir.write(a.record)
+	a.dir.addTotals(got.hash, got.step)
 	out, err := a.arrive(ctx, a.hold)
 	out.Role, out.StepHash = &got.step.Role, &got.hash
 	out.Agent, out.Usage = got.step.Agent, got.step.Usage

@@ -17,8 +17,9 @@
 //   - work.go: several steps under one hold of the thread's lock.
 //
 // Around it: start.go and fork.go make threads, show.go and overview.go tell how
-// they stand, wait.go and stop.go deal with steps in flight, background.go and
-// worker.go hand a thread to a process that nobody waits for.
+// they stand, totals.go what they have cost, wait.go and stop.go deal with steps
+// in flight, background.go and worker.go hand a thread to a process that nobody
+// waits for.
 package engine
 
 import (

@@ -18,10 +18,11 @@ import (
 // The files of a run directory, beside the agent's stdout and stderr.
 const (
 	recordFile = "run.json"
-	lockFile   = "agent.lock" // held while the agent, or who started it, is alive
-	stopFile   = "stop"       // names the run that is to stop
-	workFile   = "work.json"  // what a background worker is to do, or did last
-	logFile    = "worker.log" // its stderr
+	lockFile   = "agent.lock"  // held while the agent, or who started it, is alive
+	stopFile   = "stop"        // names the run that is to stop
+	workFile   = "work.json"   // what a background worker is to do, or did last
+	logFile    = "worker.log"  // its stderr
+	totalsFile = "totals.json" // what the thread has cost so far
 )
 
 // A lock that others only probe is theirs for an instant, however long that may
@@ -99,9 +100,9 @@ func (d runDir) clear() error {
 }
 
 // keeps names the files that are not of one run: the record, which is replaced,
-// and what belongs to a worker, which makes several.
+// what belongs to a worker, which makes several, and what belongs to the thread.
 func keeps(name string) bool {
-	return name == recordFile || name == workFile || name == logFile
+	return name == recordFile || name == workFile || name == logFile || name == totalsFile
 }
 
 // lock takes the lock that the agent will inherit.
