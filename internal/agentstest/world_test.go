@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,24 +45,30 @@ func answer(word string) string {
 	return "---\n$status: done\nword: " + word + "\n---\n\nI wrote " + word + "."
 }
 
-// building is held while go builds: two at once would only do it twice.
-var building sync.Mutex
+// built are the commands that have been built by this process.
+var built struct {
+	sync.Mutex
+	names []string
+}
 
-// build builds commands of ours and returns the directory that holds them.
+// build builds commands of ours, each once, and returns the directory that holds
+// them.
 func build(t *testing.T, names ...string) string {
 	t.Helper()
-	building.Lock()
-	defer building.Unlock()
+	built.Lock()
+	defer built.Unlock()
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".tmp", "agents", "bin"))
 	require.NoError(t, err)
-	args := []string{"build", "-o", dir + string(filepath.Separator)}
 	for _, name := range names {
-		args = append(args, "../../cmd/"+name)
+		if slices.Contains(built.names, name) {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), "../../cmd/"+name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		built.names = append(built.names, name)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	return dir
 }
 
