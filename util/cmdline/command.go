@@ -118,11 +118,12 @@ func HelpCommand(root *ucli.App) *ucli.Command {
 
 // OnUsageError gives the library's errors about flags our form.
 func OnUsageError(c *ucli.Context, err error, _ bool) error {
-	at := c.App.Name
+	at, flags := c.App.Name, c.App.Flags
 	if c.Command != nil && c.Command.HelpName != "" {
-		at = c.Command.HelpName
+		at, flags = c.Command.HelpName, append(c.Command.Flags[:len(c.Command.Flags):len(c.Command.Flags)], flags...)
 	}
-	return UsageError(err.Error(), at+" --help")
+	message, hints := flagError(err.Error(), flagNames(flags))
+	return UsageError(message, append(hints, at+" --help")...)
 }
 
 // checkArgs holds the positional arguments against the command's ArgsUsage.
