@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,9 +27,15 @@ import (
 // The stories of cmd/ocas run the commands as people do; here is what they do not
 // reach.
 
+// oneAtATime is held while a command line runs: the library's flag --help is one
+// value for the whole process.
+var oneAtATime sync.Mutex
+
 // command runs one command line in a directory.
 func command(t *testing.T, dir string, args ...string) error {
 	t.Helper()
+	oneAtATime.Lock()
+	defer oneAtATime.Unlock()
 	var out bytes.Buffer
 	c := &CLI{
 		Program: "ocas", Format: func() render.Format { return render.Text },

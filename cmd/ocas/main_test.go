@@ -22,6 +22,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // under the race detector each program would sleep a second
 			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
 			return nil
 		},

@@ -32,6 +32,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // under the race detector each program would sleep a second
 			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
 			e.Setenv("EXAMPLES", examplesDir)
 			return nil

@@ -102,6 +102,7 @@ func Step(t *testing.T, a external.Adapter, scriptFile string) *agentkittest.Out
 		},
 		Environ: []string{
 			"UWF_" + strings.ToUpper(strings.ReplaceAll(a.Name, "-", "_")) + "_BIN=" + self(), scriptVariable + "=" + scriptFile,
+			"GORACE=atexit_sleep_ms=0", // under the race detector each program would sleep a second
 		},
 	}
 	if a.Commanded {
