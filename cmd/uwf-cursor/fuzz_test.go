@@ -1,52 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/external/externaltest"
 )
 
-// FuzzDecoder feeds anything to the decoder. It never fails on it, is pure, and
-// never calls a session one that can go on if it has no id.
-func FuzzDecoder(f *testing.F) {
-	seeds, err := filepath.Glob("testdata/fixtures/*")
-	require.NoError(f, err)
-	for _, seed := range seeds {
-		data, err := os.ReadFile(seed)
-		require.NoError(f, err)
-		f.Add(data, 0)
-	}
-	f.Add([]byte("{}\n[]\nnull\n\"x\"\n{\"type\":1}\n\x00\xff"), 1)
-	f.Fuzz(func(t *testing.T, data []byte, code int) {
-		for _, call := range calls {
-			events, outcome := decode(call, data, external.Exit{Code: code})
-			again, same := decode(call, data, external.Exit{Code: code})
-			require.Equal(t, events, again)
-			require.Equal(t, outcome, same)
-			require.NotEmpty(t, outcome.Kind)
-			require.Equal(t, outcome.Kind == external.Failed, outcome.Error != "")
-			if outcome.Kind == external.OK {
-				require.Empty(t, outcome.Message)
-			} else {
-				require.NotEmpty(t, outcome.Message)
-			}
-		}
-	})
-}
-
-func decode(c external.Call, data []byte, e external.Exit) (events []external.Event, _ external.Outcome) {
-	d := adapter().Decoder(c)
-	for line := range bytes.Lines(data) {
-		told, _ := d.Line(bytes.TrimRight(line, "\r\n"))
-		events = append(events, told...)
-	}
-	return events, d.End(e)
-}
-
-// calls are the calls that the decoder reads differently.
-var calls = []external.Call{{}}
+func FuzzDecoder(f *testing.F) { externaltest.FuzzDecoder(f, adapter()) }

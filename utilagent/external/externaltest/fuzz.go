@@ -1,0 +1,55 @@
+package externaltest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/external"
+)
+
+// FuzzDecoder feeds anything to an adapter's decoder, as each of the calls that it
+// reads differently; none are the one without a session. The decoder never fails
+// on it, is pure, and calls nothing good that it cannot name. The seeds are the
+// recorded runs in testdata/fixtures.
+func FuzzDecoder(f *testing.F, a external.Adapter, calls ...external.Call) {
+	f.Helper()
+	if len(calls) == 0 {
+		calls = []external.Call{{}}
+	}
+	seeds, err := filepath.Glob("testdata/fixtures/*")
+	require.NoError(f, err)
+	for _, seed := range seeds {
+		data, err := os.ReadFile(seed)
+		require.NoError(f, err)
+		f.Add(data, 0)
+	}
+	f.Add([]byte("{}\n[]\nnull\n\"x\"\n{\"type\":1}\n\x00\xff"), 1)
+	f.Fuzz(func(t *testing.T, data []byte, code int) {
+		for _, call := range calls {
+			events, outcome := decode(a, call, data, external.Exit{Code: code})
+			again, same := decode(a, call, data, external.Exit{Code: code})
+			require.Equal(t, events, again)
+			require.Equal(t, outcome, same)
+			require.NotEmpty(t, outcome.Kind)
+			require.Equal(t, outcome.Kind == external.Failed, outcome.Error != "")
+			if outcome.Kind == external.OK {
+				require.Empty(t, outcome.Message)
+			} else {
+				require.NotEmpty(t, outcome.Message)
+			}
+		}
+	})
+}
+
+func decode(a external.Adapter, c external.Call, data []byte, e external.Exit) (events []external.Event, _ external.Outcome) {
+	d := a.Decoder(c)
+	for line := range bytes.Lines(data) {
+		told, _ := d.Line(bytes.TrimRight(line, "\r\n"))
+		events = append(events, told...)
+	}
+	return events, d.End(e)
+}
