@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,12 +40,16 @@ func program(out *bytes.Buffer, called *[]string) *ucli.App {
 	return app
 }
 
+var oneAtATime sync.Mutex
+
 func run(t *testing.T, line string) (called []string, out string, err error) {
 	t.Helper()
 	var b bytes.Buffer
 	app := program(&b, &called)
 	args, err := cmdline.Reorder(app, strings.Fields(line))
 	if err == nil {
+		oneAtATime.Lock() // the library's flag --help is one value for the whole process
+		defer oneAtATime.Unlock()
 		err = app.RunContext(t.Context(), append([]string{"prog"}, args...))
 	}
 	return called, b.String(), err
