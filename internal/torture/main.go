@@ -13,11 +13,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/united-workforce/uwf/util/env"
@@ -57,7 +57,7 @@ func part(ctx context.Context, e env.Env) (status int, ours bool) {
 	return 0, false
 }
 
-// torture runs the scenarios that the arguments ask for, and prints the table.
+// torture runs the scenarios that the arguments ask for, and prints a row for each.
 func torture(ctx context.Context, e env.Env) error {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	flags.SetOutput(e.Stderr)
@@ -80,7 +80,6 @@ func torture(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(e.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(e.Stdout, "seed %d, %s for %d scenarios\n", *seed, *budget, len(chosen))
 	var failed []error
 	for _, s := range chosen {
@@ -88,9 +87,9 @@ func torture(ctx context.Context, e env.Env) error {
 		if err := t.play(ctx, s); err != nil {
 			failed = append(failed, fmt.Errorf("%s (seed %d, %s): %w", s.name, *seed, t.dir, err))
 		}
-		t.row(table, s, failed)
+		t.row(e.Stdout, s, failed)
 	}
-	if err := errors.Join(append(failed, table.Flush(), ctx.Err())...); err != nil {
+	if err := errors.Join(append(failed, ctx.Err())...); err != nil {
 		return err
 	}
 	return removeAll(dir)
@@ -130,13 +129,13 @@ func (t *trial) play(ctx context.Context, s scenario) error {
 }
 
 // row prints what a scenario has tried.
-func (t *trial) row(table *tabwriter.Writer, s scenario, failed []error) {
+func (t *trial) row(out io.Writer, s scenario, failed []error) {
 	verdict := "held"
 	if n := len(failed); n > 0 && strings.HasPrefix(failed[n-1].Error(), s.name+" ") {
 		verdict = "BROKEN"
 	}
-	fmt.Fprintf(table, "%s\t%s\t%d rounds\t%s\n", s.name, verdict, t.rounds, s.what)
+	fmt.Fprintf(out, "%-8s %-6s %6d rounds  %s\n", s.name, verdict, t.rounds, s.what)
 	for _, n := range t.notes {
-		fmt.Fprintf(table, "\t\t\t%s\n", n)
+		fmt.Fprintf(out, "%31s%s\n", "", n)
 	}
 }
