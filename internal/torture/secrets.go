@@ -101,7 +101,7 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 	if err != nil {
 		return err
 	}
-	step := []string{"thread", "step", id, "--agent", filepath.Join(w.bin, "uwf-builtin"), "--timeout", "20s"}
+	step := []string{"thread", "step", id, "--agent", filepath.Join(w.bin, "uwf-builtin"), "--timeout", "3s"} // some behaviours are tried again and again
 	for _, args := range [][]string{
 		step, {"thread", "read", id}, {"thread", "show", id}, {"thread", "steps", id}, step, {"thread", "list", "--all"},
 	} {
