@@ -86,7 +86,7 @@ func bounded(e ended) error {
 	if e.CPU > slowest || e.Memory > largest {
 		return fmt.Errorf("takes %s and %d MB: %s", e.CPU, e.Memory>>20, e)
 	}
-	allowed := []int{0, 1, exitUsage, exitMissing, exitInvalid, exitAgent, 6, exitCorrupt, exitLocked}
+	allowed := []int{0, 1, exitUsage, exitMissing, exitInvalid, exitAgent, exitWaiting, exitCorrupt, exitLocked}
 	if !slices.Contains(allowed, e.Code) {
 		return fmt.Errorf("an exit status that is not in the docs: %s", e)
 	}

@@ -7,7 +7,7 @@ import "sync"
 // are for one caller at a time.
 type beside struct {
 	mu      sync.Mutex
-	todo    []func() error
+	queue   []func() error
 	working sync.WaitGroup
 	busy    bool
 	err     error
@@ -27,7 +27,7 @@ func (b *beside) do(f func() error) {
 	if b.err != nil {
 		return
 	}
-	b.todo = append(b.todo, f)
+	b.queue = append(b.queue, f)
 	if !b.busy {
 		b.busy = true
 		b.working.Go(b.work)
@@ -37,7 +37,7 @@ func (b *beside) do(f func() error) {
 func (b *beside) waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.todo)
+	return len(b.queue)
 }
 
 // work does what there is to do.
@@ -53,14 +53,14 @@ func (b *beside) next(err error) func() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
-		b.err, b.todo = err, nil
+		b.err, b.queue = err, nil
 	}
-	if len(b.todo) == 0 {
+	if len(b.queue) == 0 {
 		b.busy = false
 		return nil
 	}
-	f := b.todo[0]
-	b.todo = b.todo[1:]
+	f := b.queue[0]
+	b.queue = b.queue[1:]
 	return f
 }
 
