@@ -167,7 +167,7 @@ func TestConditionsAreBounded(t *testing.T) {
 	began := time.Now()
 	_, err := moderator.Next(t.Context(), listed(obj(), when("$count([1..10000000].[1..10000000]) > 1", "developer", "x")))
 	require.ErrorIs(t, err, jsonata.ErrLimit)
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), time.Minute)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

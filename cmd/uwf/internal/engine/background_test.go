@@ -25,7 +25,7 @@ func (w *world) background(id, script string, work Work) (protocol.StepOutput, e
 
 func (w *world) wait(id string) protocol.StepOutput {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	out, err := w.Wait(ctx, id)
 	require.NoError(w.t, err)

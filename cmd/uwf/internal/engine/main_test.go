@@ -197,7 +197,7 @@ func (w *world) open(gate string) {
 // eventually waits for a condition that another process brings about.
 func (w *world) eventually(what string, condition func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, condition, 20*time.Second, 5*time.Millisecond, what)
+	require.Eventually(w.t, condition, time.Minute, 5*time.Millisecond, what)
 }
 
 // requireCode checks an error's code and that it says what it should.

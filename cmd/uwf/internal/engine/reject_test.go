@@ -116,7 +116,7 @@ func TestMuchOutput(t *testing.T) {
 	id := w.start()
 	begin := time.Now()
 	require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).CurrentRole)
-	require.Less(t, time.Since(begin), 30*time.Second)
+	require.Less(t, time.Since(begin), time.Minute)
 }
 
 func TestTimeout(t *testing.T) {
@@ -130,7 +130,7 @@ func TestTimeout(t *testing.T) {
 			begin := time.Now()
 			out, err := w.Step(context.Background(), id, StepOptions{Timeout: 300 * time.Millisecond})
 			requireCode(t, err, protocol.CodeTimeout, "longer than 300ms")
-			require.Less(t, time.Since(begin), 10*time.Second)
+			require.Less(t, time.Since(begin), time.Minute)
 			require.Equal(t, protocol.StatusFailed, out.Status)
 			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
 			// Between its fork and its exec, an agent of another test holds this lock too.
