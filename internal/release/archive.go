@@ -65,10 +65,8 @@ func (t *tree) archives(ctx context.Context, out, version string, targets []targ
 		return err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
-	for _, m := range t.modules {
-		if err := t.publish(ctx, o.proxy, m, version); err != nil {
-			return err
-		}
+	if err := t.publishAll(ctx, o.proxy, version); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err

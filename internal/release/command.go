@@ -74,10 +74,8 @@ func proxyCommand(ctx context.Context, t *tree, args []string, p process) error 
 	if err != nil {
 		return err
 	}
-	for _, m := range t.modules {
-		if err := t.publish(ctx, *out, m, v); err != nil {
-			return err
-		}
+	if err := t.publishAll(ctx, *out, v); err != nil {
+		return err
 	}
 	fmt.Fprintf(p.stdout, "%d modules at %s; use it with GOPROXY=%s\n", len(t.modules), v, fileURL(*out))
 	return nil

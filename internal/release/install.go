@@ -32,10 +32,8 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
-	for _, m := range t.modules {
-		if err := t.publish(ctx, o.proxy, m, version); err != nil {
-			return err
-		}
+	if err := t.publishAll(ctx, o.proxy, version); err != nil {
+		return err
 	}
 	empty := filepath.Join(o.dir, "empty")
 	if err := os.Mkdir(empty, 0o755); err != nil {

@@ -19,6 +19,16 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
+// publishAll puts every module into a proxy of files.
+func (t *tree) publishAll(ctx context.Context, proxy, version string) error {
+	for _, m := range t.modules {
+		if err := t.publish(ctx, proxy, m, version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // publish puts one module into a proxy of files, as it would be tagged now. Its
 // zip equals the one made from the tag, hash included, because every module
 // has its own LICENSE (cmd/go adds the root's to a module without) and files
