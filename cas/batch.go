@@ -18,6 +18,7 @@ import (
 type Batch struct {
 	store    Store
 	now      func() time.Time
+	judge    jsonschema.Judge
 	added    map[Hash]Node
 	order    []Hash // of added
 	written  int    // how many of order are in the store
@@ -30,9 +31,11 @@ type Batch struct {
 // step may have gigabytes of turns.
 const keepBytes = 8 << 20
 
-// NewBatch returns an empty batch on a store; now gives the timestamps.
-func NewBatch(s Store, now func() time.Time) *Batch {
-	return &Batch{store: s, now: now, added: map[Hash]Node{}, compiled: map[Hash]*jsonschema.Schema{}}
+// NewBatch returns an empty batch on a store; now gives the timestamps. The judge
+// is asked about values of types that are not ours; who only adds nodes of our
+// kinds and schemas needs none.
+func NewBatch(s Store, now func() time.Time, judge jsonschema.Judge) *Batch {
+	return &Batch{store: s, now: now, judge: judge, added: map[Hash]Node{}, compiled: map[Hash]*jsonschema.Schema{}}
 }
 
 // Add adds a payload of one of our kinds, and its schema. Errors: those of the
@@ -57,7 +60,7 @@ func (b *Batch) Add(ctx context.Context, p protocol.Payload) (Hash, error) {
 
 // AddValue adds a payload of any type that the store or the batch has a schema
 // for. Errors: [*SchemaError] if the value does not satisfy the schema; those of
-// [Schema] if there is none.
+// [Schema] if there is none; those of the judge.
 func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error) {
 	if typ == b.Kinds().MetaHash() {
 		return b.AddSchema(ctx, value)
@@ -74,7 +77,11 @@ func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error)
 	if err != nil {
 		return "", err
 	}
-	if problems := schema.Validate(v); len(problems) > 0 {
+	problems, err := schema.Validate(ctx, v)
+	if err != nil {
+		return "", err
+	}
+	if len(problems) > 0 {
 		return "", &SchemaError{Type: typ, Problems: problems}
 	}
 	return b.add(typ, payload)
@@ -90,7 +97,7 @@ func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("schema: %w", err)
 	}
-	compiled, err := compile(b.Kinds().MetaHash(), payload)
+	compiled, err := compile(b.Kinds().MetaHash(), payload, b.judge)
 	if err != nil {
 		return "", err
 	}
@@ -242,7 +249,7 @@ func (b *Batch) Compiled(ctx context.Context, typ Hash) (*jsonschema.Schema, err
 	if err != nil {
 		return nil, err
 	}
-	s, err := compile(b.Kinds().MetaHash(), n.Payload)
+	s, err := compile(b.Kinds().MetaHash(), n.Payload, b.judge)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // sampleStep is a step as a real run makes it, about 700 bytes of JSON.
@@ -57,7 +58,7 @@ func BenchmarkDecodeValue(b *testing.B) {
 func BenchmarkReadStep(b *testing.B) {
 	ctx := context.Background()
 	s := memstore.New(cas.XXH3)
-	batch := cas.NewBatch(s, noon)
+	batch := cas.NewBatch(s, noon, library.Judge)
 	h, err := batch.Add(ctx, sampleStep())
 	require.NoError(b, err)
 	require.NoError(b, batch.Commit(ctx))

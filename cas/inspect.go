@@ -1,6 +1,10 @@
 package cas
 
-import "context"
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/util/jsonschema"
+)
 
 // Inspector looks into many nodes: what they refer to, and whether they satisfy
 // their types. It reads and compiles each schema once. Not safe for concurrent
@@ -10,9 +14,10 @@ type Inspector struct {
 	finder   *refFinder
 }
 
-// NewInspector returns an Inspector for the nodes of r.
-func NewInspector(r Reader) *Inspector {
-	return &Inspector{verifier: NewVerifier(r), finder: newRefFinder(r)}
+// NewInspector returns an Inspector for the nodes of r. Only Inspect asks the
+// judge.
+func NewInspector(r Reader, judge jsonschema.Judge) *Inspector {
+	return &Inspector{verifier: NewVerifier(r, judge), finder: newRefFinder(r)}
 }
 
 // Refs is [Refs].

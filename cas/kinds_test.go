@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // Add trusts a payload's Validate and asks no schema library. So for every kind
@@ -30,7 +31,9 @@ func TestValidateAgreesWithTheSchema(t *testing.T) {
 			require.NoError(t, err, where)
 			value, err := cas.Decode(payload)
 			require.NoError(t, err, where)
-			byHand, problems := varied.Validate(), schema.Validate(value)
+			byHand := varied.Validate()
+			problems, err := schema.Validate(t.Context(), value)
+			require.NoError(t, err, where)
 			require.Equal(t, len(problems) == 0, byHand == nil,
 				"%s:\nthe schema says %v,\nValidate says %v", where, problems, byHand)
 			if byHand == nil {
@@ -50,7 +53,7 @@ func TestValidateAgreesWithTheSchema(t *testing.T) {
 
 func kindSchema(t testing.TB, k protocol.Kind) *jsonschema.Schema {
 	t.Helper()
-	schema, err := jsonschema.Compile(parseJSON(t, protocol.SchemaJSON(k)))
+	schema, err := jsonschema.Compile(parseJSON(t, protocol.SchemaJSON(k)), library.Judge)
 	require.NoError(t, err, k)
 	return schema
 }

@@ -9,21 +9,22 @@ import (
 
 // Verify reads a node and checks its hash, that its type exists, and that it
 // satisfies it. Errors: those of Get for the node or its schema, [*CorruptError]
-// for a payload that is not canonical, [*SchemaError].
-func Verify(ctx context.Context, r Reader, h Hash) error {
-	return NewVerifier(r).Verify(ctx, h)
+// for a payload that is not canonical, [*SchemaError], those of the judge.
+func Verify(ctx context.Context, r Reader, h Hash, judge jsonschema.Judge) error {
+	return NewVerifier(r, judge).Verify(ctx, h)
 }
 
 // Verifier verifies many nodes and compiles each schema once. Not safe for
 // concurrent use.
 type Verifier struct {
 	reader   Reader
+	judge    jsonschema.Judge
 	compiled map[Hash]*jsonschema.Schema
 }
 
 // NewVerifier returns a Verifier for the nodes of r.
-func NewVerifier(r Reader) *Verifier {
-	return &Verifier{reader: r, compiled: map[Hash]*jsonschema.Schema{}}
+func NewVerifier(r Reader, judge jsonschema.Judge) *Verifier {
+	return &Verifier{reader: r, judge: judge, compiled: map[Hash]*jsonschema.Schema{}}
 }
 
 // Verify is [Verify].
@@ -48,7 +49,11 @@ func (v *Verifier) verifyValue(ctx context.Context, n Node, value any) error {
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", n.Hash, err)
 	}
-	if problems := schema.Validate(value); len(problems) > 0 {
+	problems, err := schema.Validate(ctx, value)
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", n.Hash, err)
+	}
+	if len(problems) > 0 {
 		return fmt.Errorf("verify %s: %w", n.Hash, &SchemaError{Type: n.Type, Problems: problems})
 	}
 	return nil
@@ -69,7 +74,7 @@ func (v *Verifier) schema(ctx context.Context, typ Hash) (*jsonschema.Schema, er
 	if err != nil {
 		return nil, err
 	}
-	s, err := compile(n.Type, n.Payload)
+	s, err := compile(n.Type, n.Payload, v.judge)
 	if len(v.compiled) == maxSchemas {
 		clear(v.compiled)
 	}

@@ -182,7 +182,7 @@ func (c *check) nodes(ctx context.Context) error {
 	}
 	c.report.Nodes = set.Len()
 	c.graph, c.steps = census.NewGraph(set), map[census.ID]step{}
-	return census.EachNode(ctx, c.store, knowing{c.store}, set, c.examine, c.take)
+	return census.EachNode(ctx, c.store, c.inspector, set, c.examine, c.take)
 }
 
 // strays finds files that are not where they belong, while the nodes are read.

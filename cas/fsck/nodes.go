@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // knowing reads the schemas of our kinds also where the store has lost them:
@@ -163,10 +164,14 @@ func (c *check) expectFoundation() {
 	}
 }
 
+func (c *check) inspector() *cas.Inspector {
+	return cas.NewInspector(knowing{c.store}, library.Judge)
+}
+
 // absent looks for the nodes that are named but were not listed. One that was
 // put since is checked now.
 func (c *check) absent(ctx context.Context) error {
-	inspector := cas.NewInspector(knowing{c.store})
+	inspector := c.inspector()
 	for _, id := range c.graph.Absent() {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // world is a home and a store as the program has them.
@@ -32,7 +33,7 @@ func newWorld(ctx context.Context, root string, fsys durable.FS, flush string) (
 
 // register does what "workflow put" does.
 func (w world) register(ctx context.Context, name string) error {
-	b := cas.NewBatch(w.store, time.Now)
+	b := cas.NewBatch(w.store, time.Now, library.Judge)
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object"})
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (w world) start(ctx context.Context, id, workflow string) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(w.store, time.Now)
+	b := cas.NewBatch(w.store, time.Now, library.Judge)
 	head, err := b.Add(ctx, protocol.Start{Workflow: h, Prompt: id, Cwd: "/"})
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (w world) step(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(w.store, time.Now)
+	b := cas.NewBatch(w.store, time.Now, library.Judge)
 	output, err := b.Add(ctx, protocol.NewSuspend(fmt.Sprintf("%s, step %d", id, t.Len())))
 	if err != nil {
 		return err

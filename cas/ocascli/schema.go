@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 func (c *CLI) listCommand() *ucli.Command {
@@ -132,7 +133,7 @@ func (c *CLI) schemaPut(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, c.Env.Now)
+	b := cas.NewBatch(s, c.Env.Now, library.Judge)
 	h, err := b.AddSchema(ctx, schema)
 	if err == nil {
 		err = b.Commit(ctx)
@@ -156,7 +157,7 @@ func (c *CLI) schemaValidate(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := cas.NewBatch(builtin{s}, c.Env.Now).AddValue(ctx, typ, value)
+	h, err := cas.NewBatch(builtin{s}, c.Env.Now, library.Judge).AddValue(ctx, typ, value)
 	if err != nil {
 		return err
 	}

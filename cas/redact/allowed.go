@@ -132,7 +132,8 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 		t, err := thread.Open(ctx, r.store, n.Hash)
 		return seen{id: id, refs: refs, outputOf: err == nil && t.Last != nil && t.Last.Output == r.node.Hash}
 	}
-	err = census.EachNode(ctx, r.store, r.store, set, look, func(nodes []seen) {
+	inspector := func() *cas.Inspector { return cas.NewInspector(r.store, nil) }
+	err = census.EachNode(ctx, r.store, inspector, set, look, func(nodes []seen) {
 		for _, n := range nodes {
 			graph.Add(n.id, n.refs...)
 			if n.outputOf {

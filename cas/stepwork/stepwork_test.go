@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/prompt"
 )
 
@@ -60,7 +61,7 @@ func setup(t *testing.T) *fixture {
 }
 
 func (f *fixture) batch() *cas.Batch {
-	return cas.NewBatch(f.store, func() time.Time { return time.UnixMilli(1) })
+	return cas.NewBatch(f.store, func() time.Time { return time.UnixMilli(1) }, library.Judge)
 }
 
 func (f *fixture) thread(r cas.Reader) *thread.Thread {

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // fixture is a store with a start, an output and a detail to build chains of.
@@ -42,7 +43,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) commit(add func(b *cas.Batch)) {
 	f.Helper()
-	b := cas.NewBatch(f.store, func() time.Time { return time.UnixMilli(1700000000000) })
+	b := cas.NewBatch(f.store, func() time.Time { return time.UnixMilli(1700000000000) }, library.Judge)
 	add(b)
 	require.NoError(f, b.Commit(f.Context()))
 }
@@ -314,7 +315,7 @@ func TestAStepCostsTheSameInALongThread(t *testing.T) {
 		require.NoError(t, err)
 		_, err = th.Output(t.Context(), *th.Last)
 		require.NoError(t, err)
-		_, err = th.Append(t.Context(), cas.NewBatch(f.store, time.Now), f.next("planner"))
+		_, err = th.Append(t.Context(), cas.NewBatch(f.store, time.Now, library.Judge), f.next("planner"))
 		require.NoError(t, err)
 		step := c.reads - open
 		for range 3 {

@@ -52,7 +52,8 @@ func Measure(ctx context.Context, s *fsstore.Store, x *index.Index) (Report, err
 		return m.report, err
 	}
 	m.graph, m.sizes = census.NewGraph(set), make([]int64, set.Len())
-	if err := census.EachNode(ctx, s, s, set, m.look, m.take); err != nil {
+	inspector := func() *cas.Inspector { return cas.NewInspector(s, nil) }
+	if err := census.EachNode(ctx, s, inspector, set, m.look, m.take); err != nil {
 		return m.report, err
 	}
 	for _, err := range s.Seals(ctx) {

@@ -106,7 +106,7 @@ func (b *bench) chain(ctx context.Context, name string, n int) (place, error) {
 
 // grow appends copies of a head step until the thread has n steps.
 func grow(ctx context.Context, s cas.Store, head cas.Hash, n int) (cas.Hash, error) {
-	batch := cas.NewBatch(s, time.Now)
+	batch := cas.NewBatch(s, time.Now, nil)
 	for {
 		t, err := thread.Open(ctx, batch, head)
 		if err != nil {

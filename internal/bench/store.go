@@ -97,7 +97,7 @@ func (s *storeBench) fill(ctx context.Context, dir string, n int) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(store, time.Now)
+	b := cas.NewBatch(store, time.Now, nil)
 	for i := range n {
 		if _, err := b.Add(ctx, protocol.Text(sample.Text(i))); err != nil {
 			return err

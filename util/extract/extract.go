@@ -1,6 +1,6 @@
 // Package extract turns an agent's answer into data that satisfies its role's
-// schema, or says field by field why it cannot. It is pure: who stores the data
-// and who asks the agent again is the caller's business.
+// schema, or says field by field why it cannot. Who stores the data and who asks
+// the agent again is the caller's business.
 //
 // Of the fields in an answer's frontmatter only those become data that the
 // schema knows (fields.go). status, next, confidence, artifacts and scope may
@@ -10,6 +10,7 @@
 package extract
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -56,8 +57,9 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
-// Text extracts from text with a frontmatter block. Every error is an *InvalidError.
-func Text(text string, r Role) (Output, error) {
+// Text extracts from text with a frontmatter block. Errors: an *InvalidError; any
+// other means that nothing is known about the answer, because its judge failed.
+func Text(ctx context.Context, text string, r Role) (Output, error) {
 	answer, err := frontmatter.Parse(text)
 	if errors.Is(err, frontmatter.ErrNone) {
 		return Output{}, &InvalidError{Reason: noBlock(text)}
@@ -65,13 +67,13 @@ func Text(text string, r Role) (Output, error) {
 	if err != nil {
 		return Output{}, &InvalidError{Reason: "the frontmatter block is not valid YAML: " + err.Error()}
 	}
-	out, err := r.accept(answer.Fields)
+	out, err := r.accept(ctx, answer.Fields)
 	out.Body = answer.Body
 	return out, err
 }
 
 // accept makes data of the fields of a block.
-func (r Role) accept(fields map[string]any) (Output, error) {
+func (r Role) accept(ctx context.Context, fields map[string]any) (Output, error) {
 	if status := suspendStatus(fields); status != "" {
 		return suspend(fields)
 	}
@@ -80,26 +82,35 @@ func (r Role) accept(fields map[string]any) (Output, error) {
 		return Output{}, &InvalidError{Problems: problems}
 	}
 	candidate := known.only(fields)
-	if plain, ok := plainStatus(candidate); ok && r.Compiled.Validate(plain) == nil {
-		return Output{Value: plain}, nil
-	}
-	problems := r.Compiled.Validate(candidate)
-	if problems == nil {
-		return Output{Value: candidate}, nil
+	if plain, ok := plainStatus(candidate); ok {
+		if fits, err := r.Compiled.Fits(ctx, plain); err != nil || fits {
+			return Output{Value: plain}, err
+		}
 	}
 	if narrow, ok := variantOf(r.Schema, candidate); ok {
+		if fits, err := r.Compiled.Fits(ctx, candidate); err != nil || fits {
+			return Output{Value: candidate}, err
+		}
 		candidate = narrow.only(candidate)
-		problems = r.Compiled.Validate(candidate)
+	}
+	return r.take(ctx, candidate)
+}
+
+// take takes a value as it is, if it satisfies the schema.
+func (r Role) take(ctx context.Context, v any) (Output, error) {
+	problems, err := r.Compiled.Validate(ctx, v)
+	if err != nil {
+		return Output{}, err
 	}
 	if problems != nil {
 		return Output{}, &InvalidError{Problems: problems}
 	}
-	return Output{Value: candidate}, nil
+	return Output{Value: v}, nil
 }
 
 // Value validates structured output. It is taken as it is, but for numbers,
-// which become int64 or float64.
-func Value(v any, r Role) (Output, error) {
+// which become int64 or float64. Errors: as of [Text].
+func Value(ctx context.Context, v any, r Role) (Output, error) {
 	v, err := jsonValue(v)
 	if err != nil {
 		return Output{}, &InvalidError{Reason: "the output is not a JSON value: " + err.Error()}
@@ -107,10 +118,7 @@ func Value(v any, r Role) (Output, error) {
 	if fields, ok := v.(map[string]any); ok && suspendStatus(fields) != "" {
 		return suspend(fields)
 	}
-	if problems := r.Compiled.Validate(v); problems != nil {
-		return Output{}, &InvalidError{Problems: problems}
-	}
-	return Output{Value: v}, nil
+	return r.take(ctx, v)
 }
 
 // suspendStatus returns the field by which an answer suspends, or "". A model

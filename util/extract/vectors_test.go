@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // deviations are the texts that we take differently from the original: what we
@@ -41,7 +42,7 @@ func TestFastPathVectors(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(raw, &file))
 	for _, c := range file.Cases {
-		out, err := Text(c.Raw, role(t, file.Schemas[c.Schema]))
+		out, err := Text(t.Context(), c.Raw, role(t, file.Schemas[c.Schema]))
 		var want map[string]any
 		if c.Result != nil {
 			want = c.Result.Frontmatter
@@ -69,7 +70,7 @@ func TestFastPathVectors(t *testing.T) {
 
 func role(t *testing.T, schema any) Role {
 	t.Helper()
-	compiled, err := jsonschema.Compile(schema)
+	compiled, err := jsonschema.Compile(schema, library.Judge)
 	require.NoError(t, err)
 	return Role{Schema: schema, Compiled: compiled}
 }

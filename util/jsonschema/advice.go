@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -33,7 +34,7 @@ func unknown(name string) string {
 	case "nullable":
 		return `nullable is not a keyword of JSON Schema; write {"type": ["string", "null"]}`
 	}
-	return fmt.Sprintf("the keyword %s is not supported%s", show(name), didYouMean(name, Keywords()))
+	return fmt.Sprintf("the keyword %s is not supported%s", dialect.Show(name), didYouMean(name, dialect.Keywords()))
 }
 
 func didYouMean(word string, candidates []string) string {
@@ -41,5 +42,5 @@ func didYouMean(word string, candidates []string) string {
 	if word == "" || len(near) == 0 {
 		return ""
 	}
-	return "; did you mean " + show(near[0]) + "?"
+	return "; did you mean " + dialect.Show(near[0]) + "?"
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // Bounds of a schema, and the depth of a value. They keep the library's
@@ -28,7 +30,7 @@ func Check(schema any) []Problem {
 	}
 	var c checker
 	c.schema(schema, "")
-	return sorted(c.problems)
+	return Sorted(c.problems)
 }
 
 type checker struct{ problems []Problem }
@@ -44,12 +46,12 @@ func (c *checker) schema(v any, path string) {
 		if _, ok := v.(bool); ok {
 			hint = "; write {} to accept anything, {\"not\": {}} to accept nothing"
 		}
-		c.add(path, "a schema must be an object, but this is %s%s", show(v), hint)
+		c.add(path, "a schema must be an object, but this is %s%s", dialect.Show(v), hint)
 		return
 	}
 	for name, value := range m {
-		at := path + "/" + escape(name)
-		takes, known := keyword(name)
+		at := path + "/" + dialect.Escape(name)
+		takes, known := dialect.Keyword(name)
 		if !known {
 			c.add(at, "%s", unknown(name))
 			continue
@@ -59,22 +61,24 @@ func (c *checker) schema(v any, path string) {
 }
 
 // value checks what a keyword is given.
-func (c *checker) value(t takes, v any, path string) {
+func (c *checker) value(t dialect.Takes, v any, path string) {
 	switch t {
-	case aSchema:
+	case dialect.Schema:
 		c.schema(v, path)
-	case aSchemaOrBool:
+	case dialect.SchemaOrBool:
 		if _, ok := v.(bool); !ok {
 			c.schema(v, path)
 		}
-	case aSchemaList:
+	case dialect.SchemaList:
 		c.schemaList(v, path)
-	case aSchemaMap, aPatternMap:
-		c.schemaMap(v, path, t == aPatternMap)
-	case aType:
+	case dialect.SchemaMap, dialect.PatternMap:
+		c.schemaMap(v, path, t == dialect.PatternMap)
+	case dialect.Type:
 		c.types(v, path)
-	case aNameList:
+	case dialect.NameList:
 		c.names(v, path)
+	case dialect.FullList:
+		c.values(v, path)
 	default:
 		if msg := scalarProblem(t, v); msg != "" {
 			c.add(path, "%s", msg)
@@ -85,7 +89,7 @@ func (c *checker) value(t takes, v any, path string) {
 func (c *checker) schemaList(v any, path string) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
-		c.add(path, "must be a list of at least one schema, but is %s", show(v))
+		c.add(path, "must be a list of at least one schema, but is %s", dialect.Show(v))
 		return
 	}
 	for i, item := range list {
@@ -96,11 +100,11 @@ func (c *checker) schemaList(v any, path string) {
 func (c *checker) schemaMap(v any, path string, patterns bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		c.add(path, "must be an object of schemas, but is %s", show(v))
+		c.add(path, "must be an object of schemas, but is %s", dialect.Show(v))
 		return
 	}
 	for name, item := range m {
-		at := path + "/" + escape(name)
+		at := path + "/" + dialect.Escape(name)
 		if patterns {
 			if msg := patternProblem(name); msg != "" {
 				c.add(at, "%s", msg)
@@ -120,11 +124,11 @@ func (c *checker) types(v any, path string) {
 	}
 	for i, item := range list {
 		name, ok := item.(string)
-		if !ok || !contains(Types(), name) {
-			c.add(path, "%s is not a type; the types are %s%s", show(item), strings.Join(Types(), ", "), didYouMean(name, Types()))
+		if !ok || !dialect.Contains(dialect.Types(), name) {
+			c.add(path, "%s is not a type; the types are %s%s", dialect.Show(item), strings.Join(dialect.Types(), ", "), didYouMean(name, dialect.Types()))
 		}
 		if slices.Contains(list[:i], item) {
-			c.add(path, "%s is there twice", show(item))
+			c.add(path, "%s is there twice", dialect.Show(item))
 		}
 	}
 }
@@ -132,7 +136,7 @@ func (c *checker) types(v any, path string) {
 func (c *checker) names(v any, path string) {
 	list, ok := v.([]any)
 	if !ok {
-		c.add(path, "must be a list of property names, but is %s", show(v))
+		c.add(path, "must be a list of property names, but is %s", dialect.Show(v))
 		return
 	}
 	seen := map[string]bool{}
@@ -140,51 +144,66 @@ func (c *checker) names(v any, path string) {
 		name, ok := item.(string)
 		switch {
 		case !ok:
-			c.add(path+"/"+strconv.Itoa(i), "must be a property name, but is %s", show(item))
+			c.add(path+"/"+strconv.Itoa(i), "must be a property name, but is %s", dialect.Show(item))
 		case seen[name]:
-			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", show(name))
+			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", dialect.Show(name))
 		}
 		seen[name] = true
 	}
 }
 
+// values checks a list of values, none of which may be there twice.
+func (c *checker) values(v any, path string) {
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		c.add(path, "must be a list with at least one value, but is %s", dialect.Show(v))
+		return
+	}
+	seen := make(map[string]bool, len(list))
+	for i, item := range list {
+		key := dialect.Key(item)
+		if seen[key] {
+			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", dialect.Show(item))
+		}
+		seen[key] = true
+	}
+}
+
 // scalarProblem checks the keywords that take no schemas.
-func scalarProblem(t takes, v any) string {
+func scalarProblem(t dialect.Takes, v any) string {
 	s, isString := v.(string)
-	list, isList := v.([]any)
+	_, isList := v.([]any)
 	_, isBool := v.(bool)
-	f, isNumber := float(v)
+	f, isNumber := dialect.Float(v)
 	want := ""
 	switch t {
-	case aFormat:
-		if isString && !contains(Formats(), s) {
-			return fmt.Sprintf("the format %s is not supported; the formats are %s%s", show(s), strings.Join(Formats(), ", "), didYouMean(s, Formats()))
+	case dialect.Format:
+		if isString && !dialect.Contains(dialect.Formats(), s) {
+			return fmt.Sprintf("the format %s is not supported; the formats are %s%s", dialect.Show(s), strings.Join(dialect.Formats(), ", "), didYouMean(s, dialect.Formats()))
 		}
 		want = or(isString, "a string")
-	case aPattern:
+	case dialect.Pattern:
 		if isString {
 			return patternProblem(s)
 		}
 		want = "a regular expression"
-	case aString:
+	case dialect.String:
 		want = or(isString, "a string")
-	case aNumber:
+	case dialect.Number:
 		want = or(isNumber, "a number")
-	case aPositive:
+	case dialect.Positive:
 		want = or(isNumber && f > 0, "a number above 0")
-	case aNatural:
+	case dialect.Natural:
 		want = or(isNumber && f >= 0 && f == math.Trunc(f) && f <= math.MaxInt32, "a whole number, at least 0")
-	case aBool:
+	case dialect.Bool:
 		want = or(isBool, "true or false")
-	case aList:
+	case dialect.List:
 		want = or(isList, "a list")
-	case aFullList:
-		want = or(isList && len(list) > 0, "a list with at least one value")
 	}
 	if want == "" {
 		return ""
 	}
-	return "must be " + want + ", but is " + show(v)
+	return "must be " + want + ", but is " + dialect.Show(v)
 }
 
 // or returns what is wanted unless it is there.

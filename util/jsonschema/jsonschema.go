@@ -1,115 +1,85 @@
-// Package jsonschema compiles and applies JSON Schemas in the dialect that a
-// store accepts, and is the only importer of the schema library. The dialect is
-// draft-07 for the keywords of [Keywords]; formats are asserted; nothing is ever
-// loaded from outside.
+// Package jsonschema checks JSON Schemas in the dialect that a store accepts, and
+// holds values against them. The dialect is draft-07 for the keywords that
+// [Check] knows; formats are asserted; nothing is ever loaded from outside.
 //
 // multipleOf divides 64-bit floats, as the original does: 0.3 is no multiple of
 // 0.1. Lengths count code points. A keyword applies only to the type that it is
 // about: {"required": ["a"]} accepts every string.
+//
+// The judge of values is the schema library, in package library. It costs every
+// program that links it two milliseconds before main, so it is not linked here: a
+// program hands in a [Judge]. What is certain without it, such as that a common
+// value fits, is decided by a quick check, and costs no judge anything.
 package jsonschema
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-
-	lib "github.com/santhosh-tekuri/jsonschema/v5"
-
-	"github.com/united-workforce/uwf/protocol"
+	"sync"
 )
+
+// Judge prepares to judge values of a schema, which [Check] has found nothing
+// wrong with. A [Schema] calls it once, and only when a value needs it.
+type Judge func(schema any) (Verdict, error)
+
+// Verdict says what is wrong with a JSON value; nil if nothing is. An error means
+// that nothing is known about the value. It is safe for concurrent use.
+type Verdict func(ctx context.Context, value any) ([]Problem, error)
+
+// ErrNoJudge means that a value needs a judge, and none was handed in.
+var ErrNoJudge = errors.New("nothing was handed in that could judge the value")
 
 // Schema is a compiled schema; safe for concurrent use.
 type Schema struct {
-	doc   any // as given; for messages
-	lib   *lib.Schema
-	quick quick
+	quick   quick
+	verdict func() (Verdict, error)
 }
 
-// Problem is one violation.
-type Problem struct {
-	Path    string // JSON pointer into the value; "" is the whole
-	Message string // a predicate: "must be a string, but is null"
-}
-
-// String is the problem as one line.
-func (p Problem) String() string {
-	if p.Path == "" {
-		return p.Message
-	}
-	return p.Path + ": " + p.Message
-}
-
-// InvalidError says why a schema was not compiled.
-type InvalidError struct{ Problems []Problem }
-
-func (e *InvalidError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
-	return "invalid schema: " + strings.Join(lines, "; ")
-}
-
-// base is the name of the schema within the library. It is opaque, so that no
-// reference can be resolved against it.
-const base = "mem:///schema"
-
-// Compile checks and compiles a schema given as a JSON value. A schema that
-// [Check] finds fault with is an *InvalidError.
-func Compile(schema any) (*Schema, error) {
+// Compile checks and compiles a schema given as a JSON value. A nil judge will
+// do for values that the quick check accepts. A schema that [Check] finds fault
+// with is an *[InvalidError].
+func Compile(schema any, judge Judge) (*Schema, error) {
 	if problems := Check(schema); len(problems) > 0 {
 		return nil, &InvalidError{problems}
 	}
-	raw, err := json.Marshal(rename(schema))
-	if err != nil {
-		return nil, fmt.Errorf("compile schema: %w", err)
+	prepare := func() (Verdict, error) {
+		if judge == nil {
+			return nil, ErrNoJudge
+		}
+		return judge(schema)
 	}
-	c := lib.NewCompiler()
-	c.Draft, c.AssertFormat = lib.Draft7, true
-	c.LoadURL = func(string) (io.ReadCloser, error) {
-		return nil, errors.New("schemas are not loaded from outside")
-	}
-	c.Formats = map[string]func(any) bool{"ocas_ref": isRef, "cas_ref": isRef}
-	c.RegisterExtension(multipleOf, nil, multipleOfCompiler{})
-	if err := c.AddResource(base, bytes.NewReader(raw)); err != nil {
-		return nil, fmt.Errorf("compile schema: %w", err)
-	}
-	compiled, err := c.Compile(base)
-	if err != nil {
-		return nil, fmt.Errorf("compile schema: %w", err)
-	}
-	return &Schema{doc: schema, lib: compiled, quick: newQuick(schema)}, nil
-}
-
-func isRef(v any) bool {
-	s, ok := v.(string)
-	return !ok || protocol.Hash(s).Valid()
+	return &Schema{quick: newQuick(schema), verdict: sync.OnceValues(prepare)}, nil
 }
 
 // Validate returns what is wrong with a JSON value, sorted; nil if nothing is.
-func (s *Schema) Validate(value any) []Problem {
+// Errors: the judge's, [ErrNoJudge]; then nothing is known about the value.
+func (s *Schema) Validate(ctx context.Context, value any) ([]Problem, error) {
 	if s.quick(value, 0) {
-		return nil
+		return nil, nil
 	}
-	return s.validate(value)
+	return s.ask(ctx, value)
 }
 
-// validate asks the library.
-func (s *Schema) validate(value any) []Problem {
+// ask leaves it to the judge, which gets nothing that JSON cannot say.
+func (s *Schema) ask(ctx context.Context, value any) ([]Problem, error) {
 	if p := checkValue(value); p != nil {
-		return []Problem{*p}
+		return []Problem{*p}, nil
 	}
-	err := s.lib.Validate(value)
-	if err == nil {
-		return nil
+	verdict, err := s.verdict()
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
 	}
-	var invalid *lib.ValidationError
-	if !errors.As(err, &invalid) {
-		return []Problem{{Message: err.Error()}}
+	problems, err := verdict(ctx, value)
+	if err != nil {
+		return nil, fmt.Errorf("hold a value against its schema: %w", err)
 	}
-	r := reporter{schema: s.doc, value: value}
-	return sorted(r.problems(invalid))
+	return Sorted(problems), nil
+}
+
+// Fits reports whether nothing is wrong with a JSON value. Errors: as of
+// [Schema.Validate].
+func (s *Schema) Fits(ctx context.Context, value any) (bool, error) {
+	problems, err := s.Validate(ctx, value)
+	return err == nil && len(problems) == 0, err
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // quick tells of most valid values that they are valid, at a tenth of what the
@@ -88,8 +89,8 @@ func quickKeyword(s map[string]any, name string, arg any) quick {
 	case "anyOf":
 		return quickAnyOf(arg)
 	case "minimum":
-		limit, ok := float(arg)
-		return func(v any, _ int) bool { n, isNumber := float(v); return ok && (!isNumber || n >= limit) }
+		limit, ok := dialect.Float(arg)
+		return func(v any, _ int) bool { n, isNumber := dialect.Float(v); return ok && (!isNumber || n >= limit) }
 	}
 	return nil
 }

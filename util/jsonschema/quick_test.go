@@ -1,4 +1,4 @@
-package jsonschema
+package jsonschema_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // What the quick check accepts, the library accepts: for schemas and values made
@@ -19,20 +21,20 @@ func TestQuickIsSound(t *testing.T) {
 	accepted, valid := 0, 0
 	for range 3000 {
 		schema := randomSchema(r, 3)
-		if len(Check(schema)) > 0 {
+		if len(jsonschema.Check(schema)) > 0 {
 			continue
 		}
-		s, err := Compile(schema)
+		s, err := jsonschema.Compile(schema, library.Judge)
 		if err != nil {
 			continue // such as an enum that has a value twice
 		}
 		for range 20 {
 			value := randomValue(r, 4)
-			fits := len(s.validate(value)) == 0
+			fits := len(ask(t, s, value)) == 0
 			if fits {
 				valid++
 			}
-			if s.quick(value, 0) {
+			if s.Quick(value) {
 				accepted++
 				require.True(t, fits, "schema %v, value %v", schema, value)
 			}
@@ -52,15 +54,15 @@ func FuzzQuickIsSound(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, schemaText, valueText string) {
 		var schema, value any
-		if json.Unmarshal([]byte(schemaText), &schema) != nil || json.Unmarshal([]byte(valueText), &value) != nil || len(Check(schema)) > 0 {
+		if json.Unmarshal([]byte(schemaText), &schema) != nil || json.Unmarshal([]byte(valueText), &value) != nil || len(jsonschema.Check(schema)) > 0 {
 			return
 		}
-		s, err := Compile(schema)
+		s, err := jsonschema.Compile(schema, library.Judge)
 		if err != nil {
 			return
 		}
-		if s.quick(value, 0) && len(s.validate(value)) > 0 {
-			t.Fatalf("schema %s, value %s: %v", schemaText, valueText, s.validate(value))
+		if problems := ask(t, s, value); s.Quick(value) && len(problems) > 0 {
+			t.Fatalf("schema %s, value %s: %v", schemaText, valueText, problems)
 		}
 	})
 }
@@ -77,11 +79,25 @@ func TestQuickKnowsOurKinds(t *testing.T) {
 		protocol.KindDetail: `{"sessionId":"s","capture":"turns","turns":["0000000000000"],"durationMs":1}`,
 	}
 	for kind, text := range samples {
-		var schema any
-		require.NoError(t, json.Unmarshal(protocol.SchemaJSON(kind), &schema))
-		value := integers(parse(t, text))
-		require.True(t, newQuick(schema)(value, 0), kind)
+		s, err := jsonschema.Compile(parse(t, string(protocol.SchemaJSON(kind))), nil)
+		require.NoError(t, err)
+		require.True(t, s.Quick(integers(parse(t, text))), kind)
 	}
+}
+
+// ask is what the library says.
+func ask(t *testing.T, s *jsonschema.Schema, value any) []jsonschema.Problem {
+	t.Helper()
+	problems, err := s.Ask(t.Context(), value)
+	require.NoError(t, err)
+	return problems
+}
+
+func parse(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	require.NoError(t, json.Unmarshal([]byte(text), &v))
+	return v
 }
 
 // integers makes whole numbers what a store makes of them.
@@ -119,7 +135,7 @@ func randomValue(r *rand.Rand, depth int) any {
 		}
 		return m
 	case n < 4 && depth > 0:
-		var list []any
+		list := []any{}
 		for range r.IntN(3) {
 			list = append(list, randomValue(r, depth-1))
 		}

@@ -77,12 +77,12 @@ func AdaptAgent(agent RunFunc, extractor TextExtractor) Adapter {
 
 // readText makes a value of an answer in text.
 func readText(ctx context.Context, req *Request, res Result, schema any, extractor TextExtractor) (Result, error) {
-	role, err := ExtractRole(schema)
+	role, err := ExtractRole(schema, req.Judge)
 	if err != nil {
 		return res, err
 	}
 	answer := res.Output
-	out, err := extract.Text(valid(answer), role)
+	out, err := extract.Text(ctx, valid(answer), role)
 	res.ExtractedBy = protocol.ByFrontmatter
 	if err != nil && extractor != nil {
 		system, user := prompt.Extraction("", schema, answer)
@@ -95,7 +95,7 @@ func readText(ctx context.Context, req *Request, res Result, schema any, extract
 		if failed != nil {
 			return res, errors.Join(err, fmt.Errorf("extraction: %w", failed))
 		}
-		out, err = extract.Value(v, role)
+		out, err = extract.Value(ctx, v, role)
 		res.ExtractedBy = protocol.ByLLM
 	}
 	if err != nil {
@@ -117,10 +117,10 @@ func (r *Result) charge(u protocol.Usage) {
 	r.Usage = &u
 }
 
-// ExtractRole compiles a schema for package extract. Errors: those of
-// jsonschema.Compile.
-func ExtractRole(schema any) (extract.Role, error) {
-	compiled, err := jsonschema.Compile(schema)
+// ExtractRole compiles a schema for package extract, with the judge of the
+// request. Errors: those of jsonschema.Compile.
+func ExtractRole(schema any, judge jsonschema.Judge) (extract.Role, error) {
+	compiled, err := jsonschema.Compile(schema, judge)
 	if err != nil {
 		return extract.Role{}, fmt.Errorf("schema of the role: %w", err)
 	}

@@ -52,7 +52,7 @@ func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, 
 	if err != nil {
 		return extract.Output{}, err
 	}
-	return extract.Value(v, s.role)
+	return extract.Value(ctx, v, s.role)
 }
 
 // parseJSON reads the reply of an extraction: JSON, maybe in a code fence.

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/prompt"
 )
 
@@ -49,6 +50,8 @@ type Request struct {
 	Alias  string  // of this agent in the config; its bare name if it was started otherwise
 	Env    env.Env // with .env; what a child process should get
 	Store  cas.Store
+	// Judge decides about outputs, for [ExtractRole] and who checks them himself.
+	Judge jsonschema.Judge
 
 	kit *kit
 }

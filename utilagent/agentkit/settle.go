@@ -91,7 +91,12 @@ func (k *kit) take(ctx context.Context, s *settled, res Result, err error) error
 		return err
 	}
 	s.answers = append(s.answers, answer)
-	s.output, s.by, s.problem = read(res, s.role)
+	var invalid *extract.InvalidError
+	s.output, s.by, err = read(ctx, res, s.role)
+	if err != nil && !errors.As(err, &invalid) {
+		return err // nobody knows about the answer: no reason to send it back
+	}
+	s.problem = err
 	return nil
 }
 
@@ -129,8 +134,8 @@ func (s *settled) invalid(err error) error {
 	return &invalidError{problem: problem, raw: strings.Join(s.answers, "\n\n"), err: err}
 }
 
-// read turns a result into output, or says why it is none.
-func read(res Result, role extract.Role) (extract.Output, protocol.ExtractedBy, error) {
+// read turns a result into output. Errors: as of [extract.Text].
+func read(ctx context.Context, res Result, role extract.Role) (extract.Output, protocol.ExtractedBy, error) {
 	switch {
 	case res.Suspend != "":
 		suspend := protocol.NewSuspend(res.Suspend)
@@ -138,13 +143,13 @@ func read(res Result, role extract.Role) (extract.Output, protocol.ExtractedBy, 
 	case res.Value != nil:
 		v, err := jsonValue(res.Value)
 		if err != nil {
-			return extract.Output{}, "", err
+			return extract.Output{}, "", &extract.InvalidError{Reason: err.Error()}
 		}
-		out, err := extract.Value(v, role)
+		out, err := extract.Value(ctx, v, role)
 		return out, cmp.Or(res.ExtractedBy, protocol.ByValue), err
 	case strings.TrimSpace(res.Output) == "":
-		return extract.Output{}, "", errors.New("the answer is empty")
+		return extract.Output{}, "", &extract.InvalidError{Reason: "the answer is empty"}
 	}
-	out, err := extract.Text(valid(res.Output), role)
+	out, err := extract.Text(ctx, valid(res.Output), role)
 	return out, protocol.ByFrontmatter, err
 }

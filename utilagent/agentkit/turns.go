@@ -142,7 +142,7 @@ func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
 	if err := t.beside.wait(); err != nil {
 		return err
 	}
-	batch := cas.NewBatch(t.store, t.now)
+	batch := cas.NewBatch(t.store, t.now, nil)
 	h, err := stepwork.AddTurn(ctx, batch, t.complete(turn))
 	if err != nil {
 		return err

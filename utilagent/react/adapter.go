@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"
@@ -23,7 +24,7 @@ func NewAdapter(l Loop) agentkit.Adapter {
 	return func(prompt string, schema any) agentkit.RoleFunc {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 			loop := l
-			resolve, err := NewResolve(schema)
+			resolve, err := NewResolve(schema, req.Judge)
 			if err != nil {
 				return agentkit.Result{}, err
 			}
@@ -49,16 +50,20 @@ func NewAdapter(l Loop) agentkit.Adapter {
 	}
 }
 
-// NewResolve returns the end of a run for a role's schema. Every role may also
-// suspend. Errors: the schema's.
-func NewResolve(schema any) (*Resolve, error) {
-	role, err := agentkit.ExtractRole(schema)
+// NewResolve returns the end of a run for a role's schema; the judge is the
+// request's. Every role may also suspend. Errors: the schema's.
+func NewResolve(schema any, judge jsonschema.Judge) (*Resolve, error) {
+	role, err := agentkit.ExtractRole(schema, judge)
 	if err != nil {
 		return nil, err
 	}
-	return &Resolve{Schema: schema, Check: func(value any) error {
-		_, err := extract.Value(value, role)
-		return err
+	return &Resolve{Schema: schema, Check: func(ctx context.Context, value any) (string, error) {
+		_, err := extract.Value(ctx, value, role)
+		var invalid *extract.InvalidError
+		if errors.As(err, &invalid) {
+			return invalid.Error(), nil
+		}
+		return "", err
 	}}, nil
 }
 

@@ -46,7 +46,7 @@ func (r *run) call(ctx context.Context, call llm.ToolCall, cut, final bool) (too
 		return r.guard.failed(malformed(err, cut)), nil
 	}
 	if r.Resolve != nil && r.isResolve(call.Name) {
-		return r.resolved(args), nil
+		return r.resolved(ctx, args)
 	}
 	if final {
 		return r.onlyResolve(call.Name), nil

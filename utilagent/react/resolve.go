@@ -1,6 +1,7 @@
 package react
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -20,9 +21,9 @@ const wrapped = "value"
 type Resolve struct {
 	// Schema is the JSON Schema of the value, as a JSON value.
 	Schema any
-	// Check says what is wrong with a value; its error is shown to the model. Nil
-	// accepts any.
-	Check func(value any) error
+	// Check says what is wrong with a value, for the model; "" if nothing is. An
+	// error ends the run. Nil accepts any.
+	Check func(ctx context.Context, value any) (problem string, err error)
 }
 
 // tool declares the tool to the model.
@@ -103,18 +104,22 @@ func plain(v any) any {
 
 // resolved is the answer to a call of resolve. The value counts when all calls
 // of the reply are answered.
-func (r *run) resolved(args map[string]any) tools.Result {
+func (r *run) resolved(ctx context.Context, args map[string]any) (tools.Result, error) {
 	value := r.Resolve.value(args)
 	if r.Resolve.Check != nil {
-		if err := r.Resolve.Check(value); err != nil {
-			return r.guard.failed(tools.Failure("%v\nFix the arguments and call the tool again", err))
+		problem, err := r.Resolve.Check(ctx, value)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if problem != "" {
+			return r.guard.failed(tools.Failure("%s\nFix the arguments and call the tool again", problem)), nil
 		}
 	}
 	r.answer.Value, r.answer.Outcome = value, Done
 	if b, err := json.MarshalIndent(value, "", "  "); err == nil {
 		r.answer.Text = string(b)
 	}
-	return tools.Result{Text: `{"ok":true}`}
+	return tools.Result{Text: `{"ok":true}`}, nil
 }
 
 // onlyResolve answers every other call in the last round.

@@ -1,7 +1,7 @@
 package react
 
 import (
-	"errors"
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,11 +18,11 @@ var plan = map[string]any{
 func resolving(t *testing.T, m *model) *bench {
 	t.Helper()
 	b := newBench(t, m)
-	b.Resolve = &Resolve{Schema: plan, Check: func(v any) error {
+	b.Resolve = &Resolve{Schema: plan, Check: func(_ context.Context, v any) (string, error) {
 		if v.(map[string]any)["plan"] == nil {
-			return errors.New("plan is missing")
+			return "plan is missing", nil
 		}
-		return nil
+		return "", nil
 	}}
 	return b
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // filled is a store with some texts.
 func filled(t *testing.T, n int) (cas.Store, []cas.Hash) {
 	s := memstore.New(cas.XXH3)
-	b := cas.NewBatch(s, time.Now)
+	b := cas.NewBatch(s, time.Now, library.Judge)
 	var texts []cas.Hash
 	for i := range n {
 		h, err := b.Add(t.Context(), protocol.Text(fmt.Sprint("text ", i)))
@@ -124,7 +125,8 @@ func TestEachNodeReadsAllOnce(t *testing.T) {
 			counts[h]++
 		}
 	}
-	require.NoError(t, census.EachNode(t.Context(), s, s, set, look, take))
+	inspector := func() *cas.Inspector { return cas.NewInspector(s, nil) }
+	require.NoError(t, census.EachNode(t.Context(), s, inspector, set, look, take))
 	require.Len(t, counts, set.Len())
 	for _, h := range texts {
 		require.Equal(t, 1, counts[h])
@@ -132,5 +134,5 @@ func TestEachNodeReadsAllOnce(t *testing.T) {
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, census.EachNode(ended, s, s, set, look, take), context.Canceled)
+	require.ErrorIs(t, census.EachNode(ended, s, inspector, set, look, take), context.Canceled)
 }

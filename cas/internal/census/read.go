@@ -13,12 +13,11 @@ import (
 // chunk is how many nodes a worker takes at a time.
 const chunk = 128
 
-// EachNode reads every node of a set with all processors; schemas is where the
-// Inspectors read the types. look is called by many
-// goroutines at once, each with an Inspector of its own, and gets the error of
-// the read instead of a node. take gets what look made of the nodes of one
+// EachNode reads every node of a set with all processors. look is called by many
+// goroutines at once, each with an Inspector of its own, which inspector makes;
+// it gets the error of the read instead of a node. take gets what look made of the nodes of one
 // chunk, from one goroutine at a time. The error is that of ctx.
-func EachNode[T any](ctx context.Context, s cas.Store, schemas cas.Reader, set Set, look func(*cas.Inspector, ID, cas.Node, error) T, take func([]T)) error {
+func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *cas.Inspector, set Set, look func(*cas.Inspector, ID, cas.Node, error) T, take func([]T)) error {
 	var (
 		next atomic.Int64
 		mu   sync.Mutex
@@ -26,7 +25,7 @@ func EachNode[T any](ctx context.Context, s cas.Store, schemas cas.Reader, set S
 	)
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			inspector := cas.NewInspector(schemas)
+			own := inspector()
 			for ctx.Err() == nil {
 				begin := int(next.Add(chunk)) - chunk
 				if begin >= set.Len() {
@@ -38,7 +37,7 @@ func EachNode[T any](ctx context.Context, s cas.Store, schemas cas.Reader, set S
 					if errors.Is(err, context.Canceled) {
 						return
 					}
-					results = append(results, look(inspector, ID(id), n, err))
+					results = append(results, look(own, ID(id), n, err))
 				}
 				mu.Lock()
 				take(results)

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, time.Now)
+	b := cas.NewBatch(s, time.Now, nil)
 	for i := range n {
 		if _, err := b.Add(ctx, protocol.Text(sample.Text(first+i))); err != nil {
 			return err

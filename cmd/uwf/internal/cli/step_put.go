@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -52,14 +53,14 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	sub.Type, sub.Prompt = brief.Role.Frontmatter, prompt.Full(brief.Parts)
-	if sub.Output, err = extractAnswer(answer, brief.Schema); err != nil {
+	if sub.Output, err = extractAnswer(ctx, answer, brief.Schema); err != nil {
 		return err
 	}
 	s, err := a.store(ctx)
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, a.env.Now)
+	b := cas.NewBatch(s, a.env.Now, library.Judge)
 	if sub.Detail.Turns, err = addTurns(ctx, b, as, turns, answer, sub.CompletedAtMs); err != nil {
 		return err
 	}
@@ -128,12 +129,12 @@ func agentName(flag, alias string) string {
 
 // extractAnswer turns the answer into data. If it does not fit, the error is
 // the text that a model can be sent.
-func extractAnswer(answer string, schema any) (extract.Output, error) {
-	compiled, err := jsonschema.Compile(schema)
+func extractAnswer(ctx context.Context, answer string, schema any) (extract.Output, error) {
+	compiled, err := jsonschema.Compile(schema, library.Judge)
 	if err != nil {
 		return extract.Output{}, fmt.Errorf("schema of the role: %w", err)
 	}
-	out, err := extract.Text(answer, extract.Role{Schema: schema, Compiled: compiled})
+	out, err := extract.Text(ctx, answer, extract.Role{Schema: schema, Compiled: compiled})
 	var bad *extract.InvalidError
 	if errors.As(err, &bad) {
 		return out, &protocol.Error{Code: protocol.CodeInvalid, Message: prompt.Correction(bad.Error(), schema), Err: err}

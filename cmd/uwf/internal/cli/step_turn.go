@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -62,7 +63,7 @@ func (a *app) putTurn(ctx context.Context, turn protocol.Turn) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, a.env.Now)
+	b := cas.NewBatch(s, a.env.Now, library.Judge)
 	h, err := stepwork.AddTurn(ctx, b, turn)
 	if err != nil {
 		return err

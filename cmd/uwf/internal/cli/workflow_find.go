@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -185,7 +186,7 @@ func (a *app) storeWorkflow(ctx context.Context, def workflow.Definition) (cas.H
 	if err != nil {
 		return "", err
 	}
-	b := cas.NewBatch(s, a.env.Now)
+	b := cas.NewBatch(s, a.env.Now, library.Judge)
 	stored, err := def.Store(func(role string, schema any) (protocol.Hash, error) {
 		h, err := b.AddSchema(ctx, schema)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // rejection says why the step that an agent returned is not taken. It is final:
@@ -102,7 +103,7 @@ func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
 	if node.Type != want && node.Type != a.Store.Kinds().Hash(protocol.KindSuspend) {
 		return fmt.Errorf("%w: its type is %s, the schema of role %q is %s", errWrongContent, node.Type, a.task.role, want)
 	}
-	return cas.Verify(ctx, a.Store, s.Output)
+	return cas.Verify(ctx, a.Store, s.Output, library.Judge)
 }
 
 // contents reads everything that a step names but the chain: output, detail,

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // task is what the next step of a thread must be, whoever makes it.
@@ -60,4 +61,4 @@ func (t task) checkDir() error {
 	return nil
 }
 
-func (e *Engine) batch() *cas.Batch { return cas.NewBatch(e.Store, e.Env.Now) }
+func (e *Engine) batch() *cas.Batch { return cas.NewBatch(e.Store, e.Env.Now, library.Judge) }

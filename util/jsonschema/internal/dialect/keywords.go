@@ -1,71 +1,73 @@
-package jsonschema
+// Package dialect is what the check of a schema and the library's judge both
+// know: which keywords a schema may use and what they take, and how JSON values
+// are compared, shown and pointed into.
+package dialect
 
-import (
-	"sort"
-)
+import "sort"
 
-// takes is what a keyword's value must be.
-type takes int
+// Takes is what a keyword's value must be.
+type Takes int
 
+// What a keyword's value must be.
 const (
-	anything takes = iota
-	aString
-	aFormat
-	aPattern
-	aNumber
-	aPositive // a number above 0
-	aNatural  // a whole number, at least 0
-	aBool
-	aList
-	aFullList // with at least one element
-	aNameList // of different strings
-	aType     // one type or several
-	aSchema
-	aSchemaList // with at least one element
-	aSchemaMap  // from property names
-	aPatternMap // from patterns
-	aSchemaOrBool
+	Anything Takes = iota
+	String
+	Format
+	Pattern
+	Number
+	Positive // a number above 0
+	Natural  // a whole number, at least 0
+	Bool
+	List
+	FullList // with at least one element
+	NameList // of different strings
+	Type     // one type or several
+	Schema
+	SchemaList // with at least one element
+	SchemaMap  // from property names
+	PatternMap // from patterns
+	SchemaOrBool
 )
 
-// keyword returns what a keyword takes, and whether there is such a keyword.
-func keyword(name string) (takes, bool) {
+// Keyword returns what a keyword takes, and whether there is such a keyword.
+func Keyword(name string) (Takes, bool) {
 	switch name {
 	case "type":
-		return aType, true
+		return Type, true
 	case "properties":
-		return aSchemaMap, true
+		return SchemaMap, true
 	case "patternProperties":
-		return aPatternMap, true
+		return PatternMap, true
 	case "additionalProperties":
-		return aSchemaOrBool, true
+		return SchemaOrBool, true
 	case "required":
-		return aNameList, true
+		return NameList, true
 	case "items", "contains", "not", "if", "then", "else", "propertyNames":
-		return aSchema, true
+		return Schema, true
 	case "anyOf", "oneOf", "allOf":
-		return aSchemaList, true
+		return SchemaList, true
 	case "title", "description", "$comment":
-		return aString, true
+		return String, true
 	case "format":
-		return aFormat, true
+		return Format, true
 	case "pattern":
-		return aPattern, true
+		return Pattern, true
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
-		return aNumber, true
+		return Number, true
 	case "multipleOf":
-		return aPositive, true
+		return Positive, true
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
-		return aNatural, true
+		return Natural, true
 	case "uniqueItems", "readOnly", "writeOnly", "deprecated":
-		return aBool, true
+		return Bool, true
 	case "enum":
-		return aFullList, true
+		return FullList, true
 	case "examples":
-		return aList, true
+		return List, true
 	case "const", "default":
-		return anything, true
+		return Anything, true
 	}
-	return anything, false
+	return Anything, false
 }
 
 // Keywords lists the keywords that a schema may use, sorted.
@@ -91,7 +93,8 @@ func Types() []string {
 	return []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 }
 
-func contains(sortedList []string, s string) bool {
+// Contains reports whether a sorted list has a string.
+func Contains(sortedList []string, s string) bool {
 	i := sort.SearchStrings(sortedList, s)
 	return i < len(sortedList) && sortedList[i] == s
 }

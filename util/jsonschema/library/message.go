@@ -1,11 +1,12 @@
-package jsonschema
+package library
 
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // message says what a keyword wants and what is there instead.
@@ -14,8 +15,8 @@ func message(p place) string {
 	if p.name {
 		subject = "the name of this property must "
 	}
-	limit := show(p.schema[p.keyword])
-	is := ", but is " + show(p.value)
+	limit := dialect.Show(p.schema[p.keyword])
+	is := ", but is " + dialect.Show(p.value)
 	switch p.keyword {
 	case "type", "const", "enum", "format":
 		return subject + "be " + wanted(map[string]any{p.keyword: p.schema[p.keyword]}) + is
@@ -66,7 +67,7 @@ func wanted(schema any) string {
 		return ""
 	}
 	if c, ok := m["const"]; ok {
-		return show(c)
+		return dialect.Show(c)
 	}
 	if values, ok := m["enum"].([]any); ok {
 		return oneOfThese(values)
@@ -80,7 +81,7 @@ func wanted(schema any) string {
 func oneOfThese(values []any) string {
 	shown := make([]string, len(values))
 	for i, v := range values {
-		shown[i] = show(v)
+		shown[i] = dialect.Show(v)
 	}
 	if len(shown) == 1 {
 		return shown[0]
@@ -137,17 +138,6 @@ func formatName(format string) string {
 		return "a UUID"
 	}
 	return format
-}
-
-// propertyNames lists the properties that a schema names, sorted.
-func propertyNames(schema map[string]any) []string {
-	properties, _ := schema["properties"].(map[string]any)
-	names := make([]string, 0, len(properties))
-	for name := range properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func fitsPattern(schema map[string]any, name string) bool {

@@ -1,10 +1,14 @@
-package jsonschema
+package library
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
 	lib "github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // reporter turns the library's tree of errors into problems that a model can
@@ -12,7 +16,7 @@ import (
 type reporter struct{ schema, value any }
 
 // problems collects what is wrong at and below an error.
-func (r reporter) problems(e *lib.ValidationError) []Problem {
+func (r reporter) problems(e *lib.ValidationError) []jsonschema.Problem {
 	if e.Message == "" { // the library's wrapper; its place ends with a name
 		return r.all(e.Causes)
 	}
@@ -22,22 +26,22 @@ func (r reporter) problems(e *lib.ValidationError) []Problem {
 		if len(e.Causes) > 0 {
 			return r.noVariant(where, e.Causes)
 		}
-		return []Problem{{where.path, "fits more than one variant, of which only one may fit; " + variantNames(where)}}
+		return problem(where.path, "fits more than one variant, of which only one may fit; "+variantNames(where))
 	case "contains", "minContains":
-		return []Problem{{where.path, "must have an item that fits " + show(where.schema["contains"])}}
+		return problem(where.path, "must have an item that fits "+dialect.Show(where.schema["contains"]))
 	case "required":
 		return missing(where)
 	case "additionalProperties":
 		return notAllowed(where)
 	}
 	if len(e.Causes) == 0 {
-		return []Problem{{where.path, message(where)}}
+		return problem(where.path, message(where))
 	}
 	return r.all(e.Causes)
 }
 
-func (r reporter) all(errors []*lib.ValidationError) []Problem {
-	var all []Problem
+func (r reporter) all(errors []*lib.ValidationError) []jsonschema.Problem {
+	var all []jsonschema.Problem
 	for _, e := range errors {
 		all = append(all, r.problems(e)...)
 	}
@@ -56,15 +60,30 @@ type place struct {
 func (r reporter) locate(e *lib.ValidationError) place {
 	_, fragment, _ := strings.Cut(e.AbsoluteKeywordLocation, "#")
 	keyPath, valuePath := tokens(fragment), tokens(e.InstanceLocation)
-	p := place{path: pointer(valuePath), value: at(r.value, valuePath)}
+	p := place{path: dialect.Pointer(valuePath), value: dialect.At(r.value, valuePath...)}
 	if len(keyPath) > 0 {
 		p.keyword = keyPath[len(keyPath)-1]
-		p.schema, _ = at(r.schema, keyPath[:len(keyPath)-1]).(map[string]any)
+		p.schema, _ = dialect.At(r.schema, keyPath[:len(keyPath)-1]...).(map[string]any)
 	}
 	if i := slices.Index(keyPath, "propertyNames"); i >= 0 && len(valuePath) > 0 && r.isKeyword(keyPath[:i]) {
 		p.name, p.value = true, valuePath[len(valuePath)-1]
 	}
 	return p
+}
+
+// tokens splits a pointer as the library writes it: it also escapes for URLs.
+func tokens(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, part := range parts {
+		if plain, err := url.PathUnescape(part); err == nil {
+			part = plain
+		}
+		parts[i] = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+	}
+	return parts
 }
 
 // isKeyword reports whether a path leads to a schema, so that what follows it
@@ -73,18 +92,22 @@ func (r reporter) isKeyword(path []string) bool {
 	if len(path) == 0 {
 		return true
 	}
-	switch takes, _ := keyword(path[len(path)-1]); takes {
-	case aSchemaMap, aPatternMap:
+	switch takes, _ := dialect.Keyword(path[len(path)-1]); takes {
+	case dialect.SchemaMap, dialect.PatternMap:
 		return len(path) > 1 && !r.isKeyword(path[:len(path)-1])
 	}
 	return true
 }
 
+func problem(path, message string) []jsonschema.Problem {
+	return []jsonschema.Problem{{Path: path, Message: message}}
+}
+
 // missing names each property that is required and not there.
-func missing(p place) []Problem {
+func missing(p place) []jsonschema.Problem {
 	have, _ := p.value.(map[string]any)
 	names, _ := p.schema["required"].([]any)
-	var all []Problem
+	var all []jsonschema.Problem
 	for _, name := range names {
 		name, _ := name.(string)
 		if _, ok := have[name]; ok {
@@ -96,16 +119,16 @@ func missing(p place) []Problem {
 				msg += "; it must be " + want
 			}
 		}
-		all = append(all, Problem{p.path + "/" + escape(name), msg})
+		all = append(all, jsonschema.Problem{Path: p.path + "/" + dialect.Escape(name), Message: msg})
 	}
 	return all
 }
 
 // notAllowed names each property that a schema does not know.
-func notAllowed(p place) []Problem {
+func notAllowed(p place) []jsonschema.Problem {
 	have, _ := p.value.(map[string]any)
-	known := propertyNames(p.schema)
-	var all []Problem
+	known := dialect.PropertyNames(p.schema)
+	var all []jsonschema.Problem
 	for name := range have {
 		if slices.Contains(known, name) || fitsPattern(p.schema, name) {
 			continue
@@ -114,7 +137,7 @@ func notAllowed(p place) []Problem {
 		if len(known) > 0 {
 			msg += "; allowed are " + strings.Join(known, ", ")
 		}
-		all = append(all, Problem{p.path + "/" + escape(name), msg})
+		all = append(all, jsonschema.Problem{Path: p.path + "/" + dialect.Escape(name), Message: msg})
 	}
 	return all
 }

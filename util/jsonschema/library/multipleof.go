@@ -1,9 +1,11 @@
-package jsonschema
+package library
 
 import (
 	"math"
 
 	lib "github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // multipleOf is the name under which the library sees that keyword. Its own one
@@ -14,7 +16,7 @@ const multipleOf = "x-multipleOf"
 type multipleOfCompiler struct{}
 
 func (multipleOfCompiler) Compile(_ lib.CompilerContext, m map[string]any) (lib.ExtSchema, error) {
-	n, ok := float(m[multipleOf])
+	n, ok := dialect.Float(m[multipleOf])
 	if !ok {
 		return nil, nil
 	}
@@ -24,7 +26,7 @@ func (multipleOfCompiler) Compile(_ lib.CompilerContext, m map[string]any) (lib.
 type multipleOfSchema float64
 
 func (d multipleOfSchema) Validate(ctx lib.ValidationContext, v any) error {
-	f, ok := float(v)
+	f, ok := dialect.Float(v)
 	if !ok {
 		return nil
 	}
@@ -43,19 +45,19 @@ func rename(schema any) any {
 	}
 	out := make(map[string]any, len(m))
 	for name, v := range m {
-		switch takes, _ := keyword(name); takes {
-		case aPositive:
+		switch takes, _ := dialect.Keyword(name); takes {
+		case dialect.Positive:
 			name = multipleOf
-		case aSchema, aSchemaOrBool:
+		case dialect.Schema, dialect.SchemaOrBool:
 			v = rename(v)
-		case aSchemaList:
+		case dialect.SchemaList:
 			list := v.([]any) // Check has seen to it
 			renamed := make([]any, len(list))
 			for i, item := range list {
 				renamed[i] = rename(item)
 			}
 			v = renamed
-		case aSchemaMap, aPatternMap:
+		case dialect.SchemaMap, dialect.PatternMap:
 			renamed := map[string]any{}
 			for key, item := range v.(map[string]any) {
 				renamed[key] = rename(item)

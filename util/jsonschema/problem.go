@@ -1,0 +1,46 @@
+package jsonschema
+
+import (
+	"slices"
+	"strings"
+)
+
+// Problem is one violation.
+type Problem struct {
+	Path    string `json:"path"`    // JSON pointer into the value; "" is the whole
+	Message string `json:"message"` // a predicate: "must be a string, but is null"
+}
+
+// String is the problem as one line.
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// Sorted sorts problems and drops those that are there twice; nil if there are
+// none.
+func Sorted(problems []Problem) []Problem {
+	slices.SortFunc(problems, func(a, b Problem) int {
+		if c := strings.Compare(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
+	if len(problems) == 0 {
+		return nil
+	}
+	return slices.Compact(problems)
+}
+
+// InvalidError says why a schema was not compiled.
+type InvalidError struct{ Problems []Problem }
+
+func (e *InvalidError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return "invalid schema: " + strings.Join(lines, "; ")
+}
