@@ -13,7 +13,8 @@ import (
 // message in a line of its own. Fields come in any order, and what is not known
 // is passed over.
 type decoder struct {
-	result  *line  // the last line of type result
+	result  *line // the last line of type result
+	spent   external.Usage
 	session string // as told last
 	spoke   bool   // the model has
 	retry   *line  // a request that was repeated last, until something else came
@@ -30,7 +31,8 @@ type line struct {
 	Model   string `json:"model"`
 	Version string `json:"claude_code_version"`
 	Attempt int    `json:"attempt"`
-	Status  int    `json:"error_status"`
+	Status  int    `json:"error_status"` // 0: there was no answer
+	Error   string `json:"error"`
 
 	Message *message `json:"message"` // assistant, user
 
@@ -38,7 +40,7 @@ type line struct {
 	IsError    bool                  `json:"is_error"`
 	Result     string                `json:"result"`
 	Structured any                   `json:"structured_output"`
-	Errors     []any                 `json:"errors"`
+	Errors     []json.RawMessage     `json:"errors"`
 	APIStatus  int                   `json:"api_error_status"`
 	Terminal   string                `json:"terminal_reason"`
 	Stop       string                `json:"stop_reason"`
@@ -66,8 +68,7 @@ func (d *decoder) Line(text []byte) ([]external.Event, bool) {
 		return events, true
 	}
 	var l line
-	// A field of another type than we know is passed over like one that we do not know.
-	if _ = json.Unmarshal(text, &l); l.Type == "" {
+	if !external.Object(text, &l) || l.Type == "" {
 		return nil, false
 	}
 	if l.Session != "" {
@@ -93,6 +94,7 @@ func (d *decoder) events(l *line) []external.Event {
 		return blocks(l)
 	case "result":
 		d.result = l
+		d.spend(l)
 		return []external.Event{{Kind: external.Done, Session: l.Session}}
 	}
 	return nil
@@ -144,19 +146,26 @@ func blocks(l *line) []external.Event {
 	if l.Message == nil {
 		return nil
 	}
-	var list []block
+	var list []json.RawMessage
 	if json.Unmarshal(l.Message.Content, &list) != nil {
-		list = []block{{Type: "text", Text: plain(l.Message.Content)}}
+		return l.tell(block{Type: "text", Text: external.TextOf(l.Message.Content)})
 	}
 	var events []external.Event
-	for _, b := range list {
-		e := external.Event{Session: l.Session, Sub: l.Parent != ""}
-		if !b.event(l, &e) {
-			continue
-		}
-		events = append(events, e)
+	for _, raw := range list {
+		var b block
+		external.Object(raw, &b)
+		events = append(events, l.tell(b)...)
 	}
 	return events
+}
+
+// tell is what a block tells, if anything.
+func (l *line) tell(b block) []external.Event {
+	e := external.Event{Session: l.Session, Sub: l.Parent != ""}
+	if !b.event(l, &e) {
+		return nil
+	}
+	return []external.Event{e}
 }
 
 // event fills in what a block tells; false if that is nothing.
@@ -166,7 +175,7 @@ func (b block) event(l *line, e *external.Event) bool {
 	}
 	switch {
 	case strings.HasSuffix(b.Type, "tool_result"):
-		e.Kind, e.Call.ID, e.Text, e.Failed = external.Returned, b.CallID, plain(b.Content), b.IsError
+		e.Kind, e.Call.ID, e.Text, e.Failed = external.Returned, b.CallID, external.TextOf(b.Content), b.IsError
 	case l.Type != "assistant":
 		return false // what claude tells itself, such as a sub-agent's task
 	case l.Message.Model == synthetic:
@@ -181,23 +190,4 @@ func (b block) event(l *line, e *external.Event) bool {
 		return false
 	}
 	return true
-}
-
-// plain is the text of a content: a text, or blocks of which some are texts.
-func plain(content json.RawMessage) string {
-	var text string
-	if len(content) == 0 || json.Unmarshal(content, &text) == nil {
-		return text
-	}
-	var list []block
-	if json.Unmarshal(content, &list) != nil {
-		return string(content)
-	}
-	parts := make([]string, len(list))
-	for i, b := range list {
-		if parts[i] = b.Text; b.Type != "text" {
-			parts[i] = "[" + b.Type + "]"
-		}
-	}
-	return strings.Join(parts, "\n")
 }

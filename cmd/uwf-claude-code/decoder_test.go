@@ -1,15 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/external/externaltest"
 )
 
 // What the recorded runs do not have.
@@ -117,30 +115,9 @@ func TestCommandLine(t *testing.T) {
 	require.Contains(t, inv.Env, "DISABLE_AUTOUPDATER=1")
 }
 
-// Anything may come: the decoder is pure, and says what became of it.
-func FuzzDecoder(f *testing.F) {
-	seeds, err := filepath.Glob("testdata/fixtures/*")
-	require.NoError(f, err)
-	for _, seed := range seeds {
-		data, err := os.ReadFile(seed)
-		require.NoError(f, err)
-		f.Add(data, 0)
-	}
-	f.Add([]byte("{}\n[]\n[1]\nnull\n\"x\"\n{\"type\":1}\n{\"type\":\"result\",\"usage\":[]}\n\x00\xff"), 1)
-	f.Fuzz(func(t *testing.T, data []byte, code int) {
-		read := func() (events []external.Event, _ external.Outcome) {
-			d := adapter().Decoder(external.Call{})
-			for line := range bytes.Lines(data) {
-				told, _ := d.Line(bytes.TrimRight(line, "\r\n"))
-				events = append(events, told...)
-			}
-			return events, d.End(external.Exit{Code: code})
-		}
-		events, outcome := read()
-		again, same := read()
-		require.Equal(t, events, again)
-		require.Equal(t, outcome, same)
-		require.NotEmpty(t, outcome.Kind)
-		require.Equal(t, outcome.Kind == external.Failed, outcome.Error != "")
-	})
+func FuzzDecoder(f *testing.F) { externaltest.FuzzDecoder(f, adapter()) }
+
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	externaltest.Streams(t, adapter())
 }

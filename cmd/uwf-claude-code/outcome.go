@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -16,8 +19,11 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	}
 	r := d.result
 	out := r.outcome(e)
+	if out.Kind != external.OK {
+		out.Message = cmp.Or(out.Message, r.Terminal, r.Subtype, "it does not say why")
+	}
 	out.Session = d.canGoOn(out)
-	out.Usage = r.spent()
+	out.Usage = d.spent
 	return out
 }
 
@@ -59,7 +65,7 @@ func (l *line) errorText() string {
 	}
 	var parts []string
 	for _, e := range l.Errors {
-		parts = append(parts, fmt.Sprint(e))
+		parts = append(parts, external.TextOf(e))
 	}
 	return strings.Join(parts, "\n")
 }
@@ -67,15 +73,24 @@ func (l *line) errorText() string {
 // unfinished is the outcome without a result line.
 func (d *decoder) unfinished(e external.Exit) external.Outcome {
 	out := e.Unfinished()
+	out.Message = cmp.Or(out.Message, "claude ended without its last line")
 	if strings.Contains(e.Stderr, "root/sudo privileges") {
 		out.Error = external.Denied
 		out.Hint = `if this machine is there for that, set agents.<alias>.env in config.yaml: { IS_SANDBOX: "1" }; or permission: edits`
 	}
 	if d.retry != nil {
-		out = external.Fail(external.StatusKind(d.retry.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", d.retry.Status), e)
+		out = d.retry.gaveUp(e)
 	}
 	out.Session = d.canGoOn(out)
 	return out
+}
+
+// gaveUp is the outcome of a run that ended while it repeated a request.
+func (l *line) gaveUp(e external.Exit) external.Outcome {
+	if l.Status == 0 {
+		return external.Fail(external.Server, cmp.Or(l.Error, "no answer")+": the model's endpoint could not be reached, again and again", e)
+	}
+	return external.Fail(external.StatusKind(l.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", l.Status), e)
 }
 
 // canGoOn is the session, unless no model has spoken in it: the id that a failed
@@ -105,28 +120,38 @@ type modelUsage struct {
 	Cost       float64 `json:"costUSD"`
 }
 
-// spent is what the run cost. Newer versions count total_cost_usd over the whole
-// session; they tell what belongs to this run apart, side calls included.
-func (l *line) spent() external.Usage {
-	if l.SinceLast != nil {
-		var u protocol.Usage
-		var cost float64
-		for _, m := range l.SinceLast {
-			u.InputTokens += m.Input
-			u.CacheReadTokens += m.CacheRead
-			u.CacheWriteTokens += m.CacheWrite
-			u.OutputTokens += m.Output
-			u.ReasoningTokens += m.Thinking
-			cost += m.Cost
+// spend adds what a result line says of the cost. There is one for each time that
+// claude has nothing more to say, and a task in the background may make it go on.
+// Newer versions tell what belongs to each apart, side calls included; they count
+// total_cost_usd over the whole session. Of older ones the newest line counts.
+func (d *decoder) spend(l *line) {
+	switch {
+	case l.SinceLast != nil:
+		u := l.sinceLast()
+		if d.spent.Usage != nil {
+			u = d.spent.Add(u)
 		}
-		u.CostUSD = &cost
-		return external.Usage{Usage: &u}
+		d.spent.Usage = &u
+	case l.Usage != nil:
+		d.spent.Usage = &protocol.Usage{
+			InputTokens: l.Usage.Input, CacheReadTokens: l.Usage.CacheRead,
+			CacheWriteTokens: l.Usage.CacheWrite, OutputTokens: l.Usage.Output, CostUSD: l.Cost,
+		}
 	}
-	if l.Usage == nil {
-		return external.Usage{}
+}
+
+// sinceLast is what was spent since the result line before, on all models.
+func (l *line) sinceLast() (u protocol.Usage) {
+	cost := 0.0
+	for _, name := range slices.Sorted(maps.Keys(l.SinceLast)) { // in one order: sums of fractions differ
+		m := l.SinceLast[name]
+		u.InputTokens += m.Input
+		u.CacheReadTokens += m.CacheRead
+		u.CacheWriteTokens += m.CacheWrite
+		u.OutputTokens += m.Output
+		u.ReasoningTokens += m.Thinking
+		cost += m.Cost
 	}
-	return external.Usage{Usage: &protocol.Usage{
-		InputTokens: l.Usage.Input, CacheReadTokens: l.Usage.CacheRead,
-		CacheWriteTokens: l.Usage.CacheWrite, OutputTokens: l.Usage.Output, CostUSD: l.Cost,
-	}}
+	u.CostUSD = &cost
+	return u
 }

@@ -21,13 +21,13 @@ var cumulative = external.V(0, 79, 0)
 type decoder struct {
 	call    external.Call
 	session string
-	started map[string]bool // items that are calls and have been told of
+	calls   external.Calls
 
 	worked    bool   // the model has said or done something
 	answered  bool   // a message has come, and no tool since
 	completed bool   // the turn ended well
 	failed    string // why the turn failed
-	last      string // the newest error line; many are only of a retry
+	last      string // the newest error line, unless the model went on; many are only of a retry
 	usage     *tokens
 	legacy    bool
 }
@@ -39,10 +39,8 @@ type line struct {
 	Item     json.RawMessage `json:"item"`
 	Usage    *tokens         `json:"usage"`
 	Message  string          `json:"message"`
-	Error    struct {
-		Message string `json:"message"`
-	} `json:"error"`
-	Msg *message `json:"msg"` // of the older format
+	Error    json.RawMessage `json:"error"`
+	Msg      *message        `json:"msg"` // of the older format
 }
 
 // tokens is what Codex says about usage. Input has the cached ones in it.
@@ -56,7 +54,7 @@ type tokens struct {
 
 func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	var l line
-	if json.Unmarshal(data, &l) != nil {
+	if !external.Object(data, &l) {
 		return nil, false
 	}
 	switch l.Type {
@@ -65,17 +63,21 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	case "thread.started":
 		d.session = l.ThreadID
 		return []external.Event{{Kind: external.Started, Session: l.ThreadID}}, true
+	case "turn.started": // the newest turn decides
+		d.completed, d.failed = false, ""
 	case "item.started", "item.completed":
 		return d.item(l.Item, l.Type == "item.completed"), true
 	case "turn.completed":
-		d.completed, d.usage = true, l.Usage
+		if d.completed = true; l.Usage != nil {
+			d.usage = l.Usage
+		}
 		return []external.Event{{Kind: external.Done}}, true
 	case "turn.failed":
-		d.failed = cmp.Or(l.Error.Message, d.last, "the turn failed")
+		d.failed = cmp.Or(external.TextOf(l.Error), d.last, "the turn failed")
 		return []external.Event{{Kind: external.Done}}, true
 	case "error":
-		d.last = l.Message
-		return []external.Event{{Kind: external.Retrying, Status: statusIn(l.Message), Text: l.Message}}, true
+		d.last = external.TextOf(data)
+		return []external.Event{{Kind: external.Retrying, Status: statusIn(d.last), Text: d.last}}, true
 	}
 	return nil, true
 }
@@ -147,7 +149,7 @@ type item struct {
 
 func (d *decoder) item(raw json.RawMessage, ended bool) []external.Event {
 	var it item
-	if json.Unmarshal(raw, &it) != nil {
+	if !external.Object(raw, &it) {
 		return nil
 	}
 	switch it.Type {
@@ -155,7 +157,7 @@ func (d *decoder) item(raw json.RawMessage, ended bool) []external.Event {
 		if !ended || it.Text == "" {
 			return nil
 		}
-		d.worked, d.answered = true, true
+		d.worked, d.answered, d.last = true, true, ""
 		return []external.Event{{Kind: external.Text, Text: it.Text}}
 	case "reasoning":
 		if !ended {
@@ -167,35 +169,27 @@ func (d *decoder) item(raw json.RawMessage, ended bool) []external.Event {
 	case "command_execution":
 		return d.tool(it, ended, "command_execution", map[string]any{"command": it.Command}, it.commandResult())
 	case "file_change":
-		return d.tool(it, ended, "file_change", value(it.Changes), it.Status)
+		return d.tool(it, ended, "file_change", external.Arguments(it.Changes), it.Status)
 	case "mcp_tool_call":
-		return d.tool(it, ended, it.Server+"."+it.Tool, value(it.Arguments), it.mcpResult())
+		return d.tool(it, ended, it.Server+"."+it.Tool, external.Arguments(it.Arguments), it.mcpResult())
 	case "web_search":
 		return d.tool(it, ended, "web_search", map[string]any{"query": it.Query}, "")
 	}
 	if it.Status == "" {
 		return nil // a plan, or what this program does not know
 	}
-	return d.tool(it, ended, it.Type, value(raw), it.Status)
+	return d.tool(it, ended, it.Type, external.Arguments(raw), it.Status)
 }
 
-// tool tells of a call once, and of its result.
+// tool tells of a call and of its result.
 func (d *decoder) tool(it item, ended bool, name string, args any, result string) []external.Event {
-	d.worked, d.answered = true, false
-	var out []external.Event
-	if !d.started[it.ID] {
-		if d.started == nil {
-			d.started = map[string]bool{}
-		}
-		d.started[it.ID] = true
-		out = append(out, external.Event{Kind: external.Called, Call: protocol.ToolCall{ID: it.ID, Name: name, Args: args}})
+	d.worked, d.answered, d.last = true, false, ""
+	call := protocol.ToolCall{ID: it.ID, Name: name, Args: args}
+	if !ended {
+		return d.calls.Begun(call)
 	}
-	if ended {
-		delete(d.started, it.ID)
-		failed := it.Status == "failed" || it.Status == "declined" || it.Exit != nil && *it.Exit != 0
-		out = append(out, external.Event{Kind: external.Returned, Call: protocol.ToolCall{ID: it.ID}, Text: result, Failed: failed})
-	}
-	return out
+	failed := it.Status == "failed" || it.Status == "declined" || it.Exit != nil && *it.Exit != 0
+	return d.calls.Ended(call, result, failed)
 }
 
 func (it item) commandResult() string {
@@ -208,36 +202,18 @@ func (it item) commandResult() string {
 	return it.Output
 }
 
-// mcpResult is the text that a tool of an MCP server returned.
+// mcpResult is what a tool of an MCP server returned.
 func (it item) mcpResult() string {
-	var failure struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(it.Error, &failure) == nil && failure.Message != "" {
-		return failure.Message
+	if text := external.TextOf(it.Error); text != "" {
+		return text
 	}
 	var result struct {
-		Content []struct {
-			Text string `json:"text"`
-		} `json:"content"`
+		Content json.RawMessage `json:"content"`
 	}
-	if json.Unmarshal(it.Result, &result) == nil && len(result.Content) > 0 {
-		texts := make([]string, len(result.Content))
-		for i, part := range result.Content {
-			texts[i] = part.Text
-		}
-		return strings.Join(texts, "\n")
+	if external.Object(it.Result, &result) && len(result.Content) > 0 {
+		return external.TextOf(result.Content)
 	}
-	return string(it.Result)
-}
-
-// value is a JSON value, or the text itself if it is none.
-func value(raw json.RawMessage) any {
-	var v any
-	if json.Unmarshal(raw, &v) != nil {
-		return string(raw)
-	}
-	return v
+	return external.TextOf(it.Result)
 }
 
 var statusPattern = regexp.MustCompile(`status:? (\d{3})\b`)
@@ -266,13 +242,8 @@ func kindOf(message string) external.ErrorKind {
 
 // readable takes the message out of an endpoint's answer that is passed on whole.
 func readable(message string) string {
-	var body struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
+	if !strings.HasPrefix(message, "{") || !json.Valid([]byte(message)) {
+		return message
 	}
-	if json.Unmarshal([]byte(message), &body) == nil && body.Error.Message != "" {
-		return body.Error.Message
-	}
-	return message
+	return external.TextOf([]byte(message))
 }

@@ -15,10 +15,11 @@ import (
 // has no last line, only a status and what is on stderr.
 type decoder struct {
 	session string
-	worked  bool            // the model has said or done something
-	spoke   bool            // there was a line with a text
-	started map[string]bool // calls that have been told of
-	result  *line           // the last line
+	worked  bool // the model has said or done something
+	spoke   bool // there was a line with a text
+	calls   external.Calls
+	failure string // that it told of in a line of its own
+	result  *line  // the last line
 }
 
 // line is an event; its fields are those of all kinds.
@@ -30,17 +31,17 @@ type line struct {
 	CallID    string `json:"model_call_id"`
 
 	Message struct { // assistant, user
-		Content content `json:"content"`
+		Content external.Content `json:"content"`
 	} `json:"message"`
 	Text string `json:"text"` // thinking
 
 	ToolID   string                     `json:"call_id"` // tool_call; it may have a line break in it
 	ToolCall map[string]json.RawMessage `json:"tool_call"`
 
-	IsError bool   `json:"is_error"` // result
-	Result  string `json:"result"`
-	Error   string `json:"error"`
-	Usage   *usage `json:"usage"`
+	IsError bool            `json:"is_error"` // result
+	Result  string          `json:"result"`
+	Error   json.RawMessage `json:"error"`
+	Usage   *usage          `json:"usage"`
 }
 
 // usage is only in newer versions. Input does not have the cached tokens in it.
@@ -53,10 +54,13 @@ type usage struct {
 
 func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	var l line
-	if json.Unmarshal(data, &l) != nil || l.Type == "" {
+	if !external.Object(data, &l) || l.Type == "" {
 		return nil, false
 	}
 	d.session = cmp.Or(l.SessionID, d.session)
+	if l.Type == "error" {
+		d.failure = external.TextOf(data)
+	}
 	events := d.events(l)
 	for i := range events {
 		events[i].Session = l.SessionID
@@ -89,44 +93,36 @@ func (d *decoder) events(l line) []external.Event {
 	return nil
 }
 
-// tool tells of a call once, and of its result.
+// tool tells of a call and of its result.
 func (d *decoder) tool(l line) []external.Event {
 	d.worked = true
 	t := toolOf(l.ToolCall)
-	var out []external.Event
-	if !d.started[l.ToolID] {
-		if d.started == nil {
-			d.started = map[string]bool{}
-		}
-		d.started[l.ToolID] = true
-		call := protocol.ToolCall{ID: l.ToolID, Name: t.name, Args: t.args}
-		out = append(out, external.Event{Kind: external.Called, Call: call})
-	}
+	call := protocol.ToolCall{ID: l.ToolID, Name: t.name, Args: t.args}
 	if l.Subtype == "completed" {
-		delete(d.started, l.ToolID)
-		out = append(out, external.Event{
-			Kind: external.Returned, Call: protocol.ToolCall{ID: l.ToolID}, Text: t.result, Failed: t.failed,
-		})
+		return d.calls.Ended(call, t.result, t.failed)
 	}
-	return out
+	return d.calls.Begun(call)
 }
 
 // End judges by the last line.
 func (d *decoder) End(e external.Exit) external.Outcome {
-	o := external.Outcome{Message: e.Said()}
+	o := external.Outcome{Message: cmp.Or(d.failure, e.Said())}
 	if d.worked {
 		o.Session = d.session
 	}
 	r := d.result
 	switch {
-	case r == nil && e.Said() != "":
-		o.Kind, o.Error = external.Failed, external.Classify(e.Said())
+	case r == nil && o.Message != "":
+		o.Kind, o.Error = external.Failed, external.Classify(o.Message)
+		if o.Error == external.Unknown && d.session != "" {
+			o.Error = external.Crashed
+		}
 	case r == nil && d.session != "":
 		o.Kind, o.Error, o.Message = external.Failed, external.Crashed, "cursor-agent ended without its last line"
 	case r == nil:
 		o.Kind, o.Message = external.Incomplete, "cursor-agent printed nothing"
 	case r.IsError || r.Subtype != "" && r.Subtype != "success":
-		o.Kind, o.Message = external.Failed, cmp.Or(r.Error, r.Result, e.Said(), r.Subtype, "it does not say why")
+		o.Kind, o.Message = external.Failed, cmp.Or(external.TextOf(r.Error), r.Result, o.Message, r.Subtype, "it does not say why")
 		o.Error = external.Classify(o.Message)
 	case !d.spoke:
 		o.Kind, o.Message, o.Final = external.OK, "", r.Result
@@ -148,26 +144,6 @@ func (u *usage) usage() external.Usage {
 	}}
 }
 
-// content is the text of a message: a string, or blocks.
-type content string
-
-// UnmarshalJSON takes what has text and leaves out the rest; it never fails.
-func (c *content) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*c = content(text)
-		return nil
-	}
-	var blocks []struct {
-		Text string `json:"text"`
-	}
-	_ = json.Unmarshal(data, &blocks) // of another shape: it has no text for us
-	for _, block := range blocks {
-		*c += content(block.Text)
-	}
-	return nil
-}
-
 // tool is a call and what became of it.
 type tool struct {
 	name   string
@@ -180,25 +156,20 @@ type tool struct {
 // function with its arguments as text.
 func toolOf(raw map[string]json.RawMessage) tool {
 	type body struct {
-		Name      string                     `json:"name"`
-		Arguments any                        `json:"arguments"`
-		Args      any                        `json:"args"`
-		Result    map[string]json.RawMessage `json:"result"`
+		Name      string          `json:"name"`
+		Arguments any             `json:"arguments"`
+		Args      any             `json:"args"`
+		Result    json.RawMessage `json:"result"`
 	}
-	var t tool
-	var result map[string]json.RawMessage
+	t, result := tool{}, raw["result"]
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		var b body
-		if key == "result" {
-			_ = json.Unmarshal(raw[key], &result) // not an object: there is no result to show
-			continue
-		}
-		if json.Unmarshal(raw[key], &b) != nil || t.name != "" {
+		if key == "result" || t.name != "" || !external.Object(raw[key], &b) {
 			continue
 		}
 		t.name, t.args = cmp.Or(b.Name, strings.TrimSuffix(key, "ToolCall")), b.Args
 		if b.Args == nil {
-			t.args = parsed(b.Arguments)
+			t.args = external.Arguments(b.Arguments)
 		}
 		if b.Result != nil {
 			result = b.Result
@@ -208,18 +179,12 @@ func toolOf(raw map[string]json.RawMessage) tool {
 	return t
 }
 
-// parsed is the JSON value in a text, or what was there if it is none.
-func parsed(v any) any {
-	text, ok := v.(string)
-	var value any
-	if !ok || json.Unmarshal([]byte(text), &value) != nil {
-		return v
-	}
-	return value
-}
-
 // outcome is the text of a result {success|error|rejected: {…}}.
-func outcome(result map[string]json.RawMessage) (text string, failed bool) {
+func outcome(raw json.RawMessage) (text string, failed bool) {
+	var result map[string]json.RawMessage
+	if json.Unmarshal(raw, &result) != nil {
+		return external.TextOf(raw), false // of another shape
+	}
 	for _, kind := range slices.Sorted(maps.Keys(result)) {
 		body := result[kind]
 		switch kind {
@@ -229,10 +194,10 @@ func outcome(result map[string]json.RawMessage) (text string, failed bool) {
 			var r struct {
 				Reason string `json:"reason"`
 			}
-			_ = json.Unmarshal(body, &r) // no reason is given then
+			external.Object(body, &r)
 			return strings.TrimSuffix("rejected: "+r.Reason, ": "), true
 		default:
-			return messageOf(body), true
+			return cmp.Or(failureOf(body), kind), true
 		}
 	}
 	return "", false
@@ -242,32 +207,28 @@ func outcome(result map[string]json.RawMessage) (text string, failed bool) {
 // what was read; of the rest all of it.
 func success(body json.RawMessage) string {
 	var r struct {
-		Stdout   *string `json:"stdout"`
-		Stderr   string  `json:"stderr"`
-		ExitCode int     `json:"exitCode"`
-		Content  *string `json:"content"`
+		Stdout  *string `json:"stdout"`
+		Stderr  string  `json:"stderr"`
+		Content *string `json:"content"`
 	}
-	switch err := json.Unmarshal(body, &r); {
-	case err == nil && r.Stdout != nil:
+	switch external.Object(body, &r); {
+	case r.Stdout != nil:
 		return *r.Stdout + r.Stderr
-	case err == nil && r.Content != nil:
+	case r.Content != nil:
 		return *r.Content
 	case string(body) == "{}":
 		return ""
 	}
-	return string(body)
+	return external.TextOf(body)
 }
 
-func messageOf(body json.RawMessage) string {
+// failureOf is what a tool says of its failure; "" if nothing.
+func failureOf(body json.RawMessage) string {
 	var r struct {
-		Message      string `json:"message"`
-		Error        string `json:"error"`
-		ErrorMessage string `json:"errorMessage"`
+		Message string `json:"errorMessage"`
 	}
-	var text string
-	if json.Unmarshal(body, &text) == nil {
-		return text
+	if external.Object(body, &r); r.Message != "" {
+		return r.Message
 	}
-	_ = json.Unmarshal(body, &r) // of another shape: shown whole
-	return cmp.Or(r.Message, r.Error, r.ErrorMessage, string(body))
+	return success(body)
 }

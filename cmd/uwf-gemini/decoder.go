@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -15,6 +16,7 @@ type decoder struct {
 	session string
 	worked  bool  // the model has said or done something
 	answer  bool  // a text has come, and no tool since
+	limited bool  // it told of its limit of turns
 	result  *line // the last line
 }
 
@@ -24,24 +26,32 @@ type line struct {
 	SessionID string `json:"session_id"`
 	Model     string `json:"model"`
 
-	Role    string `json:"role"` // message
-	Content string `json:"content"`
-	Delta   bool   `json:"delta"`
+	Role    string           `json:"role"` // message
+	Content external.Content `json:"content"`
+	Delta   bool             `json:"delta"`
 
 	ToolName   string          `json:"tool_name"` // tool_use, tool_result
 	ToolID     string          `json:"tool_id"`
 	Parameters any             `json:"parameters"`
 	Output     json.RawMessage `json:"output"`
 
-	Status  string   `json:"status"` // tool_result, result
-	Error   *failure `json:"error"`
-	Stats   *stats   `json:"stats"`
-	Message string   `json:"message"` // error
+	Status string          `json:"status"` // tool_result, result
+	Error  json.RawMessage `json:"error"`
+	Stats  *stats          `json:"stats"`
 }
 
 type failure struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
+}
+
+// failureOf reads an error: an object, or a text.
+func failureOf(raw json.RawMessage) (f failure) {
+	external.Object(raw, &f)
+	if f.Message == "" {
+		f.Message = external.TextOf(raw)
+	}
+	return f
 }
 
 // stats are of this run alone. InputTokens has the cached ones in it, Input has
@@ -53,9 +63,12 @@ type stats struct {
 	Input        *int64 `json:"input"`
 }
 
+// turnLimit is how the limit of turns is told in a line of type error.
+var turnLimit = regexp.MustCompile(`(?i)max(imum)? session turns`)
+
 func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	var l line
-	if json.Unmarshal(data, &l) != nil || l.Type == "" {
+	if !external.Object(data, &l) || l.Type == "" {
 		return nil, false
 	}
 	switch l.Type {
@@ -66,7 +79,7 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 		return d.message(l), true
 	case "tool_use":
 		d.worked, d.answer = true, false
-		call := protocol.ToolCall{ID: l.ToolID, Name: l.ToolName, Args: l.Parameters}
+		call := protocol.ToolCall{ID: l.ToolID, Name: l.ToolName, Args: external.Arguments(l.Parameters)}
 		return []external.Event{{Kind: external.Called, Call: call}}, true
 	case "tool_result":
 		d.answer = false
@@ -74,7 +87,9 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 			Kind: external.Returned, Call: protocol.ToolCall{ID: l.ToolID}, Text: l.output(), Failed: l.Status == "error",
 		}}, true
 	case "error":
-		return []external.Event{{Kind: external.Notice, Text: l.Message}}, true
+		text := external.TextOf(data)
+		d.limited = d.limited || turnLimit.MatchString(text)
+		return []external.Event{{Kind: external.Notice, Text: text}}, true
 	case "result":
 		d.result = &l
 		return []external.Event{{Kind: external.Done}}, true
@@ -92,19 +107,12 @@ func (d *decoder) message(l line) []external.Event {
 	if l.Delta {
 		kind = external.Delta
 	}
-	return []external.Event{{Kind: kind, Text: l.Content}}
+	return []external.Event{{Kind: kind, Text: string(l.Content)}}
 }
 
 // output is a tool's result, or why there is none.
 func (l line) output() string {
-	var text string
-	if len(l.Output) > 0 && json.Unmarshal(l.Output, &text) != nil {
-		text = string(l.Output)
-	}
-	if text == "" && l.Error != nil {
-		text = l.Error.Message
-	}
-	return text
+	return cmp.Or(external.TextOf(l.Output), external.TextOf(l.Error))
 }
 
 // End judges by the last line; where there is none by the exit status, which has
@@ -118,13 +126,12 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 		return d.unfinished(o, e)
 	}
 	o.Usage = d.result.Stats.usage()
-	switch f := d.result.Error; {
-	case d.result.Status == "error" || f != nil:
-		f = cmp.Or(f, &failure{})
+	f := failureOf(d.result.Error)
+	switch failed := d.result.Status == "error" || f.Type+f.Message != ""; {
+	case failed && f.Type == "FatalTurnLimitedError", !d.answer && d.limited:
+		o.Kind, o.Message = external.MaxTurns, cmp.Or(f.Message, "the limit of turns is reached")
+	case failed:
 		o.Kind, o.Error, o.Message = external.Failed, f.kind(e), cmp.Or(f.Message, f.Type, e.Said(), "the run failed")
-		if f.Type == "FatalTurnLimitedError" {
-			o.Kind, o.Error = external.MaxTurns, ""
-		}
 	case d.answer:
 		o.Kind = external.OK
 	default:

@@ -13,3 +13,8 @@ func TestAdapter(t *testing.T) {
 	t.Parallel()
 	externaltest.Run(t, adapter(), externaltest.Load(t, "testdata/fixtures"))
 }
+
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	externaltest.Streams(t, adapter())
+}

@@ -19,6 +19,7 @@ type decoder struct {
 	session string // the last one told: it may change when Hermes compresses
 	missing bool   // it said that it does not know the session
 	worked  bool   // there was something of the model
+	failure string // that it told of in a line of its own
 	result  *line  // the last of the JSON lines
 	quiet   quiet  // where there are none
 }
@@ -54,11 +55,14 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 		return d.plain(data)
 	}
 	var l line
-	if json.Unmarshal(data, &l) != nil || l.Type == "" {
+	if !external.Object(data, &l) || l.Type == "" {
 		d.ErrLine(data) // banners, and in some versions the id
 		return nil, false
 	}
 	d.session = cmp.Or(l.SessionID, d.session)
+	if l.Type == "error" {
+		d.failure = external.TextOf(data)
+	}
 	events := d.events(l)
 	for i := range events {
 		events[i].Session = l.SessionID
@@ -80,7 +84,7 @@ func (d *decoder) events(l line) []external.Event {
 		return []external.Event{{Kind: external.Called, Call: protocol.ToolCall{ID: l.CallID, Name: l.Name, Args: l.Input}}}
 	case "tool_result":
 		return []external.Event{{
-			Kind: external.Returned, Call: protocol.ToolCall{ID: l.CallID}, Text: textOf(l.Output), Failed: l.IsError,
+			Kind: external.Returned, Call: protocol.ToolCall{ID: l.CallID}, Text: external.TextOf(l.Output), Failed: l.IsError,
 		}}
 	case "result":
 		d.result = &l
@@ -132,11 +136,14 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 func (d *decoder) finished(e external.Exit) external.Outcome {
 	r := d.result
 	o := external.Outcome{Usage: r.Tokens.usage()}
-	said := cmp.Or(textOf(r.Error), r.Text, e.Said(), "it does not say why")
-	switch failed := r.ExitCode != 0 || len(r.Error) > 0 && string(r.Error) != "null"; {
+	why := external.TextOf(r.Error)
+	said := cmp.Or(why, r.Text, d.failure, e.Said(), "it does not say why")
+	switch failed := r.ExitCode != 0 || why != ""; {
 	case d.missing && d.call.Resume:
 		o.Kind, o.Error, o.Message = external.Failed, external.SessionNotFound, "Hermes does not know session "+d.call.Session
-	case failed && len(r.Error) == 0 && strings.HasPrefix(r.Text, "---"):
+	case r.ExitCode == interrupted:
+		o.Kind, o.Message = external.Interrupted, said
+	case failed && why == "" && strings.HasPrefix(r.Text, "---"):
 		o.Kind, o.Message, o.Final = external.Incomplete, "Hermes says that it failed, but it answered", r.Text
 	case failed && limited.MatchString(said):
 		o.Kind, o.Message = external.MaxTurns, said
@@ -154,8 +161,9 @@ func (d *decoder) finished(e external.Exit) external.Outcome {
 
 // unfinished is the outcome of JSON lines without the last one.
 func (d *decoder) unfinished(e external.Exit) external.Outcome {
-	o := external.Outcome{Kind: external.Failed, Error: external.Classify(e.Said())}
-	o.Message = cmp.Or(e.Said(), "hermes ended without its last line")
+	said := cmp.Or(d.failure, e.Said())
+	o := external.Outcome{Kind: external.Failed, Error: external.Classify(said)}
+	o.Message = cmp.Or(said, "hermes ended without its last line")
 	switch {
 	case d.missing && d.call.Resume:
 		o.Error = external.SessionNotFound
@@ -182,13 +190,4 @@ func (t *tokens) usage() external.Usage {
 		InputTokens: t.Input, OutputTokens: t.Output, CacheReadTokens: t.CacheRead, CacheWriteTokens: t.CacheWrite,
 		ReasoningTokens: t.Reasoning,
 	}}
-}
-
-// textOf is a JSON string, or what stands there instead; "" for null.
-func textOf(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return string(raw)
-	}
-	return text
 }

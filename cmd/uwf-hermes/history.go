@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/external"
 )
 
 // errNoSession means that Hermes keeps no session of that id.
@@ -27,10 +28,10 @@ type session struct {
 
 // message is one of a session, as the JSON files have it and the database nearly.
 type message struct {
-	Role       string `json:"role"`
-	Content    text   `json:"content"`
-	Reasoning  string `json:"reasoning"`
-	ToolCallID string `json:"tool_call_id"`
+	Role       string           `json:"role"`
+	Content    external.Content `json:"content"`
+	Reasoning  string           `json:"reasoning"`
+	ToolCallID string           `json:"tool_call_id"`
 	ToolCalls  []struct {
 		ID       string `json:"id"`
 		Function struct {
@@ -40,30 +41,6 @@ type message struct {
 	} `json:"tool_calls"`
 
 	at float64 // seconds since 1970; 0: not known
-}
-
-// text is a message's text: a string, null, or blocks of which some have text.
-type text string
-
-// UnmarshalJSON never fails: what is not text is kept as it is written.
-func (t *text) UnmarshalJSON(data []byte) error {
-	var s *string
-	var blocks []struct {
-		Text string `json:"text"`
-	}
-	switch {
-	case json.Unmarshal(data, &s) == nil:
-		if s != nil {
-			*t = text(*s)
-		}
-	case json.Unmarshal(data, &blocks) == nil:
-		for _, block := range blocks {
-			*t += text(block.Text)
-		}
-	default:
-		*t = text(data)
-	}
-	return nil
 }
 
 // archive is where Hermes keeps sessions: a file each, in versions or settings that
@@ -187,19 +164,9 @@ func turns(list []message) []protocol.Turn {
 			continue
 		}
 		for _, c := range m.ToolCalls {
-			t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: c.ID, Name: c.Function.Name, Args: arguments(c.Function.Arguments)})
+			t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: c.ID, Name: c.Function.Name, Args: external.Arguments(c.Function.Arguments)})
 		}
 		out = append(out, t)
 	}
 	return out
-}
-
-// arguments is the JSON value in a text, or what was there if it is none.
-func arguments(v any) any {
-	text, ok := v.(string)
-	var value any
-	if !ok || json.Unmarshal([]byte(text), &value) != nil {
-		return v
-	}
-	return value
 }

@@ -21,3 +21,8 @@ func TestAdapter(t *testing.T) {
 	}
 	externaltest.Run(t, a, externaltest.Load(t, "testdata/fixtures"))
 }
+
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	externaltest.Streams(t, adapter())
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/external"
@@ -15,16 +16,18 @@ type decoder struct {
 	session string
 	reason  string // of the last step's end
 	answer  bool   // a text has come, and no tool since
-	failure *failure
+	calls   external.Calls
+	failure json.RawMessage // nil: none, or the model went on after it
 	usage   *protocol.Usage
+	sub     *decoder // of sub-agents, nil if there was none
 }
 
 // line is an event.
 type line struct {
-	Type      string   `json:"type"`
-	SessionID string   `json:"sessionID"`
-	Part      part     `json:"part"`
-	Error     *failure `json:"error"`
+	Type      string          `json:"type"`
+	SessionID string          `json:"sessionID"`
+	Part      part            `json:"part"`
+	Error     json.RawMessage `json:"error"`
 }
 
 // part is a piece of a message; its fields are those of all kinds.
@@ -62,18 +65,19 @@ type tokens struct {
 type failure struct {
 	Name string `json:"name"`
 	Data struct {
-		Message    string `json:"message"`
-		StatusCode int    `json:"statusCode"`
+		StatusCode int `json:"statusCode"`
 	} `json:"data"`
-	Message string `json:"message"`
 }
 
 func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	var l line
-	if json.Unmarshal(data, &l) != nil || l.Type == "" {
+	if !external.Object(data, &l) || l.Type == "" {
 		return nil, false
 	}
-	d.session = cmp.Or(l.SessionID, d.session)
+	d.session = cmp.Or(d.session, l.SessionID)
+	if l.SessionID != "" && l.SessionID != d.session {
+		return d.ofSub(l), true
+	}
 	events := d.events(l)
 	if len(events) == 0 && l.SessionID != "" {
 		events = []external.Event{{Kind: external.Started}}
@@ -84,11 +88,26 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	return events, true
 }
 
+// ofSub are the events of a line of another session, which is a sub-agent's: they
+// cost as well, and decide nothing.
+func (d *decoder) ofSub(l line) []external.Event {
+	if d.sub == nil {
+		d.sub = &decoder{}
+	}
+	d.sub.usage = d.usage
+	events := slices.DeleteFunc(d.sub.events(l), func(e external.Event) bool { return e.Kind == external.Done })
+	for i := range events {
+		events[i].Sub = true
+	}
+	d.usage = d.sub.usage
+	return events
+}
+
 func (d *decoder) events(l line) []external.Event {
 	p := l.Part
 	switch l.Type {
 	case "step_start": // the model is at work, also after a step that looked like the last
-		d.reason = ""
+		d.reason, d.failure = "", nil
 		return []external.Event{{Kind: external.Reasoning, ID: p.MessageID}}
 	case "text":
 		if p.Text == "" {
@@ -103,7 +122,10 @@ func (d *decoder) events(l line) []external.Event {
 	case "step_finish":
 		return d.finish(p)
 	case "error":
-		d.failure = cmp.Or(l.Error, &failure{})
+		d.failure = l.Error
+		if len(l.Error) == 0 {
+			d.failure = json.RawMessage("null")
+		}
 	}
 	return nil
 }
@@ -113,12 +135,19 @@ func (d *decoder) events(l line) []external.Event {
 func (d *decoder) tool(p part) []external.Event {
 	d.answer = false
 	call := protocol.ToolCall{ID: p.CallID, Name: p.Tool, Args: p.State.Input}
-	called := external.Event{Kind: external.Called, ID: p.MessageID, Call: call}
-	result := external.Event{Kind: external.Returned, ID: p.MessageID, Call: protocol.ToolCall{ID: p.CallID}, Text: text(p.State.Output)}
-	if p.State.Status == "error" {
-		result.Text, result.Failed = text(p.State.Error), true
+	var events []external.Event
+	switch p.State.Status {
+	case "pending", "running":
+		events = d.calls.Begun(call)
+	case "error":
+		events = d.calls.Ended(call, external.TextOf(p.State.Error), true)
+	default:
+		events = d.calls.Ended(call, external.TextOf(p.State.Output), false)
 	}
-	return []external.Event{called, result}
+	for i := range events {
+		events[i].ID = p.MessageID
+	}
+	return events
 }
 
 // finish ends a step of the model. The program may make another one, also after
@@ -152,7 +181,10 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	}
 	switch {
 	case d.failure != nil:
-		o.Kind, o.Error, o.Message = external.Failed, d.failure.kind(), d.failure.text(e)
+		var f failure
+		external.Object(d.failure, &f)
+		text := external.TextOf(d.failure)
+		o.Kind, o.Error, o.Message = external.Failed, f.kind(text), cmp.Or(text, e.Said(), "it does not say why")
 	case d.reason == "stop" && d.answer:
 		o.Kind = external.OK
 	case d.reason == "content-filter":
@@ -169,7 +201,7 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	return o
 }
 
-func (f failure) kind() external.ErrorKind {
+func (f failure) kind(said string) external.ErrorKind {
 	if kind := external.StatusKind(f.Data.StatusCode); kind != external.Unknown {
 		return kind
 	}
@@ -179,18 +211,5 @@ func (f failure) kind() external.ErrorKind {
 	case "ContextOverflowError":
 		return external.Context
 	}
-	return external.Classify(f.Data.Message + " " + f.Message)
-}
-
-func (f failure) text(e external.Exit) string {
-	return cmp.Or(f.Data.Message, f.Message, f.Name, e.Said(), "it does not say why")
-}
-
-// text is a JSON string, or what stands there instead.
-func text(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return string(raw)
-	}
-	return s
+	return external.Classify(said)
 }

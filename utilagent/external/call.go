@@ -76,10 +76,23 @@ func (c *call) event(ctx context.Context, e Event) error {
 	switch {
 	case e.Kind == Retrying && e.Error != "":
 		return c.end(&vainError{kind: e.Error, text: e.Text})
-	case c.count && c.ask.MaxTurns > 0 && c.record.messages >= c.ask.MaxTurns && e.Kind == Returned && c.record.running == 0:
+	case c.count && c.ask.MaxTurns > 0 && c.atLimit(e.Kind):
 		return c.end(errTurns)
 	}
 	return nil
+}
+
+// atLimit reports whether an event is where the call must end because its turns are
+// used up: when the tools of the last one have returned, or, as one of them may
+// never tell, when the model calls another after it.
+func (c *call) atLimit(k Kind) bool {
+	switch over := c.record.messages - c.ask.MaxTurns; k {
+	case Returned:
+		return over >= 0 && c.record.running == 0
+	case Called:
+		return over > 0
+	}
+	return false
 }
 
 // end ends the call for a cause.

@@ -33,13 +33,13 @@ var signs = []struct {
 	{SessionNotFound, `(?i)no (conversation|session|rollout|thread|chat) (was )?found|(session|conversation|chat|thread)( id)?( \S+)? (was )?not found|invalid session id|unknown session`},
 	{SessionInUse, `(?i)session.*already (in use|exists)`},
 	{UntrustedDir, `(?i)(not|isn't|un).{0,20}trusted|trust this (directory|folder|workspace)`},
-	{Quota, `(?i)insufficient.?(quota|balance|credit|funds)|credit balance|quota (exceeded|exhausted)|exceeded your (current )?quota|usage limit|billing|\b402\b`},
+	{Quota, `(?i)insufficient.?(quota|balance|credit|funds)|credit balance|quota (exceeded|exhausted)|exceeded your (current )?quota|usage limit|hit your( \w+)? limit|billing|\b402\b`},
 	{RateLimit, `(?i)rate.?limit|too many requests|\b429\b|overloaded|\b529\b`},
 	{Auth, `(?i)not logged in|log ?in\b.*(required|first|again)|please (run )?.?/?log ?in|unauthori[sz]ed|authentication|invalid.{0,12}(api.?key|token|credential)|(missing|no|set).{0,24}api.?key|invalid auth|\b401\b|\b403\b`},
 	{Context, `(?i)context (window|length|limit)|prompt is too long|maximum context|too many tokens`},
 	{BadUsage, `(?i)unknown (option|argument|flag|command)|unexpected argument|unrecognized (option|argument)|requires --`},
 	{Denied, `(?i)permission denied|not permitted|rejected by (the )?user|auto-?reject`},
-	{Server, `(?i)\b50[0234]\b|internal server error|bad gateway|service unavailable|ECONNREFUSED|ECONNRESET|ETIMEDOUT|connection (refused|reset|error)|unable to connect|network error|stream (disconnected|error)|fetch failed`},
+	{Server, `(?i)\b50[0234]\b|internal server error|bad gateway|service unavailable|ECONNREFUSED|ECONNRESET|ETIMEDOUT|connection (refused|reset|error)|unable to connect|network error|(request|connection|response) timed? ?out|stream (disconnected|error)|fetch failed`},
 	{BadRequest, `(?i)bad request|invalid.?request|\b400\b|\b404\b|\b422\b|unknown model|model.{0,40}not (found|supported|exist)`},
 }
 

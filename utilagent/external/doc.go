@@ -20,6 +20,7 @@
 //
 // The parts:
 //   - adapter.go, decoder.go, event.go, outcome.go, transport.go: what an adapter is;
+//     json.go, calls.go, classify.go: what decoders share;
 //   - options.go, args.go, settings.go, program.go, probe.go: from a command line
 //     and a config to a program and its limits;
 //   - run.go, try.go, conclude.go, fail.go: one step, one call of it, and what comes

@@ -32,7 +32,7 @@ func (r *runner) fail(out tried) error {
 
 // unexplained reports whether one has to look at what the program printed.
 func unexplained(out tried) bool {
-	return out.Kind == Incomplete || out.Error == Crashed || out.Error == Unknown
+	return out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == Unknown
 }
 
 // what says how a call failed.

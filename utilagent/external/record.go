@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -154,7 +155,7 @@ func (r *record) store(ctx context.Context, t protocol.Turn, sub bool) error {
 		r.last = t.Content
 	}
 	if sub {
-		t.Content = "[sub-agent] " + t.Content
+		t.Content = strings.TrimRight("[sub-agent] "+t.Content, " ")
 	}
 	return r.put(ctx, t)
 }

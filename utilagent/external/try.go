@@ -65,6 +65,9 @@ func (r *runner) try(t task) (tried, error) {
 	out.task = t
 	r.transcript(ask, &out, c)
 	out.shown = c.record.last
+	if out.Kind == SessionLost {
+		before = protocol.Usage{} // what was counted was counted of another one
+	}
 	var totals protocol.Usage
 	out.usage, totals = out.Usage.since(before)
 	out.usage.Turns = cmp.Or(out.Turns, c.record.messages)
@@ -124,11 +127,14 @@ func (c *call) judge(o Outcome, cause error) tried {
 	case errors.As(cause, &vain):
 		out.Kind, out.Error, out.Message = Failed, vain.kind, cmp.Or(vain.text, o.Message)
 	case errors.Is(cause, errTurns):
-		out.Kind, out.counted = MaxTurns, true
+		out.Kind, out.counted, out.Message = MaxTurns, true, ""
 	case errors.As(cause, &late):
 		out.Kind, out.Message = Timeout, late.Error()
 	case o.Kind == Failed && o.Error == SessionNotFound && c.ask.Resume:
 		out.Kind = SessionLost
+	}
+	if out.Kind != Failed {
+		out.Error = "" // what the program's end looked like is explained by what was done to it
 	}
 	if out.Kind == OK && out.Value == nil && strings.TrimSpace(out.text) == "" {
 		out.Kind = Incomplete

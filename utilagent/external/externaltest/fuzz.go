@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ import (
 // FuzzDecoder feeds anything to an adapter's decoder, as each of the calls that it
 // reads differently; none are the one without a session. The decoder never fails
 // on it, is pure, and calls nothing good that it cannot name. The seeds are the
-// recorded runs in testdata/fixtures.
+// recorded runs in testdata/fixtures, and testdata/streams.txt.
 func FuzzDecoder(f *testing.F, a external.Adapter, calls ...external.Call) {
 	f.Helper()
 	if len(calls) == 0 {
@@ -26,6 +27,9 @@ func FuzzDecoder(f *testing.F, a external.Adapter, calls ...external.Call) {
 		data, err := os.ReadFile(seed)
 		require.NoError(f, err)
 		f.Add(data, 0)
+	}
+	for _, s := range loadStreams(f) {
+		f.Add([]byte(strings.Join(s.lines, "\n")+"\n"), s.exit.Code)
 	}
 	f.Add([]byte("{}\n[]\nnull\n\"x\"\n{\"type\":1}\n\x00\xff"), 1)
 	f.Fuzz(func(t *testing.T, data []byte, code int) {

@@ -2,6 +2,7 @@ package externaltest
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -39,6 +40,7 @@ func Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "externaltest: a program without a script; the tests are not run again")
 		os.Exit(3)
 	}
+	flag.Bool("update", false, "write what the streams come to into "+streamsFile)
 	os.Exit(m.Run())
 }
 
