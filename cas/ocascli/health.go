@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 func (c *CLI) fsckCommand() *ucli.Command {
@@ -120,9 +121,10 @@ func printFsck(w io.Writer, r fsck.Report) error {
 	}
 	verdict := "nothing is wrong"
 	if remain > 0 {
-		verdict = fmt.Sprintf("%d faults", remain)
+		verdict = render.Count(remain, "fault")
 	}
-	_, err := fmt.Fprintf(w, "%d nodes, %d threads, %d workflows: %s\n", r.Nodes, r.Threads, r.Workflows, verdict)
+	_, err := fmt.Fprintf(w, "%s, %s, %s: %s\n", render.Count(r.Nodes, "node"), render.Count(r.Threads, "thread"),
+		render.Count(r.Workflows, "registered workflow"), verdict)
 	return err
 }
 
@@ -275,7 +277,7 @@ func printStat(w io.Writer, r usage.Report) error {
 	if r.Threads == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "%d threads take %s; each stored alone they would take %s\n", r.Threads, size(r.Shared), size(r.Alone))
+	_, err := fmt.Fprintf(w, "%s: %s; each stored alone: %s\n", render.Count(r.Threads, "thread"), size(r.Shared), size(r.Alone))
 	return err
 }
 

@@ -114,8 +114,9 @@ func (c *CLI) path(name string) string {
 	return filepath.Join(c.Env.Dir, name)
 }
 
-// Classify gives every error of the store a code.
-func Classify(err error) *protocol.Error {
+// Classify gives every error of the store a code; program is how hints name the
+// commands.
+func Classify(err error, program string) *protocol.Error {
 	var coded *protocol.Error
 	if errors.As(err, &coded) {
 		return coded
@@ -134,7 +135,7 @@ func Classify(err error) *protocol.Error {
 	}
 	switch {
 	case errors.As(err, &damaged):
-		out.Code, out.Hints = protocol.CodeCorrupt, []string{"ocas fsck", "ocas gc --damaged goes on, and takes what only damaged nodes lead to"}
+		out.Code, out.Hints = protocol.CodeCorrupt, []string{program + " fsck", program + " gc --damaged goes on, and takes what only damaged nodes lead to"}
 	case errors.As(err, &corrupt), errors.As(err, &collision), errors.Is(err, cas.ErrNotFound):
 		out.Code = protocol.CodeCorrupt
 	case errors.As(err, &schema):
@@ -148,6 +149,9 @@ func Classify(err error) *protocol.Error {
 // schemaMessage shows all problems of a value, not only the first.
 func schemaMessage(e *cas.SchemaError) string {
 	lines := []string{fmt.Sprintf("the value does not satisfy schema %s", e.Type)}
+	if e.Type == "" {
+		lines[0] = "the value does not satisfy the schema"
+	}
 	for _, p := range e.Problems {
 		lines = append(lines, "  "+p.String())
 	}

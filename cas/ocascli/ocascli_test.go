@@ -84,7 +84,7 @@ func TestClassify(t *testing.T) {
 		"another type":  {&cas.TypeError{}, protocol.CodeInvalid},
 		"anything else": {os.ErrPermission, protocol.CodeFailed},
 	} {
-		require.Equal(t, test.want, Classify(test.err).Code, name)
+		require.Equal(t, test.want, Classify(test.err, "ocas").Code, name)
 	}
 }
 

@@ -139,6 +139,9 @@ func (m *meter) title(ctx context.Context) {
 			if object, ok := schema.(map[string]any); ok {
 				t.Title, _ = object["title"].(string)
 			}
+			if h == m.store.Kinds().MetaHash() {
+				t.Title = "schema"
+			}
 		}
 		m.report.Types = append(m.report.Types, *t)
 	}

@@ -34,7 +34,7 @@ func run(ctx context.Context, e env.Env) int {
 	if err == nil {
 		return store.Status.ExitCode()
 	}
-	coded := ocascli.Classify(err)
+	coded := ocascli.Classify(err, "ocas")
 	if errors.Is(err, context.Canceled) {
 		coded = &protocol.Error{Code: protocol.CodeInterrupted, Message: "interrupted", Err: err}
 	}

@@ -21,8 +21,9 @@ type assignment struct {
 	head      cas.Hash
 	runDir    string
 	limitBase *int
-	agent     string
-	startedMs int64 // 0: unknown
+	agent     string   // its alias; "" if it has none
+	command   []string // as the user wrote it; nil: unknown
+	startedMs int64    // 0: unknown
 }
 
 // assignment reads the environment. role overrides UWF_ROLE when it is set.

@@ -7,6 +7,9 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
+// casProgram is how hints name the store's commands.
+const casProgram = "uwf cas"
+
 // casCommand has the commands of the store: the same as the program ocas.
 func (a *app) casCommand() *ucli.Command {
 	return a.group(ucli.Command{
@@ -21,7 +24,7 @@ func (a *app) threadPruneCommand() *ucli.Command { return a.storeCLI().PruneComm
 func (a *app) storeCLI() *ocascli.CLI {
 	if a.cas == nil {
 		a.cas = &ocascli.CLI{
-			Env: a.env, Program: "uwf cas", Dirs: a.dirs,
+			Env: a.env, Program: casProgram, Dirs: a.dirs,
 			Format: func() render.Format { return a.format(nil) },
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"syscall"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/gc"
@@ -25,9 +26,27 @@ func notFound(message string, hints ...string) error { return cmdline.NotFound(m
 
 func invalid(message string, hints ...string) error { return cmdline.Invalid(message, hints...) }
 
-// classify gives every error a code. What the layers below return as a typed
-// error is translated here, once.
+// classify gives every error a code, and one that comes from the disk a remedy.
 func classify(err error) *protocol.Error {
+	coded := translate(err)
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return withHint(coded, "make room, and type the same again; uwf cas gc removes what no thread needs")
+	case errors.Is(err, syscall.EROFS):
+		return withHint(coded, "the file system can only be read: mount it otherwise, or choose another home: export UWF_HOME=DIR")
+	}
+	return coded
+}
+
+// withHint is an error with one more hint, the first.
+func withHint(e *protocol.Error, hint string) *protocol.Error {
+	more := *e
+	more.Hints = append([]string{hint}, e.Hints...)
+	return &more
+}
+
+// translate gives what the layers below return as a typed error its code, once.
+func translate(err error) *protocol.Error {
 	var coded *protocol.Error
 	if errors.As(err, &coded) {
 		if coded.Message == err.Error() {
@@ -52,12 +71,14 @@ func classify(err error) *protocol.Error {
 			out.Code = protocol.CodeInterrupted
 		}
 	case errors.As(err, &collected), isRedacted(err):
-		return ocascli.Classify(err)
+		return ocascli.Classify(err, casProgram)
 	case errors.As(err, &corrupt):
 		out.Code = protocol.CodeCorrupt
-		out.Hints = []string{"the node is damaged on disk: restore it from a backup, or fork the thread from a step before it"}
-	case errors.As(err, &collision), errors.Is(err, cas.ErrNotFound):
+		out.Hints = damageHints()
+	case errors.As(err, &collision):
 		out.Code = protocol.CodeCorrupt
+	case errors.Is(err, cas.ErrNotFound):
+		out.Code, out.Hints = protocol.CodeCorrupt, damageHints()
 	case errors.As(err, &kind):
 		out.Code = protocol.CodeInvalid
 	case errors.As(err, &problems):
@@ -67,7 +88,15 @@ func classify(err error) *protocol.Error {
 	case errors.Is(err, index.ErrNoThread), errors.Is(err, index.ErrNoWorkflow):
 		out.Code = protocol.CodeNotFound
 	default:
-		return ocascli.Classify(err)
+		return ocascli.Classify(err, casProgram)
 	}
 	return out
+}
+
+// damageHints are what to do about a node that is damaged or missing.
+func damageHints() []string {
+	return []string{
+		"restore the node from a backup",
+		"uwf cas fsck names the threads that need it; uwf thread diagnose <thread> the last step before it",
+	}
 }

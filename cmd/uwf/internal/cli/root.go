@@ -93,10 +93,14 @@ func (a *app) say(format string, args ...any) {
 // hint is a line with the next command to type.
 func (a *app) hint(format string, args ...any) { a.say("hint: "+format, args...) }
 
-// suspendedIs sets the exit status of commands that run to an end.
-func (a *app) suspendedIs(out protocol.StepOutput) {
-	if out.Status == protocol.StatusSuspended {
+// endsAs sets the exit status of commands that see a thread come to rest: a script
+// must notice that a person is needed, or that the thread cannot go on.
+func (a *app) endsAs(out protocol.StepOutput) {
+	switch {
+	case out.Status == protocol.StatusSuspended:
 		a.status = protocol.CodeSuspended
+	case out.Status == protocol.StatusFailed && out.Error != nil:
+		a.status = out.Error.Code
 	}
 }
 

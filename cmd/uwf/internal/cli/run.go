@@ -35,7 +35,7 @@ func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, c, o)
 	}
-	started, err := a.start(ctx, c)
+	started, err := a.start(ctx, c, func(e *engine.Engine, s protocol.Start) error { return e.CheckFirst(ctx, s, o) })
 	if err != nil {
 		return err
 	}
@@ -57,11 +57,11 @@ func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return errors.Join(runErr, err)
 	}
-	a.suspendedIs(out.StepOutput)
+	a.endsAs(out.StepOutput)
 	if runErr == nil {
 		a.sayNext(out.StepOutput)
 	}
-	return errors.Join(a.print(out, out.text), withNext(runErr, started.Thread))
+	return errors.Join(a.print(out, func(w io.Writer) error { return a.runText(w, out) }), withNext(runErr, started.Thread))
 }
 
 // runResult says where the thread stands after a run, whether it failed or not.
@@ -80,9 +80,10 @@ func (a *app) runResult(ctx context.Context, e *engine.Engine, id string, result
 	return out, err
 }
 
-func (r runOutput) text(w io.Writer) error {
-	for _, s := range r.Steps {
-		if err := stepText(w, s); err != nil {
+// runText is a line for each step, unless the same terminal has told of them.
+func (a *app) runText(w io.Writer, r runOutput) error {
+	if !a.told() {
+		if err := stepsMade(w, r.Steps); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -29,7 +28,7 @@ func (a *app) stepPutCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "detail", Usage: "JSON `FILE` with what happened inside (default: the turns that were announced)"},
 			&ucli.StringFlag{Name: "session", Usage: "`ID` of the agent's session"},
 			&ucli.StringFlag{Name: "usage", Usage: "what it cost, as `JSON`"},
-			&ucli.StringFlag{Name: "agent", Usage: "`NAME` of the agent (default: its alias, else exec)"},
+			&ucli.StringFlag{Name: "agent", Usage: "`NAME` of the agent (default: its alias, else its program's)"},
 		},
 	}, a.stepPut)
 }
@@ -39,6 +38,13 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 	as, err := a.assignment(ctx)
 	if err != nil {
 		return err
+	}
+	if as.agent == "" {
+		e, err := a.engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		as.command = e.LastCommand(as.Thread)
 	}
 	answer, err := a.readInput(c.String("output"))
 	if err != nil {
@@ -54,7 +60,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 	}
 	sub.Type, sub.Prompt = brief.Role.Frontmatter, prompt.Full(brief.Parts)
 	if sub.Output, err = extractAnswer(ctx, answer, brief.Schema); err != nil {
-		return err
+		return errors.Join(err, a.tellEngine(as, err))
 	}
 	s, err := a.store(ctx)
 	if err != nil {
@@ -71,6 +77,18 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 	return render.Print(a.env.Stdout, render.JSON, result, nil)
 }
 
+// tellEngine prints why an answer was refused, in the form of a failed agent's
+// result: should the agent give up here, the step says this, and not the end of
+// the text that the model was to be sent.
+func (a *app) tellEngine(as assignment, refused error) error {
+	var bad *extract.InvalidError
+	if !errors.As(refused, &bad) {
+		return nil
+	}
+	why := fmt.Sprintf("the answer is not the output of role %s: %s", as.Role, bad)
+	return render.Print(a.env.Stdout, render.JSON, protocol.Result{Role: as.Role, Error: why}, nil)
+}
+
 // detailFile is --detail: a detail whose turns are inline.
 type detailFile struct {
 	Model        string          `json:"model"`
@@ -84,7 +102,7 @@ type detailFile struct {
 func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwork.Submission, []protocol.Turn, error) {
 	now := a.env.Now().UnixMilli()
 	sub := stepwork.Submission{
-		Role: as.Role, Agent: agentName(c.String("agent"), as.agent), SessionID: c.String("session"),
+		Role: as.Role, Agent: agentName(c.String("agent"), as.agent, as.command), SessionID: c.String("session"),
 		EdgePrompt: as.EdgePrompt, Cwd: as.Cwd, Answer: answer, ExtractedBy: protocol.ByFrontmatter,
 		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
 	}
@@ -114,17 +132,6 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 		Model: detail.Model, AgentVersion: detail.AgentVersion, Outcome: detail.Outcome, DurationMs: detail.DurationMs,
 	}
 	return sub, detail.Turns, nil
-}
-
-// agentName is the name in the step node.
-func agentName(flag, alias string) string {
-	switch {
-	case flag != "":
-		return protocol.AgentName(flag)
-	case alias != "":
-		return protocol.AgentName(filepath.Base(alias))
-	}
-	return protocol.AgentName("exec")
 }
 
 // extractAnswer turns the answer into data. If it does not fit, the error is

@@ -66,7 +66,7 @@ func (a *app) threadStartCommand() *ucli.Command {
 		Name: "start", Usage: "start a thread; it makes no step yet", ArgsUsage: "<workflow>",
 		Flags: []ucli.Flag{promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
-		started, err := a.start(ctx, c)
+		started, err := a.start(ctx, c, nil)
 		if err != nil {
 			return err
 		}
@@ -78,8 +78,9 @@ func (a *app) threadStartCommand() *ucli.Command {
 	})
 }
 
-// start is the part that thread start and run share.
-func (a *app) start(ctx context.Context, c *ucli.Context) (protocol.ThreadStarted, error) {
+// start is the part that thread start and run share. check, if there is one, may
+// refuse before the thread is made.
+func (a *app) start(ctx context.Context, c *ucli.Context, check func(*engine.Engine, protocol.Start) error) (protocol.ThreadStarted, error) {
 	none := protocol.ThreadStarted{}
 	prompt, err := a.taskText(c)
 	if err != nil {
@@ -101,6 +102,11 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (protocol.ThreadStarte
 	e, err := a.engine(ctx, nil)
 	if err != nil {
 		return none, err
+	}
+	if check != nil {
+		if err := check(e, protocol.Start{Workflow: wf, Prompt: prompt, Cwd: cwd}); err != nil {
+			return none, err
+		}
 	}
 	id, err := e.StartThread(ctx, wf, prompt, cwd)
 	return protocol.ThreadStarted{Workflow: wf, Thread: id}, err

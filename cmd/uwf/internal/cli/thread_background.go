@@ -26,7 +26,7 @@ func (a *app) inBackground(ctx context.Context, e *engine.Engine, id string, w e
 	if out.Status == protocol.StatusRunning {
 		a.say("uwf: thread %s runs in the background; it says what it does in %s", id, e.WorkerLog(id))
 	} else if w.Steps == engine.UntilEnd {
-		a.suspendedIs(out)
+		a.endsAs(out)
 	}
 	a.sayNext(out)
 	return a.printSteps([]protocol.StepOutput{out})

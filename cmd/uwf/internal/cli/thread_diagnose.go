@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // diagnosis answers thread diagnose.
@@ -159,11 +160,11 @@ func (a *app) diagnoseChain(ctx context.Context, e *engine.Engine, d *diagnosis,
 		}
 	}
 	if byModel > 0 {
-		d.add("warning", "uwf thread steps "+d.Thread, "the data of %s was read by a model from an answer that did not have the wanted form; it may be wrong", stepCountText(byModel))
+		d.add("warning", "uwf thread steps "+d.Thread, "the data of %s was read by a model from an answer that did not have the wanted form; it may be wrong", render.Count(byModel, "step"))
 	}
 	a.diagnoseLimits(ctx, e, d, t)
 	if n := d.Totals.StepsWithoutUsage; n > 0 {
-		d.add("note", "", "what %s cost is unknown", stepCountText(n))
+		d.add("note", "", "what %s cost is unknown", render.Count(n, "step"))
 	}
 }
 
@@ -200,11 +201,4 @@ func (a *app) diagnoseLimits(ctx context.Context, e *engine.Engine, d *diagnosis
 	if left := limits.MaxSteps - (t.Len() - t.Last.LimitBase); limits.MaxSteps > 0 && left <= limits.MaxSteps/10 {
 		d.add("note", "", "%d steps are left until the limit of %d; then the thread waits for a person", max(0, left), limits.MaxSteps)
 	}
-}
-
-func stepCountText(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -65,7 +66,7 @@ func (a *app) threadExport(ctx context.Context, c *ucli.Context) error {
 	}
 	a.hint("uwf bundle verify %s", output)
 	return a.print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w io.Writer) error {
-		if _, err := fmt.Fprintf(w, "%s  %d threads, ", output, len(m.Threads)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s, ", output, render.Count(len(m.Threads), "thread")); err != nil {
 			return err
 		}
 		return ocascli.PrintWritten(w, written)

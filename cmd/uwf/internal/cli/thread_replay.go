@@ -71,12 +71,12 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 		return errors.Join(withNext(runErr, fork), err)
 	}
 	out.ForkedFrom.Step = from
-	a.suspendedIs(out.StepOutput)
+	a.endsAs(out.StepOutput)
 	if runErr == nil {
 		a.sayNext(out.StepOutput)
 	}
 	return errors.Join(a.print(out, func(w io.Writer) error {
-		if err := out.runOutput.text(w); err != nil {
+		if err := a.runText(w, out.runOutput); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 func agentFlags() []ucli.Flag {
@@ -84,8 +85,11 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 	results, err := e.Do(ctx, id, w)
 	if len(results) > 0 {
 		last := results[len(results)-1]
-		if w.Steps == engine.UntilEnd || w.Do == engine.DoResume {
-			a.suspendedIs(last)
+		// Where a single step leads is no more than its result.
+		toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
+		cutShort := last.Status == protocol.StatusFailed && len(results) < w.Steps
+		if toTheEnd || cutShort {
+			a.endsAs(last)
 		}
 		if err == nil {
 			a.sayNext(last)
@@ -116,18 +120,30 @@ func (a *app) printSteps(results []protocol.StepOutput) error {
 	if len(results) == 0 {
 		return nil
 	}
-	text := func(w io.Writer) error {
-		for _, r := range results {
-			if err := stepText(w, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	if len(results) == 1 {
-		return a.print(results[0], text)
+		return a.print(results[0], func(w io.Writer) error { return stepText(w, results[0]) })
 	}
-	return a.print(results, text)
+	return a.print(results, func(w io.Writer) error {
+		if a.told() {
+			return stepText(w, results[len(results)-1])
+		}
+		return stepsMade(w, results)
+	})
+}
+
+// told reports whether who reads the results has followed the steps on the same
+// terminal.
+func (a *app) told() bool {
+	return !a.flags.quiet && a.onTerminal() && cmdline.IsTerminal(a.env.Stderr)
+}
+
+func stepsMade(w io.Writer, results []protocol.StepOutput) error {
+	for _, r := range results {
+		if err := stepText(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stepText is a result in one line: what ran, and what is next.
@@ -241,15 +257,6 @@ func (a *app) threadWaitCommand() *ucli.Command {
 		a.sayNext(out)
 		return a.printSteps([]protocol.StepOutput{out})
 	})
-}
-
-// endsAs sets the exit status of commands that see a thread come to rest: a script
-// must notice that a person is needed, or that the last try failed.
-func (a *app) endsAs(out protocol.StepOutput) {
-	a.suspendedIs(out)
-	if out.Status == protocol.StatusFailed && out.Error != nil {
-		a.status = out.Error.Code
-	}
 }
 
 var errWaited = errors.New("waited long enough")

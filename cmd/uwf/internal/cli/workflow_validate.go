@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // The forms of a report that only workflow validate has.
@@ -55,7 +56,7 @@ func (a *app) workflowValidate(ctx context.Context, c *ucli.Context) error {
 		return printErr
 	}
 	if format == formatSARIF || format == formatGitHub { // stdout says it all
-		return errors.Join(printErr, invalid(count(len(all.List), "problem")+" in "+count(len(files)-len(valid), "file")))
+		return errors.Join(printErr, invalid(render.Count(len(all.List), "problem")+" in "+render.Count(len(files)-len(valid), "file")))
 	}
 	return errors.Join(printErr, all)
 }
@@ -98,12 +99,4 @@ func (a *app) printValidation(format string, result protocol.Validation, valid [
 		}
 		return nil
 	})
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

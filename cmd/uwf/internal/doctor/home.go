@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -37,7 +39,7 @@ func (x *examination) home(context.Context) {
 		return
 	}
 	if err := writable(dir); err != nil {
-		x.problem("home", fmt.Sprintf("become its owner (ls -ld %s), or choose another: export UWF_HOME=DIR", dir), "nothing can be written in %s: %v", dir, err)
+		x.problem("home", writeRemedy(err, dir, "UWF_HOME"), "nothing can be written in %s: %v", dir, err)
 		return
 	}
 	if exists(x.Dirs.Home) {
@@ -55,6 +57,21 @@ func writable(dir string) error {
 	return fsys.Remove(temp)
 }
 
+// makeRoom is what to do about a full disk.
+const makeRoom = "make room; `uwf cas gc` removes what no thread needs"
+
+// writeRemedy is what to do about a directory in which nothing can be written;
+// variable names another one.
+func writeRemedy(err error, dir, variable string) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return makeRoom
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Sprintf("mount it so that it can be written, or choose another: export %s=DIR", variable)
+	}
+	return fmt.Sprintf("become its owner (ls -ld %s), or choose another: export %s=DIR", dir, variable)
+}
+
 // cause is what the operating system says, without the name of our own file.
 func cause(err error) error {
 	if p, ok := err.(*fs.PathError); ok {
@@ -66,17 +83,22 @@ func cause(err error) error {
 // disk looks at the space.
 func (x *examination) disk(context.Context) {
 	dirs := []string{x.Dirs.Home, x.Dirs.Store}
+	var last uint64
 	for i, dir := range dirs {
 		free, err := durable.FreeSpace(existing(dir))
 		if err != nil {
 			x.note("disk", "", "how much space there is for %s cannot be told: %v", dir, err)
 			continue
 		}
+		if i > 0 && free == last {
+			continue // one disk is told of once
+		}
+		last = free
 		switch text := fmt.Sprintf("%s free for %s", size(free), dir); {
 		case free < noSpace:
-			x.problem("disk", "make room; `uwf cas gc` removes what no thread needs", "%s", text)
+			x.problem("disk", makeRoom, "%s", text)
 		case free < littleSpace:
-			x.warn("disk", "make room; `uwf cas gc` removes what no thread needs", "%s", text)
+			x.warn("disk", makeRoom, "%s", text)
 		case i == 0:
 			x.ok("disk", "%s", text)
 		}

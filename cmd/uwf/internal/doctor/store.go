@@ -25,7 +25,7 @@ func (x *examination) store(ctx context.Context) {
 		return
 	}
 	if err := writable(filepath.Clean(dir)); err != nil {
-		x.problem("store", "become its owner, or choose another: export OCAS_HOME=DIR", "nothing can be written in %s: %v", dir, err)
+		x.problem("store", writeRemedy(err, dir, "OCAS_HOME"), "nothing can be written in %s: %v", dir, err)
 		return
 	}
 	kind := string(s.Algorithm())

@@ -2,9 +2,10 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // threads looks at the three files of the index, and at the steps in flight.
@@ -19,7 +20,7 @@ func (x *examination) threads(ctx context.Context) {
 		x.problem("threads", "correct "+filepath.Join(x.Dirs.Home, "registry.yaml"), "%v", err)
 		return
 	}
-	x.ok("threads", "%s active, %s registered", plural(active, "thread"), plural(len(names), "workflow"))
+	x.ok("threads", "%s active, %s registered", render.Count(active, "thread"), render.Count(len(names), "workflow"))
 	x.running(ctx)
 }
 
@@ -57,12 +58,5 @@ func (x *examination) running(ctx context.Context) {
 	for _, r := range all {
 		ids = append(ids, r.Thread)
 	}
-	x.note("threads", "uwf thread stop "+ids[0]+", if one should not be", "%s at work: %s", plural(len(ids), "thread"), strings.Join(ids, ", "))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	x.note("threads", "uwf thread stop "+ids[0]+", if one should not be", "%s at work: %s", render.Count(len(ids), "thread"), strings.Join(ids, ", "))
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/proc"
@@ -29,11 +32,20 @@ func ourAgents() []string { return []string{"uwf-builtin", "uwf-react", "uwf-llm
 
 // Cast finds who would play a role of a workflow. Nothing is started.
 func (e *Engine) Cast(ctx context.Context, workflow, role string, o StepOptions) Casting {
+	c, cmd := e.castProgram(ctx, workflow, role, o)
+	if c.Problem == nil {
+		c.Model, c.Problem = e.modelFor(ctx, cmd, workflow, role)
+	}
+	return c
+}
+
+// castProgram finds the program that would play a role.
+func (e *Engine) castProgram(ctx context.Context, workflow, role string, o StepOptions) (Casting, command) {
 	c := Casting{Role: role}
 	cmd, err := e.agentFor(ctx, o, workflow, role)
 	if err != nil {
 		c.Problem = coded(err)
-		return c
+		return c, cmd
 	}
 	c.Agent, c.Command, c.Timeout = cmd.name, cmd.written, cmd.timeout
 	environ := e.Env
@@ -41,19 +53,30 @@ func (e *Engine) Cast(ctx context.Context, workflow, role string, o StepOptions)
 		environ = environ.With(key, value)
 	}
 	if c.Path, err = proc.LookPath(cmd.argv[0], e.Env.Dir, environ.Environ); err != nil {
-		c.Problem = hinted(fail(protocol.CodeAgent, "%q, the program of agent %q, cannot be started: %v", cmd.argv[0], cmd.name, err),
-			e.installHint(cmd))
-		return c
+		c.Problem = e.unstartable(ctx, cmd, &agentproc.NotFoundError{Command: cmd.argv[0], Err: err})
 	}
-	c.Model, c.Problem = e.modelFor(ctx, cmd, workflow, role)
-	return c
+	return c, cmd
 }
 
-func (e *Engine) installHint(cmd command) string {
-	if cmd.alias != "" {
-		return "install it, or set agents." + cmd.alias + ".command in " + e.Dirs.Config()
+// CheckFirst returns why the first role of a thread could not be played, if it
+// could not: who is about to run it need not begin. What only the agent can judge,
+// such as its model, is left to it. Errors are *protocol.Error.
+func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
+	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
+	if err != nil {
+		return wrongNode(start.Workflow, "workflow", err)
 	}
-	return "put it on PATH, or name it with its path"
+	first, err := moderator.Next(ctx, moderator.State{Workflow: w, Start: start})
+	if err != nil {
+		return coded(err)
+	}
+	if first.Kind != moderator.Run {
+		return nil
+	}
+	if c, _ := e.castProgram(ctx, w.Name, first.Role, o); c.Problem != nil {
+		return c.Problem
+	}
+	return nil
 }
 
 // modelFor is the model that an agent of ours would ask, or that the config names

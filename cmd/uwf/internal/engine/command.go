@@ -62,8 +62,7 @@ func (e *Engine) chooseAgent(c protocol.Config, override, workflow, role string)
 	if c.DefaultAgent != "" {
 		return e.configured(c, c.DefaultAgent, "defaultAgent")
 	}
-	err := fail(protocol.CodeInvalid, "no agent is configured for role %q: %s has no defaultAgent", role, e.Dirs.Config())
-	return command{}, hinted(err, "add it: defaultAgent: <alias>, and the agent under agents", "or name one for this step: --agent <alias or command>")
+	return command{}, e.nobody(c, role)
 }
 
 // configured is an agent of the config; by is the key that names it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,7 +122,7 @@ func has(set map[string]string, key string) bool {
 func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var missing *agentproc.NotFoundError
 	if errors.As(err, &missing) {
-		return a.explainMissing(ctx, missing)
+		return a.unstartable(ctx, a.cmd, missing)
 	}
 	if !isAgentFailure(err) {
 		return err
@@ -137,21 +136,4 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 		e.Message += "\nits stderr ends:\n" + ran.Stderr
 	}
 	return hinted(e, "uwf thread step "+a.hold.id+" tries again", "uwf thread read "+a.hold.id+" --live shows what it has done", "what the agent printed is in "+a.dir.path)
-}
-
-// explainMissing: a command on the command line that does not exist is the
-// caller's mistake, one in the config the config's.
-func (a *attempt) explainMissing(ctx context.Context, missing *agentproc.NotFoundError) error {
-	e := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
-	if a.cmd.alias != "" {
-		return hinted(e, fmt.Sprintf("install it, or set agents.%s.command in %s", a.cmd.alias, a.Dirs.Config()))
-	}
-	if missing.Absent() {
-		e.Code = protocol.CodeNotFound
-		e.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", a.cmd.argv[0])
-	}
-	if c, err := a.Config(ctx); err == nil {
-		e = hinted(e, nearest(a.cmd.name, slices.Sorted(maps.Keys(c.Agents)))...)
-	}
-	return hinted(e, "put it on PATH, or name it with its path: --agent ./"+filepath.Base(a.cmd.argv[0]))
 }

@@ -57,3 +57,12 @@ func (e *Engine) LastRun(thread string) *Run {
 	}
 	return run
 }
+
+// LastCommand is the command of a thread's last try, as the user wrote it; nil if
+// it is not known.
+func (e *Engine) LastCommand(thread string) []string {
+	if checkID(thread) != nil {
+		return nil
+	}
+	return e.runDir(thread).read().Command
+}

@@ -10,6 +10,9 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
+// fieldStep names the only change of a step that one of two threads does not have.
+const fieldStep = "step"
+
 // startChanges compares what two threads began with.
 func startChanges(a, b protocol.Start) []Change {
 	var c changes
@@ -32,9 +35,9 @@ func stepChanges(ctx context.Context, x, y *side, i int) ([]Change, error) {
 	}
 	switch {
 	case a == nil:
-		return []Change{{Field: "step", New: b.Role}}, nil
+		return []Change{{Field: fieldStep, New: b.Role}}, nil
 	case b == nil:
-		return []Change{{Field: "step", Old: a.Role}}, nil
+		return []Change{{Field: fieldStep, Old: a.Role}}, nil
 	}
 	var c changes
 	c.add("role", a.Role, b.Role)

@@ -2,6 +2,7 @@ package threaddiff
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,42 +10,46 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/workflowdiff"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // Text writes a diff for people.
 func Text(d Diff) string {
 	var b strings.Builder
 	if d.Shared > 0 {
-		fmt.Fprintf(&b, "  %s in common\n", steps(d.Shared))
+		fmt.Fprintf(&b, "  %s in common\n", render.Count(d.Shared, "step"))
 	}
 	if more := d.Same - d.Shared; more > 0 {
-		fmt.Fprintf(&b, "  %s done again, with the same result\n", steps(more))
+		fmt.Fprintf(&b, "  %s done again, with the same result\n", render.Count(more, "step"))
 	}
 	if d.At == nil {
 		return b.String()
 	}
-	at := fmt.Sprintf("step %d", *d.At)
-	if *d.At == 0 {
-		at = "the start"
-	}
-	fmt.Fprintf(&b, "~ %s\n", at)
-	for _, c := range d.Changes {
-		fmt.Fprintf(&b, "  %s %s\n", mark(c), c.Field)
-		for _, line := range workflowdiff.Lines(words(c.Old), words(c.New)) {
-			fmt.Fprintf(&b, "      %s\n", line)
-		}
-	}
+	writeChanges(&b, *d.At, d.Changes)
 	for _, p := range d.Rest {
 		fmt.Fprintf(&b, "  step %d: %s\n", p.Number, brief(p))
 	}
 	return b.String()
 }
 
-func steps(n int) string {
-	if n == 1 {
-		return "1 step"
+// writeChanges tells how the step differs at which two threads part.
+func writeChanges(b *strings.Builder, number int, changes []Change) {
+	at := fmt.Sprintf("step %d", number)
+	if number == 0 {
+		at = "the start"
 	}
-	return fmt.Sprintf("%d steps", n)
+	if len(changes) == 1 && changes[0].Field == fieldStep {
+		c := changes[0]
+		fmt.Fprintf(b, "%s %s: %s, only here\n", mark(c), at, words(cmp.Or(c.Old, c.New)))
+		return
+	}
+	fmt.Fprintf(b, "~ %s\n", at)
+	for _, c := range changes {
+		fmt.Fprintf(b, "  %s %s\n", mark(c), c.Field)
+		for _, line := range workflowdiff.Lines(words(c.Old), words(c.New)) {
+			fmt.Fprintf(b, "      %s\n", line)
+		}
+	}
 }
 
 func mark(c Change) string {
@@ -67,7 +72,7 @@ func brief(p Pair) string {
 
 func briefStep(s *Brief) string {
 	if s == nil {
-		return "(ended)"
+		return "(none)"
 	}
 	text := s.Role
 	if m, ok := s.Output.(map[string]any); ok {

@@ -106,7 +106,7 @@ func TestWhereThreadsPart(t *testing.T) {
 	require.Equal(t, "a", d.Rest[0].New.Role)
 	text := threaddiff.Text(d)
 	require.Contains(t, text, "~ step 2\n  ~ output.$status\n      - yes\n      + no\n")
-	require.Contains(t, text, "  step 3: (ended) | a yes\n")
+	require.Contains(t, text, "  step 3: (none) | a yes\n")
 }
 
 func TestEndsAndStarts(t *testing.T) {
