@@ -2,11 +2,13 @@ package agentkit
 
 import (
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // invocation is the command line.
@@ -20,17 +22,54 @@ type invocation struct {
 }
 
 // usageError is a wrong command line.
-type usageError struct{ reason, agent string }
+type usageError struct {
+	reason, agent string
+	hints         []string
+}
 
-func (e *usageError) Error() string {
-	return e.reason + "\n" + synopsis(e.agent)
+// Error is for who typed it.
+func (e *usageError) Error() string { return e.short() + "\n" + synopsis(e.agent) }
+
+// short is for the result line, where the engine finds the hints.
+func (e *usageError) short() string {
+	text := e.reason
+	for _, h := range e.hints {
+		text += "\nhint: " + h
+	}
+	return text
+}
+
+// newUsageError adds what may have been meant by flags that the agent's help does
+// not know. Some agents hand flags on to a program, so that those are no mistakes
+// as such.
+func newUsageError(reason string, args []string, o Options) *usageError {
+	e := &usageError{reason: reason, agent: protocol.AgentName(o.Name)}
+	known := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(help(o), -1)
+	if o.Check != nil {
+		known = append(known, protocol.FlagCheck)
+	}
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if name == "--" {
+			break
+		}
+		if !strings.HasPrefix(name, "-") || slices.Contains(known, name) {
+			continue
+		}
+		if near := suggest.Nearest(name, known, 1); len(near) > 0 {
+			e.hints = append(e.hints, "did you mean "+near[0]+"?")
+		}
+	}
+	e.hints = append(e.hints, e.agent+" --help")
+	return e
 }
 
 // parse reads the command line: the kit's flags anywhere up to "--", the agent's
 // own by Options.ParseArgs, then thread and role, by name or by position.
 func parse(args []string, o Options) (invocation, error) {
+	typed := args
 	fail := func(format string, a ...any) (invocation, error) {
-		return invocation{}, &usageError{reason: fmt.Sprintf(format, a...), agent: protocol.AgentName(o.Name)}
+		return invocation{}, newUsageError(fmt.Sprintf(format, a...), typed, o)
 	}
 	if err := o.validate(); err != nil {
 		return invocation{}, err

@@ -27,7 +27,7 @@ func checked(args []string, o Options) error {
 		return nil
 	}
 	if _, err := o.ParseArgs(args); err != nil {
-		return &usageError{reason: err.Error(), agent: protocol.AgentName(o.Name)}
+		return newUsageError(err.Error(), args, o)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package agentkit_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,30 @@ func TestUsageErrors(t *testing.T) {
 		require.Contains(t, stderr, "usage: uwf-plain <thread-id> <role>")
 		require.Empty(t, stdout)
 	}
+}
+
+// A misspelt flag is answered with the one that was meant; an agent that the
+// engine started tells it on stdout, too, so that the engine can show it.
+func TestNearestFlag(t *testing.T) {
+	t.Parallel()
+	for typed, meant := range map[string]string{
+		"--promt-ref": "--prompt-ref", "--hlep": "--help", "--verison=": "--version", "--flie=x": "--file",
+	} {
+		code, stdout, stderr := run(t, agents()["args"], []string{"x", typed, "y"})
+		require.Equal(t, 2, code, typed)
+		require.Contains(t, stderr, "\nhint: did you mean "+meant+"?\nhint: uwf-args --help\n")
+		require.Empty(t, stdout, "nobody but a person reads it")
+	}
+	_, _, stderr := run(t, agents()["args"], []string{"--", "--hlep"})
+	require.NotContains(t, stderr, "did you mean", "what stands behind -- is not ours")
+
+	e, err := env.OS()
+	require.NoError(t, err)
+	var out strings.Builder
+	e.Args, e.Stdout, e.Stderr = []string{"--hlep"}, &out, io.Discard
+	e.Environ = []string{"UWF_RUN_DIR=" + t.TempDir()}
+	require.Equal(t, 2, agentkit.Main(t.Context(), e, agents()["plain"]))
+	require.JSONEq(t, `{"error":"unknown flag --hlep\nhint: did you mean --help?\nhint: uwf-plain --help"}`, out.String())
 }
 
 func TestHelpAndVersion(t *testing.T) {

@@ -54,6 +54,7 @@ func Main(ctx context.Context, e env.Env, o Options) int {
 	switch {
 	case err != nil:
 		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
+		refuse(e, err)
 		return exitCode(ctx, err)
 	case inv.help:
 		return write(e, name, help(o))
@@ -70,6 +71,16 @@ func Main(ctx context.Context, e env.Env, o Options) int {
 		return exitCode(ctx, err)
 	}
 	return 0
+}
+
+// refuse tells the engine, if that has started the agent, why nothing was done.
+func refuse(e env.Env, err error) {
+	var usage *usageError
+	if e.Get(protocol.EnvRunDir) == "" || !errors.As(err, &usage) {
+		return
+	}
+	// If this cannot be written, the engine shows what is on stderr.
+	_ = (&printer{w: e.Stdout}).result(protocol.Result{Error: usage.short()})
 }
 
 // work makes the step and prints the result line, also for a failure: the engine
