@@ -153,14 +153,14 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 	}
 	in, err := os.Open(absolute(e, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, cmdline.NotFound("there is no file " + name)
+		return nil, nil, cmdline.NoFile(e.Dir, name)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	info, err := in.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = cmdline.Invalid(name + " is not a file")
+		err = cmdline.Invalid(name+" is not a file", "name the file that thread export -o has written")
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, in.Close())

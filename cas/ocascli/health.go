@@ -159,7 +159,7 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	if text := cc.String("grace"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
-			return cmdline.UsageError(fmt.Sprintf("--grace %q is not a time such as 30m or 0s", text))
+			return cmdline.UsageError(fmt.Sprintf("--grace %q is not a time such as 30m or 0s", text), "--grace 1h")
 		}
 		grace = d
 	}

@@ -23,7 +23,7 @@ func (c *CLI) initCommand() *ucli.Command {
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		want := cas.Algorithm(cc.String("hash"))
 		if want != "" && !want.Known() {
-			return cmdline.UsageError(fmt.Sprintf("unknown hash function %q", want), "one of xxh3, xxh64")
+			return cmdline.UsageError(fmt.Sprintf("unknown hash function %q", want), append(cmdline.DidYouMean("--hash ", string(want), []string{"xxh3", "xxh64"}), "one of xxh3, xxh64")...)
 		}
 		s, err := c.open(ctx, want)
 		if err != nil {
@@ -163,7 +163,7 @@ func (c *CLI) walkCommand() *ucli.Command {
 			return printTree(ctx, c.Env.Stdout, s, h, cc.Bool("follow-type"))
 		} else if name != "" {
 			if format, err = render.ParseFormat(name); err != nil {
-				return cmdline.UsageError(err.Error() + " or tree")
+				return cmdline.UsageError(err.Error()+" or tree", cmdline.DidYouMean("--format ", name, append(render.Formats(), "tree"))...)
 			}
 		}
 		var hashes []cas.Hash

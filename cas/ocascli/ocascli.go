@@ -59,6 +59,9 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 	if err != nil {
 		return nil, err
 	}
+	if info, err := os.Stat(dirs.Store); err == nil && !info.IsDir() {
+		return nil, cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "name another directory: OCAS_HOME=DIR")
+	}
 	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Guest: true, Hash: hash})
 	if err != nil {
 		return nil, c.cannotOpen(err)

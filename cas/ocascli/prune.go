@@ -29,7 +29,7 @@ func (c *CLI) prune(ctx context.Context, cc *ucli.Context) error {
 	days, err := strconv.Atoi(cc.String("keep-days"))
 	const tooMany = 100_000 // more than a time can hold
 	if err != nil || days < 0 || days > tooMany {
-		return cmdline.UsageError(fmt.Sprintf("--keep-days %q is not a number of days, such as 0 or 30", cc.String("keep-days")))
+		return cmdline.UsageError(fmt.Sprintf("--keep-days %q is not a number of days", cc.String("keep-days")), "--keep-days 30; 0 keeps none")
 	}
 	dirs, err := c.Dirs()
 	if err != nil {

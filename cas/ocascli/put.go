@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -143,7 +144,14 @@ func (c *CLI) value(arg string) (any, error) {
 		return nil, cmdline.Invalid(fmt.Sprintf("the value is neither JSON (%v) nor a file", err))
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, cmdline.NotFound("no such file, and not JSON either: " + arg)
+		hints := []string{c.Program + " put-text stores a text as it is; as JSON it has quotes: '\"" + arg + "\"'"}
+		if near := cmdline.NearFile(c.Env.Dir, arg); near != "" {
+			hints = append([]string{"did you mean " + near + "?"}, hints...)
+		}
+		return nil, cmdline.NotFound("no such file, and not JSON either: "+arg, hints...)
+	}
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, cmdline.Invalid(arg + " is a directory, not a file")
 	}
 	if err != nil {
 		return nil, err

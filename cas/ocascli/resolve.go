@@ -24,9 +24,34 @@ func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 		}
 		return "", cmdline.NotFound(fmt.Sprintf("hash %q is ambiguous", arg), "give more characters: "+strings.Join(names, ", "))
 	case errors.Is(err, cas.ErrNotFound):
-		return "", cmdline.NotFound("unknown hash: " + arg)
+		return "", cmdline.NotFound("unknown hash: "+arg, append(NearHashes(ctx, s, arg), "uwf thread steps <thread> and ocas list show hashes")...)
 	}
 	return h, err
+}
+
+// maxNear bounds how many hashes are compared with one that is not there.
+const maxNear = 50_000
+
+// NearHashes are hints at a node that may have been meant by a hash that is not
+// there: those that begin alike are looked at first.
+func NearHashes(ctx context.Context, s cas.Store, arg string) []string {
+	word := protocol.FoldCrockford(arg)
+	if n := len(word); n < 11 || n > 15 {
+		return nil // fewer characters are a prefix, and near to too many
+	}
+	for _, prefix := range []string{word[:2], ""} {
+		var known []string
+		for h, err := range s.All(ctx, prefix) {
+			if err != nil || len(known) == maxNear {
+				break
+			}
+			known = append(known, string(h))
+		}
+		if near := suggest.Nearest(word, known, 1); len(near) > 0 {
+			return []string{"did you mean " + near[0] + "?"}
+		}
+	}
+	return nil
 }
 
 // meta names the meta-schema: the type of schemas.

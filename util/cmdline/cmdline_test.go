@@ -90,6 +90,8 @@ func TestSlips(t *testing.T) {
 		"gruop do it":            "gruop",
 		"group":                  "which command",
 		"group doo --help":       "did you mean prog group do",
+		"do it":                  "did you mean prog group do?",
+		"help do":                "did you mean prog group do?",
 	} {
 		called, _, err := run(t, line)
 		var coded *protocol.Error

@@ -89,22 +89,45 @@ func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*uc
 		}
 		return UsageError("which command?", at+" --help")
 	}
-	return unknownWord(c.App.Name, at, c.Args().First(), commands)
+	return unknownWord(c.App, at, c.Args().First(), commands)
 }
 
 // unknownWord is the error for a word that is no command where one must stand.
-func unknownWord(program, at, word string, commands []*ucli.Command) error {
+// Where none of these commands is near, it may be one of another group of root.
+func unknownWord(root *ucli.App, at, word string, commands []*ucli.Command) error {
+	hints := []string{at + " --help"}
+	if near := suggest.Nearest(word, commandNames(commands), 1); len(near) > 0 {
+		hints = append([]string{fmt.Sprintf("did you mean %s %s?", at, near[0])}, hints...)
+	} else if elsewhere := named(root.Commands, root.Name, word); len(elsewhere) > 0 {
+		hints = append([]string{"did you mean " + strings.Join(elsewhere[:min(3, len(elsewhere))], ", or ") + "?"}, hints...)
+	}
+	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, root.Name+" "))), hints...)
+}
+
+func commandNames(commands []*ucli.Command) []string {
 	var names []string
 	for _, cmd := range commands {
 		if !cmd.Hidden {
 			names = append(names, cmd.Names()...)
 		}
 	}
-	hints := []string{at + " --help"}
-	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
-		hints = append([]string{fmt.Sprintf("did you mean %s %s?", at, near[0])}, hints...)
+	return names
+}
+
+// named lists the commands below at that have a name, in the order of help.
+func named(commands []*ucli.Command, at, name string) []string {
+	var found []string
+	for _, c := range commands {
+		if c.Hidden {
+			continue
+		}
+		path := at + " " + c.Name
+		if c.HasName(name) {
+			found = append(found, path)
+		}
+		found = append(found, named(c.Subcommands, path, name)...)
 	}
-	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, program+" "))), hints...)
+	return found
 }
 
 // HelpCommand is the command "help" of a program, which shows the help of others.

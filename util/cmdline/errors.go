@@ -39,9 +39,8 @@ func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
 		Message string        `json:"message"`
 		Hint    string        `json:"hint,omitempty"`
 	}
-	line, err := json.Marshal(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n")}})
-	if err != nil { // strings always encode
-		return
-	}
-	fmt.Fprintf(w, "%s\n", line)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // hints have <thread> in them
+	// Strings always encode, and there is nobody to tell if w is closed.
+	_ = enc.Encode(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n")}})
 }

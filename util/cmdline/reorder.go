@@ -16,12 +16,12 @@ import (
 // positional argument for one more positional argument. A command's flag wins
 // over a global one of the same name, even if it is typed before the command.
 func Reorder(app *cli.App, args []string) ([]string, error) {
-	r := reorderer{program: app.Name, global: flagTable(app.Flags), commands: app.Commands}
+	r := reorderer{app: app, global: flagTable(app.Flags), commands: app.Commands}
 	return r.run(args)
 }
 
 type reorderer struct {
-	program  string
+	app      *cli.App
 	global   map[string]bool // name → takes a value
 	local    map[string]bool // of the command reached so far
 	commands []*cli.Command  // below the command reached so far
@@ -108,7 +108,7 @@ func (r *reorderer) flag(arg string, behind []string) (int, error) {
 func (r *reorderer) unknown(arg, name string) error {
 	if len(r.commands) > 0 && len(r.rest) > 0 {
 		// The word before it should have been a command, which may know the flag.
-		return unknownWord(r.program, strings.Join(append([]string{r.program}, r.path...), " "), r.rest[0], r.commands)
+		return unknownWord(r.app, strings.Join(append([]string{r.app.Name}, r.path...), " "), r.rest[0], r.commands)
 	}
 	var names []string
 	for n := range r.local {
@@ -128,7 +128,7 @@ func (r *reorderer) unknown(arg, name string) error {
 }
 
 func (r *reorderer) helpHint() string {
-	return strings.Join(append([]string{r.program}, append(r.path, "--help")...), " ")
+	return strings.Join(append([]string{r.app.Name}, append(r.path, "--help")...), " ")
 }
 
 // assemble is the command line in its order. Whoever asks for help gets it,
@@ -136,7 +136,7 @@ func (r *reorderer) helpHint() string {
 func (r *reorderer) assemble() ([]string, error) {
 	if r.help {
 		if len(r.commands) > 0 && len(r.rest) > 0 {
-			return nil, unknownWord(r.program, strings.Join(append([]string{r.program}, r.path...), " "), r.rest[0], r.commands)
+			return nil, unknownWord(r.app, strings.Join(append([]string{r.app.Name}, r.path...), " "), r.rest[0], r.commands)
 		}
 		return append(r.path, "--help"), nil
 	}

@@ -57,13 +57,7 @@ type ExitError struct {
 // Error says how the agent ended and what it said: the error of its result line
 // if there is one, else the end of its stderr.
 func (e *ExitError) Error() string {
-	text := fmt.Sprintf("agent %s failed", e.Command)
-	switch {
-	case e.Outcome.Signal != "":
-		text += fmt.Sprintf(" (ended by signal: %s)", e.Outcome.Signal)
-	case e.Outcome.ExitCode != 0:
-		text += fmt.Sprintf(" (exit status %d)", e.Outcome.ExitCode)
-	}
+	text := e.Brief()
 	said, _ := e.reported()
 	if said == "" {
 		said = e.Outcome.Stderr
@@ -75,6 +69,17 @@ func (e *ExitError) Error() string {
 		return text + ":\n" + said
 	}
 	return text + ": " + said
+}
+
+// Brief says how the agent ended, and nothing that it said.
+func (e *ExitError) Brief() string {
+	switch {
+	case e.Outcome.Signal != "":
+		return fmt.Sprintf("agent %s failed (ended by signal: %s)", e.Command, e.Outcome.Signal)
+	case e.Outcome.ExitCode != 0:
+		return fmt.Sprintf("agent %s failed (exit status %d)", e.Command, e.Outcome.ExitCode)
+	}
+	return fmt.Sprintf("agent %s failed", e.Command)
 }
 
 // Hints are what the agent says to do, in lines of its reported error that begin

@@ -40,7 +40,7 @@ func (a *app) assignment(ctx context.Context) (assignment, error) {
 		head: head, runDir: a.env.Get(protocol.EnvRunDir), agent: a.env.Get(protocol.EnvAgent),
 	}
 	if as.Role == "" {
-		return as, usageError(protocol.EnvRole + " is not set")
+		return as, usageError(protocol.EnvRole+" is not set", "uwf sets it for the agent beside "+protocol.EnvHead+"; by hand: "+protocol.EnvRole+"=<role>")
 	}
 	if v := a.env.Get(protocol.EnvLimitBase); v != "" {
 		n, err := natural(v)

@@ -34,6 +34,7 @@ func Main(ctx context.Context, e env.Env) int {
 	a := &app{env: e}
 	if err := a.run(ctx); err != nil {
 		coded := classify(err)
+		a.missingStore(coded)
 		cmdline.Report(e.Stderr, "uwf", coded, a.format(nil) == render.JSON && !a.textErrors)
 		return coded.Code.ExitCode()
 	}
@@ -57,6 +58,7 @@ type app struct {
 	exit int
 	// textErrors: errors are text only, because they are meant for a model.
 	textErrors bool
+	creates    bool // the command makes a home or store that is not there
 	fs         *fsstore.Store
 	cas        *ocascli.CLI // the commands of the store
 	bundle     *bundled     // in the place of home and store; nil: none
@@ -118,11 +120,16 @@ func (a *app) print(value any, text func(io.Writer) error) error {
 	return render.Print(a.env.Stdout, a.format(nil), value, text)
 }
 
+// dirs are the directories in force. Errors: see [app.checkHome].
 func (a *app) dirs() (home.Dirs, error) {
 	if a.bundle != nil {
 		return a.bundle.dirs(), nil
 	}
-	return home.Find(a.env, a.flags.home, a.flags.store)
+	dirs, err := home.Find(a.env, a.flags.home, a.flags.store)
+	if err != nil {
+		return dirs, err
+	}
+	return dirs, a.checkHome(dirs)
 }
 
 // store opens the node store; it need not exist.
@@ -139,6 +146,9 @@ func (a *app) store(ctx context.Context) (cas.Store, error) {
 	}
 	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
 	if err != nil {
+		return nil, err
+	}
+	if err := a.checkStore(dirs, s.Exists()); err != nil {
 		return nil, err
 	}
 	a.fs = s

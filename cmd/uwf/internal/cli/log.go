@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/eventlog"
 	"github.com/united-workforce/uwf/util/durable"
@@ -55,15 +57,19 @@ func (a *app) keepDiary(e *engine.Engine) {
 	}
 }
 
-// eventText is an event in words. Of an error only its first line is told: what
-// follows may be what an agent printed.
+// eventText is an event in words. Of an error only its first line is told, and of
+// an agent's only how it ended: the rest may be what was said in the thread.
 func eventText(ev engine.Event) string {
 	words := strings.ReplaceAll(string(ev.Name), "-", " ")
 	if ev.Role != "" {
 		words += ": " + ev.Role
 	}
 	if ev.Err != nil {
-		words += ": " + strings.TrimSuffix(firstLine(ev.Err.Message, 200), "…")
+		text := ev.Err.Message
+		if exit := (*agentproc.ExitError)(nil); errors.As(ev.Err, &exit) {
+			text = exit.Brief()
+		}
+		words += ": " + strings.TrimSuffix(firstLine(text, 200), "…")
 	}
 	return clean(words)
 }

@@ -3,7 +3,46 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
 )
+
+// numberFlag reads a flag whose value is a number from least on; example is what
+// to type otherwise. Such flags are strings to the library, whose own number flag
+// takes 010 and 0x10.
+func numberFlag(c *ucli.Context, name string, least, example int) (int, error) {
+	text := c.String(name)
+	n, err := natural(text)
+	if err == nil && n >= least {
+		return n, nil
+	}
+	want := "non-negative"
+	if least > 0 {
+		want = "positive"
+	}
+	message := fmt.Sprintf("--%s must be a %s integer, got: %s", name, want, text)
+	if near := nearNumber(text); near >= least {
+		return 0, usageError(message, fmt.Sprintf("did you mean --%s %d?", name, near))
+	}
+	return 0, usageError(message, fmt.Sprintf("--%s %d", name, example))
+}
+
+// nearNumber is the number that somebody has written another way, such as 4k,
+// 1_000 or 1e3; -1 if there is none.
+func nearNumber(text string) int {
+	const most = 1 << 31
+	plain := strings.NewReplacer("_", "", ",", "", "'", "", " ", "").Replace(strings.ToLower(text))
+	times := 1.0
+	if cut, thousands := strings.CutSuffix(plain, "k"); thousands {
+		plain, times = cut, 1000
+	}
+	n, err := strconv.ParseFloat(plain, 64)
+	if err != nil || !(n*times >= 0 && n*times <= most) {
+		return -1
+	}
+	return int(n * times)
+}
 
 // positive reads a decimal number from 1, without signs or other bases.
 func positive(s string) (int, error) {

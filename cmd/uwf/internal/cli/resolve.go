@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -33,19 +36,19 @@ func (a *app) thread(ctx context.Context, arg string) (string, error) {
 		return newestThread(ctx, x)
 	}
 	if id, err := threadid.Parse(arg); err == nil {
-		return id, known(ctx, x, id)
+		return id, a.known(ctx, x, id)
 	}
-	return threadByPrefix(ctx, x, arg)
+	return a.threadByPrefix(ctx, x, arg)
 }
 
 // known reports an id that is neither active nor ended.
-func known(ctx context.Context, x *index.Index, id string) error {
+func (a *app) known(ctx context.Context, x *index.Index, id string) error {
 	_, err := x.Head(ctx, id)
 	if errors.Is(err, index.ErrNoThread) {
 		_, err = x.Ended(ctx, id)
 	}
 	if errors.Is(err, index.ErrNoThread) {
-		return unknownThread(ctx, x, id)
+		return a.unknownThread(ctx, x, id)
 	}
 	return err
 }
@@ -61,7 +64,7 @@ func newestThread(ctx context.Context, x *index.Index) (string, error) {
 	return slices.MaxFunc(ids, threadid.Compare), nil
 }
 
-func threadByPrefix(ctx context.Context, x *index.Index, arg string) (string, error) {
+func (a *app) threadByPrefix(ctx context.Context, x *index.Index, arg string) (string, error) {
 	prefix := protocol.FoldCrockford(arg)
 	all, err := threadIDs(ctx, x)
 	if err != nil {
@@ -75,7 +78,7 @@ func threadByPrefix(ctx context.Context, x *index.Index, arg string) (string, er
 	}
 	switch len(matches) {
 	case 0:
-		return "", unknownThread(ctx, x, arg)
+		return "", a.unknownThread(ctx, x, arg)
 	case 1:
 		return matches[0], nil
 	}
@@ -107,17 +110,40 @@ func threadIDs(ctx context.Context, x *index.Index) ([]string, error) {
 	return ids, nil
 }
 
-func unknownThread(ctx context.Context, x *index.Index, arg string) error {
-	hints := []string{"uwf thread list --all"}
-	if _, at, _ := strings.Cut(arg, "@"); at != "" {
-		hints = append(hints, "a step is looked at with uwf step show "+arg)
+// unknownThread says what a word is that names no thread, if it is anything.
+func (a *app) unknownThread(ctx context.Context, x *index.Index, arg string) error {
+	if strings.HasPrefix(arg, newest) && strings.Trim(arg, newest) == "" {
+		return notFound("thread not found: "+arg, "did you mean @? It is the newest thread")
 	}
+	if _, place, found := strings.Cut(arg, "@"); found {
+		if _, err := a.address(ctx, arg); err != nil {
+			return err
+		}
+		return notFound(fmt.Sprintf("%s is a step, where a thread must stand", arg), "uwf step show "+arg, "its thread is "+strings.TrimSuffix(arg, place))
+	}
+	if strings.ContainsAny(arg, "./"+string(filepath.Separator)) {
+		return cmdline.NoFile(a.env.Dir, arg, "uwf thread list --all")
+	}
+	if s, err := a.store(ctx); err == nil {
+		if h := protocol.Hash(protocol.FoldCrockford(arg)); h.Valid() && isStep(ctx, s, h) {
+			return notFound(fmt.Sprintf("%s is a step, where a thread must stand", arg), "uwf step show "+arg, "uwf thread list --all")
+		}
+	}
+	if _, err := x.Workflow(ctx, arg); err == nil {
+		return notFound(fmt.Sprintf("%s is a workflow, where a thread must stand", arg), "uwf thread list --all", "uwf run "+arg+" -p '<task>'")
+	}
+	hints := []string{"uwf thread list --all"}
 	if ids, err := threadIDs(ctx, x); err == nil {
 		if near := suggest.Nearest(protocol.FoldCrockford(arg), ids, 3); len(near) > 0 {
 			hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)
 		}
 	}
 	return notFound(fmt.Sprintf("thread not found: %s", arg), hints...)
+}
+
+func isStep(ctx context.Context, s cas.Store, h cas.Hash) bool {
+	_, err := cas.Read[protocol.Step](ctx, s, h)
+	return err == nil
 }
 
 func ambiguous(what, arg string, matches []string) error {
@@ -145,7 +171,9 @@ func (a *app) node(ctx context.Context, arg string) (cas.Hash, error) {
 		}
 		return "", ambiguous("hash", arg, names)
 	case errors.Is(err, cas.ErrNotFound):
-		return "", notFound(fmt.Sprintf("node not found: %s", arg), "uwf thread steps <thread>")
+		out := &protocol.Error{Code: protocol.CodeNotFound, Message: "node not found: " + arg, Err: err}
+		out.Hints = append(ocascli.NearHashes(ctx, s, arg), "uwf thread steps <thread>")
+		return "", out
 	}
 	return h, err
 }

@@ -53,6 +53,7 @@ func (a *app) root() *ucli.App {
 	}
 	root.Commands = append(root.Commands, a.manCommand(root), a.completeCommand(root), cmdline.HelpCommand(root))
 	a.withPager(root.Commands, "uwf")
+	a.withCreators(root.Commands, creators()...)
 	cmdline.PlainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
 		if c.Bool("help") {
@@ -67,9 +68,20 @@ func (a *app) root() *ucli.App {
 	return root
 }
 
-// leaf is a command that does something; see [cmdline.Leaf].
+// leaf is a command that does something; see [cmdline.Leaf]. A flag that is given
+// and empty comes of a variable that is not set: without it, the command would do
+// something else than was meant.
 func (a *app) leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
-	return cmdline.Leaf(c, run)
+	flags := c.Flags
+	return cmdline.Leaf(c, func(ctx context.Context, cc *ucli.Context) error {
+		for _, f := range flags {
+			name := f.Names()[0]
+			if _, text := f.(*ucli.StringFlag); text && cc.IsSet(name) && cc.String(name) == "" && name != "prompt" {
+				return usageError("flag --"+name+" is empty", cc.Command.HelpName+" --help")
+			}
+		}
+		return run(ctx, cc)
+	})
 }
 
 // group is a command that only holds others.

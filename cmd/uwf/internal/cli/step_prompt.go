@@ -6,12 +6,13 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a *app) stepPromptCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
+	return cmdline.Leaf(ucli.Command{
 		Name: "prompt", Usage: "for agents: print what this step's role is told",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "part", Usage: "`PART` of it: all, system (what stays the same over a role's turns) or user (the rest)", Value: "all"},

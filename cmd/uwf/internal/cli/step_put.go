@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
@@ -21,7 +22,7 @@ import (
 )
 
 func (a *app) stepPutCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
+	return cmdline.Leaf(ucli.Command{
 		Name: "put", Usage: "for agents: store this step's answer, and print the result line",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "output", Usage: "`FILE` with the answer, which begins with the role's frontmatter; - is stdin", Required: true},

@@ -12,12 +12,13 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/render"
 )
 
 func (a *app) stepTurnCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
+	return cmdline.Leaf(ucli.Command{
 		Name: "turn", Usage: "for agents: store a turn as it happens, and announce it",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "role", Usage: "who speaks: system, user, assistant or tool", Value: string(protocol.TurnAssistant)},

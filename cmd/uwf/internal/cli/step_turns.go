@@ -91,12 +91,12 @@ func noSuchRole(wf protocol.Workflow, role string) error {
 func page(c *ucli.Context) (offset, limit int, err error) {
 	limit = -1
 	if c.IsSet("limit") {
-		if limit, err = natural(c.String("limit")); err != nil {
-			return 0, 0, usageError(fmt.Sprintf("--limit must be a non-negative integer, got: %s", c.String("limit")))
+		if limit, err = numberFlag(c, "limit", 0, 20); err != nil {
+			return 0, 0, err
 		}
 	}
-	if offset, err = natural(c.String("offset")); err != nil {
-		return 0, 0, usageError(fmt.Sprintf("--offset must be a non-negative integer, got: %s", c.String("offset")))
+	if offset, err = numberFlag(c, "offset", 0, 20); err != nil {
+		return 0, 0, err
 	}
 	return offset, limit, nil
 }

@@ -58,14 +58,12 @@ func (a *app) listFilter(c *ucli.Context) (listFilter, error) {
 		}
 	}
 	if c.IsSet("limit") {
-		if f.limit, err = natural(c.String("limit")); err != nil {
-			return f, usageError(fmt.Sprintf("--limit must be a non-negative integer, got: %s", c.String("limit")))
+		if f.limit, err = numberFlag(c, "limit", 0, 20); err != nil {
+			return f, err
 		}
 	}
-	if f.offset, err = natural(c.String("offset")); err != nil {
-		return f, usageError(fmt.Sprintf("--offset must be a non-negative integer, got: %s", c.String("offset")))
-	}
-	return f, nil
+	f.offset, err = numberFlag(c, "offset", 0, 20)
+	return f, err
 }
 
 // statusList reads --status. "active" stands for what can be stepped, and "end"
@@ -142,7 +140,7 @@ func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(items) == 0 && f.statuses == nil {
+	if len(items) == 0 && f.statuses == nil && f.limit != 0 && f.offset == 0 {
 		a.hint("uwf thread start <workflow> -p '<task>'")
 	}
 	return a.print(items, func(w io.Writer) error { return listText(w, items, a.env.Now()) })

@@ -2,26 +2,30 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
+	"strconv"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // defaultQuota is how many characters a reader gets without asking for more.
-const defaultQuota = "4000"
+const defaultQuota = 4000
 
 func quotaFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest are kept", Value: defaultQuota}
+	return &ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest are kept", Value: strconv.Itoa(defaultQuota)}
 }
 
 func quotaOf(c *ucli.Context) (int, error) {
-	n, err := positive(c.String("quota"))
-	if err != nil {
-		return 0, usageError("invalid --quota: must be a positive integer, got: "+c.String("quota"), "--quota "+defaultQuota)
+	n, err := numberFlag(c, "quota", 1, defaultQuota)
+	var coded *protocol.Error
+	if errors.As(err, &coded) { // in the original's words
+		coded.Message = "invalid --quota: must be a positive integer, got: " + c.String("quota")
 	}
-	return n, nil
+	return n, err
 }
 
 func (a *app) threadReadCommand() *ucli.Command {

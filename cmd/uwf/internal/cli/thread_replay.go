@@ -60,6 +60,9 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err := agentsByRole(c.StringSlice("agent"), wf, &work.StepOptions); err != nil {
 		return err
 	}
+	if err := e.Named(ctx, work.StepOptions); err != nil {
+		return err
+	}
 	fork, err := e.Fork(ctx, from)
 	if err != nil {
 		return err

@@ -71,16 +71,19 @@ func workOf(c *ucli.Context) (engine.Work, error) {
 
 // work makes the steps of a thread, here or in the background, and prints them.
 func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
+	progress := a.progress()
 	if c.Bool("background") {
-		id, e, err := a.threadAndEngine(ctx, c, nil)
-		if err != nil {
-			return err
-		}
-		return a.inBackground(ctx, e, id, w)
+		progress = nil
 	}
-	id, e, err := a.threadAndEngine(ctx, c, a.progress())
+	id, e, err := a.threadAndEngine(ctx, c, progress)
 	if err != nil {
 		return err
+	}
+	if err := e.Named(ctx, w.StepOptions); err != nil {
+		return err
+	}
+	if c.Bool("background") {
+		return a.inBackground(ctx, e, id, w)
 	}
 	results, err := e.Do(ctx, id, w)
 	if len(results) > 0 {
@@ -98,20 +101,15 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 	return errors.Join(a.printSteps(results), err)
 }
 
-// stepCount reads -c. It is a string flag because the library's number flag
-// accepts 010 and 0x10.
+// stepCount reads -c.
 func stepCount(c *ucli.Context) (int, error) {
 	if c.Bool("until-end") {
 		if c.IsSet("count") {
-			return 0, usageError("--count and --until-end exclude each other")
+			return 0, usageError("--count and --until-end exclude each other", "--until-end goes on for as many steps as it takes")
 		}
 		return engine.UntilEnd, nil
 	}
-	n, err := positive(c.String("count"))
-	if err != nil {
-		return 0, usageError(fmt.Sprintf("--count must be a positive integer, got: %s", c.String("count")))
-	}
-	return n, nil
+	return numberFlag(c, "count", 1, 5)
 }
 
 // printSteps prints one result as an object and several as an array, as the

@@ -3,8 +3,11 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 var relativeTime = regexp.MustCompile(`^([0-9]{1,9})([dhm])$`)
@@ -40,19 +43,33 @@ func parseTime(s string, now time.Time, local *time.Location) (time.Time, error)
 // timeHints are what somebody may have meant, and what can be written.
 func timeHints(s string, now time.Time) []string {
 	all := "a date such as " + now.Format(time.DateOnly) + ", a time such as " + now.Format("2006-01-02T15:04") + ", or 7d, 24h, 30m for so long ago"
-	near := ""
-	switch word := strings.ToLower(s); {
-	case word == "today":
-		near = now.Format(time.DateOnly)
-	case word == "yesterday":
-		near = now.AddDate(0, 0, -1).Format(time.DateOnly)
-	default:
-		if m := regexp.MustCompile(`^([0-9]{1,9})\s*(d|h|m)[a-z]*( ago)?$`).FindStringSubmatch(word); m != nil {
-			near = m[1] + m[2]
+	if near := nearTime(strings.ToLower(s), now); near != "" {
+		return []string{"did you mean " + near + "?", all}
+	}
+	return []string{all}
+}
+
+// nearTime is a time that was written in another way: a word, a span with another
+// unit or sign, a date with its day first. "" if there is none.
+func nearTime(word string, now time.Time) string {
+	switch day := now.Format(time.DateOnly); {
+	case slices.Contains(suggest.Nearest(word, []string{"today", "now"}, 1), "today"), word == "today", word == "now":
+		return day
+	case word == "yesterday", len(suggest.Nearest(word, []string{"yesterday"}, 1)) > 0:
+		return now.AddDate(0, 0, -1).Format(time.DateOnly)
+	}
+	for _, layout := range []string{"2.1.2006", "1/2/2006", "2006/1/2", "2006.1.2", "20060102", "2006-1-2", "2-1-2006"} {
+		if t, err := time.Parse(layout, word); err == nil {
+			return t.Format(time.DateOnly)
 		}
 	}
-	if near == "" {
-		return []string{all}
+	m := regexp.MustCompile(`^-?([0-9]{1,5})\s*([dhmw]?)[a-z]*( ago)?$`).FindStringSubmatch(word)
+	switch {
+	case m == nil:
+		return ""
+	case m[2] == "w":
+		n, _ := natural(m[1]) // the expression takes digits only
+		return fmt.Sprintf("%dd", 7*n)
 	}
-	return []string{"did you mean " + near + "?", all}
+	return m[1] + orElse(m[2], "d")
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -31,11 +32,14 @@ func timeoutOf(c *ucli.Context) (time.Duration, error) {
 	if near := nearSpan(text); near != "" {
 		return 0, usageError(message, "did you mean --timeout "+near+"?")
 	}
-	return 0, usageError(message)
+	return 0, usageError(message, "--timeout 30m")
 }
 
 // nearSpan is the length of time that somebody has written in words.
 func nearSpan(text string) string {
+	if _, err := time.ParseDuration(text + "m"); err == nil && strings.Contains(text, "h") {
+		return text + "m" // 1h30
+	}
 	m := regexp.MustCompile(`(?i)^\s*([0-9]+(?:\.[0-9]+)?)\s*(s|m|h|d)[a-z]*\s*$`).FindStringSubmatch(text)
 	switch {
 	case m == nil:

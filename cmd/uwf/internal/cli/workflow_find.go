@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -99,16 +100,11 @@ func (a *app) path(arg string) string {
 // nearFiles are hints at a file that somebody may have meant.
 func (a *app) nearFiles(path string) []string {
 	hints := []string{"uwf workflow list"}
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return append([]string{"there is no directory " + a.shown(filepath.Dir(path))}, hints...)
 	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	if near := suggest.Nearest(filepath.Base(path), names, 1); len(near) > 0 {
-		at := a.shown(filepath.Join(filepath.Dir(path), near[0]))
+	if near := cmdline.NearFile(a.env.Dir, path); near != "" {
+		at := a.shown(near)
 		if !filepath.IsAbs(at) && !strings.HasPrefix(at, ".") {
 			at = "./" + at
 		}
@@ -130,7 +126,7 @@ func (a *app) readWorkflow(ctx context.Context, path string) (workflow.Definitio
 	case err != nil:
 		return workflow.Definition{}, err
 	case info.IsDir():
-		return workflow.Definition{}, invalid(fmt.Sprintf("%s is a directory, not a workflow file", a.shown(path)))
+		return workflow.Definition{}, invalid(fmt.Sprintf("%s is a directory, not a workflow file", a.shown(path)), "name the file in it: "+filepath.Join(a.shown(path), "<name>.yaml"))
 	case info.Size() > maxWorkflowFile:
 		return workflow.Definition{}, invalid(fmt.Sprintf("%s is too large for a workflow file (%d bytes)", a.shown(path), info.Size()))
 	}

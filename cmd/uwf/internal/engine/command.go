@@ -71,7 +71,7 @@ func (e *Engine) configured(c protocol.Config, alias, by string) (command, error
 	if !known {
 		aliases := slices.Sorted(maps.Keys(c.Agents))
 		err := fail(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, e.Dirs.Config())
-		return command{}, hinted(err, nearest(alias, aliases)...)
+		return command{}, hinted(hinted(err, nearest(alias, aliases)...), "uwf config set agents."+alias+".command <program>", "uwf setup --agent builtin")
 	}
 	a, err := config.ResolveAgent(c, alias, e.Env)
 	if err != nil {
@@ -103,13 +103,15 @@ func (e *Engine) commandLine(line string) (command, error) {
 		err = fmt.Errorf("there is no shell to do %q", string([]rune(line)[parser.Position:]))
 	}
 	if err != nil {
-		return command{}, fail(protocol.CodeUsage, "--agent %q is not a command line: %v", line, err)
+		return command{}, hinted(fail(protocol.CodeUsage, "--agent %q is not a command line: %v", line, err),
+			"quotes go together, and there is no shell: --agent 'program \"an argument\"'")
 	}
 	if len(words) == 0 || words[0] == "" {
 		return command{}, fail(protocol.CodeUsage, "--agent must not be empty")
 	}
-	words[0] = rooted(words[0], e.Env.Dir)
-	return command{name: line, argv: words, written: words}, nil
+	argv := slices.Clone(words)
+	argv[0] = rooted(words[0], e.Env.Dir)
+	return command{name: line, argv: argv, written: words}, nil
 }
 
 // rooted makes a relative path absolute; a bare name stays one, for PATH.

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -81,6 +83,9 @@ func (s *Setup) Text(src []byte, a Answers) ([]byte, error) {
 // complete fills in what follows from what is known, and says what is missing.
 func (s *Setup) complete(a *Answers) error {
 	a.Agent = strings.TrimPrefix(a.Agent, protocol.AgentPrefix)
+	if err := s.knownAgent(a.Agent); err != nil {
+		return err
+	}
 	if !a.model() {
 		return nil
 	}
@@ -116,6 +121,34 @@ func (s *Setup) complete(a *Answers) error {
 	return nil
 }
 
+// ours are our agents, which may be installed later.
+func ours() []string {
+	return []string{
+		"builtin", "react", "llm", "claude-code", "codex", "cursor", "gemini", "hermes", "opencode", "acp", "exec", "mock",
+	}
+}
+
+// knownAgent refuses a name that is neither in the config nor installed nor ours:
+// it is a slip, and would stop every step.
+func (s *Setup) knownAgent(name string) error {
+	known := ours()
+	for _, program := range s.Installed {
+		known = append(known, strings.TrimPrefix(program, protocol.AgentPrefix))
+	}
+	known = append(known, slices.Sorted(maps.Keys(s.old.Agents))...)
+	if name == "" || slices.Contains(known, name) {
+		return nil
+	}
+	hints := []string{"uwf config set agents." + name + ".command <program>, if it is one of your own"}
+	if near := suggest.Nearest(name, known, 1); len(near) > 0 {
+		hints = append([]string{"did you mean --agent " + near[0] + "?"}, hints...)
+	}
+	return &protocol.Error{
+		Code: protocol.CodeNotFound, Hints: hints,
+		Message: fmt.Sprintf("there is no agent %q: %s is not on PATH, and it is none of ours", name, protocol.AgentName(name)),
+	}
+}
+
 // checkURL refuses what no endpoint can be reached by; a variable in it is
 // replaced when it is used.
 func checkURL(address string) error {
@@ -146,7 +179,7 @@ func noAddress(provider string) error {
 	if near := suggest.Nearest(provider, PresetNames(), 1); len(near) > 0 {
 		hints = append([]string{"did you mean --provider " + near[0] + "?"}, hints...)
 	}
-	return missing("--base-url", hints...)
+	return &protocol.Error{Code: protocol.CodeUsage, Hints: hints, Message: fmt.Sprintf("provider %q is not known, and --base-url is missing", provider)}
 }
 
 func missing(flag string, hints ...string) error {
