@@ -45,6 +45,8 @@ type report struct {
 	files
 	list []found
 	more int // found beyond maxProblems
+	// notices are what the author should know although nothing is wrong.
+	notices []string
 }
 
 // found is a problem with its place in the whole text, see [files].

@@ -29,6 +29,7 @@ type answer struct {
 	role   *roleDraft // nil at $START: nobody has answered yet
 	status string     // "" if the role always answers with the same fields
 	fields fields
+	listed bool // the edge is one of a list, whose condition may ask for fields
 	skip   bool // its fields are not known; only the syntax is checked
 }
 
@@ -42,7 +43,7 @@ func (d *draft) sourceOf(n *nodeDraft, e *edgeDraft) answer {
 		return answer{skip: true}
 	}
 	if n.list {
-		return answer{role: r, fields: r.answers.any}
+		return answer{role: r, fields: r.answers.any, listed: true}
 	}
 	if r.answers.byStatus == nil {
 		return answer{role: r, fields: r.answers.always}
@@ -83,6 +84,7 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 		return // inside a section that is left out, nothing is missing
 	}
 	if _, known := find(scopes, tag.Path); known {
+		d.noteOptional(what, tag, from, at)
 		return
 	}
 	names := append(scopeNames(scopes, tag.Path), protocol.PromptVariable)

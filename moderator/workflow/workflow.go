@@ -87,7 +87,7 @@ func (d *draft) definition() Definition {
 			Name: d.name.text, Description: d.description, Limits: d.limits,
 			Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{},
 		},
-		Schemas: map[string]any{}, Notices: d.olderNotices(),
+		Schemas: map[string]any{}, Notices: append(d.olderNotices(), d.notices...),
 	}
 	for _, r := range d.roles {
 		def.Roles[r.name] = r.role

@@ -1,0 +1,54 @@
+package workflow_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A variable that nothing requires is told of, unless the author has thought of
+// an answer without it.
+func TestOptionalVariables(t *testing.T) {
+	t.Parallel()
+	const file = `name: base
+description: d
+roles:
+  a:
+    description: d
+    goal: g
+    capabilities: []
+    procedure: p
+    output: o
+    frontmatter:
+      type: object
+      properties: { why: { type: string } }
+      required: [%s]
+graph:
+  $START: { _: a }
+  a: %s
+`
+	for name, c := range map[string]struct {
+		required, node string
+		told           bool
+	}{
+		"optional":       {"", `{ _: { role: $END, prompt: "{{why}}" } }`, true},
+		"required":       {"why", `{ _: { role: $END, prompt: "{{why}}" } }`, false},
+		"in a section":   {"", `{ _: { role: $END, prompt: "x {{#why}}{{why}}{{/why}}" } }`, false},
+		"in a list":      {"", `[{ role: $END, condition: "$exists(meta.why)", prompt: "{{why}}" }, $END]`, false},
+		"another's name": {"", `{ _: { role: $END, prompt: "{{$prompt}}" } }`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			def, err := parse(fmt.Sprintf(file, c.required, c.node))
+			require.NoError(t, err)
+			if !c.told {
+				require.Empty(t, def.Notices)
+				return
+			}
+			require.Len(t, def.Notices, 1)
+			require.Contains(t, def.Notices[0], "base.yaml:16:")
+			require.Contains(t, def.Notices[0], `"why" may be missing`)
+		})
+	}
+}
