@@ -1,15 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/united-workforce/uwf/utilagent/external"
 )
 
-// maxAnswer is how long an answer may be; the rest of a longer one is lost to the
-// step, and kept in the run directory.
+// maxAnswer is how long an answer may be; the rest of a longer one is only kept in
+// the run directory.
 const maxAnswer = 2 << 20
 
 // decoder takes all of stdout as the answer.
@@ -17,17 +16,18 @@ type decoder struct {
 	session *regexp.Regexp // nil: there are no sessions
 	id      string
 	answer  strings.Builder
-	cut     int // bytes of the answer that were too many
+	cut     bool // there was more of it
 }
 
 // Line implements [external.Decoder].
 func (d *decoder) Line(line []byte) ([]external.Event, bool) {
 	switch {
 	case d.find(line):
-	case d.answer.Len()+len(line) >= maxAnswer:
-		d.cut += len(line) + 1
+	case d.cut:
 	default:
-		d.answer.Write(line)
+		room := maxAnswer - d.answer.Len()
+		d.cut = len(line) > room
+		d.answer.Write(line[:min(len(line), room)])
 		d.answer.WriteByte('\n')
 	}
 	return nil, true
@@ -56,8 +56,8 @@ func (d *decoder) find(line []byte) bool {
 // text is an answer.
 func (d *decoder) End(e external.Exit) external.Outcome {
 	text := strings.TrimSpace(external.Clean(d.answer.String()))
-	if d.cut > 0 {
-		text += fmt.Sprintf("\n\n[%d bytes more are left out]", d.cut)
+	if d.cut {
+		text += "\n\n[the answer goes on; all of it is in the run directory]"
 	}
 	out := external.Outcome{Kind: external.OK, Final: text}
 	if e.Code != 0 {

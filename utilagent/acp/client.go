@@ -24,7 +24,7 @@ const (
 // child is the agent's process; [external.Process] is one.
 type child interface {
 	Stdin() io.WriteCloser
-	ReadLine() ([]byte, error)
+	ReadLine() (line []byte, cut int, err error)
 	Ended() <-chan struct{}
 	Stop(pace time.Duration)
 	Wait() (external.Exit, error)
@@ -63,12 +63,12 @@ func newClient(p child, s *service) *client {
 func (c *client) readAll(ctx context.Context) {
 	defer close(c.read)
 	for {
-		line, err := c.child.ReadLine()
+		line, cut, err := c.child.ReadLine()
 		if err != nil {
 			c.conn.end(errEnded)
 			return
 		}
-		if !c.conn.feed(ctx, line) {
+		if !c.conn.feed(ctx, line, cut) {
 			c.odd.add(line)
 		}
 	}

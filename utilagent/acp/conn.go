@@ -173,14 +173,18 @@ func (c *conn) notify(ctx context.Context, method string, params any) error {
 	return c.post(ctx, outgoing{Method: method, Params: params})
 }
 
-// feed takes a line of the agent. It reports whether that was a message. ctx is
-// for requests of the agent that are waited for.
-func (c *conn) feed(ctx context.Context, line []byte) bool {
+// feed takes a line of the agent, of which so many bytes are missing. It reports
+// whether that was a message. ctx is for requests of the agent that are waited for.
+func (c *conn) feed(ctx context.Context, line []byte, cut int) bool {
 	m := decode(line)
 	switch m.kind {
 	case notification:
 		c.peer.notified(m.method, m.params)
 	case request:
+		if cut > 0 { // a file must not be written without its middle
+			c.reply(ctx, m.id, nil, fmt.Errorf("the request is too long: %d bytes are more than uwf takes", len(line)+cut))
+			break
+		}
 		c.asked(ctx, m)
 	case response:
 		c.answered(m)

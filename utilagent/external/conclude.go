@@ -53,11 +53,12 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 }
 
 // answered takes the text of a call as the answer. It must be the last of the
-// turns, since that is where readers look for it.
+// turns, since that is where readers look for it; where there are none, the kit
+// makes it the only one.
 func (r *runner) answered(res *agentkit.Result, out tried) error {
-	if out.shown != "" && out.shown != clip(out.text) && out.Value == nil {
+	if r.told && out.shown != clip(out.text) && out.Value == nil {
 		turn := protocol.Turn{Role: protocol.TurnAssistant, Content: clip(out.text)}
-		if err := r.req.Turn(context.WithoutCancel(r.ctx), turn); err != nil {
+		if err := r.tell(context.WithoutCancel(r.ctx), turn); err != nil {
 			return err
 		}
 	}

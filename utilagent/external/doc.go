@@ -27,5 +27,6 @@
 //     of them; sessions.go, usage.go: what is remembered of a session;
 //   - call.go, record.go, answer.go: events become turns, and which is the answer;
 //   - lines.go: a program that prints lines; another has a [Transport] of its own;
-//   - process.go, stream.go, watch.go, tail.go, logs.go: a child that always ends.
+//   - process.go, stream.go, shorten.go, watch.go, tail.go, logs.go: a child that
+//     always ends, and takes no more memory than it should.
 package external

@@ -85,7 +85,10 @@ func TestMemoryIsFlat(t *testing.T) {
 	r := &lineReader{decoder: d, host: h, noise: &tail{}}
 	in := &stream{log: io.Discard}
 	in.lines = bufio.NewReaderSize(&flood{left: 100 << 20}, 64<<10)
-	r.read(ctx, in.line)
+	r.read(ctx, func() ([]byte, error) {
+		line, _, err := in.line()
+		return line, err
+	})
 	require.NoError(t, c.close(ctx))
 	require.Greater(t, d.lines, 300_000)
 	require.Greater(t, turns, 100)
@@ -99,12 +102,17 @@ func TestLines(t *testing.T) {
 	in.lines = bufio.NewReaderSize(strings.NewReader("one\r\n\n"+long+"\nlast"), 64<<10)
 	var got []int
 	for {
-		line, err := in.line()
+		line, cut, err := in.line()
 		if err != nil {
 			require.ErrorIs(t, err, io.EOF)
 			break
 		}
-		got = append(got, len(line))
+		if cut > 0 {
+			var said bool
+			line, said = bytes.CutSuffix(line, fmt.Appendf(nil, leftOut, cut))
+			require.True(t, said, "the line says so")
+		}
+		got = append(got, len(line)+cut)
 	}
-	require.Equal(t, []int{3, 0, maxLine, 4}, got)
+	require.Equal(t, []int{3, 0, len(long) + 1, 4}, got)
 }

@@ -30,7 +30,10 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { p.Stop(h.Pace()) })
 	defer stop()
-	r.read(ctx, p.ReadLine)
+	r.read(ctx, func() ([]byte, error) {
+		line, _, err := p.ReadLine() // where something was left out, the line says so
+		return line, err
+	})
 	exit, err := p.Wait()
 	exit.Noise = r.noise.text()
 	return r.decoder.End(exit), errors.Join(err, r.err)

@@ -108,9 +108,10 @@ func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // ReadLine returns the next line of stdout without its end, valid until the next
-// call. Of a line beyond 64 MiB it returns the beginning. It returns [io.EOF]
-// after the last one. It cannot be mixed with Stdout.
-func (p *Process) ReadLine() ([]byte, error) { return p.stdout.line() }
+// call, and how many bytes of it were left out: those of a line beyond 8 MiB, from
+// the middle of the long texts in it if it is JSON, else at its end. It returns
+// [io.EOF] after the last one. It cannot be mixed with Stdout.
+func (p *Process) ReadLine() (line []byte, cut int, err error) { return p.stdout.line() }
 
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }

@@ -41,7 +41,7 @@ func (r *runner) run() (agentkit.Result, error) {
 
 // correct sends a message into a session.
 func (r *runner) correct(session, message string) (agentkit.Result, error) {
-	r.notes, r.fresh = nil, false
+	r.notes, r.fresh, r.told = nil, false, false
 	t := task{prompt: message, session: session, message: message}
 	if isMadeUp(session) {
 		t.session, t.prompt = "", withAnswer(r.req.Prompt, r.answer, message)
@@ -159,7 +159,7 @@ func (r *runner) startOver(t *task, why string) error {
 	text := fmt.Sprintf("session %s could not be continued (%s): started over with the whole prompt", t.session, firstLine(why))
 	r.note("%s", text)
 	ctx := context.WithoutCancel(r.ctx)
-	if err := r.req.Turn(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text}); err != nil {
+	if err := r.tell(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text}); err != nil {
 		return err
 	}
 	if err := r.req.StartOver(ctx); err != nil {

@@ -36,6 +36,13 @@ type runner struct {
 	retries int
 	pushed  bool // an incomplete run has been asked to finish
 	fresh   bool // the session was given up once
+	told    bool // the run or correction has a turn
+}
+
+// tell stores a turn.
+func (r *runner) tell(ctx context.Context, t protocol.Turn) error {
+	r.told = true
+	return r.req.Turn(ctx, t)
 }
 
 // newRunner finds the program and everything that its calls need.

@@ -138,3 +138,18 @@ func TestResumeCanBeSwitchedOff(t *testing.T) {
 	b.step().Succeeded()
 	require.Contains(t, b.heard(2)[1].Args, "--session")
 }
+
+// An answer that is no turn of its own is in the detail, also beside what the runner
+// has to say.
+func TestAnswerOnly(t *testing.T) {
+	t.Parallel()
+	final := "S {session}\nF" + good[1:] + "\n."
+	b := set(t, toy(), "").plays(final, "S other\n!hang", final)
+	first := b.step().Succeeded()
+	require.Len(t, first.Turns, 1)
+	require.Equal(t, "final", string(first.Detail.Capture))
+	again := b.step().Succeeded()
+	require.Contains(t, again.Detail.Outcome, "started over")
+	require.Len(t, again.Turns, 2)
+	require.Contains(t, again.Turns[1].Content, "It is done.")
+}

@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// maxLine is how much of a line is read; the rest of it is passed over.
-const maxLine = 64 << 20
-
 // After the program's end a stream is read until nothing has come for drain, or
 // until drainBytes: somebody else may hold the pipe open, and even write to it.
 const (
@@ -101,21 +98,34 @@ func (s *stream) seen(b []byte) {
 }
 
 // line reads a line; see [Process.ReadLine].
-func (s *stream) line() ([]byte, error) {
+func (s *stream) line() (line []byte, cut int, err error) {
 	if cap(s.buffer) > keepBuffer {
 		s.buffer = nil
 	}
 	s.buffer = s.buffer[:0]
+	var long *shortener
 	for {
 		piece, err := s.lines.ReadSlice('\n')
-		s.buffer = append(s.buffer, piece[:min(len(piece), maxLine-len(s.buffer))]...)
+		switch {
+		case long != nil:
+			long.write(piece)
+		case len(s.buffer)+len(piece) > maxLine:
+			long = newShortener(s.buffer)
+			s.buffer = nil
+			long.write(piece)
+		default:
+			s.buffer = append(s.buffer, piece...)
+		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case err != nil && (!errors.Is(err, io.EOF) || len(s.buffer) == 0):
-			return nil, err
+		case err != nil && (!errors.Is(err, io.EOF) || long == nil && len(s.buffer) == 0):
+			return nil, 0, err
+		case long != nil:
+			line, cut = long.line()
+			return line, cut, nil
 		}
-		return bytes.TrimRight(s.buffer, "\r\n"), nil
+		return bytes.TrimRight(s.buffer, "\r\n"), 0, nil
 	}
 }
 
@@ -125,7 +135,7 @@ func (s *stream) each(f func(line []byte)) {
 		_, _ = io.Copy(io.Discard, struct{ io.Reader }{s}) // what it said is in the log
 	}
 	for f != nil {
-		line, err := s.line()
+		line, _, err := s.line()
 		if err != nil {
 			break
 		}

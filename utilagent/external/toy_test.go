@@ -17,7 +17,7 @@ import (
 )
 
 // toy describes a program whose lines are a letter and what belongs to it:
-// S session, T text, D delta, C call, R result, N notice, U usage of the session so
+// S session, T text, F the answer and no turn, D delta, C call, R result, N notice, U usage of the session so
 // far, V retries in vain, and last . (ok) or X kind message.
 func toy() external.Adapter {
 	return external.Adapter{
@@ -62,6 +62,9 @@ func (d *toyDecoder) Line(line []byte) ([]external.Event, bool) {
 	switch word {
 	case "S":
 		return []external.Event{{Kind: external.Started, Session: rest, Model: "toy-1"}}, true
+	case "F":
+		d.out.Final = rest
+		return nil, true
 	case "T":
 		return []external.Event{{Kind: external.Text, Text: rest}}, true
 	case "D":

@@ -43,7 +43,7 @@ func (r *runner) try(t task) (tried, error) {
 	}
 	c := &call{
 		ask: ask, sessions: r.adapter.Sessions, count: r.adapter.CountsTurns,
-		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.req.Turn},
+		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell},
 	}
 	c.began = func(session string) {
 		r.report(r.shelf.put(r.known(session, c, before)))
