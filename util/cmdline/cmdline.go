@@ -23,6 +23,9 @@ func FormatIn(args []string) string {
 		if v, ok := strings.CutPrefix(arg, "--format="); ok {
 			return v
 		}
+		if arg == "--json" {
+			return "json"
+		}
 		if arg == "--format" && i+1 < len(args) {
 			return args[i+1]
 		}

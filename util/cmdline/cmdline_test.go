@@ -132,7 +132,7 @@ func TestReport(t *testing.T) {
 func TestFormatIn(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"a b": "", "a --format json": "json", "--format=yaml a": "yaml", "a --format": "",
+		"a b": "", "a --format json": "json", "--format=yaml a": "yaml", "a --format": "", "a --json": "json",
 	} {
 		require.Equal(t, want, cmdline.FormatIn(strings.Fields(line)), line)
 	}

@@ -58,12 +58,15 @@ func optional(flags []ucli.Flag) []requiredFlag {
 	return required
 }
 
-// PlainDefaults leaves "(default: false)" out of the help.
+// PlainDefaults makes the defaults in the help plain: no "(default: false)", and
+// no quotes.
 func PlainDefaults(flags []ucli.Flag) {
 	for _, f := range flags {
 		switch f := f.(type) {
 		case *ucli.BoolFlag:
 			f.DisableDefaultText = true
+		case *ucli.StringFlag:
+			f.DefaultText = f.Value // the library quotes it
 		case *ucli.DurationFlag:
 			f.DefaultText = "none"
 		}

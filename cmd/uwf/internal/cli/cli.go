@@ -88,6 +88,12 @@ func (a *app) readGlobals(c *ucli.Context) error {
 		format: c.String("format"), home: c.String("home"),
 		store: c.String("ocas-home"), quiet: c.Bool("quiet"),
 	}
+	if c.Bool("json") {
+		if a.flags.format != "" && a.flags.format != string(render.JSON) {
+			return usageError("--json and --format "+a.flags.format+" exclude each other", "--json")
+		}
+		a.flags.format = string(render.JSON)
+	}
 	if a.flags.format == "" {
 		return nil
 	}

@@ -23,15 +23,11 @@ func (a *app) doctorCommand() *ucli.Command {
 			"notes and warnings do not.",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "check", Usage: "ask each model for one word, too (this costs a few tokens)"},
-			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
 		},
 	}, a.doctor)
 }
 
 func (a *app) doctor(ctx context.Context, c *ucli.Context) error {
-	if c.Bool("json") {
-		a.flags.format = "json"
-	}
 	dirs, err := a.dirs()
 	if err != nil {
 		return err

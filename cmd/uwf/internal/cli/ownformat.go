@@ -25,6 +25,9 @@ func formatFlag(names []string, otherwise string) ucli.Flag {
 // error is text.
 func (a *app) ownFormat(c *ucli.Context, names []string) (string, error) {
 	name := c.String("format")
+	if name == "" && c.Bool("json") {
+		name = string(render.JSON)
+	}
 	if name == "" {
 		return "", nil
 	}

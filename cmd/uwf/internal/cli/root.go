@@ -19,7 +19,8 @@ func (a *app) root() *ucli.App {
 		Usage:   "run workflows of AI agents, one verifiable step at a time",
 		Version: version(),
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"},
+			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` of results: json, yaml or text (default: text on a terminal, else json)"},
+			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` of threads, workflows and config (default: $UWF_HOME, else ~/.uwf)"},
 			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
 			&ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on stderr"},
@@ -41,6 +42,7 @@ func (a *app) root() *ucli.App {
 			a.doctorCommand(),
 			a.completionCommand(),
 			a.importOriginalCommand(),
+			a.versionCommand(),
 		},
 		HideVersion:               true,
 		HideHelpCommand:           true,
@@ -86,6 +88,16 @@ func (a *app) leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context
 
 // group is a command that only holds others.
 func (a *app) group(c ucli.Command) *ucli.Command { return cmdline.Group(a.env.Stderr, c) }
+
+func (a *app) versionCommand() *ucli.Command {
+	return a.leaf(ucli.Command{Name: "version", Usage: "print the version"}, func(context.Context, *ucli.Context) error {
+		result := map[string]string{"version": version()}
+		return a.print(result, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, "uwf", version())
+			return err
+		})
+	})
+}
 
 // version is what `go install` stamped into the binary.
 func version() string {
