@@ -44,8 +44,9 @@ fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
 	$(GO) run ./internal/release fuzz -time $(or $(FUZZTIME),20s)
 
 .PHONY: bench
-bench: build ## measure the promises about speed, as ratios side by side
-	@$(GO) run ./internal/bench -bin $(BIN)
+bench: build ## measure what is promised about speed, memory and room; BENCH=-full for the large fixtures
+	$(GO) build -o $(CURDIR)/.tmp/bench ./internal/bench
+	@$(CURDIR)/.tmp/bench -bin $(BIN) $(BENCH)
 	@$(GO) test -run - -bench OwnTime -benchtime 3x ./utilagent/builtin
 
 .PHONY: torture

@@ -1,78 +1,135 @@
-// Command bench measures what uwf promises about speed. Every figure is a ratio
-// between two things that are measured in turn in one run, because absolute
-// times mean little on a machine that is shared: make bench prints the table.
+// Command bench measures what uwf promises about speed, memory and room. Every
+// figure is a ratio between two things that are measured in turn in one run, or an
+// exponent of growth, because absolute times mean little on a machine that is
+// shared: make bench prints the table, docs/performance.md says how to read it.
+//
+// A row is a promise and the sides of its comparison (row.go); rows are in files by
+// family, and what they run on is made when it is first needed and removed at the
+// end. A promise that is not kept is shown as MISSED; the exit status is 1 only if
+// a row could not be measured.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
+	"os/signal"
 	"path/filepath"
-	"runtime"
-	"text/tabwriter"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
 )
 
 func main() {
-	bin := flag.String("bin", "bin", "directory with uwf and uwf-mock")
-	rounds := flag.Int("n", 40, "counted rounds of each row")
-	asJSON := flag.Bool("json", false, "print JSON instead of a table")
-	flag.Parse()
-	if err := run(context.Background(), *bin, *rounds, *asJSON); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bin string, rounds int, asJSON bool) error {
-	bin, err := filepath.Abs(bin)
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "uwf-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	empty := filepath.Join(dir, "empty")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", empty, "github.com/united-workforce/uwf/internal/bench/empty").CombinedOutput(); err != nil {
-		return fmt.Errorf("build the empty program: %w: %s", err, out)
-	}
-	b := &bench{dir: dir, uwf: filepath.Join(bin, "uwf"), mock: filepath.Join(bin, "uwf-mock"), empty: empty}
-	if err := b.prepare(ctx); err != nil {
-		return err
-	}
-	ofStore, err := b.storeRows(ctx)
-	if err != nil {
-		return err
-	}
-	var results []result
-	for _, r := range append(b.rows(), ofStore...) {
-		res, err := r.measure(rounds)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
-		}
-		results = append(results, res)
-	}
-	if asJSON {
-		return json.NewEncoder(os.Stdout).Encode(results)
-	}
-	return table(results)
+// options are the flags.
+type options struct {
+	bin    string
+	only   *regexp.Regexp
+	pace   pace
+	full   bool
+	asJSON bool
+	list   bool
 }
 
-func table(results []result) error {
-	fmt.Printf("%s, %s/%s, %d processors\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "what\tagainst\tratio min\tmedian\tp90\tpromise\tms\t")
-	for _, r := range results {
-		verdict := ""
-		if r.Median > r.Promise {
-			verdict = "MISSED"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%.2f\t≤ %.2f\t%.2f / %.2f\t%s\n",
-			r.Name, r.Against, r.Min, r.Median, r.P90, r.Promise, r.SubjectMs, r.AnchorMs, verdict)
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.StringVar(&o.bin, "bin", "bin", "`directory` with the programs that are measured")
+	only := f.String("run", "", "only rows whose \"family: name | against\" matches this `regexp`")
+	f.IntVar(&o.pace.rounds, "n", 20, "counted `rounds` of a row, at most")
+	f.DurationVar(&o.pace.budget, "time", 2*time.Second, "`time` after which a row with three rounds ends early")
+	f.BoolVar(&o.full, "full", false, "also 100,000 steps and threads, 1,000,000 nodes, 200 threads at once")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON instead of a table")
+	f.BoolVar(&o.list, "list", false, "print the names of the rows and measure nothing")
+	if err := f.Parse(args); err != nil {
+		return o, err
 	}
-	return w.Flush()
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("%q is too much: there are only flags", f.Arg(0))
+	}
+	o.only, err = regexp.Compile(*only)
+	return o, err
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	b := &bench{full: o.full, made: map[string]any{}}
+	if b.bin, err = filepath.Abs(o.bin); err != nil {
+		return err
+	}
+	rows, err := b.rows(o.only)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, r := range rows {
+			fmt.Println(r.title())
+		}
+		return nil
+	}
+	if b.dir, err = os.MkdirTemp("", "uwf-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	out := report{Machine: here(b.dir)}
+	for i, r := range rows {
+		fmt.Fprintf(os.Stderr, "%d/%d %s\n", i+1, len(rows), r.title())
+		out.Rows = append(out.Rows, r.measure(ctx, o.pace))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return out.print(o.asJSON)
+}
+
+func (r report) print(asJSON bool) error {
+	show := r.table
+	if asJSON {
+		show = r.json
+	}
+	if err := show(os.Stdout); err != nil {
+		return err
+	}
+	if failed := r.unmeasured(); len(failed) > 0 {
+		return fmt.Errorf("could not be measured: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// rows are all rows that were asked for, family by family.
+func (b *bench) rows(only *regexp.Regexp) ([]row, error) {
+	starts, err := b.startRows()
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, family := range []struct {
+		name string
+		rows []row
+	}{
+		{"step", b.stepRows()}, {"memory", b.memoryRows()}, {"start-up", starts}, {"reading", b.readingRows()},
+		{"store", b.storeRows()}, {"disk", b.diskRows()}, {"load", b.loadRows()},
+	} {
+		for _, r := range family.rows {
+			r.family = family.name
+			if only.MatchString(r.title()) {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows, nil
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// startRows say what it costs that a program starts at all, and how large it is.
+func (b *bench) startRows() ([]row, error) {
+	programs, err := b.programs()
+	if err != nil {
+		return nil, err
+	}
+	rows := []row{b.starts("uwf", 7, "--help"), b.starts("uwf", 7, "__complete", "thread", "")}
+	var sizes []row
+	for _, name := range programs {
+		rows = append(rows, b.starts(name, startPromise(name), "--version"))
+		sizes = append(sizes, versus("size of "+name, b.sizeOf(name), 0, "size of an empty program", b.sizeOfEmpty).in("MB").atMost(1))
+	}
+	return append(rows, sizes...), nil
+}
+
+// programs are our commands among the programs.
+func (b *bench) programs() ([]string, error) {
+	entries, err := os.ReadDir(b.bin)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".exe")
+		if name == "uwf" || name == "ocas" || strings.HasPrefix(name, "uwf-") {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// startPromise is how many times as long as an empty program one may take to
+// start. Adapters to other people's agents have little to do; for our own agents
+// nothing is promised.
+func startPromise(name string) float64 {
+	adapters := []string{"uwf-acp", "uwf-claude-code", "uwf-codex", "uwf-cursor", "uwf-exec", "uwf-gemini", "uwf-hermes", "uwf-opencode"}
+	switch {
+	case name == "uwf":
+		return 7
+	case slices.Contains(adapters, name):
+		return 3
+	}
+	return 0
+}
+
+// starts is a row about a program that has next to nothing to do.
+func (b *bench) starts(name string, promise float64, args ...string) row {
+	run := func(ctx context.Context) error {
+		return silent(b.command(ctx, b.path("nobody"), b.program(name), args...))
+	}
+	return versus(strings.TrimSpace(fmt.Sprint(name, " ", strings.Join(args, " "))), timed(run), promise, "1 empty program", timed(b.empty))
+}
+
+func (b *bench) sizeOf(name string) side {
+	return func(context.Context) (float64, error) { return megabytes(b.program(name)) }
+}
+
+func (b *bench) sizeOfEmpty(ctx context.Context) (float64, error) {
+	program, err := b.helper(ctx, "empty")
+	if err != nil {
+		return 0, err
+	}
+	return megabytes(program)
+}
+
+func megabytes(path string) (float64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return float64(info.Size()) / (1 << 20), nil
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// stepRows say what a step costs, and that it costs the same in a long thread and
+// in a large store.
+func (b *bench) stepRows() []row {
+	lengths, nodes := []int{1, 100, 10_000}, []int{1_000, 10_000, 100_000}
+	if b.full {
+		lengths, nodes = append(lengths, 100_000), append(nodes, 1_000_000)
+	}
+	step := func(n int) side { return timed(b.stepOf(b.chain, n)) }
+	return []row{
+		versus("thread step, no-op agent", step(10), 4, "2 empty programs, same flushes", timed(b.floor)),
+		versus("CPU of a step", b.cpuOf(b.stepCommand), 0, "CPU of 2 empty programs", b.cpuOf(b.emptyCommand, b.emptyCommand)),
+		versus("thread step at 10,000 steps", step(10_000), 1.3, "at 10 steps", step(10)),
+		grows("thread step in a long thread", "steps", 0.05, lengths, func(n int) side {
+			if n == 1 {
+				return b.secondStep
+			}
+			return step(n)
+		}),
+		grows("thread step in a large store", "nodes", 0.05, nodes, func(n int) side { return timed(b.stepOf(b.amid, n)) }),
+		versus("thread step among 100,000 threads", timed(b.stepOf(b.among, 100_000)), 0, "among 1", step(10)),
+	}
+}
+
+// stepOf makes a step of the thread of a fixture.
+func (b *bench) stepOf(of func(context.Context, int) (place, error), n int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		p, err := of(ctx, n)
+		if err != nil {
+			return err
+		}
+		return b.step(ctx, p)
+	}
+}
+
+// secondStep costs a step of a thread that has one, a new thread each time.
+func (b *bench) secondStep(ctx context.Context) (float64, error) {
+	p, err := b.chain(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	if p.thread, err = b.start(ctx, p.home); err != nil {
+		return 0, err
+	}
+	if err := b.step(ctx, p); err != nil {
+		return 0, err
+	}
+	return timed(func(ctx context.Context) error { return b.step(ctx, p) })(ctx)
+}
+
+// floor is the least that a step can cost: two programs one after the other, and
+// the files of a step made durable as the store makes them, in the mode that is
+// safe here.
+func (b *bench) floor(ctx context.Context) error {
+	for range 2 {
+		if err := b.empty(ctx); err != nil {
+			return err
+		}
+	}
+	return b.flushes(b.fresh(1))
+}
+
+// flushes makes the files of a step durable: four new nodes (output, detail,
+// prompt, step) and the file of the heads.
+func (b *bench) flushes(number int) error {
+	mode, _ := durable.SafeMode(b.dir, b.dir)
+	var files []durable.File
+	for i := range 4 {
+		dir := b.path("floor", fmt.Sprint(i))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		files = append(files, durable.File{Path: fmt.Sprint(dir, "/", number), Data: make([]byte, 600), Perm: 0o444})
+	}
+	if err := durable.WriteAll(durable.OS(), files, mode); err != nil {
+		return err
+	}
+	return durable.WriteFile(durable.OS(), b.path("floor", "head"), make([]byte, 60), 0o644)
+}
+
+func (b *bench) stepCommand(ctx context.Context) (*exec.Cmd, error) {
+	p, err := b.chain(ctx, 10)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := b.agent()
+	return b.command(ctx, p.home, b.program("uwf"), "--quiet", "thread", "step", p.thread, "--agent", agent), err
+}
+
+func (b *bench) emptyCommand(ctx context.Context) (*exec.Cmd, error) {
+	program, err := b.helper(ctx, "empty")
+	return exec.CommandContext(ctx, program), err
+}
+
+// prepare makes a command ready to run.
+type prepare func(ctx context.Context) (*exec.Cmd, error)
+
+// cpuOf costs the processor time of commands and of all that they waited for, in
+// ms.
+func (b *bench) cpuOf(commands ...prepare) side {
+	return func(ctx context.Context) (float64, error) {
+		var spent time.Duration
+		for _, prepare := range commands {
+			cmd, err := prepare(ctx)
+			if err != nil {
+				return 0, err
+			}
+			if err := silent(cmd); err != nil {
+				return 0, err
+			}
+			spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		}
+		return float64(spent.Microseconds()) / 1000, nil
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The workflow and the script of most rows: the cheapest step that is a whole one.
+const (
+	workflowYAML = `name: loop
+description: One role that has its turn again and again.
+limits: { maxSteps: 1000000 }
+roles:
+  worker:
+    description: Works.
+    goal: You work.
+    capabilities: []
+    procedure: Work.
+    output: Something.
+    frontmatter:
+      type: object
+      properties: { $status: { enum: [again, done] }, note: { type: string } }
+      required: [$status, note]
+graph:
+  $START: { _: { role: worker, prompt: "{{{$prompt}}}" } }
+  worker:
+    again: { role: worker, prompt: "Again: {{{note}}}" }
+    done: { role: $END, prompt: "Done." }
+`
+	scenarioYAML = `repeat: true
+steps:
+  - role: worker
+    output: "---\n$status: again\nnote: a note\n---\nI did something.\n"
+`
+)
+
+// file writes a file of the fixtures once.
+func (b *bench) file(name, text string) (string, error) {
+	return fixture(b, "file "+name, func() (string, error) {
+		return b.path(name), os.WriteFile(b.path(name), []byte(text), 0o644)
+	})
+}
+
+// start starts a thread in a home and returns its id.
+func (b *bench) start(ctx context.Context, home string) (string, error) {
+	workflow, err := b.file("loop.yaml", workflowYAML)
+	if err != nil {
+		return "", err
+	}
+	return b.uwf(ctx, home, "thread", "start", workflow, "-p", "task", "--cwd", b.dir, "--format", "text")
+}
+
+// agent is the command line of an agent that plays the script at once.
+func (b *bench) agent() (string, error) {
+	scenario, err := b.file("scenario.yaml", scenarioYAML)
+	return b.program("uwf-mock") + " --mock-data " + scenario, err
+}
+
+// step makes one step.
+func (b *bench) step(ctx context.Context, p place) error {
+	agent, err := b.agent()
+	if err != nil {
+		return err
+	}
+	_, err = b.uwf(ctx, p.home, "thread", "step", p.thread, "--agent", agent)
+	return err
+}
+
+// manyRoles is a workflow in which n roles have their turn one after the other. Its
+// name must be that of its file.
+func manyRoles(n int) string {
+	var roles, graph strings.Builder
+	for i := range n {
+		next := fmt.Sprint("role", i+1)
+		if i == n-1 {
+			next = "$END"
+		}
+		fmt.Fprintf(&roles, roleYAML, i)
+		fmt.Fprintf(&graph, "  role%d: { done: { role: %s, prompt: \"{{{note}}}\" } }\n", i, next)
+	}
+	return fmt.Sprintf("name: roles-%d\ndescription: Many roles.\nroles:\n%sgraph:\n  $START: { _: { role: role0, prompt: Go. } }\n%s", n, &roles, &graph)
+}
+
+const roleYAML = `  role%d:
+    description: Works.
+    goal: You work.
+    capabilities: []
+    procedure: Work.
+    output: Something.
+    frontmatter:
+      type: object
+      properties: { $status: { const: done }, note: { type: string } }
+      required: [$status, note]
+`
