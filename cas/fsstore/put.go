@@ -11,17 +11,21 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Put implements [cas.Store]. Errors: also those of the file system.
+// Put implements [cas.Store]. A power cut may take the nodes away, but does not
+// leave them torn: nobody could tell that from damage. Errors: also those of the
+// file system.
 func (s *Store) Put(ctx context.Context, nodes ...cas.Node) error {
-	return s.write(ctx, nodes, durable.None)
+	return s.write(ctx, nodes, func(files []durable.File) error {
+		return durable.WriteContents(s.fs, files, s.flush().mode)
+	})
 }
 
 // Commit implements [cas.Store]. How it flushes: [Store.FlushMode].
 func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error {
-	return s.write(ctx, nodes, s.flush().mode)
+	return s.write(ctx, nodes, s.commitFiles)
 }
 
-func (s *Store) write(ctx context.Context, nodes []cas.Node, mode durable.Mode) (err error) {
+func (s *Store) write(ctx context.Context, nodes []cas.Node, how func([]durable.File) error) (err error) {
 	if s.readOnly != nil {
 		return fmt.Errorf("write to store %s: %w", s.dir, s.readOnly)
 	}
@@ -40,7 +44,7 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, mode durable.Mode) 
 	if err != nil {
 		return err
 	}
-	if err := s.writeFiles(files, mode); err != nil {
+	if err := s.writeFiles(files, how); err != nil {
 		return fmt.Errorf("write nodes: %w", err)
 	}
 	return s.keepYoung(files)
@@ -61,19 +65,25 @@ func (s *Store) makeFor(ctx context.Context, nodes []cas.Node) error {
 	return nil
 }
 
-func (s *Store) writeFiles(files []durable.File, mode durable.Mode) error {
+func (s *Store) writeFiles(files []durable.File, how func([]durable.File) error) error {
 	if len(files) == 0 {
 		return nil
 	}
 	if err := s.makeShards(files); err != nil {
 		return err
 	}
+	return how(files)
+}
+
+// commitFiles makes files durable, with their names.
+func (s *Store) commitFiles(files []durable.File) error {
+	mode := s.flush().mode
 	if err := durable.WriteAll(s.fs, files, mode); err != nil {
 		return err
 	}
 	if mode == durable.Full && s.format.Layout == fan2 {
 		// The names of shards: those made here, and those that another process
-		// has made for a Put, which flushes nothing.
+		// has made for a Put, which flushes no names.
 		return s.fs.SyncDir(filepath.Join(s.dir, nodesDir))
 	}
 	return nil

@@ -61,7 +61,7 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 		}
 		files = append(files, f)
 	}
-	if err := s.writeFiles(files, s.flush().mode); err != nil {
+	if err := s.writeFiles(files, s.commitFiles); err != nil {
 		return nil, fmt.Errorf("write tombstones: %w", err)
 	}
 	return buried, s.keepYoung(files)

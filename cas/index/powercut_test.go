@@ -62,7 +62,7 @@ func TestPowerCut(t *testing.T) {
 					require.NoError(t, os.RemoveAll(dir))
 				}
 			}
-			require.Greater(t, len(seen), len(ops))
+			require.Greater(t, len(seen), len(ops)/2, "the model allows less than it should")
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -85,10 +86,11 @@ const (
 	zeroed fate = "half zeros"
 )
 
-func (i *inode) after(f fate) []byte {
+// after is what is left of a content, if safe of it survives for sure.
+func (i *inode) after(f fate, safe []byte) []byte {
 	switch {
-	case !i.unflushed() || f == lost:
-		return i.safe
+	case bytes.Equal(i.now, safe) || f == lost:
+		return safe
 	case f == torn:
 		return i.torn
 	case f == zeroed:
@@ -121,16 +123,17 @@ func (d *disk) nameChoices() []choice {
 
 // outcome is the disk after a power cut.
 func (d *disk) outcome(names choice, fateOf func(*inode) fate) Outcome {
-	left := maps.Clone(d.safe)
+	left, committed := maps.Clone(d.safe), 0
 	for i, c := range d.pending {
 		if names.survives(i) {
 			c.apply(left)
+			committed = i + 1
 		}
 	}
 	o := Outcome{Name: names.name, files: make(map[string]survivor)}
 	for name, f := range left {
 		if d.reachable(left, name) {
-			o.files[name] = survivor{dir: f.dir, perm: f.perm, data: f.after(fateOf(f))}
+			o.files[name] = survivor{dir: f.dir, perm: f.perm, data: f.after(fateOf(f), d.surely(f, committed))}
 		}
 	}
 	for i, f := range d.inodes {
@@ -139,6 +142,15 @@ func (d *disk) outcome(names choice, fateOf func(*inode) fate) Outcome {
 		}
 	}
 	return o
+}
+
+// surely is the content that a file has, at least, if so many changes of names
+// were committed.
+func (d *disk) surely(f *inode, committed int) []byte {
+	if d.model == Ordered && f.isHanded && f.handedAt < committed {
+		return f.handed
+	}
+	return f.safe
 }
 
 // reachable tells whether the directories above a name have survived too. One

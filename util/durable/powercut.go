@@ -21,9 +21,11 @@ const (
 	Posix Model = iota
 	// Ordered is a file system with one journal, as [SafeMode] demands for
 	// [Batch]: a real flush of anything that has changed since the last one
-	// keeps all changes of names before it, and the content that was handed to the device (StartFlush, StartSync) before it. Of the
-	// changes of names after the last flush, the first few may survive, never
-	// a later one without all earlier ones.
+	// keeps all changes of names before it, and the content that was handed to
+	// the device (StartFlush, StartSync) before it. Of the changes of names after
+	// the last flush, the first few may survive, never a later one without all
+	// earlier ones: the journal has committed by itself after the last that
+	// survives, which keeps what was handed to the device before that, too.
 	Ordered
 )
 
@@ -48,6 +50,7 @@ type inode struct {
 	torn, zeroed []byte
 	handed       []byte // content that the device has (StartFlush)
 	isHanded     bool
+	handedAt     int // how many changes of names were pending then
 }
 
 // nameChange gives an inode a name, takes one away, or both at once.
@@ -93,8 +96,7 @@ func (d *disk) do(op Op) {
 		f.now = slices.Clone(f.now[:min(op.Size, int64(len(f.now)))])
 		f.torn, f.zeroed = f.now, f.now
 	case OpStartSync:
-		f := d.file(op)
-		f.handed, f.isHanded = f.now, true
+		d.hand(d.file(op))
 	case OpSyncFile:
 		d.flushed(d.file(op))
 	case OpSyncDir:
@@ -124,11 +126,14 @@ func (d *disk) write(op Op) {
 	f.torn, f.zeroed = half, slices.Concat(half, make([]byte, len(f.now)-len(half)))
 	switch op.Flush {
 	case StartFlush:
-		f.handed, f.isHanded = f.now, true
+		d.hand(f)
 	case FullFlush:
 		d.flushed(f)
 	}
 }
+
+// hand gives the content of a file to the device.
+func (d *disk) hand(f *inode) { f.handed, f.isHanded, f.handedAt = f.now, true, len(d.pending) }
 
 // flushed is a real flush of a file. A journal that has nothing new of that file
 // commits nothing.

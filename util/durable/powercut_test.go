@@ -164,6 +164,16 @@ func TestReplay(t *testing.T) {
 			},
 			want: []string{"f=abcd g=x"},
 		},
+		"a journal that commits by itself keeps what the device was handed": {
+			model: durable.Ordered,
+			do:    write(durable.StartFlush),
+			want:  []string{"", "f=abcd"},
+		},
+		"a name whose content the device was not handed": {
+			model: durable.Ordered,
+			do:    write(durable.NoFlush),
+			want:  []string{"", "f=", "f=ab", "f=ab00", "f=abcd"},
+		},
 		"names in order with a journal": {
 			model: durable.Ordered,
 			do:    appendEach("a", "b"),

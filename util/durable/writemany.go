@@ -24,6 +24,14 @@ func writeMany(fsys WholeFS, files []File, dirs []string) error {
 		}
 	}
 	missing, _ := split(files)
+	if err := nameFlushed(fsys, missing, dirs); err != nil {
+		return err
+	}
+	return fsys.SyncAll(dirs[0])
+}
+
+// nameFlushed writes all contents, flushes everything, and then gives the names.
+func nameFlushed(fsys WholeFS, missing []File, dirs []string) error {
 	temps, err := writeTemps(fsys, missing, NoFlush)
 	if err == nil {
 		err = fsys.SyncAll(dirs[0])
@@ -36,5 +44,5 @@ func writeMany(fsys WholeFS, files []File, dirs []string) error {
 			return removing(fsys, temps[i:], err)
 		}
 	}
-	return fsys.SyncAll(dirs[0])
+	return nil
 }
