@@ -52,6 +52,10 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 	if err := a.checkOutput(ctx, got.step); err != nil {
 		return got, unusable(hash, "output", err)
 	}
+	// The agent may have damaged what was whole when it began.
+	if _, err := a.Store.Get(ctx, a.hold.head); err != nil {
+		return got, fmt.Errorf("the node that step %s follows: %w", hash, err)
+	}
 	named, err := contents(ctx, a.Store, got.step)
 	if err != nil {
 		return got, unusable(hash, "content", err)

@@ -156,3 +156,23 @@ func TestOverviewReadsFewNodes(t *testing.T) {
 	require.EqualValues(t, 4, first, "head, start, workflow, output")
 	require.EqualValues(t, 3, counting.gets.Load()-first)
 }
+
+// An agent that damages the node which its step follows does not get the head
+// moved. Its work is not lost by that.
+func TestHeadDamagedWhileItsAgentWorks(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!gate:ready@go")
+	id := w.start()
+	head := w.head(id)
+	ended := w.inFlight(ctx, id)
+	whole, err := os.ReadFile(w.nodeFile(head))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(w.nodeFile(head)))
+	w.open("go")
+	requireCode(t, <-ended, protocol.CodeCorrupt, string(head))
+	require.Equal(t, head, w.head(id))
+
+	require.NoError(t, os.WriteFile(w.nodeFile(head), whole, 0o444))
+	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
+}
