@@ -52,9 +52,10 @@ type StepError struct {
 // ThreadShow is a thread's state, with its steps if asked for.
 type ThreadShow struct {
 	StepOutput
-	Hint   *string `json:"hint"`
-	Totals *Totals `json:"totals"`          // null: a step that has not been summed up yet cannot be read
-	Steps  []any   `json:"steps,omitempty"` // StartEntry, then StepEntry
+	StartedAt *int64  `json:"startedAt"` // ms, from the thread's id
+	Hint      *string `json:"hint"`
+	Totals    *Totals `json:"totals"`          // null: a step that has not been summed up yet cannot be read
+	Steps     []any   `json:"steps,omitempty"` // StartEntry, then StepEntry
 }
 
 // Totals is what the steps of a thread cost together. What some steps do not tell

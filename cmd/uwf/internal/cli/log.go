@@ -31,6 +31,7 @@ func (a *app) logCommand() *ucli.Command {
 					&ucli.StringFlag{Name: "thread", Usage: "only of this `THREAD`"},
 					&ucli.StringFlag{Name: "process", Usage: "only by the process with this `PID`, as the entries have it"},
 					&ucli.StringFlag{Name: "date", Usage: "only of this `DAY`, such as 2026-11-21 (UTC)"},
+					&ucli.StringFlag{Name: "limit", Aliases: []string{"n"}, Usage: "at most the newest `N`"},
 				},
 			}, a.logShow),
 			a.leaf(ucli.Command{
@@ -101,22 +102,13 @@ func (a *app) logShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	f := eventlog.Filter{Thread: c.String("thread"), Process: c.String("process"), Date: c.String("date")}
-	var unknown error
-	if f.Thread != "" {
-		var id string
-		if id, unknown = a.thread(ctx, f.Thread); unknown == nil {
-			f.Thread = id
-		}
+	f, unknown, err := a.logFilter(ctx, c)
+	if err != nil {
+		return err
 	}
-	if f.Process != "" && !isProcess(f.Process) {
-		return usageError(fmt.Sprintf("--process %q is not a process of the diary", f.Process),
-			"uwf log show --format json has them as \"pid\", such as 1795291508464-4711")
-	}
-	if f.Date != "" {
-		if f.Date, err = day(f.Date, a.env.Now()); err != nil {
-			return err
-		}
+	limit, err := logLimit(c)
+	if err != nil {
+		return err
 	}
 	entries, bad, err := eventlog.Read(dirs.Logs(), f)
 	if err != nil {
@@ -128,7 +120,43 @@ func (a *app) logShow(ctx context.Context, c *ucli.Context) error {
 	if bad > 0 {
 		a.say("uwf: %d lines of the diary cannot be read", bad)
 	}
+	if limit > 0 {
+		entries = entries[max(0, len(entries)-limit):]
+	}
 	return a.printLog(entries)
+}
+
+// logFilter reads which entries are asked for. unknown is why a thread was not
+// found, which is an error only if the diary does not know it either.
+func (a *app) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Filter, unknown, err error) {
+	f = eventlog.Filter{Thread: c.String("thread"), Process: c.String("process"), Date: c.String("date")}
+	if f.Thread != "" {
+		var id string
+		if id, unknown = a.thread(ctx, f.Thread); unknown == nil {
+			f.Thread = id
+		}
+	}
+	if f.Process != "" && !isProcess(f.Process) {
+		return f, unknown, usageError(fmt.Sprintf("--process %q is not a process of the diary", f.Process),
+			"uwf log show --format json has them as \"pid\", such as 1795291508464-4711")
+	}
+	if f.Date != "" {
+		f.Date, err = day(f.Date, a.env.Now())
+	}
+	return f, unknown, err
+}
+
+// logLimit is --limit; 0: none.
+func logLimit(c *ucli.Context) (int, error) {
+	text := c.String("limit")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := positive(text)
+	if err != nil {
+		return 0, usageError(fmt.Sprintf("--limit must be a positive integer, got: %s", text), "uwf log show --limit 20")
+	}
+	return n, nil
 }
 
 func (a *app) printLog(entries []eventlog.Entry) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -127,7 +128,11 @@ func (v *view) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) 
 	}
 	took := sinceText(s.Started, end)
 	if err != nil {
-		v.line("step %d: %s failed after %s", s.Number, clean(s.Role), took)
+		how := "failed"
+		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
+			how = "stopped"
+		}
+		v.line("step %d: %s %s after %s", s.Number, clean(s.Role), how, took)
 		return
 	}
 	cost := ""

@@ -23,7 +23,8 @@ func (a *app) stepShowCommand() *ucli.Command {
 // stepShown answers step show.
 type stepShown struct {
 	Hash          protocol.Hash        `json:"hash"`
-	Index         int                  `json:"index"` // from 0
+	Index         int                  `json:"index"`  // from 0, as the node has it
+	Number        int                  `json:"number"` // from 1, as in <thread>@3
 	Role          string               `json:"role"`
 	Agent         string               `json:"agent"`
 	Status        string               `json:"status"` // that routed; "" if none did
@@ -62,7 +63,7 @@ func (a *app) stepShow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	shown := stepShown{
-		Hash: h, Index: step.Index, Role: step.Role, Agent: step.Agent, Status: statusOf(out.Value),
+		Hash: h, Index: step.Index, Number: step.Index + 1, Role: step.Role, Agent: step.Agent, Status: statusOf(out.Value),
 		StartedAtMs: step.StartedAtMs, CompletedAtMs: step.CompletedAtMs, DurationMs: step.CompletedAtMs - step.StartedAtMs,
 		Usage: step.Usage, SessionID: step.SessionID, EdgePrompt: step.EdgePrompt, Cwd: step.Cwd,
 		ExtractedBy: step.ExtractedBy, Frontmatter: out.Value, Detail: detail,

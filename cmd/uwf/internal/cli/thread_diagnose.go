@@ -65,7 +65,7 @@ func (a *app) threadDiagnose(ctx context.Context, c *ucli.Context) error {
 	}
 	d := diagnosis{Thread: id, Status: state.Status, Head: state.Head, Findings: []finding{}}
 	run := e.LastRun(id)
-	d.ofState(state)
+	d.ofState(state, run)
 	if run != nil {
 		d.Run = runJSON(*run)
 		d.ofRun(state, *run, a.env.Now())
@@ -85,10 +85,10 @@ func (d *diagnosis) add(level, hint, format string, args ...any) {
 }
 
 // ofState tells where the thread stands.
-func (d *diagnosis) ofState(s protocol.StepOutput) {
+func (d *diagnosis) ofState(s protocol.StepOutput, last *engine.Run) {
 	switch {
 	case s.Status == protocol.StatusCorrupt:
-		d.add("error", "restore the node from a backup, or uwf thread steps "+s.Thread+" and fork from a step before it", "%s", s.Error.Message)
+		d.add("error", salvageHead(s.Head, last), "%s", s.Error.Message)
 	case s.Pending:
 		d.add("note", "uwf thread step "+s.Thread, "an interrupted step has left a finished result; the next step takes it, without running the agent again")
 	case s.Error != nil:
@@ -145,13 +145,16 @@ func (a *app) diagnoseChain(ctx context.Context, e *engine.Engine, d *diagnosis,
 	}
 	d.Totals = &protocol.Totals{}
 	byModel := 0
+	var newer thread.Step // the one after step
 	for step, err := range t.Steps(ctx) {
-		if err == nil {
+		lost := err != nil
+		if !lost {
+			newer = step
 			err = readStep(ctx, t, e, step)
 		}
 		if err != nil {
 			d.Status, d.Totals = protocol.StatusCorrupt, nil
-			d.add("error", "restore it from a backup; uwf cas fsck tells what else is damaged", "the chain is damaged: %v", err)
+			d.add("error", a.salvageBefore(ctx, newer, lost), "the chain is damaged: %v", err)
 			return
 		}
 		d.Totals.Add(step.Step)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 func (a *app) threadShowCommand() *ucli.Command {
@@ -29,6 +31,10 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	show := protocol.ThreadShow{StepOutput: state, Hint: ref(a.nextStep(state))}
+	if at, err := threadid.Time(id); err == nil {
+		ms := at.UnixMilli()
+		show.StartedAt = &ms
+	}
 	if sum, err := e.Totals(ctx, id, state.Head); err == nil {
 		show.Totals = &sum
 	}
@@ -87,14 +93,18 @@ func (a *app) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) 
 		"status", clean(statusText(s.StepOutput)),
 		"head", string(s.Head),
 	}
+	now := a.env.Now()
+	lines = append(lines, "started", started(s.StartedAt, now))
 	if t, err := a.openThread(ctx, s.Head); err == nil {
-		lines = append(lines, "steps", fmt.Sprint(t.Len()), "task", firstLine(t.Start.Prompt, 100), "directory", t.Start.Cwd)
+		lines = append(lines, "steps", stepsText(t, now), "task", firstLine(t.Start.Prompt, 100), "directory", t.Start.Cwd)
 	}
 	if sum := s.Totals; sum != nil && sum.Steps > 0 {
-		lines = append(lines, "time", duration(sum.DurationMs), "tokens", totalTokens(*sum), "cost", totalCost(*sum))
+		lines = append(lines, "time", duration(sum.DurationMs)+" in the steps", "tokens", totalTokens(*sum), "cost", totalCost(*sum))
 	}
 	if s.Hint != nil {
-		lines = append(lines, "hint", *s.Hint)
+		for hint := range strings.SplitSeq(*s.Hint, "\n") {
+			lines = append(lines, "hint", hint)
+		}
 	}
 	if err := textLines(w, lines...); err != nil {
 		return err
@@ -103,7 +113,16 @@ func (a *app) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) 
 		return nil
 	}
 	fmt.Fprintln(w)
-	return stepsText(w, s.Steps)
+	return stepsTable(w, s.Steps)
+}
+
+// stepsText says how many steps there are, and when the last one was done.
+func stepsText(t *thread.Thread, now time.Time) string {
+	text := fmt.Sprint(t.Len())
+	if t.Last != nil && t.Last.CompletedAtMs > 0 {
+		text += ", the last " + started(&t.Last.CompletedAtMs, now)
+	}
+	return text
 }
 
 func (a *app) threadStepsCommand() *ucli.Command {
@@ -125,7 +144,7 @@ func (a *app) threadSteps(ctx context.Context, c *ucli.Context) error {
 	if start, ok := steps[0].(protocol.StartEntry); ok {
 		out.Workflow = start.Workflow
 	}
-	return a.print(out, func(w io.Writer) error { return stepsText(w, steps) })
+	return a.print(out, func(w io.Writer) error { return stepsTable(w, steps) })
 }
 
 // history is the start entry and the steps of a chain, oldest first.
@@ -175,8 +194,8 @@ func (a *app) openThread(ctx context.Context, head protocol.Hash) (*thread.Threa
 	return thread.Open(ctx, s, head)
 }
 
-// stepsText is a table of a history.
-func stepsText(w io.Writer, entries []any) error {
+// stepsTable is a table of a history.
+func stepsTable(w io.Writer, entries []any) error {
 	if len(entries) == 1 { // the start
 		_, err := fmt.Fprintln(w, "no steps yet")
 		return err

@@ -95,7 +95,9 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 		}
 	case isSignal(err):
 		status = runStopped
+		err = hinted(coded(err), "uwf thread step "+a.hold.id)
 	case errors.As(err, &timeout):
+		err = hinted(coded(err), "uwf thread step "+a.hold.id+" --timeout "+(2*timeout.After).String()+" gives it more time")
 	default:
 		return a.failed(runFailed, a.explain(ctx, ran, err))
 	}
