@@ -2,9 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -40,32 +37,10 @@ func (e *Engine) Named(ctx context.Context, o StepOptions) error {
 			environ = environ.With(key, value)
 		}
 		if _, err := proc.LookPath(cmd.argv[0], e.Env.Dir, environ.Environ); err != nil {
-			return coded(e.missingAgent(ctx, cmd, &agentproc.NotFoundError{Command: cmd.argv[0], Err: err}))
+			return e.unstartable(ctx, cmd, &agentproc.NotFoundError{Command: cmd.argv[0], Err: err})
 		}
 	}
 	return nil
-}
-
-// missingAgent says what to do about a program that cannot be started: a command
-// on the command line that does not exist is the caller's mistake, one in the
-// config the config's.
-func (e *Engine) missingAgent(ctx context.Context, cmd command, missing *agentproc.NotFoundError) error {
-	out := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
-	program := cmd.written[0]
-	switch {
-	case cmd.alias != "":
-		return hinted(out, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.alias, e.Dirs.Config()))
-	case errors.Is(missing, fs.ErrPermission):
-		return hinted(out, "make it executable: chmod +x "+program)
-	case !missing.Absent():
-		return hinted(out, "--agent <alias or command>")
-	case filepath.Base(program) != program:
-		out.Code, out.Message = protocol.CodeNotFound, fmt.Sprintf("there is no agent %q: there is no such file", program)
-		return hinted(out, e.nearPrograms(cmd)...)
-	}
-	out.Code = protocol.CodeNotFound
-	out.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", program)
-	return hinted(hinted(out, e.nearAgents(ctx, program)...), "put it on PATH, or name it with its path: --agent ./"+program)
 }
 
 // nearAgents are hints at an alias of the config or an agent on PATH; the latter

@@ -138,7 +138,7 @@ func TestAgentThatCannotBeChosen(t *testing.T) {
 		"bad protocol":     {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "x", Protocol: "rpc"}}}, "", protocol.CodeInvalid, `got "rpc"`, ""},
 		"bad timeout":      {protocol.Config{DefaultAgent: "fake", Timeout: "soon", Agents: map[string]protocol.Agent{"fake": fake}}, "", protocol.CodeInvalid, `timeout must be a time`, ""},
 		"not on PATH":      {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "uwf-none-such"}}}, "", protocol.CodeAgent, `"uwf-none-such" is not on PATH`, "agents.a.command"},
-		"--agent: unknown": {protocol.Config{Agents: map[string]protocol.Agent{"fake": fake}}, "fakes", protocol.CodeNotFound, `there is no agent "fakes"`, "fake"},
+		"--agent: unknown": {protocol.Config{Agents: map[string]protocol.Agent{"fake": fake}}, "fakes", protocol.CodeNotFound, `there is no agent "fakes"`, "--agent fake?"},
 		"--agent: a shell": {protocol.Config{}, "a | b", protocol.CodeUsage, `there is no shell to do "| b"`, ""},
 		"--agent: quotes":  {protocol.Config{}, "a 'b", protocol.CodeUsage, "is not a command line", ""},
 		"--agent: blank":   {protocol.Config{}, "  ", protocol.CodeUsage, "must not be empty", ""},

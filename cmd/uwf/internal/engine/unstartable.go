@@ -24,21 +24,20 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 	case errors.Is(missing, syscall.ENOEXEC):
 		return hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", program))
 	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
-		return hinted(err, "chmod +x "+program)
+		return hinted(err, "chmod +x "+cmd.written[0])
 	case cmd.alias != "":
 		return hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.alias, e.Dirs.Config()))
 	case !missing.Absent():
 		return err
 	}
 	err.Code = protocol.CodeNotFound
-	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", program)
-	if c, configErr := e.Config(ctx); configErr == nil {
-		err = hinted(err, nearest(cmd.name, slices.Sorted(maps.Keys(c.Agents)))...)
+	typed := cmd.written[0]
+	if filepath.Base(typed) != typed {
+		err.Message = fmt.Sprintf("there is no agent %q: there is no such file", typed)
+		return hinted(err, e.nearPrograms(cmd)...)
 	}
-	if filepath.IsAbs(program) {
-		return err
-	}
-	return hinted(err, "put it on PATH, or name it with its path: --agent ./"+program)
+	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
+	return hinted(hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or name it with its path: --agent ./"+typed)
 }
 
 // nobody is the error for a role without an agent.
