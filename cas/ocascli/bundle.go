@@ -76,7 +76,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	}
 	path := absolute(e, output)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return bundle.Written{}, cmdline.UsageError(output + " is not a file")
+		return bundle.Written{}, cmdline.UsageError(output+" is not a file", "--output "+filepath.Join(output, "threads.uwfb"))
 	}
 	f, err := durable.Create(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +153,7 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 	}
 	in, err := os.Open(absolute(e, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, cmdline.NoFile(e.Dir, name)
+		return nil, nil, cmdline.NoFile(e.Dir, name, "uwf thread export <thread> -o threads.uwfb makes one")
 	}
 	if err != nil {
 		return nil, nil, err

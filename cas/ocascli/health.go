@@ -197,7 +197,11 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 		for i := range named {
 			named[i] = c.path(named[i])
 			if info, err := os.Stat(named[i]); err != nil || !info.IsDir() {
-				return nil, cmdline.NotFound(fmt.Sprintf("--roots %s is not a directory", named[i]))
+				hints := []string{"--roots names a home, such as ~/.uwf"}
+				if near := cmdline.NearFile(c.Env.Dir, named[i]); near != "" {
+					hints = append([]string{"did you mean --roots " + near + "?"}, hints...)
+				}
+				return nil, cmdline.NotFound(fmt.Sprintf("--roots %s is not a directory", named[i]), hints...)
 			}
 		}
 		return named, nil

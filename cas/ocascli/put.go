@@ -151,14 +151,14 @@ func (c *CLI) value(arg string) (any, error) {
 		return nil, cmdline.NotFound("no such file, and not JSON either: "+arg, hints...)
 	}
 	if errors.Is(err, syscall.EISDIR) {
-		return nil, cmdline.Invalid(arg + " is a directory, not a file")
+		return nil, cmdline.Invalid(arg+" is a directory, not a file", "name a file with JSON in it, or - for stdin")
 	}
 	if err != nil {
 		return nil, err
 	}
 	v, err := parseJSON(data)
 	if err != nil {
-		return nil, cmdline.Invalid(fmt.Sprintf("%s: %v", arg, err))
+		return nil, cmdline.Invalid(fmt.Sprintf("%s is not JSON: %v", arg, err), c.Program+" put-text stores a text as it is")
 	}
 	return v, nil
 }

@@ -115,6 +115,9 @@ func TestHelpNamesTheArguments(t *testing.T) {
 func TestReport(t *testing.T) {
 	t.Parallel()
 	e := &protocol.Error{Code: protocol.CodeNotFound, Message: "no such thing\n", Hints: []string{"one", "two"}}
+	var hostile bytes.Buffer
+	cmdline.Report(&hostile, "prog", &protocol.Error{Message: "a \x1b[2J line\n\tand \u009b"}, false)
+	require.Equal(t, "prog: a \\x1b[2J line\n\tand \\x9b\n", hostile.String(), "a terminal obeys none of it")
 	var text, both bytes.Buffer
 	cmdline.Report(&text, "prog", e, false)
 	require.Equal(t, "prog: no such thing\nhint: one\nhint: two\n", text.String())

@@ -77,7 +77,7 @@ func ParseKey(s string) (Key, error) {
 			return Key{}, usage(fmt.Sprintf("%s has no parts: it is %s", k, kindWords(t)), "")
 		}
 		if part == "" {
-			return Key{}, usage(fmt.Sprintf("the key %q has an empty part", s), "")
+			return Key{}, usage(fmt.Sprintf("the key %q has an empty part", s), "parts are separated by single dots, as in models.default.name")
 		}
 		k.Path = append(k.Path, part)
 	}
@@ -91,7 +91,7 @@ func split(s string) ([]string, error) {
 		if strings.HasPrefix(rest, `"`) {
 			quoted, err := strconv.QuotedPrefix(rest)
 			if err != nil {
-				return nil, usage(fmt.Sprintf("the key %q has a quote that does not end", s), "")
+				return nil, usage(fmt.Sprintf("the key %q has a quote that does not end", s), "a part with a dot in it stands in double quotes: models.\"a.b\".name")
 			}
 			part, err := strconv.Unquote(quoted)
 			if err != nil {
@@ -102,7 +102,7 @@ func split(s string) ([]string, error) {
 				return parts, nil
 			}
 			if rest[0] != '.' {
-				return nil, usage(fmt.Sprintf("in the key %q a dot must follow the quote", s), "")
+				return nil, usage(fmt.Sprintf("in the key %q a dot must follow the quote", s), "a part with a dot in it stands in double quotes: models.\"a.b\".name")
 			}
 			rest = rest[1:]
 			continue

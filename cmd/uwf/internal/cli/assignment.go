@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // assignment is the step that the agent around this process is to make, read
@@ -45,7 +46,7 @@ func (a *app) assignment(ctx context.Context) (assignment, error) {
 	if v := a.env.Get(protocol.EnvLimitBase); v != "" {
 		n, err := natural(v)
 		if err != nil {
-			return as, usageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err))
+			return as, usageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err), "unset "+protocol.EnvLimitBase+", or pass on what uwf has set")
 		}
 		as.limitBase = &n
 	}
@@ -100,7 +101,7 @@ func (a *app) brief(ctx context.Context, as assignment) (*thread.Thread, stepwor
 	b, err := stepwork.NewBrief(ctx, s, t, as.Assignment)
 	var unknown *stepwork.RoleError
 	if errors.As(err, &unknown) {
-		return nil, b, notFound(unknown.Error())
+		return nil, b, notFound(unknown.Error(), cmdline.DidYouMean(protocol.EnvRole+"=", unknown.Role, unknown.Roles)...)
 	}
 	return t, b, err
 }

@@ -14,7 +14,9 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -137,6 +139,7 @@ func (a *app) configSet(ctx context.Context, c *ucli.Context) error {
 		a.say("uwf: the config cannot be used yet: %s", p.Message)
 		a.hint("uwf config set %s <value>", strings.TrimSuffix(p.Message, " is missing"))
 	}
+	a.unusedOverride(ctx, key)
 	if s, ok := value.(string); ok && key.Secret() {
 		value = config.MaskKey(s)
 	}
@@ -144,6 +147,35 @@ func (a *app) configSet(ctx context.Context, c *ucli.Context) error {
 		_, err := fmt.Fprintf(w, "%s = %s\n", key, clean(scalarText(value)))
 		return err
 	})
+}
+
+// unusedOverride warns of an agent for a role that a registered workflow does not
+// have: nothing else would ever tell.
+func (a *app) unusedOverride(ctx context.Context, key config.Key) {
+	if len(key.Path) != 3 || key.Path[0] != "agentOverrides" {
+		return
+	}
+	name, role := key.Path[1], key.Path[2]
+	x, err := a.index()
+	if err != nil {
+		return // the config is written; other commands tell about the home
+	}
+	h, err := x.Workflow(ctx, name)
+	if err != nil {
+		return // it may be registered later
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return
+	}
+	wf, err := cas.Read[protocol.Workflow](ctx, s, h)
+	if _, known := wf.Roles[role]; err != nil || known {
+		return
+	}
+	a.say("uwf: warning: workflow %s has no role %q", name, role)
+	for _, h := range cmdline.DidYouMean("agentOverrides."+name+".", role, slices.Collect(maps.Keys(wf.Roles))) {
+		a.hint("%s", h)
+	}
 }
 
 // flatText prints a config as "key = value" lines.

@@ -116,7 +116,7 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 	if v := c.String("usage"); v != "" {
 		sub.Usage = &protocol.Usage{DurationMs: now - sub.StartedAtMs}
 		if err := strictJSON([]byte(v), sub.Usage); err != nil {
-			return sub, nil, invalid(fmt.Sprintf("--usage: %v", err))
+			return sub, nil, invalid(fmt.Sprintf("--usage is no JSON object of a step's cost: %v", err), `--usage '{"turns":1,"inputTokens":100,"outputTokens":20}'`)
 		}
 	}
 	var detail detailFile
@@ -126,7 +126,7 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 			return sub, nil, err
 		}
 		if err := strictJSON([]byte(text), &detail); err != nil {
-			return sub, nil, invalid(fmt.Sprintf("--detail %s: %v", file, err))
+			return sub, nil, invalid(fmt.Sprintf("--detail %s is no JSON object of a step's turns: %v", file, err), "uwf prompt adapter tells what it has")
 		}
 	}
 	sub.Detail = protocol.Detail{

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	ucli "github.com/urfave/cli/v2"
@@ -85,6 +87,9 @@ func (a *app) readInput(name string) (string, error) {
 		return string(data), nil
 	}
 	data, err := os.ReadFile(a.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", cmdline.NoFile(a.env.Dir, name, "- reads stdin")
+	}
 	if err != nil {
 		return "", notFound(fmt.Sprintf("cannot read %s: %v", name, err))
 	}

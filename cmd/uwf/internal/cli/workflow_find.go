@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -134,6 +135,9 @@ func (a *app) readWorkflow(ctx context.Context, path string) (workflow.Definitio
 	if err != nil {
 		return workflow.Definition{}, err
 	}
+	if !isText(data) {
+		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is no workflow", a.shown(path)), "uwf workflow new <name> writes one to begin with")
+	}
 	def, err := workflow.Parse(workflow.Source{
 		File: a.shown(path), Path: path, Dir: filepath.Dir(path), Data: data,
 		Node: func(h protocol.Hash) (any, error) { return a.payload(ctx, h) },
@@ -142,6 +146,12 @@ func (a *app) readWorkflow(ctx context.Context, path string) (workflow.Definitio
 		a.say("note: %s", notice)
 	}
 	return def, err
+}
+
+// isText tells whether a file may be a text: git looks at as much of it.
+func isText(data []byte) bool {
+	head := data[:min(len(data), 8000)]
+	return !bytes.ContainsRune(head, 0)
 }
 
 // payload is the content of any node, for workflow files that refer to one.

@@ -139,7 +139,7 @@ func (a *app) writeNew(path, text string) error {
 	}
 	err := durable.WriteFile(durable.OS(), path, []byte(text), 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
-		return notFound(fmt.Sprintf("directory not found: %s", a.shown(filepath.Dir(path))))
+		return notFound(fmt.Sprintf("directory not found: %s", a.shown(filepath.Dir(path))), "mkdir -p "+a.shown(filepath.Dir(path)))
 	}
 	return err
 }

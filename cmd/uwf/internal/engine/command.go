@@ -107,7 +107,7 @@ func (e *Engine) commandLine(line string) (command, error) {
 			"quotes go together, and there is no shell: --agent 'program \"an argument\"'")
 	}
 	if len(words) == 0 || words[0] == "" {
-		return command{}, fail(protocol.CodeUsage, "--agent must not be empty")
+		return command{}, hinted(fail(protocol.CodeUsage, "--agent must not be empty"), "--agent <alias or command>")
 	}
 	argv := slices.Clone(words)
 	argv[0] = rooted(words[0], e.Env.Dir)

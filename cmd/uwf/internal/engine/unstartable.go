@@ -28,7 +28,7 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 	case cmd.alias != "":
 		return hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.alias, e.Dirs.Config()))
 	case !missing.Absent():
-		return err
+		return hinted(err, "--agent <alias or command>")
 	}
 	err.Code = protocol.CodeNotFound
 	typed := cmd.written[0]
