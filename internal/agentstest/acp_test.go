@@ -128,14 +128,14 @@ func tellACP(t *testing.T, p acpProgram) {
 // permission lets the model run a command for which the program asks, unless its
 // sandbox is enough.
 func permission(t *testing.T, b *bench, args []string, setting string, asks, grants bool) {
-	b.configure("permission", setting)
-	b.configure("args", args)
-	b.model.play(reply{text: "I try it.", run: "echo done > made-by-the-tool.txt"}, reply{text: answer("hail")})
+	made := "made-as-" + setting + ".txt"
+	b.configure(map[string]any{"permission": setting, "args": args})
+	b.model.play(reply{text: "I try it.", run: "echo done > " + made}, reply{text: answer("hail")})
 	status, said, err := b.step()
 	log, readErr := os.ReadFile(filepath.Join(b.dir, "home", "runs", b.thread, "program.stdout"))
 	require.NoError(t, readErr)
 	require.Equal(t, asks, strings.Contains(string(log), `"session/request_permission"`), "the program has asked")
-	_, missing := os.Stat(filepath.Join(b.dir, "work", "made-by-the-tool.txt"))
+	_, missing := os.Stat(filepath.Join(b.dir, "work", made))
 	require.Equal(t, grants, missing == nil, "the command has run")
 	require.NoError(t, err, said) // also a model that was refused can answer
 	require.Equal(t, "idle", status)

@@ -56,6 +56,8 @@ var stories = []story{
 func tellAll(t *testing.T, p program) {
 	t.Parallel()
 	bin := p.npm.install(t)
+	m, url := newModel(t, p.speak)
+	w := newWorld(t, "uwf-"+cmp.Or(p.adapter, p.name), p.args, p.environ(t, url, bin, t.TempDir()))
 	for _, s := range append(slices.Clone(stories), p.more...) {
 		t.Run(s.name, func(t *testing.T) {
 			if why := p.without[s.name]; why != "" {
@@ -67,10 +69,7 @@ func tellAll(t *testing.T, p program) {
 					report.add(p, s.name, "FAILED")
 				}
 			}()
-			m, url := newModel(t, p.speak)
-			user := t.TempDir()
-			w := newWorld(t, "uwf-"+cmp.Or(p.adapter, p.name), p.args, p.environ(t, url, bin, user))
-			s.tell(t, &bench{world: w, model: m})
+			s.tell(t, &bench{world: w.begin(t), model: m})
 			report.add(p, s.name, "ran")
 		})
 	}

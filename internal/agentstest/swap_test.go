@@ -15,7 +15,7 @@ import (
 // of it goes on with the roles swapped.
 func TestSwap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "uwf-codex", nil, nil)
+	w := newWorld(t, "uwf-codex", nil, nil).begin(t)
 	build(t, "uwf-gemini", "uwf-opencode")
 	agents, models := map[string]any{}, map[string]*model{}
 	for _, p := range []program{codex(), gemini(), opencode()} {

@@ -5,6 +5,7 @@ package agentstest
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,10 +79,11 @@ type world struct {
 	dir    string // of all the others
 	bin    string
 	env    []string
+	agent  map[string]any // in the config
 	thread string
 }
 
-// newWorld starts a thread whose roles are all played by the command, which gets
+// newWorld makes a home in which all roles are played by the command, which gets
 // variables of its own.
 func newWorld(t *testing.T, command string, args []string, environ map[string]string) *world {
 	t.Helper()
@@ -93,34 +95,32 @@ func newWorld(t *testing.T, command string, args []string, environ map[string]st
 		"PATH=" + w.bin + string(filepath.ListSeparator) + os.Getenv("PATH"),
 		"HOME=" + filepath.Join(w.dir, "user"), "UWF_HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + w.dir,
 	}
-	config, err := json.Marshal(map[string]any{ // which is YAML
-		"defaultAgent": "it",
-		"agents":       map[string]any{"it": map[string]any{"command": command, "args": args, "env": environ, "timeout": "2m"}},
-	})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "home", "config.yaml"), config, 0o600))
+	w.agent = map[string]any{"command": command, "args": args, "env": environ, "timeout": "4m"}
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "work", "talk.yaml"), []byte(workflow), 0o600))
-	var started struct{ Thread string }
-	w.json(&started, "thread", "start", "talk.yaml", "-p", "A task.")
-	w.thread = started.Thread
 	return w
 }
 
-// configure sets a field of the agent in the config.
-func (w *world) configure(field string, value any) {
+// begin starts a thread. A home is shared by threads, as a user's is: to ask a
+// program in JavaScript for its version takes as long as a run.
+func (w *world) begin(t *testing.T) *world {
+	t.Helper()
+	begun := *w
+	begun.t = t
+	begun.configure(nil)
+	var started struct{ Thread string }
+	begun.json(&started, "thread", "start", "talk.yaml", "-p", "A task.")
+	begun.thread = started.Thread
+	return &begun
+}
+
+// configure writes the config, with fields of the agent that are other than usual.
+func (w *world) configure(fields map[string]any) {
 	w.t.Helper()
-	path := filepath.Join(w.dir, "home", "config.yaml")
-	data, err := os.ReadFile(path)
+	agent := maps.Clone(w.agent)
+	maps.Copy(agent, fields)
+	config, err := json.Marshal(map[string]any{"defaultAgent": "it", "agents": map[string]any{"it": agent}}) // which is YAML
 	require.NoError(w.t, err)
-	var config struct {
-		DefaultAgent string                    `json:"defaultAgent"`
-		Agents       map[string]map[string]any `json:"agents"`
-	}
-	require.NoError(w.t, json.Unmarshal(data, &config)) // newWorld writes JSON, which is YAML
-	config.Agents["it"][field] = value
-	data, err = json.Marshal(config)
-	require.NoError(w.t, err)
-	require.NoError(w.t, os.WriteFile(path, data, 0o600))
+	require.NoError(w.t, os.WriteFile(filepath.Join(w.dir, "home", "config.yaml"), config, 0o600))
 }
 
 // command prepares uwf.
