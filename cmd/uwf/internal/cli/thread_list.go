@@ -10,7 +10,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -155,20 +155,13 @@ func (a *app) list(ctx context.Context, f listFilter) ([]protocol.ThreadItem, er
 	return a.listItems(ctx, entries, f)
 }
 
-// listEntry is a thread that may be in the list; ended is nil if it is active.
-type listEntry struct {
-	thread string
-	head   protocol.Hash
-	ended  *index.Ended
-}
-
 // listEntries reads the index only: which threads there are, newest first.
-func (a *app) listEntries(ctx context.Context, f listFilter) ([]listEntry, error) {
+func (a *app) listEntries(ctx context.Context, f listFilter) ([]engine.Listed, error) {
 	x, err := a.index()
 	if err != nil {
 		return nil, err
 	}
-	var entries []listEntry
+	var entries []engine.Listed
 	active := map[string]bool{}
 	for h, err := range x.Heads(ctx) {
 		if err != nil {
@@ -178,7 +171,7 @@ func (a *app) listEntries(ctx context.Context, f listFilter) ([]listEntry, error
 		}
 		active[h.Thread] = true
 		if f.inTime(h.Thread) {
-			entries = append(entries, listEntry{thread: h.Thread, head: h.Hash})
+			entries = append(entries, engine.Listed{Thread: h.Thread, Head: h.Hash})
 		}
 	}
 	if f.wantsEnded() {
@@ -189,35 +182,28 @@ func (a *app) listEntries(ctx context.Context, f listFilter) ([]listEntry, error
 				continue
 			}
 			if !active[e.Thread] && f.inTime(e.Thread) {
-				entries = append(entries, listEntry{thread: e.Thread, head: e.Head, ended: &e})
+				entries = append(entries, engine.Listed{Thread: e.Thread, Head: e.Head, Ended: &e})
 			}
 		}
 	}
-	slices.SortStableFunc(entries, func(p, q listEntry) int { return threadid.Compare(q.thread, p.thread) })
+	slices.SortStableFunc(entries, func(p, q engine.Listed) int { return threadid.Compare(q.Thread, p.Thread) })
 	return entries, nil
 }
 
 // listItems looks at each thread's head until the page is full.
-func (a *app) listItems(ctx context.Context, entries []listEntry, f listFilter) ([]protocol.ThreadItem, error) {
+func (a *app) listItems(ctx context.Context, entries []engine.Listed, f listFilter) ([]protocol.ThreadItem, error) {
 	e, err := a.engine(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	overview := e.Overview()
 	items := []protocol.ThreadItem{}
+	if f.limit == 0 {
+		return items, nil
+	}
 	skip := f.offset
-	for _, entry := range entries {
-		if f.limit >= 0 && len(items) >= f.limit {
-			break
-		}
+	for item := range e.Overview().Items(ctx, entries) {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
-		}
-		var item protocol.ThreadItem
-		if entry.ended != nil {
-			item = overview.Ended(ctx, *entry.ended)
-		} else {
-			item = overview.Active(ctx, entry.thread, entry.head)
 		}
 		if !f.wants(item.Status) {
 			continue
@@ -226,7 +212,9 @@ func (a *app) listItems(ctx context.Context, entries []listEntry, f listFilter) 
 			skip--
 			continue
 		}
-		items = append(items, item)
+		if items = append(items, item); len(items) == f.limit {
+			break
+		}
 	}
 	return items, nil
 }
