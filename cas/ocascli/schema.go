@@ -55,9 +55,7 @@ func (c *CLI) schemaCommand() *ucli.Command {
 			cmdline.Leaf(ucli.Command{Name: "list", Aliases: []string{"ls"}, Usage: "list the schemas in the store"}, c.schemaList),
 			cmdline.Leaf(ucli.Command{Name: "get", Usage: "print a schema", ArgsUsage: "<type>"}, c.schemaGet),
 			cmdline.Leaf(ucli.Command{Name: "put", Usage: "check a JSON Schema and store it", ArgsUsage: "<json|file|->"}, c.schemaPut),
-			cmdline.Leaf(ucli.Command{
-				Name: "validate", Usage: "check a value against a type, and store nothing", ArgsUsage: "<type> <json|file|->",
-			}, c.schemaValidate),
+			c.validateCommand(),
 		},
 	})
 }
@@ -142,29 +140,6 @@ func (c *CLI) schemaPut(ctx context.Context, cc *ucli.Context) error {
 		return err
 	}
 	return c.printHash(h)
-}
-
-func (c *CLI) schemaValidate(ctx context.Context, cc *ucli.Context) error {
-	s, err := c.open(ctx, "")
-	if err != nil {
-		return err
-	}
-	typ, err := typeOf(ctx, s, cc.Args().First())
-	if err != nil {
-		return err
-	}
-	value, err := c.value(cc.Args().Get(1))
-	if err != nil {
-		return err
-	}
-	h, err := cas.NewBatch(builtin{s}, c.Env.Now, library.Judge).AddValue(ctx, typ, value)
-	if err != nil {
-		return err
-	}
-	return c.print(map[string]any{"valid": true, "hash": h}, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "valid")
-		return err
-	})
 }
 
 // columns prints aligned rows.

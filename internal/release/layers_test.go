@@ -40,7 +40,7 @@ var layers = []struct {
 	{"internal/bench", []string{"protocol", "util", "cas"}, nil},
 	{"internal/release", nil, nil},
 	// It knows the program only from outside; the agent kit is for its witness.
-	{"internal/torture", []string{"util/env", "util/durable", "utilagent/agentkit"}, nil},
+	{"internal/torture", []string{"protocol", "util/env", "util/durable", "utilagent/agentkit"}, nil},
 }
 
 // onlyIn says which packages may import a foreign one: those that wrap it, so
@@ -64,6 +64,38 @@ var never = []struct{ pkg, other, because string }{
 	{"utilagent/agentkit", "net/http", "an agent that needs no model links no HTTP client"},
 	{"utilagent/agentkit", prefix + "utilagent/llm", "what needs a model is handed in"},
 	{"cas/thread", "net/http", "the store is local"},
+	{"utilagent/agentkit", library, "what an agent is not sure of it asks uwf"},
+	{"utilagent/external", library, "what an agent is not sure of it asks uwf"},
+}
+
+// library is the foreign one that judges values. It costs a program that links it
+// two milliseconds before main.
+const library = "github.com/santhosh-tekuri/jsonschema/v5"
+
+// mustJudge are the programs that keep the user's data: nothing gets in that the
+// library would refuse.
+func mustJudge() []string { return []string{"cmd/uwf", "cmd/ocas"} }
+
+// checkJudges holds that these programs link the library, and that no agent does:
+// agents start with every step, and ask uwf.
+func checkJudges(t *testing.T, packages map[string]listedPackage) {
+	for path, p := range packages {
+		dir, ours := strings.CutPrefix(path, prefix)
+		if !ours || p.Name != "main" {
+			continue
+		}
+		links := slices.Contains(linked(packages, path), library)
+		agent := strings.HasPrefix(dir, "cmd/uwf-") && dir != "cmd/uwf-import-original" || strings.HasPrefix(dir, "examples/agents/")
+		if links && agent {
+			t.Errorf("%s links %s: an agent asks uwf, which does", dir, library)
+		}
+		if !links && slices.Contains(mustJudge(), dir) {
+			t.Errorf("%s does not link %s, which is to judge all that it keeps", dir, library)
+		}
+	}
+	for _, dir := range mustJudge() {
+		require.Contains(t, packages, prefix+dir)
+	}
 }
 
 // TestLayers holds who may import whom, on every system that we build for.
@@ -86,6 +118,7 @@ func TestLayers(t *testing.T) {
 					t.Errorf("%s links %s: %s", n.pkg, n.other, n.because)
 				}
 			}
+			checkJudges(t, packages)
 			for _, found := range linked(packages, prefix+"protocol") {
 				if !packages[found].Standard && found != prefix+"protocol" {
 					t.Errorf("protocol links %s: it stands on the standard library alone", found)

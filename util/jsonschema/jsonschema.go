@@ -9,7 +9,7 @@
 // The judge of values is the schema library, in package library. It costs every
 // program that links it two milliseconds before main, so it is not linked here: a
 // program hands in a [Judge]. What is certain without it, such as that a common
-// value fits, is decided by a quick check, and costs no judge anything.
+// value fits, is decided by a quick check, and asks no judge.
 package jsonschema
 
 import (
@@ -55,10 +55,18 @@ func Compile(schema any, judge Judge) (*Schema, error) {
 // Validate returns what is wrong with a JSON value, sorted; nil if nothing is.
 // Errors: the judge's, [ErrNoJudge]; then nothing is known about the value.
 func (s *Schema) Validate(ctx context.Context, value any) ([]Problem, error) {
-	if s.quick(value, 0) {
+	if s.look(value) == fits {
 		return nil, nil
 	}
 	return s.ask(ctx, value)
+}
+
+// look is the quick check.
+func (s *Schema) look(value any) answer {
+	if !isPlain(value, 0) {
+		return unsure
+	}
+	return s.quick(value)
 }
 
 // ask leaves it to the judge, which gets nothing that JSON cannot say.
@@ -77,9 +85,15 @@ func (s *Schema) ask(ctx context.Context, value any) ([]Problem, error) {
 	return Sorted(problems), nil
 }
 
-// Fits reports whether nothing is wrong with a JSON value. Errors: as of
-// [Schema.Validate].
+// Fits reports whether nothing is wrong with a JSON value. It needs the judge less
+// often than [Schema.Validate], whose errors it has.
 func (s *Schema) Fits(ctx context.Context, value any) (bool, error) {
-	problems, err := s.Validate(ctx, value)
+	switch s.look(value) {
+	case fits:
+		return true, nil
+	case fails:
+		return false, nil
+	}
+	problems, err := s.ask(ctx, value)
 	return err == nil && len(problems) == 0, err
 }

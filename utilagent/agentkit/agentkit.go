@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // RunFunc does a role's work.
@@ -52,6 +53,10 @@ type Options struct {
 	// Extractor reads the answer when all corrections failed, if the config names
 	// a model for it. Nil: never. The step is marked.
 	Extractor Extractor
+	// Judge decides about an output that is not valid for sure, such as one that is
+	// wrong. Nil: uwf is asked, by $UWF_BIN or on PATH, which costs some
+	// milliseconds; it spares the agent the schema library, 2 ms at each start.
+	Judge jsonschema.Judge
 	// ParseArgs takes the agent's own arguments out of args and returns the rest.
 	// It sees what the kit does not know, in order; an error is a usage error.
 	ParseArgs func(args []string) (rest []string, err error)

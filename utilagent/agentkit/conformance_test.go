@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,9 @@ import (
 const beAgent = "AGENTKIT_TEST_AGENT"
 
 func TestMain(m *testing.M) {
+	if strings.Join(os.Args[1:], " ") == asked {
+		os.Exit(playUwf(os.Getenv(beUwf)))
+	}
 	if name := os.Getenv(beAgent); name != "" {
 		agentkit.Run(agents()[name])
 	}
@@ -186,7 +190,7 @@ func command(t *testing.T, agent string, e env.Env) *exec.Cmd {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), exe, e.Args...)
-	cmd.Env = e.With(beAgent, agent).Environ
+	cmd.Env = e.With(beAgent, agent).With(protocol.EnvBin, exe).Environ
 	cmd.Dir, cmd.Stdout, cmd.Stderr = e.Dir, e.Stdout, e.Stderr
 	return cmd
 }

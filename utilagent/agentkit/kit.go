@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
+	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -28,6 +28,7 @@ type kit struct {
 	env     env.Env
 	dirs    home.Dirs
 	store   cas.Store
+	judge   jsonschema.Judge
 	batch   *cas.Batch // all nodes of the step
 	thread  *thread.Thread
 	turns   *turns
@@ -54,7 +55,10 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		return nil, err
 	}
 	k := &kit{opts: o, inv: inv, env: e, engine: isOurs(e, inv), dirs: dirs, store: store, secrets: &secrets{}}
-	k.batch = cas.NewBatch(store, e.Now, library.Judge)
+	if k.judge = o.Judge; k.judge == nil {
+		k.judge = uwfJudge(e)
+	}
+	k.batch = cas.NewBatch(store, e.Now, k.judge)
 	k.turns = &turns{batch: k.batch, out: out, now: e.Now, store: store, secrets: k.secrets}
 	head, err := k.head(ctx)
 	if err != nil {
@@ -137,7 +141,7 @@ func (k *kit) request(b stepwork.Brief, s session) *Request {
 		Workflow: b.Workflow, RoleDef: b.Role, Schema: b.Schema,
 		Head: k.thread.Head, Start: k.thread.Start,
 		SessionID: s.SessionID, Fork: s.fork, Interrupted: s.Interrupted != "",
-		Cwd: k.env.Dir, Dirs: k.dirs, Alias: k.alias(), Env: e, Store: k.store, Judge: library.Judge, kit: k,
+		Cwd: k.env.Dir, Dirs: k.dirs, Alias: k.alias(), Env: e, Store: k.store, Judge: k.judge, kit: k,
 	}
 	if k.engine {
 		r.RunDir = k.env.Get(protocol.EnvRunDir)

@@ -1,8 +1,6 @@
 package library
 
 import (
-	"math"
-
 	lib "github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
@@ -30,7 +28,7 @@ func (d multipleOfSchema) Validate(ctx lib.ValidationContext, v any) error {
 	if !ok {
 		return nil
 	}
-	if q := f / float64(d); q == math.Trunc(q) && !math.IsInf(q, 0) {
+	if dialect.IsMultiple(f, float64(d)) {
 		return nil
 	}
 	return ctx.Error("multipleOf", "not a multiple")

@@ -235,7 +235,9 @@ func (a *actor) lie(how string) protocol.Hash {
 			must(err)
 			s.Detail = h
 		case "schema":
-			s.Output = a.invalidOutput()
+			s.Output = a.invalidOutput(map[string]any{"no": "status"})
+		case "rare":
+			s.Output = a.invalidOutput(map[string]any{"$status": "ready", "plan": "p", "mail": "nobody"})
 		default:
 			panic(how)
 		}
@@ -244,11 +246,11 @@ func (a *actor) lie(how string) protocol.Hash {
 
 // invalidOutput puts a node of the role's type that does not satisfy it, which
 // no library of ours lets anyone do.
-func (a *actor) invalidOutput() protocol.Hash {
+func (a *actor) invalidOutput(value any) protocol.Hash {
 	wf, err := a.thread.Workflow(a.ctx)
 	must(err)
 	typ := wf.Roles[a.role].Frontmatter
-	payload, err := cas.Encode(map[string]any{"no": "status"})
+	payload, err := cas.Encode(value)
 	must(err)
 	n := cas.Node{Hash: a.store.Algorithm().Sum(typ, payload), Type: typ, Payload: payload, Timestamp: 1}
 	must(a.store.Commit(a.ctx, n))

@@ -115,7 +115,10 @@ func testWorkflow(limits *protocol.Limits) (protocol.Workflow, map[string]any) {
 	}
 	schema := map[string]any{
 		"type": "object", "required": []any{"$status"}, "additionalProperties": false,
-		"properties": map[string]any{"$status": map[string]any{"type": "string"}, "plan": map[string]any{"type": "string"}},
+		"properties": map[string]any{
+			"$status": map[string]any{"type": "string"}, "plan": map[string]any{"type": "string"},
+			"mail": map[string]any{"format": "email"}, // which only the schema library refuses
+		},
 	}
 	return w, schema
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,12 @@ func Float(v any) (float64, bool) {
 		return f, err == nil
 	}
 	return 0, false
+}
+
+// IsMultiple divides floats, as the original does: 0.3 is no multiple of 0.1.
+func IsMultiple(n, of float64) bool {
+	q := n / of
+	return q == math.Trunc(q) && !math.IsInf(q, 0)
 }
 
 // Equal compares two JSON values: numbers by what they are worth, whatever Go
