@@ -19,6 +19,7 @@ const (
 	replayLimit = 30 * time.Second       // of a replay, after the answer to session/load
 	lateWords   = 300 * time.Millisecond // without an update, then there will be no answer
 	closeWait   = 2 * time.Second        // for session/close, and for the end after stdin is closed
+	expireWait  = 10 * time.Second       // for the end after it has closed its output
 )
 
 // child is the agent's process; [external.Process] is one.
@@ -214,6 +215,17 @@ func (c *client) refused(what string) {
 	defer c.mu.Unlock()
 	if c.prompt != nil {
 		c.prompt.refused(what)
+	}
+}
+
+// expire waits for the end of an agent that prints no more: how it ends says why.
+func (c *client) expire(ctx context.Context) {
+	limit := time.NewTimer(expireWait)
+	defer limit.Stop()
+	select {
+	case <-c.child.Ended():
+	case <-ctx.Done():
+	case <-limit.C:
 	}
 }
 

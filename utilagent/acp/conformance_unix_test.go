@@ -294,10 +294,14 @@ func TestKilledRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped by a person")
 	go func() {
-		for !strings.Contains(a.journal(), "prompt in") || ctx.Err() != nil {
+		defer cancel(stopped)
+		for ctx.Err() == nil { // until its first words are known, and with them the session
+			known, err := filepath.Glob(filepath.Join(a.Home, "sessions", "uwf-acp", "ids", "*.json"))
+			if err != nil || len(known) > 0 {
+				return
+			}
 			time.Sleep(time.Millisecond)
 		}
-		cancel(stopped)
 	}()
 	a.RunContext(ctx, a.options).Failed("stopped by a person")
 	require.Contains(t, a.journal(), "cancelled")

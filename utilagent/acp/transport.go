@@ -147,6 +147,9 @@ func (t *transport) failed(ctx context.Context, err error) (external.Outcome, er
 	}
 	gone := ctx.Err() == nil && client.conn.ended()
 	t.client = nil
+	if gone {
+		client.expire(ctx)
+	}
 	exit, closeErr := client.close(t.pace(), ctx.Err() == nil)
 	if gone {
 		return client.crashed(exit, err), closeErr
