@@ -1,6 +1,7 @@
 // Package cli is the command line of uwf: it reads arguments, calls the engine
 // or the store, and prints what they answer. stdout carries results only; talk
-// goes to stderr. Hints are attached here and nowhere below.
+// goes to stderr. Hints, the next command to type, are attached here, and by the
+// engine where it knows the thread; nowhere below.
 //
 // One file per noun: workflow.go, thread*.go, step.go, schema.go. root.go lists
 // the commands.
