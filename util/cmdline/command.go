@@ -28,7 +28,8 @@ func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) 
 		}
 		for _, f := range required {
 			if !cc.IsSet(f.name) {
-				return UsageError("missing flag "+dashes(f.name)+": "+f.usage, cc.Command.HelpName+" --help")
+				help := cc.Command.HelpName + " --help"
+				return UsageError("missing flag "+dashes(f.name)+": "+strings.ReplaceAll(f.usage, "`", ""), form(cc)+" "+f.form(), help)
 			}
 		}
 		return run(cc.Context, cc)
@@ -38,13 +39,27 @@ func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) 
 
 type requiredFlag struct{ name, usage string }
 
+// form is the flag as it is typed, with the placeholder that its usage marks.
+func (f requiredFlag) form() string {
+	placeholder := "VALUE"
+	if parts := strings.SplitN(f.usage, "`", 3); len(parts) == 3 {
+		placeholder = parts[1]
+	}
+	return dashes(f.name) + " " + placeholder
+}
+
+// form is a command as it is typed, with its arguments.
+func form(c *ucli.Context) string {
+	return strings.TrimSpace(c.Command.HelpName + " " + c.Command.ArgsUsage)
+}
+
 // optional makes required flags optional to the library, and returns them.
 func optional(flags []ucli.Flag) []requiredFlag {
 	var required []requiredFlag
 	note := func(name, usage string, is *bool) {
 		if *is {
 			*is = false
-			required = append(required, requiredFlag{name, strings.ReplaceAll(usage, "`", "")})
+			required = append(required, requiredFlag{name, usage})
 		}
 	}
 	for _, f := range flags {
@@ -168,9 +183,9 @@ func checkArgs(c *ucli.Context) error {
 	help := c.Command.HelpName + " --help"
 	switch {
 	case n < min:
-		return UsageError(fmt.Sprintf("missing argument %s", words[n]), help)
+		return UsageError(fmt.Sprintf("missing argument %s", words[n]), form(c), help)
 	case n > max:
-		return UsageError(fmt.Sprintf("unexpected argument %q", c.Args().Get(max)), help)
+		return UsageError(fmt.Sprintf("unexpected argument %q", c.Args().Get(max)), form(c), help)
 	}
 	for i := range min {
 		if strings.TrimSpace(c.Args().Get(i)) == "" {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -54,6 +54,7 @@ func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
 	if err := x.Register(ctx, def.Name, h); err != nil {
 		return fmt.Errorf("register workflow %q: %w", def.Name, err)
 	}
+	a.hint("uwf run %s -p '<task>'", def.Name)
 	return a.print(protocol.WorkflowPut{Name: def.Name, Hash: h}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  %s\n", def.Name, h)
 		return err
@@ -91,29 +92,48 @@ func (a *app) workflowList(ctx context.Context, _ *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	items := a.workflowItems(found, registered)
+	if len(items) == 0 {
+		a.hint("uwf workflow new <name>")
+	}
+	return a.print(items, func(w io.Writer) error { return workflowsText(w, items) })
+}
+
+// The origins of a workflow, in the original's words.
+const (
+	originProject  = "local"
+	originRegistry = "global"
+)
+
+// workflowItems are the files of the project, and what is registered unless a
+// file hides it.
+func (a *app) workflowItems(found []workflow.Found, registered []index.Named) []protocol.WorkflowItem {
 	items := []protocol.WorkflowItem{}
 	local := map[string]bool{}
 	for _, f := range found {
 		local[f.Name] = true
-		items = append(items, protocol.WorkflowItem{Name: f.Name, Hash: "(local)", Origin: "local", Path: a.shown(f.Path)})
+		items = append(items, protocol.WorkflowItem{Name: f.Name, Hash: "(local)", Origin: originProject, Path: a.shown(f.Path)})
 	}
 	for _, n := range registered {
 		if !local[n.Name] {
-			items = append(items, protocol.WorkflowItem{Name: n.Name, Hash: string(n.Hash), Origin: "global"})
+			items = append(items, protocol.WorkflowItem{Name: n.Name, Hash: string(n.Hash), Origin: originRegistry})
 		}
 	}
+	return items
+}
+
+func workflowsText(w io.Writer, items []protocol.WorkflowItem) error {
 	if len(items) == 0 {
-		a.hint("uwf workflow put <file.yaml>")
+		_, err := fmt.Fprintln(w, "there is no workflow yet")
+		return err
 	}
-	return a.print(items, func(w io.Writer) error {
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, it := range items {
-			where := it.Hash
-			if it.Path != "" {
-				where = it.Path
-			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\n", it.Name, it.Origin, where)
+	t := newTable("NAME", "ORIGIN", "FILE OR HASH")
+	for _, it := range items {
+		if it.Origin == originProject {
+			t.row(it.Name, "project", it.Path)
+		} else {
+			t.row(it.Name, "registered", it.Hash)
 		}
-		return tw.Flush()
-	})
+	}
+	return t.print(w)
 }
