@@ -18,7 +18,7 @@ var ErrNotSuspended = errors.New("the thread is not suspended")
 
 // RouteError means that the graph has no answer. Its text lists what exists.
 type RouteError struct {
-	Role    string   // the node: a role or $START
+	Node    string   // that has no answer: a role or $START
 	Status  string   // that was looked up
 	Known   []string // what exists instead, sorted
 	Nearest []string // of Known, if the status or name looks like a typo
@@ -79,7 +79,7 @@ func conditionError(s State, at place, c condition, err error) error {
 // noTransition is the error for a list of which no entry applies.
 func noTransition(s State, tried []trial) error {
 	const most = 10
-	e := &RouteError{Role: s.node(), Message: fmt.Sprintf("no transition of %q applies", s.node())}
+	e := &RouteError{Node: s.node(), Message: fmt.Sprintf("no transition of %q applies", s.node())}
 	for i, t := range tried {
 		if i == most {
 			e.Message += fmt.Sprintf("; and %d more", len(tried)-most)
@@ -123,14 +123,14 @@ func valueText(v any, defined bool) string {
 // noNode is the error for a step of a role that the graph does not know.
 func noNode(w protocol.Workflow, node string) error {
 	known := slices.Sorted(maps.Keys(w.Graph))
-	e := &RouteError{Role: node, Known: known, Nearest: suggest.Nearest(node, known, 3)}
+	e := &RouteError{Node: node, Known: known, Nearest: suggest.Nearest(node, known, 3)}
 	e.Message = fmt.Sprintf("the graph has no node for %q%s", node, alternatives("it has", e))
 	return e
 }
 
 // noEdge is the error for a status that the node does not route.
 func noEdge(node, status string, given bool, known []string) error {
-	e := &RouteError{Role: node, Status: status, Known: known, Nearest: suggest.Nearest(status, known, 3)}
+	e := &RouteError{Node: node, Status: status, Known: known, Nearest: suggest.Nearest(status, known, 3)}
 	switch {
 	case node == protocol.StartNode:
 		e.Nearest = nil
@@ -147,7 +147,7 @@ func noEdge(node, status string, given bool, known []string) error {
 // noRole is the error for an edge that leads nowhere.
 func noRole(w protocol.Workflow, at place, target string) error {
 	known := slices.Sorted(maps.Keys(w.Roles))
-	e := &RouteError{Role: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
+	e := &RouteError{Node: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
 	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is no role", at.node, at.key, target) + alternatives("the roles are", e)
 	return e
 }

@@ -64,7 +64,7 @@ func restart(ctx context.Context, s State, supplement string) (Decision, error) 
 		return Decision{}, err
 	}
 	if d.Kind != Run {
-		return Decision{}, &RouteError{Role: at.node, Status: at.status, Message: fmt.Sprintf(
+		return Decision{}, &RouteError{Node: at.node, Status: at.status, Message: fmt.Sprintf(
 			"%s leads straight to %s: there is no role to resume", at.node, edge.Role)}
 	}
 	d.Prompt = paragraphs(d.Prompt, supplement)

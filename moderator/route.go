@@ -100,7 +100,7 @@ func follow(s State, at place, edge protocol.Edge, output any) (Decision, error)
 		d.Kind, d.Role = End, ""
 	case edge.Role == protocol.SuspendNode:
 		if at.node == protocol.StartNode {
-			return Decision{}, &RouteError{Role: at.node, Status: at.status, Message: "a thread cannot start with " + protocol.SuspendNode}
+			return Decision{}, &RouteError{Node: at.node, Status: at.status, Message: "a thread cannot start with " + protocol.SuspendNode}
 		}
 		d.Kind, d.Role, d.Cause = Suspend, s.Last.Role, ByTarget
 	case !isRole:

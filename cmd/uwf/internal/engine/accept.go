@@ -121,45 +121,58 @@ func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, e
 	if err != nil {
 		return nil, err
 	}
-	nodes := []cas.Node{output}
-	take := func(h protocol.Hash) (n cas.Node, there bool, err error) {
-		n, err = r.Get(ctx, h)
-		if _, redacted := cas.AsRedacted(err); redacted {
-			return n, false, nil
-		}
-		if err == nil {
-			nodes = append(nodes, n)
-		}
-		return n, err == nil, err
-	}
+	c := collector{r: r, nodes: []cas.Node{output}}
 	if s.Prompt != nil {
-		if _, _, err := take(*s.Prompt); err != nil {
+		if _, _, err := c.take(ctx, *s.Prompt); err != nil {
 			return nil, err
 		}
 	}
-	detailNode, there, err := take(s.Detail)
+	node, there, err := c.take(ctx, s.Detail)
 	if err != nil || !there {
-		return nodes, err
+		return c.nodes, err
 	}
-	detail, err := cas.As[protocol.Detail](ctx, r, detailNode)
-	if err != nil {
-		return nil, err
+	detail, err := cas.As[protocol.Detail](ctx, r, node)
+	if err == nil {
+		err = c.takeParts(ctx, detail)
 	}
-	for _, h := range detail.Turns {
-		n, there, err := take(h)
+	return c.nodes, err
+}
+
+// collector gathers nodes, but for those that were redacted.
+type collector struct {
+	r     cas.Reader
+	nodes []cas.Node
+}
+
+func (c *collector) take(ctx context.Context, h protocol.Hash) (n cas.Node, there bool, err error) {
+	n, err = c.r.Get(ctx, h)
+	switch {
+	case isRedacted(err):
+		return n, false, nil
+	case err != nil:
+		return n, false, err
+	}
+	c.nodes = append(c.nodes, n)
+	return n, true, nil
+}
+
+// takeParts takes the turns of a detail, which must be turns, and its requests.
+func (c *collector) takeParts(ctx context.Context, d protocol.Detail) error {
+	for _, h := range d.Turns {
+		n, there, err := c.take(ctx, h)
 		if err == nil && there {
-			_, err = cas.As[protocol.Turn](ctx, r, n)
+			_, err = cas.As[protocol.Turn](ctx, c.r, n)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	for _, h := range detail.Requests {
-		if _, _, err := take(h); err != nil {
-			return nil, err
+	for _, h := range d.Requests {
+		if _, _, err := c.take(ctx, h); err != nil {
+			return err
 		}
 	}
-	return nodes, nil
+	return nil
 }
 
 var errWrongContent = errors.New("it is not what was asked for")

@@ -72,9 +72,15 @@ func (e *Engine) aliasOf(ctx context.Context, agent, workflow, role string) stri
 		aliases = append(aliases, alias)
 	}
 	slices.Sort(aliases[2:])
+	aliases = slices.DeleteFunc(aliases, func(alias string) bool { return alias == "" })
 	for _, alias := range aliases {
 		program := filepath.Base(c.Agents[alias].Command)
-		if alias != "" && strings.TrimSuffix(program, ".exe") == agent {
+		if strings.TrimSuffix(program, ".exe") == agent {
+			return alias
+		}
+	}
+	for _, alias := range aliases {
+		if protocol.AgentName(alias) == agent { // as uwf step put calls it
 			return alias
 		}
 	}
