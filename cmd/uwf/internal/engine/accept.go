@@ -218,7 +218,7 @@ func (a *attempt) reject(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
-	no.why = hinted(no.why, "uwf thread step "+a.hold.id+" tries again", "what the agent printed is in "+a.dir.path)
+	no.why = hinted(no.why, a.again()+" tries again", "what the agent printed is in "+a.dir.path)
 	a.record.StepHash, a.record.Reason = no.step, no.why.Message
 	return a.failed(runRejected, no.why)
 }

@@ -91,13 +91,13 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 		status = runStopped
 		err = &protocol.Error{
 			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.hold.id, a.task.role), Err: err,
-			Hints: []string{"uwf thread step " + a.hold.id},
+			Hints: []string{a.again()},
 		}
 	case isSignal(err):
 		status = runStopped
-		err = hinted(coded(err), "uwf thread step "+a.hold.id)
+		err = hinted(coded(err), a.again())
 	case errors.As(err, &timeout):
-		err = hinted(coded(err), "uwf thread step "+a.hold.id+" --timeout "+(2*timeout.After).String()+" gives it more time")
+		err = hinted(coded(err), a.again()+" --timeout "+(2*timeout.After).String()+" gives it more time")
 	default:
 		return a.failed(runFailed, a.explain(ctx, ran, err))
 	}
@@ -105,6 +105,18 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 		return hinted(coded(err), "the agent had finished: uwf thread step "+a.hold.id+" adopts its result")
 	}
 	return a.failed(status, err)
+}
+
+// again is the command that asks for the same once more. What a person has said
+// is not kept when the step fails, so it must be said again.
+func (a *attempt) again() string {
+	switch {
+	case a.task.resumes:
+		return "uwf thread resume " + a.hold.id + " -p '<answer>'"
+	case a.task.replaces:
+		return "uwf thread poke " + a.hold.id + " -p '<what to do otherwise>'"
+	}
+	return "uwf thread step " + a.hold.id
 }
 
 // unable records that no agent could even be started, so that who asks later is
