@@ -58,10 +58,21 @@ func living(match func(stat) bool) ([]int, error) {
 	return living, nil
 }
 
+// birth is when a process began, in ticks since the machine did; "" if it is gone.
+func birth(pid int) string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	s, _ := parseStat(string(text))
+	return s.birth
+}
+
 // stat is a part of /proc/<pid>/stat.
 type stat struct {
 	state          string
 	group, session int
+	birth          string // "" in a text that is cut short
 }
 
 // parseStat reads "pid (name) state parent group session …". The name may hold
@@ -73,7 +84,12 @@ func parseStat(text string) (stat, bool) {
 	}
 	group, err1 := strconv.Atoi(fields[2])
 	session, err2 := strconv.Atoi(fields[3])
-	return stat{state: fields[0], group: group, session: session}, err1 == nil && err2 == nil
+	s := stat{state: fields[0], group: group, session: session}
+	const startTime = 19
+	if len(fields) > startTime {
+		s.birth = fields[startTime]
+	}
+	return s, err1 == nil && err2 == nil
 }
 
 // processes lists the ids of all processes.

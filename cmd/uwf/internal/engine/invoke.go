@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // prepare does what must be there before the agent is: its prompt, an empty run
@@ -50,7 +51,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		Command: a.cmd.argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
 		RunDir: a.dir.path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
 		Started: func(pid int) error {
-			a.record.Pid, a.record.Status = pid, runRunning
+			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), runRunning
 			if err := a.dir.write(a.record); err != nil {
 				return err
 			}
@@ -135,5 +136,5 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	if errors.As(err, &noResult) && ran.Stderr != "" {
 		e.Message += "\nits stderr ends:\n" + ran.Stderr
 	}
-	return hinted(e, "uwf thread step "+a.hold.id+" tries again", "uwf thread read "+a.hold.id+" --live shows what it has done", "what the agent printed is in "+a.dir.path)
+	return hinted(e, a.again()+" tries again", "uwf thread read "+a.hold.id+" --live shows what it has done", "what the agent printed is in "+a.dir.path)
 }

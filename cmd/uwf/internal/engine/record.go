@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // record is run.json: the step in flight of a thread, or the last one that was
@@ -26,9 +27,10 @@ type record struct {
 	Replaces   bool          `json:"replaces,omitempty"` // the step takes the place of Head: it follows what Head follows
 	More       bool          `json:"more,omitempty"`     // the engine means to make another step after this one
 	Cwd        string        `json:"cwd"`
-	Engine     int           `json:"engine"`    // process id of the stepping process
-	Pid        int           `json:"pid"`       // of the agent and its group; 0: not started, or not yet known
-	StartedAt  int64         `json:"startedAt"` // ms
+	Engine     int           `json:"engine"`          // process id of the stepping process
+	Pid        int           `json:"pid"`             // of the agent and its group; 0: not started, or not yet known
+	Birth      string        `json:"birth,omitempty"` // of Pid, see [proc.Birth]
+	StartedAt  int64         `json:"startedAt"`       // ms
 	Status     runStatus     `json:"status"`
 	Error      *runError     `json:"error,omitempty"`
 	StepHash   protocol.Hash `json:"stepHash,omitempty"` // added, or rejected
@@ -58,6 +60,15 @@ const (
 )
 
 func (s runStatus) inFlight() bool { return s == runStarting || s == runRunning }
+
+// agentPid is the agent's process id, 0 if it is not known, or if the agent has
+// ended and its id belongs to another process by now.
+func (r record) agentPid() int {
+	if proc.Reused(r.Pid, r.Birth) {
+		return 0
+	}
+	return r.Pid
+}
 
 // unfinished reports whether the record is of a run from this head whose end
 // nobody has seen. A record that cannot be read may be one.

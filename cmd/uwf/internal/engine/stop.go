@@ -98,7 +98,7 @@ func (e *Engine) seize(ctx context.Context, id string) (*hold, bool, error) {
 func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
 	dir := e.runDir(id)
 	r := dir.read()
-	if r.Status != runRunning || !dir.alive() {
+	if r.Status != runRunning || r.agentPid() == 0 || !dir.alive() {
 		return false, nil
 	}
 	if err := dir.requestStop(r); err != nil {
@@ -106,7 +106,7 @@ func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
 	}
 	same := func() bool {
 		now := dir.read()
-		return now.id() == r.id() && now.Status == runRunning && dir.alive()
+		return now.id() == r.id() && now.Status == runRunning && now.agentPid() == r.Pid && dir.alive()
 	}
 	return true, proc.StopGroup(ctx, r.Pid, e.grace(), same)
 }
@@ -119,7 +119,7 @@ func (e *Engine) stopOrphan(ctx context.Context, h *hold) (bool, error) {
 	if !r.unfinished(h.head) || !dir.surelyAlive(ctx) {
 		return false, nil
 	}
-	if err := proc.StopHolders(ctx, dir.file(lockFile), r.Pid, e.grace(), dir.alive); err != nil {
+	if err := proc.StopHolders(ctx, dir.file(lockFile), r.agentPid(), e.grace(), dir.alive); err != nil {
 		return false, err
 	}
 	if _, finished := dir.finished(); !finished && !r.damaged {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // inFlight steps a thread in the background until its agent is at its gate.
@@ -298,4 +300,53 @@ func TestWait(t *testing.T) {
 	require.NoError(t, <-errs)
 	out = <-waited
 	require.Equal(t, "worker", *out.CurrentRole)
+}
+
+// bystander is a process that has nothing to do with us.
+func bystander(t *testing.T) (pid int) {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid
+}
+
+// The id of an agent that has ended may belong to somebody else: nobody signals
+// that process, and no thread looks busy for it.
+func TestProcessIDThatIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	if proc.Birth(os.Getpid()) == "" {
+		return // this system does not tell processes apart; docs/reliability.md says so
+	}
+	w := newWorld(t, "!gate:ready@go")
+	id := w.start()
+	errs := w.inFlight(context.Background(), id)
+	r := w.runDir(id).read()
+	real := r.Pid
+	r.Pid = bystander(t)
+	require.NoError(t, w.runDir(id).write(r))
+
+	// Its engine still holds the thread, as one that is frozen would.
+	brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, err := w.Stop(brief, id)
+	require.Error(t, err)
+	require.False(t, gone(r.Pid))
+	require.False(t, gone(real))
+
+	w.open("go")
+	require.NoError(t, <-errs)
+	r.Head, r.Status = w.head(id), runRunning // an engine that was killed, and an agent that has ended
+	require.NoError(t, w.runDir(id).write(r))
+	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+	stopped, err := w.Stop(context.Background(), id)
+	require.NoError(t, err)
+	require.False(t, stopped)
+	w.plays("done")
+	w.mustStep(id, StepOptions{})
+	require.False(t, gone(r.Pid))
 }

@@ -1,0 +1,4 @@
+package proc
+
+// birth is not known.
+func birth(int) string { return "" }
