@@ -134,13 +134,18 @@ func (c *collection) survey(ctx context.Context) error {
 // beginning of every step whose agent is alive. The agents are asked before the
 // heads are read: a step that ends in between has its head moved by then.
 func (c *collection) markRoots(ctx context.Context) error {
-	c.cutoff = c.options.Now().Add(-c.options.Grace)
+	now := c.options.Now()
+	c.cutoff = now.Add(-c.options.Grace)
 	for _, home := range c.options.Homes {
 		begun, err := oldestRun(home)
 		if err != nil {
 			return err
 		}
-		if begun != nil && begun.Before(c.cutoff) {
+		switch {
+		case begun == nil:
+		case begun.After(now):
+			c.cutoff = time.Time{} // the clock was set back since: no file's time says whether it is older
+		case begun.Before(c.cutoff):
 			c.cutoff = *begun
 		}
 	}

@@ -261,6 +261,24 @@ func TestAgentAtWork(t *testing.T) {
 	require.Equal(t, 3, w.collect(gc.Options{}).Freed, "the agent is gone, and with the record its prompt")
 }
 
+// A clock that was set back while an agent works makes what it puts look older
+// than its step.
+func TestClockThatWentBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start := w.start(firstThread)
+	run := filepath.Join(w.home, "runs", firstThread)
+	require.NoError(t, os.MkdirAll(run, 0o755))
+	lock, err := w.prepare(context.Background(), run, start, time.Now().Add(5*time.Hour), "prompt")
+	require.NoError(t, err)
+	since := w.text("since")
+	w.age(since, time.Minute)
+	require.Zero(t, w.collect(gc.Options{}).Freed)
+	require.True(t, w.has(since))
+	require.NoError(t, lock.Unlock())
+	require.Equal(t, 1, w.collect(gc.Options{}).Freed)
+}
+
 // Below damage nobody knows what is needed, so nothing goes.
 func TestDamage(t *testing.T) {
 	t.Parallel()

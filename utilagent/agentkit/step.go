@@ -36,7 +36,7 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return k.rejected(ctx, req, s, done, err)
 	}
-	completed := e.Now()
+	completed := started.Add(max(0, e.Now().Sub(started))) // the clock may have been set meanwhile
 	done.detail.Turns, done.detail.Capture = k.turns.close()
 	done.detail.AgentVersion = cmp.Or(done.detail.AgentVersion, version(o))
 	// The work is done and paid for: an interrupt that comes now must not lose it.

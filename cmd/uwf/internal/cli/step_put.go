@@ -107,7 +107,7 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 		EdgePrompt: as.EdgePrompt, Cwd: as.Cwd, Answer: answer, ExtractedBy: protocol.ByFrontmatter,
 		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
 	}
-	if sub.StartedAtMs == 0 {
+	if sub.StartedAtMs == 0 || sub.StartedAtMs > now { // not known, or the clock has been set back since
 		sub.StartedAtMs = now
 	}
 	if sub.SessionID == "" {
