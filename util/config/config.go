@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -40,18 +42,34 @@ func Load(ctx context.Context, path string, e env.Env) (protocol.Config, error) 
 
 // Parse is [Load] for a text; path is only named in errors.
 func Parse(src []byte, path string, e env.Env) (protocol.Config, error) {
-	r := report{path: path, src: src}
-	var c protocol.Config
-	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
-	if err != nil {
-		r.addYAML(err)
-		return c, r.err()
-	}
-	d := decoder{report: &r, env: e}
-	d.decode(doc.Root, &c)
-	check(&r, doc.Root, c)
+	c, r := read(src, path, e)
 	if err := r.err(); err != nil {
 		return protocol.Config{}, err
 	}
 	return c, nil
+}
+
+// ParseUnfinished is [Parse] for a config that is being written: values that are
+// merely missing yet are no error.
+func ParseUnfinished(src []byte, path string, e env.Env) (protocol.Config, error) {
+	c, r := read(src, path, e)
+	r.problems = slices.DeleteFunc(r.problems, func(p protocol.Problem) bool { return strings.HasSuffix(p.Message, missingWords) })
+	if err := r.err(); err != nil {
+		return protocol.Config{}, err
+	}
+	return c, nil
+}
+
+// read reads a config with all that is wrong in it.
+func read(src []byte, path string, e env.Env) (c protocol.Config, r report) {
+	r = report{path: path, src: src}
+	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	if err != nil {
+		r.addYAML(err)
+		return c, r
+	}
+	d := decoder{report: &r, env: e}
+	d.decode(doc.Root, &c)
+	check(&r, doc.Root, c)
+	return c, r
 }

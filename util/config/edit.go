@@ -76,15 +76,6 @@ func judge(before, after []byte, path string, e env.Env) (missing []protocol.Pro
 
 // problems are all that is wrong in a config.
 func problems(src []byte, path string, e env.Env) []protocol.Problem {
-	r := report{path: path, src: src}
-	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
-	if err != nil {
-		r.addYAML(err)
-		return r.problems
-	}
-	var c protocol.Config
-	d := decoder{report: &r, env: e}
-	d.decode(doc.Root, &c)
-	check(&r, doc.Root, c)
+	_, r := read(src, path, e)
 	return r.problems
 }

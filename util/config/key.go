@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -122,8 +123,8 @@ func unknownField(k Key, part string, known []string) error {
 		message = fmt.Sprintf("unknown field %q in %s", part, k)
 	}
 	err := usage(message, "one of "+strings.Join(known, ", "))
-	if near := nearest(part, known); near != "" {
-		err.Hints = append([]string{near}, err.Hints...)
+	if near := suggest.Nearest(part, known, 2); len(near) > 0 {
+		err.Hints = append([]string{"did you mean " + quoted(near, " or ") + "?"}, err.Hints...)
 	}
 	return err
 }

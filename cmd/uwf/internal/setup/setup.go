@@ -65,7 +65,7 @@ func (s *Setup) Open() error {
 
 func (s *Setup) read(src []byte) (err error) {
 	s.src = src
-	s.old, err = config.Parse(src, s.Dirs.Config(), s.Env)
+	s.old, err = config.ParseUnfinished(src, s.Dirs.Config(), s.Env)
 	return err
 }
 

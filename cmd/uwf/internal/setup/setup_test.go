@@ -73,7 +73,9 @@ func TestText(t *testing.T) {
 		"no model":                 {"", Answers{Provider: "ollama"}, nil, nil, nil, "--model is missing"},
 		"a model of somebody else": {existing, Answers{Provider: "ollama"}, nil, nil, nil, "--model is missing"},
 		"an address that is none":  {"", Answers{Provider: "x", BaseURL: "nonsense", Model: "m"}, nil, nil, nil, "base URL"},
-		"a broken config":          {"defaultAgnt: x\n", Answers{Agent: "mock"}, nil, nil, nil, "defaultAgent"},
+		"what was begun": {"providers: { openai: { apiKey: sk-1234567890 } }\n", Answers{Provider: "openai", Model: "m"}, nil,
+			[]string{"defaultModel: default"}, []string{"providers: { openai: { apiKey: sk-1234567890 } }"}, ""},
+		"a broken config": {"defaultAgnt: x\n", Answers{Agent: "mock"}, nil, nil, nil, "defaultAgent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
