@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 // FuzzHistory: whatever the file holds, the next thread that ends is found, none
@@ -25,6 +26,7 @@ func FuzzHistory(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer fuzzing.Bounded(t)()
 		dir := t.TempDir()
 		x := index.Open(dir, durable.OS())
 		name := filepath.Join(dir, "history.jsonl")

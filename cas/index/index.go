@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -61,8 +62,9 @@ func (e *ConflictError) Error() string {
 // a file says something that cannot be read. Such a line stops nobody but the
 // thread or workflow that it stands for, and is never lost by a write.
 type Index struct {
-	dir  string
-	fsys durable.FS
+	dir   string
+	fsys  durable.FS
+	texts sync.Pool // of *[]byte: memory to read into, not contents
 }
 
 // Open returns the index of a home directory, which need not exist yet.

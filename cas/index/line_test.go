@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fuzzing"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -62,6 +63,7 @@ func FuzzLine(f *testing.F) {
 		f.Add(key, "1234567890123")
 	}
 	f.Fuzz(func(t *testing.T, key, hash string) {
+		defer fuzzing.Bounded(t)()
 		e := newEntry(key, protocol.Hash(hash))
 		if checkEntry(e.key, e.hash) != nil {
 			return
@@ -90,6 +92,7 @@ func FuzzTable(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzing.Bounded(t)()
 		table := parseTable("f", text)
 		for _, e := range table.entries {
 			h, err := table.get(e.key)

@@ -21,24 +21,43 @@ const behindKey = len(": ") + protocol.HashLen + len("\n")
 // isOurs tells whether a text is in our form.
 func isOurs(text []byte) bool {
 	lines := 0
-	var last []byte
+	var last, line []byte
 	for rest := text; len(rest) > 0; lines++ {
-		end := bytes.IndexByte(rest, '\n') + 1
-		if end <= behindKey {
+		line = firstLine(rest, len(line))
+		if len(line) <= behindKey {
 			return false
 		}
-		key := rest[:end-behindKey]
-		if rest[len(key)] != ':' || rest[len(key)+1] != ' ' || bytes.Compare(last, key) >= 0 {
+		key := line[:len(line)-behindKey]
+		if line[len(key)] != ':' || line[len(key)+1] != ' ' || bytes.Compare(last, key) >= 0 {
 			return false
 		}
-		last, rest = key, rest[end:]
+		last, rest = key, rest[len(line):]
 	}
-	return bytes.Count(text, []byte(":")) == lines && bytes.Count(text, []byte(" ")) == lines && isPlain(text)
+	for _, once := range []string{"\n", ":", " "} {
+		if bytes.Count(text, []byte(once)) != lines {
+			return false
+		}
+	}
+	return isPlain(text)
+}
+
+// firstLine is the first line of a text, its end included. Most lines are as long
+// as those before them, so it looks there first: a shorter one within is found
+// when all ends are counted.
+func firstLine(text []byte, likely int) []byte {
+	if likely > 0 && likely <= len(text) && text[likely-1] == '\n' {
+		return text[:likely]
+	}
+	return text[:bytes.IndexByte(text, '\n')+1]
 }
 
 // isPlain tells whether a text has no character that our lines do not have.
 func isPlain(text []byte) bool {
 	all := byte(inLine)
+	for ; len(text) >= 8; text = text[8:] {
+		all &= class[text[0]] & class[text[1]] & class[text[2]] & class[text[3]] &
+			class[text[4]] & class[text[5]] & class[text[6]] & class[text[7]]
+	}
 	for _, c := range text {
 		all &= class[c]
 	}

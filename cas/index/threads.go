@@ -21,6 +21,7 @@ func (x *Index) Head(ctx context.Context, thread string) (protocol.Hash, error) 
 	if err != nil {
 		return "", err
 	}
+	defer x.done(f)
 	h, err := f.get(thread)
 	if err == nil && h == "" {
 		return "", fmt.Errorf("%w: %s is not active", ErrNoThread, thread)
@@ -137,6 +138,7 @@ func (x *Index) changeThreads(ctx context.Context, edit func(f *file) error) err
 		if err != nil {
 			return err
 		}
+		defer x.done(f)
 		if err := f.writable(); err != nil {
 			return err
 		}

@@ -61,6 +61,7 @@ type app struct {
 	textErrors bool
 	creates    bool // the command makes a home or store that is not there
 	fs         *fsstore.Store
+	heads      *index.Index
 	cas        *ocascli.CLI // the commands of the store
 	bundle     *bundled     // in the place of home and store; nil: none
 }
@@ -181,7 +182,10 @@ func (a *app) index() (*index.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return index.Open(dirs.Home, durable.OS()), nil
+	if a.heads == nil {
+		a.heads = index.Open(dirs.Home, durable.OS())
+	}
+	return a.heads, nil
 }
 
 // engine puts the parts together. The config is read only when a step needs it.
@@ -194,12 +198,16 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	if err != nil {
 		return nil, err
 	}
+	x, err := a.index()
+	if err != nil {
+		return nil, err
+	}
 	e, err := config.LoadDotEnv(dirs.DotEnv(), a.env)
 	if err != nil {
 		return nil, err
 	}
 	with := &engine.Engine{
-		Env: e, Dirs: dirs, FS: durable.OS(), Store: s, Index: index.Open(dirs.Home, durable.OS()),
+		Env: e, Dirs: dirs, FS: durable.OS(), Store: s, Index: x,
 		Config:   func(ctx context.Context) (protocol.Config, error) { return a.config(ctx, dirs, e) },
 		Progress: p,
 	}
