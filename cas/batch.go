@@ -19,11 +19,11 @@ type Batch struct {
 	store    Store
 	now      func() time.Time
 	judge    jsonschema.Judge
-	added    map[Hash]Node
-	order    []Hash // of added
-	written  int    // how many of order are in the store
-	dropped  int    // how many of order have their payload only there
-	held     int    // bytes of payloads between these two
+	added    map[Hash]Node // but those that were dropped
+	order    []Hash        // of all that was ever added
+	written  int           // how many of order are in the store
+	dropped  int           // how many of order are only there
+	held     int           // bytes of payloads between these two
 	compiled map[Hash]*jsonschema.Schema
 }
 
@@ -139,12 +139,14 @@ func (b *Batch) wrote() {
 	}
 }
 
-// drop forgets payloads that are in the store.
+// drop forgets nodes that are in the store, all but their hashes, and schemas, which
+// come with each node. One that is added again is written again, which the store
+// takes for what it is.
 func (b *Batch) drop() {
 	for _, h := range b.order[b.dropped:b.written] {
-		n := b.added[h]
-		n.Payload = nil
-		b.added[h] = n
+		if b.added[h].Type != b.Kinds().MetaHash() {
+			delete(b.added, h)
+		}
 	}
 	b.dropped, b.held = b.written, 0
 }
@@ -189,7 +191,7 @@ func (b *Batch) load(ctx context.Context, i int) (nodes []Node, next int, err er
 
 // Get reads from the batch, else from the store.
 func (b *Batch) Get(ctx context.Context, h Hash) (Node, error) {
-	if n, ok := b.added[h]; ok && n.Payload != nil {
+	if n, ok := b.added[h]; ok {
 		return n, ctx.Err()
 	}
 	return b.store.Get(ctx, h)
@@ -217,8 +219,7 @@ func (b *Batch) add(typ Hash, payload []byte) (Hash, error) {
 // addNode adds a node that has been validated, once.
 func (b *Batch) addNode(n Node) (Hash, error) {
 	if old, ok := b.added[n.Hash]; ok {
-		// One whose payload is in the store only is compared there, by Commit.
-		if old.Payload != nil && !old.Equal(n) {
+		if !old.Equal(n) {
 			return "", &CollisionError{Hash: n.Hash}
 		}
 		return n.Hash, nil

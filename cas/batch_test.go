@@ -114,7 +114,7 @@ func TestBatchOfAnySize(t *testing.T) {
 	require.NoError(t, b.Commit(ctx))
 	require.Greater(t, len(s.commits), 2, "not all at once")
 	all := slices.Concat(s.commits...)
-	require.Equal(t, append(slices.Clone(added), last), all[2:], "after the schemas, in order")
+	require.Equal(t, append(slices.Clone(added), added[0], last), all[2:], "after the schemas, in order")
 }
 
 // Who puts nodes himself gets each once, and the commit covers them.
