@@ -20,6 +20,7 @@ import (
 func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
 	c.HideHelpCommand = true
 	c.OnUsageError = OnUsageError
+	c.CustomHelpTemplate = ucli.CommandHelpTemplate + everywhere
 	PlainDefaults(c.Flags)
 	required := optional(c.Flags)
 	c.Action = func(cc *ucli.Context) error {
@@ -36,6 +37,11 @@ func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) 
 	}
 	return &c
 }
+
+// everywhere ends the help of a command, which lists its own flags only.
+const everywhere = `
+Every command also knows --format, --home and what else --help shows without a command.
+`
 
 type requiredFlag struct{ name, usage string }
 

@@ -145,7 +145,7 @@ func limitsText(l protocol.Limits) string {
 		parts = append(parts, fmt.Sprintf("%d steps", l.MaxSteps))
 	}
 	if l.MaxVisitsPerRole > 0 {
-		parts = append(parts, fmt.Sprintf("%d turns of a role", l.MaxVisitsPerRole))
+		parts = append(parts, fmt.Sprintf("%d steps of a role", l.MaxVisitsPerRole))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -233,7 +233,8 @@ func listText(w io.Writer, items []protocol.ThreadItem, now time.Time) error {
 		t.row(it.Thread, string(it.Status), name, next, started(it.StartedAt, now))
 	}
 	if len(items) == 0 {
-		return nil
+		_, err := fmt.Fprintln(w, "no threads")
+		return err
 	}
 	return t.print(w)
 }
