@@ -11,7 +11,9 @@
 //     names them; an agent that fails leaves nothing that anything refers to;
 //   - an answer that does not satisfy the role's schema is never stored as output.
 //
-// agentkit links no HTTP client. Package agentkittest runs an agent in a test.
+// agentkit links no HTTP client and no schema library: an output that is not valid
+// for sure is shown to uwf, by $UWF_BIN or on PATH (Options.Judge). Package
+// agentkittest runs an agent in a test, which needs no uwf.
 package agentkit
 
 import (
