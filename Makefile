@@ -33,7 +33,7 @@ test-endpoint: ## run client, loop and agents against a fake endpoint that other
 .PHONY: test-agents
 test-agents: ## run the adapters with the real programs (npm installs them) against a model that plays a script
 	$(GO) vet -tags agents ./internal/agentstest
-	$(GO) test -tags agents -count=1 -timeout 40m -parallel 2 ./internal/agentstest -v
+	$(GO) test -tags agents -count=1 -timeout 60m -parallel 2 ./internal/agentstest -v
 
 .PHONY: race
 race: ## run all tests with the race detector (needs a C compiler)

@@ -6,55 +6,99 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestSwap is one thread whose roles are played by different real programs; a fork
-// of it goes on with the roles swapped.
+// relayRoles play one after the other; each writes one word.
+var relayRoles = []string{"planner", "developer", "reviewer", "tester"}
+
+// relay is a workflow of these roles.
+func relay() string {
+	roles, graph := map[string]any{}, map[string]any{
+		"$START": map[string]any{"_": map[string]any{"role": relayRoles[0], "prompt": "Begin."}},
+	}
+	for i, role := range relayRoles {
+		roles[role] = map[string]any{
+			"description": role, "goal": "Work.", "capabilities": []string{}, "procedure": "Work.", "output": "a word",
+			"frontmatter": map[string]any{
+				"type": "object", "required": []string{"$status", "word"},
+				"properties": map[string]any{"$status": map[string]any{"const": "done"}, "word": map[string]any{"type": "string"}},
+			},
+		}
+		next := map[string]any{"role": "$END"}
+		if i+1 < len(relayRoles) {
+			next = map[string]any{"role": relayRoles[i+1], "prompt": "Go on from {{{word}}}."}
+		}
+		graph[role] = map[string]any{"done": next}
+	}
+	text, _ := json.Marshal(map[string]any{"name": "relay", "description": "four roles", "roles": roles, "graph": graph}) // which is YAML
+	return string(text)
+}
+
+// TestSwap is one thread whose four roles are played by four real programs; a fork
+// of it goes on with the programs swapped.
 func TestSwap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "uwf-codex", nil, nil).begin(t)
-	build(t, "uwf-gemini", "uwf-opencode")
+	w := newWorld(t, "uwf-codex", nil, nil)
 	agents, models := map[string]any{}, map[string]*model{}
-	for _, p := range []program{codex(), gemini(), opencode()} {
+	for _, p := range []program{claudeCode, codex(), gemini(), opencode()} {
+		build(t, "uwf-"+p.name)
 		m, url := newModel(t, p.speak)
 		models[p.name] = m
-		agents[p.name] = map[string]any{
-			"command": "uwf-" + p.name, "args": p.args, "env": p.environ(t, url, p.npm.install(t), t.TempDir()), "timeout": "4m",
-		}
+		agents[p.name] = agent("uwf-"+p.name, p.args, p.environ(t, url, p.npm.install(t), t.TempDir()))
 	}
-	cast := func(writer, critic string) {
+	// cast gives each role its program, and each program its word.
+	cast := func(names ...string) {
+		roles := map[string]string{}
+		for i, name := range names {
+			roles[relayRoles[i]] = name
+			models[name].play(reply{text: answer("by-" + name + "-as-" + relayRoles[i])})
+		}
 		config, err := json.Marshal(map[string]any{
-			"defaultAgent": writer, "agents": agents,
-			"agentOverrides": map[string]any{"talk": map[string]string{"writer": writer, "critic": critic}},
+			"defaultAgent": names[0], "agents": agents, "agentOverrides": map[string]any{"relay": roles},
 		})
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(w.dir, "home", "config.yaml"), config, 0o600))
 	}
+	// told is whether the roles got the word of the one before them, and no other
+	// program was asked.
+	told := func(from int, names ...string) {
+		for i, name := range names[from:] {
+			asked := models[name].asked()
+			require.Len(t, asked, 1, name)
+			before := relayRoles[max(0, from+i-1)]
+			require.True(t, from+i == 0 || strings.Contains(asked[0], "-as-"+before), "%s is told what the %s has done", name, before)
+		}
+	}
 
-	cast("codex", "gemini")
-	models["codex"].play(reply{text: answer("moon")})
-	models["gemini"].play(reply{text: "---\n$status: bad\nwhy: too pale\n---\n"})
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "work", "relay.yaml"), []byte(relay()), 0o600))
+	first := []string{"claude-code", "codex", "gemini", "opencode"}
+	cast(first...)
+	var begun, forked struct{ Thread string }
+	w.json(&begun, "thread", "start", "relay.yaml", "-p", "A task.")
+	w.thread = begun.Thread
 	w.mustStep()
-	first := w.last()
+	planned := w.last()
 	w.mustStep()
-	require.Equal(t, "too pale", w.last().Output["why"])
+	w.mustStep()
+	require.Equal(t, "completed", w.mustStep())
+	require.Equal(t, "by-opencode-as-tester", w.last().Output["word"])
+	told(0, first...)
 
-	var forked struct{ Thread string }
-	w.json(&forked, "thread", "fork", first.Hash)
+	w.json(&forked, "thread", "fork", planned.Hash)
 	w.thread = forked.Thread
-	cast("opencode", "codex")
-	models["codex"].play(reply{text: "---\n$status: bad\nwhy: too far\n---\n"})
-	models["opencode"].play(reply{text: answer("rain")})
+	second := []string{"claude-code", "opencode", "codex", "gemini"}
+	cast(second...)
 	w.mustStep()
-	require.Equal(t, "too far", w.last().Output["why"])
+	require.Equal(t, "by-opencode-as-developer", w.last().Output["word"])
 	w.mustStep()
-	require.Equal(t, "rain", w.last().Output["word"])
-	asked := models["opencode"].asked()
-	require.Len(t, asked, 1)
-	require.Contains(t, asked[0], "too far")
-	require.Contains(t, asked[0], "moon", "who plays the writer now is told what the writer did")
-	report.add(program{name: "all three", version: "-"}, "forked, with the roles swapped", "ran")
+	require.Equal(t, "by-codex-as-reviewer", w.last().Output["word"])
+	require.Equal(t, "completed", w.mustStep())
+	require.Equal(t, "by-gemini-as-tester", w.last().Output["word"])
+	told(1, second...)
+	require.Empty(t, models["claude-code"].asked(), "the plan is kept")
+	report.add(program{name: "all four", version: "-"}, "a role each, forked and swapped", "ran")
 }

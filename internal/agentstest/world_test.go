@@ -95,9 +95,21 @@ func newWorld(t *testing.T, command string, args []string, environ map[string]st
 		"PATH=" + w.bin + string(filepath.ListSeparator) + os.Getenv("PATH"),
 		"HOME=" + filepath.Join(w.dir, "user"), "UWF_HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + w.dir,
 	}
-	w.agent = map[string]any{"command": command, "args": args, "env": environ, "timeout": "4m"}
+	w.agent = agent(command, args, environ)
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "work", "talk.yaml"), []byte(workflow), 0o600))
 	return w
+}
+
+// patience is how long anything may take: a start of one of these programs takes
+// seconds of a processor, and there may be little of it.
+const patience = 5 * time.Minute
+
+// agent is one in the config.
+func agent(command string, args []string, environ map[string]string) map[string]any {
+	return map[string]any{
+		"command": command, "args": args, "env": environ,
+		"startTimeout": patience.String(), "idleTimeout": patience.String(), "timeout": (2 * patience).String(),
+	}
 }
 
 // begin starts a thread. A home is shared by threads, as a user's is: to ask a
@@ -203,6 +215,6 @@ func (w *world) agentPid() int {
 	require.Eventually(w.t, func() bool {
 		data, err := os.ReadFile(filepath.Join(w.dir, "home", "runs", w.thread, "run.json"))
 		return err == nil && json.Unmarshal(data, &run) == nil && run.Pid > 0
-	}, time.Minute, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	return run.Pid
 }
