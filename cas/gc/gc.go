@@ -109,9 +109,13 @@ type collection struct {
 	report  Report
 
 	nodes  census.Set // as listed at the beginning; only these are ever removed
+	sizes  []int64    // of their files, by ID, as seen last; gone: there was none any more
 	marks  *marks
 	cutoff time.Time // what is younger stays
 }
+
+// gone stands for the size of a file that somebody else has removed.
+const gone = -1
 
 // survey lists all nodes and marks what is needed, while everybody works on.
 func (c *collection) survey(ctx context.Context) error {
@@ -120,13 +124,16 @@ func (c *collection) survey(ctx context.Context) error {
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	c.nodes, c.marks = nodes, newMarks(c.store, nodes)
+	c.nodes, c.marks, c.sizes = nodes, newMarks(c.store, nodes), make([]int64, nodes.Len())
 	c.report.Nodes = nodes.Len()
 	if err := c.markRoots(ctx); err != nil {
 		return err
 	}
-	young, err := c.markYoung(ctx, func(size int64) { c.report.Bytes += size })
+	young, err := c.markYoung(ctx)
 	c.report.Young = young
+	for _, size := range c.sizes {
+		c.report.Bytes += max(size, 0)
+	}
 	return err
 }
 
@@ -182,20 +189,21 @@ func (c *collection) markAll(ctx context.Context, roots iter.Seq2[protocol.Hash,
 }
 
 // markYoung marks the young among the nodes that are not marked yet, and what
-// they lead to, and counts them. size is told the size of each node looked at.
-func (c *collection) markYoung(ctx context.Context, size func(int64)) (young int, err error) {
+// they lead to, and counts them.
+func (c *collection) markYoung(ctx context.Context) (young int, err error) {
 	for id := range c.nodes.Len() {
 		if err := ctx.Err(); err != nil {
 			return young, err
 		}
 		n, at, err := c.store.Stat(c.nodes.Hash(census.ID(id)))
 		if errors.Is(err, fs.ErrNotExist) {
+			c.sizes[id] = gone
 			continue
 		}
 		if err != nil {
 			return young, err
 		}
-		size(n)
+		c.sizes[id] = n
 		if at.Before(c.cutoff) {
 			continue
 		}
@@ -209,19 +217,12 @@ func (c *collection) markYoung(ctx context.Context, size func(int64)) (young int
 
 // count says what would be removed.
 func (c *collection) count(ctx context.Context) error {
-	for h := range c.marks.unmarked() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		size, _, err := c.store.Stat(h)
-		if errors.Is(err, fs.ErrNotExist) {
+	for id := range c.marks.unmarked() {
+		if c.sizes[id] == gone {
 			continue
 		}
-		if err != nil {
-			return err
-		}
 		c.report.Freed++
-		c.report.FreedSize += size
+		c.report.FreedSize += c.sizes[id]
 	}
 	c.report.Reachable = c.report.Nodes - c.report.Freed
 	if err := c.deadSeals(ctx, func(cas.Hash) error { c.report.Seals++; return nil }); err != nil {

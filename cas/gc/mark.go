@@ -77,10 +77,10 @@ func (m *marks) garbage() int {
 }
 
 // unmarked yields the nodes that nothing has marked so far.
-func (m *marks) unmarked() iter.Seq[cas.Hash] {
-	return func(yield func(cas.Hash) bool) {
+func (m *marks) unmarked() iter.Seq[census.ID] {
+	return func(yield func(census.ID) bool) {
 		for id, needed := range m.needed {
-			if !needed && !yield(m.nodes.Hash(census.ID(id))) {
+			if !needed && !yield(census.ID(id)) {
 				return
 			}
 		}

@@ -115,14 +115,17 @@ func (c *collection) markNew(ctx context.Context) error {
 
 // markRenewed marks what has been put again since the survey.
 func (c *collection) markRenewed(ctx context.Context) error {
-	for h := range c.marks.unmarked() {
-		_, at, err := c.store.Stat(h)
+	for id := range c.marks.unmarked() {
+		h := c.nodes.Hash(id)
+		size, at, err := c.store.Stat(h)
 		if errors.Is(err, fs.ErrNotExist) {
+			c.sizes[id] = gone
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		c.sizes[id] = size
 		if at.Before(c.cutoff) {
 			continue
 		}
@@ -136,24 +139,22 @@ func (c *collection) markRenewed(ctx context.Context) error {
 // remove removes what is not marked, at most one round's worth.
 func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool, err error) {
 	done, most := 0, max(perRound, c.marks.garbage()/4)
-	var gone []cas.Hash
+	var removed []cas.Hash
 	defer func() {
-		for _, h := range gone {
+		for _, h := range removed {
 			c.marks.forget(h) // there is nothing left to remove
 		}
 	}()
-	for h := range c.marks.unmarked() {
+	for id := range c.marks.unmarked() {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
 		if done == most {
 			return true, nil
 		}
-		size, _, err := c.store.Stat(h)
-		if err == nil {
-			err = sole.Remove(h)
-		}
-		gone = append(gone, h)
+		h := c.nodes.Hash(id)
+		err := sole.Remove(h)
+		removed = append(removed, h)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -162,7 +163,7 @@ func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool,
 		}
 		done++
 		c.report.Freed++
-		c.report.FreedSize += size
+		c.report.FreedSize += max(c.sizes[id], 0)
 	}
 	return false, nil
 }
