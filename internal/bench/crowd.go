@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -100,7 +102,11 @@ func oneStep(ctx context.Context, batch *cas.Batch, start protocol.Start, l thre
 func addThreads(home string, heads []cas.Hash) error {
 	var text bytes.Buffer
 	for i, h := range heads {
-		fmt.Fprintf(&text, "01ARZ3NDEKTSV4RRFF%08d: %s\n", i, h)
+		hash := string(h)
+		if strings.Trim(hash, "0123456789E") == "" {
+			hash = strconv.Quote(hash) // YAML would read it as a number
+		}
+		fmt.Fprintf(&text, "01ARZ3NDEKTSV4RRFF%08d: %s\n", i, hash)
 	}
 	path := filepath.Join(home, "threads.yaml")
 	own, err := os.ReadFile(path)

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -39,7 +40,7 @@ type options struct {
 	only   *regexp.Regexp
 	pace   pace
 	full   bool
-	asJSON bool
+	format string
 	list   bool
 }
 
@@ -50,13 +51,20 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.pace.rounds, "n", 20, "counted `rounds` of a row, at most")
 	f.DurationVar(&o.pace.budget, "time", 2*time.Second, "`time` after which a row with three rounds ends early")
 	f.BoolVar(&o.full, "full", false, "also 100,000 steps and threads, 1,000,000 nodes, 200 threads at once")
-	f.BoolVar(&o.asJSON, "json", false, "print JSON instead of a table")
+	asJSON := f.Bool("json", false, "print JSON instead of a table; the same as -format json")
+	f.StringVar(&o.format, "format", "text", "`text`, json or markdown")
 	f.BoolVar(&o.list, "list", false, "print the names of the rows and measure nothing")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("%q is too much: there are only flags", f.Arg(0))
+	}
+	if *asJSON {
+		o.format = "json"
+	}
+	if !slices.Contains([]string{"text", "json", "markdown"}, o.format) {
+		return o, fmt.Errorf("unknown format %q: want text, json or markdown", o.format)
 	}
 	o.only, err = regexp.Compile(*only)
 	return o, err
@@ -93,13 +101,16 @@ func run(ctx context.Context, args []string) (err error) {
 			return context.Cause(ctx)
 		}
 	}
-	return out.print(o.asJSON)
+	return out.print(o.format)
 }
 
-func (r report) print(asJSON bool) error {
+func (r report) print(format string) error {
 	show := r.table
-	if asJSON {
+	switch format {
+	case "json":
 		show = r.json
+	case "markdown":
+		show = r.markdown
 	}
 	if err := show(os.Stdout); err != nil {
 		return err

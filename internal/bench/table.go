@@ -51,6 +51,25 @@ func (r report) table(w io.Writer) error {
 	return t.Flush()
 }
 
+// markdown prints the tables for docs/performance.md.
+func (r report) markdown(w io.Writer) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n", r.Machine)
+	for i, row := range r.Rows {
+		if i == 0 || r.Rows[i-1].Family != row.Family {
+			fmt.Fprintf(&out, "\n| %s | against | min | median | p10–p90 | promise | amounts |\n| --- | --- | --- | --- | --- | --- | --- |\n", row.Family)
+		}
+		if row.Error != "" {
+			fmt.Fprintf(&out, "| %s | not measured |\n", row.Name)
+			continue
+		}
+		fmt.Fprintf(&out, "| %s | %s | %.2f | %.2f | %.2f–%.2f | %s | %s |\n", row.Name, row.Against,
+			row.Min, row.Median, row.P10, row.P90, strings.TrimSpace(row.promised()+" "+row.verdict()), row.amounts())
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
 func (r result) promised() string {
 	if r.Promise == 0 {
 		return ""

@@ -78,7 +78,7 @@ func heads(ctx context.Context, s cas.Store, path string) error {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		_, head, _ := strings.Cut(lines.Text(), ": ")
-		if _, err := s.Get(ctx, cas.Hash(head)); err != nil {
+		if _, err := s.Get(ctx, cas.Hash(strings.Trim(head, `"`))); err != nil {
 			return err
 		}
 	}
