@@ -32,7 +32,7 @@ func (c *CLI) exportCommand() *ucli.Command {
 		}
 		var hashes []cas.Hash
 		for _, arg := range cc.Args().Slice() {
-			h, err := node(ctx, s, arg)
+			h, err := c.meant(ctx, s, arg)
 			if err != nil {
 				return err
 			}

@@ -86,7 +86,7 @@ func (c *CLI) named(ctx context.Context, cc *ucli.Context) (cas.Store, cas.Hash,
 	if err != nil {
 		return nil, "", err
 	}
-	h, err := node(ctx, s, cc.Args().First())
+	h, err := c.meant(ctx, s, cc.Args().First())
 	return s, h, err
 }
 

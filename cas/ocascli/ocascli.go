@@ -32,6 +32,9 @@ type CLI struct {
 	Program string // as hints spell it: "ocas" or "uwf cas"
 	Dirs    func() (home.Dirs, error)
 	Format  func() render.Format
+	// Place finds a node by its place in a thread, such as @-1; nil: only hashes
+	// are known.
+	Place func(ctx context.Context, arg string) (cas.Hash, error)
 	// Status is set by a command that did its work and found something that
 	// scripts must see.
 	Status protocol.Code

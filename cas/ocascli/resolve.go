@@ -12,7 +12,16 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// node finds the node that a person means, by hash or unique prefix.
+// meant finds the node that a person means, by its place in a thread, if the
+// program knows places, or as [node].
+func (c *CLI) meant(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
+	if c.Place != nil && strings.Contains(arg, "@") {
+		return c.Place(ctx, arg)
+	}
+	return node(ctx, s, arg)
+}
+
+// node finds a node by hash or unique prefix.
 func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	h, err := cas.Resolve(ctx, s, arg)
 	var many *cas.AmbiguousError

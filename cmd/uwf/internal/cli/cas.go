@@ -26,6 +26,7 @@ func (a *app) storeCLI() *ocascli.CLI {
 		a.cas = &ocascli.CLI{
 			Env: a.env, Program: casProgram, Dirs: a.dirs,
 			Format: func() render.Format { return a.format(nil) },
+			Place:  a.address,
 		}
 	}
 	return a.cas
