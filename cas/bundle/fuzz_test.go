@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 // No file makes the reader fall over. What it takes as whole, with any digest,
@@ -27,6 +28,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("uwf bundle 1\n"))
 	f.Add([]byte("uwf bundle 99999999\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzing.Bounded(t)()
 		ctx := context.Background()
 		_, _ = verify(data)
 		data = redigest(data)

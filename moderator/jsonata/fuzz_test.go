@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 // Expressions come from strangers: whatever they are, they are refused with a
@@ -17,6 +19,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
+		defer fuzzing.Bounded(t)()
 		x, err := Parse(src)
 		if err != nil {
 			wellFormed(t, src, err)
@@ -48,6 +51,7 @@ func FuzzEval(f *testing.F) {
 	}
 	f.Add("s[-1].a = s[-2].a ? s[-1][0] : d", `{"s":[1,{"a":1},[{"a":[2]}]],"d":5}`)
 	f.Fuzz(func(t *testing.T, src, text string) {
+		defer fuzzing.Bounded(t)()
 		var input any
 		if json.Unmarshal([]byte(text), &input) != nil {
 			return

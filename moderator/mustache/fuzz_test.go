@@ -3,6 +3,8 @@ package mustache
 import (
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 // A template comes from a workflow file, that is, from a stranger: whatever it
@@ -21,6 +23,7 @@ func FuzzRender(f *testing.F) {
 		"o":  map[string]any{"k": map[string]any{"a": "deep"}},
 	}
 	f.Fuzz(func(t *testing.T, src string) {
+		defer fuzzing.Bounded(t)()
 		tpl, err := Parse(src)
 		if err != nil {
 			e, ok := err.(*SyntaxError)

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 // Whatever a file says, it is either a workflow that can begin, or a list of
@@ -28,6 +29,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzing.Bounded(t)()
 		def, err := workflow.Parse(workflow.Source{Data: data})
 		if err != nil {
 			requirePlaces(t, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 func TestInvalid(t *testing.T) {
@@ -91,6 +92,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("providers: {x: {apiKey: ${A}}}\nagents: [")
 	f.Add("modelOverrides: {a.b: c}\nlimits: {maxSteps: 1e3}")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzing.Bounded(t)()
 		if _, err := Parse([]byte(text), "c", process("A=1")); err != nil {
 			var e *InvalidError
 			require.ErrorAs(t, err, &e)

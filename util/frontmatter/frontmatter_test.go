@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 // Where we read a text differently from the original, and why.
@@ -127,6 +129,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzing.Bounded(t)()
 		answer, err := Parse(text)
 		if err == nil && !strings.Contains(text, "\r") && !strings.HasSuffix(strings.TrimRight(text, " \t\n"), answer.Body) {
 			require.Contains(t, text, answer.Body)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 // FuzzParse holds what callers rely on for any text: no panic, bounded time,
@@ -18,6 +20,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzing.Bounded(t)()
 		start := time.Now()
 		doc, err := Parse([]byte(text), Bounds{Bytes: 64 << 10})
 		require.Less(t, time.Since(start), time.Minute)
@@ -39,6 +42,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzing.Bounded(t)()
 		var v any
 		if json.Unmarshal([]byte(text), &v) != nil {
 			return

@@ -1,0 +1,45 @@
+package fuzzing
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// judge is a test that only notes its failures.
+type judge struct {
+	testing.TB
+	failures []string
+}
+
+func (j *judge) Errorf(format string, args ...any) {
+	j.failures = append(j.failures, fmt.Sprintf(format, args...))
+}
+
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	j := &judge{TB: t}
+	Bounded(j)()
+	require.Empty(t, j.failures)
+	const limit = 10 * time.Millisecond
+	end := within(j, limit)
+	spent := stopwatch()
+	for n := 0; spent() <= limit; n++ {
+		_ = fmt.Sprint(n)
+	}
+	end()
+	require.Len(t, j.failures, 1)
+	require.Contains(t, j.failures[0], "of processor time, more than 10ms")
+}
+
+// Waiting is no work: a machine that is busy with something else fails nobody.
+func TestWaitingCostsNothing(t *testing.T) {
+	t.Parallel()
+	j := &judge{TB: t}
+	end := Bounded(j)
+	<-time.After(10 * time.Millisecond)
+	end()
+	require.Empty(t, j.failures)
+}
