@@ -182,3 +182,41 @@ func TestManyPiecesAreCheap(t *testing.T) {
 		})
 	}
 }
+
+// What an endpoint writes in another way than others spoils nothing but itself.
+func TestOddReplies(t *testing.T) {
+	t.Parallel()
+	const said = `"choices":[{"index":"0","message":{"content":"x"},"finish_reason":"stop"}]`
+	for name, c := range map[string]struct {
+		more    string
+		in, out int64
+		cost    *float64
+	}{
+		"fractions":             {`"usage":{"prompt_tokens":12.0,"completion_tokens":3.0}`, 12, 3, nil},
+		"texts":                 {`"usage":{"prompt_tokens":"12","completion_tokens":"3","cost":"0.5"}`, 12, 3, amount(0.5)},
+		"nothing":               {`"usage":{"prompt_tokens":null,"completion_tokens":-3,"cost":-1}`, 0, 0, nil},
+		"beyond all bounds":     {`"usage":{"prompt_tokens":1e300,"completion_tokens":9223372036854775807}`, 0, 0, nil},
+		"lists for objects":     {`"usage":{"prompt_tokens":12,"prompt_tokens_details":[],"completion_tokens":3,"completion_tokens_details":[]}`, 12, 3, nil},
+		"no usage but a list":   {`"usage":[]`, 0, 0, nil},
+		"a model that is one":   {`"model":{"id":"m"},"usage":{"prompt_tokens":12}`, 12, 0, nil},
+		"an error that is none": {`"error":"","usage":{"prompt_tokens":12}`, 12, 0, nil},
+		"an empty error":        {`"error":{},"usage":{"prompt_tokens":12}`, 12, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := serve(t,
+				reply(200, "application/json", `{`+said+`,`+c.more+`}`),
+				reply(200, "text/event-stream", "data: {"+said+","+c.more+"}\n\ndata: [DONE]\n\n"),
+			)
+			client := New(e.config(), Options{})
+			for range 2 {
+				got := mustAsk(t, client)
+				require.Equal(t, "x", got.Message.Content)
+				require.Equal(t, c.in, got.Usage.InputTokens)
+				require.Equal(t, c.out, got.Usage.OutputTokens)
+				require.Equal(t, c.cost, got.Usage.CostUSD)
+			}
+			require.Len(t, e.requests(), 2, "nothing was asked again")
+		})
+	}
+}

@@ -76,6 +76,15 @@ type wireReply struct {
 	Usage   *wireUsage      `json:"usage"`
 }
 
+// failed tells an error from a reply; some have an error that says nothing.
+func (w *wireReply) failed() bool {
+	switch string(w.Error) {
+	case "", "null", `""`, "{}", "[]", "false":
+		return w.Object == "error" || w.Type == "error"
+	}
+	return true
+}
+
 type wireChoice struct {
 	Index        int                        `json:"index"`
 	Delta        map[string]json.RawMessage `json:"delta"`
@@ -87,14 +96,14 @@ type wireChoice struct {
 // chunk adds what came to the reply.
 func (c *Client) chunk(a *assembler, data []byte, h http.Header) error {
 	var w wireReply
-	if err := json.Unmarshal(data, &w); err != nil {
-		var anyJSON []any
-		if json.Unmarshal(data, &anyJSON) == nil {
-			return c.httpError(http.StatusOK, h, data) // Google's errors are lists
-		}
+	var other *json.UnmarshalTypeError
+	switch err := json.Unmarshal(data, &w); {
+	case errors.As(err, &other) && other.Value == "array" && other.Field == "":
+		return c.httpError(http.StatusOK, h, data) // Google's errors are lists
+	case err != nil && other == nil:
 		return err
-	}
-	if len(w.Error) > 0 && string(w.Error) != "null" || w.Object == "error" || w.Type == "error" {
+	} // a field of another type than usual is passed over: the rest still counts
+	if w.failed() {
 		return c.httpError(http.StatusOK, h, data)
 	}
 	if w.Model != "" {

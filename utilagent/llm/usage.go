@@ -1,22 +1,54 @@
 package llm
 
-import "github.com/united-workforce/uwf/protocol"
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
 
 // wireUsage is what endpoints say about tokens, under all the names in use.
 type wireUsage struct {
-	Prompt     int64 `json:"prompt_tokens"`
-	Completion int64 `json:"completion_tokens"`
-	Cached     int64 `json:"cached_tokens"`           // Moonshot
-	CacheHit   int64 `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CacheWrite int64 `json:"cache_write_tokens"`
+	Prompt     tokens `json:"prompt_tokens"`
+	Completion tokens `json:"completion_tokens"`
+	Cached     tokens `json:"cached_tokens"`           // Moonshot
+	CacheHit   tokens `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CacheWrite tokens `json:"cache_write_tokens"`
 	PromptMore struct {
-		Cached     int64 `json:"cached_tokens"`
-		CacheWrite int64 `json:"cache_write_tokens"`
+		Cached     tokens `json:"cached_tokens"`
+		CacheWrite tokens `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionMore struct {
-		Reasoning int64 `json:"reasoning_tokens"`
+		Reasoning tokens `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
-	Cost *float64 `json:"cost"` // OpenRouter, US dollars
+	Cost dollars `json:"cost"` // OpenRouter
+}
+
+// tokens is a count. Decoding it never fails: what is no number, or makes no sense
+// as a count, is 0.
+type tokens int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *tokens) UnmarshalJSON(data []byte) error {
+	const most = 1 << 53
+	f, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64) // 12, 12.0, "12"
+	if *n = 0; err == nil && f > 0 && f < most {
+		*n = tokens(f)
+	}
+	return nil
+}
+
+// dollars is a cost; nil where there is none. Decoding it never fails.
+type dollars struct{ value *float64 }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *dollars) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64)
+	if d.value = nil; err == nil && f >= 0 && !math.IsInf(f, 0) {
+		d.value = &f
+	}
+	return nil
 }
 
 // usage counts every token once: endpoints report the cached ones as part of
@@ -26,15 +58,13 @@ func (w *wireUsage) usage() protocol.Usage {
 	if w == nil {
 		return u
 	}
-	read := max(w.PromptMore.Cached, w.CacheHit, w.Cached, 0)
-	write := max(w.PromptMore.CacheWrite, w.CacheWrite, 0)
-	u.CacheReadTokens, u.CacheWriteTokens = read, write
-	u.InputTokens = max(w.Prompt-read-write, 0)
-	u.OutputTokens = max(w.Completion, 0)
-	u.ReasoningTokens = max(w.CompletionMore.Reasoning, 0)
-	if w.Cost != nil && *w.Cost >= 0 {
-		u.CostUSD = w.Cost
-	}
+	read := max(w.PromptMore.Cached, w.CacheHit, w.Cached)
+	write := max(w.PromptMore.CacheWrite, w.CacheWrite)
+	u.CacheReadTokens, u.CacheWriteTokens = int64(read), int64(write)
+	u.InputTokens = int64(max(w.Prompt-read-write, 0))
+	u.OutputTokens = int64(w.Completion)
+	u.ReasoningTokens = int64(w.CompletionMore.Reasoning)
+	u.CostUSD = w.Cost.value
 	return u
 }
 
