@@ -24,13 +24,14 @@ func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) 
 	PlainDefaults(c.Flags)
 	required := optional(c.Flags)
 	c.Action = func(cc *ucli.Context) error {
-		if err := checkArgs(cc); err != nil {
+		line := form(cc, required)
+		if err := checkArgs(cc, line); err != nil {
 			return err
 		}
 		for _, f := range required {
 			if !cc.IsSet(f.name) {
 				help := cc.Command.HelpName + " --help"
-				return UsageError("missing flag "+dashes(f.name)+": "+strings.ReplaceAll(f.usage, "`", ""), form(cc)+" "+f.form(), help)
+				return UsageError("missing flag "+dashes(f.name)+": "+strings.ReplaceAll(f.usage, "`", ""), line, help)
 			}
 		}
 		return run(cc.Context, cc)
@@ -54,9 +55,13 @@ func (f requiredFlag) form() string {
 	return dashes(f.name) + " " + placeholder
 }
 
-// form is a command as it is typed, with its arguments.
-func form(c *ucli.Context) string {
-	return strings.TrimSpace(c.Command.HelpName + " " + c.Command.ArgsUsage)
+// form is a command as it is typed, with its arguments and the flags that it needs.
+func form(c *ucli.Context, required []requiredFlag) string {
+	line := strings.TrimSpace(c.Command.HelpName + " " + c.Command.ArgsUsage)
+	for _, f := range required {
+		line += " " + f.form()
+	}
+	return line
 }
 
 // optional makes required flags optional to the library, and returns them.
@@ -173,8 +178,9 @@ func OnUsageError(c *ucli.Context, err error, _ bool) error {
 	return UsageError(message, append(hints, at+" --help")...)
 }
 
-// checkArgs holds the positional arguments against the command's ArgsUsage.
-func checkArgs(c *ucli.Context) error {
+// checkArgs holds the positional arguments against the command's ArgsUsage; line
+// is the command as it is typed.
+func checkArgs(c *ucli.Context, line string) error {
 	words := strings.Fields(c.Command.ArgsUsage)
 	min, max := 0, len(words)
 	for _, w := range words {
@@ -189,9 +195,9 @@ func checkArgs(c *ucli.Context) error {
 	help := c.Command.HelpName + " --help"
 	switch {
 	case n < min:
-		return UsageError(fmt.Sprintf("missing argument %s", words[n]), form(c), help)
+		return UsageError(fmt.Sprintf("missing argument %s", words[n]), line, help)
 	case n > max:
-		return UsageError(fmt.Sprintf("unexpected argument %q", c.Args().Get(max)), form(c), help)
+		return UsageError(fmt.Sprintf("unexpected argument %q", c.Args().Get(max)), line, help)
 	}
 	for i := range min {
 		if strings.TrimSpace(c.Args().Get(i)) == "" {

@@ -106,7 +106,7 @@ func (p *builder) mapping(n *Node, depth int) error {
 			return nil
 		}
 		if t.pos.Column > n.Pos.Column {
-			return p.fail("this is indented deeper than the keys before it")
+			return p.fail("this begins in column %d, but the keys before it in column %d", t.pos.Column, n.Pos.Column)
 		}
 		if t.kind == tokDash && len(n.Entries) > 0 {
 			return nil // of a list that holds this mapping, or an error there

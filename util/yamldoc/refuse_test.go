@@ -34,7 +34,7 @@ func TestRefuse(t *testing.T) {
 		"swallowed by a dash":     {"a: b\n  - c: d", "line 2, column 6: text without quotes cannot contain ': ' or ' #'; check the indentation, or put the text in quotes"},
 		"missing colon":           {"a: 1\nb\nc: 2", "line 2, column 1: a ':' is missing after this key, or the text belongs to the value before it and must be indented"},
 		"too much indentation":    {"a: 1\n   b: 2", "line 1, column 4: a second 'key:' on one line; put the value in quotes, or begin a new line"},
-		"too little indentation":  {"a:\n    b: 1\n  c: 2", "line 3, column 3: this is indented deeper than the keys before it"},
+		"too little indentation":  {"a:\n    b: 1\n  c: 2", "line 3, column 3: this begins in column 3, but the keys before it in column 1"},
 		"list among keys":         {"a: 1\n- b", "line 2, column 1: this belongs to nothing before it; check the indentation and the quotes"},
 		"list on the key's line":  {"a: - b", "line 1, column 4: a list with dashes must begin on a new line"},
 		"text behind quotes":      {"a: \"b\" c", "line 1, column 8: the value before this is complete; if both are one text, put all of it in quotes"},
@@ -55,7 +55,7 @@ func TestRefuse(t *testing.T) {
 		"half a pair":             {`"\ud83d"`, "line 1, column 2: the escape does not stand for a character"},
 		"block with a bad header": {"a: |x\n  y", "line 1, column 4: " + badHeader},
 		"block with two signs":    {"a: |+-\n  y", "line 1, column 4: " + badHeader},
-		"block that steps back":   {"a: |\n    x\n  y", "line 3, column 3: this is indented deeper than the keys before it"},
+		"block that steps back":   {"a: |\n    x\n  y", "line 3, column 3: this begins in column 3, but the keys before it in column 1"},
 		"unknown directive":       {"%TAG ! x\n---\na: 1", "line 1, column 1: directives other than %YAML are not supported"},
 		"anchor without a name":   {"a: & b", "line 1, column 4: a name of letters and digits is missing after '&'"},
 	} {
