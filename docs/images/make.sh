@@ -1,10 +1,12 @@
 #!/bin/sh
-# Makes the pictures in this directory from a real run of the demo:
+# Makes the pictures in this directory from a real run of the demo, on a terminal of
+# its own (examples/demo/record):
 #   make pictures
 set -eu
 bin=$1
 here=$(dirname "$0")
-home=$(go run ./examples/demo -bin "$bin" | sed -n 's/^ *export UWF_HOME=//p')
+home=$(go run ./examples/demo/record -o "$here/run.svg" -still "$here/live.svg" -at '^  reviewer · .* 2 turns' \
+	-from '^\$ uwf run' -to '^== What' -- go run ./examples/demo -bin "$bin" | sed -n 's/^ *export UWF_HOME=//p')
 UWF_HOME=$home OCAS_HOME=
 export UWF_HOME OCAS_HOME
 thread=$("$bin/uwf" thread list --all --format text | awk '$3 == "solve-issue" { print $1 }')
