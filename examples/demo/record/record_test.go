@@ -26,7 +26,7 @@ func session(t *testing.T) *screen {
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	s := session(t)
-	require.Equal(t, "before\n$ uwf run\nstep 1\n  → tool <x>\ndone in /tmp/uwf-dem\no-12/p\n\nafter\n\n", s.text())
+	require.Equal(t, "before\n$ uwf run\nstep 1\n  → tool <x>\ndone in /var/uwf-dem\no-12/p\n\nafter\n\n", s.text())
 	require.ErrorContains(t, s.write(0, []byte("\x1b[2J")), "not known")
 	require.ErrorContains(t, (&screen{columns: 9}).write(0, []byte("\x1b]0;x")), "not known")
 }
@@ -43,7 +43,7 @@ func TestScene(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"0s $ uwf run", "700ms step 1", "1.4s   a · 0s", "2.1s   a · 1s", "2.8s   ", "3.5s   → tool <x>",
-		"4.2s done in /tmp/uwf-dem", "4.2s o-12/p",
+		"4.2s done in /var/uwf-dem", "4.2s o-12/p",
 	}, got, "no pause is longer than 700 ms")
 	require.Equal(t, 20, s.columns())
 	_, err = session(t).scene("^nothing", "")
