@@ -64,6 +64,9 @@ var never = []struct{ pkg, other, because string }{
 	{"utilagent/agentkit", "net/http", "an agent that needs no model links no HTTP client"},
 	{"utilagent/agentkit", prefix + "utilagent/llm", "what needs a model is handed in"},
 	{"cas/thread", "net/http", "the store is local"},
+	{"utilagent/tools", "net/http", "only fetch_url needs it, which is a package of its own"},
+	{"utilagent/acp", "net/http", "an adapter starts with every step"},
+	{"utilagent/external", "net/http", "an adapter starts with every step"},
 	{"utilagent/agentkit", library, "what an agent is not sure of it asks uwf"},
 	{"utilagent/external", library, "what an agent is not sure of it asks uwf"},
 }

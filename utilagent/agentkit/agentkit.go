@@ -68,7 +68,7 @@ type Options struct {
 	Check func(ctx context.Context, e env.Env) protocol.AgentCheck
 	// Dispatch sees the command line before anything else: a tool may start the
 	// agent's own program for a part that needs a process, such as
-	// confine.Dispatch. If it returns true that was one, and its status is the exit
+	// bind.Dispatch. If it returns true that was one, and its status is the exit
 	// status. Nil: there is none.
 	Dispatch func(args, environ []string, stderr io.Writer) (status int, dispatched bool)
 }

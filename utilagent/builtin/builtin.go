@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/react"
 	"github.com/united-workforce/uwf/utilagent/tools"
-	"github.com/united-workforce/uwf/utilagent/tools/confine"
+	"github.com/united-workforce/uwf/utilagent/tools/confine/bind"
 )
 
 // kind is what an agent is like.
@@ -65,7 +65,7 @@ func options(k kind, more []tools.Tool, usage string) agentkit.Options {
 	return agentkit.Options{
 		Name: k.name, Usage: usage, ParseArgs: a.parseArgs, Structured: k.resolves,
 		Run: a.run, Continue: a.resume, Resumes: true, ForksSessions: true,
-		Extractor: llm.Extractor, Dispatch: confine.Dispatch,
+		Extractor: llm.Extractor, Dispatch: bind.Dispatch,
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/tools"
-	"github.com/united-workforce/uwf/utilagent/tools/confine"
+	"github.com/united-workforce/uwf/utilagent/tools/confine/bind"
 )
 
 // asAgent makes this test binary the agent.
@@ -31,7 +31,7 @@ const asAgent = "UWF_BUILTIN_TEST_AGENT"
 func TestMain(m *testing.M) {
 	// A command is confined by the program that started it, here by this one.
 	// Without this it would run all tests again, and those their commands.
-	if status, dispatched := confine.Dispatch(os.Args[1:], os.Environ(), os.Stderr); dispatched {
+	if status, dispatched := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); dispatched {
 		os.Exit(status)
 	}
 	if os.Getenv(asAgent) != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/tools"
+	"github.com/united-workforce/uwf/utilagent/tools/fetch"
 )
 
 // equip gives the agent the tools that it may use. permission in the config
@@ -21,10 +22,10 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		Now:    w.req.Env.Now,
 		Env:    tools.CommandEnv(w.req.Env.Environ, config.KeyVariables(c), config.APIKeys(c, w.req.Env)),
 	}
-	fetch := tools.Fetch{Allow: w.req.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
+	pages := fetch.Options{Allow: w.req.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
 	if b := c.Builtin; b != nil {
 		commands.Allow = b.AllowCommands
-		fetch.Allow, fetch.Private = fetch.Allow || b.AllowFetch, b.AllowPrivate
+		pages.Allow, pages.Private = pages.Allow || b.AllowFetch, b.AllowPrivate
 	}
 	if err := confinement(&commands, c.Builtin, w.req.Env); err != nil {
 		return err
@@ -39,7 +40,7 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 	w.commands = allowed(commands, most)
 	var err error
 	w.tools, err = tools.NewRegistry()
-	own := tools.All(w.workspace, commands, fetch, tools.FindSearch(commands.Env))
+	own := append(tools.All(w.workspace, commands, tools.FindSearch(commands.Env)), fetch.New(w.workspace, pages))
 	for _, t := range append(own, more...) {
 		if t.Spec().Effect <= most {
 			err = errors.Join(err, w.tools.Add(t))

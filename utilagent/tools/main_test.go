@@ -4,12 +4,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/united-workforce/uwf/utilagent/tools/confine"
+	"github.com/united-workforce/uwf/utilagent/tools/confine/bind"
 )
 
 // The test binary plays the program that confines a command.
 func TestMain(m *testing.M) {
-	if status, ok := confine.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
+	if status, ok := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
 		os.Exit(status)
 	}
 	os.Exit(m.Run())

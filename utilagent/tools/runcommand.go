@@ -39,7 +39,7 @@ type Commands struct {
 	// Now measures; nil: durations are not shown.
 	Now func() time.Time
 
-	// Exe is a program whose main calls [confine.Dispatch], such as an agent's
+	// Exe is a program whose main calls bind.Dispatch, such as an agent's
 	// own: with it commands can write only to the workspace, their temporary
 	// directory and Writable, where the kernel has Landlock. "": not confined.
 	Exe      string

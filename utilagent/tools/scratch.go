@@ -105,6 +105,10 @@ func (s *scratch) keep(text string) string {
 	return f.Name()
 }
 
+// Keep writes a text that is too long to be shown to a file beside the workspace,
+// which read_file reads, and returns its path; "" if it could not be kept.
+func (w *Workspace) Keep(text string) string { return w.scratch.keep(text) }
+
 // reading returns where a path that is to be read lies: in the workspace, or in
 // the scratch directory, which is only ever named by an absolute path.
 func (w *Workspace) reading(name string) *Workspace {

@@ -3,8 +3,9 @@
 //
 // Landlock binds the process that asks for it for good. So the agent starts its
 // own program a second time, with a first argument that nobody types; that
-// process binds itself and becomes the command ([Dispatch], which a main has to
-// call first). What the command starts is bound too.
+// process binds itself and becomes the command (bind.Dispatch, which a main has to
+// call first). What the command starts is bound too. Package bind stands apart
+// because its library brings C along, which is loaded at every start.
 //
 // A bound command can read what the user can, and use the network. It cannot
 // write, make, rename or remove anything outside its directories, nor gain
@@ -17,7 +18,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -43,11 +43,8 @@ type Rules struct {
 	Files []string `json:"files,omitempty"`
 }
 
-// devices can be written by every command.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom"}
-
 // Command returns a command that becomes c once it has bound itself. exe is a
-// program whose main calls [Dispatch]; c.Env must hold what this process has of
+// program whose main calls bind.Dispatch; c.Env must hold what this process has of
 // the environment's mark, so that a program that does not dispatch ends here.
 func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 	if exe == "" || Level() == 0 || isTest(exe) || Inherited(c.Env) {
@@ -72,25 +69,3 @@ func isTest(exe string) bool {
 // Inherited tells whether an environment has the mark. What runs in it is bound
 // already, unless someone else has set the variable: it is a guard, no proof.
 func Inherited(environ []string) bool { return slices.Contains(environ, environment) }
-
-// failed is the exit status when a command cannot be confined or started.
-const failed = 125
-
-// Dispatch does its part if args (without the program's name) are those of
-// [Command]: it becomes the command and does not return, or returns an exit
-// status and true. Else it returns false.
-func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched bool) {
-	if len(args) == 0 || args[0] != Argument {
-		return 0, false
-	}
-	err := errors.New("wrong arguments")
-	var r Rules
-	if len(args) >= 3 {
-		err = json.Unmarshal([]byte(args[1]), &r)
-	}
-	if err == nil {
-		err = become(r, args[2:], environ)
-	}
-	fmt.Fprintf(stderr, "the command could not be confined: %v\n", err)
-	return failed, true
-}

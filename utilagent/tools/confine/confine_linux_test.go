@@ -11,11 +11,12 @@ import (
 
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/tools/confine"
+	"github.com/united-workforce/uwf/utilagent/tools/confine/bind"
 )
 
 // The test binary plays the agent's program.
 func TestMain(m *testing.M) {
-	if status, ok := confine.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
+	if status, ok := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
 		os.Exit(status)
 	}
 	os.Exit(m.Run())
@@ -101,11 +102,11 @@ func TestOtherProcessesAreClosed(t *testing.T) {
 
 func TestDispatch(t *testing.T) {
 	t.Parallel()
-	_, dispatched := confine.Dispatch([]string{"thread", "role"}, nil, io.Discard)
+	_, dispatched := bind.Dispatch([]string{"thread", "role"}, nil, io.Discard)
 	require.False(t, dispatched)
 	for _, args := range [][]string{{confine.Argument}, {confine.Argument, "{", "/bin/true"}} {
 		var said strings.Builder
-		status, dispatched := confine.Dispatch(args, nil, &said)
+		status, dispatched := bind.Dispatch(args, nil, &said)
 		require.True(t, dispatched)
 		require.Equal(t, 125, status)
 		require.Contains(t, said.String(), "could not be confined")

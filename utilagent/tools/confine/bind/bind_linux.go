@@ -1,4 +1,4 @@
-package confine
+package bind
 
 import (
 	"fmt"
@@ -6,24 +6,19 @@ import (
 	"syscall"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
-	abi "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/utilagent/tools/confine"
 )
 
-// Level is the version of Landlock that the kernel offers; 0: none.
-func Level() int {
-	v, err := abi.LandlockGetABIVersion()
-	if err != nil || v < 0 {
-		return 0
-	}
-	return v
-}
+// devices can be written by every command.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom"}
 
 // become binds this process and replaces it. The library's best effort would
 // also accept a kernel without Landlock, so that is ruled out before.
-func become(r Rules, argv, environ []string) error {
-	if Level() == 0 {
-		return ErrUnavailable
+func become(r confine.Rules, argv, environ []string) error {
+	if confine.Level() == 0 {
+		return confine.ErrUnavailable
 	}
 	// One call for everything: each makes a layer, and a layer that says nothing
 	// about moving files between directories forbids it. Nothing is said about

@@ -4,5 +4,3 @@ package confine
 
 // Level is the version of Landlock that the kernel offers; 0: none.
 func Level() int { return 0 }
-
-func become(Rules, []string, []string) error { return ErrUnavailable }

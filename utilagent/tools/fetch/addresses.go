@@ -1,4 +1,4 @@
-package tools
+package fetch
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func (e errPrivate) Error() string {
 // onlyPublic is for net.Dialer.Control: it sees the address that is really
 // dialled, whatever a name has resolved to before, for every redirect and every
 // address of a name.
-func (f Fetch) onlyPublic(_, address string, _ syscall.RawConn) error {
+func (f Options) onlyPublic(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err

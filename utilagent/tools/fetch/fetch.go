@@ -1,4 +1,6 @@
-package tools
+// Package fetch is the tool fetch_url. It is a package of its own so that who has no
+// use for it links no HTTP client.
+package fetch
 
 import (
 	"cmp"
@@ -16,6 +18,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
+
+	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
 // Bounds of a fetch.
@@ -26,8 +30,8 @@ const (
 	fetchShown    = 20_000 // bytes of a page; the rest is kept beside the workspace
 )
 
-// Fetch says what fetch_url may do. The zero value allows nothing.
-type Fetch struct {
+// Options say what fetch_url may do. The zero value allows nothing.
+type Options struct {
 	Allow bool
 	// Private also allows addresses of this machine and its network.
 	Private bool
@@ -41,32 +45,32 @@ type Fetch struct {
 	public func(netip.Addr) bool // for tests; nil: isPublic
 }
 
-// FetchURL is the tool fetch_url. No proxy is used: whoever dials for us decides
+// New is the tool fetch_url; what is too long for an answer is kept beside the
+// workspace. No proxy is used: whoever dials for us decides
 // what is reached, and could not be checked.
-func FetchURL(w *Workspace, f Fetch) Tool {
+func New(w *tools.Workspace, f Options) tools.Tool {
 	off := ""
 	if !f.Allow {
 		off = "fetching is switched off here. Go on without it, and say in your answer what should be looked up. " +
 			"(A person can allow it: builtin.allowFetch: true in config.yaml, or UWF_BUILTIN_ALLOW_FETCH=1.)"
 	}
 	client := f.client()
-	return New(Spec{
+	return tools.New(tools.Spec{
 		Name:    "fetch_url",
 		Aliases: []string{"web_fetch"},
 		Description: "Fetch a page of the internet with GET. HTML comes as Markdown, other text as it is; a long page is kept in a file that read_file reads. " +
 			fmt.Sprintf("At most %d MB and %d seconds; no images, archives or PDF.", maxFetchBytes>>20, int(cmp.Or(f.Timeout, fetchTimeout).Seconds())),
-		Parameters: object([]string{"url"}, map[string]any{"url": property("string", "Address that begins with https:// or http://")}),
-		Effect:     Reads,
-		Off:        off,
-	}, func(ctx context.Context, a fetchArgs) (string, error) { return f.fetch(ctx, client, w, a.URL) })
+		Effect: tools.Reads,
+		Off:    off,
+	}, func(ctx context.Context, a arguments) (string, error) { return f.fetch(ctx, client, w, a.URL) })
 }
 
-type fetchArgs struct {
-	URL string `json:"url"`
+type arguments struct {
+	URL string `json:"url" doc:"Address that begins with https:// or http://"`
 }
 
 // client makes connections of its own for each fetch, and remembers no cookies.
-func (f Fetch) client() *http.Client {
+func (f Options) client() *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Resolver: f.Resolver}
 	if !f.Private {
 		dialer.Control = f.onlyPublic
@@ -99,7 +103,7 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-func (f Fetch) fetch(ctx context.Context, client *http.Client, w *Workspace, address string) (string, error) {
+func (f Options) fetch(ctx context.Context, client *http.Client, w *tools.Workspace, address string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil {
 		return "", fmt.Errorf("%q is not a URL. Write it in full, such as https://example.org/page", address)
@@ -125,10 +129,10 @@ func (f Fetch) fetch(ctx context.Context, client *http.Client, w *Workspace, add
 	if err != nil {
 		return "", explainFetch(ctx, u, err)
 	}
-	return w.showPage(res, page), nil
+	return show(w, res, page), nil
 }
 
-func (f Fetch) agent() string {
+func (f Options) agent() string {
 	if f.UserAgent == "" {
 		return "uwf"
 	}
@@ -212,8 +216,8 @@ func isText(kind string) bool {
 	return false
 }
 
-// showPage puts the address, the status and the text together.
-func (w *Workspace) showPage(res *http.Response, p webPage) string {
+// show puts the address, the status and the text together.
+func show(w *tools.Workspace, res *http.Response, p webPage) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s, %s]\n", res.Request.URL.Redacted(), res.Status)
 	if p.cut {
@@ -226,9 +230,12 @@ func (w *Workspace) showPage(res *http.Response, p webPage) string {
 	if len(text) <= fetchShown {
 		return b.String() + text
 	}
-	head, _ := wholeRunes(text[:fetchShown], "")
+	head := text[:fetchShown]
+	for !utf8.RuneStart(text[len(head)]) { // between two characters
+		head = head[:len(head)-1]
+	}
 	where := "it could not be kept"
-	if path := w.scratch.keep(text); path != "" {
+	if path := w.Keep(text); path != "" {
 		where = "the whole page is in " + path + ": use read_file or grep"
 	}
 	fmt.Fprintf(&b, "%s\n[%d of %d bytes shown; %s]", head, len(head), len(text), where)

@@ -1,4 +1,4 @@
-package tools
+package fetch
 
 import (
 	"bytes"
@@ -127,7 +127,7 @@ func TestNamesThatLeadAstray(t *testing.T) {
 		"any.test": {{"::"}}, "metadata.test": {{"169.254.169.254"}}, "nat.test": {{"64:ff9b::7f00:1"}}, "several.test": {{"127.0.0.2", "10.1.2.3", "::1"}},
 		"rebind.test": {{"127.0.0.1"}, {"127.0.0.2"}}, "either.test": {{"127.0.0.2", "127.0.0.1"}},
 	}}
-	f := Fetch{Allow: true, Resolver: n.resolver(), public: func(a netip.Addr) bool {
+	f := Options{Allow: true, Resolver: n.resolver(), public: func(a netip.Addr) bool {
 		return a.Unmap() == netip.MustParseAddr("127.0.0.1") || isPublic(a)
 	}}
 	r := fetching(t, f)
@@ -191,8 +191,8 @@ func TestFetchIsBounded(t *testing.T) {
 	})
 	s := httptest.NewServer(mux)
 	defer s.Close()
-	r := fetching(t, Fetch{Allow: true, Private: true})
-	slow := fetching(t, Fetch{Allow: true, Private: true, Timeout: 100 * time.Millisecond})
+	r := fetching(t, Options{Allow: true, Private: true})
+	slow := fetching(t, Options{Allow: true, Private: true, Timeout: 100 * time.Millisecond})
 	for _, path := range []string{"/drip", "/silent"} {
 		require.Contains(t, call(t, slow, "fetch_url", args{"url": s.URL + path}), "could not be fetched: it took longer than 100ms. Try again later", path)
 	}

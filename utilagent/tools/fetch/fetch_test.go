@@ -1,4 +1,4 @@
-package tools
+package fetch
 
 import (
 	"fmt"
@@ -10,18 +10,33 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-func fetching(t *testing.T, f Fetch) *Registry {
+func fetching(t *testing.T, f Options) *tools.Registry {
 	t.Helper()
-	w, r := space(t, nil)
-	require.NoError(t, r.Add(FetchURL(w, f)))
+	w, err := tools.OpenWorkspace(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	r, err := tools.NewRegistry(tools.ReadFile(w), New(w, f))
+	require.NoError(t, err)
 	return r
+}
+
+type args = map[string]any
+
+func call(t *testing.T, r *tools.Registry, name string, a args) string {
+	t.Helper()
+	res, err := r.Call(t.Context(), name, a)
+	require.NoError(t, err)
+	require.Equal(t, strings.HasPrefix(res.Text, "Error: "), res.Failed, res.Text)
+	return res.Text
 }
 
 func TestFetchIsOffUnlessAllowed(t *testing.T) {
 	t.Parallel()
-	r := fetching(t, Fetch{})
+	r := fetching(t, Options{})
 	require.Contains(t, call(t, r, "fetch_url", args{"url": "https://example.org"}), "UWF_BUILTIN_ALLOW_FETCH=1")
 	for _, s := range r.Specs() {
 		require.NotEqual(t, "fetch_url", s.Name)
@@ -48,7 +63,7 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 	asked := false
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer s.Close()
-	r := fetching(t, Fetch{Allow: true})
+	r := fetching(t, Options{Allow: true})
 	port := s.URL[strings.LastIndex(s.URL, ":"):]
 	for _, u := range []string{s.URL, "http://localhost" + port, "http://[::ffff:127.0.0.1]" + port, "http://0x7f.1" + port, "http://2130706433" + port} {
 		require.True(t, strings.HasPrefix(call(t, r, "fetch_url", args{"url": u}), "Error: "), u)
@@ -80,7 +95,7 @@ func TestFetch(t *testing.T) {
 	})
 	s := httptest.NewServer(mux)
 	defer s.Close()
-	r := fetching(t, Fetch{Allow: true, Private: true})
+	r := fetching(t, Options{Allow: true, Private: true})
 	get := func(path string) string { return call(t, r, "fetch_url", args{"url": s.URL + path}) }
 
 	got := get("/page")

@@ -1,0 +1,33 @@
+// Package bind binds the process that it runs in, for package confine.
+package bind
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/united-workforce/uwf/utilagent/tools/confine"
+)
+
+// failed is the exit status when a command cannot be confined or started.
+const failed = 125
+
+// Dispatch does its part if args (without the program's name) are those of
+// [confine.Command]: it becomes the command and does not return, or returns an exit
+// status and true. Else it returns false.
+func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched bool) {
+	if len(args) == 0 || args[0] != confine.Argument {
+		return 0, false
+	}
+	err := errors.New("wrong arguments")
+	var r confine.Rules
+	if len(args) >= 3 {
+		err = json.Unmarshal([]byte(args[1]), &r)
+	}
+	if err == nil {
+		err = become(r, args[2:], environ)
+	}
+	fmt.Fprintf(stderr, "the command could not be confined: %v\n", err)
+	return failed, true
+}

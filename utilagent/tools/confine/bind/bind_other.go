@@ -1,0 +1,7 @@
+//go:build !linux
+
+package bind
+
+import "github.com/united-workforce/uwf/utilagent/tools/confine"
+
+func become(confine.Rules, []string, []string) error { return confine.ErrUnavailable }
