@@ -2,12 +2,15 @@ package agentkit
 
 import "sync"
 
-// beside does work beside its caller: one thing after the other, in order, and
-// nothing more once one of them has failed. The zero value is ready. Its methods
-// are for one caller at a time.
-type beside struct {
+// beside does work beside its caller, in order, and nothing more once some of it
+// has failed. What has come while it was at work is done at once: to flush many
+// files costs hardly more than to flush one. Only work must be set. Its methods are
+// for one caller at a time.
+type beside[T any] struct {
+	work func(list []T) error
+
 	mu      sync.Mutex
-	queue   []func() error
+	queue   []T
 	working sync.WaitGroup
 	busy    bool
 	err     error
@@ -17,8 +20,8 @@ type beside struct {
 // must not fill the memory.
 const mostWaiting = 100
 
-// do has f done. It returns at once, unless too much is waiting already.
-func (b *beside) do(f func() error) {
+// do has something done. It returns at once, unless too much is waiting already.
+func (b *beside[T]) do(what T) {
 	if b.waiting() >= mostWaiting {
 		b.working.Wait()
 	}
@@ -27,51 +30,46 @@ func (b *beside) do(f func() error) {
 	if b.err != nil {
 		return
 	}
-	b.queue = append(b.queue, f)
+	b.queue = append(b.queue, what)
 	if !b.busy {
 		b.busy = true
-		b.working.Go(b.work)
+		b.working.Go(b.all)
 	}
 }
 
-func (b *beside) waiting() int {
+func (b *beside[T]) waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.queue)
 }
 
-// work does what there is to do.
-func (b *beside) work() {
-	for f := b.next(nil); f != nil; {
-		f = b.next(f())
+// all does what there is to do.
+func (b *beside[T]) all() {
+	for list := b.next(nil); len(list) > 0; {
+		list = b.next(b.work(list))
 	}
 }
 
-// next takes the error of what was done, and returns what comes next, nil if
-// there is nothing.
-func (b *beside) next(err error) func() error {
+// next takes the error of what was done, and returns what comes next.
+func (b *beside[T]) next(err error) []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
 		b.err, b.queue = err, nil
 	}
-	if len(b.queue) == 0 {
-		b.busy = false
-		return nil
-	}
-	f := b.queue[0]
-	b.queue = b.queue[1:]
-	return f
+	list := b.queue
+	b.queue, b.busy = nil, len(list) > 0
+	return list
 }
 
 // wait waits until all is done, and returns the error that ended it.
-func (b *beside) wait() error {
+func (b *beside[T]) wait() error {
 	b.working.Wait()
 	return b.failed()
 }
 
 // failed is the error that has ended the work so far, if one has.
-func (b *beside) failed() error {
+func (b *beside[T]) failed() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err

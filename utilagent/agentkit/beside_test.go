@@ -9,38 +9,46 @@ import (
 
 func TestBesideKeepsTheOrder(t *testing.T) {
 	t.Parallel()
-	var b beside
 	var done []int
 	start := make(chan struct{})
+	calls := 0
+	b := beside[int]{work: func(list []int) error {
+		<-start
+		calls++
+		done = append(done, list...)
+		return nil
+	}}
 	for i := range mostWaiting {
-		b.do(func() error {
-			<-start
-			done = append(done, i)
-			return nil
-		})
+		b.do(i)
 	}
 	close(start) // do returns at once, or the test would hang here
 	require.NoError(t, b.wait())
 	require.Len(t, done, mostWaiting)
 	require.IsIncreasing(t, done)
+	require.LessOrEqual(t, calls, 3, "what has come meanwhile is done at once")
 }
 
 func TestBesideEndsWithTheFirstError(t *testing.T) {
 	t.Parallel()
-	var b beside
 	full := errors.New("disk full")
-	b.do(func() error { return full })
+	calls := 0
+	b := beside[int]{work: func([]int) error {
+		calls++
+		return full
+	}}
+	b.do(1)
 	require.ErrorIs(t, b.wait(), full)
-	b.do(func() error { panic("nothing more is done") })
+	b.do(2)
 	require.ErrorIs(t, b.wait(), full)
 	require.ErrorIs(t, b.failed(), full)
+	require.Equal(t, 1, calls, "nothing more is done")
 }
 
 func TestBesideIsBounded(t *testing.T) {
 	t.Parallel()
-	var b beside
-	for range 20 * mostWaiting {
-		b.do(func() error { return nil })
+	b := beside[int]{work: func([]int) error { return nil }}
+	for i := range 20 * mostWaiting {
+		b.do(i)
 		require.LessOrEqual(t, b.waiting(), mostWaiting)
 	}
 	require.NoError(t, b.wait())

@@ -59,7 +59,7 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		k.judge = uwfJudge(e)
 	}
 	k.batch = cas.NewBatch(store, e.Now, k.judge)
-	k.turns = &turns{batch: k.batch, out: out, now: e.Now, store: store, secrets: k.secrets}
+	k.turns = newTurns(k.batch, store, out, e.Now, k.secrets)
 	head, err := k.head(ctx)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,13 @@ type turns struct {
 	begin   int        // how many turns there were before the run that is at work
 	waiting []protocol.TurnLine
 	own     bool // at least one turn came from the agent
-	beside  beside
+	beside  beside[told]
+}
+
+func newTurns(batch *cas.Batch, store cas.Store, out *printer, now func() time.Time, s *secrets) *turns {
+	t := &turns{batch: batch, store: store, out: out, now: now, secrets: s}
+	t.beside.work = t.publish
+	return t
 }
 
 var errStepOver = errors.New("turn: the run it belongs to is over")
@@ -70,16 +76,27 @@ func (t *turns) tell(ctx context.Context, add func() error) error {
 	if err := add(); err != nil {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx)
-	nodes, lines := t.batch.Handover(), t.waiting
+	t.beside.do(told{nodes: t.batch.Handover(), lines: t.waiting})
 	t.waiting = nil
-	t.beside.do(func() error {
-		if err := t.store.Put(ctx, nodes...); err != nil {
-			return err
-		}
-		return t.out.announce(lines...)
-	})
 	return nil
+}
+
+// told is what the agent told at once: nodes, and the lines that announce them.
+type told struct {
+	nodes []cas.Node
+	lines []protocol.TurnLine
+}
+
+// publish stores and announces what was told, whatever becomes of the run.
+func (t *turns) publish(list []told) error {
+	var all told
+	for _, one := range list {
+		all.nodes, all.lines = append(all.nodes, one.nodes...), append(all.lines, one.lines...)
+	}
+	if err := t.store.Put(context.Background(), all.nodes...); err != nil {
+		return err
+	}
+	return t.out.announce(all.lines...)
 }
 
 // published waits for what was told.
