@@ -40,7 +40,7 @@ func writeChanges(b *strings.Builder, number int, changes []Change) {
 	}
 	if len(changes) == 1 && changes[0].Field == fieldStep {
 		c := changes[0]
-		fmt.Fprintf(b, "%s %s: %s, only here\n", mark(c), at, words(cmp.Or(c.Old, c.New)))
+		fmt.Fprintf(b, "%s %s: %s\n", mark(c), at, words(cmp.Or(c.Old, c.New)))
 		return
 	}
 	fmt.Fprintf(b, "~ %s\n", at)

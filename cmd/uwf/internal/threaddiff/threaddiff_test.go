@@ -117,6 +117,8 @@ func TestEndsAndStarts(t *testing.T) {
 	d := w.compare(start, one)
 	require.Equal(t, 1, *d.At)
 	require.Equal(t, []threaddiff.Change{{Field: "step", New: "a"}}, d.Changes)
+	require.Contains(t, threaddiff.Text(d), "+ step ")
+	require.Contains(t, threaddiff.Text(d), ": a\n")
 	d = w.compare(one, start)
 	require.Equal(t, []threaddiff.Change{{Field: "step", Old: "a"}}, d.Changes)
 
