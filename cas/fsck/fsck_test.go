@@ -253,6 +253,28 @@ func TestWrongContent(t *testing.T) {
 	}
 }
 
+// What a power cut leaves of a commit that nobody was told of is garbage, and no
+// fault: but beside one, nobody knows.
+func TestGarbageThatIsIncomplete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	payload, err := cas.Encode("x")
+	require.NoError(t, err)
+	const nowhere = "0000000000000"
+	require.NoError(t, w.store.Put(context.Background(),
+		cas.Node{Type: nowhere, Payload: payload, Hash: w.store.Algorithm().Sum(nowhere, payload), Timestamp: 1}))
+	report := w.check(false)
+	require.True(t, hasFault(report, fsck.Missing, "0000000000000"))
+	require.True(t, report.Sound(), "%+v", report.Faults)
+
+	require.NoError(t, os.Remove(w.store.Path(w.steps[0])))
+	report = w.check(false)
+	require.False(t, report.Sound())
+	for _, f := range report.Faults {
+		require.True(t, f.Remains, "%+v", f)
+	}
+}
+
 // A repair rebuilds what this program knows, moves the rest out of the way, and
 // deletes nothing.
 func TestRepair(t *testing.T) {
