@@ -20,8 +20,8 @@ import (
 )
 
 // uwfJudge is the judge of an agent: the program that keeps the data. The schema
-// library would make each agent's start half as long again, and is needed only for
-// an output that is wrong or has a rare schema.
+// library would make each agent's start twice as long, and is needed only for an
+// output that is wrong or has a rare schema.
 func uwfJudge(e env.Env) jsonschema.Judge {
 	return func(schema any) (jsonschema.Verdict, error) {
 		text, err := json.Marshal(schema)
