@@ -27,14 +27,18 @@ func (a *app) progress() engine.Progress {
 // called and a line that counts up; elsewhere one line when a step begins and one
 // when it ends.
 func (a *app) view(w io.Writer) *view {
-	return &view{w: w, now: a.env.Now, live: cmdline.IsTerminal(w), width: func() int { return widthOf(w) }}
+	return &view{
+		w: w, now: a.env.Now, live: cmdline.IsTerminal(w), colours: cmdline.Colours(a.env, w),
+		width: func() int { return widthOf(w) },
+	}
 }
 
 type view struct {
-	w     io.Writer
-	now   func() time.Time
-	live  bool
-	width func() int // of the terminal in columns; 0: unknown
+	w       io.Writer
+	now     func() time.Time
+	live    bool
+	colours bool
+	width   func() int // of the terminal in columns; 0: unknown
 
 	mu      sync.Mutex // the ticker writes too
 	stop    chan struct{}
@@ -54,7 +58,7 @@ func (v *view) StepStarted(s engine.StepInfo) {
 	if s.Adopted {
 		what = ", adopting the result of an interrupted run"
 	}
-	v.line("step %d: %s (%s)%s", s.Number, clean(s.Role), clean(s.Agent), what)
+	v.line(bold, "step %d: %s (%s)%s", s.Number, clean(s.Role), clean(s.Agent), what)
 	if v.live && s.Ended.IsZero() {
 		v.stop = make(chan struct{})
 		v.ended.Add(1)
@@ -95,10 +99,10 @@ func (v *view) Turn(s engine.StepInfo, t protocol.Turn) {
 		return
 	}
 	for _, call := range t.ToolCalls {
-		v.line("%s", v.fit(fmt.Sprintf("  → %s %s", clean(call.Name), firstLine(argument(call.Args), 200))))
+		v.line(faint, "%s", v.fit(strings.TrimRight(fmt.Sprintf("  → %s %s", clean(call.Name), firstLine(argument(call.Args), 200)), " ")))
 	}
 	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && strings.TrimSpace(t.Content) != "" {
-		v.line("%s", v.fit("  ✎ "+firstLine(said(t.Content), 200)))
+		v.line(plain, "%s", v.fit("  ✎ "+firstLine(said(t.Content), 200)))
 	}
 	v.counter(s)
 }
@@ -132,19 +136,38 @@ func (v *view) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) 
 		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
 			how = "stopped"
 		}
-		v.line("step %d: %s %s after %s", s.Number, clean(s.Role), how, took)
+		v.line(red, "step %d: %s %s after %s", s.Number, clean(s.Role), how, took)
 		return
 	}
 	cost := ""
 	if out.Usage != nil {
 		cost = ", " + tokens(out.Usage)
 	}
-	v.line("step %d: %s done in %s%s; %s", s.Number, clean(s.Role), took, cost, clean(statusText(out)))
+	mood := green
+	if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusFailed {
+		mood = yellow // a person is needed
+	}
+	v.line(mood, "step %d: %s done in %s%s; %s", s.Number, clean(s.Role), took, cost, clean(statusText(out)))
 }
 
+// style is how a line stands out, as the parameters of a terminal's escape.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "1"
+	faint  style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+)
+
 // line prints a whole line, in place of the counting one.
-func (v *view) line(format string, args ...any) {
+func (v *view) line(in style, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	if v.colours && in != plain {
+		text = "\x1b[" + string(in) + "m" + text + "\x1b[m"
+	}
 	if v.live {
 		text = "\r\x1b[K" + text
 	}

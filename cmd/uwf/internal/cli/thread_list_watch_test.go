@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -83,4 +84,21 @@ func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
 			require.LessOrEqual(t, length(string(line)), 39)
 		}
 	}
+}
+
+// With colours a line stands out by what it tells, and nothing else changes.
+func TestColoursOfTheView(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Unix(100, 0)
+	v := &view{w: &out, colours: true, now: func() time.Time { return at }, width: func() int { return 40 }}
+	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at, Ended: at.Add(time.Second)}
+	v.StepStarted(step)
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusSuspended}, nil)
+	v.StepEnded(step, protocol.StepOutput{}, errors.New("no"))
+	require.Equal(t, "\x1b[1mstep 1: planner (builtin)\x1b[m\n"+
+		"\x1b[32mstep 1: planner done in 1.0s; completed\x1b[m\n"+
+		"\x1b[33mstep 1: planner done in 1.0s; suspended\x1b[m\n"+
+		"\x1b[31mstep 1: planner failed after 1.0s\x1b[m\n", out.String())
 }
