@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 )
@@ -21,13 +20,12 @@ func Refs(ctx context.Context, r Reader, n Node) ([]Hash, error) {
 // refFinder finds refs in many nodes and reads each schema once.
 type refFinder struct {
 	reader   Reader
-	schemas  map[Hash]any
-	refless  map[Hash]bool // of schemas: nothing in them is a ref
+	schemas  map[Hash]any // pruned
 	patterns map[string]*regexp.Regexp
 }
 
 func newRefFinder(r Reader) *refFinder {
-	return &refFinder{reader: r, schemas: map[Hash]any{}, refless: map[Hash]bool{}, patterns: map[string]*regexp.Regexp{}}
+	return &refFinder{reader: r, schemas: map[Hash]any{}, patterns: map[string]*regexp.Regexp{}}
 }
 
 func (f *refFinder) refs(ctx context.Context, n Node) ([]Hash, error) {
@@ -68,13 +66,11 @@ func (f *refFinder) replaceIn(ctx context.Context, n Node, value any, with func(
 	if err != nil {
 		return nil, fmt.Errorf("refs of %s: %w", n.Hash, err)
 	}
-	if f.refless[n.Type] {
-		return value, nil
-	}
 	p := refPass{finder: f, with: with}
 	return p.visit(value, flatten(schema, nil))
 }
 
+// schema is the schema of a type, pruned.
 func (f *refFinder) schema(ctx context.Context, typ Hash) (any, error) {
 	if s, ok := f.schemas[typ]; ok {
 		return s, nil
@@ -82,36 +78,66 @@ func (f *refFinder) schema(ctx context.Context, typ Hash) (any, error) {
 	s, err := Schema(ctx, f.reader, typ)
 	if len(f.schemas) == maxSchemas {
 		clear(f.schemas)
-		clear(f.refless)
 		clear(f.patterns)
 	}
-	if err == nil {
-		f.schemas[typ], f.refless[typ] = s, !speaksOfRefs(s)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	f.schemas[typ] = prune(s)
+	return f.schemas[typ], nil
 }
 
 // maxSchemas bounds how many schemas are remembered. No store of ours comes near
 // it; a bundle that somebody has made to fill the memory may.
 const maxSchemas = 4096
 
-// speaksOfRefs tells whether a schema says anywhere that something is a ref. Most
-// nodes have types that do not, and need not be searched.
-func speaksOfRefs(schema any) bool {
-	switch s := schema.(type) {
-	case object:
-		if isRef(s) {
-			return true
-		}
-		for _, sub := range s {
-			if speaksOfRefs(sub) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(s, speaksOfRefs)
+// prune takes out of a schema what does not lead to a ref, because most of most
+// nodes need not be searched. In the place of a schema that leads to none is nil:
+// a property that has one is still not an additional one.
+func prune(schema any) any {
+	s, ok := schema.(object)
+	if !ok {
+		return nil
 	}
-	return false
+	out, leads := object{}, isRef(s)
+	for key, value := range s {
+		var some bool
+		switch key {
+		case "format":
+			out[key] = value
+		case "properties", "patternProperties":
+			out[key], some = pruneEach(value)
+		case "allOf", "anyOf", "oneOf", "prefixItems":
+			out[key], some = pruneList(value)
+		case "if", "then", "else", "not", "items", "contains", "additionalProperties":
+			out[key] = prune(value)
+			some = out[key] != nil
+		}
+		leads = leads || some
+	}
+	if !leads {
+		return nil
+	}
+	return out
+}
+
+func pruneEach(schemas any) (out object, leads bool) {
+	out = object{}
+	named, _ := schemas.(object)
+	for name, s := range named {
+		out[name] = prune(s)
+		leads = leads || out[name] != nil
+	}
+	return out, leads
+}
+
+func pruneList(schemas any) (out []any, leads bool) {
+	list, _ := schemas.([]any)
+	for _, s := range list {
+		out = append(out, prune(s))
+		leads = leads || out[len(out)-1] != nil
+	}
+	return out, leads
 }
 
 // matches tells whether a key is one of a patternProperties. A pattern that
@@ -172,15 +198,33 @@ func (p refPass) visit(value any, schemas []object) (any, error) {
 			v[i] = out
 		}
 	case object:
-		for _, key := range keysInOrder(v) {
-			out, err := p.visit(v[key], p.propertySchemas(schemas, key))
+		for _, at := range p.candidates(v, schemas) {
+			out, err := p.visit(v[at.key], at.schemas)
 			if err != nil {
 				return nil, err
 			}
-			v[key] = out
+			v[at.key] = out
 		}
 	}
 	return value, nil
+}
+
+// candidate is a property that may lead to refs.
+type candidate struct {
+	key     string
+	schemas []object
+}
+
+// candidates are those of an object, in order.
+func (p refPass) candidates(v object, schemas []object) []candidate {
+	var found []candidate
+	for key := range v {
+		if subs := p.propertySchemas(schemas, key); len(subs) > 0 {
+			found = append(found, candidate{key, subs})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int { return inOrder(a.key, b.key) })
+	return found
 }
 
 func isRef(s object) bool { return s["format"] == "ocas_ref" || s["format"] == "cas_ref" }
@@ -210,10 +254,10 @@ func (p refPass) propertySchemas(schemas []object, key string) []object {
 			}
 		}
 		patterns, _ := s["patternProperties"].(object)
-		for _, pattern := range keysInOrder(patterns) {
+		for pattern, sub := range patterns {
 			if p.finder.matches(pattern, key) {
 				named = true
-				out = flatten(patterns[pattern], out)
+				out = flatten(sub, out)
 			}
 		}
 		if !named {
@@ -223,9 +267,5 @@ func (p refPass) propertySchemas(schemas []object, key string) []object {
 	return out
 }
 
-// keysInOrder are the keys of an object as they stand in its encoding.
-func keysInOrder(m object) []string {
-	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
-	})
-}
+// inOrder compares keys as they stand in an encoding.
+func inOrder(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
