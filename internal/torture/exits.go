@@ -10,4 +10,5 @@ const (
 	exitWaiting = 6 // suspended
 	exitCorrupt = 7
 	exitTimeout = 124
+	exitStopped = 143
 )

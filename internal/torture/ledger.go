@@ -22,6 +22,9 @@ const ledgerVariable = "TORTURE_LEDGER"
 // agentPart is our own command that plays the agent.
 const agentPart = "agent"
 
+// finish is the task that our agent says is done after one step; any other never is.
+const finish = "finish"
+
 // entry is finished work: the result line is out, and the agent exits with 0.
 type entry struct{ Thread, Follows, Step string }
 
@@ -50,8 +53,12 @@ func agent(e env.Env) int {
 	thread, follows := "", ""
 	status := agentkit.Process(e, agentkit.Options{Name: "torture", Run: func(_ context.Context, r *agentkit.Request) (agentkit.Result, error) {
 		thread, follows = r.Thread, string(r.Head)
+		status := "again"
+		if r.Start.Prompt == finish {
+			status = "done"
+		}
 		return agentkit.Result{
-			Output:    fmt.Sprintf("---\n$status: again\nnote: after %s\n---\nStep %d is done.\n", r.Head, r.Number),
+			Output:    fmt.Sprintf("---\n$status: %s\nnote: after %s\n---\nStep %d is done.\n", status, r.Head, r.Number),
 			SessionID: "torture",
 		}, nil
 	}})

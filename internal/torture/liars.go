@@ -4,52 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
 
-// lie is an agent, as a shell script, and how the step with it must end. In the
-// script $HEAD is what the step has to follow, $OTHER a step of another thread,
-// and agent our own, honest one.
-type lie struct {
-	name, script string
-	flags        []string
-	code         int
-	says         string // in the error
-}
-
-// lies are what agents can print, return, write or leave behind.
-func lies() []lie {
-	short := []string{"--timeout", "1s"}
-	return []lie{
-		{"says nothing", "exit 0", nil, exitAgent, ""},
-		{"fails", "echo why >&2; exit 3", nil, exitAgent, "why"},
-		{"does its work and fails", "agent; exit 3", nil, exitAgent, ""},
-		{"prints noise", "head -c 100000 /dev/urandom", nil, exitAgent, ""},
-		{"prints half a result", `agent | head -c 40`, nil, exitAgent, ""},
-		{"names the head itself", `echo "$HEAD"`, nil, exitAgent, ""},
-		{"names a step of another thread", `echo "$OTHER"`, nil, exitAgent, ""},
-		{"names a node that is not there", "echo 0000000000000", nil, exitAgent, ""},
-		{"names something that is no hash", `echo '{"stepHash":"../../etc/passwd"}'`, nil, exitAgent, ""},
-		{"names a number", `echo '{"stepHash":12}'`, nil, exitAgent, ""},
-		{"prints JSON of another kind", `echo '[[[[[[]]]]]]'`, nil, exitAgent, ""},
-		{"writes much to stderr", "head -c 100000000 /dev/zero >&2; exit 1", nil, exitAgent, ""},
-		{"writes much to stdout", "yes x | head -c 100000000; exit 1", nil, exitAgent, ""},
-		{"writes much, then works", "head -c 50000000 /dev/zero >&2; yes | head -c 50000000; agent", nil, 0, ""},
-		{"stops itself", "kill -STOP $$; agent", short, exitTimeout, ""},
-		{"hangs", "sleep 1000", short, exitTimeout, ""},
-		{"ignores signals", "trap '' INT TERM HUP; while :; do sleep 1; done", short, exitTimeout, ""},
-		{"kills itself", "kill -9 $$", nil, exitAgent, "kill"},
-		{"leaves a child", "sleep 1000 & agent", nil, 0, ""},
-		{"leaves a child and nothing else", "sleep 1000 & exit 0", nil, exitAgent, ""},
-		{"leaves a daemon", "setsid sleep 20 >/dev/null 2>&1 & agent", nil, 0, ""},
-		{"closes its streams", "exec >&- 2>&-; sleep 0", nil, exitAgent, ""},
-		{"makes its run directory useless", `rm -rf "$UWF_RUN_DIR"/*; echo x > "$UWF_RUN_DIR/run.json"; exit 1`, nil, exitAgent, ""},
-		{"steps the thread itself", `uwf thread step "$1" >/dev/null 2>&1; agent`, nil, 0, ""},
-	}
-}
-
-// liars plays them all, then again in another order, as often as time allows.
+// liars plays all lies, then again in another order, as often as time allows.
 func liars(ctx context.Context, t *trial) error {
 	var slowest time.Duration
 	for t.rounds == 0 || t.time(ctx) {
@@ -60,8 +20,11 @@ func liars(ctx context.Context, t *trial) error {
 		all := lies()
 		t.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, l := range all {
+			if t.over(ctx) && t.share.match == "" || !strings.Contains(l.name, t.share.match) {
+				continue
+			}
 			began := t.env.Now()
-			if err := s.lied(ctx, l); err != nil {
+			if err := s.lied(ctx, l, t.flood()); err != nil {
 				return fmt.Errorf("an agent that %s: %w", l.name, err)
 			}
 			slowest = max(slowest, t.env.Now().Sub(began))
@@ -71,45 +34,47 @@ func liars(ctx context.Context, t *trial) error {
 			return err
 		}
 	}
-	t.note("%d kinds of lies; the slowest took %s, its check included", len(lies()), slowest.Round(time.Millisecond))
+	t.note("%d kinds of lies; a flood has %d MB; the slowest took %s, its check included", len(lies()), t.flood()>>20, slowest.Round(time.Millisecond))
 	return nil
 }
 
+// flood is how much is much: a gigabyte, where there is time for it.
+func (t *trial) flood() int {
+	if t.short() {
+		return 50 << 20
+	}
+	return 1 << 30
+}
+
 // lied plays one lie on a fresh thread and holds that it ended as it must, that
-// the thread stayed where it was, and that it goes on.
-func (s *stage) lied(ctx context.Context, l lie) error {
-	id, err := s.started(ctx)
+// the thread stayed where it was, that nobody is left, and that it goes on.
+func (s *stage) lied(ctx context.Context, l lie, flood int) error {
+	before, err := s.victim(ctx, l)
 	if err != nil {
 		return err
 	}
-	s.promise.add(id, "")
-	s.subjectThread = id
-	if err := s.stepAgain(ctx, &s.promise, id); err != nil {
-		return err
-	}
-	before := s.promise.last(id)
-	script := s.path("liar.sh")
-	text := "unset " + ledgerVariable + "\n" + // what liars throw away is not finished
-		fmt.Sprintf("HEAD=%s OTHER=%s\nagent() { %s \"$@\"; }\nset -- \"$@\"\n", before, s.promise.last(s.base), s.agent)
-	// The kit's arguments are the script's; a shell function needs them by hand.
-	text += strings.ReplaceAll(l.script, "agent", `agent "$@"`) + "\n"
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		return err
-	}
-	e, err := s.uwf(ctx, append([]string{"thread", "step", id, "--agent", "sh " + script}, l.flags...)...)
+	script, err := s.script(ctx, l, before, flood)
 	if err != nil {
 		return err
 	}
-	if e.Code != l.code || !strings.Contains(e.Stderr, l.says) {
-		return fmt.Errorf("should exit %d and say %q: %s", l.code, l.says, e)
+	restore, err := s.keep(l, before)
+	if err != nil {
+		return err
 	}
-	if e.Memory > 64<<20 {
-		return fmt.Errorf("needs %d MB: %s", e.Memory>>20, e)
+	e, err := s.uwf(ctx, append([]string{"thread", "step", s.subjectThread, "--agent", "sh " + script}, l.flags...)...)
+	if err != nil {
+		return err
+	}
+	if err := s.caught(l, e); err != nil {
+		return err
+	}
+	if err := restore(); err != nil {
+		return err
 	}
 	s.promise.heard(e.Stdout)
-	if l.code != 0 {
+	if l.code != 0 && l.code != exitStopped {
 		var shown struct{ Head string }
-		if err := s.must(ctx, &shown, "thread", "show", id, "--format", "json"); err != nil {
+		if err := s.must(ctx, &shown, "thread", "show", s.subjectThread, "--format", "json"); err != nil {
 			return err
 		}
 		if shown.Head != before {
@@ -118,3 +83,95 @@ func (s *stage) lied(ctx context.Context, l lie) error {
 	}
 	return s.check(ctx)
 }
+
+// victim is a fresh thread; it returns its head.
+func (s *stage) victim(ctx context.Context, l lie) (string, error) {
+	id, err := s.started(ctx)
+	if err != nil {
+		return "", err
+	}
+	s.promise.add(id, "")
+	s.subjectThread = id
+	for range 2 {
+		if l.first {
+			break
+		}
+		if err := s.stepAgain(ctx, &s.promise, id); err != nil {
+			return "", err
+		}
+	}
+	var shown struct{ Head string }
+	err = s.must(ctx, &shown, "thread", "show", id, "--format", "json")
+	return shown.Head, err
+}
+
+// caught holds that a lie ended as it must, and that nobody is left.
+func (s *stage) caught(l lie, e ended) error {
+	if e.Code != l.code && (l.or == 0 || e.Code != l.or) || !strings.Contains(e.Stderr, l.says) {
+		return fmt.Errorf("should exit %d and say %q: %s", l.code, l.says, e)
+	}
+	if e.Memory > 64<<20 {
+		return fmt.Errorf("needs %d MB: %s", e.Memory>>20, e)
+	}
+	left, err := s.endLeft()
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 && !l.escapes {
+		return fmt.Errorf("%d processes are left: %s", len(left), e)
+	}
+	return nil
+}
+
+// script writes the lie down.
+func (s *stage) script(ctx context.Context, l lie, before string, flood int) (string, error) {
+	cousin := ""
+	if strings.Contains(l.script, "$COUSIN") {
+		var err error
+		if cousin, err = s.cousin(ctx); err != nil {
+			return "", err
+		}
+	}
+	path := s.path("liar.sh")
+	text := "unset " + ledgerVariable + "\n" + // what liars throw away is not finished
+		fmt.Sprintf("HEAD=%s HEADFILE=%s OTHER=%s COUSIN=%s FLOOD=%d CAS=$OCAS_HOME AGENT=%s\n",
+			before, nodeFile(before), s.promise.heads(s.base)[0], cousin, flood, strings.TrimSuffix(s.agent, " "+agentPart)) +
+		fmt.Sprintf("uwf() { %s \"$@\"; }\n", filepath.Join(s.bin, "uwf"))
+	// A shell function does not see the script's arguments.
+	text += "THREAD=$1 ROLE=$2 FLAG=$3 REF=$4\nagent() { " + s.agent + ` "$THREAD" "$ROLE" "$FLAG" "$REF"; }` + "\n"
+	return path, os.WriteFile(path, []byte(text+l.script+"\n"), 0o755)
+}
+
+// cousin is a step that stands as far from the start as the one that the lie has
+// to make, but follows another.
+func (s *stage) cousin(ctx context.Context) (string, error) {
+	var fork struct{ Thread string }
+	if err := s.must(ctx, &fork, "thread", "fork", s.promise.heads(s.subjectThread)[0], "--format", "json"); err != nil {
+		return "", err
+	}
+	s.promise.add(fork.Thread, "")
+	for range 2 {
+		if err := s.stepAgain(ctx, &s.promise, fork.Thread); err != nil {
+			return "", err
+		}
+	}
+	return s.promise.last(fork.Thread), nil
+}
+
+// keep saves the file that a lie breaks; restore puts it back.
+func (s *stage) keep(l lie, before string) (restore func() error, err error) {
+	if l.breaks == "" {
+		return func() error { return nil }, nil
+	}
+	path := filepath.Join(s.home, strings.Replace(l.breaks, "$HEADFILE", nodeFile(before), 1))
+	whole, err := os.ReadFile(path)
+	return func() error {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		return os.WriteFile(path, whole, 0o600)
+	}, err
+}
+
+// nodeFile is a node's file in the store.
+func nodeFile(hash string) string { return filepath.Join("nodes", hash[:2], hash+".bin") }

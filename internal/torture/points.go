@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/internal/torture/trace"
 )
@@ -16,8 +18,8 @@ type point struct {
 }
 
 // points makes every system call that writes go wrong, in every command that
-// writes, with every fault; in a random order, so that a short run sees a fair
-// part of them.
+// writes, with every fault. The seed puts them in an order, so that a short run
+// sees a fair part of them, and long ones can divide them.
 func points(ctx context.Context, t *trial) error {
 	if !trace.Supported() {
 		t.note("not here: %v", trace.ErrUnsupported)
@@ -27,22 +29,41 @@ func points(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	total := len(all)
-	t.random.Shuffle(total, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	ours := t.share.take(all, t.seed)
 	var s *stage
-	for i := 0; i < total && t.time(ctx); i++ {
+	for _, p := range ours {
+		if ctx.Err() != nil || !t.share.whole && !t.time(ctx) {
+			break
+		}
 		if s, err = t.stage(ctx, s); err != nil {
 			return err
 		}
-		p := all[i]
 		hit, err := t.try(ctx, s, p)
 		if err != nil {
-			return fmt.Errorf("%s, %s at call %d (%s): %w", p.subject.name, p.fault, p.at, hit, err)
+			return fmt.Errorf("%s (%s), -from %d: %w", p, hit, t.share.from+t.rounds, err)
 		}
 		t.rounds++
 	}
-	t.note("%d of %d points (commands × calls × faults)", t.rounds, total)
+	t.note("%d of %d points (commands × calls × faults)", t.rounds, len(all))
+	if t.rounds < len(ours) {
+		t.note("to go on: -only points -seed %d -from %d", t.seed, t.share.from+t.rounds)
+	}
 	return nil
+}
+
+// counted are the commands whose points are tried: in the short form a few, since
+// to count their calls takes a while.
+func (t *trial) counted() []subject {
+	all := subjects()
+	named := func(sub subject) bool { return strings.HasPrefix(t.share.match, sub.name+":") }
+	if slices.ContainsFunc(all, named) {
+		return slices.DeleteFunc(all, func(sub subject) bool { return !named(sub) })
+	}
+	if t.short() {
+		t.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:3]
+	}
+	return all
 }
 
 // allPoints counts the calls of every subject.
@@ -52,7 +73,7 @@ func (t *trial) allPoints(ctx context.Context) ([]point, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, sub := range subjects() {
+	for _, sub := range t.counted() {
 		args, err := sub.prepare(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", sub.name, err)
@@ -87,20 +108,31 @@ func (t *trial) try(ctx context.Context, s *stage, p point) (trace.Call, error) 
 		return out.Hit, err
 	}
 	s.promise.heard(e.Stdout)
-	if err := s.check(ctx); err != nil {
+	err = nil
+	if e.Code == 0 {
+		err = p.subject.done(ctx, s, e)
+	}
+	if err == nil {
+		err = s.check(ctx)
+	}
+	if err != nil {
 		return out.Hit, fmt.Errorf("%w\nafter: %s", err, e)
 	}
 	return out.Hit, nil
 }
 
-// traced runs a command under the tracer.
+// traced runs a command under the tracer, which sees what it does to the home.
 func (s *stage) traced(ctx context.Context, plan trace.Plan, args []string) (trace.Outcome, ended, error) {
+	plan.Under = s.home
+	return s.underTracer(ctx, plan, args)
+}
+
+func (s *stage) underTracer(ctx context.Context, plan trace.Plan, args []string) (trace.Outcome, ended, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := s.command(ctx, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	plan.Under = s.home
 	out, err := trace.Run(cmd, plan)
 	e := ended{Args: args, Code: out.Code, Signal: out.Signal, Stdout: stdout.Bytes(), Stderr: stderr.String()}
 	if err == nil && ctx.Err() != nil {

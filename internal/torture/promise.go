@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -40,6 +41,13 @@ func (p *promise) add(thread, head string) {
 	p.acks[thread] = heads
 }
 
+// forget drops a thread that somebody wants to be gone.
+func (p *promise) forget(thread string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.acks, thread)
+}
+
 func (p *promise) heads(thread string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,19 +65,24 @@ func (p *promise) last(thread string) string {
 // heard takes what a command printed before it ended, in whatever way: a line
 // that is whole is an acknowledgement.
 func (p *promise) heard(stdout []byte) {
-	type said struct{ Thread, Head, StepHash string }
-	var one said
-	var many []said
+	for _, s := range acknowledged(stdout) {
+		p.add(s.Thread, s.StepHash)
+	}
+}
+
+// ack is what a command says of a thread.
+type ack struct{ Thread, StepHash string }
+
+// acknowledged reads one object, or a list of them; anything else is nothing.
+func acknowledged(stdout []byte) []ack {
+	var one ack
+	many := []ack{}
 	if json.Unmarshal(stdout, &one) == nil {
 		many = append(many, one)
 	} else if json.Unmarshal(stdout, &many) != nil {
-		return
+		return nil
 	}
-	for _, s := range many {
-		if s.Thread != "" {
-			p.add(s.Thread, s.StepHash)
-		}
-	}
+	return slices.DeleteFunc(many, func(a ack) bool { return a.Thread == "" })
 }
 
 // goesOn holds that a thread is whole after whatever happened: it can be

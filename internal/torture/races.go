@@ -3,72 +3,102 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 const (
-	racers        = 64
-	racedThreads  = 32
-	opsPerRacer   = 6 // in one round
-	raceRoundsMax = 1000
+	racers       = 64
+	racedThreads = 32
+	mortals      = 8 // of the threads: those that may be killed
 )
 
-// races lets many processes work at once. The model is the acknowledgements: a
-// command may succeed, or say that somebody else is at it; nothing else.
+// races lets many processes work at once. A command may succeed, or say that
+// somebody else is at it; what it says must fit the model ([account]).
 func races(ctx context.Context, t *trial) error {
-	for t.time(ctx) {
-		if err := t.race(ctx); err != nil {
-			return err
-		}
-		t.rounds++
-	}
-	t.note("%d processes at once over %d threads, %d commands a round", racers, racedThreads, racers*opsPerRacer)
-	return nil
-}
-
-// race is one round in a world of its own.
-func (t *trial) race(ctx context.Context) error {
-	w, err := t.world()
-	if err != nil {
-		return err
-	}
-	if err := w.must(ctx, nil, "workflow", "put", w.path("loop.yaml")); err != nil {
-		return err
-	}
-	var p promise
-	var ids []string
-	for range racedThreads {
-		id, err := w.started(ctx)
+	var slow time.Duration
+	for t.rounds == 0 || t.time(ctx) {
+		took, err := t.race(ctx)
 		if err != nil {
 			return err
 		}
-		p.add(id, "")
-		ids = append(ids, id)
+		slow = max(slow, took)
+		t.rounds++
 	}
-	if err := w.all(ctx, t.random.Uint64(), ids, &p); err != nil {
-		return err
+	t.note("%d processes at once over %d threads, %d commands a round; the slowest command took %s",
+		racers, racedThreads, racers*t.opsPerRacer(), slow.Round(time.Millisecond))
+	return nil
+}
+
+// opsPerRacer is how many commands a racer gives in one round.
+func (t *trial) opsPerRacer() int {
+	if t.short() {
+		return 2
 	}
-	for _, id := range p.threads() {
-		if err := w.atRest(ctx, &p, id); err != nil {
-			return err
+	return 6
+}
+
+// race is one round in a world of its own. It returns how long the slowest
+// command took.
+func (t *trial) race(ctx context.Context) (time.Duration, error) {
+	w, err := t.world()
+	if err != nil {
+		return 0, err
+	}
+	if err := w.must(ctx, nil, "workflow", "put", w.path("loop.yaml")); err != nil {
+		return 0, err
+	}
+	r := &raceTrack{world: w, account: newAccount(), now: t.env.Now}
+	for range racedThreads {
+		id, err := w.started(ctx)
+		if err != nil {
+			return 0, err
+		}
+		r.promise.add(id, "")
+		r.ids = append(r.ids, id)
+	}
+	if err := r.all(ctx, t.random.Uint64(), t.opsPerRacer()); err != nil {
+		return 0, err
+	}
+	for _, id := range r.promise.threads() {
+		if err := r.atRest(ctx, id); err != nil {
+			return 0, err
 		}
 	}
-	if err := w.sound(ctx, &p); err != nil {
-		return err
+	if err := w.unlocked(); err != nil {
+		return 0, err
 	}
-	return t.away(w)
+	if err := w.sound(ctx, &r.promise); err != nil {
+		return 0, err
+	}
+	return r.account.slowest, t.away(w)
+}
+
+// raceTrack is where the racers meet.
+type raceTrack struct {
+	*world
+	ids     []string
+	promise promise
+	account *account
+	now     func() time.Time
 }
 
 // all runs the racers and returns the first broken promise.
-func (w *world) all(ctx context.Context, seed uint64, ids []string, p *promise) error {
+func (r *raceTrack) all(ctx context.Context, seed uint64, each int) error {
 	var group sync.WaitGroup
 	broken := make(chan error, racers)
 	for i := range racers {
 		group.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(i)))
-			for range opsPerRacer {
-				if err := w.op(ctx, random, ids, p); err != nil {
+			for n := range each {
+				file := r.path(fmt.Sprintf("%d-%d.uwfb", i, n))
+				if err := r.op(ctx, random, file); err != nil {
 					broken <- err
 					return
 				}
@@ -81,41 +111,84 @@ func (w *world) all(ctx context.Context, seed uint64, ids []string, p *promise) 
 }
 
 // op is one command of one racer.
-func (w *world) op(ctx context.Context, random *rand.Rand, ids []string, p *promise) error {
-	id := ids[random.IntN(len(ids))]
+func (r *raceTrack) op(ctx context.Context, random *rand.Rand, file string) error {
+	id := r.ids[random.IntN(len(r.ids))]
 	ops := [][]string{
-		w.stepArgs(id), w.stepArgs(id), w.stepArgs(id), w.stepArgs(id),
+		r.stepArgs(id), r.stepArgs(id), r.stepArgs(id), r.stepArgs(id),
+		{"thread", "show", id}, {"thread", "show", id},
 		{"thread", "list", "--all"},
-		{"thread", "show", id},
 		{"thread", "stop", id},
-		{"cas", "gc"},
-		{"thread", "start", "loop", "-p", "in a race", "--cwd", w.dir},
+		{"thread", "kill", r.ids[random.IntN(mortals)]},
+		{"thread", "export", id, "-o", file},
+		{"cas", "gc", "--grace", "0s"},
+		{"thread", "start", "loop", "-p", "in a race", "--cwd", r.dir},
 	}
-	if step := p.last(id); step != "" {
+	if step := r.promise.last(id); step != "" {
 		ops = append(ops, []string{"thread", "fork", step})
 	}
-	e, err := w.uwf(ctx, ops[random.IntN(len(ops))]...)
+	args := ops[random.IntN(len(ops))]
+	known := r.promise.threads()
+	done := r.account.begin(args, r.now())
+	e, err := r.uwf(ctx, args...)
 	if err != nil {
 		return err
 	}
-	p.heard(e.Stdout)
-	switch e.Code {
-	case 0, exitLocked, 130, 143: // stop signals the agent of another's step
-		return nil
-	case exitAgent:
-		return nil // a stopped agent has failed
+	r.promise.heard(e.Stdout)
+	if err := done(e, r.now()); err != nil {
+		return err
 	}
-	return fmt.Errorf("not allowed in a race: %s", e)
+	switch {
+	case args[1] == "list":
+		return lists(e, known)
+	case args[1] == "export" && e.Code == 0:
+		return r.must(ctx, nil, "bundle", "verify", file)
+	}
+	return nil
 }
 
 // atRest holds the promises about a thread that nobody works on any more.
-func (w *world) atRest(ctx context.Context, p *promise, id string) error {
-	var shown struct{ Status string }
-	if err := w.must(ctx, &shown, "thread", "show", id, "--format", "json"); err != nil {
+func (r *raceTrack) atRest(ctx context.Context, id string) error {
+	var shown struct{ Status, Head string }
+	if err := r.must(ctx, &shown, "thread", "show", id, "--format", "json"); err != nil {
 		return err
 	}
-	if shown.Status == "running" {
-		return fmt.Errorf("thread %s looks as if somebody works on it", id)
+	ended := shown.Status == "cancelled"
+	if shown.Status == "running" || ended != r.account.killed(id) {
+		return fmt.Errorf("thread %s is %s; somebody was told that it is killed: %t", id, shown.Status, r.account.killed(id))
 	}
-	return w.goesOn(ctx, p, id)
+	var err error
+	if ended {
+		err = r.kept(ctx, &r.promise, id)
+	} else {
+		err = r.goesOn(ctx, &r.promise, id)
+	}
+	if err != nil {
+		return err
+	}
+	var steps struct{ Steps []struct{ Hash string } }
+	if err := r.must(ctx, &steps, "thread", "steps", id, "--format", "json"); err != nil {
+		return err
+	}
+	var chain []string
+	for _, s := range steps.Steps {
+		chain = append(chain, s.Hash)
+	}
+	return r.account.inOrder(id, chain)
+}
+
+// unlocked holds that no lock is left behind.
+func (w *world) unlocked() error {
+	return filepath.WalkDir(w.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || filepath.Ext(path) != ".lock" {
+			return err
+		}
+		held, err := durable.TryLock(path)
+		if os.IsNotExist(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("a lock is left behind: %w", err)
+		}
+		return held.Unlock()
+	})
 }

@@ -14,6 +14,7 @@ import (
 // tools are the programs under test, and ourselves as an agent.
 type tools struct {
 	bin  string
+	src  string // the tree, if it is there
 	self string
 	env  env.Env
 }
@@ -25,7 +26,9 @@ type trial struct {
 	dir    string
 	seed   uint64
 	random *rand.Rand
+	budget time.Duration
 	until  time.Time
+	share  share
 	rounds int
 	notes  []string
 	worlds int
@@ -35,7 +38,7 @@ type trial struct {
 func newTrial(tools tools, dir string, seed uint64, budget time.Duration) *trial {
 	return &trial{
 		tools: tools, dir: dir, seed: seed,
-		random: rand.New(rand.NewPCG(seed, 1)), until: tools.env.Now().Add(budget),
+		random: rand.New(rand.NewPCG(seed, 1)), budget: budget, until: tools.env.Now().Add(budget),
 	}
 }
 
@@ -50,11 +53,13 @@ type scenario struct {
 func scenarios() []scenario {
 	return []scenario{
 		{"points", "every system call that writes goes wrong, one at a time", points},
+		{"power", "the power goes after any system call, with all that the disk may then hold", power},
 		{"kills", "SIGKILL at a random moment", kills},
 		{"disk", "a file system that is really full, or read-only", disk},
 		{"races", "many processes over many threads and one store", races},
 		{"liars", "agents that say, do and leave behind what they should not", liars},
 		{"hostile", "files and arguments that nobody should have written", hostile},
+		{"parsers", "inputs that nobody would write, for each format that is read", parsers},
 		{"secrets", "keys in config, environment and prompts", secrets},
 	}
 }
@@ -63,6 +68,13 @@ func scenarios() []scenario {
 func (t *trial) time(ctx context.Context) bool {
 	return ctx.Err() == nil && t.env.Now().Before(t.until)
 }
+
+// short tells whether this is the short form, which must leave most of it out.
+func (t *trial) short() bool { return t.budget < time.Minute/2 }
+
+// over says whether a short form has no time for more of a list. A long one ends
+// only behind a list.
+func (t *trial) over(ctx context.Context) bool { return t.short() && !t.time(ctx) }
 
 // note adds a line to the report.
 func (t *trial) note(format string, args ...any) {

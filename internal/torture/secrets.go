@@ -31,6 +31,9 @@ func secrets(ctx context.Context, t *trial) error {
 	for t.rounds == 0 || t.time(ctx) {
 		for _, behaviour := range behaviours() {
 			for source := range keys() {
+				if t.over(ctx) {
+					break
+				}
 				if err := t.leak(ctx, behaviour, source); err != nil {
 					return fmt.Errorf("key from %s, the endpoint %s: %w", source, behaviour.name, err)
 				}

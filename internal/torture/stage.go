@@ -39,7 +39,7 @@ func (t *trial) stage(ctx context.Context, s *stage) (*stage, error) {
 	if err := w.must(ctx, nil, "workflow", "put", w.path("loop.yaml")); err != nil {
 		return nil, err
 	}
-	if fresh.base, err = w.started(ctx); err != nil {
+	if fresh.base, err = w.startedOn(ctx, "another task"); err != nil {
 		return nil, err
 	}
 	fresh.promise.add(fresh.base, "")
@@ -76,63 +76,4 @@ func (s *stage) touched() []string {
 		return []string{s.base}
 	}
 	return []string{s.subjectThread, s.base}
-}
-
-// subject is a command that writes.
-type subject struct {
-	name string
-	// prepare brings about what the command needs and returns its arguments.
-	prepare func(ctx context.Context, s *stage) ([]string, error)
-}
-
-// subjects are the commands that write, each with its own kind of files.
-func subjects() []subject {
-	return []subject{
-		{"thread step", onThread(func(s *stage, id string) []string { return s.stepArgs(id) })},
-		{"thread step -c 2", onThread(func(s *stage, id string) []string { return append(s.stepArgs(id), "-c", "2") })},
-		{"thread step --background", onThread(func(s *stage, id string) []string { return append(s.stepArgs(id), "--background") })},
-		{"config set", plain(func(s *stage) []string { return []string{"config", "set", "timeout", fmt.Sprintf("%dm", 10+s.rounds)} })},
-		{"thread start", plain(func(s *stage) []string {
-			return []string{"thread", "start", "loop", "-p", "another task", "--cwd", s.dir}
-		})},
-		{"thread fork", onThread(func(s *stage, id string) []string { return []string{"thread", "fork", s.promise.last(id)} })},
-		{"thread kill", onThread(func(_ *stage, id string) []string { return []string{"thread", "kill", id} })},
-		{"workflow put", plain(func(s *stage) []string { return []string{"workflow", "put", s.path("loop.yaml")} })},
-		{"cas put-text", plain(func(s *stage) []string { return []string{"cas", "put-text", fmt.Sprintf("text %d", s.rounds)} })},
-		{"thread export", onThread(func(s *stage, id string) []string { return []string{"thread", "export", id, "-o", s.path("one.uwfb")} })},
-		{"thread import", importing},
-		{"thread seal", onThread(func(_ *stage, id string) []string { return []string{"thread", "seal", id} })},
-		{"thread redact", redacting},
-		{"cas gc", plain(func(*stage) []string { return []string{"cas", "gc", "--grace", "0s"} })},
-	}
-}
-
-// plain is a command about no thread.
-func plain(args func(*stage) []string) func(context.Context, *stage) ([]string, error) {
-	return func(_ context.Context, s *stage) ([]string, error) {
-		s.subjectThread = ""
-		return args(s), nil
-	}
-}
-
-// onThread is a command about a thread of its own, with one step.
-func onThread(args func(*stage, string) []string) func(context.Context, *stage) ([]string, error) {
-	return func(ctx context.Context, s *stage) ([]string, error) {
-		id, err := s.stepped(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return args(s, id), nil
-	}
-}
-
-// stepped makes the thread that the next command is about, with one step.
-func (s *stage) stepped(ctx context.Context) (string, error) {
-	id, err := s.started(ctx)
-	if err != nil {
-		return "", err
-	}
-	s.promise.add(id, "")
-	s.subjectThread = id
-	return id, s.stepAgain(ctx, &s.promise, id)
 }

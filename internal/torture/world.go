@@ -18,6 +18,7 @@ import (
 type world struct {
 	dir    string // of everything
 	home   string
+	cwd    string // where the agents work
 	bin    string // where uwf and the agents are
 	agent  string // the command line of the agent that keeps the ledger
 	ledger ledger
@@ -46,13 +47,13 @@ graph:
     done: { role: $END, prompt: "Done." }
 `
 	// patience is how long any command may take before it counts as hanging.
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 )
 
 // newWorld makes an empty home in dir.
 func newWorld(dir string, tools tools) (*world, error) {
 	w := &world{
-		dir: dir, home: filepath.Join(dir, "home"), bin: tools.bin,
+		dir: dir, home: filepath.Join(dir, "home"), cwd: dir, bin: tools.bin,
 		agent:  tools.self + " " + agentPart,
 		ledger: ledger{path: filepath.Join(dir, "ledger")},
 	}
@@ -164,9 +165,11 @@ func (w *world) must(ctx context.Context, into any, args ...string) error {
 }
 
 // started is a new thread.
-func (w *world) started(ctx context.Context) (string, error) {
+func (w *world) started(ctx context.Context) (string, error) { return w.startedOn(ctx, "task") }
+
+func (w *world) startedOn(ctx context.Context, task string) (string, error) {
 	var out struct{ Thread string }
-	err := w.must(ctx, &out, "thread", "start", w.path("loop.yaml"), "-p", "task", "--cwd", w.dir)
+	err := w.must(ctx, &out, "thread", "start", w.path("loop.yaml"), "-p", task, "--cwd", w.cwd)
 	return out.Thread, err
 }
 

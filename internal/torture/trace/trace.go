@@ -1,6 +1,7 @@
 // Package trace runs a program and everything that it starts under ptrace(2),
 // counts the system calls with which they change the disk, and makes one of them
-// go wrong: the process is killed before it, or the call fails or is cut short.
+// go wrong: the process is killed before it, or the call fails or is cut short. Or
+// it records them all, so that the power can be cut after any of them.
 //
 // It works where the calls of the machine are known to it (Linux on amd64); see
 // [Supported]. A program needs no preparation, so what is tested is what ships.
@@ -10,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // ErrUnsupported means that this system's calls cannot be traced here.
@@ -41,6 +44,9 @@ type Plan struct {
 	// At is the number of the call from 1; 0: none.
 	At    int
 	Fault Fault
+	// Record keeps what was done to the disk below Under, for [durable.Replay].
+	// It goes with no fault.
+	Record bool
 }
 
 // Call is a system call that changes the disk, or tells somebody.
@@ -60,6 +66,8 @@ type Outcome struct {
 	WasHit bool
 	Code   int    // exit status of the program; -1 if a signal ended it
 	Signal string // which one
+	Ops    []durable.Op
+	Told   int // how many of Ops were done when the program began to print its last line
 }
 
 // Run starts cmd and returns when it and all its descendants have ended. Errors

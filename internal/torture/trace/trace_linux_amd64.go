@@ -47,10 +47,14 @@ func onThread(cmd *exec.Cmd, plan Plan) (Outcome, error) {
 	if err := syscall.PtraceSetOptions(t.root, follow); err != nil {
 		return Outcome{}, fmt.Errorf("trace: %w", err)
 	}
+	t.stdout = descriptor(t.root, 1)
 	t.thread(t.root).begun = true
 	err := t.resume(t.root, 0)
 	if err == nil {
 		err = t.follow()
+	}
+	if err != nil {
+		t.abandon()
 	}
 	// The copying of output ends when all who hold the pipes have ended. Wait
 	// reports that the process is gone already, which it is.
@@ -64,6 +68,7 @@ func onThread(cmd *exec.Cmd, plan Plan) (Outcome, error) {
 type tracer struct {
 	plan    Plan
 	root    int
+	stdout  string // what the program writes its results to
 	calls   map[uint64]call
 	threads map[int]*thread
 	out     Outcome
@@ -74,6 +79,7 @@ type thread struct {
 	begun  bool // it has passed its first stop
 	inside bool // a system call has begun
 	fail   syscall.Errno
+	record *begun // the call inside, if it is recorded
 }
 
 func (t *tracer) thread(tid int) *thread {
@@ -144,12 +150,13 @@ func (t *tracer) atCall(tid int, th *thread) error {
 	}
 	th.inside = !th.inside
 	if !th.inside {
-		if th.fail == 0 {
-			return nil
+		return t.afterCall(tid, th, &regs)
+	}
+	if t.plan.Record {
+		var err error
+		if th.record, err = t.begin(tid, &regs); err != nil {
+			return err
 		}
-		regs.Rax = uint64(-int64(th.fail))
-		th.fail = 0
-		return syscall.PtraceSetRegs(tid, &regs)
 	}
 	c, ok := t.calls[regs.Orig_rax]
 	if !ok {
@@ -160,11 +167,28 @@ func (t *tracer) atCall(tid int, th *thread) error {
 		return nil
 	}
 	t.out.Calls++
+	if path == t.stdout {
+		t.out.Told = len(t.out.Ops)
+	}
 	if t.out.Calls != t.plan.At || t.plan.Fault == None {
 		return nil
 	}
 	t.out.Hit, t.out.WasHit = Call{Process: processOf(tid), Name: c.name, Path: path}, true
 	return t.inject(tid, th, c, &regs)
+}
+
+// afterCall sees a system call end.
+func (t *tracer) afterCall(tid int, th *thread, regs *syscall.PtraceRegs) error {
+	if b := th.record; b != nil {
+		th.record = nil
+		return t.end(tid, b, int64(regs.Rax))
+	}
+	if th.fail == 0 {
+		return nil
+	}
+	regs.Rax = uint64(-int64(th.fail))
+	th.fail = 0
+	return syscall.PtraceSetRegs(tid, regs)
 }
 
 // inject makes the call go wrong that has just begun.
@@ -173,13 +197,7 @@ func (t *tracer) inject(tid int, th *thread, c call, regs *syscall.PtraceRegs) e
 	case Kill:
 		return syscall.Kill(t.out.Hit.Process, syscall.SIGKILL)
 	case KillAll:
-		killed := map[int]bool{}
-		for other := range t.threads {
-			if p := processOf(other); p != 0 && !killed[p] {
-				killed[p] = true
-				_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended by itself
-			}
-		}
+		t.killAll()
 		return nil
 	case Short:
 		if c.kind != byWriteFD || regs.Rdx < 2 {
@@ -198,4 +216,28 @@ func (t *tracer) inject(tid int, th *thread, c call, regs *syscall.PtraceRegs) e
 	}
 	regs.Orig_rax = ^uint64(0) // no such call: it changes nothing
 	return syscall.PtraceSetRegs(tid, regs)
+}
+
+// abandon ends everything after an error. A thread that is traced is gone only
+// when its tracer has seen that.
+func (t *tracer) abandon() {
+	t.killAll()
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil)
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
+}
+
+// killAll kills every process that is traced.
+func (t *tracer) killAll() {
+	killed := map[int]bool{}
+	for tid := range t.threads {
+		if p := processOf(tid); p != 0 && !killed[p] {
+			killed[p] = true
+			_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended by itself
+		}
+	}
 }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// What the commands say when they succeed, held against what is there.
+
+func (s *stage) timeout() string { return fmt.Sprintf("%dm", 10+s.rounds) }
+
+func hasTimeout(ctx context.Context, s *stage, _ ended) error {
+	var got struct{ Value string }
+	if err := s.must(ctx, &got, "config", "get", "timeout", "--format", "json"); err != nil {
+		return err
+	}
+	if got.Value != s.timeout() {
+		return fmt.Errorf("lost: the timeout is %s, and was set to %s", got.Value, s.timeout())
+	}
+	return nil
+}
+
+func isCancelled(ctx context.Context, s *stage, _ ended) error {
+	var shown struct{ Status string }
+	if err := s.must(ctx, &shown, "thread", "show", s.subjectThread, "--format", "json"); err != nil {
+		return err
+	}
+	if shown.Status != "cancelled" {
+		return fmt.Errorf("lost: thread %s is %s", s.subjectThread, shown.Status)
+	}
+	return nil
+}
+
+func hasWorkflow(ctx context.Context, s *stage, said ended) error {
+	return s.shows(ctx, said, "hash", "workflow", "show")
+}
+
+func hasNode(ctx context.Context, s *stage, said ended) error {
+	return s.shows(ctx, said, "hash", "cas", "get")
+}
+
+// shows holds that a command can show what another one has named.
+func (s *stage) shows(ctx context.Context, said ended, field string, command ...string) error {
+	var named map[string]any
+	if err := json.Unmarshal(said.Stdout, &named); err != nil {
+		return fmt.Errorf("not JSON (%w): %s", err, said)
+	}
+	return s.must(ctx, nil, append(command, fmt.Sprint(named[field]))...)
+}
+
+func hasBundle(ctx context.Context, s *stage, _ ended) error {
+	return s.must(ctx, nil, "bundle", "verify", s.path("one.uwfb"))
+}
+
+func hasImported(ctx context.Context, s *stage, said ended) error {
+	var all []struct{ Thread string }
+	if err := s.must(ctx, &all, "thread", "list", "--all", "--home", s.importHome, "--format", "json"); err != nil {
+		return err
+	}
+	if len(all) < len(s.promise.threads()) {
+		return fmt.Errorf("lost: %d of %d threads are there: %s", len(all), len(s.promise.threads()), said)
+	}
+	return s.must(ctx, nil, "cas", "fsck", "--home", s.importHome)
+}
+
+func hasSeal(_ context.Context, s *stage, said ended) error {
+	var out struct{ Head, Seal string }
+	if err := json.Unmarshal(said.Stdout, &out); err != nil {
+		return fmt.Errorf("not JSON (%w): %s", err, said)
+	}
+	kept, err := os.ReadFile(filepath.Join(s.home, "cas", "seals", out.Head[:2], out.Head))
+	if err != nil {
+		return fmt.Errorf("lost: %w", err)
+	}
+	if !bytes.Contains(kept, []byte(out.Seal)) {
+		return fmt.Errorf("lost: the seal that is kept is %q: %s", kept, said)
+	}
+	return nil
+}
+
+func isRedacted(ctx context.Context, s *stage, said ended) error {
+	e, err := s.uwf(ctx, "cas", "get", said.Args[4])
+	if err == nil && !bytes.Contains(append(e.Stdout, e.Stderr...), []byte("redacted")) {
+		err = fmt.Errorf("lost: it is still there: %s", e)
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package main
+
+// mutants are the mistakes that must be caught.
+func mutants() []mutant {
+	points := func(match string) []string { return []string{"-only", "points", "-all", "-match", match} }
+	only := func(row string) []string { return []string{"-only", row} }
+	return []mutant{
+		{
+			"a file that names others is written in place, not replaced", "util/durable/write.go",
+			"	temp, err := fsys.WriteTemp(path, data, perm, FullFlush)\n",
+			"	if _, err := os.Stat(path); err == nil {\n		_ = os.Truncate(path, 0)\n		return fsys.Append(path, data, perm, FullFlush)\n	}\n	temp, err := fsys.WriteTemp(path, data, perm, FullFlush)\n",
+			points("thread step: kill"),
+		},
+		{
+			"the result of an interrupted step is not adopted", "cmd/uwf/internal/engine/attempt.go",
+			"if !o.Fresh && last.unfinished(h.head)", "if false && last.unfinished(h.head)",
+			only("kills"),
+		},
+		{
+			"an error of the disk is taken for success when the head moves", "cmd/uwf/internal/engine/advance.go",
+			"a.Index.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil {", "a.Index.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil && ctx.Err() != nil {",
+			points("thread step: E"),
+		},
+		{
+			"a thread that ends leaves threads.yaml before it is in the history", "cas/index/threads.go",
+			"		f.remove(e.Thread)\n		return x.appendHistory(ctx, e)\n",
+			"		f.remove(e.Thread)\n		if err := x.save(f); err != nil {\n			return err\n		}\n		return x.appendHistory(ctx, e)\n",
+			points("thread kill: kill"),
+		},
+		{
+			"threads.yaml is changed without its lock", "cas/index/threads.go",
+			"return x.locked(ctx, threadsLock, func() error {", "return func(change func() error) error { return change() }(func() error {",
+			only("races"),
+		},
+		{
+			"a head moves without looking where it was, and a step without the thread's lock", "cmd/uwf/internal/engine/lock.go",
+			"lock, err := durable.Lock(brief, e.lockFile(id))", "lock, err := durable.Lock(brief, e.lockFile(id)+time.Now().String())",
+			only("races"),
+		},
+		{
+			"the collector does not wait for writers", "cas/fsstore/collect.go",
+			"held, err := durable.Lock(ctx, filepath.Join(s.dir, collectLock))", "held, err := durable.Lock(ctx, filepath.Join(s.dir, \"other.lock\"))",
+			only("races"),
+		},
+		{
+			"the collector does not ask whether agents are alive", "cas/gc/gc.go",
+			"if begun != nil && begun.Before(c.cutoff) {", "if begun != nil && begun.Before(time.Time{}) {",
+			only("races"),
+		},
+		{
+			"a step of another thread is accepted", "cmd/uwf/internal/engine/accept.go",
+			"case s.Start != t.StartHash:", "case false:",
+			only("liars"),
+		},
+		{
+			"a step that follows another head is accepted", "cmd/uwf/internal/engine/accept.go",
+			"case prev != wantPrev:", "case false:",
+			only("liars"),
+		},
+		{
+			"what an agent leaves behind is not ended", "util/proc/group_unix.go",
+			"	if g.gone() {\n		return nil\n	}\n	if err := g.kill()", "	if g.gone() || true {\n		return nil\n	}\n	if err := g.kill()",
+			only("liars"),
+		},
+		{
+			"a torn last line of the history is left where it is", "cas/index/tail.go",
+			"return nil, x.fsys.Truncate(x.path(historyFile), line.offset)", "return nil, nil",
+			points("thread kill: "),
+		},
+		{
+			"a node is written in place", "util/durable/writeall.go",
+			"temp, err := fsys.WriteTemp(f.Path, f.Data, f.Perm, flush)", "temp, err := f.Path, fsys.Append(f.Path, f.Data, f.Perm, flush)",
+			points("thread step: "),
+		},
+		{
+			"the record of a run is written after its agent has begun", "cmd/uwf/internal/engine/invoke.go",
+			"	if err := a.dir.write(a.record); err != nil {\n		return nil, errors.Join(err, lock.Unlock())\n	}\n", "",
+			points("thread step: kill"),
+		},
+		{
+			"what a model says is kept as it is", "utilagent/react/clean.go",
+			"	if r.Redact == nil {", "	if true {",
+			only("secrets"),
+		},
+		{
+			"a step is committed without a flush", "cas/stepwork/submit.go",
+			"b.Commit(ctx)", "b.Put(ctx)",
+			only("power"),
+		},
+		{
+			"the head is not flushed", "util/durable/write.go",
+			"temp, err := fsys.WriteTemp(path, data, perm, FullFlush)", "temp, err := fsys.WriteTemp(path, data, perm, NoFlush)",
+			only("power"),
+		},
+		{
+			"the directory of the head is not flushed", "util/durable/write.go",
+			"		return errors.Join(err, fsys.Remove(temp))\n	}\n	return fsys.SyncDir(filepath.Dir(path))\n", "		return errors.Join(err, fsys.Remove(temp))\n	}\n	return nil\n",
+			only("power"),
+		},
+		{
+			"the history is not flushed", "util/durable/write.go",
+			"return fsys.Append(path, data, perm, FullFlush)", "return fsys.Append(path, data, perm, NoFlush)",
+			only("power"),
+		},
+		{
+			"the directories of nodes are not flushed", "cas/fsstore/put.go",
+			"	if mode == durable.Full && s.format.Layout == fan2 {", "	if false {",
+			[]string{"-only", "power", "-match", "full"},
+		},
+	}
+}
