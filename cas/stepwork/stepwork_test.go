@@ -284,3 +284,21 @@ func detailOf(f *fixture, step cas.Hash) cas.Hash {
 	require.NoError(f, err, fmt.Sprint(step))
 	return s.Detail
 }
+
+// Arguments that a store cannot hold are kept as the text that they are.
+func TestDeepArguments(t *testing.T) {
+	t.Parallel()
+	var deep any = "bottom"
+	for range cas.MaxDepth {
+		deep = []any{deep}
+	}
+	b := cas.NewBatch(memstore.New(cas.XXH3), time.Now, library.Judge)
+	h, err := stepwork.AddTurn(t.Context(), b, protocol.Turn{
+		Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: "1", Name: "x", Args: deep}, {ID: "2", Name: "y", Args: "text"}},
+	})
+	require.NoError(t, err)
+	turn, err := cas.Read[protocol.Turn](t.Context(), b, h)
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("[", cas.MaxDepth)+`"bottom"`+strings.Repeat("]", cas.MaxDepth), turn.ToolCalls[0].Args)
+	require.Equal(t, "text", turn.ToolCalls[1].Args)
+}

@@ -2,6 +2,7 @@ package stepwork
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -65,8 +66,9 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	}, nil
 }
 
-// AddTurn adds a turn to a batch. What a store cannot hold, invalid UTF-8, is
-// replaced: a tool's output may be anything, and must not cost the step.
+// AddTurn adds a turn to a batch. What a store cannot hold is replaced: a tool's
+// output may be anything, and must not cost the step. Of invalid UTF-8 that are the
+// bytes themselves; arguments that are too deep become their JSON text.
 func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, error) {
 	t.Content, t.Reasoning, t.ToolCallID = valid(t.Content), valid(t.Reasoning), valid(t.ToolCallID)
 	calls := make([]protocol.ToolCall, len(t.ToolCalls))
@@ -80,10 +82,26 @@ func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, erro
 		t.ToolCalls = calls
 	}
 	h, err := b.Add(ctx, t)
+	if err != nil && ctx.Err() == nil && len(calls) > 0 {
+		asText(calls)
+		h, err = b.Add(ctx, t)
+	}
 	if err != nil {
 		return "", fmt.Errorf("turn: %w", err)
 	}
 	return h, nil
+}
+
+// asText makes arguments their JSON text.
+func asText(calls []protocol.ToolCall) {
+	for i, c := range calls {
+		if _, ok := c.Args.(string); ok || c.Args == nil {
+			continue
+		}
+		if text, err := json.Marshal(c.Args); err == nil {
+			calls[i].Args = valid(string(text))
+		}
+	}
 }
 
 func addOutput(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error) {

@@ -3,7 +3,6 @@
 package agentstest
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,15 +23,8 @@ func TestACPGemini(t *testing.T) {
 		command: []string{"gemini", "--acp", "-m", "gemini-2.5-pro"}, asking: []string{"--session-mode", "default"},
 		program: program{
 			name: "acp gemini", version: "0.61.0", speak: google,
-			npm: npm{packages: []string{"@google/gemini-cli@0.61.0"}, bin: "gemini"},
-			environ: func(t *testing.T, url, _, home string) map[string]string {
-				require.NoError(t, os.Mkdir(filepath.Join(home, ".gemini"), 0o700))
-				settings := `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}`
-				require.NoError(t, os.WriteFile(filepath.Join(home, ".gemini", "settings.json"), []byte(settings), 0o600))
-				return map[string]string{
-					"HOME": home, "GEMINI_API_KEY": "a-dummy-key", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true",
-				}
-			},
+			npm:     gemini().npm,
+			environ: also(gemini().environ, "GEMINI_CLI_TRUST_WORKSPACE", "true"),
 			without: map[string]string{
 				"tool call":              "it does not tell what its tools return; the stories about permissions run one",
 				"resume in a later step": "it destroys a session that is loaded in the minute in which it was used: uwf-acp starts over",
@@ -47,15 +39,8 @@ func TestACPOpencode(t *testing.T) {
 		command: []string{"opencode", "acp"},
 		program: program{
 			name: "acp opencode", version: "1.18.33", speak: chat,
-			npm: npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
-			environ: func(_ *testing.T, url, _, home string) map[string]string {
-				return map[string]string{
-					"HOME": home, "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
-					"OPENCODE_CONFIG_CONTENT": fmt.Sprintf(`{"model":"scripted/it","small_model":"scripted/it","permission":{"bash":"ask"},"provider":{"scripted":{
-						"npm":"@ai-sdk/openai-compatible","name":"scripted","options":{"baseURL":"%s/v1","apiKey":"a-dummy-key"},
-						"models":{"it":{"name":"it","limit":{"context":100000,"output":4000}}}}}}`, url),
-				}
-			},
+			npm:     opencode().npm,
+			environ: also(opencode().environ, "OPENCODE_DISABLE_AUTOUPDATE", "1"),
 		},
 	})
 }
@@ -66,12 +51,8 @@ func TestACPClaude(t *testing.T) {
 		program: program{
 			name: "acp claude", version: "0.100.0", speak: anthropic,
 			npm: npm{packages: []string{"@agentclientprotocol/claude-agent-acp@0.100.0"}, bin: "claude-agent-acp"},
-			environ: func(_ *testing.T, url, _, home string) map[string]string {
-				return map[string]string{
-					"HOME": home, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-dummy-key", "CLAUDE_CODE_MAX_RETRIES": "0", "IS_SANDBOX": "1",
-					"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", // no side requests
-				}
-			},
+			environ: also(claudeCode.environ, // without side requests
+				"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", "false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
 		},
 	})
 }
@@ -81,24 +62,23 @@ func TestACPCodex(t *testing.T) {
 		command: []string{"codex-acp"}, asking: []string{"--session-mode", "read-only"},
 		program: program{
 			name: "acp codex", version: "2.6.0", speak: responses,
-			npm: npm{packages: []string{"@agentclientprotocol/codex-acp@2.6.0"}, bin: "codex-acp"},
-			environ: func(t *testing.T, url, _, home string) map[string]string {
-				config := fmt.Sprintf(`model = "gpt-5"
-model_provider = "scripted"
-[model_providers.scripted]
-name = "scripted"
-base_url = "%s/v1"
-env_key = "SCRIPTED_KEY"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-`, url)
-				require.NoError(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
-				return map[string]string{"HOME": home, "CODEX_HOME": home, "SCRIPTED_KEY": "a-dummy-key"}
-			},
+			npm:     npm{packages: []string{"@agentclientprotocol/codex-acp@2.6.0"}, bin: "codex-acp"},
+			environ: codex().environ,
 			without: map[string]string{granted: "it asks only for what its model wants outside of its sandbox; that holds in the story about refusing"},
 		},
 	})
+}
+
+// also are the variables of a program that our adapter drives by its own stream, and
+// more, as name and value.
+func also(environ func(*testing.T, string, string, string) map[string]string, more ...string) func(*testing.T, string, string, string) map[string]string {
+	return func(t *testing.T, url, bin, home string) map[string]string {
+		env := environ(t, url, bin, home)
+		for i := 0; i < len(more); i += 2 {
+			env[more[i]] = more[i+1]
+		}
+		return env
+	}
 }
 
 const (

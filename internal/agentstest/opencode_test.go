@@ -14,10 +14,11 @@ func opencode() program {
 		name: "opencode", version: "1.18.33", speak: chat,
 		more: []story{{"a fork goes on in a copy", fork}},
 		npm:  npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
+		// It would ask before it runs a command: our adapter sees to it that it need not.
 		environ: func(_ *testing.T, url, bin, home string) map[string]string {
 			return map[string]string{
 				"UWF_OPENCODE_BIN": bin, "HOME": home, "OPENCODE_DISABLE_MODELS_FETCH": "1",
-				"OPENCODE_CONFIG_CONTENT": fmt.Sprintf(`{"model":"scripted/it","small_model":"scripted/it","provider":{"scripted":{
+				"OPENCODE_CONFIG_CONTENT": fmt.Sprintf(`{"model":"scripted/it","small_model":"scripted/it","permission":{"bash":"ask"},"provider":{"scripted":{
 					"npm":"@ai-sdk/openai-compatible","name":"scripted","options":{"baseURL":"%s/v1","apiKey":"a-dummy-key"},
 					"models":{"it":{"name":"it","limit":{"context":100000,"output":4000}}}}}}`, url),
 			}

@@ -165,6 +165,7 @@ func clip(s string) string {
 	if len(s) <= maxContent {
 		return s
 	}
-	half := maxContent / 2
-	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", s[:half], len(s)-2*half, s[len(s)-half:])
+	const half = maxContent / 2
+	begin, end := strings.ToValidUTF8(s[:half], ""), strings.ToValidUTF8(s[len(s)-half:], "") // whole characters
+	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", begin, len(s)-len(begin)-len(end), end)
 }

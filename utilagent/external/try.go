@@ -61,6 +61,9 @@ func (r *runner) try(t task) (tried, error) {
 	if err != nil && cause == nil {
 		return tried{}, err
 	}
+	if cause != nil && !isEnd(cause) {
+		return tried{}, cause
+	}
 	out := c.judge(outcome, cause)
 	out.task = t
 	r.transcript(ask, &out, c)
@@ -76,6 +79,13 @@ func (r *runner) try(t task) (tried, error) {
 		r.report(r.shelf.put(r.known(out.Session, c, totals)))
 	}
 	return out, nil
+}
+
+// isEnd reports whether a call's cause is how it came out, and not an error of our
+// own side, such as a store that is full.
+func isEnd(cause error) bool {
+	return errors.As(cause, new(*changedError)) || errors.As(cause, new(*vainError)) || errors.As(cause, new(*expired)) ||
+		errors.Is(cause, errTurns) || errors.Is(cause, errGrace)
 }
 
 // ask is the call for a task, and what its session has cost before.

@@ -2,6 +2,9 @@ package external
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -148,3 +151,17 @@ func TestLogHidesSecretsInPieces(t *testing.T) {
 type closer struct{ bytes.Buffer }
 
 func (*closer) Close() error { return nil }
+
+// An error of our own side, such as a full disk, is never taken for how a call
+// came out: the step would wait for a person as if the program had been unable.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	for _, end := range []error{
+		&changedError{}, &vainError{}, &expired{}, errTurns, errGrace, fmt.Errorf("wrapped: %w", errTurns),
+	} {
+		require.True(t, isEnd(end), "%v", end)
+	}
+	for _, ours := range []error{errors.New("turn: no space left on device"), context.Canceled} {
+		require.False(t, isEnd(ours), "%v", ours)
+	}
+}
