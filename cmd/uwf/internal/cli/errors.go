@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -34,6 +35,8 @@ func classify(err error) *protocol.Error {
 		return withHint(coded, "make room, and type the same again; uwf cas gc removes what no thread needs")
 	case errors.Is(err, syscall.EROFS):
 		return withHint(coded, "the file system can only be read: mount it otherwise, or choose another home: export UWF_HOME=DIR")
+	case errors.Is(err, fs.ErrPermission) && len(coded.Hints) == 0:
+		return withHint(coded, "whose is it? uwf doctor looks; you may choose another home: export UWF_HOME=DIR")
 	}
 	return coded
 }
