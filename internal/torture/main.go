@@ -99,10 +99,11 @@ func torture(ctx context.Context, e env.Env) error {
 	for _, s := range chosen {
 		t := newTrial(tools{bin: abs, src: *src, self: e.Exe, env: e}, filepath.Join(dir, s.name), *seed, *budget/time.Duration(len(chosen)))
 		t.share = share
-		if err := t.play(ctx, s); err != nil {
+		err := t.play(ctx, s)
+		if err != nil {
 			failed = append(failed, fmt.Errorf("%s (seed %d, %s): %w", s.name, *seed, t.dir, err))
 		}
-		t.row(e.Stdout, s, failed)
+		t.row(e.Stdout, s, err)
 	}
 	if err := errors.Join(append(failed, ctx.Err())...); err != nil {
 		return err
@@ -144,9 +145,9 @@ func (t *trial) play(ctx context.Context, s scenario) error {
 }
 
 // row prints what a scenario has tried.
-func (t *trial) row(out io.Writer, s scenario, failed []error) {
+func (t *trial) row(out io.Writer, s scenario, err error) {
 	verdict := "held"
-	if n := len(failed); n > 0 && strings.HasPrefix(failed[n-1].Error(), s.name+" ") {
+	if err != nil {
 		verdict = "BROKEN"
 	}
 	fmt.Fprintf(out, "%-8s %-6s %6d rounds  %s\n", s.name, verdict, t.rounds, s.what)

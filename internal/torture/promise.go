@@ -94,26 +94,33 @@ func (w *world) goesOn(ctx context.Context, p *promise, thread string) error {
 	return w.kept(ctx, p, thread)
 }
 
-// stepAgain makes the next step. An agent that outlived its engine is waited
-// for, as the error tells a user to do.
+// stepAgain makes the next step.
 func (w *world) stepAgain(ctx context.Context, p *promise, thread string) error {
+	e, err := w.stepUnlocked(ctx, thread)
+	if err != nil {
+		return err
+	}
+	if e.Code != 0 {
+		return fmt.Errorf("the next step fails: %s", e)
+	}
+	p.heard(e.Stdout)
+	return nil
+}
+
+// stepUnlocked steps a thread. An agent that outlived its engine is waited for, as
+// the error tells a user to do.
+func (w *world) stepUnlocked(ctx context.Context, thread string) (ended, error) {
 	const tries = 50
 	for range tries {
 		e, err := w.uwf(ctx, w.stepArgs(thread)...)
-		switch {
-		case err != nil:
-			return err
-		case e.Code == 0:
-			p.heard(e.Stdout)
-			return nil
-		case e.Code != exitLocked:
-			return fmt.Errorf("the next step fails: %s", e)
+		if err != nil || e.Code != exitLocked {
+			return e, err
 		}
 		if _, err := w.uwf(ctx, "thread", "wait", thread); err != nil {
-			return err
+			return e, err
 		}
 	}
-	return fmt.Errorf("thread %s stays locked", thread)
+	return ended{}, fmt.Errorf("thread %s stays locked", thread)
 }
 
 // kept holds that a thread has all that it should, once.

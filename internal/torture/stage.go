@@ -55,8 +55,12 @@ func (s *stage) check(ctx context.Context) error {
 			return err
 		}
 		switch shown.Status {
-		case "cancelled", "completed":
+		case "cancelled":
 			if err := s.kept(ctx, &s.promise, id); err != nil {
+				return err
+			}
+		case "completed":
+			if err := s.resumed(ctx, id); err != nil {
 				return err
 			}
 		case "corrupt":
@@ -68,6 +72,21 @@ func (s *stage) check(ctx context.Context) error {
 		}
 	}
 	return s.sound(ctx, &s.promise)
+}
+
+// resumed holds the promises about a thread that has come to its end. A resume
+// that was interrupted may have left finished work: a step takes it over, and is
+// refused if there is none.
+func (s *stage) resumed(ctx context.Context, id string) error {
+	e, err := s.stepUnlocked(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.Code != 0 && e.Code != 1 {
+		return fmt.Errorf("a step of a thread that has ended: %s", e)
+	}
+	s.promise.heard(e.Stdout)
+	return s.kept(ctx, &s.promise, id)
 }
 
 // touched are the threads to look at closely.
