@@ -16,7 +16,7 @@ func (t *Template) Render(stack ...any) (string, error) {
 	if len(stack) == 0 {
 		stack = []any{nil}
 	}
-	r := &renderer{stack: append(make([]any, 0, len(stack)+maxSections), stack...)}
+	r := &renderer{stack: append(make([]any, 0, len(stack)+4), stack...)}
 	if err := r.nodes(t.nodes); err != nil {
 		return "", err
 	}
