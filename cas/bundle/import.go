@@ -139,7 +139,7 @@ func (i *importing) compareNodes(ctx context.Context) error {
 
 // How much is written in one commit.
 const (
-	commitNodes = 5_000
+	commitNodes = 20_000
 	commitBytes = 16 << 20
 )
 
