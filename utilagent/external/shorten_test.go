@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A line with a text of a hundred megabytes is the same line, without the middle
+// A line with a text of twenty megabytes is the same line, without the middle
 // of that text.
 func TestLongText(t *testing.T) {
 	base := inUse()
 	block := strings.Repeat(`x\n\u00fc\"\\ `, 4096)
-	const blocks = 1600 // 100 MB
+	const blocks = 320 // 20 MB
 	body := &repeat{s: block, left: blocks}
 	in := &stream{lines: bufio.NewReaderSize(io.MultiReader(
 		strings.NewReader(`{"a":[1,"b"],"text":"the beginning `), body,

@@ -36,11 +36,15 @@ type extraPiece struct {
 
 // add takes a value of tool_calls. In a whole message each entry is a call.
 func (c *calls) add(raw json.RawMessage, whole bool) {
-	var entries []map[string]json.RawMessage
-	if json.Unmarshal(raw, &entries) != nil {
-		return
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		list = []json.RawMessage{raw} // one call, and no list of it
 	}
-	for _, entry := range entries {
+	for _, one := range list {
+		var entry map[string]json.RawMessage
+		if json.Unmarshal(one, &entry) != nil || len(entry) == 0 {
+			continue
+		}
 		p := readPiece(entry)
 		to := c.find(p)
 		if whole || to == nil {

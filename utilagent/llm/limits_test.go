@@ -220,3 +220,16 @@ func TestOddReplies(t *testing.T) {
 		})
 	}
 }
+
+// Calls come as a list, as one call without one, and with nothing among them.
+func TestOddCalls(t *testing.T) {
+	t.Parallel()
+	const call = `{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}`
+	for list, want := range map[string]int{
+		`[` + call + `]`: 1, call: 1, `[null,` + call + `,{},7]`: 1, `[]`: 0, `null`: 0, `[null]`: 0, `"none"`: 0,
+	} {
+		e := serve(t, reply(200, "application/json", `{"choices":[{"message":{"content":"x","tool_calls":`+list+`},"finish_reason":"stop"}]}`))
+		got := mustAsk(t, New(e.config(), Options{}))
+		require.Len(t, got.Message.ToolCalls, want, list)
+	}
+}
