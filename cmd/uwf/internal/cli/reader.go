@@ -31,9 +31,8 @@ type reader struct {
 
 // request is which part of a thread to read.
 type request struct {
-	before cas.Hash // only steps before this one; "": all
-	start  bool     // with the task
-	newest string   // a block behind all steps, already within the quota; "": none
+	start  bool   // with the task
+	newest string // a block behind all steps, already within the quota; "": none
 }
 
 func (r reader) read(ctx context.Context, q request) (string, error) {
@@ -61,7 +60,7 @@ func (r reader) compose(ctx context.Context, q request, startQuota int) (text st
 		}
 	}
 	f := fitting{reader: r, used: used, optional: q.newest != "", goals: map[string]bool{}}
-	if err := f.collect(ctx, q.before); err != nil {
+	if err := f.collect(ctx); err != nil {
 		return "", false, err
 	}
 	if hint := r.omitted(f.steps, q); hint != "" {
@@ -93,15 +92,10 @@ type shownStep struct {
 	noGoal  bool   // there is no room for the role's goal
 }
 
-func (f *fitting) collect(ctx context.Context, before cas.Hash) error {
-	waiting := before != ""
+func (f *fitting) collect(ctx context.Context) error {
 	for step, err := range f.thread.Steps(ctx) {
 		if err != nil {
 			return err
-		}
-		if waiting {
-			waiting = step.Hash != before
-			continue
 		}
 		s, err := f.render(ctx, step)
 		if err != nil {
@@ -110,9 +104,6 @@ func (f *fitting) collect(ctx context.Context, before cas.Hash) error {
 		if !f.add(s) {
 			return nil
 		}
-	}
-	if waiting && before != f.thread.StartHash {
-		return notFound(fmt.Sprintf("step %s not found in thread %s", before, f.id), "uwf thread steps "+f.id)
 	}
 	return nil
 }

@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -72,7 +75,11 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	r.quota = quota - 1 // for the line break at the end
 	q := request{start: !c.IsSet("before") || c.Bool("start")}
 	if c.IsSet("before") {
-		if q.before, err = a.addressIn(ctx, id, c.String("before")); err != nil {
+		step, err := a.addressIn(ctx, id, c.String("before"))
+		if err != nil {
+			return err
+		}
+		if r.thread, err = a.upTo(ctx, r.thread, id, step); err != nil {
 			return err
 		}
 	}
@@ -87,6 +94,26 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	}
 	_, err = io.WriteString(a.env.Stdout, text+"\n")
 	return err
+}
+
+// upTo is the thread as it was before a step, which must be one of its own. It
+// reads the steps from the head back to that, once.
+func (a *app) upTo(ctx context.Context, t *thread.Thread, id string, before cas.Hash) (*thread.Thread, error) {
+	if before == t.StartHash {
+		return a.openThread(ctx, before)
+	}
+	for step, err := range t.Steps(ctx) {
+		switch {
+		case err != nil:
+			return nil, err
+		case step.Hash != before:
+		case step.Prev == nil:
+			return a.openThread(ctx, t.StartHash)
+		default:
+			return a.openThread(ctx, *step.Prev)
+		}
+	}
+	return nil, notFound(fmt.Sprintf("step %s not found in thread %s", before, id), "uwf thread steps "+id)
 }
 
 // reader opens a thread for reading: as it was when the step in flight began, if
