@@ -52,7 +52,11 @@ bench: build ## measure what is promised about speed, memory and room; BENCH=-fu
 .PHONY: torture
 torture: build ## kill, starve and deceive every command for TORTURETIME (default 10m); SEED repeats a run
 	$(GO) build -o $(CURDIR)/.tmp/torture ./internal/torture
-	@$(CURDIR)/.tmp/torture -bin $(BIN) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
+	@$(CURDIR)/.tmp/torture -bin $(BIN) -src $(CURDIR) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
+
+.PHONY: mutants
+mutants: ## break promises in a copy of the sources, one at a time: the torturer must notice (half an hour)
+	$(GO) run ./internal/torture/mutants
 
 .PHONY: check
 check: fmt vet staticcheck cross ## every static check that needs no long build

@@ -87,7 +87,7 @@ func (t *trial) cuts(ctx context.Context, sub subject, flush string, model durab
 	}
 	r := recording{stage: s, before: len(before), ops: append(before, promised(out.Ops)...), model: model, said: e}
 	r.told = len(before) + len(promised(out.Ops[:out.Told]))
-	all := r.outcomes()
+	all := r.outcomes(func() bool { return t.short() && t.random.IntN(8) > 0 })
 	n := len(all)
 	if !t.share.whole {
 		all = t.sample(all)
@@ -136,11 +136,15 @@ type cutAt struct {
 	told   bool // the command has said that it has succeeded
 }
 
-// outcomes lists all that differ in what is on the disk, or in what was said.
-func (r recording) outcomes() []cutAt {
+// outcomes lists all that differ in what is on the disk, or in what was said. Skip
+// says whether to leave out those of a moment before anything was said.
+func (r recording) outcomes(skip func() bool) []cutAt {
 	var all []cutAt
 	seen := map[string]bool{}
 	for n := r.before; n <= len(r.ops); n++ {
+		if n < r.told && skip() {
+			continue
+		}
 		number := 0
 		for o := range durable.Replay(r.ops, n, r.model) {
 			c := cutAt{n, number, n >= r.told}

@@ -38,16 +38,6 @@ func mutants() []mutant {
 			only("races"),
 		},
 		{
-			"the collector does not wait for writers", "cas/fsstore/collect.go",
-			"held, err := durable.Lock(ctx, filepath.Join(s.dir, collectLock))", "held, err := durable.Lock(ctx, filepath.Join(s.dir, \"other.lock\"))",
-			only("races"),
-		},
-		{
-			"the collector does not ask whether agents are alive", "cas/gc/gc.go",
-			"if begun != nil && begun.Before(c.cutoff) {", "if begun != nil && begun.Before(time.Time{}) {",
-			only("races"),
-		},
-		{
 			"a step of another thread is accepted", "cmd/uwf/internal/engine/accept.go",
 			"case s.Start != t.StartHash:", "case false:",
 			only("liars"),
