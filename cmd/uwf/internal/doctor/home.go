@@ -74,7 +74,8 @@ func writeRemedy(err error, dir, variable string) string {
 
 // cause is what the operating system says, without the name of our own file.
 func cause(err error) error {
-	if p, ok := err.(*fs.PathError); ok {
+	var p *fs.PathError
+	if errors.As(err, &p) {
 		return p.Err
 	}
 	return err
