@@ -12,11 +12,12 @@ import (
 )
 
 // FuzzArgv gives the command line what nobody would type: it is read or refused
-// as wrong usage, and no word is lost or added but the one that ends the flags.
+// as wrong usage, and no word is added but the one that ends the flags, and the
+// long name of -h.
 func FuzzArgv(f *testing.F) {
 	for _, line := range []string{
 		"thread\nstart\nwf\n-p\nhi", "thread\nlist\n--format\njson\n--all", "--format=json\n-q\nthread\nshow\n@-1", "thread\nstep\n--\n--x",
-		"-p\n\n\n--", "run\n-p=\n-", "cas\nget\n0000000000000\n--", "help\nthread\nstep", "thread\nstart\n--promt\nx", "\x00\n\xff\n=\n--=\n-", "-V",
+		"-p\n\n\n--", "run\n-p=\n-", "cas\nget\n0000000000000\n--", "help\nthread\nstep", "thread\nstart\n--promt\nx", "\x00\n\xff\n=\n--=\n-", "-V", "-h", "thread\n-h",
 	} {
 		f.Add(line)
 	}
@@ -31,7 +32,7 @@ func FuzzArgv(f *testing.F) {
 		}
 		require.LessOrEqual(t, len(got), len(words)+1)
 		for _, word := range got {
-			require.Contains(t, append(words, "--"), word)
+			require.Contains(t, append(words, "--", "--help"), word)
 		}
 	})
 }
