@@ -15,10 +15,10 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/react"
 	"github.com/united-workforce/uwf/utilagent/tools"
-	"github.com/united-workforce/uwf/utilagent/tools/confine/bind"
 )
 
 // kind is what an agent is like.

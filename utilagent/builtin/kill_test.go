@@ -21,8 +21,8 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
 	"github.com/united-workforce/uwf/utilagent/tools"
-	"github.com/united-workforce/uwf/utilagent/tools/confine/bind"
 )
 
 // asAgent makes this test binary the agent.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/tools/confine"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // self is this test binary under a name that is not a test's.

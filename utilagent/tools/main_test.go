@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/united-workforce/uwf/utilagent/tools/confine/bind"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
 // The test binary plays the program that confines a command.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/utilagent/tools/confine"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // Bounds of a command.

@@ -8,7 +8,7 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
 
-	"github.com/united-workforce/uwf/utilagent/tools/confine"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // devices can be written by every command.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/united-workforce/uwf/utilagent/tools/confine"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // failed is the exit status when a command cannot be confined or started.

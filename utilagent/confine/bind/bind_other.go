@@ -2,6 +2,6 @@
 
 package bind
 
-import "github.com/united-workforce/uwf/utilagent/tools/confine"
+import "github.com/united-workforce/uwf/utilagent/confine"
 
 func become(confine.Rules, []string, []string) error { return confine.ErrUnavailable }

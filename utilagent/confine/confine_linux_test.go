@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/utilagent/tools/confine"
-	"github.com/united-workforce/uwf/utilagent/tools/confine/bind"
+	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
 // The test binary plays the agent's program.
