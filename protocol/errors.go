@@ -14,6 +14,7 @@ const (
 	CodeAgent       Code = "agent"       // 5: the agent failed
 	CodeSuspended   Code = "suspended"   // 6: ended suspended
 	CodeCorrupt     Code = "corrupt"     // 7: a node is missing, damaged or not what it should be
+	CodeNewer       Code = "newer"       // 7: a newer program made it, and this one must not touch it
 	CodeLocked      Code = "locked"      // 75: someone else is at it
 	CodeTimeout     Code = "timeout"     // 124
 	CodeInterrupted Code = "interrupted" // 130: SIGINT
@@ -35,7 +36,7 @@ func (c Code) ExitCode() int {
 		return 5
 	case CodeSuspended:
 		return 6
-	case CodeCorrupt:
+	case CodeCorrupt, CodeNewer:
 		return 7
 	case CodeLocked:
 		return 75

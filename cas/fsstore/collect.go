@@ -31,8 +31,6 @@ type Sole struct {
 // that is not there, or the original's, which has no lock.
 func (s *Store) Alone(ctx context.Context) (*Sole, error) {
 	switch {
-	case s.readOnly != nil:
-		return nil, s.readOnly
 	case !s.Exists() || s.format.Layout != fan2:
 		return nil, fmt.Errorf("%w: %s has no %s", cas.ErrReadOnly, s.dir, formatFile)
 	}

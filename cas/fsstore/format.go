@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -34,9 +35,8 @@ type format struct {
 
 // found is what is at a store's directory.
 type found struct {
-	format   format
-	exists   bool
-	readOnly error // set if the store is of a newer program
+	format format
+	exists bool
 }
 
 // find tells what is at dir. Nothing at all is a store to be made.
@@ -61,8 +61,10 @@ func find(dir string) (found, error) {
 		if data, err := os.ReadFile(filepath.Join(dir, formatFile)); err == nil {
 			return parseFormat(data) // another process has made the store since we looked
 		}
-		return found{}, fmt.Errorf("%s is missing, but there are nodes: restore it; its hash is %q or %q",
-			formatFile, cas.XXH3, cas.XXH64)
+		return found{}, &protocol.Error{
+			Code:    protocol.CodeCorrupt,
+			Message: fmt.Sprintf("%s is missing, but there are nodes: restore it; its hash is %q or %q", formatFile, cas.XXH3, cas.XXH64),
+		}
 	}
 	return found{exists: true, format: format{Version: formatVersion, Hash: cas.XXH64, Layout: l, Flush: flushAuto}}, nil
 }
@@ -72,45 +74,74 @@ func newStore() found {
 	return found{format: format{Version: formatVersion, Hash: cas.XXH3, Layout: fan2, Flush: flushAuto}}
 }
 
-// parseFormat reads format.json. What it does not know makes the store
-// read-only: a newer program may rely on something that we would break.
+// parseFormat reads format.json. Errors: a [*protocol.Error] of code newer for the
+// store of a newer program, which may rely on something that we would break or
+// not see; of code corrupt for what no program has written.
 func parseFormat(data []byte) (found, error) {
 	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
-		return found{}, fmt.Errorf("%s: %w", formatFile, err)
+		return found{}, damagedFormat("%w", err)
 	}
 	var f format
+	if err := json.Unmarshal(entries["version"], &f.Version); err != nil {
+		return found{}, damagedFormat("version: %w", err)
+	}
+	if f.Version > formatVersion {
+		return found{}, newerFormat("version %d", f.Version)
+	}
 	for key, into := range map[string]any{"version": &f.Version, "hash": &f.Hash, "layout": &f.Layout, "flush": &f.Flush} {
 		if err := json.Unmarshal(entries[key], into); err != nil {
-			return found{}, fmt.Errorf("%s: %s: %w", formatFile, key, err)
+			return found{}, damagedFormat("%s: %w", key, err)
 		}
 		delete(entries, key)
 	}
-	if !knownLayout(f.Layout) {
-		return found{}, fmt.Errorf("%s: unknown layout %q: a newer program made this store", formatFile, f.Layout)
+	switch {
+	case f.Version < 1:
+		return found{}, damagedFormat("there is no version %d", f.Version)
+	case !f.Hash.Known():
+		return found{}, damagedFormat("there is no hash function %q", f.Hash)
+	case !knownLayout(f.Layout):
+		return found{}, damagedFormat("there is no layout %q", f.Layout)
+	case !knownFlush(f.Flush):
+		return found{}, damagedFormat("there is no flush mode %q", f.Flush)
 	}
-	return found{format: f, exists: true, readOnly: f.unknown(slices.Sorted(maps.Keys(entries)))}, nil
+	if extra := slices.Sorted(maps.Keys(entries)); len(extra) > 0 {
+		return found{}, newerFormat("entry %q", extra[0])
+	}
+	return found{format: f, exists: true}, nil
 }
 
-// unknown says what in a format this program does not know; extra are the
-// entries beside its own.
-func (f format) unknown(extra []string) error {
-	switch {
-	case f.Version != formatVersion:
-		return readOnly("version %d", f.Version)
-	case !f.Hash.Known():
-		return readOnly("hash function %q", f.Hash)
-	case !knownFlush(f.Flush):
-		return readOnly("flush mode %q", f.Flush)
-	case len(extra) > 0:
-		return readOnly("entry %q", extra[0])
+// newerFormat is the error for the store of a newer program.
+func newerFormat(format string, args ...any) error {
+	return &protocol.Error{
+		Code:    protocol.CodeNewer,
+		Message: fmt.Sprintf("%s has %s, which this program does not know: a newer uwf made the store", formatFile, fmt.Sprintf(format, args...)),
+	}
+}
+
+func damagedFormat(format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s is damaged: %v", formatFile, err), Err: err}
+}
+
+// Readable tells whether this program may use what is at dir: errors are those of
+// [Open], for commands that need no node but must not change a home whose store
+// is a newer program's.
+func Readable(dir string) error {
+	_, err := find(dir)
+	return atStore(dir, err)
+}
+
+// atStore says which store an error is about, and keeps its code.
+func atStore(dir string, err error) error {
+	var coded *protocol.Error
+	if errors.As(err, &coded) {
+		return &protocol.Error{Code: coded.Code, Message: fmt.Sprintf("store %s: %s", dir, coded.Message), Err: err}
+	}
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return nil
-}
-
-func readOnly(format string, args ...any) error {
-	return fmt.Errorf("%w: %s has an unknown %s; a newer program made it",
-		cas.ErrReadOnly, formatFile, fmt.Sprintf(format, args...))
 }
 
 func writeFormat(fsys durable.FS, dir string, f format) error {

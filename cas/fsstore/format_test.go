@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 func TestTheFirstWriteMakesTheStore(t *testing.T) {
@@ -94,47 +95,30 @@ func TestFlushModeAuto(t *testing.T) {
 	require.NotEmpty(t, why)
 }
 
-// A newer program may rely on what we would break, so its stores are not
-// written; what can be verified can be read.
+// A newer program may rely on what we would break or not see, so its stores are
+// neither read nor written, nor made again.
 func TestStoresOfANewerProgram(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for name, c := range map[string]struct {
-		format   string
-		want     string
-		readable bool
-	}{
-		"version": {`{"version":2,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "unknown version 2", true},
-		"key":     {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","pack":true}`, `unknown entry "pack"`, true},
-		"case":    {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","HASH":"xxh64"}`, `unknown entry "HASH"`, true},
-		"flush":   {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"magic"}`, `unknown flush mode "magic"`, true},
-		"hash":    {`{"version":1,"hash":"blake3","layout":"fan2","flush":"auto"}`, `unknown hash function "blake3"`, false},
-		"empty":   {`{"version":1,"hash":"","layout":"fan2","flush":"auto"}`, `unknown hash function ""`, false},
+	for name, c := range map[string]struct{ format, want string }{
+		"version":  {`{"version":2,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "version 2"},
+		"key":      {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","pack":true}`, `entry "pack"`},
+		"case":     {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","HASH":"xxh64"}`, `entry "HASH"`},
+		"all else": {`{"version":9,"hash":["sha256"],"layout":"packs"}`, "version 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			there, missing := castest.Node(t, cas.XXH3, "there"), castest.Node(t, cas.XXH3, "missing")
-			require.NoError(t, open(t, dir, fsstore.Options{}).Put(ctx, there))
+			require.NoError(t, open(t, dir, fsstore.Options{}).Put(ctx, castest.Node(t, cas.XXH3, "there")))
 			write(t, filepath.Join(dir, "format.json"), c.format)
-
-			s := open(t, dir, fsstore.Options{})
-			for _, err := range []error{s.Put(ctx, missing), s.Commit(ctx, missing), s.Put(ctx, there)} {
-				require.ErrorIs(t, err, cas.ErrReadOnly)
+			_, opened := fsstore.Open(ctx, dir, fsstore.Options{})
+			_, recovered := fsstore.Recover(ctx, dir, durable.OS())
+			for _, err := range []error{opened, recovered, fsstore.Readable(dir)} {
+				require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeNewer})
 				require.ErrorContains(t, err, c.want)
 				require.ErrorContains(t, err, dir)
 			}
-			got, err := s.Get(ctx, there.Hash)
-			if c.readable {
-				require.NoError(t, err)
-				require.Equal(t, there, got)
-			} else {
-				require.ErrorContains(t, err, "cannot be verified")
-				require.ErrorContains(t, err, c.want)
-			}
-			ok, err := s.Has(ctx, there.Hash)
-			require.NoError(t, err)
-			require.True(t, ok)
+			require.Equal(t, c.format, read(t, filepath.Join(dir, "format.json")))
 		})
 	}
 }
@@ -145,9 +129,13 @@ func TestStoresThatCannotBeOpened(t *testing.T) {
 		"format cut short": {"format.json", `{"version":1,`, "unexpected end of JSON"},
 		"format empty":     {"format.json", ``, "unexpected end of JSON"},
 		"format no object": {"format.json", `[]`, "cannot unmarshal array"},
-		"no hash":          {"format.json", `{"version":1,"layout":"fan2","flush":"auto"}`, "format.json: hash: "},
-		"a wrong type":     {"format.json", `{"version":"1","hash":"xxh3","layout":"fan2","flush":"auto"}`, "format.json: version: "},
-		"unknown layout":   {"format.json", `{"version":9,"hash":"xxh3","layout":"packs","flush":"auto"}`, `unknown layout "packs"`},
+		"no hash":          {"format.json", `{"version":1,"layout":"fan2","flush":"auto"}`, "format.json is damaged: hash: "},
+		"a wrong type":     {"format.json", `{"version":"1","hash":"xxh3","layout":"fan2","flush":"auto"}`, "format.json is damaged: version: "},
+		"unknown layout":   {"format.json", `{"version":1,"hash":"xxh3","layout":"packs","flush":"auto"}`, `no layout "packs"`},
+		"unknown flush":    {"format.json", `{"version":1,"hash":"xxh3","layout":"fan2","flush":"magic"}`, `no flush mode "magic"`},
+		"one bit":          {"format.json", `{"version":1,"hash":"xzh3","layout":"fan2","flush":"auto"}`, `no hash function "xzh3"`},
+		"empty hash":       {"format.json", `{"version":1,"hash":"","layout":"fan2","flush":"auto"}`, `no hash function ""`},
+		"version 0":        {"format.json", `{"version":0,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "no version 0"},
 		"format is lost":   {"nodes/7V/7VQ43ZSJTEWA7.bin", "x", "format.json is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,6 +145,7 @@ func TestStoresThatCannotBeOpened(t *testing.T) {
 			_, err := fsstore.Open(context.Background(), dir, fsstore.Options{})
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, dir)
+			require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeCorrupt})
 		})
 	}
 	file := filepath.Join(t.TempDir(), "file")

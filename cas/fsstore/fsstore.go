@@ -40,8 +40,7 @@ type Store struct {
 	format format
 	kinds  *cas.Kinds
 
-	readOnly error // why nothing may be written; nil: it may
-	flush    func() flushMode
+	flush func() flushMode
 
 	making  sync.Mutex
 	made    bool // format.json is there, or must not be
@@ -52,9 +51,10 @@ type Store struct {
 var _ cas.Store = (*Store)(nil)
 
 // Open opens the store at dir. A store that does not exist yet is made by the
-// first write. A store of a newer program can be read, as far as its nodes can
-// be verified, but not written. Errors: a format.json that cannot be read or is
-// missing although there are nodes in our own layout; unknown Options.
+// first write. Errors: a [*protocol.Error] of code newer for the store of a newer
+// program, which is neither read nor written; of code corrupt for a format.json
+// that is damaged, or missing although there are nodes in our own layout; unknown
+// Options.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -68,9 +68,9 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	}
 	found, err := find(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+		return nil, atStore(dir, err)
 	}
-	s := &Store{dir: dir, home: o.Home, guest: o.Guest, fs: o.FS, format: found.format, readOnly: found.readOnly, made: found.exists}
+	s := &Store{dir: dir, home: o.Home, guest: o.Guest, fs: o.FS, format: found.format, made: found.exists}
 	s.founded = found.exists && found.format.Layout == fan2
 	if s.fs == nil {
 		s.fs = durable.OS()
@@ -109,15 +109,9 @@ func (s *Store) Exists() bool {
 	return s.made
 }
 
-// ReadOnly says why nothing may be written; nil if it may.
-func (s *Store) ReadOnly() error { return s.readOnly }
-
 // Make makes the store, unless it exists; at is the timestamp in ms of its first
 // nodes. Errors: another process made it meanwhile in another format.
 func (s *Store) Make(ctx context.Context, at int64) error {
-	if s.readOnly != nil {
-		return fmt.Errorf("make store %s: %w", s.dir, s.readOnly)
-	}
 	if err := s.make(ctx, at); err != nil {
 		return fmt.Errorf("make store: %w", err)
 	}
@@ -162,7 +156,7 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 		}
 		return writeFormat(s.fs, s.dir, s.format)
 	}
-	if found.readOnly != nil || found.format.Hash != s.format.Hash || found.format.Layout != s.format.Layout {
+	if found.format.Hash != s.format.Hash || found.format.Layout != s.format.Layout {
 		return fmt.Errorf("store %s was made meanwhile by another process, in another format: open it again", s.dir)
 	}
 	return nil

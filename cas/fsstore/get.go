@@ -10,14 +10,10 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// Get implements [cas.Getter]. Beyond its errors: those of the file system, and
-// an error if the store's hash function is not known.
+// Get implements [cas.Getter]. Beyond its errors: those of the file system.
 func (s *Store) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return cas.Node{}, err
-	}
-	if !s.format.Hash.Known() {
-		return cas.Node{}, fmt.Errorf("read node %s: it cannot be verified: %w", h, s.readOnly)
 	}
 	if !h.Valid() {
 		return cas.Node{}, fmt.Errorf("%w: %q is not a hash", cas.ErrNotFound, h)

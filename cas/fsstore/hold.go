@@ -13,7 +13,7 @@ import (
 // nobody collects there, and no file of ours is added. A store that does not
 // exist yet is held from the moment in which it is made by this Store.
 func (s *Store) Hold(ctx context.Context) (release func() error, err error) {
-	if s.readOnly != nil || s.format.Layout != fan2 {
+	if s.format.Layout != fan2 {
 		return func() error { return nil }, ctx.Err()
 	}
 	if later := s.holdLater(); later != nil {

@@ -26,9 +26,6 @@ func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error {
 }
 
 func (s *Store) write(ctx context.Context, nodes []cas.Node, how func([]durable.File) error) (err error) {
-	if s.readOnly != nil {
-		return fmt.Errorf("write to store %s: %w", s.dir, s.readOnly)
-	}
 	if len(nodes) == 0 {
 		return ctx.Err()
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -21,9 +22,9 @@ func Recover(ctx context.Context, dir string, fsys durable.FS) (done string, err
 	at := filepath.Join(dir, formatFile)
 	data, readErr := os.ReadFile(at)
 	if readErr == nil {
-		found, err := parseFormat(data)
-		if err == nil {
-			return "", found.readOnly
+		_, err := parseFormat(data)
+		if err == nil || errors.Is(err, &protocol.Error{Code: protocol.CodeNewer}) {
+			return "", atStore(dir, err)
 		}
 	} else if !errors.Is(readErr, fs.ErrNotExist) {
 		return "", readErr

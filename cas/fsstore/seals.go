@@ -58,14 +58,12 @@ func (s *Store) Seal(h cas.Hash) (cas.Seal, error) {
 
 // KeepSeals keeps seals durably. One that is kept already stays; what a power cut
 // has left of one is replaced. Errors: a [*cas.SealError] if another one is kept
-// for a node, and then nothing is written; [cas.ErrReadOnly];
+// for a node, and then nothing is written;
 // [errors.ErrUnsupported] for a store of the original's.
 func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
 	switch {
 	case len(seals) == 0:
 		return ctx.Err()
-	case s.readOnly != nil:
-		return fmt.Errorf("write to store %s: %w", s.dir, s.readOnly)
 	case s.Originals():
 		return fmt.Errorf("store %s: seals: %w: it is one of the original's", s.dir, errors.ErrUnsupported)
 	}

@@ -31,8 +31,6 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 	switch {
 	case len(tombstones) == 0:
 		return nil, ctx.Err()
-	case s.readOnly != nil:
-		return nil, fmt.Errorf("write to store %s: %w", s.dir, s.readOnly)
 	case s.Originals():
 		return nil, fmt.Errorf("store %s: tombstones: %w: it is one of the original's", s.dir, errors.ErrUnsupported)
 	}

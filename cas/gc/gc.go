@@ -81,13 +81,11 @@ func (e *DamagedError) Error() string {
 func (e *DamagedError) Unwrap() error { return e.First }
 
 // Run collects. Errors: [*DamagedError]; a line of an index file that cannot be
-// read; [cas.ErrReadOnly]; [errors.ErrUnsupported] for a store of the
+// read; [errors.ErrUnsupported] for a store of the
 // original's, whose roots are in a database of its own.
 func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	c := &collection{store: s, options: o, report: Report{DryRun: o.DryRun}}
 	switch {
-	case s.ReadOnly() != nil:
-		return c.report, s.ReadOnly()
 	case s.Originals():
 		return c.report, fmt.Errorf("collect in %s: %w: it is a store of the original's, whose variables only that program knows", s.Dir(), errors.ErrUnsupported)
 	case len(o.Homes) == 0:

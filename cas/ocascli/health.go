@@ -42,9 +42,6 @@ func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if repair && s.ReadOnly() != nil {
-		return fmt.Errorf("repair: %w", s.ReadOnly())
-	}
 	home, err := c.indexHome()
 	if err != nil {
 		return err
@@ -70,7 +67,7 @@ func (c *CLI) recoverFormat(ctx context.Context) error {
 	}
 	done, err := fsstore.Recover(ctx, dirs.Store, durable.OS())
 	if err != nil {
-		return fmt.Errorf("repair: %w", err)
+		return StoreError(fmt.Errorf("repair: %w", err), c.Program)
 	}
 	if done != "" {
 		fmt.Fprintln(c.Env.Stderr, done)

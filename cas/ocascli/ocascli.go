@@ -67,7 +67,7 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 	}
 	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Guest: true, Hash: hash})
 	if err != nil {
-		return nil, c.cannotOpen(err)
+		return nil, StoreError(err, c.Program)
 	}
 	if s.Exists() {
 		return s, nil
@@ -108,8 +108,18 @@ func (c *CLI) existing(ctx context.Context) (*fsstore.Store, error) {
 	return s, nil
 }
 
-func (c *CLI) cannotOpen(err error) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err, Hints: []string{c.Program + " fsck --repair makes a lost format.json again"}}
+// StoreError says what to do about a store that cannot be opened; program is how
+// hints name the commands.
+func StoreError(err error, program string) error {
+	var coded *protocol.Error
+	if !errors.As(err, &coded) {
+		return err
+	}
+	hint := program + " fsck --repair makes it again"
+	if coded.Code == protocol.CodeNewer {
+		hint = "install the newest uwf: this one does not touch the store"
+	}
+	return &protocol.Error{Code: coded.Code, Message: err.Error(), Err: err, Hints: []string{hint}}
 }
 
 // path is a file that a person names.

@@ -9,6 +9,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
@@ -34,6 +35,9 @@ func (c *CLI) prune(ctx context.Context, cc *ucli.Context) error {
 	dirs, err := c.Dirs()
 	if err != nil {
 		return err
+	}
+	if err := fsstore.Readable(dirs.Store); err != nil {
+		return StoreError(err, c.Program) // the home, too, is a newer program's
 	}
 	report, err := prune.Run(ctx, prune.Options{
 		Home: dirs.Home, Keep: time.Duration(days) * 24 * time.Hour, DryRun: cc.Bool("dry-run"), Now: c.Env.Now(),

@@ -121,9 +121,6 @@ func (b *bringer) open(ctx context.Context) error {
 			Hints: []string{"name a home that does not exist yet: --home DIR"},
 		}
 	}
-	if err := b.store.ReadOnly(); err != nil {
-		return err
-	}
 	if !b.options.DryRun {
 		if err := b.store.Make(ctx, b.options.Env.Now().UnixMilli()); err != nil {
 			return err

@@ -154,7 +154,7 @@ func (a *app) store(ctx context.Context) (cas.Store, error) {
 	}
 	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
 	if err != nil {
-		return nil, err
+		return nil, ocascli.StoreError(err, casProgram)
 	}
 	if err := a.checkStore(dirs, s.Exists()); err != nil {
 		return nil, err
@@ -183,6 +183,12 @@ func (a *app) index() (*index.Index, error) {
 		return nil, err
 	}
 	if a.heads == nil {
+		// Beside the store of a newer uwf the index, too, is not ours to touch.
+		if a.bundle == nil {
+			if err := fsstore.Readable(dirs.Store); err != nil {
+				return nil, ocascli.StoreError(err, casProgram)
+			}
+		}
 		a.heads = index.Open(dirs.Home, durable.OS())
 	}
 	return a.heads, nil

@@ -117,7 +117,7 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 	// A store that does not exist yet gets the bundle's hash function.
 	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Hash: f.Algorithm()})
 	if err != nil {
-		return err
+		return ocascli.StoreError(err, casProgram)
 	}
 	a.fs = s
 	e, err := a.engine(ctx, nil)

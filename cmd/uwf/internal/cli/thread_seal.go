@@ -86,7 +86,7 @@ func (a *app) keepSeal(ctx context.Context, out *sealed) (cas.Seal, error) {
 	if err != nil {
 		return got, err
 	}
-	if s.Originals() || s.ReadOnly() != nil {
+	if s.Originals() {
 		a.say("uwf: the store cannot keep seals: note this one")
 		return got, nil
 	}

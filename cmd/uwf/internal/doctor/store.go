@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // store looks at the node store: what it is, and how it flushes. Whether every
@@ -13,15 +15,15 @@ func (x *examination) store(ctx context.Context) {
 	dir := x.Dirs.Store
 	s, err := fsstore.Open(ctx, dir, fsstore.Options{Home: x.Dirs.Home})
 	if err != nil {
-		x.problem("store", "uwf cas fsck --repair", "%v", err)
+		remedy := "uwf cas fsck --repair"
+		if errors.Is(err, &protocol.Error{Code: protocol.CodeNewer}) {
+			remedy = "install the uwf that wrote it: its newer release reads and writes it"
+		}
+		x.problem("store", remedy, "%v", err)
 		return
 	}
 	if !s.Exists() {
 		x.note("store", "", "%s does not exist yet; the first thread makes it", dir)
-		return
-	}
-	if why := s.ReadOnly(); why != nil {
-		x.problem("store", "install the uwf that wrote it: its newer release reads and writes it", "%s can only be read: %v", dir, why)
 		return
 	}
 	if err := writable(filepath.Clean(dir)); err != nil {
