@@ -21,14 +21,7 @@ const maxDotEnv = 1 << 20
 // empty value counts as not set. A missing file changes nothing. Errors hold
 // nothing of the file but the names of variables.
 func LoadDotEnv(path string, e env.Env) (env.Env, error) {
-	src, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return e, nil
-	}
-	if err != nil {
-		return e, fmt.Errorf("read environment file: %w", err)
-	}
-	vars, err := parseDotEnv(path, strings.TrimPrefix(string(src), "\ufeff"))
+	vars, err := readDotEnvFile(path)
 	if err != nil {
 		return e, err
 	}
@@ -38,6 +31,18 @@ func LoadDotEnv(path string, e env.Env) (env.Env, error) {
 		}
 	}
 	return e, nil
+}
+
+// readDotEnvFile reads the variables of a .env file; one that is missing has none.
+func readDotEnvFile(path string) (map[string]string, error) {
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read environment file: %w", err)
+	}
+	return parseDotEnv(path, strings.TrimPrefix(string(src), "\ufeff"))
 }
 
 func parseDotEnv(path, src string) (map[string]string, error) {

@@ -170,11 +170,11 @@ func TestRawMasksSecrets(t *testing.T) {
 	v, ok := k.Lookup(raw)
 	require.True(t, ok)
 	require.Equal(t, "***7890", v)
-	raw, err = config.Raw([]byte("providers: {p: {apiKey: '${KEY}'}}\nagents: {a: {env: {API_TOKEN: 123456, PLAIN: x}}}\n"), "config.yaml")
+	raw, err = config.Raw([]byte("providers: {p: {apiKey: '${KEY}'}}\nagents: {a: {env: {API_TOKEN: 123456, PLAIN: x, DB: 'pg://me:hunter2@db/x'}}}\n"), "config.yaml")
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{
 		"providers": map[string]any{"p": map[string]any{"apiKey": "${KEY}"}},
-		"agents":    map[string]any{"a": map[string]any{"env": map[string]any{"API_TOKEN": "***", "PLAIN": "x"}}},
+		"agents":    map[string]any{"a": map[string]any{"env": map[string]any{"API_TOKEN": "***", "PLAIN": "x", "DB": "pg[hidden key]db/x"}}},
 	}, raw)
 	raw, err = config.Raw(nil, "config.yaml")
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -41,7 +42,7 @@ func (k Key) Secret() bool {
 	case len(k.Path) == 3 && k.Path[0] == "providers":
 		return k.Path[2] == "apiKey"
 	case len(k.Path) == 4 && k.Path[0] == "agents" && k.Path[2] == "env":
-		return isSecretName(k.Path[3])
+		return secret.Named(k.Path[3])
 	}
 	return false
 }
@@ -252,6 +253,9 @@ func mask(v any, at Key) any {
 			s = string(data)
 		}
 		return MaskKey(s)
+	}
+	if s, ok := v.(string); ok {
+		return secret.NewSet(secret.OfVariable("", s)...).Hide(s) // the password of a URL
 	}
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -2,12 +2,10 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -22,30 +20,6 @@ func MaskKey(key string) string {
 		return "***"
 	}
 	return "***" + key[len(key)-shown:]
-}
-
-// Masked is a copy of a config that may be shown: keys of providers and
-// variables of agents that look like secrets are masked.
-func Masked(c protocol.Config) protocol.Config {
-	c.Providers, c.Agents = maps.Clone(c.Providers), maps.Clone(c.Agents)
-	for name, p := range c.Providers {
-		p.APIKey = MaskKey(p.APIKey)
-		c.Providers[name] = p
-	}
-	for alias, a := range c.Agents {
-		a.Env = maps.Clone(a.Env)
-		for name, value := range a.Env {
-			if isSecretName(name) {
-				a.Env[name] = MaskKey(value)
-			}
-		}
-		c.Agents[alias] = a
-	}
-	return c
-}
-
-func isSecretName(name string) bool {
-	return regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth`).MatchString(name)
 }
 
 // literalSecrets lists the places in a config.yaml that hold a secret as such
@@ -63,7 +37,7 @@ func literalSecrets(src []byte) []string {
 	}
 	for alias, a := range entries(doc.Root.Get("agents")) {
 		for name, value := range entries(a.Get("env")) {
-			if isSecretName(name) && isLiteral(value) {
+			if secret.Named(name) && isLiteral(value) {
 				found = append(found, fmt.Sprintf("agents.%s.env.%s", alias, name))
 			}
 		}

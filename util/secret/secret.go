@@ -1,0 +1,157 @@
+// Package secret is the one notion of a secret: which values of an environment
+// are one ([Named], [OfVariable], [OfDotEnv]), and how they are kept out of what
+// is stored, printed or handed on ([Set]).
+//
+// A [Set] knows a secret in plain text and as programs commonly write it: with
+// JSON's or a URL's escapes, in base64 (standard and for URLs, at any place of a
+// longer text) and in hexadecimal digits. Line breaks in it do not matter, since
+// programs wrap long lines. It does not know a secret that was taken apart,
+// encrypted or compressed.
+package secret
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Shortest is the length, in bytes, from which a text can be a secret. What is
+// shorter protects nothing, and hiding it would hide what just looks like it.
+const Shortest = 8
+
+// Named reports whether a variable of this name holds a secret, such as
+// OPENAI_API_KEY, DB_PASSWORD or npmToken.
+func Named(name string) bool {
+	name = strings.ToUpper(name)
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+	if len(words) == 0 || slices.Contains(about, words[len(words)-1]) {
+		return false
+	}
+	for _, part := range []string{"PASSW", "PASSPHRASE", "SECRET", "CREDENTIAL", "APIKEY", "AUTHORIZATION"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	for _, word := range words {
+		word = strings.TrimSuffix(word, "S")
+		if strings.HasSuffix(word, "KEY") || strings.HasSuffix(word, "TOKEN") || slices.Contains(whole, word) {
+			return true
+		}
+	}
+	return len(words) > 1 && words[len(words)-1] == "PWD" // PWD itself is a directory
+}
+
+var (
+	// whole are the words that mean a secret only if they stand alone.
+	whole = []string{"AUTH", "PAT", "PSK", "JWT", "COOKIE", "BEARER", "WEBHOOK"}
+	// about are last words of names that only tell something about a secret.
+	about = []string{"FILE", "PATH", "DIR", "SOCK", "SOCKET", "TYPE", "NAME", "MODE", "ALGORITHM", "LENGTH", "SIZE", "TTL", "ENABLED"}
+)
+
+// OfVariable returns the secrets in an environment variable: its value if the
+// name says so, and the password of a URL whatever the name.
+func OfVariable(name, value string) []string {
+	if found, isURL := ofURL(value); isURL {
+		return found
+	}
+	if Named(name) && len(value) >= Shortest && !isSetting(value) {
+		return []string{value}
+	}
+	return nil
+}
+
+// OfDotEnv is [OfVariable] for a file that is there to hold secrets: a value
+// whose name says nothing is one, too, unless it consists of plain words and
+// short numbers, such as "production", "eu-central-1" or "db.example.org:5432".
+func OfDotEnv(name, value string) []string {
+	found := OfVariable(name, value)
+	if _, isURL := ofURL(value); len(found) > 0 || isURL || Named(name) || len(value) < Shortest || isSetting(value) || isPlain(value) {
+		return found
+	}
+	return []string{value}
+}
+
+// ofURL returns the secrets in a URL: its password, parameters that are named
+// like secrets or look like one, and elements of its path that look like one, as
+// webhooks have them.
+func ofURL(value string) (found []string, isURL bool) {
+	scheme, rest, ok := strings.Cut(value, "://")
+	if !ok || !urlScheme.MatchString(scheme) {
+		return nil, false
+	}
+	authority := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority = rest[:end]
+	}
+	if at := strings.LastIndexByte(rest, '@'); at > len(authority) && strings.Contains(authority, ":") && strings.IndexByte(authority, '@') < 0 {
+		authority = rest[:at+1] // a password with a slash that nobody has escaped
+	}
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		user, password, both := strings.Cut(authority[:at], ":")
+		if !both {
+			password = user // a token often stands alone
+		}
+		if both || !isPlain(password) {
+			found = append(found, "://"+authority[:at+1])
+			for _, p := range []string{password, unescaped(password)} {
+				if len(p) >= Shortest && !isSetting(p) && !slices.Contains(found, p) {
+					found = append(found, p)
+				}
+			}
+		}
+	}
+	path, query, _ := strings.Cut(rest[len(authority):], "?")
+	for _, element := range strings.Split(path, "/") {
+		if len(element) >= 16 && !isPlain(element) {
+			found = append(found, element)
+		}
+	}
+	for _, parameter := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' || r == '#' }) {
+		name, v, _ := strings.Cut(parameter, "=")
+		if len(v) >= Shortest && (Named(name) || name == "sig" || !isPlain(v)) {
+			found = append(found, v)
+		}
+	}
+	return found, true
+}
+
+var urlScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*$`)
+
+func unescaped(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+// isSetting reports whether a value is none of those that one would guard,
+// whatever its name: a switch, a short number, the path of a file, or what stands
+// for a password where there is none to guard. To hide the word postgres would
+// spoil many a text.
+func isSetting(value string) bool {
+	switch strings.ToLower(value) {
+	case "disabled", "required", "optional", "undefined", "changeme", "password", "postgres", "example":
+		return true
+	}
+	return shortNumber.MatchString(value) || filePath.MatchString(value)
+}
+
+var (
+	shortNumber = regexp.MustCompile(`^[-+]?[0-9]{0,7}(\.[0-9]+)?$`)
+	// A secret in base64 may begin with a slash, but it has no dot.
+	filePath = regexp.MustCompile(`^(~|[A-Za-z]:|\.{1,2})?[/\\][\w. /\\-]*\.[A-Za-z0-9]{1,8}$|^(~|[A-Za-z]:|\.{1,2})?[/\\]([a-z][a-z0-9_-]{0,15}[/\\]?)+$`)
+)
+
+// isPlain reports whether a text consists of plain words and short numbers.
+func isPlain(value string) bool {
+	for _, piece := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune("-._/\\:@,; ~", r) }) {
+		if !plainPiece.MatchString(piece) {
+			return false
+		}
+	}
+	return true
+}
+
+// Words in one case, numbers, and the likes of v2, 4o and x86.
+var plainPiece = regexp.MustCompile(`^([A-Z]?[a-z]{1,15}[0-9]{0,2}|[A-Z]{1,15}[0-9]{0,2}|[0-9]{1,8}[a-z]{0,2}|[A-Z][a-z]+[A-Z][a-z]+)$`)
