@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -41,7 +41,7 @@ type found struct {
 
 // find tells what is at dir. Nothing at all is a store to be made.
 func find(dir string) (found, error) {
-	data, err := os.ReadFile(filepath.Join(dir, formatFile))
+	data, err := readSmall(filepath.Join(dir, formatFile))
 	switch {
 	case err == nil:
 		return parseFormat(data)
@@ -58,7 +58,7 @@ func find(dir string) (found, error) {
 		if only, err := onlyFoundation(dir); only || err != nil {
 			return newStore(), err
 		}
-		if data, err := os.ReadFile(filepath.Join(dir, formatFile)); err == nil {
+		if data, err := readSmall(filepath.Join(dir, formatFile)); err == nil {
 			return parseFormat(data) // another process has made the store since we looked
 		}
 		return found{}, &protocol.Error{
@@ -73,6 +73,11 @@ func find(dir string) (found, error) {
 func newStore() found {
 	return found{format: format{Version: formatVersion, Hash: cas.XXH3, Layout: fan2, Flush: flushAuto}}
 }
+
+// maxSmall bounds the files of a store that hold a line, in bytes.
+const maxSmall = 64 << 10
+
+func readSmall(path string) ([]byte, error) { return careful.ReadFile(path, maxSmall, careful.Follow) }
 
 // parseFormat reads format.json. Errors: a [*protocol.Error] of code newer for the
 // store of a newer program, which may rely on something that we would break or

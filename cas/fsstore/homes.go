@@ -31,7 +31,7 @@ func (s *Store) Homes() ([]string, error) {
 		if durable.IsTemp(e.Name()) {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(s.dir, homesDir, e.Name()))
+		data, err := readSmall(filepath.Join(s.dir, homesDir, e.Name()))
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
@@ -20,7 +19,7 @@ import (
 // program; nodes that fit neither function.
 func Recover(ctx context.Context, dir string, fsys durable.FS) (done string, err error) {
 	at := filepath.Join(dir, formatFile)
-	data, readErr := os.ReadFile(at)
+	data, readErr := readSmall(at)
 	if readErr == nil {
 		_, err := parseFormat(data)
 		if err == nil || errors.Is(err, &protocol.Error{Code: protocol.CodeNewer}) {

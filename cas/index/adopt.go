@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -97,7 +96,7 @@ func (a Adoption) line(f *file, ended Ended, isEnded bool, atMs int64) (Ended, b
 // lastEnds is how each thread of the history ended last; damaged: there are lines
 // that cannot be read.
 func (x *Index) lastEnds() (ends map[string]Ended, damaged bool, err error) {
-	data, err := os.ReadFile(x.path(historyFile))
+	data, err := x.readHistory()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, err
 	}

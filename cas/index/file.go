@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -43,10 +43,19 @@ func newFile(path string, text []byte) *file {
 	return f
 }
 
+// maxFile bounds each file, in bytes: it is read as a whole.
+const maxFile = 512 << 20
+
+// readHistory reads the history. A link is followed: a person may keep the files
+// of the home elsewhere.
+func (x *Index) readHistory() ([]byte, error) {
+	return careful.ReadFile(x.path(historyFile), maxFile, careful.Follow)
+}
+
 // readText reads a file into memory that has room for another line: into spare, if
 // that is enough.
 func readText(path string, spare []byte) (_ []byte, err error) {
-	f, err := os.Open(path)
+	f, err := careful.OpenMax(path, maxFile, careful.Follow)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -36,7 +35,7 @@ func (x *Index) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 }
 
 func (x *Index) forget(gone func(thread string) bool) ([]Ended, error) {
-	data, err := os.ReadFile(x.path(historyFile))
+	data, err := x.readHistory()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -57,7 +56,7 @@ func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
 			return
 		}
 		active := threads.parsed()
-		data, err := os.ReadFile(x.path(historyFile))
+		data, err := x.readHistory()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(Ended{}, err)
 			return

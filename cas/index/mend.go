@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/util/durable"
@@ -23,7 +22,7 @@ const quarantineFile = "quarantine/history.jsonl"
 func (x *Index) QuarantineHistory(ctx context.Context) (n int, to string, err error) {
 	to = x.path(filepath.FromSlash(quarantineFile))
 	err = x.locked(ctx, historyLock, func() error {
-		data, err := os.ReadFile(x.path(historyFile))
+		data, err := x.readHistory()
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

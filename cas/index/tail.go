@@ -13,13 +13,14 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 )
 
 // lastEnd finds the newest line that ended a thread, from the end of the file:
 // whoever asks mostly asks for a thread that has just ended. [ErrNoThread] if
 // there is none.
 func (x *Index) lastEnd(thread string) (Ended, error) {
-	f, err := os.Open(x.path(historyFile))
+	f, err := careful.OpenMax(x.path(historyFile), maxFile, careful.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Ended{}, fmt.Errorf("%w: %s", ErrNoThread, thread)
 	}
@@ -57,7 +58,7 @@ func (x *Index) searchBack(f *os.File, thread string) (Ended, error) {
 
 // damagedAt is the error for a line, whose number is only counted now.
 func (x *Index) damagedAt(offset int64, cause error) error {
-	data, err := os.ReadFile(x.path(historyFile))
+	data, err := x.readHistory()
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (x *Index) appendHistory(ctx context.Context, e Ended) error {
 // power cut tore it, and given its end, which the caller must write first, if
 // only that is missing.
 func (x *Index) mendTail() (start []byte, err error) {
-	f, err := os.Open(x.path(historyFile))
+	f, err := careful.OpenMax(x.path(historyFile), maxFile, careful.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -33,8 +33,11 @@ type NotFileError struct {
 }
 
 func (e *NotFileError) Error() string {
-	return fmt.Sprintf("%s is not a file but %s", e.Path, kind(e.Mode))
+	return e.Path + " " + e.Reason()
 }
+
+// Reason is the error's text without the path.
+func (e *NotFileError) Reason() string { return "is not a file but " + kind(e.Mode) }
 
 // TooBigError says that a file is larger than the caller's bound.
 type TooBigError struct {
@@ -50,6 +53,23 @@ func (e *TooBigError) Error() string {
 // and those of [os.Open].
 func Open(path string, links Links) (*os.File, error) {
 	return OpenFile(path, os.O_RDONLY, 0, links)
+}
+
+// OpenMax is [Open] for a file of at most max bytes. Errors: also *[TooBigError].
+func OpenMax(path string, max int64, links Links) (*os.File, error) {
+	f, err := Open(path, links)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > max {
+		err = &TooBigError{path, max}
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return f, nil
 }
 
 // OpenFile is [Open] with the flags of [os.OpenFile]. os.O_TRUNC is not for it: a

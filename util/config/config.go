@@ -14,11 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -30,7 +30,7 @@ func Load(ctx context.Context, path string, e env.Env) (protocol.Config, error) 
 	if err := ctx.Err(); err != nil {
 		return protocol.Config{}, err
 	}
-	src, err := os.ReadFile(path)
+	src, err := ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return protocol.Config{}, nil
 	}
@@ -38,6 +38,14 @@ func Load(ctx context.Context, path string, e env.Env) (protocol.Config, error) 
 		return protocol.Config{}, fmt.Errorf("read config: %w", err)
 	}
 	return Parse(src, path, e)
+}
+
+// maxFile bounds config.yaml, in bytes.
+const maxFile = 1 << 20
+
+// ReadFile reads the text of config.yaml. A link is followed.
+func ReadFile(path string) ([]byte, error) {
+	return careful.ReadFile(path, maxFile, careful.Follow)
 }
 
 // Parse is [Load] for a text; path is only named in errors.

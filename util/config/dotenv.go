@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"regexp"
 	"strings"
 
 	"github.com/joho/godotenv"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -35,7 +35,7 @@ func LoadDotEnv(path string, e env.Env) (env.Env, error) {
 
 // readDotEnvFile reads the variables of a .env file; one that is missing has none.
 func readDotEnvFile(path string) (map[string]string, error) {
-	src, err := os.ReadFile(path)
+	src, err := careful.ReadFile(path, maxDotEnv, careful.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -46,7 +46,7 @@ func readDotEnvFile(path string) (map[string]string, error) {
 }
 
 func parseDotEnv(path, src string) (map[string]string, error) {
-	if len(src) > maxDotEnv || strings.Contains(src, "\x00") {
+	if strings.Contains(src, "\x00") {
 		return nil, invalid(nil, "%s is not a file of lines NAME=value", path)
 	}
 	vars, err := readDotEnv(src)

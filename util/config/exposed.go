@@ -14,7 +14,7 @@ import (
 func Exposed(configPath, dotEnvPath string) []string {
 	var warnings []string
 	if mode, ok := sharedMode(configPath); ok {
-		src, err := os.ReadFile(configPath)
+		src, err := ReadFile(configPath)
 		if places := literalSecrets(src); err == nil && len(places) > 0 {
 			warnings = append(warnings, warning(configPath, mode, strings.Join(places, ", ")))
 		}

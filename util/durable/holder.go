@@ -3,8 +3,9 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
+
+	"github.com/united-workforce/uwf/util/careful"
 )
 
 // Holder says who holds a lock. It is a note for people and for signals, never
@@ -19,6 +20,9 @@ var ErrNoHolder = errors.New("does not say who holds it")
 
 // ErrNotLock means that an inherited file is not the lock that it should be.
 var ErrNotLock = errors.New("is not the inherited file")
+
+// maxNote bounds a lock file, in bytes.
+const maxNote = 4 << 10
 
 const holderFormat = "pid %d since %s\n"
 
@@ -41,7 +45,7 @@ func (h *Held) Note(who Holder) error {
 // ReadHolder reads the note in a lock file, without the lock. Errors:
 // [ErrNoHolder] if there is none or it is being written, [fs.ErrNotExist].
 func ReadHolder(path string) (Holder, error) {
-	text, err := os.ReadFile(path)
+	text, err := careful.ReadFile(path, maxNote, careful.Follow)
 	if err != nil {
 		return Holder{}, err
 	}

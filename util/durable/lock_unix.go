@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/util/careful"
 )
 
 // openLocked opens a lock file and locks it, or fails with ErrLocked. Package os
@@ -21,7 +23,7 @@ func openShared(path string) (*os.File, error) {
 }
 
 func openFlocked(path string, access, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, access|os.O_CREATE, 0o644)
+	f, err := careful.OpenFile(path, access|os.O_CREATE, 0o644, careful.Follow)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/careful"
 )
 
 // OS is the real disk.
@@ -72,7 +74,7 @@ func (osFS) Rename(from, to string) error {
 
 // Append implements FS.
 func (osFS) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm)
+	f, err := careful.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm, careful.Follow)
 	if err != nil {
 		return pathError("append to", path, err)
 	}
@@ -126,6 +128,11 @@ func (osFS) SyncDir(path string) error {
 	return pathError("flush", path, syncDir(path))
 }
 
+type notFile struct{ *careful.NotFileError }
+
+func (e notFile) Error() string { return e.Reason() }
+func (e notFile) Unwrap() error { return e.NotFileError }
+
 // pathError joins what went wrong, or returns nil. It names the file that the
 // caller knows, where the causes name a temporary one.
 func pathError(op, path string, errs ...error) error {
@@ -145,8 +152,11 @@ func pathError(op, path string, errs ...error) error {
 	}
 }
 
-// cause strips the path from an error of package os.
+// cause strips the path from an error of package os, or careful.
 func cause(err error) error {
+	if e := (*careful.NotFileError)(nil); errors.As(err, &e) {
+		return notFile{e}
+	}
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return e.Err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -51,7 +50,7 @@ func (a *app) rawConfig(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	src, err := os.ReadFile(dirs.Config())
+	src, err := config.ReadFile(dirs.Config())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound("there is no config yet: "+dirs.Config()+" does not exist",
 			"uwf config set defaultAgent <alias>, or write the file: uwf schema config describes it")

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -38,7 +38,7 @@ func (a *app) changeConfig(
 		return nil, fmt.Errorf("write config: %w", err)
 	}
 	defer func() { _ = lock.RemoveAndUnlock() }() // the end of the process gives it back, too
-	src, err := os.ReadFile(dirs.Config())
+	src, err := config.ReadFile(dirs.Config())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read config: %w", err)
 	}

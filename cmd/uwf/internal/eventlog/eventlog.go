@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -115,7 +116,7 @@ func Read(dir string, f Filter) (entries []Entry, bad int, err error) {
 }
 
 func readFile(path string, yield func(Entry)) (bad int, err error) {
-	f, err := os.Open(path)
+	f, err := careful.Open(path, careful.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

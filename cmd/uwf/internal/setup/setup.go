@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -56,7 +55,7 @@ func (a Answers) model() bool {
 // Open reads the config that is there. A config that cannot be read is an
 // error: it is never replaced.
 func (s *Setup) Open() error {
-	src, err := os.ReadFile(s.Dirs.Config())
+	src, err := config.ReadFile(s.Dirs.Config())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read config: %w", err)
 	}
