@@ -122,7 +122,7 @@ func variants(t reflect.Type) []reflect.Value {
 		add("", "x", string(someHash), "00000000000ab", "0000000000000B", "ZZZZZZZZZZZZZ", "000000000000U",
 			"$SUSPEND", "frontmatter", "value", "llm", "turns", "final", "system", "user", "assistant", "tool", "\n")
 	case reflect.Int, reflect.Int64:
-		add(-1, 0, 1, 1<<53, math.MaxInt32)
+		add(-1, 0, 1, 1<<53-1, math.MaxInt32)
 	case reflect.Float64:
 		add(-0.5, 0.0, 0.5, -1.0, 1e300)
 	case reflect.Slice, reflect.Map:

@@ -110,13 +110,14 @@ func normalizeMap(m map[string]any, depth int) (any, error) {
 }
 
 // normalizeOther takes the way through encoding/json, for structs and named
-// types. That package replaces invalid UTF-8 in silence, hence the check.
+// types. That package replaces invalid UTF-8 in silence, and a whole number that
+// JSON does not hold could not be read back, hence the check.
 func normalizeOther(value any, depth int) (any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTexts(reflect.ValueOf(value)); err != nil {
+	if err := checkExact(reflect.ValueOf(value)); err != nil {
 		return nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -128,32 +129,36 @@ func normalizeOther(value any, depth int) (any, error) {
 	return normalizeAt(v, depth)
 }
 
-// checkTexts looks at every string that encoding/json would have written. It
-// runs after that package, which has refused cycles.
-func checkTexts(v reflect.Value) error {
+// checkExact looks at every string and whole number that encoding/json would have
+// written. It runs after that package, which has refused cycles.
+func checkExact(v reflect.Value) error {
 	if !v.IsValid() || v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return nil
 	}
 	switch v.Kind() {
 	case reflect.String:
 		return checkText(v.String())
+	case reflect.Int, reflect.Int64:
+		if n := v.Int(); n > maxSafe || n < -maxSafe {
+			return fmt.Errorf("%d is beyond what JSON holds exactly", n)
+		}
 	case reflect.Pointer, reflect.Interface:
-		return checkTexts(v.Elem())
+		return checkExact(v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if err := checkTexts(v.Field(i)); err != nil {
+			if err := checkExact(v.Field(i)); err != nil {
 				return fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
 			}
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			if err := checkTexts(v.Index(i)); err != nil {
+			if err := checkExact(v.Index(i)); err != nil {
 				return fmt.Errorf("%d: %w", i, err)
 			}
 		}
 	case reflect.Map:
 		for k, e := range v.Seq2() {
-			if err := errors.Join(checkTexts(k), checkTexts(e)); err != nil {
+			if err := errors.Join(checkExact(k), checkExact(e)); err != nil {
 				return fmt.Errorf("%v: %w", k, err)
 			}
 		}

@@ -121,6 +121,13 @@ type Suspend struct {
 // NewSuspend returns the output that suspends a thread for the given reason.
 func NewSuspend(reason string) Suspend { return Suspend{Status: SuspendNode, Reason: reason} }
 
+// The largest figures of a [Usage]. A number that somebody else tells may be
+// anything; sums stop here instead of turning negative or infinite.
+const (
+	MaxFigure  int64   = 1<<53 - 1 // what a JSON number holds exactly for everyone
+	MaxCostUSD float64 = 1e12
+)
+
 // Usage is what one run cost. Tokens are counted once: InputTokens are those
 // not read from a cache. An unknown cost is nil, never zero.
 type Usage struct {
@@ -134,27 +141,35 @@ type Usage struct {
 	DurationMs       int64    `json:"durationMs"`
 }
 
-// Add returns the sum of two runs. A cost that is known on one side only is
-// kept: the sum is then a lower bound.
+// Add returns the sum of two runs; it stops at the largest figures. A cost that
+// is known on one side only is kept: the sum is then a lower bound.
 func (u Usage) Add(v Usage) Usage {
 	sum := Usage{
-		Turns:            u.Turns + v.Turns,
-		InputTokens:      u.InputTokens + v.InputTokens,
-		CacheReadTokens:  u.CacheReadTokens + v.CacheReadTokens,
-		CacheWriteTokens: u.CacheWriteTokens + v.CacheWriteTokens,
-		OutputTokens:     u.OutputTokens + v.OutputTokens,
-		ReasoningTokens:  u.ReasoningTokens + v.ReasoningTokens,
-		DurationMs:       u.DurationMs + v.DurationMs,
+		Turns:            int(addUp(int64(u.Turns), int64(v.Turns))),
+		InputTokens:      addUp(u.InputTokens, v.InputTokens),
+		CacheReadTokens:  addUp(u.CacheReadTokens, v.CacheReadTokens),
+		CacheWriteTokens: addUp(u.CacheWriteTokens, v.CacheWriteTokens),
+		OutputTokens:     addUp(u.OutputTokens, v.OutputTokens),
+		ReasoningTokens:  addUp(u.ReasoningTokens, v.ReasoningTokens),
+		DurationMs:       addUp(u.DurationMs, v.DurationMs),
 		CostUSD:          u.CostUSD,
 	}
 	switch {
 	case sum.CostUSD == nil:
 		sum.CostUSD = v.CostUSD
 	case v.CostUSD != nil:
-		c := *u.CostUSD + *v.CostUSD
+		c := min(*u.CostUSD+*v.CostUSD, MaxCostUSD)
 		sum.CostUSD = &c
 	}
 	return sum
+}
+
+// addUp adds two figures without an overflow.
+func addUp(a, b int64) int64 {
+	if a > 0 && b > MaxFigure-a {
+		return MaxFigure
+	}
+	return a + b
 }
 
 // Kind implements [Payload].
@@ -243,12 +258,30 @@ func (s Suspend) Validate() error {
 	return nil
 }
 
-// Validate reports negative figures.
+// Plausible reports figures that no run can have: negative ones, and those
+// beyond the largest. It is for what somebody else tells, before it is stored.
+// Nil is plausible.
+func (u *Usage) Plausible() error {
+	if u == nil {
+		return nil
+	}
+	for _, n := range u.figures() {
+		if n > MaxFigure {
+			return fmt.Errorf("usage: %d is too large", n)
+		}
+	}
+	if c := u.CostUSD; c != nil && !(*c <= MaxCostUSD) { // NaN, too
+		return fmt.Errorf("usage: costUsd %g is too large", *c)
+	}
+	return u.validate()
+}
+
+// validate reports negative figures.
 func (u *Usage) validate() error {
 	if u == nil {
 		return nil
 	}
-	for _, n := range []int64{int64(u.Turns), u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens, u.ReasoningTokens, u.DurationMs} {
+	for _, n := range u.figures() {
 		if n < 0 {
 			return errors.New("usage: figures cannot be negative")
 		}
@@ -257,6 +290,10 @@ func (u *Usage) validate() error {
 		return errors.New("usage: costUsd cannot be negative")
 	}
 	return nil
+}
+
+func (u *Usage) figures() []int64 {
+	return []int64{int64(u.Turns), u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens, u.ReasoningTokens, u.DurationMs}
 }
 
 func wantHash(field string, h Hash) error {

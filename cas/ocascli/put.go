@@ -1,7 +1,6 @@
 package ocascli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
@@ -134,13 +134,17 @@ func (c *CLI) putTextCommand() *ucli.Command {
 // stdin. What is JSON is never taken for a file.
 func (c *CLI) value(arg string) (any, error) {
 	if arg != "-" {
-		if v, err := parseJSON([]byte(arg)); err == nil {
+		v, err := exactjson.Parse([]byte(arg))
+		if err == nil {
 			return v, nil
+		}
+		if json.Valid([]byte(arg)) {
+			return nil, cmdline.Invalid(err.Error())
 		}
 	}
 	data, err := c.readInput(arg)
 	if errors.Is(err, os.ErrNotExist) && strings.ContainsAny(arg, "{[\"") {
-		_, err := parseJSON([]byte(arg))
+		_, err := exactjson.Parse([]byte(arg))
 		return nil, cmdline.Invalid(fmt.Sprintf("the value is neither JSON (%v) nor a file", err))
 	}
 	if errors.Is(err, os.ErrNotExist) {
@@ -156,7 +160,7 @@ func (c *CLI) value(arg string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := parseJSON(data)
+	v, err := exactjson.Parse(data)
 	if err != nil {
 		return nil, cmdline.Invalid(fmt.Sprintf("%s is not JSON: %v", arg, err), c.Program+" put-text stores a text as it is")
 	}
@@ -182,18 +186,4 @@ func (c *CLI) readAll(r io.Reader) ([]byte, error) {
 		err = cmdline.Invalid(fmt.Sprintf("the value has more than %d bytes", cas.MaxPayload))
 	}
 	return data, err
-}
-
-// parseJSON reads exactly one value, numbers as they are written.
-func parseJSON(data []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one value")
-	}
-	return v, nil
 }

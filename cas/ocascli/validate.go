@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
@@ -116,12 +117,18 @@ func (c *CLI) both() (first, second any, err error) {
 		return nil, nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err = dec.Decode(&first); err == nil {
-		err = dec.Decode(&second)
+	var schema, value json.RawMessage
+	if err = dec.Decode(&schema); err == nil {
+		err = dec.Decode(&value)
 	}
 	if err == nil && dec.More() {
 		err = errors.New("there is more behind the value")
+	}
+	if err == nil {
+		first, err = exactjson.Parse(schema)
+	}
+	if err == nil {
+		second, err = exactjson.Parse(value)
 	}
 	if err != nil {
 		return nil, nil, cmdline.Invalid(fmt.Sprintf("stdin is not a schema and a value: %v", err))

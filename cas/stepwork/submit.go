@@ -68,9 +68,13 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 
 // AddTurn adds a turn to a batch. What a store cannot hold is replaced: a tool's
 // output may be anything, and must not cost the step. Of invalid UTF-8 that are the
-// bytes themselves; arguments that are too deep become their JSON text.
+// bytes themselves; arguments that are too deep become their JSON text, and usage
+// that cannot be is unknown.
 func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, error) {
 	t.Content, t.Reasoning, t.ToolCallID = valid(t.Content), valid(t.Reasoning), valid(t.ToolCallID)
+	if t.Usage.Plausible() != nil {
+		t.Usage = nil
+	}
 	calls := make([]protocol.ToolCall, len(t.ToolCalls))
 	for i, c := range t.ToolCalls {
 		if raw, ok := c.Args.(string); ok {

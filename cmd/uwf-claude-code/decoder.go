@@ -135,7 +135,7 @@ type block struct {
 	Thinking string          `json:"thinking"`
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
-	Input    any             `json:"input"`
+	Input    json.RawMessage `json:"input"`
 	CallID   string          `json:"tool_use_id"`
 	Content  json.RawMessage `json:"content"`
 	IsError  bool            `json:"is_error"`
@@ -185,7 +185,7 @@ func (b block) event(l *line, e *external.Event) bool {
 	case b.Type == "thinking":
 		e.Kind, e.Text = external.Reasoning, b.Thinking
 	case strings.HasSuffix(b.Type, "tool_use"):
-		e.Kind, e.Call = external.Called, protocol.ToolCall{ID: b.ID, Name: b.Name, Args: b.Input}
+		e.Kind, e.Call = external.Called, protocol.ToolCall{ID: b.ID, Name: b.Name, Args: external.Arguments(b.Input)}
 	default:
 		return false
 	}

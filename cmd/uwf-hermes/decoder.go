@@ -33,7 +33,7 @@ type line struct {
 
 	Name     string          `json:"name"` // tool_use, tool_result
 	CallID   string          `json:"tool_call_id"`
-	Input    any             `json:"input"`
+	Input    json.RawMessage `json:"input"`
 	Output   json.RawMessage `json:"output"`
 	IsError  bool            `json:"is_error"`
 	ExitCode int             `json:"exit_code"` // result
@@ -81,7 +81,7 @@ func (d *decoder) events(l line) []external.Event {
 		return []external.Event{{Kind: external.Reasoning, Text: l.Text}}
 	case "tool_use":
 		d.worked = true
-		return []external.Event{{Kind: external.Called, Call: protocol.ToolCall{ID: l.CallID, Name: l.Name, Args: l.Input}}}
+		return []external.Event{{Kind: external.Called, Call: protocol.ToolCall{ID: l.CallID, Name: l.Name, Args: external.Arguments(l.Input)}}}
 	case "tool_result":
 		return []external.Event{{
 			Kind: external.Returned, Call: protocol.ToolCall{ID: l.CallID}, Text: external.TextOf(l.Output), Failed: l.IsError,

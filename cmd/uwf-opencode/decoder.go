@@ -45,7 +45,7 @@ type part struct {
 // state is what became of a tool call.
 type state struct {
 	Status string          `json:"status"`
-	Input  any             `json:"input"`
+	Input  json.RawMessage `json:"input"`
 	Output json.RawMessage `json:"output"`
 	Error  json.RawMessage `json:"error"`
 }
@@ -134,7 +134,7 @@ func (d *decoder) events(l line) []external.Event {
 // done.
 func (d *decoder) tool(p part) []external.Event {
 	d.answer = false
-	call := protocol.ToolCall{ID: p.CallID, Name: p.Tool, Args: p.State.Input}
+	call := protocol.ToolCall{ID: p.CallID, Name: p.Tool, Args: external.Arguments(p.State.Input)}
 	var events []external.Event
 	switch p.State.Status {
 	case "pending", "running":

@@ -3,7 +3,10 @@ package extract
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
+
+	"github.com/united-workforce/uwf/util/exactjson"
 )
 
 // jsonValue makes any Go value that can be written as JSON a JSON value: whole
@@ -27,6 +30,9 @@ func numbers(v any) (any, error) {
 	var err error
 	switch v := v.(type) {
 	case json.Number:
+		if !exactjson.Keeps(v.String()) {
+			return nil, errors.New(exactjson.NotKept(v.String()))
+		}
 		f, err := v.Float64()
 		if err != nil {
 			return nil, err

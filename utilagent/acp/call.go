@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/united-workforce/uwf/utilagent/external"
 )
 
 // call is a tool call as it is known so far.
@@ -89,9 +91,8 @@ func (c *call) called() string {
 
 // args are the call's arguments; where the agent does not tell them, its title.
 func (c *call) args() any {
-	var v any
-	if !isNull(c.input) && json.Unmarshal(c.input, &v) == nil {
-		return v
+	if !isNull(c.input) {
+		return external.Arguments(c.input)
 	}
 	return map[string]any{"title": cmp.Or(c.latest, c.title)}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/prompt"
 )
@@ -63,7 +64,11 @@ func parseJSON(text string) (any, error) {
 		text = strings.TrimSuffix(strings.TrimSpace(inner), "```")
 	}
 	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
+	err := exactjson.Check([]byte(text))
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &v)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the reply is not JSON: %w", err)
 	}
 	if v == nil {

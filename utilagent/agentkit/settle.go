@@ -104,7 +104,7 @@ func (s *settled) account(res Result) {
 	if res.SessionID != "" {
 		s.session = res.SessionID
 	}
-	if res.Usage != nil {
+	if res.Usage != nil && res.Usage.Plausible() == nil { // else unknown: nonsense must not cost the step
 		s.charge(*res.Usage)
 	}
 	if res.Detail == nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/exactjson"
 )
 
 // Object reads those fields of a JSON object that v, a pointer to a struct, has. One
@@ -107,7 +109,7 @@ func Arguments(v any) any {
 		return nil
 	}
 	var value any
-	if json.Unmarshal([]byte(text), &value) != nil {
+	if exactjson.Check([]byte(text)) != nil || json.Unmarshal([]byte(text), &value) != nil {
 		return text
 	}
 	if inner, ok := value.(string); ok && inner != text {

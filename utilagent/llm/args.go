@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/exactjson"
 )
 
 // ParseArgs reads the arguments of a tool call. It accepts what models are
@@ -52,6 +54,11 @@ func strictArgs(text string) (map[string]any, error) {
 
 // oneValue reads a text that is exactly one JSON value.
 func oneValue(text string) (any, error) {
+	if json.Valid([]byte(text)) { // what would be changed in silence, the model is told
+		if err := exactjson.Check([]byte(text)); err != nil {
+			return nil, err
+		}
+	}
 	d := json.NewDecoder(strings.NewReader(text))
 	var v any
 	if err := d.Decode(&v); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
@@ -118,6 +119,9 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 		if err := strictJSON([]byte(v), sub.Usage); err != nil {
 			return sub, nil, invalid(fmt.Sprintf("--usage is no JSON object of a step's cost: %v", err), `--usage '{"turns":1,"inputTokens":100,"outputTokens":20}'`)
 		}
+		if err := sub.Usage.Plausible(); err != nil {
+			return sub, nil, invalid("--" + err.Error())
+		}
 	}
 	var detail detailFile
 	if file := c.String("detail"); file != "" {
@@ -127,6 +131,11 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 		}
 		if err := strictJSON([]byte(text), &detail); err != nil {
 			return sub, nil, invalid(fmt.Sprintf("--detail %s is no JSON object of a step's turns: %v", file, err), "uwf prompt adapter tells what it has")
+		}
+	}
+	for i, t := range detail.Turns {
+		if err := t.Usage.Plausible(); err != nil {
+			return sub, nil, invalid(fmt.Sprintf("--detail: turn %d: %v", i, err))
 		}
 	}
 	sub.Detail = protocol.Detail{
@@ -200,15 +209,12 @@ func addAnnounced(ctx context.Context, b *cas.Batch, as assignment, answer strin
 }
 
 // strictJSON reads one JSON value without unknown fields: a misspelt field
-// would be lost silently.
+// would be lost silently, and so would what exactjson refuses.
 func strictJSON(data []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
+	if err := exactjson.Check(data); err != nil {
 		return err
 	}
-	if dec.More() {
-		return errors.New("more than one value")
-	}
-	return nil
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
 }

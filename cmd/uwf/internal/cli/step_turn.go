@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +44,7 @@ func (a *app) stepTurn(ctx context.Context, c *ucli.Context) error {
 		ToolCallID: c.String("tool-call-id"), AtMs: a.env.Now().UnixMilli(),
 	}
 	if v := c.String("tool-calls"); v != "" {
-		if err := json.Unmarshal([]byte(v), &turn.ToolCalls); err != nil {
+		if err := strictJSON([]byte(v), &turn.ToolCalls); err != nil {
 			return invalid(fmt.Sprintf("--tool-calls: %v", err))
 		}
 	}

@@ -1,0 +1,197 @@
+// Package exactjson reads JSON without losing anything. Package encoding/json
+// drops the first of two equal keys, rounds whole numbers that a float64 does
+// not hold, and replaces what is not Unicode, all without a word. Here each of
+// these is an error that says where it is and what to do: what is stored must be
+// what was said.
+package exactjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth bounds nesting: encoding/json itself goes on to 10,000.
+const maxDepth = 1000
+
+// Parse reads exactly one JSON value. Numbers are json.Number, as written.
+func Parse(data []byte) (any, error) {
+	if err := Check(data); err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err
+}
+
+// Check returns why a text is not exactly one JSON value, or why reading it
+// would change it: a key that is there twice, a whole number that cannot be kept
+// (see [Keeps]), half a surrogate pair, bytes that are not UTF-8.
+func Check(data []byte) error {
+	if err := checkText(data); err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	c := checker{data: data, dec: dec}
+	if err := c.value(0); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return c.fail("more than one value")
+	}
+	return nil
+}
+
+// Keeps reports whether a number is the same when it is read as a float64 and
+// written again. It asks only of whole numbers written without an exponent:
+// everybody expects a fraction to be rounded, and nobody an id. Whole numbers
+// within ±(2^53-1) are always kept.
+func Keeps(number string) bool {
+	digits := strings.TrimPrefix(number, "-")
+	const surely = 15 // digits, less than 2^53
+	if len(digits) <= surely || strings.ContainsAny(digits, ".eE") {
+		return true
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	return err == nil && strconv.FormatFloat(f, 'f', -1, 64) == number
+}
+
+// NotKept is what to say of a number that [Keeps] refuses.
+func NotKept(number string) string {
+	return fmt.Sprintf("%.40s cannot be kept: whole numbers beyond 9007199254740991 are rounded; write it as a text, in quotes", number)
+}
+
+// checker walks over the tokens of a text.
+type checker struct {
+	data []byte
+	dec  *json.Decoder
+}
+
+func (c *checker) value(depth int) error {
+	if depth > maxDepth {
+		return c.fail(fmt.Sprintf("more than %d levels deep", maxDepth))
+	}
+	token, err := c.next()
+	if err != nil {
+		return err
+	}
+	switch t := token.(type) {
+	case json.Number:
+		if !Keeps(string(t)) {
+			return failAt(c.data, int(c.dec.InputOffset())-len(t)+1, NotKept(string(t)))
+		}
+	case json.Delim:
+		if t == '{' {
+			return c.object(depth)
+		}
+		return c.list(depth)
+	}
+	return nil
+}
+
+func (c *checker) list(depth int) error {
+	for c.dec.More() {
+		if err := c.value(depth + 1); err != nil {
+			return err
+		}
+	}
+	_, err := c.next()
+	return err
+}
+
+func (c *checker) object(depth int) error {
+	seen := map[string]bool{}
+	for c.dec.More() {
+		token, err := c.next()
+		if err != nil {
+			return err
+		}
+		key, ok := token.(string)
+		if !ok { // the decoder has refused it before
+			return c.fail("a key must be a text")
+		}
+		if seen[key] {
+			return c.fail(fmt.Sprintf("the key %.80q is there twice", key))
+		}
+		seen[key] = true
+		if err := c.value(depth + 1); err != nil {
+			return err
+		}
+	}
+	_, err := c.next()
+	return err
+}
+
+func (c *checker) next() (json.Token, error) {
+	token, err := c.dec.Token()
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("the JSON ends in the middle")
+	case err != nil:
+		return nil, c.fail(err.Error())
+	}
+	return token, nil
+}
+
+// fail says where the decoder is: at the end of what it has read.
+func (c *checker) fail(what string) error { return failAt(c.data, int(c.dec.InputOffset()), what) }
+
+func failAt(data []byte, at int, what string) error {
+	before := data[:min(at, len(data))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	return fmt.Errorf("line %d, column %d: %s", line, max(column, 1), what)
+}
+
+// checkText looks at what a decoder replaces in silence. It need not know more of
+// JSON than where an escape is: outside of strings there is none.
+func checkText(data []byte) error {
+	if !utf8.Valid(data) {
+		at := 0
+		for r, n := utf8.DecodeRune(data); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(data[at:]) {
+			at += n
+		}
+		return failAt(data, at+1, "this is not UTF-8")
+	}
+	for at := 0; ; {
+		next := bytes.IndexByte(data[at:], '\\')
+		if next < 0 || at+next+1 >= len(data) {
+			return nil
+		}
+		at += next
+		if data[at+1] != 'u' {
+			at += 2
+			continue
+		}
+		unit := escaped(data[at:])
+		size := 6
+		if utf16.IsSurrogate(unit) {
+			if utf16.DecodeRune(unit, escaped(data[min(at+6, len(data)):])) == utf8.RuneError {
+				return failAt(data, at+1, fmt.Sprintf(`\u%04x is half of a character: the other half of the pair is missing`, unit))
+			}
+			size = 12
+		}
+		at = min(at+size, len(data))
+	}
+}
+
+// escaped reads \uXXXX at the start of a text; 0 if there is none.
+func escaped(data []byte) rune {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(data[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
+}
