@@ -291,9 +291,12 @@ func TestRepair(t *testing.T) {
 	history := filepath.Join(w.home, "history.jsonl")
 	require.NoError(t, os.WriteFile(history, []byte("rubbish\n"), 0o644))
 
+	facts := filepath.Join(w.home, "facts.jsonl")
+	require.NoError(t, os.WriteFile(facts, []byte("one\n{\"thread\":\"x\"}\ntwo\n"), 0o644))
+
 	report := w.check(true)
 	require.False(t, report.Sound(), "one step is lost")
-	require.Len(t, report.Faults, 6)
+	require.Len(t, report.Faults, 8)
 	for _, f := range report.Faults {
 		require.Equal(t, f.Kind == fsck.Missing && f.Hash == w.steps[0], f.Remains, "%+v", f)
 		require.Equal(t, f.Repaired == "", f.Remains, "%+v", f)
@@ -308,6 +311,9 @@ func TestRepair(t *testing.T) {
 	kept, err := os.ReadFile(filepath.Join(w.home, "quarantine", "history.jsonl"))
 	require.NoError(t, err)
 	require.Equal(t, "rubbish\n", string(kept))
+	kept, err = os.ReadFile(filepath.Join(w.home, "quarantine", "facts.jsonl"))
+	require.NoError(t, err)
+	require.Equal(t, "one\ntwo\n", string(kept))
 	_, err = w.store.Get(ctx, w.steps[1])
 	require.NoError(t, err)
 }

@@ -18,7 +18,7 @@ type root struct {
 	workflow bool // of the registry; else a thread
 }
 
-// checkIndex follows every entry of the three files.
+// checkIndex follows every entry of the files.
 func (c *check) checkIndex(ctx context.Context) error {
 	if c.index == nil {
 		return nil
@@ -46,7 +46,20 @@ func (c *check) checkIndex(ctx context.Context) error {
 			c.leads(ctx, history, "thread "+e.Thread, e.Workflow, protocol.KindWorkflow)
 		}
 	}
+	if _, err := c.index.AllFacts(ctx); err != nil {
+		for _, line := range lines(err) {
+			c.unreadableLine(c.index.FactsPath(), line)
+		}
+	}
 	return c.checkRegistry(ctx)
+}
+
+// lines are the errors that were joined, one for each line.
+func lines(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
 
 func (c *check) checkRegistry(ctx context.Context) error {

@@ -23,7 +23,11 @@ func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) er
 	if o.Home == "" {
 		return nil
 	}
-	return mendHistory(ctx, index.Open(o.Home, durable.OS()), faults)
+	x := index.Open(o.Home, durable.OS())
+	if err := mendLines(ctx, x.QuarantineHistory, x.HistoryPath(), faults); err != nil {
+		return err
+	}
+	return mendLines(ctx, x.QuarantineFacts, x.FactsPath(), faults)
 }
 
 // repairFiles deals with node files while nobody writes any.
@@ -124,15 +128,15 @@ func layFoundation(ctx context.Context, s *fsstore.Store, o Options, faults []Fa
 	return nil
 }
 
-// mendHistory takes the lines that cannot be read out of the history.
-func mendHistory(ctx context.Context, x *index.Index, faults []Fault) error {
-	n, to, err := x.QuarantineHistory(ctx)
+// mendLines takes the lines that cannot be read out of a file.
+func mendLines(ctx context.Context, quarantine func(context.Context) (int, string, error), path string, faults []Fault) error {
+	n, to, err := quarantine(ctx)
 	if err != nil || n == 0 {
 		return err
 	}
 	for i := range faults {
 		f := &faults[i]
-		if f.Kind == Index && f.Hash == "" && f.Path == x.HistoryPath() {
+		if f.Kind == Index && f.Hash == "" && f.Path == path {
 			f.Repaired = "the line was moved to " + to
 		}
 	}

@@ -208,7 +208,7 @@ func TestWhatStays(t *testing.T) {
 	w.whole()
 }
 
-// What ended threads and the registry name stays, with all that it leads to.
+// What ended threads, facts and the registry name stays, with all that it leads to.
 func TestRootsOfTheIndex(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -219,8 +219,11 @@ func TestRootsOfTheIndex(t *testing.T) {
 	require.NoError(t, w.index.Archive(ctx, index.Ended{Thread: firstThread, Head: head, Status: protocol.StatusCompleted}))
 	registered := w.text("stands for a workflow")
 	require.NoError(t, w.index.Register(ctx, "w", registered))
+	undone := w.text("a step that was undone")
+	require.NoError(t, w.index.SetFacts(ctx, firstThread, index.Facts{Undone: []protocol.Hash{undone}}))
 	require.NoError(t, os.RemoveAll(filepath.Join(w.home, "runs")))
 	require.Zero(t, w.collect(gc.Options{}).Freed)
+	require.True(t, w.has(undone))
 	require.True(t, w.has(start))
 	require.True(t, w.has(registered))
 }

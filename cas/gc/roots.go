@@ -68,11 +68,16 @@ const (
 	lockFile   = "agent.lock"
 )
 
-// runRoots yields every word in the records and the output of runs that looks
-// like a hash: the prompt, the head, announced turns, the result. A word too
+// runRoots yields every word in the facts of threads, and in the records and the
+// output of runs, that looks like a hash: the prompt, the head, announced turns, the result. A word too
 // many keeps some garbage; one too few would cost paid work.
 func runRoots(home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
+		for h, err := range hashesIn(index.Open(home, durable.OS()).FactsPath()) {
+			if !yield(h, err) {
+				return
+			}
+		}
 		dirs, err := runDirs(home)
 		if err != nil {
 			yield("", err)

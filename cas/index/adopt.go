@@ -17,9 +17,11 @@ type Adoption struct {
 	Was    protocol.Hash // its head here, active or ended; "": it is new here
 	Head   protocol.Hash
 	End    *Ended // how it has ended; nil: it is active
+	Facts  Facts  // what is known of it from now on, beside what was
 }
 
-// Adopt makes many adoptions in one change of each file, the history first. A cut
+// Adopt makes many adoptions in one change of each file, facts first, then the
+// history. A cut
 // in between leaves threads active that should have ended, or unknown that should
 // be active: adopting again goes on from there. Errors: [*ConflictError] if one
 // of the threads is not where it was, and then nothing has changed.
@@ -38,9 +40,10 @@ func (x *Index) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 			return err
 		}
 		var lines []Ended
+		facts := map[string]Facts{}
 		for _, a := range all {
-			ended, isEnded := ends[a.Thread]
-			if damaged && !isEnded {
+			ended, hasEnded := ends[a.Thread]
+			if damaged && !hasEnded {
 				// A line that cannot be read may be this thread's.
 				if _, err := x.lastEnd(a.Thread); err != nil && !errors.Is(err, ErrNoThread) {
 					return err
@@ -49,14 +52,18 @@ func (x *Index) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 			if err := a.compare(f, ended.Head); err != nil {
 				return err
 			}
-			if line, ok := a.line(f, ended, isEnded, atMs); ok {
+			if line, ok := a.line(f, ended, hasEnded, atMs); ok {
 				lines = append(lines, line)
 			}
+			facts[a.Thread] = a.Facts
 			if a.End == nil {
 				f.set(a.Thread, a.Head)
 			} else {
 				f.remove(a.Thread)
 			}
+		}
+		if err := x.appendFacts(facts); err != nil {
+			return err
 		}
 		return x.appendLines(ctx, lines)
 	})
@@ -79,24 +86,29 @@ func (a Adoption) compare(f *file, ended protocol.Hash) error {
 }
 
 // line is what the history has to say of an adoption, if anything.
-func (a Adoption) line(f *file, ended Ended, isEnded bool, atMs int64) (Ended, bool) {
+func (a Adoption) line(f *file, ended Ended, hasEnded bool, atMs int64) (Ended, bool) {
 	active, _ := f.get(a.Thread) // compare has asked before
 	switch {
 	case a.End != nil:
 		line := *a.End
 		line.Thread, line.Head = a.Thread, a.Head
 		return line, true
-	case isEnded && active == "":
+	case hasEnded && active == "":
 		ended.Status, ended.CompletedAt = protocol.StatusResumed, atMs
 		return ended, true
 	}
 	return Ended{}, false
 }
 
+func isEnded(line []byte) error {
+	_, err := parseEnded(line)
+	return err
+}
+
 // lastEnds is how each thread of the history ended last; damaged: there are lines
 // that cannot be read.
 func (x *Index) lastEnds() (ends map[string]Ended, damaged bool, err error) {
-	data, err := x.readHistory()
+	data, err := x.readLog(historyFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, err
 	}
@@ -125,7 +137,7 @@ func (x *Index) appendLines(ctx context.Context, lines []Ended) error {
 		return nil
 	}
 	return x.locked(ctx, historyLock, func() error {
-		start, err := x.mendTail()
+		start, err := x.mendTail(historyFile, isEnded)
 		if err != nil {
 			return err
 		}

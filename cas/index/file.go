@@ -46,10 +46,10 @@ func newFile(path string, text []byte) *file {
 // maxFile bounds each file, in bytes: it is read as a whole.
 const maxFile = 512 << 20
 
-// readHistory reads the history. A link is followed: a person may keep the files
+// readLog reads a file of lines. A link is followed: a person may keep the files
 // of the home elsewhere.
-func (x *Index) readHistory() ([]byte, error) {
-	return careful.ReadFile(x.path(historyFile), maxFile, careful.Follow)
+func (x *Index) readLog(file string) ([]byte, error) {
+	return careful.ReadFile(x.path(file), maxFile, careful.Follow)
 }
 
 // readText reads a file into memory that has room for another line: into spare, if

@@ -9,7 +9,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Forget takes threads that have ended out of the history, all their lines. One
+// Forget takes threads that have ended out of the history, all their lines, and
+// their facts. One
 // that is active again, or unknown, is left as it is. It returns how each of the
 // forgotten had ended. Lines that cannot be read stay.
 func (x *Index) Forget(ctx context.Context, threads map[string]bool) (forgotten []Ended, err error) {
@@ -27,15 +28,18 @@ func (x *Index) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 			return !ok
 		}
 		return x.locked(ctx, historyLock, func() error {
-			forgotten, err = x.forget(gone)
-			return err
+			if forgotten, err = x.forget(gone); err != nil {
+				return err
+			}
+			// After the history: facts of a thread that is gone do no harm.
+			return x.rewriteFacts(names(forgotten))
 		})
 	})
 	return forgotten, err
 }
 
 func (x *Index) forget(gone func(thread string) bool) ([]Ended, error) {
-	data, err := x.readHistory()
+	data, err := x.readLog(historyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -64,4 +68,13 @@ func (x *Index) forget(gone func(thread string) bool) ([]Ended, error) {
 		forgotten[i] = last[thread]
 	}
 	return forgotten, durable.WriteFile(x.fsys, x.path(historyFile), kept, 0o644)
+}
+
+// names are the threads of lines.
+func names(lines []Ended) map[string]bool {
+	threads := map[string]bool{}
+	for _, e := range lines {
+		threads[e.Thread] = true
+	}
+	return threads
 }

@@ -56,7 +56,7 @@ func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
 			return
 		}
 		active := threads.parsed()
-		data, err := x.readHistory()
+		data, err := x.readLog(historyFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(Ended{}, err)
 			return

@@ -1,9 +1,10 @@
-// Package index keeps the mutable part of uwf: three files under the home
+// Package index keeps the mutable part of uwf: four files under the home
 // directory that a person can read and edit.
 //
 //	threads.yaml   thread-id: head-hash       active threads
 //	history.jsonl  {thread, workflow, head, status, completedAt}   ended threads
 //	registry.yaml  workflow-name: hash
+//	facts.jsonl    {thread, …}   what is known of threads besides their chains
 //
 // Invariants:
 //   - each file is changed only under its lock (<home>/locks/), and a head only
@@ -13,7 +14,9 @@
 //     go, never nowhere;
 //   - threads.yaml alone says which threads are active: a thread in both files
 //     is. Ending one writes the history first, so a cut in between leaves it
-//     active.
+//     active;
+//   - facts are written before the head of the thread that they are about. If they
+//     are lost, no thread is.
 //
 // The two YAML files are written one plain line per entry, sorted. As long as
 // they are in this form they are looked up and edited as they are (ours.go),
@@ -54,7 +57,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("head of thread %s moved: want %s, got %s", e.Thread, e.Want, e.Got)
 }
 
-// Index is the three files of a home directory. It caches nothing, because
+// Index is the four files of a home directory. It caches nothing, because
 // other processes write too, and is safe for concurrent use.
 //
 // Besides the errors that they name, its methods return those of the disk, and
@@ -75,6 +78,7 @@ const (
 	threadsFile  = "threads.yaml"
 	historyFile  = "history.jsonl"
 	registryFile = "registry.yaml"
+	factsFile    = "facts.jsonl" // under the lock of the threads
 
 	threadsLock  = "threads"
 	historyLock  = "history"

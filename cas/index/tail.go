@@ -58,7 +58,7 @@ func (x *Index) searchBack(f *os.File, thread string) (Ended, error) {
 
 // damagedAt is the error for a line, whose number is only counted now.
 func (x *Index) damagedAt(offset int64, cause error) error {
-	data, err := x.readHistory()
+	data, err := x.readLog(historyFile)
 	if err != nil {
 		return err
 	}
@@ -158,8 +158,9 @@ func (x *Index) appendHistory(ctx context.Context, e Ended) error {
 // mendTail deals with a last line that has no end: it is cut off if a kill or a
 // power cut tore it, and given its end, which the caller must write first, if
 // only that is missing.
-func (x *Index) mendTail() (start []byte, err error) {
-	f, err := careful.OpenMax(x.path(historyFile), maxFile, careful.Follow)
+// parse is an error for a line that cannot be read.
+func (x *Index) mendTail(file string, parse func(line []byte) error) (start []byte, err error) {
+	f, err := careful.OpenMax(x.path(file), maxFile, careful.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -171,10 +172,10 @@ func (x *Index) mendTail() (start []byte, err error) {
 		if err != nil || line.whole {
 			return nil, err
 		}
-		if _, err := parseEnded(line.text); err == nil {
+		if parse(line.text) == nil {
 			return []byte("\n"), nil
 		}
-		return nil, x.fsys.Truncate(x.path(historyFile), line.offset)
+		return nil, x.fsys.Truncate(x.path(file), line.offset)
 	}
 	return nil, nil
 }

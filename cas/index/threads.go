@@ -54,6 +54,11 @@ func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] {
 
 // Add adds an active thread; [ErrExists] if it is active or has ended.
 func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) error {
+	return x.AddWith(ctx, thread, head, Facts{})
+}
+
+// AddWith is [Index.Add] of a thread of which something is known.
+func (x *Index) AddWith(ctx context.Context, thread string, head protocol.Hash, facts Facts) error {
 	if err := checkEntry(thread, head); err != nil {
 		return err
 	}
@@ -70,7 +75,7 @@ func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) erro
 			return err
 		}
 		f.set(thread, head)
-		return nil
+		return x.appendFacts(map[string]Facts{thread: facts})
 	})
 }
 

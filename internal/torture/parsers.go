@@ -32,6 +32,7 @@ func parsersOf() []fuzzed {
 		{"bundles", "cas/bundle", "FuzzOpen"},
 		{"threads.yaml", "cas/index", "FuzzTable"},
 		{"history.jsonl", "cas/index", "FuzzHistory"},
+		{"facts.jsonl", "cas/index", "FuzzFacts"},
 		{"argv", "cmd/uwf/internal/cli", "FuzzArgv"},
 	}
 }

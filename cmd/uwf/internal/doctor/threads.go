@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// threads looks at the three files of the index, and at the steps in flight.
+// threads looks at the files of the index, and at the steps in flight.
 func (x *examination) threads(ctx context.Context) {
 	active, err := x.count(ctx)
 	if err != nil {
@@ -20,6 +20,10 @@ func (x *examination) threads(ctx context.Context) {
 	names, err := x.index.Workflows(ctx)
 	if err != nil {
 		x.problem("threads", "correct "+filepath.Join(x.Dirs.Home, "registry.yaml"), "%v", err)
+		return
+	}
+	if _, err := x.index.AllFacts(ctx); err != nil {
+		x.problem("threads", "uwf cas fsck --repair moves the line away", "%v", err)
 		return
 	}
 	x.ok("threads", "%s active, %s registered", render.Count(active, "thread"), render.Count(len(names), "workflow"))
