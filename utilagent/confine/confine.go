@@ -1,17 +1,22 @@
-// Package confine keeps a command from writing outside a few directories, with
-// Landlock, where the kernel is a Linux that has it.
+// Package confine holds back a program that a model steers, such as a command
+// that it has written, with what a Linux kernel offers: Landlock, a filter of
+// system calls (seccomp), and the removal of capabilities.
 //
-// Landlock binds the process that asks for it for good. So the agent starts its
+// All three bind the process that asks for them for good. So the agent starts its
 // own program a second time, with a first argument that nobody types; that
 // process binds itself and becomes the command (bind.Dispatch, which a main has to
 // call first). What the command starts is bound too. Package bind stands apart
 // because its library brings C along, which is loaded at every start.
 //
-// A bound command can read what the user can, and use the network. It cannot
-// write, make, rename or remove anything outside its directories, nor gain
-// rights (sudo does not work), nor look into processes that are not its own, so
-// that the keys in the agent's environment stay there; from Landlock 6 on it
-// cannot signal such processes either.
+// A bound program cannot write, make, rename or remove anything outside its
+// directories, nor read what is hidden from it, nor gain rights (sudo does not
+// work), nor look into processes that are not its own, so that the keys in the
+// agent's environment stay there; from Landlock 6 on it cannot signal such
+// processes either, and from 9 on it cannot talk to their sockets in the file
+// system.
+//
+// It can use the network, and it can change what no kernel feature covers: mode,
+// owner, times and attributes of files that are its user's, wherever they lie.
 package confine
 
 import (
@@ -19,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/proc"
@@ -27,34 +33,71 @@ import (
 // Argument is the hidden first argument.
 const Argument = "__confined"
 
-// Mark is the variable of a process that was started to confine itself. A
-// program that ignores its first argument would start itself again and again:
-// one that is marked starts no other ([Command] refuses).
+// Mark is the variable of a process that was started to bind itself and has not
+// done so yet. It counts such starts: a program that ignores its first argument
+// would start itself again and again. It says nothing about being confined.
 const Mark = "UWF_CONFINED"
 
-const environment = Mark + "=1"
+// maxStarts is how often a program may be started to bind itself without doing
+// so. A mark that somebody has left in an environment does no harm then.
+const maxStarts = 3
 
-// ErrUnavailable means that commands cannot be confined here.
+// ErrUnavailable means that programs cannot be confined here.
 var ErrUnavailable = errors.New("commands cannot be confined here")
 
-// Rules say what a command may write to. Everything may be read.
+// Profile says how much a program needs besides files.
+type Profile string
+
+// The profiles.
+const (
+	// Strict is for commands.
+	Strict Profile = ""
+	// Program is for whole agents of other people, which make sandboxes of
+	// their own: they may make namespaces.
+	Program Profile = "program"
+)
+
+// Rules say what a program may do. The zero value lets it read everything and
+// write nothing. All paths are absolute; those that do not exist are left out.
 type Rules struct {
-	Dirs  []string `json:"dirs"` // with all that is below; what does not exist is left out
-	Files []string `json:"files,omitempty"`
+	Dirs  []string `json:"dirs"`            // may be written, with all that is below
+	Files []string `json:"files,omitempty"` // may be written
+	// Hidden are files and directories whose content cannot be read, nor
+	// written, run or changed; the names in them can be listed. They hold also
+	// below Dirs: then nothing new can be made in the directories above them.
+	Hidden []string `json:"hidden,omitempty"`
+	// Readable are exceptions from Hidden. So are Dirs and Files that lie in
+	// what is hidden.
+	Readable []string `json:"readable,omitempty"`
+
+	Profile Profile `json:"profile,omitempty"`
+	// Keep names the capabilities that are not dropped, such as "chown"; see
+	// [Capabilities].
+	Keep []string `json:"keep,omitempty"`
+	// NoUnixSockets refuses to make any. Below Landlock 9 nothing else keeps a
+	// program from those of other processes.
+	NoUnixSockets bool `json:"noUnixSockets,omitempty"`
+	// Whole refuses to go on with less than all that this package can do; else
+	// Landlock is enough.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // Command returns a command that becomes c once it has bound itself. exe is a
 // program whose main calls bind.Dispatch; c.Env must hold what this process has of
 // the environment's mark, so that a program that does not dispatch ends here.
 func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
-	if exe == "" || Level() == 0 || isTest(exe) || Inherited(c.Env) {
+	if exe == "" || Level() == 0 || isTest(exe) {
 		return proc.Command{}, ErrUnavailable
 	}
-	c.Env = append(slices.Clone(c.Env), environment)
+	starts, env := unmarked(c.Env)
+	if starts >= maxStarts {
+		return proc.Command{}, fmt.Errorf("%w: %s=%d is in the environment: a program was started to confine itself and did not", ErrUnavailable, Mark, starts)
+	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return proc.Command{}, fmt.Errorf("confine: %w", err)
 	}
+	c.Env = append(env, Mark+"="+strconv.Itoa(starts+1))
 	c.Args = append([]string{Argument, string(text), c.Path}, c.Args...)
 	c.Path = exe
 	return c, nil
@@ -66,6 +109,43 @@ func isTest(exe string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(exe, ".exe"), ".test")
 }
 
-// Inherited tells whether an environment has the mark. What runs in it is bound
-// already, unless someone else has set the variable: it is a guard, no proof.
-func Inherited(environ []string) bool { return slices.Contains(environ, environment) }
+// Unmarked is an environment without the mark, for a process that has bound itself.
+func Unmarked(environ []string) []string {
+	_, env := unmarked(environ)
+	return env
+}
+
+// unmarked also returns the count of the mark. One that is no count may come from
+// anybody, and counts nothing.
+func unmarked(environ []string) (starts int, env []string) {
+	for _, kv := range environ {
+		value, found := strings.CutPrefix(kv, Mark+"=")
+		if !found {
+			continue
+		}
+		if n, err := strconv.Atoi(value); err == nil && n > starts {
+			starts = n
+		}
+	}
+	return starts, slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, Mark+"=") })
+}
+
+// Describe says what holds programs back on this system, for a person: such as
+// "landlock 7, seccomp", or "none: …".
+func Describe() string {
+	level := Level()
+	if level == 0 {
+		return "none: this system has no Landlock"
+	}
+	text := fmt.Sprintf("landlock %d", level)
+	if Seccomp() {
+		return text + ", seccomp"
+	}
+	return text + ", no seccomp"
+}
+
+// Capabilities are the names of the capabilities that [Rules.Keep] knows: those
+// that change what files root may use.
+func Capabilities() []string {
+	return []string{"chown", "dac_override", "fowner", "fsetid", "net_bind_service", "net_raw"}
+}

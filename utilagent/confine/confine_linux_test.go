@@ -1,6 +1,7 @@
 package confine_test
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,11 +20,22 @@ func TestMain(m *testing.M) {
 	if status, ok := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
 		os.Exit(status)
 	}
+	if len(os.Args) > 2 && os.Args[1] == "probe" {
+		fmt.Println(probe(os.Args[2], os.Args[3:]))
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
 // run runs a script that may write to dirs, and returns what it prints.
 func run(t *testing.T, script string, dirs ...string) (string, int) {
+	t.Helper()
+	return runUnder(t, confine.Rules{Dirs: dirs}, script)
+}
+
+// runUnder runs a script under rules; $AGENT is this program, which dispatches
+// and probes.
+func runUnder(t *testing.T, rules confine.Rules, script string) (string, int) {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -33,8 +45,8 @@ func run(t *testing.T, script string, dirs ...string) (string, int) {
 	require.NoError(t, os.Symlink(exe, agent))
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	c, err := confine.Command(agent, confine.Rules{Dirs: dirs}, proc.Command{
-		Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), "MINE=1"}, Stdout: write, Stderr: write,
+	c, err := confine.Command(agent, rules, proc.Command{
+		Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), "MINE=1", "AGENT=" + agent}, Stdout: write, Stderr: write,
 	})
 	require.NoError(t, err)
 	child, err := proc.Start(c)
@@ -114,14 +126,43 @@ func TestDispatch(t *testing.T) {
 }
 
 // A program that was started to confine itself and did not dispatch has the mark
-// in its environment: it must not start itself once more.
-func TestMarkedProcessStartsNoOther(t *testing.T) {
+// in its environment: it must not start itself for ever. One that somebody has
+// left there, or that is no count, changes nothing.
+func TestMarkCountsStarts(t *testing.T) {
 	t.Parallel()
-	_, err := confine.Command("/bin/agent", confine.Rules{}, proc.Command{Path: "/bin/true", Env: []string{confine.Mark + "=1"}})
-	require.ErrorIs(t, err, confine.ErrUnavailable)
-	if confine.Level() > 0 {
-		c, err := confine.Command("/bin/agent", confine.Rules{}, proc.Command{Path: "/bin/true"})
-		require.NoError(t, err)
-		require.True(t, confine.Inherited(c.Env), "the child is marked")
+	if confine.Level() == 0 {
+		require.Zero(t, confine.Level(), "nothing is promised")
+		return
 	}
+	env, starts := []string{confine.Mark + "=yes"}, 0
+	for {
+		c, err := confine.Command("/bin/agent", confine.Rules{}, proc.Command{Path: "/bin/true", Env: env})
+		if err != nil {
+			require.ErrorIs(t, err, confine.ErrUnavailable)
+			break
+		}
+		starts++
+		env = c.Env
+		require.Len(t, env, 1)
+	}
+	require.Equal(t, 3, starts)
+	require.Empty(t, confine.Unmarked(env))
+}
+
+// Who has bound itself has no mark any more, so that what it starts can bind
+// itself again: the inner rules hold besides the outer ones.
+func TestBoundAgain(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		require.Zero(t, confine.Level(), "nothing is promised")
+		return
+	}
+	outer, inner := t.TempDir(), t.TempDir()
+	script := `echo "mark:$UWF_CONFINED"; echo a > ` + outer + `/a && "$AGENT" ` + confine.Argument + ` '{"dirs":["` + inner + `"]}' /bin/sh -c 'echo b > ` +
+		outer + `/b; echo c > ` + inner + `/c'`
+	out, _ := run(t, script, outer)
+	require.Contains(t, out, "mark:\n")
+	require.FileExists(t, filepath.Join(outer, "a"))
+	require.NoFileExists(t, filepath.Join(outer, "b"))
+	require.NoFileExists(t, filepath.Join(inner, "c"))
 }

@@ -1,6 +1,11 @@
 package confine
 
-import "golang.org/x/sys/unix"
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
 
 // Level is the version of Landlock that the kernel offers; 0: none.
 func Level() int {
@@ -9,4 +14,15 @@ func Level() int {
 		return 0
 	}
 	return int(version)
+}
+
+// Seccomp tells whether system calls can be filtered: the kernel can, and this
+// package knows the numbers of its calls.
+func Seccomp() bool {
+	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		return false
+	}
+	action := uint32(unix.SECCOMP_RET_ERRNO)
+	_, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	return failed == 0
 }

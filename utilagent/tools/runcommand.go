@@ -51,17 +51,10 @@ type Commands struct {
 // Confinement says what holds commands back, for the record: "landlock 7", or
 // "none" and why.
 func (c Commands) Confinement() string {
-	switch level := confine.Level(); {
-	case c.Exe == "":
+	if c.Exe == "" {
 		return "none: switched off"
-	case confine.Inherited(c.Env):
-		// A variable is no proof: whoever reads the record must not take it for one.
-		return "none of its own: " + confine.Mark + " is set, so a process above may confine it (not checked)"
-	case level == 0:
-		return "none: this system has no Landlock"
-	default:
-		return fmt.Sprintf("landlock %d", level)
 	}
+	return confine.Describe()
 }
 
 func (c Commands) confined() bool { return c.Exe != "" && confine.Level() > 0 }
@@ -152,7 +145,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Comman
 		return cmd, err
 	}
 	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp, mark)
-	if !c.confined() || confine.Inherited(c.Env) {
+	if !c.confined() {
 		return cmd, nil
 	}
 	dirs := append([]string{w.real, tmp, "/dev/shm"}, c.Writable...)

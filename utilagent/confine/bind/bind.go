@@ -1,4 +1,9 @@
 // Package bind binds the process that it runs in, for package confine.
+//
+//   - bind_linux.go: the order in which a process gives up its rights;
+//   - paths_linux.go: what Landlock allows, around what is hidden;
+//   - capabilities_linux.go: what root gives up;
+//   - filter_linux.go, calls_linux_*.go: the filter of system calls.
 package bind
 
 import (
@@ -26,7 +31,7 @@ func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched 
 		err = json.Unmarshal([]byte(args[1]), &r)
 	}
 	if err == nil {
-		err = become(r, args[2:], environ)
+		err = become(r, args[2:], confine.Unmarked(environ))
 	}
 	fmt.Fprintf(stderr, "the command could not be confined: %v\n", err)
 	return failed, true
