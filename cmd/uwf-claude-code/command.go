@@ -68,7 +68,11 @@ func command(c external.Call) (external.Invocation, error) {
 		}
 		extra = slices.Replace(extra, i, i+1, "--json-schema", string(schema))
 	}
-	return external.Invocation{Args: append(args, extra...), Stdin: c.Prompt, Env: environ(c)}, nil
+	format, stdin, err := input(c.Prompt)
+	if err != nil {
+		return external.Invocation{}, err
+	}
+	return external.Invocation{Args: append(append(args, format...), extra...), Stdin: stdin, Env: environ(c)}, nil
 }
 
 // permission are the switches for what claude may do unasked.
@@ -83,12 +87,14 @@ func permission(p external.Permission) []string {
 }
 
 // environ keeps claude from updating itself in the middle of a step, from talking
-// home, and from repeating requests for minutes; what the user has set stays.
+// home, from repeating requests for minutes, and from reading files that a prompt
+// seems to mention; what the user has set stays.
 func environ(c external.Call) []string {
 	var env []string
 	for _, v := range [][2]string{
 		{"DISABLE_AUTOUPDATER", "1"}, {"DISABLE_TELEMETRY", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
 		{"CLAUDE_CODE_MAX_RETRIES", "3"},
+		{"CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"}, // in newer versions; see input
 	} {
 		if c.Env == nil || c.Env(v[0]) == "" {
 			env = append(env, v[0]+"="+v[1])

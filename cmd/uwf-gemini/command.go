@@ -17,7 +17,7 @@ func adapter() external.Adapter {
 			Help: []string{"--help"},
 		},
 		Command: command,
-		Decoder: func(external.Call) external.Decoder { return &decoder{} },
+		Decoder: func(c external.Call) external.Decoder { return &decoder{escaped: isEscaped(c)} },
 		// A session belongs to the directory that it was begun in.
 		Sessions:    external.Sessions{Preset: true},
 		CountsTurns: true,
@@ -46,11 +46,13 @@ func command(c external.Call) (external.Invocation, error) {
 	case c.Help == "" || strings.Contains(c.Help, "--session-id"):
 		args = append(args, "--session-id", c.Session)
 	}
-	return external.Invocation{
-		Args: append(args, c.Extra...), Stdin: c.Prompt,
+	inv := external.Invocation{
+		Args: append(args, c.Extra...),
 		Env: []string{
 			"GEMINI_CLI_TRUST_WORKSPACE=true", // the working directory is the thread's own
 			"GEMINI_CLI_NO_RELAUNCH=1",        // else it starts itself again and hangs on as a grandchild
 		},
-	}, nil
+	}
+	hand(c, &inv)
+	return inv, nil
 }

@@ -18,6 +18,7 @@ type decoder struct {
 	answer  bool  // a text has come, and no tool since
 	limited bool  // it told of its limit of turns
 	result  *line // the last line
+	escaped bool  // the prompt was changed on its way
 }
 
 // line is an event; its fields are those of all kinds.
@@ -74,7 +75,11 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	switch l.Type {
 	case "init":
 		d.session = l.SessionID
-		return []external.Event{{Kind: external.Started, Session: l.SessionID, Model: l.Model}}, true
+		events := []external.Event{{Kind: external.Started, Session: l.SessionID, Model: l.Model}}
+		if d.escaped {
+			events = append(events, external.Event{Kind: external.Notice, Text: escaped})
+		}
+		return events, true
 	case "message":
 		return d.message(l), true
 	case "tool_use":

@@ -49,7 +49,7 @@ type story struct {
 // stories are what a user does with every program.
 var stories = []story{
 	{"first run", firstRun}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
-	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError},
+	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError}, {"an @ is no mention", mentions},
 }
 
 // tellAll runs all stories with a program.

@@ -172,6 +172,15 @@ type Invocation struct {
 	Silent bool
 	// Open keeps stdin open after Stdin was written, for a [Transport].
 	Open bool
+	// Files are written before the program starts, and removed when it has ended. For
+	// a program that is driven by lines only.
+	Files []File
 
 	errLine func([]byte) // told of each line of stderr
+}
+
+// File is a file that a call needs while it runs.
+type File struct {
+	Path string // absolute; its directory is made if it is missing
+	Data []byte
 }

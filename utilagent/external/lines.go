@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"path/filepath"
 	"sync"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // lines is the [Transport] of a program that takes a prompt and prints lines.
@@ -24,6 +27,11 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 			r.take(ctx, func() ([]Event, bool) { return d.ErrLine(line), true }, nil)
 		}
 	}
+	remove, err := writeFiles(inv.Files)
+	defer remove()
+	if err != nil {
+		return Outcome{}, err
+	}
 	p, err := h.Start(inv)
 	if err != nil {
 		return Outcome{}, err
@@ -37,6 +45,30 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 	exit, err := p.Wait()
 	exit.Noise = r.noise.text()
 	return r.decoder.End(exit), errors.Join(err, r.err)
+}
+
+// writeFiles writes the files of a call. What has been written is removed by the
+// function that it returns, which is never nil.
+func writeFiles(files []File) (remove func(), err error) {
+	fsys := durable.OS()
+	remove = func() {
+		for _, f := range files {
+			_ = fsys.Remove(f.Path) // it may not have come to be, and who took it away has done our work
+		}
+	}
+	for _, f := range files {
+		if err := fsys.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+			return remove, err
+		}
+		temp, err := fsys.WriteTemp(f.Path, f.Data, 0o600, durable.NoFlush)
+		if err != nil {
+			return remove, err
+		}
+		if err := fsys.Rename(temp, f.Path); err != nil {
+			return remove, err
+		}
+	}
+	return remove, nil
 }
 
 // Close implements [Transport]: no program outlives its call.
