@@ -53,6 +53,7 @@ type Agent struct {
 	Args    []string          `json:"args,omitempty"`
 	Timeout string            `json:"timeout,omitempty"` // of a step
 	Env     map[string]string `json:"env,omitempty"`
+	PassEnv []string          `json:"passEnv,omitempty"` // secrets of .env that the agent gets, by name
 	// Protocol "named" passes --thread, --role and --prompt, as the original's
 	// agents want it; empty or "positional" is our own form.
 	Protocol   string `json:"protocol,omitempty"`
@@ -73,6 +74,7 @@ type Agent struct {
 type BuiltinConfig struct {
 	AllowCommands []string `json:"allowCommands,omitempty"`    // programs that run_command may start
 	AllowWrite    []string `json:"allowWrite,omitempty"`       // more directories that a confined command may write to
+	PassEnv       []string `json:"passEnv,omitempty"`          // variables that commands get although they hold secrets
 	Confine       string   `json:"confine,omitempty"`          // "auto" (the default), "required" or "off"
 	AllowFetch    bool     `json:"allowFetch,omitempty"`       // fetch_url may fetch public pages
 	AllowPrivate  bool     `json:"allowPrivate,omitempty"`     // and pages of this machine and its network

@@ -33,8 +33,9 @@ func adapter() external.Adapter {
 		},
 		MaxTurns: 90,
 		// What a claude that runs uwf has left for its own children.
-		Unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
-		Usage: structuredFlag + " among the arguments makes claude answer with data of the role's schema\n(--json-schema) instead of a text that begins with it.",
+		Unset:  []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
+		Logins: []string{"ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"},
+		Usage:  structuredFlag + " among the arguments makes claude answer with data of the role's schema\n(--json-schema) instead of a text that begins with it.",
 	}
 }
 

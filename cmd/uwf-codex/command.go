@@ -24,6 +24,7 @@ func adapter() external.Adapter {
 		},
 		Command:     command,
 		Decoder:     func(c external.Call) external.Decoder { return &decoder{call: c} },
+		Logins:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
 		Sessions:    external.Sessions{Forks: true, AnyDir: true},
 		CountsTurns: true,
 		Usage: `Runs "codex exec --json" in the working directory; arguments that it does not

@@ -15,6 +15,7 @@ func adapter() external.Adapter {
 		Install:     "curl https://cursor.com/install -fsS | bash",
 		Login:       "cursor-agent login (or set CURSOR_API_KEY)",
 		Probe:       external.Probe{Help: []string{"--help"}},
+		Logins:      []string{"CURSOR_API_KEY"},
 		Command:     command,
 		Decoder:     func(external.Call) external.Decoder { return &decoder{} },
 		CountsTurns: true,

@@ -19,6 +19,7 @@ func adapter() external.Adapter {
 		Command: command,
 		Decoder: func(c external.Call) external.Decoder { return &decoder{escaped: isEscaped(c)} },
 		// A session belongs to the directory that it was begun in.
+		Logins:      []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 		Sessions:    external.Sessions{Preset: true},
 		CountsTurns: true,
 		Usage: `Runs "gemini --output-format stream-json" in the working directory; arguments

@@ -26,6 +26,7 @@ func adapter() external.Adapter {
 		Probe:   external.Probe{Help: []string{"chat", "--help"}},
 		Command: command,
 		Decoder: func(c external.Call) external.Decoder { return &decoder{call: c, stream: streams(c)} },
+		Logins:  external.ModelKeys(),
 		Sessions: external.Sessions{
 			AnyDir: true,
 			// A session that Hermes has compressed comes back as the one that it was

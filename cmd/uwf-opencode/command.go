@@ -20,6 +20,7 @@ func adapter() external.Adapter {
 		Command: command,
 		Decoder: func(external.Call) external.Decoder { return &decoder{} },
 		// From another directory a session is not found, or hangs for ever.
+		Logins:      external.ModelKeys(),
 		Sessions:    external.Sessions{Forks: true},
 		CountsTurns: true,
 		Usage: `Runs "opencode run --format json" in the working directory; arguments that it

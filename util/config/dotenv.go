@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/joho/godotenv"
@@ -12,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // maxDotEnv bounds a .env file, in bytes.
@@ -31,6 +33,24 @@ func LoadDotEnv(path string, e env.Env) (env.Env, error) {
 		}
 	}
 	return e, nil
+}
+
+// Handed is the environment for a program that gets only what it needs: given,
+// and of what [LoadDotEnv] has added to it in with, all that is no secret, proxies,
+// and what names lists; a name that ends with * is a prefix.
+func Handed(given []string, with env.Env, names []string) []string {
+	handed := slices.Clone(given)
+	for _, kv := range with.Environ[len(given):] {
+		name, value, _ := strings.Cut(kv, "=")
+		guarded := secret.Guarded(name, value) || len(secret.OfDotEnv(name, value)) > 0
+		if !guarded || strings.HasSuffix(strings.ToUpper(name), "_PROXY") || slices.ContainsFunc(names, func(pattern string) bool {
+			prefix, some := strings.CutSuffix(pattern, "*")
+			return name == pattern || some && strings.HasPrefix(name, prefix)
+		}) {
+			handed = append(handed, kv)
+		}
+	}
+	return handed
 }
 
 // readDotEnvFile reads the variables of a .env file; one that is missing has none.

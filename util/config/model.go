@@ -86,32 +86,6 @@ func key(p protocol.Provider, at string, use *user) (key, source string) {
 	return key, "environment " + name
 }
 
-// APIKeys lists the keys of all providers, as far as they are set, so that they
-// can be kept out of what is shown or stored.
-func APIKeys(c protocol.Config, e env.Env) []string {
-	var found []string
-	for _, name := range keys(c.Providers) {
-		use := user{env: e}
-		if k, _ := key(c.Providers[name], "", &use); k != "" {
-			found = append(found, k)
-		}
-	}
-	return found
-}
-
-// KeyVariables lists the environment variables that hold keys of providers.
-func KeyVariables(c protocol.Config) []string {
-	var names []string
-	for _, provider := range keys(c.Providers) {
-		p := c.Providers[provider]
-		if isVariable(p.APIKeyEnv) {
-			names = append(names, p.APIKeyEnv)
-		}
-		names = append(names, variables(p.APIKey)...)
-	}
-	return names
-}
-
 // AgentModel is the alias of the model for a role: modelOverrides
 // "<workflow>.<role>", then the agent's own, then modelOverrides "agent", then
 // the default model; "" if none of them is set.

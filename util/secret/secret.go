@@ -50,9 +50,9 @@ var (
 )
 
 // OfVariable returns the secrets in an environment variable: its value if the
-// name says so, and the password of a URL whatever the name.
+// name says so, and the password of a URL whatever the name. [OfDotEnv] knows more.
 func OfVariable(name, value string) []string {
-	if found, isURL := ofURL(value); isURL {
+	if found, isURL := ofURL(value, Named(name)); isURL {
 		return found
 	}
 	if Named(name) && len(value) >= Shortest && !isSetting(value) {
@@ -61,21 +61,29 @@ func OfVariable(name, value string) []string {
 	return nil
 }
 
+// Guarded reports whether a variable of the environment is kept from programs
+// that a stranger may steer: it holds a secret, also one too short to be hidden.
+func Guarded(name, value string) bool {
+	return len(OfVariable(name, value)) > 0 || Named(name) && !isSetting(value) && !strings.Contains(value, "://")
+}
+
 // OfDotEnv is [OfVariable] for a file that is there to hold secrets: a value
 // whose name says nothing is one, too, unless it consists of plain words and
 // short numbers, such as "production", "eu-central-1" or "db.example.org:5432".
 func OfDotEnv(name, value string) []string {
-	found := OfVariable(name, value)
-	if _, isURL := ofURL(value); len(found) > 0 || isURL || Named(name) || len(value) < Shortest || isSetting(value) || isPlain(value) {
+	if found, isURL := ofURL(value, true); isURL {
 		return found
+	}
+	if len(value) < Shortest || isSetting(value) || !Named(name) && isPlain(value) {
+		return nil
 	}
 	return []string{value}
 }
 
 // ofURL returns the secrets in a URL: its password, parameters that are named
-// like secrets or look like one, and elements of its path that look like one, as
-// webhooks have them.
-func ofURL(value string) (found []string, isURL bool) {
+// like secrets, and if the URL as a whole is one, what looks like a secret in path
+// and parameters, as webhooks have them.
+func ofURL(value string, guarded bool) (found []string, isURL bool) {
 	scheme, rest, ok := strings.Cut(value, "://")
 	if !ok || !urlScheme.MatchString(scheme) {
 		return nil, false
@@ -103,13 +111,13 @@ func ofURL(value string) (found []string, isURL bool) {
 	}
 	path, query, _ := strings.Cut(rest[len(authority):], "?")
 	for _, element := range strings.Split(path, "/") {
-		if len(element) >= 16 && !isPlain(element) {
+		if guarded && len(element) >= 16 && !isPlain(element) {
 			found = append(found, element)
 		}
 	}
 	for _, parameter := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' || r == '#' }) {
 		name, v, _ := strings.Cut(parameter, "=")
-		if len(v) >= Shortest && (Named(name) || name == "sig" || !isPlain(v)) {
+		if len(v) >= Shortest && (Named(name) || name == "sig" || guarded && !isPlain(v)) {
 			found = append(found, v)
 		}
 	}

@@ -55,10 +55,21 @@ func TestOfVariable(t *testing.T) {
 		{"ORIGIN", "https://ghp_0123456789abcdef@github.com/a/b", []string{"://ghp_0123456789abcdef@", "ghp_0123456789abcdef"}},
 		{"ORIGIN", "ssh://git@github.com/a/b", nil},
 		{"TOKEN_URL", "https://login.example.org/oauth/token", nil},
-		{"HOOK", "https://hooks.example.org/services/T0000000/B0000000/x9AbC1dE2fG3hI4jK5lM6", []string{"x9AbC1dE2fG3hI4jK5lM6"}},
+		{"COMMIT_URL", "https://example.org/commit/0123456789abcdef0123456789abcdef01234567?x=0123456789abcdef", nil},
+		{"WEBHOOK", "https://hooks.example.org/services/T0000000/B0000000/x9AbC1dE2fG3hI4jK5lM6", []string{"x9AbC1dE2fG3hI4jK5lM6"}},
 		{"FEED", "https://example.org/feed?page=2&token=letmeinplease", []string{"letmeinplease"}},
 	} {
 		require.Equal(t, test.want, secret.OfVariable(test.name, test.value), "%s=%s", test.name, test.value)
+	}
+}
+
+func TestGuarded(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{"GH_TOKEN": "short", "KEY": key, "URL": "pg://a:b@c", "DB_PASSWORD": "secret"} {
+		require.True(t, secret.Guarded(name, value), name)
+	}
+	for name, value := range map[string]string{"MAX_TOKENS": "4096", "PATH": "/bin", "TOKEN_URL": "https://x/token", "SSH_AUTH_SOCK": "/run/x", "DB_PASSWORD": ""} {
+		require.False(t, secret.Guarded(name, value), name)
 	}
 }
 
@@ -74,6 +85,7 @@ func TestOfDotEnv(t *testing.T) {
 	for _, text := range []string{"x9AbC1dE2fG3hI4jK5lM6", "sk_live_51Hxyz0123", "hunter2!hunter2!", "0123456789012345", "-----BEGIN KEY-----\nMIIEvQ\n"} {
 		require.Equal(t, []string{text}, secret.OfDotEnv("SETTING", text), text)
 	}
+	require.Equal(t, []string{"x9AbC1dE2fG3hI4jK5lM6"}, secret.OfDotEnv("HOOK", "https://hooks.example.org/services/T0/x9AbC1dE2fG3hI4jK5lM6"))
 	require.Equal(t, []string{"correct-horse"}, secret.OfDotEnv("DB_PASSWORD", "correct-horse"))
 	require.Equal(t, []string{"://a:hunter2@"}, secret.OfDotEnv("DB", "pg://a:hunter2@db/x"))
 }

@@ -79,7 +79,7 @@ func (t *transport) launch(c external.Call, h *external.Host) error {
 	}
 	t.client = newClient(p, &service{
 		permission: c.Permission, space: space,
-		terminals: terminals{space: space, env: tools.CommandEnv(c.Environ, nil, nil)},
+		terminals: terminals{space: space, env: tools.CommandEnv(c.Environ, c.Secrets, nil)},
 	})
 	return nil
 }

@@ -33,6 +33,7 @@ type kit struct {
 	thread  *thread.Thread
 	turns   *turns
 	secrets *secrets
+	given   []string // the environment that the process was started with, without .env
 	loaded  *protocol.Config
 	atEnd   []func()
 
@@ -47,6 +48,8 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return nil, err
 	}
+	given, hidden := e.Environ, &secrets{}
+	hidden.Add(config.Secrets(dirs.Config(), dirs.DotEnv(), e)...)
 	if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
 		return nil, err
 	}
@@ -54,7 +57,10 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return nil, err
 	}
-	k := &kit{opts: o, inv: inv, env: e, engine: isOurs(e, inv), dirs: dirs, store: store, secrets: &secrets{}}
+	k := &kit{opts: o, inv: inv, env: e, engine: isOurs(e, inv), dirs: dirs, store: store, secrets: hidden, given: given}
+	said := hidden.NewWriter(e.Stderr)
+	k.env.Stderr = said
+	k.atEnd = append(k.atEnd, func() { _ = said.Flush() })
 	if k.judge = o.Judge; k.judge == nil {
 		k.judge = uwfJudge(e)
 	}

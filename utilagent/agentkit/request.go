@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/prompt"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // Request is one turn of a role.
@@ -48,7 +49,7 @@ type Request struct {
 	Dirs   home.Dirs
 	RunDir string  // "" outside the engine
 	Alias  string  // of this agent in the config; its bare name if it was started otherwise
-	Env    env.Env // with .env; what a child process should get
+	Env    env.Env // with .env; what another's program should get is [Request.Environ]
 	Store  cas.Store
 	// Judge decides about outputs, for [ExtractRole] and who checks them himself.
 	Judge jsonschema.Judge
@@ -106,8 +107,9 @@ func (r *Request) StartOver(ctx context.Context) error {
 
 // tell sets the prompt.
 func (r *Request) tell(b stepwork.Brief) {
-	r.Parts, r.EdgePrompt = b.Parts, b.Parts.EdgePrompt
-	r.Prompt, r.System, r.User = prompt.Full(b.Parts), prompt.System(b.Parts), prompt.User(b.Parts)
+	hide := r.kit.secrets.Hide
+	r.Parts, r.EdgePrompt = b.Parts, hide(b.Parts.EdgePrompt)
+	r.Prompt, r.System, r.User = hide(prompt.Full(b.Parts)), hide(prompt.System(b.Parts)), hide(prompt.User(b.Parts))
 	r.kit.turns.given(r.Prompt)
 }
 
@@ -135,13 +137,24 @@ func (r *Request) Writing(ctx context.Context, t protocol.Turn) error {
 }
 
 // Hide keeps secrets out of everything that the kit stores and prints from now
-// on: turns, texts, the prompt, the output, errors. Texts of less than 8 bytes
-// are not hidden.
-func (r *Request) Hide(secrets ...string) { r.kit.secrets.add(secrets) }
+// on: turns, texts, the prompt, the output, errors, what is written to Env.Stderr.
+// Those of the config, of .env and of the environment are known already. Texts of
+// less than 8 bytes are not hidden.
+func (r *Request) Hide(secrets ...string) { r.kit.secrets.Add(secrets...) }
 
-// Redact replaces what [Request.Hide] was told of in a text, for what does not go
-// through the kit, such as what a model gets to read.
-func (r *Request) Redact(text string) string { return r.kit.secrets.text(text) }
+// Redact hides secrets in a text, for what does not go through the kit, such as
+// what a model gets to read.
+func (r *Request) Redact(text string) string { return r.kit.secrets.Hide(text) }
+
+// Environ is the environment for a program that a stranger's model works in: what
+// this process was started with, and of .env what is no secret or is named; a name
+// that ends with * is a prefix.
+func (r *Request) Environ(names ...string) []string {
+	return config.Handed(r.kit.given, r.Env, names)
+}
+
+// Secrets are what is hidden, for what else must know them.
+func (r *Request) Secrets() *secret.Set { return &r.kit.secrets.Set }
 
 // Began remembers a session while its work goes on, if Options.Resumes: when the
 // agent is killed, or fails, the next try of this step gets the session with

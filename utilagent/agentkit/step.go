@@ -20,12 +20,12 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return protocol.Result{}, err
 	}
+	defer func() { failed = k.secrets.error(failed) }()
+	defer k.end()
 	s, err := k.session(ctx)
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	defer func() { failed = k.secrets.error(failed) }()
-	defer k.end()
 	brief, err := k.brief(ctx, s)
 	if err != nil {
 		return protocol.Result{}, err
@@ -43,12 +43,12 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	ctx = context.WithoutCancel(ctx)
 	done.output.Value = k.secrets.value(done.output.Value)
 	if s := done.output.Suspend; s != nil {
-		s.Reason = k.secrets.text(s.Reason)
+		s.Reason = k.secrets.Hide(s.Reason)
 	}
 	result, err := stepwork.Submit(ctx, k.batch, k.thread, stepwork.Submission{
 		Role: req.Role, Type: req.RoleDef.Frontmatter, Output: done.output, ExtractedBy: done.by,
-		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.text(req.Prompt),
-		EdgePrompt: k.secrets.text(req.EdgePrompt), Cwd: req.Cwd, Usage: done.usage, LimitBase: k.limitBase,
+		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.Hide(req.Prompt),
+		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: req.Cwd, Usage: done.usage, LimitBase: k.limitBase,
 		StartedAtMs: started.UnixMilli(), CompletedAtMs: completed.UnixMilli(),
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func (k *kit) rejected(ctx context.Context, req *Request, s session, done *settl
 	answered := errors.As(cause, &invalid)
 	switch {
 	case answered && (req.SessionID == "" || s.Rejected == ""):
-		k.keep(session{SessionID: done.session, Head: k.thread.Head, Rejected: k.secrets.text(invalid.problem)})
+		k.keep(session{SessionID: done.session, Head: k.thread.Head, Rejected: k.secrets.Hide(invalid.problem)})
 	case answered || req.Interrupted && ctx.Err() == nil:
 		k.forget() // a session that fails twice at one place is not worth a third try
 	}
@@ -78,7 +78,7 @@ func (k *kit) rejected(ctx context.Context, req *Request, s session, done *settl
 		lost = fmt.Errorf("keep what happened: %w", err)
 	}
 	if answered {
-		if result.RawHash, err = k.batch.Add(ctx, protocol.Text(valid(k.secrets.text(invalid.raw)))); err != nil {
+		if result.RawHash, err = k.batch.Add(ctx, protocol.Text(valid(k.secrets.Hide(invalid.raw)))); err != nil {
 			lost = errors.Join(lost, fmt.Errorf("keep the answer: %w", err))
 		}
 	}

@@ -160,7 +160,7 @@ func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
 		return err
 	}
 	batch := cas.NewBatch(t.store, t.now, nil)
-	h, err := stepwork.AddTurn(ctx, batch, t.complete(turn))
+	h, err := stepwork.AddTurn(ctx, batch, t.complete(t.secrets.unfinished(turn)))
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (t *turns) addPrompt(ctx context.Context) error {
 }
 
 func (t *turns) addText(ctx context.Context, s string) (cas.Hash, error) {
-	h, err := t.batch.Add(ctx, protocol.Text(valid(t.secrets.text(s))))
+	h, err := t.batch.Add(ctx, protocol.Text(valid(t.secrets.Hide(s))))
 	if err != nil {
 		return "", err
 	}

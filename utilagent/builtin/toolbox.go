@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/tools"
@@ -16,11 +15,15 @@ import (
 // equip gives the agent the tools that it may use. permission in the config
 // takes tools away; it never gives more than commands are allowed anyway.
 func (w *work) equip(c protocol.Config, more []tools.Tool) error {
+	var pass []string
+	if c.Builtin != nil {
+		pass = c.Builtin.PassEnv
+	}
 	commands := tools.Commands{
 		Shell:  w.req.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
 		Refuse: agentkit.RefuseEngine,
 		Now:    w.req.Env.Now,
-		Env:    tools.CommandEnv(w.req.Env.Environ, config.KeyVariables(c), config.APIKeys(c, w.req.Env)),
+		Env:    tools.CommandEnv(w.req.Env.Environ, w.req.Secrets(), pass),
 	}
 	pages := fetch.Options{Allow: w.req.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
 	if b := c.Builtin; b != nil {

@@ -45,7 +45,6 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 	if err != nil {
 		return nil, err
 	}
-	req.Hide(config.APIKeys(c, req.Env)...)
 	endpoint, err := a.endpoint(c, req)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // Adapter describes a program and how to use it as an agent. Name, Program, and
@@ -41,6 +42,9 @@ type Adapter struct {
 	// Unset are variables that the program must not inherit, such as those of an
 	// outer session of itself. A name that ends with * is a prefix.
 	Unset []string
+	// Logins are variables with which the program logs in: it gets them also from
+	// .env, whose other secrets are not for it. A name that ends with * is a prefix.
+	Logins []string
 	// Commanded: the program and its arguments stand on the agent's own command
 	// line, behind "--": they are Call.Bin and Call.Extra. Program, Install and Probe
 	// then do not matter.
@@ -158,6 +162,7 @@ type Call struct {
 	Extra      []string
 	Env        func(name string) string // of the program's environment
 	Environ    []string                 // all of it
+	Secrets    *secret.Set              // all that are known
 }
 
 // Invocation is how a call is started.

@@ -1,7 +1,6 @@
 package external
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // The files of a run directory in which a program's streams are kept as they
@@ -29,9 +29,8 @@ type logs struct {
 	stdout, stderr *logFile
 }
 
-// openLogs makes new files in a run directory. redact hides secrets in a piece of
-// a stream.
-func openLogs(dir string, redact func(string) string) (*logs, error) {
+// openLogs makes new files in a run directory.
+func openLogs(dir string, secrets *secret.Set) (*logs, error) {
 	l := &logs{dir: dir, stdout: &logFile{}, stderr: &logFile{}}
 	if dir == "" {
 		return l, nil
@@ -49,7 +48,7 @@ func openLogs(dir string, redact func(string) string) (*logs, error) {
 		if err != nil {
 			return nil, fmt.Errorf("keep the program's output: %w", err)
 		}
-		into.w, into.redact = f, redact
+		into.file, into.w = f, secrets.NewWriter(f)
 	}
 	return l, nil
 }
@@ -58,11 +57,10 @@ func (l *logs) close() error { return errors.Join(l.stdout.close(), l.stderr.clo
 
 // logFile is one stream. Its zero value keeps nothing. Safe for concurrent use.
 type logFile struct {
-	mu     sync.Mutex
-	w      io.WriteCloser
-	redact func(string) string
-	rest   []byte // of a line that has not ended: a secret may be in two pieces
-	size   int
+	mu   sync.Mutex
+	file io.Closer
+	w    *secret.Writer // nil: nothing is kept
+	size int
 }
 
 // Write implements io.Writer.
@@ -73,22 +71,7 @@ func (f *logFile) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	f.size += len(b)
-	f.rest = append(f.rest, b...)
-	return len(b), f.put(len(f.rest) > keepBuffer)
-}
-
-// put writes the lines that have ended, or everything.
-func (f *logFile) put(all bool) error {
-	end := len(f.rest)
-	if !all {
-		end = lastLineEnd(f.rest)
-	}
-	if end == 0 {
-		return nil
-	}
-	_, err := io.WriteString(f.w, f.redact(string(f.rest[:end])))
-	f.rest = append(f.rest[:0], f.rest[end:]...)
-	return err
+	return f.w.Write(b)
 }
 
 func (f *logFile) close() error {
@@ -97,10 +80,7 @@ func (f *logFile) close() error {
 	if f.w == nil {
 		return nil
 	}
-	err := errors.Join(f.put(true), f.w.Close())
+	err := errors.Join(f.w.Flush(), f.file.Close())
 	f.w = nil
 	return err
 }
-
-// lastLineEnd is where the last complete line ends.
-func lastLineEnd(b []byte) int { return bytes.LastIndexByte(b, '\n') + 1 }

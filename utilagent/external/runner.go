@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,12 +50,11 @@ func (r *runner) tell(ctx context.Context, t protocol.Turn) error {
 func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
 	r := &runner{adapter: a, req: req, extra: extra, command: a.Program, cwd: realDir(req.Cwd)}
 	req.AtEnd(r.close)
-	secrets := secretsOf(req.Env.Environ)
-	req.Hide(secrets...)
 	var err error
 	if r.settings, err = settingsOf(ctx, a, req); err != nil {
 		return nil, err
 	}
+	req.Env.Environ = req.Environ(slices.Concat(a.Logins, r.passEnv)...)
 	r.shelf = shelf(filepath.Join(req.Dirs.Sessions(), protocol.AgentName(a.Name)))
 	if err := r.locate(ctx); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 	if err := r.prepareDir(); err != nil {
 		return nil, err
 	}
-	if r.logs, err = openLogs(req.RunDir, redactor(secrets)); err != nil {
+	if r.logs, err = openLogs(req.RunDir, req.Secrets()); err != nil {
 		return nil, err
 	}
 	r.closers = append(r.closers, func() { r.report(r.logs.close()) })
@@ -155,20 +155,6 @@ func shown(args []string) []string {
 		}
 	}
 	return out
-}
-
-// redactor hides secrets in a text.
-func redactor(secrets []string) func(string) string {
-	var pairs []string
-	for _, s := range secrets {
-		if len(s) >= 8 { // a shorter one protects nothing, and looks like much else
-			pairs = append(pairs, s, "[hidden key]")
-		}
-	}
-	if len(pairs) == 0 {
-		return func(s string) string { return s }
-	}
-	return strings.NewReplacer(pairs...).Replace
 }
 
 // stopped returns why the step must end, if it must.

@@ -17,6 +17,7 @@ type settings struct {
 	permission Permission
 	maxTurns   int
 	maxCost    float64
+	passEnv    []string
 	limits     Timeouts
 }
 
@@ -38,7 +39,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request) (settings
 	if agent.MaxTurns > 0 {
 		s.maxTurns = agent.MaxTurns
 	}
-	s.maxCost = agent.MaxCostUSD
+	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
 	timeout := agent.Timeout
 	if timeout == "" {
 		timeout = c.Timeout
@@ -114,17 +115,10 @@ func unset(name string, patterns []string) bool {
 	return false
 }
 
-// secretsOf are the values in an environment that look like keys, by their names.
-func secretsOf(environ []string) []string {
-	var found []string
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		for _, ending := range []string{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD"} {
-			if strings.HasSuffix(strings.ToUpper(name), ending) {
-				found = append(found, value)
-				break
-			}
-		}
+// ModelKeys are the Logins of a program that can ask the models of many providers.
+func ModelKeys() []string {
+	return []string{
+		"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY",
+		"DEEPSEEK_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY", "TOGETHER_API_KEY", "FIREWORKS_API_KEY",
 	}
-	return found
 }

@@ -96,6 +96,7 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission,
 		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.req.Env.Get,
 		Environ: environment(r.req.Env.Environ, r.adapter, Invocation{}), Now: r.req.Env.Now(),
+		Secrets: r.req.Secrets(),
 	}
 	if c.Resume {
 		k, _ := r.shelf.get(t.session)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 func TestSplit(t *testing.T) {
@@ -139,7 +140,7 @@ func TestTail(t *testing.T) {
 func TestLogHidesSecretsInPieces(t *testing.T) {
 	t.Parallel()
 	var kept closer
-	f := &logFile{w: &kept, redact: redactor([]string{"secret-value", "short"})}
+	f := &logFile{file: &kept, w: secret.NewSet("secret-value", "short").NewWriter(&kept)}
 	for _, piece := range []string{"a sec", "ret-va", "lue b\nshort secret-", "value"} {
 		_, err := f.Write([]byte(piece))
 		require.NoError(t, err)

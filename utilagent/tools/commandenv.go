@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // quiet keeps programs from waiting for a person or drawing for one.
@@ -14,21 +15,18 @@ var quiet = []string{
 	"GIT_TERMINAL_PROMPT=0", "DEBIAN_FRONTEND=noninteractive", "PIP_PROGRESS_BAR=off", "TQDM_DISABLE=1",
 }
 
-// CommandEnv is the environment for commands: environ without the model's keys
-// and without what identifies the agent's own step, so that no command can act
-// as the agent. A variable is a key if its name is in secretNames or ends in
-// _API_KEY, or if its value contains one of secrets.
-func CommandEnv(environ, secretNames, secrets []string) []string {
+// CommandEnv is the environment for commands: environ without secrets, which a
+// variable is by its name or holds in its value, and without what identifies the
+// agent's own step, so that no command can act as the agent. What pass names is
+// handed on all the same.
+func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	var env []string
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if strings.HasSuffix(strings.ToUpper(name), "_API_KEY") || slices.Contains(secretNames, name) || ownStep(name) {
-			continue
+		guarded := secret.Guarded(name, value) || secrets.Holds(value)
+		if !ownStep(name) && (!guarded || slices.Contains(pass, name)) {
+			env = append(env, kv)
 		}
-		if slices.ContainsFunc(secrets, func(s string) bool { return len(s) >= 8 && strings.Contains(value, s) }) {
-			continue
-		}
-		env = append(env, kv)
 	}
 	return append(env, quiet...)
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // commands is a registry with run_command in a workspace of its own.
@@ -22,7 +24,7 @@ func commands(t *testing.T, c Commands) (*Workspace, *Registry) {
 	t.Helper()
 	w, r := space(t, map[string]string{"sub/f": "in sub\n"})
 	if c.Env == nil {
-		c.Env = CommandEnv(os.Environ(), nil, nil)
+		c.Env = CommandEnv(os.Environ(), &secret.Set{}, nil)
 	}
 	require.NoError(t, r.Add(RunCommand(w, c)))
 	return w, r
@@ -185,15 +187,16 @@ func requireGone(t *testing.T, w *Workspace) {
 func TestCommandsDoNotSeeKeys(t *testing.T) {
 	t.Parallel()
 	environ := []string{
-		"PATH=" + os.Getenv("PATH"), "MY_KEY=named", "COPY=prefix-sk-12345678", "OPENAI_API_KEY=sk-x",
+		"PATH=" + os.Getenv("PATH"), "MY_KEY=named", "DB=pg://a:b@c/d", "GH_TOKEN=gh-0123456789", "COPY=prefix-sk-12345678", "OPENAI_API_KEY=sk-x",
 		"UWF_HEAD=0123456789ABC", "UWF_RUN_DIR=x", "UWF_HOME=home", "PLAIN=yes",
 	}
-	_, r := commands(t, Commands{Shell: true, Env: CommandEnv(environ, []string{"MY_KEY"}, []string{"sk-12345678"})})
+	_, r := commands(t, Commands{Shell: true, Env: CommandEnv(environ, secret.NewSet("sk-12345678"), []string{"GH_TOKEN", "UWF_HEAD"})})
 	text := call(t, r, "run_command", args{"command": "env"})
 	require.Contains(t, text, "PLAIN=yes")
 	require.Contains(t, text, "UWF_HOME=home")
 	require.Contains(t, text, "GIT_PAGER=cat")
-	for _, hidden := range []string{"MY_KEY", "COPY", "OPENAI_API_KEY", "UWF_HEAD", "UWF_RUN_DIR"} {
+	require.Contains(t, text, "GH_TOKEN=gh-0123456789")
+	for _, hidden := range []string{"MY_KEY", "DB=", "COPY", "OPENAI_API_KEY", "UWF_HEAD", "UWF_RUN_DIR"} {
 		require.NotContains(t, text, hidden)
 	}
 }

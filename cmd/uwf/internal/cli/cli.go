@@ -213,7 +213,7 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		return nil, err
 	}
 	with := &engine.Engine{
-		Env: e, Dirs: dirs, FS: durable.OS(), Store: s, Index: x,
+		Env: e, Given: a.env.Environ, Dirs: dirs, FS: durable.OS(), Store: s, Index: x,
 		Config:   func(ctx context.Context) (protocol.Config, error) { return a.config(ctx, dirs, e) },
 		Progress: p,
 	}

@@ -104,7 +104,7 @@ func (e *Engine) startWorker(h *hold, dir runDir, args []string, tell *os.File) 
 	lock := h.lock.File()
 	child, err := proc.Start(proc.Command{
 		Path: e.Env.Exe, Args: append(args, strconv.FormatUint(uint64(inheritedAs(lock)), 10)),
-		Dir: e.Env.Dir, Env: e.Env.Environ, Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,
+		Dir: e.Env.Dir, Env: e.given(), Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)

@@ -38,7 +38,8 @@ import (
 
 // Engine steps threads. Build it as a literal; Progress and Grace may be left out.
 type Engine struct {
-	Env   env.Env // with .env
+	Env   env.Env  // with .env
+	Given []string // the environment without .env; nil: the same
 	Dirs  home.Dirs
 	FS    durable.FS
 	Store cas.Store

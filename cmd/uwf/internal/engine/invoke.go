@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -86,8 +87,9 @@ func (a *attempt) arguments() []string {
 	return append(args, a.hold.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
 }
 
-// environment is ours, the agent's own from the config, and the facts of this
-// step, which nothing overrides.
+// environment is ours without the secrets of .env that are not for this agent, the
+// agent's own from the config, and the facts of this step, which nothing overrides.
+// Agents of the kit read .env themselves.
 func (a *attempt) environment() []string {
 	set := maps.Clone(a.cmd.env)
 	if set == nil {
@@ -103,7 +105,7 @@ func (a *attempt) environment() []string {
 		set[protocol.EnvBin] = a.Env.Exe
 	}
 	var environ []string
-	for _, kv := range a.Env.Environ {
+	for _, kv := range config.Handed(a.given(), a.Env, a.cmd.passEnv) {
 		if key, _, _ := strings.Cut(kv, "="); !has(set, key) {
 			environ = append(environ, kv)
 		}
@@ -112,6 +114,14 @@ func (a *attempt) environment() []string {
 		environ = append(environ, key+"="+set[key])
 	}
 	return environ
+}
+
+// given is the environment without .env.
+func (e *Engine) given() []string {
+	if e.Given == nil {
+		return e.Env.Environ
+	}
+	return e.Given
 }
 
 func has(set map[string]string, key string) bool {
