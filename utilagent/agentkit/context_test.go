@@ -227,6 +227,6 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	raw, err = json.Marshal(f)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(format, raw, 0o644))
-	got := th.Run(agents()["plain"]).Failed("read-only")
+	got := th.Run(agents()["plain"]).Failed("a newer uwf made the store")
 	require.Equal(t, 1, got.ExitCode)
 }
