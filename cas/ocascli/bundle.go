@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 func (c *CLI) exportCommand() *ucli.Command {
@@ -69,7 +70,7 @@ func PrintWritten(w io.Writer, b bundle.Written) error {
 // stdout, unless that is a terminal. Errors: those of [bundle.Write].
 func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m bundle.Manifest) (bundle.Written, error) {
 	if output == "-" {
-		if cmdline.IsTerminal(e.Stdout) {
+		if terminal.Is(e.Stdout) {
 			return bundle.Written{}, cmdline.UsageError("a bundle is not for a terminal", "-o threads.uwfb")
 		}
 		return bundle.Write(ctx, e.Stdout, s, m)

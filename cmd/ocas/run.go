@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // program is one invocation of ocas.
@@ -104,7 +105,7 @@ func (p *program) resultFormat() render.Format {
 	if f, err := render.ParseFormat(p.format); err == nil {
 		return f
 	}
-	if cmdline.IsTerminal(p.env.Stdout) {
+	if terminal.Is(p.env.Stdout) {
 		return render.Text
 	}
 	return render.JSON

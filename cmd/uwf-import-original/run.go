@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 const program = "uwf-import-original"
@@ -145,7 +146,7 @@ func (i *invocation) resultFormat() render.Format {
 	if f, err := render.ParseFormat(i.format); err == nil {
 		return f
 	}
-	if cmdline.IsTerminal(i.env.Stdout) {
+	if terminal.Is(i.env.Stdout) {
 		return render.Text
 	}
 	return render.JSON

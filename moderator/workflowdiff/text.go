@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Text writes changes for people: a line for each part, marked +, - or ~, and
@@ -92,7 +92,7 @@ func lines(v any) []string {
 	case nil:
 		return nil
 	case string:
-		return strings.Split(visible(strings.TrimSuffix(v, "\n")), "\n")
+		return strings.Split(plaintext.Escape(strings.TrimSuffix(v, "\n")), "\n")
 	case protocol.Role:
 		return lines(v.Description)
 	case protocol.Edge:
@@ -120,16 +120,6 @@ func textLines(s string) []string {
 		return nil
 	}
 	return lines(s)
-}
-
-// visible takes out what could rewrite a terminal.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }
 
 func none(s string) any {

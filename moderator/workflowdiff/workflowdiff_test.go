@@ -73,7 +73,7 @@ func TestEachPart(t *testing.T) {
 		{"where an edge leads", "judge: { _: $END }", "judge: { _: { role: $END, prompt: Bye. } }", "+ edge judge _: prompt\n    Bye.\n"},
 		{"a limit", "maxSteps: 5", "maxSteps: 7, maxVisitsPerRole: 2", "~ limit maxSteps\n    - 5\n    + 7\n+ limit maxVisitsPerRole\n    2\n"},
 		{"what cannot be seen", "goal: g", `goal: "g\n"`, "~ role clerk: goal\n    - \"g\"\n    + \"g\\n\"\n"},
-		{"control characters", "goal: g", `goal: "\x1b[2J"`, "~ role clerk: goal\n    - g\n    + \ufffd[2J\n"},
+		{"control characters", "goal: g", `goal: "\x1b[2J"`, "~ role clerk: goal\n    - g\n    + \\u001b[2J\n"},
 		{"all limits", "limits: { maxSteps: 5 }\n", "", "- limit maxSteps\n    5\n"},
 	} {
 		require.Contains(t, base, c.old, c.what)

@@ -3,18 +3,7 @@
 // code and the next command to type, text for people and JSON for programs.
 package cmdline
 
-import (
-	"os"
-	"strings"
-
-	"golang.org/x/term"
-)
-
-// IsTerminal reports whether a stream is a terminal.
-func IsTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
+import "strings"
 
 // FormatIn finds --format in a command line that could not be parsed, so that
 // its error has the right form.

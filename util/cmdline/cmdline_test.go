@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -117,7 +116,7 @@ func TestReport(t *testing.T) {
 	e := &protocol.Error{Code: protocol.CodeNotFound, Message: "no such thing\n", Hints: []string{"one", "two"}}
 	var hostile bytes.Buffer
 	cmdline.Report(&hostile, "prog", &protocol.Error{Message: "a \x1b[2J line\n\tand \u009b"}, false)
-	require.Equal(t, "prog: a \\x1b[2J line\n\tand \\x9b\n", hostile.String(), "a terminal obeys none of it")
+	require.Equal(t, "prog: a \\u001b[2J line\n\tand \\u009b\n", hostile.String(), "a terminal obeys none of it")
 	var text, both bytes.Buffer
 	cmdline.Report(&text, "prog", e, false)
 	require.Equal(t, "prog: no such thing\nhint: one\nhint: two\n", text.String())
@@ -139,13 +138,4 @@ func TestFormatIn(t *testing.T) {
 	} {
 		require.Equal(t, want, cmdline.FormatIn(strings.Fields(line)), line)
 	}
-}
-
-func TestNoFileIsNoTerminal(t *testing.T) {
-	t.Parallel()
-	require.False(t, cmdline.IsTerminal(&bytes.Buffer{}))
-	f, err := os.Create(t.TempDir() + "/file")
-	require.NoError(t, err)
-	require.False(t, cmdline.IsTerminal(f))
-	require.NoError(t, f.Close())
 }

@@ -1,6 +1,9 @@
 package cmdline
 
-import "github.com/united-workforce/uwf/util/env"
+import (
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/terminal"
+)
 
 // Colours reports whether what goes to a stream may have colours: a terminal that
 // is not dumb, unless NO_COLOR is set or CLICOLOR is 0; anything, if CLICOLOR_FORCE
@@ -13,5 +16,5 @@ func Colours(e env.Env, stream any) bool {
 	case force != "" && force != "0":
 		return true
 	}
-	return IsTerminal(stream) && e.Get("CLICOLOR") != "0" && e.Get("TERM") != "dumb"
+	return terminal.Is(stream) && e.Get("CLICOLOR") != "0" && e.Get("TERM") != "dumb"
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // UsageError is an error of the command line.
@@ -25,30 +25,13 @@ func Invalid(message string, hints ...string) error {
 	return &protocol.Error{Code: protocol.CodeInvalid, Message: message, Hints: hints}
 }
 
-// harmless shows what a terminal would obey: errors quote files and agents.
-func harmless(s string) string {
-	if !strings.ContainsFunc(s, obeyed) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if obeyed(r) {
-			fmt.Fprintf(&b, "\\x%02x", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func obeyed(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
-
 // Report prints an error as text, and as JSON too when results are JSON, so
-// that a script finds the code and a person the words.
+// that a script finds the code and a person the words. Errors quote files and
+// agents, so they are escaped wherever they go: logs are read on terminals, too.
 func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
-	fmt.Fprintf(w, "%s: %s\n", program, harmless(strings.TrimRight(e.Message, "\n")))
+	fmt.Fprintf(w, "%s: %s\n", program, plaintext.Escape(strings.TrimRight(e.Message, "\n")))
 	for _, h := range e.Hints {
-		fmt.Fprintf(w, "hint: %s\n", harmless(h))
+		fmt.Fprintf(w, "hint: %s\n", plaintext.Escape(h))
 	}
 	if !asJSON {
 		return

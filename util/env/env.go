@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // Env is what a process knows about itself. Every field must be set; [OS]
@@ -17,8 +19,8 @@ type Env struct {
 	Environ []string // KEY=value; the last one of a key wins
 	Dir     string   // absolute working directory
 	Stdin   io.Reader
-	Stdout  io.Writer
-	Stderr  io.Writer
+	Stdout  io.Writer // a terminal is a [terminal.Writer]: it obeys nothing that is written
+	Stderr  io.Writer // likewise
 	Now     func() time.Time
 	Rand    io.Reader // cryptographic
 	Exe     string    // path of the program; "" if it cannot be told
@@ -37,7 +39,7 @@ func OS() (Env, error) {
 	}
 	return Env{
 		Exe: exe, Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Stdin: os.Stdin, Stdout: terminal.Of(os.Stdout), Stderr: terminal.Of(os.Stderr),
 		Now: time.Now, Rand: rand.Reader,
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // fail is the error for a call that led to nothing.
@@ -12,7 +13,7 @@ func (r *runner) fail(out tried) error {
 		_ = durable.OS().Remove(probeFile(string(r.shelf), r.program.Path))
 	}
 	e := &Error{Program: r.adapter.Program, Kind: out.Error, Text: r.adapter.Program + " " + what(out)}
-	if message := Excerpt(Clean(out.Message)); message != "" {
+	if message := Excerpt(plaintext.Strip(out.Message)); message != "" {
 		e.Text += ": " + message
 	}
 	if r.req.RunDir != "" && unexplained(out) {

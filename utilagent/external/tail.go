@@ -2,10 +2,9 @@ package external
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 	"sync"
-	"unicode"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // How much of a stream is kept for messages.
@@ -53,23 +52,5 @@ func (t *tail) text() string {
 	if t.dropped > 0 {
 		text += fmt.Sprintf("\n… %d bytes …\n", t.dropped)
 	}
-	return Clean(text + string(t.ring[t.next:]) + string(t.ring[:t.next]))
-}
-
-// ansi matches a terminal's control sequence, such as a colour.
-const ansi = `\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`
-
-// Clean makes a stranger's text safe to print: valid UTF-8, and nothing that a
-// terminal obeys but line breaks and tabs.
-func Clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if strings.ContainsRune(s, '\x1b') {
-		s = regexp.MustCompile(ansi).ReplaceAllString(s, "")
-	}
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) {
-			return r
-		}
-		return -1
-	}, s)
+	return plaintext.Strip(text + string(t.ring[t.next:]) + string(t.ring[:t.next]))
 }

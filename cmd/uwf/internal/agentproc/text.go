@@ -3,11 +3,10 @@ package agentproc
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // How much of an agent's stderr is shown.
@@ -63,28 +62,5 @@ func excerpt(line []byte) string {
 	return string(runes)
 }
 
-// ansi matches a terminal's control sequence, such as a colour. It is compiled
-// when one turns up, which is rare, and not at every start of the program.
-const ansi = `\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`
-
-// clean makes a stranger's text safe to print: valid UTF-8, and nothing that a
-// terminal obeys but line breaks and tabs.
-func clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if strings.ContainsRune(s, '\x1b') {
-		s = regexp.MustCompile(ansi).ReplaceAllString(s, "")
-	}
-	s = strings.ReplaceAll(s, "\r\n", "\n")
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r == '\r':
-			return '\n'
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, s)
-	return strings.TrimSpace(s)
-}
+// clean makes a stranger's text safe to print.
+func clean(s string) string { return strings.TrimSpace(plaintext.Strip(s)) }

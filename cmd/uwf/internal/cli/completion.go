@@ -9,6 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -61,7 +62,7 @@ func (a *app) completeCommand(root *ucli.App) *ucli.Command {
 		words := c.Args().Slice()
 		a.takeHome(words)
 		for _, found := range cmdline.Complete(root, words, func(what string) []cmdline.Candidate { return a.values(ctx, what) }) {
-			line := clean(found.Word)
+			line := plaintext.Line(found.Word)
 			if found.Help != "" {
 				line += "\t" + firstLine(found.Help, 60)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -99,7 +100,7 @@ func (a *app) configGet(ctx context.Context, c *ucli.Context) error {
 		if _, isMap := value.(map[string]any); isMap {
 			return flatText(w, key.String(), value)
 		}
-		_, err := fmt.Fprintln(w, clean(scalarText(value)))
+		_, err := fmt.Fprintln(w, plaintext.Line(scalarText(value)))
 		return err
 	})
 }
@@ -143,7 +144,7 @@ func (a *app) configSet(ctx context.Context, c *ucli.Context) error {
 		value = config.MaskKey(s)
 	}
 	return a.print(configValue{Key: key.String(), Value: value}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s = %s\n", key, clean(scalarText(value)))
+		_, err := fmt.Fprintf(w, "%s = %s\n", key, plaintext.Line(scalarText(value)))
 		return err
 	})
 }
@@ -182,7 +183,7 @@ func flatText(w io.Writer, prefix string, value any) error {
 	var err error
 	flatten(prefix, value, func(key string, value any) {
 		if err == nil {
-			_, err = fmt.Fprintf(w, "%s = %s\n", clean(key), clean(scalarText(value)))
+			_, err = fmt.Fprintf(w, "%s = %s\n", plaintext.Line(key), plaintext.Line(scalarText(value)))
 		}
 	})
 	return err

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -67,13 +68,13 @@ func askModel(ctx context.Context, e config.Endpoint) error {
 // printDiagnosis lists the findings for people, remedies below what they are for.
 func printDiagnosis(w io.Writer, d protocol.Diagnosis) error {
 	for _, f := range d.Findings {
-		if _, err := fmt.Fprintf(w, "%-8s %-8s %s\n", f.Severity, f.Area, clean(f.What)); err != nil {
+		if _, err := fmt.Fprintf(w, "%-8s %-8s %s\n", f.Severity, f.Area, plaintext.Line(f.What)); err != nil {
 			return err
 		}
 		if f.Do == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%-17s → %s\n", "", clean(f.Do)); err != nil {
+		if _, err := fmt.Fprintf(w, "%-17s → %s\n", "", plaintext.Line(f.Do)); err != nil {
 			return err
 		}
 	}

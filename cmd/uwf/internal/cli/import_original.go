@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // importProgram brings the original's data. It is a program of its own because it
@@ -48,7 +49,7 @@ func (a *app) importOriginal(ctx context.Context, c *ucli.Context) error {
 	}
 	child := exec.CommandContext(ctx, program, args...)
 	child.Dir, child.Env = a.env.Dir, a.env.Environ
-	child.Stdin, child.Stdout, child.Stderr = a.env.Stdin, a.env.Stdout, a.env.Stderr
+	child.Stdin, child.Stdout, child.Stderr = a.env.Stdin, terminal.ForChild(a.env.Stdout), terminal.ForChild(a.env.Stderr)
 	// It is asked to end, not killed: what it has brought so far is to be whole.
 	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
 	err = child.Run()

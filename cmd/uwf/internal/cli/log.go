@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/eventlog"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 func (a *app) logCommand() *ucli.Command {
@@ -72,7 +73,7 @@ func eventText(ev engine.Event) string {
 		}
 		words += ": " + strings.TrimSuffix(firstLine(text, 200), "…")
 	}
-	return clean(words)
+	return plaintext.Line(words)
 }
 
 func (a *app) logList(context.Context, *ucli.Context) error {

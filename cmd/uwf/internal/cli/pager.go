@@ -3,15 +3,13 @@ package cli
 import (
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
-	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // paged are the commands whose output can be long, and is for reading.
@@ -52,36 +50,22 @@ func (a *app) withPager(commands []*ucli.Command, path string) {
 // page puts a pager between the command and the terminal. done shows what is
 // left, and waits until the reader has seen enough.
 func (a *app) page() (done func() error) {
-	height, command := screenHeight(a.env.Stdout), pagerCommand(a.env)
-	if height == 0 || len(command) == 0 {
+	screen, ok := a.env.Stdout.(*terminal.Writer)
+	_, height := terminal.Size(a.env.Stdout)
+	command := pagerCommand(a.env)
+	if !ok || height == 0 || len(command) == 0 {
 		return func() error { return nil }
 	}
-	p := &pager{out: a.env.Stdout, height: height, command: command, env: a.env}
-	a.env.Stdout = p
+	p := &pager{out: terminal.ForChild(screen), height: height, command: command, env: a.env}
+	a.env.Stdout = screen.Through(p)
 	return func() error {
-		a.env.Stdout = p.out
+		a.env.Stdout = screen
 		return p.close()
 	}
 }
 
-// screenHeight is how many lines the terminal shows; 0: it is none.
-func screenHeight(stream any) int {
-	f, ok := stream.(*os.File)
-	if !ok || !cmdline.IsTerminal(f) {
-		return 0
-	}
-	_, height, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return height
-}
-
 // onTerminal reports whether a person reads the results, in a pager or not.
-func (a *app) onTerminal() bool {
-	_, paged := a.env.Stdout.(*pager)
-	return paged || cmdline.IsTerminal(a.env.Stdout)
-}
+func (a *app) onTerminal() bool { return terminal.Is(a.env.Stdout) }
 
 // pagerCommand is what the environment asks for: UWF_PAGER, then PAGER, then
 // less. An empty UWF_PAGER counts as unset; "cat" is no pager.
@@ -102,7 +86,7 @@ func pagerCommand(e env.Env) []string {
 
 // pager holds back what is printed until it is taller than the screen, and then
 // starts a program to show it. If that cannot be started, the text goes to the
-// terminal as it is.
+// terminal as it is. Either way it has been cleaned: less obeys colours, too.
 type pager struct {
 	out     io.Writer
 	height  int
@@ -137,7 +121,7 @@ func (p *pager) Write(b []byte) (int, error) {
 func (p *pager) start() error {
 	cmd := exec.Command(p.command[0], p.command[1:]...)
 	cmd.Env = p.env.With("LESS", orElse(p.env.Get("LESS"), "FRX")).Environ
-	cmd.Stdout, cmd.Stderr = p.out, p.env.Stderr
+	cmd.Stdout, cmd.Stderr = p.out, terminal.ForChild(p.env.Stderr)
 	pipe, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()

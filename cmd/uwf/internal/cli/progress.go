@@ -13,6 +13,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/frontmatter"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // progress tells on stderr what a step does while it runs.
@@ -28,8 +30,8 @@ func (a *app) progress() engine.Progress {
 // when it ends.
 func (a *app) view(w io.Writer) *view {
 	return &view{
-		w: w, now: a.env.Now, live: cmdline.IsTerminal(w), colours: cmdline.Colours(a.env, w),
-		width: func() int { return widthOf(w) },
+		w: w, now: a.env.Now, live: terminal.Is(w), colours: cmdline.Colours(a.env, w),
+		width: func() int { columns, _ := terminal.Size(w); return columns },
 	}
 }
 
@@ -58,7 +60,7 @@ func (v *view) StepStarted(s engine.StepInfo) {
 	if s.Adopted {
 		what = ", adopting the result of an interrupted run"
 	}
-	v.line(bold, "step %d: %s (%s)%s", s.Number, clean(s.Role), clean(s.Agent), what)
+	v.line(terminal.Bold, "step %d: %s (%s)%s", s.Number, plaintext.Line(s.Role), plaintext.Line(s.Agent), what)
 	if v.live && s.Ended.IsZero() {
 		v.stop = make(chan struct{})
 		v.ended.Add(1)
@@ -99,10 +101,10 @@ func (v *view) Turn(s engine.StepInfo, t protocol.Turn) {
 		return
 	}
 	for _, call := range t.ToolCalls {
-		v.line(faint, "%s", v.fit(strings.TrimRight(fmt.Sprintf("  → %s %s", clean(call.Name), firstLine(argument(call.Args), 200)), " ")))
+		v.line(terminal.Faint, "%s", v.fit(strings.TrimRight(fmt.Sprintf("  → %s %s", plaintext.Line(call.Name), firstLine(argument(call.Args), 200)), " ")))
 	}
 	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && strings.TrimSpace(t.Content) != "" {
-		v.line(plain, "%s", v.fit("  ✎ "+firstLine(said(t.Content), 200)))
+		v.line(terminal.Plain, "%s", v.fit("  ✎ "+firstLine(said(t.Content), 200)))
 	}
 	v.counter(s)
 }
@@ -136,48 +138,42 @@ func (v *view) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) 
 		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
 			how = "stopped"
 		}
-		v.line(red, "step %d: %s %s after %s", s.Number, clean(s.Role), how, took)
+		v.line(terminal.Red, "step %d: %s %s after %s", s.Number, plaintext.Line(s.Role), how, took)
 		return
 	}
 	cost := ""
 	if out.Usage != nil {
 		cost = ", " + tokens(out.Usage)
 	}
-	mood := green
+	mood := terminal.Green
 	if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusFailed {
-		mood = yellow // a person is needed
+		mood = terminal.Yellow // a person is needed
 	}
-	v.line(mood, "step %d: %s done in %s%s; %s", s.Number, clean(s.Role), took, cost, clean(statusText(out)))
+	v.line(mood, "step %d: %s done in %s%s; %s", s.Number, plaintext.Line(s.Role), took, cost, plaintext.Line(statusText(out)))
 }
 
-// style is how a line stands out, as the parameters of a terminal's escape.
-type style string
-
-const (
-	plain  style = ""
-	bold   style = "1"
-	faint  style = "2"
-	red    style = "31"
-	green  style = "32"
-	yellow style = "33"
-)
-
 // line prints a whole line, in place of the counting one.
-func (v *view) line(in style, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if v.colours && in != plain {
-		text = "\x1b[" + string(in) + "m" + text + "\x1b[m"
-	}
+func (v *view) line(in terminal.Sequence, format string, args ...any) {
+	var frame terminal.Painter
 	if v.live {
-		text = "\r\x1b[K" + text
+		frame.Control(terminal.ClearLine)
 	}
-	fmt.Fprintln(v.w, text)
+	styled := v.colours && in != terminal.Plain
+	if styled {
+		frame.Control(in)
+	}
+	frame.Text(fmt.Sprintf(format, args...))
+	if styled {
+		frame.Control(terminal.Normal)
+	}
+	frame.Text("\n")
+	_ = frame.Draw(v.w) // nobody is there to be told
 }
 
 // counter is the line that stays last while a step runs. It keeps within the
 // terminal: a line that wraps could not be taken back.
 func (v *view) counter(s engine.StepInfo) {
-	parts := []string{clean(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), counted(v.turns, "turn")}
+	parts := []string{plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), counted(v.turns, "turn")}
 	if v.known {
 		parts = append(parts, thousands(v.tokens)+" tokens")
 	}
@@ -185,7 +181,10 @@ func (v *view) counter(s engine.StepInfo) {
 		parts = append(parts, v.writing)
 	}
 	text := "  " + strings.Join(parts, " · ")
-	fmt.Fprint(v.w, "\r\x1b[K"+v.fit(text))
+	var frame terminal.Painter
+	frame.Control(terminal.ClearLine)
+	frame.Text(v.fit(text))
+	_ = frame.Draw(v.w)
 }
 
 // fit cuts a text to the terminal.

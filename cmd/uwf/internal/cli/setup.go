@@ -14,9 +14,10 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/discover"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -52,7 +53,7 @@ func (a *app) setup(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if answers.Empty() {
-		if !cmdline.IsTerminal(a.env.Stdin) || !cmdline.IsTerminal(a.env.Stderr) {
+		if !terminal.Is(a.env.Stdin) || !terminal.Is(a.env.Stderr) {
 			return usageError("there is no terminal to ask on", "uwf setup --provider openai --model NAME --agent builtin", "uwf setup --help")
 		}
 		answers, err = s.Dialog(ctx, setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}, a.ask)
@@ -171,18 +172,18 @@ func printSetup(w io.Writer, out protocol.SetupOutput) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Written: %s\n", out.ConfigPath)
 	if out.Model != "" {
-		fmt.Fprintf(&b, "Model:   %s at %s", clean(out.Model), clean(out.Provider))
+		fmt.Fprintf(&b, "Model:   %s at %s", plaintext.Line(out.Model), plaintext.Line(out.Provider))
 		switch v := out.Validation; {
 		case v == nil:
 			b.WriteString(" (not tried)\n")
 		case v.OK:
 			b.WriteString(" answers\n")
 		default:
-			fmt.Fprintf(&b, " does not answer: %s\n         uwf doctor --check tries again\n", clean(v.Error))
+			fmt.Fprintf(&b, " does not answer: %s\n         uwf doctor --check tries again\n", plaintext.Line(v.Error))
 		}
 	}
 	if out.DefaultAgent != "" {
-		fmt.Fprintf(&b, "Agent:   %s\n", clean(out.DefaultAgent))
+		fmt.Fprintf(&b, "Agent:   %s\n", plaintext.Line(out.DefaultAgent))
 	}
 	b.WriteString("\nNext:\n  uwf workflow new hello     # a workflow to begin with\n  uwf run hello -p \"…\"       # run it\n")
 	_, err := io.WriteString(w, b.String())

@@ -5,11 +5,12 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"unicode"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// table is aligned text for people. Cells hold what agents wrote, so control
-// characters are taken out: they could rewrite the terminal.
+// table is aligned text for people. Cells hold what agents wrote, so what a
+// terminal obeys is taken out: each is one line.
 type table struct{ rows [][]string }
 
 func newTable(header ...string) *table { return &table{rows: [][]string{header}} }
@@ -20,7 +21,7 @@ func (t *table) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range t.rows {
 		for i := range r {
-			r[i] = clean(r[i])
+			r[i] = plaintext.Line(r[i])
 		}
 		if _, err := fmt.Fprintln(tw, strings.Join(r, "\t")); err != nil {
 			return err
@@ -29,20 +30,10 @@ func (t *table) print(w io.Writer) error {
 	return tw.Flush()
 }
 
-// clean makes text safe for one line of a terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
 // firstLine is the beginning of a text, for one line of at most n characters.
 func firstLine(s string, n int) string {
 	s, _, cut := strings.Cut(strings.TrimSpace(s), "\n")
-	r := []rune(clean(s))
+	r := []rune(plaintext.Line(s))
 	if len(r) > n {
 		r, cut = r[:n-1], true
 	}
@@ -54,7 +45,7 @@ func firstLine(s string, n int) string {
 
 // lastWords is the end of a text, for one line of at most n characters.
 func lastWords(s string, n int) string {
-	r := []rune(strings.Join(strings.Fields(clean(s)), " "))
+	r := []rune(strings.Join(strings.Fields(plaintext.Line(s)), " "))
 	if len(r) > n {
 		return "…" + string(r[len(r)-n+1:])
 	}

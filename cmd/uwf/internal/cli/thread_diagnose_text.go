@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 func runJSON(r engine.Run) *diagnosedRun {
@@ -34,7 +35,7 @@ func (d diagnosis) text(w io.Writer, now time.Time) error {
 			fmt.Fprintf(w, "\n%s: %s\n", level, indented(f.Message))
 			for _, hint := range strings.Split(f.Hint, "\n") {
 				if hint != "" {
-					fmt.Fprintf(w, "  → %s\n", clean(hint))
+					fmt.Fprintf(w, "  → %s\n", plaintext.Line(hint))
 				}
 			}
 		}
@@ -51,8 +52,8 @@ func (d diagnosis) text(w io.Writer, now time.Time) error {
 	if r.HeardAt != nil {
 		heard = started(r.HeardAt, now)
 	}
-	if err := textLines(w, "last try", fmt.Sprintf("role %s, %s", clean(r.Role), r.Status), "agent", clean(r.Agent),
-		"command", clean(strings.Join(r.Command, " ")), "started", started(&r.StartedAt, now), "heard", heard, "files", r.Dir); err != nil {
+	if err := textLines(w, "last try", fmt.Sprintf("role %s, %s", plaintext.Line(r.Role), r.Status), "agent", plaintext.Line(r.Agent),
+		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", started(&r.StartedAt, now), "heard", heard, "files", r.Dir); err != nil {
 		return err
 	}
 	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {"worker.log", r.WorkerLog}} {
@@ -67,7 +68,7 @@ func (d diagnosis) text(w io.Writer, now time.Time) error {
 func indented(s string) string {
 	var lines []string
 	for _, line := range strings.Split(strings.TrimSpace(s), "\n") {
-		lines = append(lines, clean(line))
+		lines = append(lines, plaintext.Line(line))
 	}
 	return strings.Join(lines, "\n    ")
 }

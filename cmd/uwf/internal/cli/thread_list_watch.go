@@ -7,18 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/moderator/picture"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // watchPause is how often a list is looked at.
@@ -32,8 +30,8 @@ type listWatch interface {
 // watchList looks at the list until it is interrupted.
 func (a *app) watchList(ctx context.Context, f listFilter) error {
 	var shown listWatch = &changeLines{w: a.env.Stdout, json: a.format(nil) == render.JSON, before: map[string]protocol.ThreadItem{}}
-	if cmdline.IsTerminal(a.env.Stdout) && a.format(nil) == render.Text {
-		shown = &screen{w: a.env.Stdout, size: func() (int, int) { return sizeOf(a.env.Stdout) }}
+	if terminal.Is(a.env.Stdout) && a.format(nil) == render.Text {
+		shown = &screen{w: a.env.Stdout, size: func() (int, int) { return terminal.Size(a.env.Stdout) }}
 	}
 	for {
 		items, err := a.list(ctx, f)
@@ -75,30 +73,17 @@ func (s *screen) show(items []protocol.ThreadItem, now time.Time) error {
 	if rows > 1 && len(lines) >= rows { // what scrolls away cannot be drawn over
 		lines = append(lines[:rows-2], fmt.Sprintf("… %d more", len(lines)-(rows-2)))
 	}
-	var out strings.Builder
+	var frame terminal.Painter
 	if s.drawn > 0 {
-		fmt.Fprintf(&out, "\x1b[%dA", s.drawn)
+		frame.Up(s.drawn)
 	}
 	for _, line := range lines {
-		out.WriteString("\r\x1b[K" + picture.Cut(strings.TrimRight(line, " "), max(0, columns-1)) + "\n")
+		frame.Control(terminal.ClearLine)
+		frame.Text(picture.Cut(strings.TrimRight(line, " "), max(0, columns-1)) + "\n")
 	}
-	out.WriteString("\x1b[J")
+	frame.Control(terminal.ClearBelow)
 	s.drawn = len(lines)
-	_, err := io.WriteString(s.w, out.String())
-	return err
-}
-
-// sizeOf is the size of a terminal; zeros if the stream is none.
-func sizeOf(stream io.Writer) (columns, lines int) {
-	f, ok := stream.(*os.File)
-	if !ok {
-		return 0, 0
-	}
-	columns, lines, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0, 0 // a file or a pipe
-	}
-	return columns, lines
+	return frame.Draw(s.w)
 }
 
 // changeLines prints a line for each thread that has changed: at first all.
@@ -139,10 +124,10 @@ func (c *changeLines) print(it protocol.ThreadItem, now time.Time) error {
 	}
 	words := []string{now.Format(time.TimeOnly), it.Thread, it.StatusDisplay}
 	if it.WorkflowName != nil {
-		words = append(words, clean(*it.WorkflowName))
+		words = append(words, plaintext.Line(*it.WorkflowName))
 	}
 	if it.CurrentRole != nil {
-		words = append(words, clean(*it.CurrentRole))
+		words = append(words, plaintext.Line(*it.CurrentRole))
 	}
 	_, err := fmt.Fprintln(c.w, strings.Join(words, "  "))
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -90,7 +91,7 @@ func (a *app) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) 
 	lines := []string{
 		"thread", s.Thread,
 		"workflow", name,
-		"status", clean(statusText(s.StepOutput)),
+		"status", plaintext.Line(statusText(s.StepOutput)),
 		"head", string(s.Head),
 	}
 	now := a.env.Now()

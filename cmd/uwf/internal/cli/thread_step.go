@@ -11,7 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 func agentFlags() []ucli.Flag {
@@ -132,7 +132,7 @@ func (a *app) printSteps(results []protocol.StepOutput) error {
 // told reports whether who reads the results has followed the steps on the same
 // terminal.
 func (a *app) told() bool {
-	return !a.flags.quiet && a.onTerminal() && cmdline.IsTerminal(a.env.Stderr)
+	return !a.flags.quiet && a.onTerminal() && terminal.Is(a.env.Stderr)
 }
 
 func stepsMade(w io.Writer, results []protocol.StepOutput) error {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 func (a *app) threadWatchCommand() *ucli.Command {
@@ -48,7 +50,7 @@ func (a *app) threadWatch(ctx context.Context, c *ucli.Context) error {
 	if asJSON {
 		return json.NewEncoder(a.env.Stdout).Encode(watchEvent{Event: "end", Thread: id, Output: &out})
 	}
-	_, err = io.WriteString(a.env.Stdout, "thread "+id+": "+clean(statusText(out))+"\n")
+	_, err = io.WriteString(a.env.Stdout, "thread "+id+": "+plaintext.Line(statusText(out))+"\n")
 	return err
 }
 
@@ -74,7 +76,9 @@ func (v *view) leave() {
 		v.stop = nil
 	}
 	if v.live {
-		io.WriteString(v.w, "\r\x1b[K") //nolint:errcheck // the terminal is being left
+		var frame terminal.Painter
+		frame.Control(terminal.ClearLine)
+		_ = frame.Draw(v.w) // the terminal is being left
 	}
 }
 

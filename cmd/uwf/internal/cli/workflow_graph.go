@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	ucli "github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/united-workforce/uwf/moderator/picture"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 func graphFormats() []string { return []string{"text", "mermaid", "dot", "svg", "json", "yaml"} }
@@ -65,17 +64,7 @@ func draw(g picture.Graph, format string, width int) (string, error) {
 }
 
 // width is that of the terminal to which results go; 0 if they go elsewhere.
-func (a *app) width() int { return widthOf(a.env.Stdout) }
-
-// widthOf is the width of a terminal in columns; 0 if the stream is none.
-func widthOf(stream io.Writer) int {
-	f, ok := stream.(*os.File)
-	if !ok {
-		return 0
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0 // a file or a pipe
-	}
-	return width
+func (a *app) width() int {
+	columns, _ := terminal.Size(a.env.Stdout)
+	return columns
 }

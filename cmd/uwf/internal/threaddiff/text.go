@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/united-workforce/uwf/moderator/workflowdiff"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -80,12 +80,7 @@ func briefStep(s *Brief) string {
 			text += " " + status
 		}
 	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
+	return plaintext.Line(text)
 }
 
 // words are the lines of a value: a text as it is, anything else as JSON.

@@ -1,0 +1,162 @@
+// Package plaintext tells text from what a terminal obeys, and makes of a
+// stranger's text one that is only read.
+//
+// Harmful is what moves the cursor, changes colours, titles or the clipboard, or
+// lets a reader see another text than the bytes say: control characters (C0 but
+// line feed and tab, DEL, C1), marks that turn the direction of writing, the line
+// separators of Unicode, and the invisible tags that spell ASCII. A zero-width
+// joiner is none of these: several scripts and many emoji need it, and it changes
+// nothing but the letters next to it.
+//
+// [Escape] is for a terminal and keeps what was there readable; [Replace] is for a
+// model; [Line] is for a cell of a table; [Strip] is for what a program said to a
+// terminal that it took us for.
+package plaintext
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Harmful reports whether a terminal obeys a character, or hides with it.
+func Harmful(r rune) bool {
+	switch {
+	case r < 0x7F:
+		return r < ' ' && r != '\n' && r != '\t'
+	case r < 0x061C:
+		return r <= 0x9F
+	}
+	return unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r >= 0xE0000 && r <= 0xE007F
+}
+
+// control reports whether a character controls a device.
+func control(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
+
+// Escape shows what is harmful as JSON would write it, so that JSON and YAML stay
+// the same value: ESC becomes \u001b. Line breaks become line feeds, and bytes that
+// are no UTF-8 the replacement character. A text without any of that is returned as
+// it is.
+func Escape(s string) string {
+	if isClean(s) {
+		return s
+	}
+	out, rest := Append(nil, []byte(s))
+	return string(AppendEnd(out, rest))
+}
+
+func isClean(s string) bool {
+	for i, r := range s {
+		if Harmful(r) || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
+			return false
+		}
+	}
+	return true
+}
+
+// Append appends the escaped form of a piece of a stream, and returns what cannot
+// be judged before the next piece is there: the beginning of a character, or a
+// carriage return. At the end of the stream that goes to [AppendEnd].
+func Append(to, piece []byte) (out, rest []byte) {
+	if isClean(string(piece)) {
+		return append(to, piece...), nil
+	}
+	for len(piece) > 0 {
+		if piece[0] == '\r' {
+			if len(piece) == 1 {
+				return to, piece
+			}
+			if piece[1] != '\n' {
+				to = append(to, '\n')
+			}
+			piece = piece[1:]
+			continue
+		}
+		if !utf8.FullRune(piece) {
+			return to, piece
+		}
+		r, n := utf8.DecodeRune(piece)
+		to = appendRune(to, r)
+		piece = piece[n:]
+	}
+	return to, nil
+}
+
+// AppendEnd appends what the last piece of a stream has left.
+func AppendEnd(to, rest []byte) []byte {
+	switch {
+	case len(rest) == 0:
+		return to
+	case rest[0] == '\r':
+		return append(to, '\n')
+	}
+	return utf8.AppendRune(to, utf8.RuneError)
+}
+
+func appendRune(to []byte, r rune) []byte {
+	if !Harmful(r) {
+		return utf8.AppendRune(to, r)
+	}
+	for _, unit := range utf16.AppendRune(nil, r) {
+		to = fmt.Appendf(to, `\u%04x`, unit)
+	}
+	return to
+}
+
+// Replace makes a text safe to hand on: valid UTF-8, line feeds only, and a
+// replacement character for every control character. A lone escape byte in a
+// tool's output has broken JSON clients before. Marks of direction stay: they
+// belong to the text, and a model sees them.
+func Replace(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, control) < 0 {
+		return s // as nearly always: no copy of a long history
+	}
+	return strings.Map(func(r rune) rune {
+		if control(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, lineFeeds(s))
+}
+
+// Line makes a text fit into one line of a terminal: a blank for all that is
+// harmful, and for line breaks and tabs.
+func Line(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || Harmful(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// sequence matches a terminal's control sequence, such as a colour. It is compiled
+// when one turns up, which is rare, and not at every start of a program.
+const sequence = `\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`
+
+// Strip takes out what a program wrote for a terminal: whole control sequences, and
+// what else is harmful.
+func Strip(s string) string {
+	if isClean(s) {
+		return s
+	}
+	s = lineFeeds(s)
+	if strings.ContainsRune(s, '\x1b') {
+		s = regexp.MustCompile(sequence).ReplaceAllString(s, "")
+	}
+	return strings.Map(func(r rune) rune {
+		if Harmful(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// lineFeeds makes a text valid UTF-8 in which only line feeds break lines.
+func lineFeeds(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	return strings.ReplaceAll(s, "\r", "\n")
+}
