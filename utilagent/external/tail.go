@@ -54,3 +54,6 @@ func (t *tail) text() string {
 	}
 	return plaintext.Strip(text + string(t.ring[t.next:]) + string(t.ring[:t.next]))
 }
+
+// Clean makes a stranger's text safe to print: see [plaintext.Strip].
+func Clean(s string) string { return plaintext.Strip(s) }
