@@ -1,0 +1,111 @@
+// Package worktree tells which repository a git work tree belongs to.
+//
+// A linked work tree (git worktree add) and its repository name each other: the
+// file .git of the tree names a directory of the repository, and the file gitdir
+// there names the tree (gitrepository-layout(5)). Either file may be written by
+// whoever works beside it, so only both together count. That is more than git's
+// own list of work trees promises, which shows whatever gitdir says; and no git
+// is started in a repository whose settings may name programs.
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/careful"
+)
+
+// Link returns the git directory of the repository that a directory is linked to
+// as a work tree, without symbolic links. top is absolute.
+func Link(top string) (repository string, ok bool) {
+	own, ok := pointer(filepath.Join(top, ".git"), "gitdir: ")
+	if !ok || filepath.Base(filepath.Dir(own)) != "worktrees" {
+		return "", false
+	}
+	back, ok := pointer(filepath.Join(own, "gitdir"), "")
+	if !ok || !same(back, filepath.Join(top, ".git")) {
+		return "", false
+	}
+	repository = filepath.Dir(filepath.Dir(own))
+	info, err := os.Stat(filepath.Join(repository, "HEAD"))
+	return repository, err == nil && info.Mode().IsRegular()
+}
+
+// Repository returns the git directory of the repository that a directory lies
+// in: of its own work tree, or of the one that its work tree is linked to. A .git
+// that leads out of its work tree and is not answered from there, as that of a
+// submodule, counts as none. dir is absolute and without symbolic links.
+func Repository(dir string) (repository string, ok bool) {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return own(dir)
+		}
+		if filepath.Dir(dir) == dir {
+			return "", false
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// own is the git directory that lies within a work tree, or that it is linked to.
+func own(top string) (string, bool) {
+	if repository, ok := Link(top); ok {
+		return repository, true
+	}
+	git, err := filepath.EvalSymlinks(filepath.Join(top, ".git"))
+	if err != nil {
+		return "", false
+	}
+	if info, err := os.Stat(git); err != nil || !info.IsDir() {
+		if git, _ = pointer(git, "gitdir: "); git == "" {
+			return "", false
+		}
+	}
+	rest, err := filepath.Rel(top, git)
+	return git, err == nil && filepath.IsLocal(rest) && rest != "."
+}
+
+// Holds reports whether a directory lies in a work tree that is linked to a
+// repository, and returns the root of that tree. dir is absolute and without
+// symbolic links.
+func Holds(repository, dir string) (top string, ok bool) {
+	for {
+		if to, ok := Link(dir); ok && same(to, repository) {
+			return dir, true
+		}
+		if filepath.Dir(dir) == dir {
+			return "", false
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// pointer reads a file of one line that names a path, and returns what it leads
+// to, without symbolic links.
+func pointer(file, prefix string) (string, bool) {
+	const longest = 8 << 10
+	text, err := careful.ReadFile(file, longest, careful.NoFollow)
+	if err != nil {
+		return "", false
+	}
+	path, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), prefix)
+	if !ok || path == "" {
+		return "", false
+	}
+	if path = filepath.FromSlash(path); !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(file), path)
+	}
+	path, err = filepath.EvalSymlinks(path)
+	return path, err == nil
+}
+
+// same reports whether two paths are of one file or directory.
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
