@@ -14,6 +14,9 @@ type Config struct {
 	Limits         *Limits           `json:"limits,omitempty"`  // defaults for workflows without their own
 	Timeout        string            `json:"timeout,omitempty"` // of a step, such as "30m"; default none
 	Builtin        *BuiltinConfig    `json:"builtin,omitempty"`
+	// AllowLocations are directories, absolute or "~/…", below which a step may work
+	// although they lie outside of its thread's directory.
+	AllowLocations []string `json:"allowLocations,omitempty"`
 }
 
 // DefaultMaxSteps bounds a run when neither workflow nor config does.

@@ -120,6 +120,7 @@ func (d *draft) readLocation(edge *edgeDraft, n *yamldoc.Node, what string) {
 		d.add(n.Pos, "leave it out: then the thread's directory serves", "location of %s is blank", what)
 	default:
 		edge.edge.Location, edge.location = text, n
+		d.noteOutside(what, text, n.Pos)
 	}
 }
 

@@ -37,6 +37,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	}
 	k.choices()
 	k.duration(c.Timeout, "timeout")
+	k.locations()
 	if c.Builtin != nil {
 		k.duration(c.Builtin.MaxTime, "builtin", "maxTime")
 	}
@@ -119,6 +120,17 @@ func (k checker) choices() {
 		if scenario != scenarioExtract && scenario != scenarioAgent && !strings.Contains(scenario, ".") {
 			k.add(k.at(at), "it must be extract, agent or <workflow>.<role>", "modelOverrides has the unknown key %q", scenario)
 		}
+	}
+}
+
+// locations checks the directories in which steps may work: what they are must
+// not depend on where uwf is started.
+func (k checker) locations() {
+	for i, dir := range k.c.AllowLocations {
+		if slash := filepath.ToSlash(dir); filepath.IsAbs(dir) || slash == "~" || strings.HasPrefix(slash, "~/") {
+			continue
+		}
+		k.add(k.at([]string{"allowLocations"}), "write the whole path, or ~/…", "allowLocations[%d] must be an absolute directory", i)
 	}
 }
 

@@ -42,6 +42,7 @@ func TestInvalid(t *testing.T) {
 		"a tag":              {"timeout: !include x", "1:19: timeout must not have a tag\n    timeout: …"},
 		"a broken variable":  {"timeout: ${A", "1:10: timeout has a ${ that is not the beginning of ${NAME}; write $$ for a dollar sign\n    timeout: …"},
 		"a needed variable":  {"defaultAgent: ${UWF_NONE}", "1:15: defaultAgent asks for the environment variable UWF_NONE, which is not set\n    defaultAgent: …"},
+		"a place":            {"allowLocations: [/srv, work]", "1:17: allowLocations[1] must be an absolute directory; write the whole path, or ~/…\n    allowLocations: …"},
 		"key twice":          {"timeout: 1s\ntimeout: 2s", "2:1: this key is already in line 1\n    timeout: …"},
 		"a key in its name":  {"providers: { x: { baseUrl: http://x, apiKeyEnv: sk-live-1 } }", "1:49: providers.x.apiKeyEnv must be the name of an environment variable; a key itself belongs into apiKey\n    providers: …"},
 	} {

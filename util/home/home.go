@@ -34,12 +34,12 @@ func Find(e env.Env, homeFlag, storeFlag string) (Dirs, error) {
 		e.Get("UWF_HOME"), e.Get("UWF_STORAGE_ROOT"),
 		e.Get("UNCAGED_WORKFLOW_STORAGE_ROOT"), e.Get("WORKFLOW_STORAGE_ROOT"),
 		filepath.Join("~", ".uwf"))
-	home, err := absolute(e, home)
+	home, err := Absolute(e, home)
 	if err != nil {
 		return Dirs{}, err
 	}
 	store := firstSet(storeFlag, e.Get("OCAS_HOME"), filepath.Join(home, "cas"))
-	store, err = absolute(e, store)
+	store, err = Absolute(e, store)
 	if err != nil {
 		return Dirs{}, err
 	}
@@ -64,10 +64,14 @@ func (d Dirs) Sessions() string { return filepath.Join(d.Home, "sessions") }
 // Logs is the directory of the process logs, <home>/logs.
 func (d Dirs) Logs() string { return filepath.Join(d.Home, "logs") }
 
-// absolute expands a leading ~ and joins a relative path to the process's directory.
-func absolute(e env.Env, path string) (string, error) {
+// User is the user's own directory; "" if the environment does not name it.
+func User(e env.Env) string { return e.Get(userDirVar) }
+
+// Absolute expands a leading ~ and joins a relative path to the process's
+// directory. Error: [ErrUnknown].
+func Absolute(e env.Env, path string) (string, error) {
 	if rest, ok := afterTilde(path); ok {
-		user := e.Get(userDirVar)
+		user := User(e)
 		if user == "" {
 			return "", fmt.Errorf("%w: neither UWF_HOME nor %s is set", ErrUnknown, userDirVar)
 		}

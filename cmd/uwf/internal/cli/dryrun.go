@@ -32,6 +32,9 @@ type planFirst struct {
 	Role   string `json:"role"`
 	Prompt string `json:"prompt"`
 	Cwd    string `json:"cwd"`
+	// Problem is why the role may not work there.
+	Problem *string  `json:"problem,omitempty"`
+	Hints   []string `json:"hints,omitempty"`
 }
 
 // planRole is who would play a role.
@@ -71,9 +74,7 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
 	}
 	p.First = planFirst{Role: first.Role, Prompt: first.Prompt, Cwd: cwd}
-	if first.Location != "" {
-		p.First.Cwd = first.Location
-	}
+	a.planPlace(ctx, e, &p, first)
 	if p.Limits, err = e.Limits(ctx, def.Workflow); err != nil {
 		return err
 	}
@@ -81,6 +82,21 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 		a.plan(&p, e.Cast(ctx, def.Workflow.Name, role, o))
 	}
 	return a.print(p, func(w io.Writer) error { return p.text(w, a.width()) })
+}
+
+// planPlace finds where the first role would work.
+func (a *app) planPlace(ctx context.Context, e *engine.Engine, p *planOutput, first moderator.Decision) {
+	if first.Kind != moderator.Run {
+		return
+	}
+	dir, err := e.Workplace(ctx, first.Role, p.Cwd, first.Location)
+	if err == nil {
+		p.First.Cwd = dir
+		return
+	}
+	why := classify(err)
+	p.First.Cwd, p.First.Problem, p.First.Hints = first.Location, ref(why.Message), why.Hints
+	p.Ready, a.status = false, why.Code
 }
 
 // plan adds a role. One that nobody could play makes the exit status.
@@ -117,6 +133,12 @@ func (p planOutput) text(w io.Writer, width int) error {
 	if err := textLines(w, "first", p.First.Role+": "+firstLine(p.First.Prompt, 100), "directory", p.First.Cwd,
 		"limits", limitsText(p.Limits)); err != nil {
 		return err
+	}
+	if p.First.Problem != nil {
+		fmt.Fprintf(w, "problem: %s\n", *p.First.Problem)
+		for _, h := range p.First.Hints {
+			fmt.Fprintf(w, "hint: %s\n", h)
+		}
 	}
 	told := map[string]bool{}
 	for _, r := range p.Roles {

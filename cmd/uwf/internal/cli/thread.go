@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/place"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -134,18 +134,19 @@ func (a *app) promptText(value string) (string, error) {
 }
 
 // workDir is the directory that a thread works in. It must be there: an agent
-// that is started elsewhere would fail far from the cause.
+// that is started elsewhere would fail far from the cause. It has no symbolic links.
 func (a *app) workDir(flag string) (string, error) {
 	if flag == "" {
-		return a.env.Dir, nil
+		return place.Real(a.env.Dir)
 	}
 	if !filepath.IsAbs(flag) {
 		return "", usageError(fmt.Sprintf("--cwd must be an absolute path, got %q", flag), "--cwd "+filepath.Join(a.env.Dir, flag))
 	}
-	if info, err := os.Stat(flag); err != nil || !info.IsDir() {
+	dir, err := place.Real(flag)
+	if err != nil {
 		return "", notFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+flag)
 	}
-	return filepath.Clean(flag), nil
+	return dir, nil
 }
 
 func (a *app) threadForkCommand() *ucli.Command {

@@ -49,6 +49,9 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 	if reason := a.misplaced(got.step); reason != "" {
 		return got, rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
 	}
+	if err := a.madeOutside(ctx, got.step); err != nil {
+		return got, rejected(hash, protocol.CodeAgent, "the directory of step %s: %v", hash, err)
+	}
 	if err := a.checkOutput(ctx, got.step); err != nil {
 		return got, unusable(hash, "output", err)
 	}

@@ -59,7 +59,8 @@ func (e *Engine) castProgram(ctx context.Context, workflow, role string, o StepO
 }
 
 // CheckFirst returns why the first role of a thread could not be played, if it
-// could not: who is about to run it need not begin. What only the agent can judge,
+// could not: who is about to run it need not begin. The thread's directory has no
+// symbolic links. What only the agent can judge,
 // such as its model, is left to it. Errors are *protocol.Error.
 func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
 	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
@@ -76,7 +77,8 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	if c, _ := e.castProgram(ctx, w.Name, first.Role, o); c.Problem != nil {
 		return c.Problem
 	}
-	return nil
+	_, err = e.Workplace(ctx, first.Role, start.Cwd, first.Location)
+	return err
 }
 
 // modelFor is the model that an agent of ours would ask, or that the config names

@@ -220,6 +220,8 @@ func (a *actor) lie(how string) protocol.Hash {
 			s.LimitBase = 3
 		case "agent":
 			s.Agent = ""
+		case "cwd":
+			s.Cwd = "/"
 		case "type":
 			h, err := b.Add(a.ctx, protocol.Text("a text"))
 			must(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,6 +102,9 @@ func (a *attempt) environment() []string {
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.alias,
 	})
+	if runtime.GOOS != "windows" {
+		set["PWD"] = a.task.cwd // or programs would believe ours
+	}
 	if a.Env.Exe != "" {
 		set[protocol.EnvBin] = a.Env.Exe
 	}

@@ -106,6 +106,7 @@ func testWorkflow(limits *protocol.Limits) (protocol.Workflow, map[string]any) {
 				"unclear": {Role: "$SUSPEND", Prompt: "What is {{{plan}}}?"},
 				"nowhere": {Role: "worker", Prompt: "Go.", Location: "/no/such/{{{plan}}}"},
 				"beside":  {Role: "worker", Prompt: "Go.", Location: "sub"},
+				"outside": {Role: "worker", Prompt: "Go.", Location: "{{{$prompt}}}"},
 			}},
 			"worker": {Edges: map[string]protocol.Edge{
 				"done":  {Role: "$END", Prompt: "Done."},

@@ -36,6 +36,7 @@ func TestAgentsThatFail(t *testing.T) {
 		"wrong visits":                         {"!lie:visits", "miscounts the visits"},
 		"wrong limitBase":                      {"!lie:limitBase", "has limitBase 3, not 0"},
 		"no agent name":                        {"!lie:agent", "does not name its agent"},
+		"made in another directory":            {"!lie:cwd", "the directory of step"},
 		"output of another type":               {"!lie:type", `the schema of role "planner"`},
 		"output that breaks its schema":        {"!lie:schema", "does not satisfy schema"},
 		"output that only the library refuses": {"!lie:rare", `/mail: must be an email address, but is "nobody"`},

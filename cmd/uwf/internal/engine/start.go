@@ -3,19 +3,25 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// StartThread makes a thread of a stored workflow. cwd is absolute and exists.
-// The start node is durable before the index names it. Errors are
-// *protocol.Error.
+// StartThread makes a thread of a stored workflow. cwd is absolute and exists; the
+// thread keeps where it leads, so that a link which takes its place later takes
+// nobody elsewhere. The start node is durable before the index names it. Errors
+// are *protocol.Error.
 func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt, cwd string) (thread string, err error) {
 	if !filepath.IsAbs(cwd) {
 		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", cwd)
+	}
+	if cwd, err = place.Real(cwd); err != nil {
+		return "", coded(fmt.Errorf("start a thread: %w", err))
 	}
 	release, err := e.holdStore(ctx)
 	if err != nil {

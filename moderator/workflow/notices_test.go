@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,5 +51,26 @@ graph:
 			require.Contains(t, def.Notices[0], "base.yaml:16:")
 			require.Contains(t, def.Notices[0], `"why" may be missing`)
 		})
+	}
+}
+
+// A location that most users' uwf will refuse is told of.
+func TestLocationsOutside(t *testing.T) {
+	t.Parallel()
+	for location, told := range map[string]string{
+		"sub": "", "./sub/..": "", "{{{plan}}}": "", "sub/~": "", "..x": "",
+		"/srv/{{{plan}}}": "is absolute", `C:\\work`: "is absolute", "~/work": "called ~",
+		"..": "leads out of", "sub/../../x": "leads out of",
+	} {
+		def, err := parse(base(t, `location: "{{plan}}"`, fmt.Sprintf("location: %q", location)))
+		require.NoError(t, err, location)
+		all := strings.Join(def.Notices, "\n")
+		if told == "" {
+			require.NotContains(t, all, "location", location)
+			continue
+		}
+		require.Contains(t, all, "location of graph[planner][ready] ", location)
+		require.Contains(t, all, told)
+		require.Contains(t, all, "allowLocations")
 	}
 }

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Workplace is the directory in which a role of a thread would work: where a
+// location leads from the directory that the thread was started in. It has no
+// symbolic links. What may not be is refused here, before anybody is paid. Errors
+// are *protocol.Error.
+func (e *Engine) Workplace(ctx context.Context, role, started, location string) (string, error) {
+	rules, listed, err := e.placeRules(ctx, started)
+	if err != nil {
+		return "", coded(err)
+	}
+	dir, err := rules.Resolve(location)
+	if err != nil {
+		return "", e.misplacedRole(role, located(rules.Thread, location), listed, err)
+	}
+	return dir, nil
+}
+
+// placeRules are those of a thread that was started in a directory, with the
+// directories that the config lists as it lists them.
+func (e *Engine) placeRules(ctx context.Context, started string) (place.Rules, []string, error) {
+	c, err := e.Config(ctx)
+	if err != nil {
+		return place.Rules{}, nil, err
+	}
+	if started == "" { // the original's first versions had none
+		if started, err = place.Real(e.Env.Dir); err != nil {
+			return place.Rules{}, nil, err
+		}
+	}
+	rules := place.Rules{Thread: started, User: home.User(e.Env)}
+	for _, dir := range c.AllowLocations {
+		dir, err := home.Absolute(e.Env, dir)
+		if err != nil {
+			return rules, nil, fmt.Errorf("allowLocations: %w", err)
+		}
+		rules.Allowed = append(rules.Allowed, dir)
+	}
+	return rules, c.AllowLocations, nil
+}
+
+// misplacedRole says why a role cannot work in a directory, and what would allow
+// it. Where a link leads is said only if the thread may not go there.
+func (e *Engine) misplacedRole(role, dir string, listed []string, err error) error {
+	var (
+		outside *place.OutsideError
+		moved   *place.MovedError
+		file    *place.NoDirError
+	)
+	fail := func(code protocol.Code, format string, args ...any) *protocol.Error {
+		return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
+	}
+	switch {
+	case errors.As(err, &outside) && outside.Never:
+		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: that is or holds your home directory, and the thread was started in %s", role, shown(outside.Dir), shown(outside.Thread)),
+			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' --cwd "+shown(outside.Dir))
+	case errors.As(err, &outside):
+		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: that is outside the thread's directory %s", role, shown(outside.Dir), shown(outside.Thread)),
+			e.allowLine(listed, outside.Dir))
+	case errors.As(err, &moved):
+		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: the thread was started there, but now that is a link to %s", role, shown(moved.Thread), shown(moved.Dir)),
+			e.allowLine(listed, moved.Dir))
+	case errors.As(err, &file):
+		return fail(protocol.CodeFailed, "role %q cannot work in %s: it is not a directory", role, shown(dir))
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(protocol.CodeFailed, "role %q cannot work in %s: there is no such directory", role, shown(dir))
+	}
+	return coded(fmt.Errorf("role %q cannot work in its directory: %w", role, err))
+}
+
+// madeOutside reports that a step claims a directory in which it could not have
+// been asked for. A resumed role works again where its step says that it has
+// worked. A directory that is gone by now is not judged: it will be before anybody
+// works there.
+func (a *attempt) madeOutside(ctx context.Context, s protocol.Step) error {
+	_, err := a.Workplace(ctx, s.Role, a.pos.thread.Start.Cwd, s.Cwd)
+	var outside *place.OutsideError
+	if errors.As(err, &outside) {
+		return err
+	}
+	return nil
+}
+
+// allowLine is the line of the config that would let steps work in a directory.
+func (e *Engine) allowLine(listed []string, dir string) string {
+	line, _ := json.Marshal(append(slices.Clone(listed), dir)) // texts always encode
+	return fmt.Sprintf("if that is meant, let steps work there and below, by this line in %s: allowLocations: %s", e.Dirs.Config(), line)
+}
+
+// shown is a path as messages name it. A model may have chosen it, and a line
+// break in it must not begin a line of ours.
+func shown(path string) string {
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return strconv.Quote(path)
+	}
+	return path
+}
+
+// located is the path that a location names.
+func located(thread, location string) string {
+	if filepath.IsAbs(location) {
+		return location
+	}
+	return filepath.Join(thread, location)
+}

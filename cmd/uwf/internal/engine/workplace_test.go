@@ -1,0 +1,152 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// elsewhere is a directory beside the threads'.
+func (w *world) elsewhere() string {
+	w.t.Helper()
+	dir := filepath.Join(filepath.Dir(w.dir), "elsewhere")
+	require.NoError(w.t, os.Mkdir(dir, 0o755))
+	return dir
+}
+
+// startIn starts a thread with a prompt, in a directory.
+func (w *world) startIn(prompt, dir string) string {
+	w.t.Helper()
+	id, err := w.StartThread(context.Background(), w.workflow, prompt, dir)
+	require.NoError(w.t, err)
+	return id
+}
+
+func TestALocationOutsideIsRefusedBeforeAnyoneIsPaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "outside,done")
+	dir := w.elsewhere()
+	id := w.startIn(dir, w.dir)
+	w.mustStep(id, StepOptions{})
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	e := requireCode(t, err, protocol.CodeFailed, `role "worker" may not work in `+dir+": that is outside the thread's directory "+w.dir)
+	require.Equal(t, []string{"if that is meant, let steps work there and below, by this line in " + w.Dirs.Config() + `: allowLocations: ["` + dir + `"]`}, e.Hints)
+	require.Len(t, w.runs(), 1)
+	require.Equal(t, e.Message, w.show(id).Error.Message, "whoever asks later is told")
+
+	w.config.AllowLocations = []string{dir}
+	require.True(t, w.mustStep(id, StepOptions{}).Done)
+	require.Equal(t, dir, w.readStep(w.head(id)).Cwd)
+}
+
+func TestTheHomeIsNeverALocation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "outside,done")
+	w.config.AllowLocations = []string{"/"}
+	id := w.startIn(w.Dirs.Home, w.dir) // which is HOME here, too
+	w.mustStep(id, StepOptions{})
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "that is or holds your home directory")
+}
+
+// A fork, and a step in the place of another one, are judged as any step is.
+func TestNoWayAroundTheLocation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "outside,done")
+	dir := w.elsewhere()
+	w.config.AllowLocations = []string{dir}
+	id := w.startIn(dir, w.dir)
+	first := w.mustStep(id, StepOptions{})
+	w.plays("outside,$SUSPEND")
+	w.config.AllowLocations = []string{dir}
+	second := w.mustStep(id, StepOptions{})
+	require.Equal(t, protocol.StatusSuspended, second.Status)
+
+	w.config.AllowLocations = nil
+	ctx := context.Background()
+	ran := len(w.runs())
+	_, err := w.Resume(ctx, id, "go on", StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
+	_, err = w.Poke(ctx, id, "once more", StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
+	fork, err := w.Fork(ctx, first.Head)
+	require.NoError(t, err)
+	_, err = w.Step(ctx, fork, StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
+	require.Len(t, w.runs(), ran)
+}
+
+// A thread of an older version may hold a step that claims any directory.
+func TestForgedDirectoryOfAStoredStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "$SUSPEND")
+	dir := w.elsewhere()
+	id := w.start()
+	ctx := context.Background()
+	step := w.readStep(w.mustStep(id, StepOptions{}).Head)
+	step.Cwd = dir
+	b := w.batch()
+	forged, err := b.Add(ctx, step)
+	require.NoError(t, err)
+	require.NoError(t, b.Commit(ctx))
+	require.NoError(t, w.Index.Move(ctx, id, w.head(id), forged))
+	_, err = w.Resume(ctx, id, "go on", StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
+}
+
+// The thread keeps the directory, not the link by which it was named.
+func TestThreadStartedThroughALink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "again,beside,done")
+	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o755))
+	dir := w.elsewhere()
+	link := filepath.Join(filepath.Dir(w.dir), "link")
+	require.NoError(t, os.Symlink(w.dir, link))
+	id := w.startIn("the task", link)
+	start, err := cas.Read[protocol.Start](context.Background(), w.Store, w.head(id))
+	require.NoError(t, err)
+	require.Equal(t, w.dir, start.Cwd)
+	w.mustStep(id, StepOptions{})
+	require.NoError(t, os.Remove(link))
+	require.NoError(t, os.Symlink(dir, link))
+	require.Equal(t, w.dir, w.readStep(w.mustStep(id, StepOptions{}).Head).Cwd)
+
+	// The place of the directory itself is taken by a link.
+	require.NoError(t, os.Rename(w.dir, w.dir+"-moved"))
+	require.NoError(t, os.Symlink(dir, w.dir))
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "now that is a link to "+dir)
+}
+
+func TestCheckFirstLooksAtTheLocation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "done")
+	dir := w.elsewhere()
+	wf, schema := testWorkflow(nil)
+	wf.Graph["$START"].Edges["_"] = protocol.Edge{Role: "planner", Prompt: "Go.", Location: dir}
+	start := protocol.Start{Workflow: w.put(wf, schema), Prompt: "p", Cwd: w.dir}
+	requireCode(t, w.CheckFirst(context.Background(), start, StepOptions{}), protocol.CodeFailed, `role "planner" may not work in `+dir)
+	w.config.AllowLocations = []string{"~", filepath.Dir(dir)}
+	require.NoError(t, w.CheckFirst(context.Background(), start, StepOptions{}))
+}
+
+// What a model has chosen cannot begin a line of ours.
+func TestAPathWithALineBreak(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "outside,done")
+	dir := filepath.Join(w.elsewhere(), "x\nhint: rm")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	id := w.startIn(dir, w.dir)
+	w.mustStep(id, StepOptions{})
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	e := requireCode(t, err, protocol.CodeFailed, `x\nhint: rm"`)
+	require.NotContains(t, e.Message+e.Hints[0], "\n")
+}

@@ -1,0 +1,156 @@
+// Package place decides where a step may work. A location comes from a workflow
+// that somebody else may have written, or from a model's answer, and what it names
+// becomes the workspace of an agent. So it stays inside the directory that a
+// person started the thread in, unless that person's config lists more.
+//
+// What counts is where a path leads once symbolic links are resolved, and what is
+// returned has none left: the caller starts the agent there, not by the path that
+// was judged.
+package place
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/util/worktree"
+)
+
+// Rules are those of one thread.
+type Rules struct {
+	Thread  string   // the directory in which it was started, as [Real] gave it
+	Allowed []string // absolute directories, below which a step may work as well
+	User    string   // the user's own directory; "": unknown
+}
+
+// OutsideError says that a location is none that a step may work in.
+type OutsideError struct {
+	Dir    string // where the location leads, without symbolic links
+	Thread string // the thread's directory
+	// Never: no config allows it, because it is the user's own directory, or above it.
+	Never bool
+}
+
+func (e *OutsideError) Error() string {
+	if e.Never {
+		return fmt.Sprintf("%s is, or holds, your home directory, and the thread was started in %s", e.Dir, e.Thread)
+	}
+	return fmt.Sprintf("%s is outside the thread's directory %s", e.Dir, e.Thread)
+}
+
+// MovedError says that the path of a thread's directory leads elsewhere than when
+// the thread was started: a part of it is a symbolic link now.
+type MovedError struct{ Thread, Dir string }
+
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("the thread's directory %s is now a link that leads to %s", e.Thread, e.Dir)
+}
+
+// Real is the path of a directory without symbolic links. Errors are those of the
+// file system, and *[NoDirError].
+func Real(dir string) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		if err == nil {
+			err = &NoDirError{real}
+		}
+		return "", err
+	}
+	return real, nil
+}
+
+// NoDirError says that a path leads to something else than a directory.
+type NoDirError struct{ Path string }
+
+func (e *NoDirError) Error() string { return e.Path + " is not a directory" }
+
+// Resolve returns the directory that a location names: "" is the thread's own,
+// relative ones begin there. Allowed are the thread's directory and what is below
+// it; a work tree that is linked to the repository of the thread's directory, with
+// what is below; and what is at or below an allowed directory. The user's own
+// directory, and what is above it, never is, unless the thread was started there.
+//
+// Errors: *[OutsideError], *[MovedError], and those of [Real].
+func (r Rules) Resolve(location string) (string, error) {
+	thread, err := Real(r.Thread)
+	if err != nil {
+		return "", err
+	}
+	if thread != filepath.Clean(r.Thread) && !r.allowed(thread) {
+		return "", &MovedError{r.Thread, thread}
+	}
+	if !filepath.IsAbs(location) {
+		location = filepath.Join(thread, location)
+	}
+	dir, err := Real(location)
+	switch {
+	case err != nil:
+		return "", err
+	case dir == thread:
+		return dir, nil
+	case r.holdsUser(dir):
+		return "", &OutsideError{Dir: dir, Thread: thread, Never: true}
+	case below(thread, dir), r.allowed(dir), linked(thread, dir):
+		return dir, nil
+	}
+	return "", &OutsideError{Dir: dir, Thread: thread}
+}
+
+// allowed reports whether a directory is at or below one that the config lists.
+func (r Rules) allowed(dir string) bool {
+	for _, a := range r.Allowed {
+		if real, err := Real(a); err == nil && below(real, dir) && !r.holdsUser(dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsUser reports whether a directory is the user's own or one above it, however
+// it is spelt: not every file system tells cases apart.
+func (r Rules) holdsUser(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil || r.User == "" {
+		return false
+	}
+	for _, user := range []string{r.User, resolved(r.User)} {
+		for ; ; user = filepath.Dir(user) {
+			if at, err := os.Stat(user); err == nil && os.SameFile(at, info) {
+				return true
+			}
+			if filepath.Dir(user) == user {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// resolved is a path without symbolic links, if it leads anywhere.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// linked reports whether a directory lies in a work tree that is linked to the
+// thread's repository. That in which the thread itself lies is none: whoever starts
+// a thread in a part of a repository means that part.
+func linked(thread, dir string) bool {
+	repository, ok := worktree.Repository(thread)
+	if !ok {
+		return false
+	}
+	top, ok := worktree.Holds(repository, dir)
+	return ok && !below(top, thread)
+}
+
+// below reports whether a path is dir or below it. Both have no symbolic links.
+func below(dir, path string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rest)
+}

@@ -1,0 +1,68 @@
+package workflow
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// noteOptional tells the author of a variable that exists, but that no schema
+// requires: an answer without it stops the run at this edge. It is no problem,
+// since the agent may always give it. Inside a section the author has thought of
+// it, and the condition of a list may ask for it.
+func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
+	name := tag.Path[0]
+	if tag.Kind != mustache.Variable || len(tag.Within) > 0 || from.listed || !from.fields.optional(name) {
+		return
+	}
+	d.note(at, "%s: %s may be missing, and then the run stops here; name it under required, or write {{#%s}}…{{/%s}} around it",
+		what, quote(name), name, name)
+}
+
+// noteOutside tells the author of a location that leads out of the directory in
+// which a thread is started: most users' uwf will refuse it.
+func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
+	slash := strings.ReplaceAll(location, `\`, "/")
+	why := ""
+	switch {
+	case strings.HasPrefix(slash, "/"), len(slash) > 2 && slash[1] == ':' && slash[2] == '/':
+		why = "is absolute"
+	case slash == "~", strings.HasPrefix(slash, "~/"):
+		why = "begins in a directory that is called ~"
+	case path.Clean(slash) == "..", strings.HasPrefix(path.Clean(slash), "../"):
+		why = "leads out of the thread's directory"
+	default:
+		return
+	}
+	d.note(func() yamldoc.Pos { return at }, "location of %s %s; steps work there only if it is inside the directory that the thread was started in, "+
+		"in a git work tree linked to the repository there, or listed under allowLocations in the user's config.yaml", what, why)
+}
+
+// note tells the author something, in bounds.
+func (d *draft) note(at func() yamldoc.Pos, format string, args ...any) {
+	const most = 10
+	if len(d.notices) == most {
+		return
+	}
+	pos := at()
+	file, line := d.where(pos.Line)
+	d.notices = append(d.notices, fmt.Sprintf("%s:%d:%d: ", file, line, pos.Column)+fmt.Sprintf(format, args...))
+}
+
+// optional reports whether a field is named by a schema, and required by none.
+func (f fields) optional(name string) bool {
+	named := false
+	for _, s := range f.schemas {
+		if required, _ := s["required"].([]any); slices.Contains(required, any(name)) {
+			return false
+		}
+		properties, _ := s["properties"].(map[string]any)
+		_, has := properties[name]
+		named = named || has
+	}
+	return named
+}
