@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -28,7 +29,7 @@ func adapter() external.Adapter {
 		Command: command,
 		Decoder: func(external.Call) external.Decoder { return &decoder{} },
 		Sessions: external.Sessions{
-			Preset: true, Forks: true,
+			Preset: true, Forks: true, Cuts: true,
 			Renames: func(v external.Version) bool { return v.Before(external.V(2, 0, 0)) },
 		},
 		MaxTurns: 90,
@@ -41,6 +42,10 @@ func adapter() external.Adapter {
 
 // command is the command line. The prompt goes to stdin: it may be longer than an
 // argument may be, and begin with a dash.
+// cuts is the first version that was seen to cut a conversation at an entry that its
+// output names. Older ones want another name, which is not that of one entry.
+var cuts = external.V(2, 1, 197)
+
 func command(c external.Call) (external.Invocation, error) {
 	args := []string{"-p", "--output-format", "stream-json", "--verbose"}
 	if c.MaxTurns > 0 {
@@ -51,8 +56,13 @@ func command(c external.Call) (external.Invocation, error) {
 	}
 	args = append(args, permission(c.Permission)...)
 	switch {
+	case c.Cut != "" && !c.Version.AtLeast(cuts):
+		return external.Invocation{}, fmt.Errorf("claude %s: %w as it was at an earlier step", c.Version, external.ErrCannotFork)
 	case c.Resume && c.Fork:
 		args = append(args, "--resume", c.Session, "--fork-session")
+		if c.Cut != "" {
+			args = append(args, "--resume-session-at", c.Cut)
+		}
 	case c.Resume:
 		args = append(args, "--resume", c.Session)
 	case c.Version.AtLeast(external.V(2, 0, 0)):

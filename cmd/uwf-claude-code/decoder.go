@@ -17,6 +17,7 @@ type decoder struct {
 	spent   external.Usage
 	session string // as told last
 	spoke   bool   // the model has
+	mark    string // the newest entry of the conversation
 	retry   *line  // a request that was repeated last, until something else came
 }
 
@@ -25,6 +26,7 @@ type line struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
 	Session string `json:"session_id"`
+	UUID    string `json:"uuid"`
 	Parent  string `json:"parent_tool_use_id"` // of a sub-agent's lines: the call that began it
 
 	// system
@@ -91,6 +93,9 @@ func (d *decoder) events(l *line) []external.Event {
 		return system(l)
 	case "assistant", "user":
 		d.spoke = d.spoke || l.Type == "assistant" && l.Message != nil && l.Message.Model != synthetic
+		if l.Parent == "" && l.Message != nil && l.Message.Model != synthetic {
+			d.mark = l.UUID
+		}
 		return blocks(l)
 	case "result":
 		d.result = l

@@ -22,7 +22,7 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	if out.Kind != external.OK {
 		out.Message = cmp.Or(out.Message, r.Terminal, r.Subtype, "it does not say why")
 	}
-	out.Session = d.canGoOn(out)
+	out.Session, out.Mark = d.canGoOn(out), d.mark
 	out.Usage = d.spent
 	return out
 }

@@ -47,10 +47,10 @@ type story struct {
 }
 
 // stories are what a user does with every program.
-var stories = []story{
+var stories = append([]story{
 	{"first run", firstRun}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
 	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError}, {"an @ is no mention", mentions},
-}
+}, pastStories...)
 
 // tellAll runs all stories with a program.
 func tellAll(t *testing.T, p program) {

@@ -187,7 +187,7 @@ func TestSessionLost(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(a.state, "session-"+first.Step.SessionID)))
 	second := a.step().Succeeded()
 	require.NotEqual(t, first.Step.SessionID, second.Step.SessionID)
-	require.Contains(t, second.Detail.Outcome, "started over")
+	require.Contains(t, second.Detail.Outcome, "begun anew")
 
 	a = play(t, "", "other-session")
 	a.step().Failed("came back as somewhere-else")

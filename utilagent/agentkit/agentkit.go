@@ -50,8 +50,13 @@ type Options struct {
 	Structured bool
 	// Resumes: Run goes on in the session Request.SessionID when that is set.
 	// ForksSessions: it can also go on in a copy of a session, as a forked thread needs.
-	Resumes       bool
-	ForksSessions bool
+	// CutsSessions: and in a copy of its beginning, up to Request.Cut.
+	// CopiesSessions: it always goes on in a copy, unless Request.Interrupted, so that
+	// a session stays as its step has left it.
+	Resumes        bool
+	ForksSessions  bool
+	CutsSessions   bool
+	CopiesSessions bool
 	// Extractor reads the answer when all corrections failed, if the config names
 	// a model for it. Nil: never. The step is marked.
 	Extractor Extractor
@@ -84,6 +89,9 @@ type Result struct {
 	// SessionID names the conversation, for Continue and the next turn. It is
 	// required, since a step without one cannot be traced or corrected.
 	SessionID string
+	// SessionMark is where the session is now, in words of the agent, if it can cut
+	// one there: see Request.Cut.
+	SessionMark string
 	// Turns is what happened inside, if it was not recorded with [Request.Turn].
 	// Its last assistant turn is the answer. Neither: the answer is kept as one turn.
 	Turns []protocol.Turn

@@ -37,6 +37,9 @@ type kit struct {
 	loaded  *protocol.Config
 	atEnd   []func()
 
+	session session // that the run goes on in
+	trying  string  // the session that is noted as the one of this try
+
 	engine    bool // the engine's variables are about this step
 	limitBase *int
 	edge      string // the edge's prompt
@@ -132,21 +135,23 @@ func (k *kit) instruction(ctx context.Context) error {
 }
 
 // brief is what the role is told, given the session it goes on in.
-func (k *kit) brief(ctx context.Context, s session) (stepwork.Brief, error) {
+func (k *kit) brief(ctx context.Context) (stepwork.Brief, error) {
+	s := k.session
 	return stepwork.NewBrief(ctx, k.batch, k.thread, stepwork.Assignment{
 		Thread: k.inv.thread, Role: k.inv.role, EdgePrompt: k.edge, Cwd: k.env.Dir,
-		Structured: k.opts.Structured, Since: s.since, Rejected: s.Rejected,
+		Structured: k.opts.Structured, Since: s.since, Rejected: s.rejected,
 	})
 }
 
 // request is what the agent gets.
-func (k *kit) request(b stepwork.Brief, s session) *Request {
+func (k *kit) request(b stepwork.Brief) *Request {
+	s := k.session
 	e := k.env.With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
 	r := &Request{
 		Thread: k.inv.thread, Role: k.inv.role, Number: b.Parts.Number, Visit: b.Parts.Visit,
 		Workflow: b.Workflow, RoleDef: b.Role, Schema: b.Schema,
 		Head: k.thread.Head, Start: k.thread.Start,
-		SessionID: s.SessionID, Fork: s.fork, Interrupted: s.Interrupted != "",
+		SessionID: s.id, Fork: s.way == forked || s.way == cutOff, Cut: s.mark, Interrupted: s.interrupted,
 		Cwd: k.env.Dir, Dirs: k.dirs, Alias: k.alias(), Env: e, Store: k.store, Judge: k.judge, kit: k,
 	}
 	if k.engine {

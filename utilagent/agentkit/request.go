@@ -38,9 +38,12 @@ type Request struct {
 	// and it can be continued; else "". Prompt then tells only what happened
 	// since. See also [Request.StartOver].
 	SessionID string
-	// Fork: SessionID belongs to the thread that this one was forked from. The
-	// agent must go on in a copy of that session, never in the session itself.
+	// Fork: the agent must go on in a copy of that session, never in the session
+	// itself: it is another thread's, or has gone on.
 	Fork bool
+	// Cut, with Fork: the copy must end where Result.SessionMark was this. What
+	// follows is no part of the thread's past. "": all of it is.
+	Cut string
 	// Interrupted: SessionID is of an earlier try of this very step, which never
 	// came to an answer; see [Request.Began].
 	Interrupted bool
@@ -93,14 +96,16 @@ func (r *Request) Config(ctx context.Context) (protocol.Config, error) {
 	return r.kit.config(ctx)
 }
 
-// StartOver is for an agent whose session could not be continued: it clears
-// SessionID and Fork, and makes the prompt a full one with the whole history.
-func (r *Request) StartOver(ctx context.Context) error {
-	brief, err := r.kit.brief(ctx, session{})
+// StartOver is for an agent that cannot go on in its session: it clears SessionID
+// and what belongs to it, and makes the prompt a full one with the whole history.
+// The step's detail says why.
+func (r *Request) StartOver(ctx context.Context, why string) error {
+	r.kit.session = afresh("%s", why)
+	brief, err := r.kit.brief(ctx)
 	if err != nil {
 		return err
 	}
-	r.SessionID, r.Fork, r.Interrupted = "", false, false
+	r.SessionID, r.Fork, r.Cut, r.Interrupted = "", false, "", false
 	r.tell(brief)
 	return nil
 }
@@ -158,9 +163,15 @@ func (r *Request) Secrets() *secret.Set { return &r.kit.secrets.Set }
 
 // Began remembers a session while its work goes on, if Options.Resumes: when the
 // agent is killed, or fails, the next try of this step gets the session with
-// Interrupted set.
-func (r *Request) Began(sessionID string) {
-	r.kit.keep(session{SessionID: sessionID, Head: r.kit.thread.Head, Interrupted: edgeSum(r.kit.edge)})
+// Interrupted set. An agent calls it when the copy of a session has been made, at
+// the latest: the error is [ErrWentOn] if that session was used meanwhile. The
+// copy must then be given up, see [Request.StartOver].
+func (r *Request) Began(sessionID string) error {
+	if err := r.kit.copied(); err != nil {
+		return err
+	}
+	r.kit.attempted(sessionID, "")
+	return nil
 }
 
 // Text stores a text about the run as it happens, such as what a model was told,

@@ -2,14 +2,11 @@ package agentkit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/stepwork"
@@ -17,159 +14,163 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// session is what the kit remembers of a conversation, in one small file per
-// agent, thread and role: agents must not get each other's ids, and steps of
-// different threads at once must not lose each other's. Losing the file costs a
-// full prompt, no more.
-type session struct {
-	Agent     string `json:"agent"`
-	Thread    string `json:"thread"`
-	Role      string `json:"role"`
-	SessionID string `json:"sessionId"`
-	// Step is the step that was made in it. It goes on only if that is still the
-	// role's last one: else it has seen answers that are not part of the thread.
-	Step cas.Hash `json:"step,omitempty"`
-	// Head and Rejected, instead, are of an answer that could not be used: the
-	// next try at the same head goes on from there.
-	Head     cas.Hash `json:"head,omitempty"`
-	Rejected string   `json:"rejected,omitempty"`
-	// Interrupted, with Head, is of a try that has not ended: a sum of the
-	// instruction that it follows. Another instruction is another task.
-	Interrupted string `json:"interrupted,omitempty"`
+// ErrWentOn means that a session has gone on while it was copied: the copy may
+// hold what is not part of this thread's past.
+var ErrWentOn = errors.New("the session has gone on while it was copied")
 
-	since cas.Hash // the node up to which the session knows the thread
-	fork  bool     // it belongs to the thread that this one was forked from
+// tried says in which session a role of a thread has worked last, step or not.
+// What is to be known of that session is in its record.
+type tried struct {
+	Agent   string `json:"agent"`
+	Thread  string `json:"thread"`
+	Role    string `json:"role"`
+	Session string `json:"sessionId"`
 }
 
-// session finds the session that the run goes on in; the zero value if there is none.
-func (k *kit) session(ctx context.Context) (session, error) {
+// pick finds the session that the run goes on in.
+func (k *kit) pick(ctx context.Context) (session, error) {
 	if !k.opts.Resumes {
 		return session{}, nil
 	}
-	s, err := k.candidate(ctx)
-	if err != nil || s.SessionID == "" {
+	p, err := k.past(ctx)
+	if err != nil {
 		return session{}, err
+	}
+	s := choose(p)
+	if s.id == "" {
+		return s, nil
 	}
 	c, err := k.config(ctx)
 	if err != nil {
 		return session{}, err
 	}
 	if resume := c.Agents[k.alias()].Resume; resume != nil && !*resume {
-		return session{}, nil
+		return afresh("agents.%s.resume is false", k.alias()), nil
 	}
 	return s, nil
 }
 
-func (k *kit) candidate(ctx context.Context) (session, error) {
-	s, err := k.remembered()
-	if err != nil {
-		return session{}, err
+// past reads what is known.
+func (k *kit) past(ctx context.Context) (past, error) {
+	p := past{
+		agent: protocol.AgentName(k.opts.Name), thread: k.inv.thread, role: k.inv.role,
+		head: k.thread.Head, task: edgeSum(k.edge), cuts: k.opts.CutsSessions,
+		forks: k.opts.ForksSessions || k.opts.CopiesSessions,
 	}
-	if s.Rejected != "" || s.Interrupted != "" {
-		s.since = k.thread.Head
-		return s, nil
+	var last tried
+	if err := load(k.triedFile(), &last); err != nil {
+		return past{}, err
 	}
-	if s.SessionID == "" && !k.opts.ForksSessions {
-		return session{}, nil
+	var err error
+	if p.tried, err = k.records().of(last.Session); err != nil {
+		return past{}, err
 	}
-	last, found, err := stepwork.LastStep(ctx, k.thread, k.inv.role)
-	switch {
-	case err != nil || !found:
-		return session{}, err
-	case s.SessionID != "" && s.Step == last.Hash:
-		s.since = last.Hash
-		return s, nil
-	case s.SessionID == "" && last.Agent == protocol.AgentName(k.opts.Name):
-		return session{SessionID: last.SessionID, since: last.Hash, fork: true}, nil
+	step, found, err := stepwork.LastStep(ctx, k.thread, k.inv.role)
+	if err != nil || !found {
+		return p, err
 	}
-	return session{}, nil
+	p.last = &visit{step: step.Hash, agent: step.Agent, session: step.SessionID}
+	if p.last.agent == p.agent {
+		p.made, err = k.records().of(step.SessionID)
+	}
+	return p, err
 }
 
-// remembered reads the file. One that is damaged or of another head is as good as none.
-func (k *kit) remembered() (session, error) {
-	data, err := os.ReadFile(k.sessionFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return session{}, nil
+// enter marks the session that the run adds to. From now on it is not what its
+// last step has left, whatever becomes of the run.
+func (k *kit) enter() error {
+	s := k.session
+	if s.way != continued || k.opts.CopiesSessions || s.interrupted || s.rejected != "" {
+		return nil // there is nothing to mark, or it is marked
 	}
-	if err != nil {
-		return session{}, fmt.Errorf("session: %w", err)
-	}
-	var s session
-	if json.Unmarshal(data, &s) != nil || s.Agent != protocol.AgentName(k.opts.Name) ||
-		s.Thread != k.inv.thread || s.Role != k.inv.role {
-		return session{}, nil
-	}
-	if s.Rejected+s.Interrupted != "" && s.Head != k.thread.Head {
-		return session{}, nil
-	}
-	if s.Interrupted != "" && s.Interrupted != edgeSum(k.edge) {
-		return session{}, nil
-	}
-	return s, nil
-}
-
-// edgeSum tells one instruction from another. It is never empty.
-func edgeSum(edge string) string {
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(edge)) // never fails
-	return fmt.Sprintf("%016x", sum.Sum64())
-}
-
-// keep remembers a session. A step is not lost because its session is, so a
-// failure is only told.
-func (k *kit) keep(s session) {
-	if !k.opts.Resumes || s.SessionID == "" {
-		return
-	}
-	s.Agent, s.Thread, s.Role = protocol.AgentName(k.opts.Name), k.inv.thread, k.inv.role
-	if err := replace(durable.OS(), k.sessionFile(), s); err != nil {
-		fmt.Fprintf(k.env.Stderr, "%s: the session cannot be continued later: %v\n", s.Agent, err)
-	}
-}
-
-// forget removes the memory of a session.
-func (k *kit) forget() {
-	if err := durable.OS().Remove(k.sessionFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(k.env.Stderr, "%s: %v\n", protocol.AgentName(k.opts.Name), err)
-	}
-}
-
-// replace writes the file in one piece, without a flush: it is only a cache.
-func replace(fsys durable.FS, path string, s session) error {
-	data, err := json.Marshal(s)
+	known, err := k.records().of(s.id)
 	if err != nil {
 		return err
 	}
-	if err := fsys.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	temp, err := fsys.WriteTemp(path, append(data, '\n'), 0o600, durable.NoFlush)
-	if err != nil {
-		return err
-	}
-	if err := fsys.Rename(temp, path); err != nil {
-		return errors.Join(err, fsys.Remove(temp))
+	known.Try = &try{Head: k.thread.Head, Task: edgeSum(k.edge)}
+	if err := k.records().secure(known); err != nil {
+		return fmt.Errorf("session: %w", err)
 	}
 	return nil
 }
 
-// sessionFile is readable by a person; the sum keeps apart what cleaning or a
-// file system that folds case would throw together.
-func (k *kit) sessionFile() string {
+// own is the record of a session in which this role of this thread works.
+func (k *kit) own(id string) (record, error) {
+	known, err := k.records().of(id)
+	if err != nil || !known.belongs(k.inv.thread, k.inv.role) {
+		known = record{Session: id, Thread: k.inv.thread, Role: k.inv.role}
+	}
+	return known, err
+}
+
+// attempted remembers that a try of this step goes on in a session, or has ended
+// there with an answer that could not be used.
+func (k *kit) attempted(id, rejected string) {
+	k.remember(id, func(known *record) {
+		known.Try = &try{Head: k.thread.Head, Task: edgeSum(k.edge), Begun: true, Rejected: rejected}
+	})
+}
+
+// made remembers that a session ends with a step.
+func (k *kit) made(id string, step cas.Hash, at string) {
+	k.remember(id, func(known *record) {
+		known.Step, known.Try = step, nil
+		if at != "" {
+			known.Marks = append(known.Marks, mark{Step: step, At: at})
+			known.Marks = known.Marks[max(0, len(known.Marks)-maxMarks):]
+		}
+	})
+}
+
+// remember changes what is known of the role's session. A step is not lost because
+// its session is, so a failure is only told.
+func (k *kit) remember(id string, change func(*record)) {
+	if !k.opts.Resumes || id == "" {
+		return
+	}
+	known, err := k.own(id)
+	if err == nil {
+		change(&known)
+		err = k.records().put(known)
+	}
+	if err == nil && known.Try != nil && k.trying != id {
+		k.trying = id
+		err = replace(durable.OS(), k.triedFile(), tried{
+			Agent: k.records().agent, Thread: k.inv.thread, Role: k.inv.role, Session: id,
+		})
+	}
+	if err != nil {
+		fmt.Fprintf(k.env.Stderr, "%s: the session cannot be continued later: %v\n", k.records().agent, err)
+	}
+}
+
+// forget gives up a session in which this step was tried in vain.
+func (k *kit) forget() {
+	k.trying = ""
+	if err := durable.OS().Remove(k.triedFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(k.env.Stderr, "%s: %v\n", k.records().agent, err)
+	}
+}
+
+// copied reports with [ErrWentOn] that a session that was copied as it was is not
+// as it was any more.
+func (k *kit) copied() error {
+	s := k.session
+	if s.way != forked {
+		return nil
+	}
+	known, err := k.records().of(s.id)
+	if err == nil && !known.endsAt(s.since) {
+		err = ErrWentOn
+	}
+	return err
+}
+
+// triedFile is readable by a person; the sum keeps apart what cleaning or a file
+// system that folds case would throw together.
+func (k *kit) triedFile() string {
 	sum := fnv.New32a()
 	fmt.Fprintf(sum, "%s\x00%s", k.inv.thread, k.inv.role)
 	name := fmt.Sprintf("%s.%s-%08x.json", fileName(k.inv.thread), fileName(k.inv.role), sum.Sum32())
-	return filepath.Join(k.dirs.Sessions(), fileName(protocol.AgentName(k.opts.Name)), name)
-}
-
-// fileName keeps what every file system takes.
-func fileName(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
-			return r
-		}
-		return '_'
-	}, s)
-	return s[:min(len(s), 60)]
+	return filepath.Join(k.records().dir, name)
 }

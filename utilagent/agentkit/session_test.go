@@ -86,7 +86,7 @@ func TestStartOverTellsEverything(t *testing.T) {
 	th.Run(a).Succeeded()
 	a.Run = func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		require.NotEmpty(t, req.SessionID)
-		require.NoError(t, req.StartOver(ctx))
+		require.NoError(t, req.StartOver(ctx, "it is gone"))
 		require.Empty(t, req.SessionID)
 		return agentkit.Result{Output: good, SessionID: "new"}, nil
 	}
@@ -140,12 +140,13 @@ func TestDamagedSessionFileCostsOnlyTheSession(t *testing.T) {
 	var req agentkit.Request
 	a := resuming("a", good, &req)
 	th.Run(a).Succeeded()
-	files, err := filepath.Glob(filepath.Join(th.Home, "sessions", "uwf-a", "*.json"))
+	files, err := filepath.Glob(filepath.Join(th.Home, "sessions", "uwf-a", "records", "*.json"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	require.NoError(t, os.WriteFile(files[0], []byte(`{"agent":`), 0o600))
-	th.Run(a).Succeeded()
+	got := th.Run(a).Succeeded()
 	require.Empty(t, req.SessionID)
+	require.Equal(t, "session: begun anew, because nothing is known of session session-1", got.Detail.Outcome)
 }
 
 // Steps of many threads at once must not lose each other's sessions.
@@ -162,9 +163,15 @@ func TestSessionsOfManyThreadsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			var req agentkit.Request
 			a := resuming("a", good, &req)
+			run := a.Run
+			a.Run = func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+				res, err := run(ctx, req)
+				res.SessionID += " of " + req.Thread
+				return res, err
+			}
 			th.Run(a).Succeeded()
 			th.Run(a).Succeeded()
-			if req.SessionID != "session-1" {
+			if req.SessionID != "session-1 of "+th.ID {
 				errs <- errors.New("lost the session of " + th.ID)
 			}
 		})

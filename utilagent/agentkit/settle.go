@@ -23,6 +23,7 @@ type settled struct {
 	problem error // why the last answer is not the role's output
 
 	session string          // the newest id: a continued session may get another one
+	mark    string          // where the newest answer ends in it
 	detail  protocol.Detail // the first run's, which did the work; requests of all
 	usage   *protocol.Usage // of all runs
 	answers []string
@@ -104,6 +105,7 @@ func (s *settled) account(res Result) {
 	if res.SessionID != "" {
 		s.session = res.SessionID
 	}
+	s.mark = res.SessionMark
 	if res.Usage != nil && res.Usage.Plausible() == nil { // else unknown: nonsense must not cost the step
 		s.charge(*res.Usage)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/stepwork"
@@ -22,23 +24,26 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	}
 	defer func() { failed = k.secrets.error(failed) }()
 	defer k.end()
-	s, err := k.session(ctx)
+	if k.session, err = k.pick(ctx); err != nil {
+		return protocol.Result{}, err
+	}
+	brief, err := k.brief(ctx)
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	brief, err := k.brief(ctx, s)
-	if err != nil {
+	req := k.request(brief)
+	if err := k.enter(); err != nil {
 		return protocol.Result{}, err
 	}
-	req := k.request(brief, s)
 	started := e.Now()
 	done, err := k.settle(ctx, req)
 	if err != nil {
-		return k.rejected(ctx, req, s, done, err)
+		return k.rejected(ctx, req, done, err)
 	}
 	completed := started.Add(max(0, e.Now().Sub(started))) // the clock may have been set meanwhile
 	done.detail.Turns, done.detail.Capture = k.turns.close()
 	done.detail.AgentVersion = cmp.Or(done.detail.AgentVersion, version(o))
+	done.detail.Outcome = k.outcome(done.detail.Outcome)
 	// The work is done and paid for: an interrupt that comes now must not lose it.
 	ctx = context.WithoutCancel(ctx)
 	done.output.Value = k.secrets.value(done.output.Value)
@@ -54,7 +59,7 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return protocol.Result{SessionID: done.session, Usage: done.usage}, err
 	}
-	k.keep(session{SessionID: done.session, Step: result.StepHash})
+	k.made(done.session, result.StepHash, done.mark)
 	return result, nil
 }
 
@@ -62,13 +67,13 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 // result line names though no step refers to it. Of an answer that could not be
 // used the text is kept, and the session with what was wrong, so that another try
 // can go on from there.
-func (k *kit) rejected(ctx context.Context, req *Request, s session, done *settled, cause error) (protocol.Result, error) {
+func (k *kit) rejected(ctx context.Context, req *Request, done *settled, cause error) (protocol.Result, error) {
 	result := protocol.Result{SessionID: done.session, Role: req.Role, Usage: done.usage}
 	var invalid *invalidError
 	answered := errors.As(cause, &invalid)
 	switch {
-	case answered && (req.SessionID == "" || s.Rejected == ""):
-		k.keep(session{SessionID: done.session, Head: k.thread.Head, Rejected: k.secrets.Hide(invalid.problem)})
+	case answered && k.session.rejected == "":
+		k.attempted(done.session, k.secrets.Hide(invalid.problem))
 	case answered || req.Interrupted && ctx.Err() == nil:
 		k.forget() // a session that fails twice at one place is not worth a third try
 	}
@@ -98,9 +103,15 @@ func (k *kit) failedDetail(ctx context.Context, done *settled) (cas.Hash, error)
 	}
 	d.Requests = k.turns.texts
 	d.SessionID = valid(done.session)
-	d.Outcome = cmp.Or(d.Outcome, "failed")
+	d.Outcome = k.outcome(cmp.Or(d.Outcome, "failed"))
 	d.AgentVersion = cmp.Or(d.AgentVersion, version(k.opts))
 	return k.batch.Add(ctx, d)
+}
+
+// outcome adds to how a run came out what it went on in.
+func (k *kit) outcome(came string) string {
+	parts := []string{came, k.session.String()}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 // call runs a function of the agent's author. A panic is an error of the step,

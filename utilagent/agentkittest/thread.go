@@ -64,7 +64,14 @@ func New(t testing.TB, s Scenario) *Thread {
 // Fork makes a thread with the same head and home.
 func (th *Thread) Fork() *Thread {
 	th.t.Helper()
+	return th.ForkAt(th.Head)
+}
+
+// ForkAt makes a thread that goes on from an earlier node.
+func (th *Thread) ForkAt(node cas.Hash) *Thread {
+	th.t.Helper()
 	fork := *th
+	fork.Head = node
 	var err error
 	fork.ID, err = threadid.New(th.env.Now(), th.env.Rand)
 	require.NoError(th.t, err)

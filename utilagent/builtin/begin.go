@@ -43,7 +43,7 @@ func (w *work) earlier(ctx context.Context) (session *react.Session, err error) 
 		return nil, err
 	}
 	fmt.Fprintf(w.req.Env.Stderr, "%s: %v; beginning a new one with the whole history\n", protocol.AgentName(w.kind.name), err)
-	return nil, w.req.StartOver(ctx)
+	return nil, w.req.StartOver(ctx, err.Error())
 }
 
 const interrupted = "Your work on this was interrupted before your final answer. Go on where you were: what you have done is above. " +

@@ -64,7 +64,7 @@ func options(k kind, more []tools.Tool, usage string) agentkit.Options {
 	a := &agent{kind: k, more: more}
 	return agentkit.Options{
 		Name: k.name, Usage: usage, ParseArgs: a.parseArgs, Structured: k.resolves,
-		Run: a.run, Continue: a.resume, Resumes: true, ForksSessions: true,
+		Run: a.run, Continue: a.resume, Resumes: true, CopiesSessions: true,
 		Extractor: llm.Extractor, Dispatch: bind.Dispatch,
 	}
 }
@@ -87,7 +87,9 @@ func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Re
 	if err != nil {
 		return agentkit.Result{}, err
 	}
-	req.Began(session.ID)
+	if err := req.Began(session.ID); err != nil {
+		return agentkit.Result{}, err
+	}
 	answer, res, err := w.play(ctx, w.loop(ctx), session)
 	if reason := w.pause(answer, err); reason != "" {
 		res.Suspend = reason

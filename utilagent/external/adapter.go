@@ -101,6 +101,9 @@ type Sessions struct {
 	Preset bool
 	// Forks: it can go on in a copy of a session (Call.Fork).
 	Forks bool
+	// Cuts: and in a copy of its beginning (Call.Cut), up to where an earlier call
+	// ended (Outcome.Mark).
+	Cuts bool
 	// AnyDir: a session can be continued in another directory.
 	AnyDir bool
 	// Renames reports that a continued session comes back under another id, with
@@ -148,6 +151,7 @@ type Call struct {
 	Session string
 	Resume  bool
 	Fork    bool      // with Resume: continue in a copy
+	Cut     string    // with Fork: the Outcome.Mark at which the copy must end; "": all of it
 	Used    time.Time // with Resume: when it was used last; zero: not known
 	Now     time.Time // when the call began
 

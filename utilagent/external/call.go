@@ -41,7 +41,7 @@ type call struct {
 	count    bool // turns are counted here
 	cancel   context.CancelCauseFunc
 	watch    *watch
-	began    func(session string) // told once for each id that is good
+	began    func(session string) error // told once for each id that is good
 
 	mu      sync.Mutex
 	record  record
@@ -71,7 +71,9 @@ func (c *call) event(ctx context.Context, e Event) error {
 	c.later(ctx)
 	if c.record.messages > 0 && c.session != "" && c.session != c.known {
 		c.known = c.session
-		c.began(c.session)
+		if err := c.began(c.session); err != nil {
+			return c.end(err)
+		}
 	}
 	switch {
 	case e.Kind == Retrying && e.Error != "":

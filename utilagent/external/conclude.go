@@ -22,7 +22,8 @@ func (r *runner) result(out tried) agentkit.Result {
 		outcome += " " + string(out.Error)
 	}
 	return agentkit.Result{
-		SessionID: cmp.Or(out.Session, out.task.session),
+		SessionID:   cmp.Or(out.Session, out.task.session),
+		SessionMark: out.Mark,
 		Detail: &protocol.Detail{
 			Model: out.model, AgentVersion: name, Outcome: strings.Join(append([]string{outcome}, r.notes...), "; "),
 		},

@@ -40,6 +40,9 @@ type Outcome struct {
 	// that the program told. "": there is none, as after a start that failed, even
 	// if an id was printed.
 	Session string
+	// Mark is where the conversation is now, in the program's own words, if it can
+	// cut one there: see Sessions.Cuts.
+	Mark string
 	// Final is the answer, where the program says what it is. "": the last text
 	// after the last tool event.
 	Final string

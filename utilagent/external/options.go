@@ -12,7 +12,8 @@ func Options(a Adapter) agentkit.Options {
 	return agentkit.Options{
 		Name: a.Name, Run: s.run, Continue: s.correct,
 		Resumes: !a.Sessions.None, ForksSessions: a.Sessions.Forks && !a.Sessions.None,
-		ParseArgs: s.parse, Check: s.check, Usage: usage(a),
+		CutsSessions: a.Sessions.Cuts && !a.Sessions.None,
+		ParseArgs:    s.parse, Check: s.check, Usage: usage(a),
 	}
 }
 

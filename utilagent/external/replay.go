@@ -30,7 +30,7 @@ func Replay(ctx context.Context, a Adapter, c Call, stdout io.Reader, e Exit) (S
 	limits := a.Timeouts.withDefaults()
 	now := &call{
 		ask: c, sessions: a.Sessions, count: a.CountsTurns, cancel: cancel, watch: newWatch(limits, cancel),
-		began: func(string) {},
+		began: func(string) error { return nil },
 		record: record{put: func(_ context.Context, t protocol.Turn) error {
 			t.Index = len(seen.Turns)
 			seen.Turns = append(seen.Turns, t)

@@ -21,9 +21,9 @@ const maxRetries = 2
 
 // run does the role's work.
 func (r *runner) run() (agentkit.Result, error) {
-	t := task{prompt: r.req.Prompt, session: r.req.SessionID, fork: r.req.Fork}
+	t := task{prompt: r.req.Prompt, session: r.req.SessionID, fork: r.req.Fork, cut: r.req.Cut}
 	if isMadeUp(t.session) {
-		if err := r.req.StartOver(r.ctx); err != nil {
+		if err := r.req.StartOver(r.ctx, r.adapter.Program+" names no session"); err != nil {
 			return agentkit.Result{}, err
 		}
 		t = task{prompt: r.req.Prompt}
@@ -68,7 +68,7 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 	for {
 		out, err := r.try(t)
 		if errors.Is(err, ErrCannotFork) && t.fork {
-			if err := r.startOver(&t, ErrCannotFork.Error()); err != nil {
+			if err := r.startOver(&t, err.Error()); err != nil {
 				return agentkit.Result{}, err
 			}
 			continue
@@ -156,13 +156,13 @@ func (r *runner) startOver(t *task, why string) error {
 		return &Error{Program: r.adapter.Program, Kind: SessionNotFound, Text: fmt.Sprintf("%s lost its session again: %s", r.adapter.Program, why)}
 	}
 	r.fresh = true
-	text := fmt.Sprintf("session %s could not be continued (%s): started over with the whole prompt", t.session, firstLine(why))
-	r.note("%s", text)
+	why = fmt.Sprintf("session %s could not be continued (%s)", t.session, firstLine(why))
+	text := why + ": started over with the whole prompt"
 	ctx := context.WithoutCancel(r.ctx)
 	if err := r.tell(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text}); err != nil {
 		return err
 	}
-	if err := r.req.StartOver(ctx); err != nil {
+	if err := r.req.StartOver(ctx, why); err != nil {
 		return err
 	}
 	*t = task{prompt: r.req.Prompt, message: t.message}

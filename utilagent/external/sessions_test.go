@@ -70,14 +70,14 @@ func TestSessions(t *testing.T) {
 			final := calls[len(calls)-1]
 			if tt.fresh == "" {
 				require.Equal(t, []string{"--resume", began}, final.Args[len(final.Args)-2:])
-				require.NotContains(t, got.Detail.Outcome, "started over")
+				require.NotContains(t, got.Detail.Outcome, "begun anew")
 				return
 			}
 			require.Contains(t, final.Args, "--session")
 			require.NotEqual(t, began, last(final.Args))
 			require.Contains(t, final.Prompt, "the task", "the whole prompt")
 			require.Contains(t, got.Detail.Outcome, tt.fresh)
-			require.Contains(t, got.Detail.Outcome, "started over with the whole prompt")
+			require.Contains(t, got.Detail.Outcome, "session: begun anew, because session ")
 			require.Equal(t, last(final.Args), got.Step.SessionID)
 		})
 	}
@@ -149,7 +149,7 @@ func TestAnswerOnly(t *testing.T) {
 	require.Len(t, first.Turns, 1)
 	require.Equal(t, "final", string(first.Detail.Capture))
 	again := b.step().Succeeded()
-	require.Contains(t, again.Detail.Outcome, "started over")
+	require.Contains(t, again.Detail.Outcome, "begun anew")
 	require.Len(t, again.Turns, 2)
 	require.Contains(t, again.Turns[1].Content, "It is done.")
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // toy describes a program whose lines are a letter and what belongs to it:
-// S session, T text, F the answer and no turn, D delta, C call, R result, N notice, U usage of the session so
+// S session, M mark, T text, F the answer and no turn, D delta, C call, R result, N notice, U usage of the session so
 // far, V retries in vain, and last . (ok) or X kind message.
 func toy() external.Adapter {
 	return external.Adapter{
@@ -25,6 +25,8 @@ func toy() external.Adapter {
 		Command: func(c external.Call) (external.Invocation, error) {
 			args := append([]string{"--permission", string(c.Permission), "--model", c.Model, "--max", strconv.Itoa(c.MaxTurns)}, c.Extra...)
 			switch {
+			case c.Cut != "":
+				args = append(args, "--cut", c.Cut, "--fork", c.Session)
 			case c.Fork:
 				args = append(args, "--fork", c.Session)
 			case c.Resume:
@@ -62,6 +64,9 @@ func (d *toyDecoder) Line(line []byte) ([]external.Event, bool) {
 	switch word {
 	case "S":
 		return []external.Event{{Kind: external.Started, Session: rest, Model: "toy-1"}}, true
+	case "M":
+		d.out.Mark = rest
+		return nil, true
 	case "F":
 		d.out.Final = rest
 		return nil, true

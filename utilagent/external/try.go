@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
 // task is what the next call is about.
@@ -14,6 +15,7 @@ type task struct {
 	prompt  string
 	session string // to go on in; "": a new one
 	fork    bool
+	cut     string
 	message string // a correction, which a new session must be told too
 }
 
@@ -45,9 +47,9 @@ func (r *runner) try(t task) (tried, error) {
 		ask: ask, sessions: r.adapter.Sessions, count: r.adapter.CountsTurns,
 		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell},
 	}
-	c.began = func(session string) {
+	c.began = func(session string) error {
 		r.report(r.shelf.put(r.known(session, c, before)))
-		r.req.Began(session)
+		return r.req.Began(session)
 	}
 	r.host.current(c)
 	started := r.req.Env.Now()
@@ -85,14 +87,14 @@ func (r *runner) try(t task) (tried, error) {
 // own side, such as a store that is full.
 func isEnd(cause error) bool {
 	return errors.As(cause, new(*changedError)) || errors.As(cause, new(*vainError)) || errors.As(cause, new(*expired)) ||
-		errors.Is(cause, errTurns) || errors.Is(cause, errGrace)
+		errors.Is(cause, agentkit.ErrWentOn) || errors.Is(cause, errTurns) || errors.Is(cause, errGrace)
 }
 
 // ask is the call for a task, and what its session has cost before.
 func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 	c := Call{
 		Bin: r.program.Path, Version: r.version(), Help: r.program.Help,
-		Prompt: t.prompt, Session: t.session, Resume: t.session != "", Fork: t.fork,
+		Prompt: t.prompt, Session: t.session, Resume: t.session != "", Fork: t.fork, Cut: t.cut,
 		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission,
 		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.req.Env.Get,
 		Environ: environment(r.req.Env.Environ, r.adapter, Invocation{}), Now: r.req.Env.Now(),
@@ -134,6 +136,8 @@ func (c *call) judge(o Outcome, cause error) tried {
 	switch {
 	case errors.As(cause, &changed):
 		out.Kind, out.Message = SessionLost, changed.Error()
+	case errors.Is(cause, agentkit.ErrWentOn):
+		out.Kind, out.Message = SessionLost, cause.Error()
 	case o.Kind == OK:
 	case errors.As(cause, &vain):
 		out.Kind, out.Error, out.Message = Failed, vain.kind, cmp.Or(vain.text, o.Message)

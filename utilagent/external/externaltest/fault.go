@@ -95,8 +95,14 @@ func (f fault) adapt(a external.Adapter) external.Adapter {
 // Step makes one step with a program that plays a script.
 func Step(t *testing.T, a external.Adapter, scriptFile string) *agentkittest.Outcome {
 	t.Helper()
+	task := strings.Repeat("A long task. ", 20_000) // more than a pipe holds
+	return agentkittest.Run(t, external.Options(a), scenario(a, scriptFile, task))
+}
+
+// scenario is a thread for a program that plays a script.
+func scenario(a external.Adapter, scriptFile, task string) agentkittest.Scenario {
 	s := agentkittest.Scenario{
-		Task: strings.Repeat("A long task. ", 20_000), // more than a pipe holds
+		Task: task,
 		Schema: map[string]any{ // what the recorded answers are
 			"type": "object", "required": []any{"status"}, "properties": map[string]any{"status": map[string]any{"const": "done"}},
 		},
@@ -108,7 +114,7 @@ func Step(t *testing.T, a external.Adapter, scriptFile string) *agentkittest.Out
 	if a.Commanded {
 		s.Args = []string{"--", self()}
 	}
-	return agentkittest.Run(t, external.Options(a), s)
+	return s
 }
 
 // file writes the script.

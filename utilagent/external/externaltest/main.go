@@ -27,6 +27,7 @@ type script struct {
 	Code    int
 	Fault   string
 	Pids    string // file for the ids of children that outlive it
+	Asked   string // directory for what it was started with
 }
 
 // Main is all of TestMain: it runs the tests, or plays the program if the test
@@ -65,6 +66,10 @@ func play(path string) int {
 	if slices.Contains(os.Args, "--help") {
 		fmt.Println(s.Help)
 		return 0
+	}
+	if err := s.note(); err != nil {
+		fmt.Fprintln(os.Stderr, "externaltest:", err)
+		return 3
 	}
 	if s.Fault == "sleeper" {
 		time.Sleep(time.Minute)

@@ -26,6 +26,10 @@ func Run(t *testing.T, a external.Adapter, cases []Case) {
 	good := firstGood(cases)
 	require.NotEmpty(t, good, "one recorded run must be a first one that ends well, with a frontmatter")
 	for _, c := range good {
+		t.Run("past/"+c.Name, func(t *testing.T) {
+			t.Parallel()
+			c.checkPast(t, a)
+		})
 		for _, f := range faults {
 			if f.lines && c.Plain {
 				continue // text is text

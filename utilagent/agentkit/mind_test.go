@@ -1,0 +1,90 @@
+package agentkit_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+)
+
+// program is an agent that remembers each conversation, as a list of messages. A
+// mark is a number of messages.
+type program struct {
+	agentkit.Options
+	told   map[string][]string
+	ids    int
+	word   string
+	good   bool
+	heard  string
+	silent bool // it never says that its work has begun
+}
+
+func (p *program) run(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
+	id := req.SessionID
+	if id == "" || req.Fork || p.CopiesSessions && !req.Interrupted {
+		p.ids++
+		id = fmt.Sprintf("session-%d", p.ids)
+		p.told[id] = append([]string(nil), p.told[req.SessionID]...)
+	}
+	if req.Cut != "" {
+		var n int
+		fmt.Sscan(req.Cut, &n)
+		p.told[id] = p.told[id][:n]
+	}
+	if !p.silent {
+		if err := req.Began(id); err != nil {
+			return agentkit.Result{}, err
+		}
+	}
+	return p.say(id, req.Prompt), nil
+}
+
+func (p *program) say(id, message string) agentkit.Result {
+	answer := "---\n$status: done\nsummary: " + p.word + "\n---\n"
+	if !p.good {
+		answer = p.word
+	}
+	p.told[id] = append(p.told[id], message)
+	p.heard = strings.Join(p.told[id], "\n\n")
+	p.told[id] = append(p.told[id], answer)
+	res := agentkit.Result{Output: answer, SessionID: id}
+	if p.CutsSessions {
+		res.SessionMark = fmt.Sprint(len(p.told[id]))
+	}
+	return res
+}
+
+// What is true of every agent, whatever it can do with its sessions.
+func TestAnAgentKnowsOnlyItsPast(t *testing.T) {
+	t.Parallel()
+	for name, can := range map[string]agentkit.Options{
+		"remembers nothing": {},
+		"goes on":           {Resumes: true},
+		"forks":             {Resumes: true, ForksSessions: true},
+		"cuts":              {Resumes: true, ForksSessions: true, CutsSessions: true},
+		"copies":            {Resumes: true, CopiesSessions: true},
+	} {
+		for kind, silent := range map[string]bool{"": false, " in silence": true} {
+			t.Run(name+kind, func(t *testing.T) {
+				t.Parallel()
+				agentkittest.KnowsOnlyItsPast(t, func(*testing.T) agentkittest.Mind {
+					p := &program{Options: can, told: map[string][]string{}, silent: silent}
+					p.Name, p.Run = "program", p.run
+					if can.Resumes {
+						p.Continue = func(_ context.Context, id, message string, _ *agentkit.Request) (agentkit.Result, error) {
+							return p.say(id, message), nil
+						}
+					}
+					return agentkittest.Mind{
+						Agent: func() agentkit.Options { return p.Options },
+						Says:  func(word string, good bool) { p.word, p.good = word, good },
+						Heard: func() string { return p.heard },
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package builtin
+
+import (
+	"testing"
+
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+)
+
+// All of ours copy a conversation before they go on with it, so that forks, replays
+// and pokes are told their own past by their own sessions.
+func TestOursKnowOnlyTheirPast(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]func() agentkit.Options{
+		"builtin": func() agentkit.Options { return Options() },
+		"react":   func() agentkit.Options { return ReactOptions() },
+		"llm":     LLMOptions,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agentkittest.KnowsOnlyItsPast(t, func(t *testing.T) agentkittest.Mind {
+				e := serve(t, say("x"))
+				return agentkittest.Mind{
+					Scenario: e.scenario(""), Agent: options,
+					Says: func(word string, good bool) {
+						answer := say("---\n$status: done\nsummary: " + word + "\n---\n")
+						switch status := map[bool]string{true: "done", false: "perfect"}[good]; {
+						case name == "react":
+							answer = call("resolve", `{"$status":"`+status+`","summary":"`+word+`"}`)
+						case !good:
+							answer = say(word)
+						}
+						e.saysFromNowOn(answer)
+					},
+					Heard: e.newest,
+				}
+			})
+		})
+	}
+}
+
+// saysFromNowOn sets the reply to all questions that follow.
+func (e *endpoint) saysFromNowOn(r reply) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.replies = make([]reply, len(e.asked)+1)
+	e.replies[len(e.asked)] = r
+}
+
+// newest is the newest question.
+func (e *endpoint) newest() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked[len(e.asked)-1]
+}
