@@ -50,7 +50,7 @@ func Collect(ctx context.Context, s Source, x *index.Index, ids []string) (Manif
 		return m, err
 	}
 	for _, n := range names {
-		if workflows[n.Hash] {
+		if workflows[n.Hash] && n.Problem == "" {
 			m.Workflows = append(m.Workflows, Workflow{Name: n.Name, Hash: n.Hash})
 		}
 	}

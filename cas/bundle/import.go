@@ -22,8 +22,10 @@ type Target struct {
 
 // ImportOptions of an import. Now is required.
 type ImportOptions struct {
-	// NewID gives a thread whose id is taken by another run an id of its own; nil:
-	// the import is refused.
+	// From is how the bundle was named: what is known of its threads says so.
+	From string
+	// NewID gives a thread whose id is taken by another run, or is of the future, an id
+	// of its own; nil: the import is refused.
 	NewID func() (string, error)
 	// Lock keeps others away from a thread that is about to move; nil: nobody else
 	// is there.
@@ -42,6 +44,8 @@ type Imported struct {
 	// are nodes that are redacted in the bundle, and stay whole here.
 	Redacted []cas.Hash `json:"redacted,omitempty"`
 	Whole    []cas.Hash `json:"whole,omitempty"`
+	// Redactions are nodes of which only a tombstone is here now: the bundle brought it.
+	Redactions []cas.Hash `json:"redactions,omitempty"`
 }
 
 // HashError means that a bundle and a store have different hash functions.
@@ -56,7 +60,7 @@ func (e *HashError) Error() string {
 // bundle and how it fits with what is here, and writes nothing on any fault.
 // Then the nodes become durable, and only then heads and history move, in one
 // change. Importing again changes nothing. Errors: those of [File.Check];
-// [*HashError]; [*ConflictError]; [*cas.CollisionError] and other faults of the
+// [*HashError]; [*FutureError]; [*ConflictError]; [*cas.CollisionError] and other faults of the
 // nodes that are here; those of the disk.
 func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Imported, err error) {
 	i := &importing{file: f, to: to, options: o}
@@ -67,6 +71,9 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	i.done.Report, i.done.Nodes = report, f.Len()
 	if to.Store.Algorithm() != f.Algorithm() {
 		return i.done, &HashError{Bundle: f.Algorithm(), Store: to.Store.Algorithm()}
+	}
+	if err := f.checkTombstones(); err != nil {
+		return i.done, err
 	}
 	if err := to.Store.Make(ctx, o.Now().UnixMilli()); err != nil {
 		return i.done, err
@@ -129,7 +136,7 @@ func (i *importing) compareNodes(ctx context.Context) error {
 			return fmt.Errorf("the store: %w", err)
 		}
 		if _, err := i.to.Store.Get(ctx, h); err != nil {
-			if _, redacted := cas.AsRedacted(err); redacted {
+			if _, redacted := cas.AsRedacted(err); redacted && !i.to.Store.Foreign(h) {
 				i.done.Redacted = append(i.done.Redacted, h)
 			}
 		}
@@ -180,8 +187,20 @@ func (i *importing) putNodes(ctx context.Context) error {
 	if err := commit(); err != nil {
 		return err
 	}
-	_, err := i.to.Store.Bury(ctx, tombstones...)
+	buried, err := i.to.Store.Bury(ctx, tombstones...)
+	i.done.Redactions = buried
 	return err
+}
+
+// checkTombstones refuses one that is there for its own sake: only what a node
+// refers to may be redacted.
+func (f *File) checkTombstones() error {
+	for _, h := range f.Manifest.roots() {
+		if r, ok := f.find(h); ok && r.tombstone {
+			return &FaultError{Offset: r.frame(), Hash: h, Err: fmt.Errorf("node %s was redacted, and nothing in the bundle refers to it: such a tombstone is not taken", h)}
+		}
+	}
+	return nil
 }
 
 // keepSeals seals here what the bundle has sealed.

@@ -7,16 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
-
-// maxName bounds the name of a workflow, in bytes.
-const maxName = 255
 
 // Manifest says what a bundle is about. Its lists are sorted, by thread, name and
 // hash.
@@ -198,9 +193,8 @@ func checkSeal(text string) error {
 }
 
 func checkName(name string) error {
-	if name == "" || len(name) > maxName || !utf8.ValidString(name) ||
-		strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, unicode.IsControl) {
-		return fmt.Errorf("%q cannot be the name of a workflow", name)
+	if problem := protocol.WorkflowNameProblem(name); problem != "" {
+		return fmt.Errorf("the name %q of a workflow %s", name, problem)
 	}
 	return nil
 }

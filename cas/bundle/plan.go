@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // What an import does with a thread or a name.
@@ -48,6 +50,31 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("thread %s has gone another way here: its head is %s, that of the bundle is %s, and neither leads to the other", e.Thread, e.Here, e.Bundle)
 }
 
+// FutureError means that the id of a thread is later than now. It would be the
+// newest thread for ever.
+type FutureError struct {
+	Thread string
+	At     time.Time // that its id tells
+}
+
+// Error implements error.
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("the id of thread %s is of %s, which is in the future", e.Thread, e.At.Format(time.DateOnly))
+}
+
+// tomorrow allows for clocks that differ.
+const tomorrow = 24 * time.Hour
+
+// ofTheFuture is a [*FutureError] if an id is later than the clocks' differences
+// explain.
+func (i *importing) ofTheFuture(id string) error {
+	at, err := threadid.Time(id)
+	if err != nil || at.After(i.options.Now().Add(tomorrow)) {
+		return &FutureError{Thread: id, At: at}
+	}
+	return nil
+}
+
 // planThreads decides about each thread. A thread that moves is locked, and its
 // place read again: nobody may be stepping it.
 func (i *importing) planThreads(ctx context.Context) error {
@@ -66,6 +93,10 @@ func (i *importing) planThreads(ctx context.Context) error {
 			conflicts = append(conflicts, err)
 			continue
 		}
+		var future *FutureError
+		if errors.As(err, &future) {
+			return err
+		}
 		if err != nil {
 			return fmt.Errorf("thread %s: %w", t.Thread, err)
 		}
@@ -80,8 +111,15 @@ func (i *importing) planThreads(ctx context.Context) error {
 func (i *importing) planThread(ctx context.Context, t Thread, at index.Standing, known bool) (ImportedThread, error) {
 	out := ImportedThread{Thread: t.Thread, Head: t.Head, Result: Added}
 	if !known {
-		i.adopt(t, t.Thread, "")
-		return out, nil
+		future := i.ofTheFuture(t.Thread)
+		if future == nil {
+			i.adopt(t, t.Thread, "")
+			return out, nil
+		}
+		if i.options.NewID == nil {
+			return out, future
+		}
+		return i.rename(t, out)
 	}
 	if at.Head == t.Head {
 		out.Result = Unchanged // also if it has ended on one side only: who is here decides
@@ -110,6 +148,11 @@ func (i *importing) planThread(ctx context.Context, t Thread, at index.Standing,
 	if i.options.NewID == nil {
 		return out, &ConflictError{Thread: t.Thread, Here: at.Head, Bundle: t.Head}
 	}
+	return i.rename(t, out)
+}
+
+// rename adds a thread under an id of its own.
+func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error) {
 	id, err := i.options.NewID()
 	if err != nil {
 		return out, err
@@ -119,8 +162,13 @@ func (i *importing) planThread(ctx context.Context, t Thread, at index.Standing,
 	return out, nil
 }
 
+// adopt notes a thread. One that is new here is known to come from elsewhere.
 func (i *importing) adopt(t Thread, id string, was cas.Hash) {
-	i.adoptions = append(i.adoptions, t.adoption(id, was))
+	a := t.adoption(id, was)
+	if was == "" {
+		a.Facts.Imported = &index.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
+	}
+	i.adoptions = append(i.adoptions, a)
 }
 
 func (t Thread) adoption(id string, was cas.Hash) index.Adoption {

@@ -117,8 +117,9 @@ func TestTombstonesTravel(t *testing.T) {
 	require.Equal(t, want.String(), report.Threads[0].Seal)
 
 	to := newWorld(t, cas.XXH3)
-	_, err = to.imports(data, bundle.ImportOptions{})
+	first, err := to.imports(data, bundle.ImportOptions{})
 	require.NoError(t, err)
+	require.Equal(t, []cas.Hash{turn}, first.Redactions)
 	_, err = to.store.Get(ctx, turn)
 	redacted, ok := cas.AsRedacted(err)
 	require.True(t, ok)
@@ -128,10 +129,19 @@ func TestTombstonesTravel(t *testing.T) {
 
 	done, err := to.imports(whole, bundle.ImportOptions{})
 	require.NoError(t, err)
+	require.Empty(t, done.Redacted)
+	_, err = to.store.Get(ctx, turn)
+	require.NoError(t, err, "anybody may have made that tombstone: content takes its place")
+	sound(t, to)
+
+	_, err = redact.Node(ctx, to.store, to.index, idB, turn, redact.Options{Reason: "here", Now: clock})
+	require.NoError(t, err)
+	done, err = to.imports(whole, bundle.ImportOptions{})
+	require.NoError(t, err)
 	require.Equal(t, []cas.Hash{turn}, done.Redacted)
 	_, err = to.store.Get(ctx, turn)
 	_, ok = cas.AsRedacted(err)
-	require.True(t, ok, "it does not come back")
+	require.True(t, ok, "what was redacted here does not come back")
 
 	other := newWorld(t, cas.XXH3)
 	_, err = other.imports(whole, bundle.ImportOptions{})

@@ -70,6 +70,9 @@ func (c *check) checkRegistry(ctx context.Context) error {
 	}
 	c.report.Workflows = len(names)
 	for _, n := range names {
+		if n.Problem != "" {
+			c.unreadableLine(registry, fmt.Errorf("the name %q %s: take the line out, and register the workflow under another", n.Name, n.Problem))
+		}
 		c.roots = append(c.roots, root{node: c.graph.Node(n.Hash), name: n.Name, workflow: true})
 		c.leads(ctx, registry, "workflow "+n.Name, n.Hash, protocol.KindWorkflow)
 	}

@@ -20,14 +20,15 @@ type Tombstone struct {
 	Reason  string   `json:"reason"`
 	At      int64    `json:"redactedAt"` // ms
 	Sealed  bool     `json:"sealed"`
-	Threads []string `json:"threads"` // the first that lead to it
+	Foreign bool     `json:"foreign,omitempty"` // an import brought it: it was not made here
+	Threads []string `json:"threads"`           // the first that lead to it
 }
 
 // bury notes a tombstone.
 func (c *check) bury(id census.ID, t cas.Tombstone) {
 	c.redacted[id] = len(c.report.Tombstones)
 	c.report.Tombstones = append(c.report.Tombstones, Tombstone{
-		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Threads: []string{},
+		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Foreign: c.store.Foreign(t.Hash), Threads: []string{},
 	})
 }
 

@@ -152,7 +152,8 @@ func (s *Store) isThere(n cas.Node) (bool, error) {
 	}
 	old, err := s.unmarshal(n.Hash, data)
 	if _, redacted := cas.AsRedacted(err); redacted {
-		return true, nil // what was taken away on purpose does not come back by the way
+		// What was taken away here, on purpose, does not come back by the way.
+		return !s.Foreign(n.Hash), nil
 	}
 	switch {
 	case err != nil && isTorn(data, n):

@@ -5,10 +5,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/durable"
 )
+
+// foreignDir holds an empty file for each tombstone that was not made here: a
+// bundle brought it. Whole content takes its place when it is put, since anybody
+// can make a tombstone. Without its file a tombstone counts as made here.
+const foreignDir = "foreign"
+
+func (s *Store) foreignPath(h cas.Hash) string {
+	return filepath.Join(s.dir, foreignDir, string(h))
+}
+
+// Foreign reports whether the tombstone of a node came from elsewhere.
+func (s *Store) Foreign(h cas.Hash) bool { return isAt(s.foreignPath(h)) }
+
+// OwnTombstone makes the tombstone of a node, wherever it came from, one that was
+// made here: what it stands for does not come back.
+func (s *Store) OwnTombstone(h cas.Hash) error {
+	if !s.Foreign(h) {
+		return nil
+	}
+	if err := s.fs.Remove(s.foreignPath(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return s.fs.SyncDir(filepath.Join(s.dir, foreignDir))
+}
+
+// noteForeign says durably that tombstones come from elsewhere, before they are
+// there.
+func (s *Store) noteForeign(hashes []cas.Hash) error {
+	if len(hashes) == 0 {
+		return nil
+	}
+	if err := durable.MkdirAll(s.fs, filepath.Join(s.dir, foreignDir), 0o755); err != nil {
+		return err
+	}
+	for _, h := range hashes {
+		if err := durable.WriteFile(s.fs, s.foreignPath(h), nil, nodePerm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Redact durably replaces the file of a node by a tombstone, in one step. Errors:
 // those of [cas.MarshalTombstone].
@@ -17,14 +60,17 @@ func (o *Sole) Redact(t cas.Tombstone) error {
 	if err != nil {
 		return err
 	}
+	if err := o.store.OwnTombstone(t.Hash); err != nil {
+		return fmt.Errorf("redact node %s: %w", t.Hash, err)
+	}
 	if err := durable.WriteFile(o.store.fs, o.store.path(t.Hash), data, nodePerm); err != nil {
 		return fmt.Errorf("redact node %s: %w", t.Hash, err)
 	}
 	return nil
 }
 
-// Bury makes tombstones durable where there is nothing yet, and returns the
-// hashes of those: a node that is there, whole or redacted, stays as it is.
+// Bury makes tombstones that were made elsewhere durable where there is nothing
+// yet, and returns the hashes of those: a node that is there, whole or redacted, stays as it is.
 // Errors: [errors.ErrUnsupported] for a store of the original's; those of
 // [Store.Commit].
 func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried []cas.Hash, err error) {
@@ -58,6 +104,9 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 			buried = append(buried, t.Hash)
 		}
 		files = append(files, f)
+	}
+	if err := s.noteForeign(buried); err != nil {
+		return nil, fmt.Errorf("write tombstones: %w", err)
 	}
 	if err := s.writeFiles(files, s.commitFiles); err != nil {
 		return nil, fmt.Errorf("write tombstones: %w", err)

@@ -127,18 +127,28 @@ func TestRegistry(t *testing.T) {
 	_, err := x.Workflow(ctx, "solve-issue")
 	require.ErrorIs(t, err, index.ErrNoWorkflow)
 	require.NoError(t, x.Register(ctx, "solve-issue", h1))
-	require.NoError(t, x.Register(ctx, "a: b", h2))
+	require.NoError(t, x.Register(ctx, "a.b", h2))
 	require.NoError(t, x.Register(ctx, "solve-issue", h3))
 	h, err := x.Workflow(ctx, "solve-issue")
 	require.NoError(t, err)
 	require.Equal(t, h3, h)
 	names, err := x.Workflows(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []index.Named{{"a: b", h2}, {"solve-issue", h3}}, names)
-	require.Equal(t, "\"a: b\": 108DB063KRQWW\nsolve-issue: 44P8EP6N3NXZ5\n", text(t, dir, "registry.yaml"))
-	for name, h := range map[string]protocol.Hash{"": h1, "x\xff": h1, "x": "nohash"} {
+	require.Equal(t, []index.Named{{Name: "a.b", Hash: h2}, {Name: "solve-issue", Hash: h3}}, names)
+	require.Equal(t, "a.b: 108DB063KRQWW\nsolve-issue: 44P8EP6N3NXZ5\n", text(t, dir, "registry.yaml"))
+	for name, h := range map[string]protocol.Hash{"": h1, "x\xff": h1, "x": "nohash", "-x": h1, "a$(b)": h1} {
 		require.ErrorIs(t, x.Register(ctx, name, h), &protocol.Error{Code: protocol.CodeInvalid})
 	}
+
+	// What somebody has written into the file is named, and names nothing.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "registry.yaml"), []byte("\"a$(touch x)b\": 108DB063KRQWW\ngood: 44P8EP6N3NXZ5\n"), 0o644))
+	names, err = x.Workflows(ctx)
+	require.NoError(t, err)
+	require.Len(t, names, 2)
+	require.NotEmpty(t, names[0].Problem)
+	require.Empty(t, names[1].Problem)
+	_, err = x.Workflow(ctx, "a$(touch x)b")
+	require.ErrorIs(t, err, index.ErrNoWorkflow)
 }
 
 func TestAFileThatAPersonHasReshaped(t *testing.T) {

@@ -11,10 +11,17 @@ import (
 type Named struct {
 	Name string
 	Hash protocol.Hash
+	// Problem says why nothing can be started by this name, as words that follow it;
+	// "" if it can.
+	Problem string
 }
 
-// Workflow returns the hash that a name stands for, or [ErrNoWorkflow].
+// Workflow returns the hash that a name stands for, or [ErrNoWorkflow]. What cannot
+// be a workflow's name names none, whatever the file says.
 func (x *Index) Workflow(ctx context.Context, name string) (protocol.Hash, error) {
+	if problem := protocol.WorkflowNameProblem(name); problem != "" {
+		return "", fmt.Errorf("%w: the name %q %s", ErrNoWorkflow, name, problem)
+	}
 	f, err := x.read(ctx, registryFile)
 	if err != nil {
 		return "", err
@@ -36,7 +43,7 @@ func (x *Index) Workflows(ctx context.Context) ([]Named, error) {
 	t := f.parsed()
 	names := make([]Named, 0, len(t.entries))
 	for _, e := range t.entries {
-		names = append(names, Named{Name: e.key, Hash: e.hash})
+		names = append(names, Named{Name: e.key, Hash: e.hash, Problem: protocol.WorkflowNameProblem(e.key)})
 	}
 	return names, t.problems()
 }
@@ -45,6 +52,9 @@ func (x *Index) Workflows(ctx context.Context) ([]Named, error) {
 func (x *Index) Register(ctx context.Context, name string, h protocol.Hash) error {
 	if err := checkEntry(name, h); err != nil {
 		return err
+	}
+	if problem := protocol.WorkflowNameProblem(name); problem != "" {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("the name %q %s", name, problem)}
 	}
 	return x.locked(ctx, registryLock, func() error {
 		f, err := x.read(ctx, registryFile)

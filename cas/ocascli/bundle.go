@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -142,8 +143,27 @@ func PrintImported(w io.Writer, i bundle.Imported) error {
 			return err
 		}
 	}
+	if n := len(i.Redactions); n > 0 {
+		if _, err := fmt.Fprintf(w, "brings %s: of these nodes there is only a tombstone here, which whoever made the bundle may have forged: %s\n",
+			render.Count(n, "redaction"), hashes(i.Redactions)); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintf(w, "%d nodes, %d of them new\n", i.Nodes, i.Added)
 	return err
+}
+
+// hashes lists the first few.
+func hashes(all []cas.Hash) string {
+	const shown = 5
+	var words []string
+	for _, h := range all[:min(len(all), shown)] {
+		words = append(words, string(h))
+	}
+	if len(all) > shown {
+		words = append(words, "…")
+	}
+	return strings.Join(words, ", ")
 }
 
 // OpenBundle opens a bundle and checks its bytes; "-" is stdin. done closes it.

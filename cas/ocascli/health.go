@@ -109,6 +109,11 @@ func printFsck(w io.Writer, r fsck.Report) error {
 		if err := PrintTombstone(w, t.Hash, t.Reason, t.At, t.Sealed, t.Threads...); err != nil {
 			return err
 		}
+		if t.Foreign {
+			if _, err := fmt.Fprintln(w, "  it was not made here: an import brought it, and the content takes its place when it is put"); err != nil {
+				return err
+			}
+		}
 	}
 	remain := r.Unlisted
 	for _, f := range r.Faults {

@@ -89,7 +89,7 @@ func foreign(dir string) (string, error) {
 		return "", nil
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != "nodes" && name != "homes" && name != "format.lock" && name != "gc.lock" {
+		if name := e.Name(); name != "nodes" && name != "homes" && name != "foreign" && name != "format.lock" && name != "gc.lock" {
 			return name, nil
 		}
 	}

@@ -122,6 +122,9 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 	r.node, err = r.store.Get(ctx, r.done.Node)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		t := redacted.Tombstone
+		if err := r.store.OwnTombstone(t.Hash); err != nil {
+			return r.done, err
+		}
 		r.done.Already, r.done.Type, r.done.Reason, r.done.Seal = true, t.Type, t.Reason, t.Seal.String()
 		return r.done, nil
 	}

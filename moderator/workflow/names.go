@@ -10,40 +10,20 @@ import (
 )
 
 // maxName is the longest name of anything, in characters.
-const maxName = 100
+const maxName = protocol.MaxName
 
-// checkWorkflowName holds the name to what the command line can tell from a
-// path, a hash or an option, and what is a file name everywhere.
+// checkWorkflowName holds the name to what a workflow may be called anywhere.
 func (d *draft) checkWorkflowName(name word) {
-	const rule = "letters, digits, '.', '_' and '-', beginning with a letter or digit"
-	problem := ""
+	problem := protocol.WorkflowNameProblem(name.text)
 	switch {
-	case name.text == "":
-		problem = "name is blank"
-	case utf8.RuneCountInString(name.text) > maxName:
-		problem = "name is longer than 100 characters"
-	case !isPlainName(name.text):
-		problem = "the name " + quote(name.text) + " has characters that a workflow's name cannot have"
-	case isYAMLFile(name.text):
-		problem = "the name " + quote(name.text) + " would be taken for a file"
-	case protocol.Hash(name.text).Valid():
-		problem = "the name " + quote(name.text) + " would be taken for a hash"
-	default:
+	case problem == "":
 		return
+	case strings.HasPrefix(problem, "is "):
+		problem = "name " + problem
+	default:
+		problem = "the name " + quote(name.text) + " " + problem
 	}
-	d.add(name.pos, rule, "%s", problem)
-}
-
-func isPlainName(name string) bool {
-	for i, c := range name {
-		switch {
-		case unicode.IsLetter(c), unicode.IsDigit(c), unicode.IsMark(c) && i > 0:
-		case i > 0 && (c == '.' || c == '_' || c == '-'):
-		default:
-			return false
-		}
-	}
-	return true
+	d.add(name.pos, protocol.WorkflowNameRule, "%s", problem)
 }
 
 // nameProblem says what is wrong with the name of a role or a status. They

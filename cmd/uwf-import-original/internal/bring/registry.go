@@ -3,6 +3,7 @@ package bring
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/index"
@@ -16,6 +17,10 @@ func (b *bringer) workflows(ctx context.Context) error {
 	var names []source.Workflow
 	done := map[string]cas.Hash{}
 	for _, w := range b.source.Workflows {
+		if problem := protocol.WorkflowNameProblem(w.Name); problem != "" {
+			b.note("workflow", strconv.Quote(w.Name), "the name %s", problem)
+			continue
+		}
 		if first, ok := done[w.Name]; ok {
 			if first != w.Hash {
 				b.note("workflow", w.Name, "%s has another version of it, %s", w.From, w.Hash)

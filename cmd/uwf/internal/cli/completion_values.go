@@ -121,6 +121,9 @@ func (a *app) workflowValues(ctx context.Context) []cmdline.Candidate {
 	}
 	var out []cmdline.Candidate
 	for _, w := range all {
+		if w.Problem != "" {
+			continue // a shell might run it
+		}
 		out = append(out, cmdline.Candidate{Word: w.Name, Help: "registered"})
 	}
 	return out

@@ -99,7 +99,7 @@ func (a *app) threadImportCommand() *ucli.Command {
 		Description: "Threads that are not here are added; one that has gone on in the bundle goes on here; one that has\n" +
 			"gone on here stays. A thread that has gone another way here is refused, unless --as-new adds it\n" +
 			"under an id of its own. On any fault nothing is changed; importing again changes nothing.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "as-new", Usage: "give a thread whose id another run has here a new id"}},
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "as-new", Usage: "give a thread whose id another run has here, or that is of the future, a new id"}},
 	}, a.threadImport)
 }
 
@@ -124,7 +124,7 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o := bundle.ImportOptions{Now: a.env.Now, Lock: e.Exclusive}
+	o := bundle.ImportOptions{From: name, Now: a.env.Now, Lock: e.Exclusive}
 	if c.Bool("as-new") {
 		o.NewID = func() (string, error) { return threadid.New(a.env.Now(), a.env.Rand) }
 	}
@@ -137,6 +137,13 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 
 func importError(name string, err error) error {
 	var conflict *bundle.ConflictError
+	var future *bundle.FutureError
+	if errors.As(err, &future) {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error() + ": it would be the newest for ever", Err: err, Hints: []string{
+			"uwf thread import --as-new " + name + " adds it under a new id",
+			"if your clock is wrong, set it",
+		}}
+	}
 	if errors.As(err, &conflict) {
 		return &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{
 			"uwf thread import --as-new " + name + " adds it under a new id",

@@ -72,7 +72,7 @@ func (a *app) registeredName(ctx context.Context, h cas.Hash) *string {
 		return nil
 	}
 	for _, n := range names {
-		if n.Hash == h {
+		if n.Hash == h && n.Problem == "" {
 			return &n.Name
 		}
 	}
@@ -91,6 +91,11 @@ func (a *app) workflowList(ctx context.Context, _ *ucli.Context) error {
 	registered, err := x.Workflows(ctx)
 	if err != nil {
 		return err
+	}
+	for _, n := range registered {
+		if n.Problem != "" {
+			a.say("uwf: warning: registry.yaml: the name %q %s: nothing can be started by it", n.Name, n.Problem)
+		}
 	}
 	items := a.workflowItems(found, registered)
 	if len(items) == 0 {
@@ -115,7 +120,7 @@ func (a *app) workflowItems(found []workflow.Found, registered []index.Named) []
 		items = append(items, protocol.WorkflowItem{Name: f.Name, Hash: "(local)", Origin: originProject, Path: a.shown(f.Path)})
 	}
 	for _, n := range registered {
-		if !local[n.Name] {
+		if !local[n.Name] && n.Problem == "" {
 			items = append(items, protocol.WorkflowItem{Name: n.Name, Hash: string(n.Hash), Origin: originRegistry})
 		}
 	}

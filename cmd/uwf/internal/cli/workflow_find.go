@@ -75,7 +75,9 @@ func (a *app) unknownWorkflow(ctx context.Context, arg string, found []workflow.
 	if x, err := a.index(); err == nil {
 		if registered, err := x.Workflows(ctx); err == nil {
 			for _, n := range registered {
-				names = append(names, n.Name)
+				if n.Problem == "" {
+					names = append(names, n.Name)
+				}
 			}
 		}
 	}

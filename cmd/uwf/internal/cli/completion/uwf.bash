@@ -15,7 +15,9 @@ _uwf() {
     if [[ "$found" == ":files" ]]; then
       compopt -o default
     else
-      COMPREPLY+=("${found#"${typed%"$fragment"}"}")
+      # Quoted: what stands on the line after TAB must be one word, and nothing that bash runs.
+      printf -v found '%q' "${found#"${typed%"$fragment"}"}"
+      COMPREPLY+=("$found")
     fi
   done < <("${words[0]}" __complete -- "${words[@]:1}" 2>/dev/null)
 }

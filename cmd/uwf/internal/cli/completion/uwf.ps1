@@ -8,6 +8,8 @@ Register-ArgumentCompleter -Native -CommandName uwf -ScriptBlock {
         if ($line -eq ':files') { continue }
         $word, $help = $line -split "`t", 2
         if (-not $help) { $help = $word }
+        # Quoted, unless it is a plain word: Enter must run nothing that is in it.
+        if ($word -notmatch '^[\p{L}\p{M}\p{N}@./:=+_-]+$') { $word = "'" + $word.Replace("'", "''") + "'" }
         [System.Management.Automation.CompletionResult]::new($word, $word, 'ParameterValue', $help)
     }
 }

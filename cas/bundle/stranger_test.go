@@ -1,0 +1,91 @@
+package bundle_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// A thread with an id of the future would be the newest for ever.
+func TestFuture(t *testing.T) {
+	t.Parallel()
+	from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
+	const far = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
+	from.start(far)
+	_, err := to.imports(from.export(far), bundle.ImportOptions{})
+	var future *bundle.FutureError
+	require.ErrorAs(t, err, &future)
+	require.Equal(t, far, future.Thread)
+	require.Empty(t, to.head(far))
+	done, err := to.imports(from.export(far), bundle.ImportOptions{From: "x", NewID: func() (string, error) { return idB, nil }})
+	require.Equal(t, bundle.ImportedThread{Thread: idB, From: far, Head: from.head(far), Result: bundle.Renamed}, one(t, done, err))
+
+	// Clocks differ by a day at most.
+	soon, err := threadid.New(clock().Add(23*time.Hour), zeros{})
+	require.NoError(t, err)
+	from.start(soon)
+	done, err = to.imports(from.export(soon), bundle.ImportOptions{})
+	require.Equal(t, bundle.Added, one(t, done, err).Result)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// What was imported is known to come from elsewhere; what only moves keeps what is
+// known of it.
+func TestImportedIsKnown(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
+	from.start(idA)
+	_, err := to.imports(from.export(idA), bundle.ImportOptions{From: "a.uwfb"})
+	require.NoError(t, err)
+	want := &index.Imported{From: "a.uwfb", AtMs: clock().UnixMilli()}
+	facts, err := to.index.Facts(ctx, idA)
+	require.NoError(t, err)
+	require.Equal(t, index.Facts{Imported: want}, facts)
+	from.step(idA, map[string]any{"n": 1})
+	_, err = to.imports(from.export(idA), bundle.ImportOptions{From: "b.uwfb"})
+	require.NoError(t, err)
+	facts, err = to.index.Facts(ctx, idA)
+	require.NoError(t, err)
+	require.Equal(t, index.Facts{Imported: want}, facts)
+
+	// Back where it was started it is nobody else's.
+	to.step(idA, map[string]any{"n": 2})
+	_, err = from.imports(to.export(idA), bundle.ImportOptions{From: "c.uwfb"})
+	require.NoError(t, err)
+	facts, err = from.index.Facts(ctx, idA)
+	require.NoError(t, err)
+	require.Zero(t, facts)
+}
+
+// A tombstone that nothing refers to is refused: it could stand for a prompt that
+// everybody has.
+func TestATombstoneIsNoRoot(t *testing.T) {
+	t.Parallel()
+	from, to := sample(t), newWorld(t, cas.XXH3)
+	turn := from.lastTurn(idB)
+	n, err := from.store.Get(t.Context(), turn)
+	require.NoError(t, err)
+	file, err := cas.MarshalTombstone(cas.Tombstone{Hash: turn, Type: n.Type})
+	require.NoError(t, err)
+	overwrite(t, from.store.Path(turn), file)
+	m, err := bundle.CollectNodes(from.store, []cas.Hash{turn})
+	require.NoError(t, err)
+	var data bytes.Buffer
+	_, err = bundle.Write(t.Context(), &data, from.store, m)
+	require.NoError(t, err)
+	_, err = to.imports(data.Bytes(), bundle.ImportOptions{})
+	require.ErrorContains(t, err, "nothing in the bundle refers to it")
+	_, err = to.store.Get(t.Context(), turn)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+}
