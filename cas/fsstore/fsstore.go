@@ -130,6 +130,11 @@ func (s *Store) make(ctx context.Context, at int64) error {
 	if s.made {
 		return nil
 	}
+	// All that agents and tools have said is in there. Who shares a store makes its
+	// directory himself.
+	if err := durable.MkdirAll(s.fs, s.dir, 0o700); err != nil {
+		return err
+	}
 	if err := durable.MkdirAll(s.fs, filepath.Join(s.dir, nodesDir), 0o755); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func tryLock(path string, open func(string) (*os.File, error)) (*Held, error) {
 	for {
 		f, err := open(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err := MkdirAll(OS(), filepath.Dir(path), 0o755); err != nil {
+			if err := MkdirAll(OS(), filepath.Dir(path), 0o700); err != nil {
 				return nil, pathError("lock", path, err)
 			}
 			f, err = open(path)

@@ -36,6 +36,7 @@ func Main(ctx context.Context, e env.Env) int {
 	if err := a.run(ctx); err != nil {
 		coded := classify(err)
 		a.missingStore(coded)
+		a.hide(coded)
 		cmdline.Report(e.Stderr, "uwf", coded, a.format(nil) == render.JSON && !a.textErrors)
 		return coded.Code.ExitCode()
 	}
@@ -207,6 +208,11 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	x, err := a.index()
 	if err != nil {
 		return nil, err
+	}
+	if a.bundle == nil {
+		if err := config.Distrust(dirs); err != nil {
+			return nil, err
+		}
 	}
 	e, err := config.LoadDotEnv(dirs.DotEnv(), a.env)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -12,7 +13,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // creators are the commands that make a home or a store where there is none, or
@@ -77,6 +80,21 @@ func (a *app) checkStore(dirs home.Dirs, exists bool) error {
 		return nil
 	}
 	return notFound("there is no store at "+dirs.Store, "without --ocas-home it is $OCAS_HOME, else cas in the home", "uwf cas init --ocas-home "+a.flags.store)
+}
+
+// hide keeps secrets out of an error: it may quote a file that is not what it was
+// taken for, or an agent.
+func (a *app) hide(e *protocol.Error) {
+	dirs, err := home.Find(a.env, a.flags.home, a.flags.store)
+	if err != nil {
+		return
+	}
+	known := secret.NewSet(config.Secrets(dirs.Config(), dirs.DotEnv(), a.env)...)
+	e.Message = known.Hide(e.Message)
+	e.Hints = slices.Clone(e.Hints)
+	for i, hint := range e.Hints {
+		e.Hints[i] = known.Hide(hint)
+	}
 }
 
 // missingStore adds to the error about a node that is not there that there is no

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -41,6 +43,13 @@ func (x *examination) home(context.Context) {
 	if err := writable(dir); err != nil {
 		x.problem("home", writeRemedy(err, dir, "UWF_HOME"), "nothing can be written in %s: %v", dir, err)
 		return
+	}
+	if err := config.Distrust(x.Dirs); err != nil {
+		x.problem("home", remedy(err, ""), "%v", err)
+	}
+	for _, warning := range config.Open(x.Dirs) {
+		what, do, _ := strings.Cut(warning, ": ")
+		x.warn("home", do, "%s", what)
 	}
 	if exists(x.Dirs.Home) {
 		x.ok("home", "%s", dir)
