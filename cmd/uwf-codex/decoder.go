@@ -103,6 +103,12 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 		o.Kind, o.Error, o.Message = external.Failed, kindOf(e.Said()), cmp.Or(e.Said(), "codex printed nothing")
 	default:
 		o.Kind, o.Error, o.Message = external.Failed, external.Crashed, "codex ended in the middle of its turn"
+		if said := e.Said(); said != "" {
+			o.Message += ": " + said
+			if kind := kindOf(said); kind != external.Unknown {
+				o.Error = kind
+			}
+		}
 	}
 	return o
 }
@@ -234,6 +240,8 @@ func kindOf(message string) external.ErrorKind {
 	switch {
 	case strings.HasPrefix(message, "Missing environment variable"):
 		return external.Auth // only keys are asked for in this way
+	case strings.Contains(message, "exceeds the maximum length"):
+		return external.Context // of a prompt, in characters
 	case strings.Contains(message, "experiencing high demand"):
 		return external.Server // how it tells of status 500
 	}

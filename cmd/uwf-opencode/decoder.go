@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/external"
@@ -48,6 +50,19 @@ type state struct {
 	Input  json.RawMessage `json:"input"`
 	Output json.RawMessage `json:"output"`
 	Error  json.RawMessage `json:"error"`
+	// Metadata is the tool's own. A command that failed is "completed", too.
+	Metadata struct {
+		Exit *int `json:"exit"`
+	} `json:"metadata"`
+}
+
+// result is what the tool returned.
+func (s state) result() string {
+	text := external.TextOf(s.Output)
+	if code := s.Metadata.Exit; code != nil && *code != 0 {
+		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n[exit status %d]", *code)
+	}
+	return text
 }
 
 // tokens are of one step. Input does not have the cached ones in it.
@@ -142,7 +157,7 @@ func (d *decoder) tool(p part) []external.Event {
 	case "error":
 		events = d.calls.Ended(call, external.TextOf(p.State.Error), true)
 	default:
-		events = d.calls.Ended(call, external.TextOf(p.State.Output), false)
+		events = d.calls.Ended(call, p.State.result(), false)
 	}
 	for i := range events {
 		events[i].ID = p.MessageID

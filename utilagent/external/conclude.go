@@ -25,7 +25,7 @@ func (r *runner) result(out tried) agentkit.Result {
 		SessionID:   cmp.Or(out.Session, out.task.session),
 		SessionMark: out.Mark,
 		Detail: &protocol.Detail{
-			Model: out.model, AgentVersion: name, Outcome: strings.Join(append([]string{outcome}, r.notes...), "; "),
+			Model: cmp.Or(out.model, r.model), AgentVersion: name, Outcome: strings.Join(append([]string{outcome}, r.notes...), "; "),
 		},
 	}
 }

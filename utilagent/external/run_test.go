@@ -177,6 +177,15 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
+// A program that does not say which model answered was given the configured one.
+func TestTheConfiguredModelIsInTheDetail(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "model: big").plays(good+"\n.", "S {session}\n"+good+"\n.")
+	b.adapter.Sessions.Optional, b.adapter.Sessions.Preset = true, false
+	require.Equal(t, "big", b.step().Succeeded().Detail.Model)
+	require.Equal(t, "toy-1", b.step().Succeeded().Detail.Model)
+}
+
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "", "UWF_TOY_BIN=", "PATH=/nowhere")
