@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/external"
 )
 
@@ -42,8 +43,9 @@ type client struct {
 	stir  chan struct{}      // something came for a session
 
 	agent   initializeResult
-	session string // that is open; "": none
-	setup   opened // what its opening said
+	session string         // that is open; "": none
+	setup   opened         // what its opening said
+	counted protocol.Usage // of the session, as the agent told last
 
 	mu     sync.Mutex
 	prompt *prompt // nil: none is at work
@@ -118,24 +120,27 @@ const (
 // errCannotContinue means that the agent has no way to go on with a session.
 var errCannotContinue = errors.New("this agent cannot go on with an earlier session")
 
-// way is how the agent can go on with a session.
-func (c *client) way(fork bool) (opening, error) {
+// ways are how the agent says that it can go on with a session, the best first.
+func (c *client) ways(fork bool) (ways []opening) {
 	s := c.agent.Capabilities.Session
 	switch {
 	case fork && has(s.Fork):
-		return openFork, nil
+		return []opening{openFork}
 	case fork:
-	case has(s.Resume):
-		return openResume, nil
-	case c.agent.Capabilities.LoadSession:
-		return openLoad, nil
+		return nil
 	}
-	return "", errCannotContinue
+	if has(s.Resume) {
+		ways = append(ways, openResume)
+	}
+	if c.agent.Capabilities.LoadSession {
+		ways = append(ways, openLoad)
+	}
+	return ways
 }
 
 // open opens a session in a directory, and leaves it as the client's.
 func (c *client) open(ctx context.Context, how opening, session, cwd string) error {
-	c.session, c.setup = "", opened{}
+	c.session, c.setup, c.counted = "", opened{}, protocol.Usage{}
 	params := openParams{SessionID: session, Cwd: cwd, MCPServers: []string{}}
 	if err := c.conn.call(ctx, string(how), params, &c.setup); err != nil {
 		return fmt.Errorf("%s: %w", how, err)

@@ -121,8 +121,8 @@ func TestCorrection(t *testing.T) {
 	got := a.step().Succeeded()
 	require.Equal(t, 1, strings.Count(a.journal(), "started"))
 	require.NotContains(t, a.journal(), "session/")
-	require.Equal(t, int64(30), got.Step.Usage.InputTokens)
-	require.Equal(t, int64(3), got.Step.Usage.OutputTokens)
+	require.Equal(t, int64(20), got.Step.Usage.InputTokens, "what it tells is the session's")
+	require.Equal(t, int64(2), got.Step.Usage.OutputTokens)
 	require.InDelta(t, 0.5, *got.Step.Usage.CostUSD, 1e-9)
 }
 
@@ -136,6 +136,7 @@ func TestLaterStep(t *testing.T) {
 		"answer":      {"session/resume", true},
 		"load-only":   {"session/load", true},
 		"late-replay": {"session/load", true}, // what comes late is not the answer
+		"no-resume":   {"session/load", true}, // it says that it can resume, and cannot
 		"gemini":      {"", false},            // a load in the same minute would destroy it
 		"forgetful":   {"", false},
 		"renames":     {"session/resume", false}, // came back as another one: not believed

@@ -162,6 +162,10 @@ func (f *fake) serve(behaviour string) {
 			f.open(m, behaviour, "new")
 		case "session/resume", "session/load", "session/fork":
 			f.note("%s %s", m.Method, m.Params.SessionID)
+			if behaviour == "no-resume" && m.Method == "session/resume" {
+				f.fail(m, -32601, "Method not found")
+				continue
+			}
 			f.open(m, behaviour, strings.TrimPrefix(m.Method, "session/"))
 		case "session/prompt":
 			f.note("prompt in %s: %d bytes", m.Params.SessionID, len(m.Params.Prompt[0].Text))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,7 +37,7 @@ func (o *oddLines) String() string {
 
 // outcome judges a prompt that was answered.
 func (c *client) outcome(r prompted, p *prompt, resumed bool) external.Outcome {
-	o := external.Outcome{Session: p.session, Usage: usage(r, p.teller)}
+	o := external.Outcome{Session: p.session, Usage: c.spent(r, p.teller)}
 	switch failure := p.teller.failure(); {
 	case r.StopReason == "cancelled":
 		o.Kind, o.Message = external.Interrupted, "the agent has cancelled the prompt"
@@ -149,12 +150,38 @@ func (c *client) loginAdvice(message string) string {
 	return b.String()
 }
 
-// usage is what a prompt cost, as far as the agent says.
+// spent is what a prompt cost, as far as the agent says.
+//
+// By the protocol the figures in an answer are those of the session so far, from when
+// the agent was started or has loaded it. The agents that count each prompt apart are
+// known; of all others a figure that falls was of the prompt alone.
+func (c *client) spent(r prompted, t *teller) external.Usage {
+	u := usage(r, t)
+	if u.Usage == nil || !r.Usage.known() || countsPrompts(c.agent.Info.Name) {
+		return u
+	}
+	run, counted := external.Usage{Usage: u.Usage, TokensOfSession: true}.Since(c.counted)
+	c.counted, u.Usage = counted, &run
+	return u
+}
+
+// countsPrompts tells of agents that were seen to count each prompt apart.
+func countsPrompts(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"claude", "codex", "opencode", "gemini", "hermes"}, func(known string) bool {
+		return strings.Contains(name, known)
+	})
+}
+
+// usage is what is told with a prompt.
 func usage(r prompted, t *teller) external.Usage {
 	u := protocol.Usage{}
 	known := r.Usage.add(&u)
 	if !known {
 		known = r.Meta.Quota.Tokens.add(&u)
+	}
+	if !known {
+		u, known = t.used, t.uses
 	}
 	if t.costs {
 		u.CostUSD = &t.cost
@@ -165,6 +192,9 @@ func usage(r prompted, t *teller) external.Usage {
 	}
 	return external.Usage{Usage: &u, CostOfSession: t.costs}
 }
+
+// known tells whether there are any figures.
+func (n tokenCount) known() bool { return n.add(&protocol.Usage{}) }
 
 // add fills in the figures and tells whether there were any.
 func (n tokenCount) add(u *protocol.Usage) bool {

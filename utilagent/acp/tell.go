@@ -24,14 +24,17 @@ type teller struct {
 	held    string // a warning, or the beginning of an answer
 
 	calls   map[string]*call
-	pending []*call // not told yet, in order
+	ended   map[string]bool // ids of calls whose result was told
+	pending []*call         // not told yet, in order
 
 	tools  int    // that were called
 	said   string // the beginning of the text since the last tool event
 	broken bool   // the agent says that what follows is an error
 
-	cost  float64 // of the session so far
-	costs bool    // cost is known
+	used  protocol.Usage // by the questions of this prompt, where the agent tells of each
+	uses  bool           // used is known
+	cost  float64        // of the session so far
+	costs bool           // cost is known
 	model string
 }
 
@@ -42,7 +45,7 @@ const (
 )
 
 func newTeller(emit func(external.Event)) *teller {
-	return &teller{emit: emit, calls: map[string]*call{}}
+	return &teller{emit: emit, calls: map[string]*call{}, ended: map[string]bool{}}
 }
 
 // update takes one update of the session.
@@ -50,6 +53,7 @@ func (t *teller) update(u update) {
 	switch u.Kind {
 	case "agent_message_chunk":
 		t.text(u)
+		t.question(u.Meta.Usage)
 	case "agent_thought_chunk":
 		t.settle()
 		if text := readBlock(u.Content); text != "" {
@@ -153,6 +157,14 @@ func (t *teller) usage(u update) {
 	}
 }
 
+// question adds what one question has used.
+func (t *teller) question(n tokenCount) {
+	var u protocol.Usage
+	if n.add(&u) {
+		t.used, t.uses = t.used.Add(u), true
+	}
+}
+
 // end tells what was held back. The prompt is over.
 func (t *teller) end() {
 	t.settle()
@@ -164,8 +176,8 @@ func (t *teller) tool(u update) {
 	t.settle()
 	c := t.calls[u.ID]
 	if c == nil {
-		if u.Kind == "tool_call_update" && u.Title == "" && u.Name == "" {
-			return // of a call that has ended, or was never told
+		if u.Kind == "tool_call_update" && u.Title == "" && u.Name == "" && (t.ended[u.ID] || !u.tells()) {
+			return // of a call that has ended, or is yet to be told
 		}
 		c = t.newCall(u)
 	}
@@ -178,12 +190,22 @@ func (t *teller) tool(u update) {
 	case "completed", "failed":
 		t.tellCalls()
 		delete(t.calls, u.ID)
+		if len(t.ended) >= maxCalls {
+			clear(t.ended)
+		}
+		t.ended[u.ID] = true
 		t.emit(external.Event{
 			Kind: external.Returned, Call: protocol.ToolCall{ID: u.ID, Name: c.called()},
 			Text: c.result(), Failed: u.Status == "failed", Sub: c.sub,
 		})
 		t.said, t.message, t.parted = "", "", false
 	}
+}
+
+// tells reports whether an update has a result worth telling, also of a call that
+// nothing else is known of: some agents tell in this way that a tool was refused.
+func (u *update) tells() bool {
+	return u.Status == "failed" || u.Status == "completed" && !(isNull(u.Content) && isNull(u.RawOutput))
 }
 
 // newCall begins to follow a call.

@@ -112,7 +112,11 @@ func TestToolCalls(t *testing.T) {
 			`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","_meta":{"terminal_output_delta":{"data":"two"}}}`,
 		}, []string{"sh", "one two"}},
 		"no title": {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","status":"completed"}`}, []string{"tool", ""}},
-		"unknown":  {[]string{`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed"}`}, nil},
+		"refused, and never told of": {[]string{
+			`{"sessionUpdate":"tool_call_update","toolCallId":"1","kind":"edit","status":"failed","content":[{"type":"content","content":{"type":"text","text":"Plan mode."}}]}`,
+			`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"failed"}`,
+		}, []string{"edit", "Plan mode."}},
+		"unknown": {[]string{`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed"}`}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,5 +132,36 @@ func TestToolCalls(t *testing.T) {
 			}
 			require.Equal(t, c.want, got)
 		})
+	}
+}
+
+// Qwen Code tells with an empty piece of text what each question has used.
+func TestUsageOfQuestions(t *testing.T) {
+	t.Parallel()
+	const used = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"_meta":{"usage":{"inputTokens":100,"outputTokens":5,"totalTokens":105,"cachedReadTokens":40}}}`
+	tell, r := story(t, chunk("", "one "), used, chunk("", "two"), used)
+	require.Equal(t, "one two", r.answer())
+	u := usage(prompted{}, tell)
+	require.EqualValues(t, 120, u.InputTokens)
+	require.EqualValues(t, 80, u.CacheReadTokens)
+	require.EqualValues(t, 10, u.OutputTokens)
+}
+
+// By the protocol what an answer says is used is the session's; some count each
+// prompt apart.
+func TestUsageOfASession(t *testing.T) {
+	t.Parallel()
+	answers := []int64{2300, 3450, 1150} // the last is less: it has begun anew
+	for name, want := range map[string][]int64{
+		"Copilot": {2300, 1150, 1150}, "@agentclientprotocol/claude-agent-acp": {2300, 3450, 1150},
+	} {
+		c := &client{}
+		c.agent.Info.Name = name
+		var got []int64
+		for _, n := range answers {
+			u := c.spent(prompted{Usage: tokenCount{Input: &n}}, newTeller(func(external.Event) {}))
+			got = append(got, u.InputTokens)
+		}
+		require.Equal(t, want, got, name)
 	}
 }

@@ -102,21 +102,30 @@ func (t *transport) enter(ctx context.Context, c external.Call) error {
 	if c.Resume && !c.Fork && client.session == c.Session {
 		return nil // it is still open
 	}
-	how, session := openNew, ""
-	if c.Resume {
-		var err error
-		if how, err = client.way(c.Fork); err != nil {
-			return err
-		}
-		session = c.Session
-		if how == openLoad && client.destroys(c) {
-			return fmt.Errorf("%w: this one destroys a session that is loaded in the minute in which it was used", errCannotContinue)
-		}
-	}
-	if err := client.open(ctx, how, session, c.Cwd); err != nil {
-		return client.opened(how, err)
+	if err := client.begin(ctx, c); err != nil {
+		return err
 	}
 	return client.configure(ctx, c.Permission, t.settings.mode, c.Model)
+}
+
+// begin opens the session of a call, in the first way that the agent has: some say
+// that they have one, and do not.
+func (c *client) begin(ctx context.Context, call external.Call) error {
+	if !call.Resume {
+		return c.opened(openNew, c.open(ctx, openNew, "", call.Cwd))
+	}
+	err := errCannotContinue
+	for _, how := range c.ways(call.Fork) {
+		if how == openLoad && c.destroys(call) {
+			return fmt.Errorf("%w: this one destroys a session that is loaded in the minute in which it was used", errCannotContinue)
+		}
+		err = c.opened(how, c.open(ctx, how, call.Session, call.Cwd))
+		var rpc *RPCError
+		if !errors.As(err, &rpc) || rpc.Code != codeMethodNotFound {
+			return err
+		}
+	}
+	return err
 }
 
 // destroys tells of an error of Gemini CLI (0.61): the name of a session's file

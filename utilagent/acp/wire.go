@@ -161,7 +161,8 @@ type update struct {
 	} `json:"cost"`
 	Severity string `json:"severity"`
 	Meta     struct {
-		ClaudeModel string `json:"_claude/model"`
+		ClaudeModel string     `json:"_claude/model"`
+		Usage       tokenCount `json:"usage"` // Qwen Code: of one question
 		Claude      struct {
 			Tool   string `json:"toolName"`
 			Parent string `json:"parentToolUseId"`

@@ -74,7 +74,7 @@ func (r *runner) try(t task) (tried, error) {
 		before = protocol.Usage{} // what was counted was counted of another one
 	}
 	var totals protocol.Usage
-	out.usage, totals = out.Usage.since(before)
+	out.usage, totals = out.Usage.Since(before)
 	out.usage.Turns = cmp.Or(out.Turns, c.record.messages)
 	out.usage.DurationMs = took.Milliseconds()
 	if out.Session != "" && out.Kind != SessionLost {

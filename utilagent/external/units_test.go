@@ -112,7 +112,7 @@ func TestUsageSince(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run, totals := tt.told.since(before)
+			run, totals := tt.told.Since(before)
 			require.Equal(t, tt.run, run)
 			require.Equal(t, tt.totals, totals)
 		})

@@ -16,9 +16,9 @@ type Usage struct {
 	CostOfSession   bool
 }
 
-// since is the usage of one run, given the totals that the program had told of its
+// Since is the usage of one run, given the totals that the program had told of its
 // session before, and the totals that it has told now.
-func (u Usage) since(before protocol.Usage) (run, totals protocol.Usage) {
+func (u Usage) Since(before protocol.Usage) (run, totals protocol.Usage) {
 	if u.Usage == nil {
 		return protocol.Usage{}, before
 	}
