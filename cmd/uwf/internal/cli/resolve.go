@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// newest names the thread that was started last, ended or not.
+// newest names the thread that was started last in this home, ended or not.
 const newest = "@"
 
 // thread finds the thread that a person means: a full id, a unique prefix, or
@@ -33,7 +33,7 @@ func (a *app) thread(ctx context.Context, arg string) (string, error) {
 		}
 	}
 	if arg == newest {
-		return newestThread(ctx, x)
+		return a.newestThread(ctx, x)
 	}
 	if id, err := threadid.Parse(arg); err == nil {
 		return id, a.known(ctx, x, id)
@@ -53,12 +53,20 @@ func (a *app) known(ctx context.Context, x *index.Index, id string) error {
 	return err
 }
 
-func newestThread(ctx context.Context, x *index.Index) (string, error) {
+func (a *app) newestThread(ctx context.Context, x *index.Index) (string, error) {
 	ids, err := threadIDs(ctx, x)
 	if err != nil {
 		return "", err
 	}
-	if len(ids) == 0 {
+	some := len(ids) > 0
+	// A line that cannot be read says nothing here: fsck names it.
+	if facts, _ := x.AllFacts(ctx); len(facts) > 0 && a.bundle == nil {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return !facts[id].StartedHere() })
+	}
+	switch {
+	case some && len(ids) == 0:
+		return "", notFound("@ is the newest thread that was started here, and all were imported", "uwf thread list --all")
+	case len(ids) == 0:
 		return "", notFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
 	}
 	return slices.MaxFunc(ids, threadid.Compare), nil

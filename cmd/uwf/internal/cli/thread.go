@@ -61,6 +61,19 @@ func cwdFlag() ucli.Flag {
 	return &ucli.StringFlag{Name: "cwd", Usage: "absolute `DIR` in which the agents work (default: here)"}
 }
 
+// moveFlag is that of commands that let agents work on a thread that is there.
+func moveFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "cwd", Usage: "absolute `DIR` in which the thread works from now on; one that was imported needs it, once"}
+}
+
+// movedTo is the value of --cwd, "" if it is not given.
+func (a *app) movedTo(c *ucli.Context) (string, error) {
+	if !c.IsSet("cwd") {
+		return "", nil
+	}
+	return a.workDir(c.String("cwd"))
+}
+
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "start", Usage: "start a thread; it makes no step yet", ArgsUsage: "<workflow>",
@@ -153,6 +166,7 @@ func (a *app) threadForkCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "fork", Usage: "start a thread that goes on from a step of another", ArgsUsage: "<step>",
 		Description: stepUsage + " Number 0 is the\nstart, before any step.",
+		Flags:       []ucli.Flag{moveFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		h, err := a.address(ctx, c.Args().First())
 		if err != nil {
@@ -162,7 +176,11 @@ func (a *app) threadForkCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		id, err := e.Fork(ctx, h)
+		cwd, err := a.movedTo(c)
+		if err != nil {
+			return err
+		}
+		id, err := e.ForkIn(ctx, h, cwd)
 		if err != nil {
 			return err
 		}

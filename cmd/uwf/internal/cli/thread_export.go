@@ -132,6 +132,12 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 	if err != nil {
 		return importError(name, err)
 	}
+	for _, t := range imported.Threads {
+		if t.Result == bundle.Added || t.Result == bundle.Renamed {
+			a.hint("what was imported works nowhere until you say where: uwf thread step %s --cwd %s", t.Thread, a.env.Dir)
+			break
+		}
+	}
 	return a.print(imported, func(w io.Writer) error { return ocascli.PrintImported(w, imported) })
 }
 

@@ -35,7 +35,7 @@ func (a *app) threadReplayCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to make again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
 			&ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias or a command line for one role, or for all; can be repeated"},
-			timeoutFlag("stop a step's agent after this `TIME`"),
+			timeoutFlag("stop a step's agent after this `TIME`"), moveFlag(),
 		},
 	}, a.threadReplay)
 }
@@ -63,7 +63,16 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err := e.Named(ctx, work.StepOptions); err != nil {
 		return err
 	}
-	fork, err := e.Fork(ctx, from)
+	cwd, err := a.movedTo(c)
+	if err != nil {
+		return err
+	}
+	if cwd == "" {
+		if err := e.Settled(ctx, id); err != nil {
+			return err
+		}
+	}
+	fork, err := e.ForkIn(ctx, from, cwd)
 	if err != nil {
 		return err
 	}

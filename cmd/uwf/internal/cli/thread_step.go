@@ -51,7 +51,7 @@ func countFlags() []ucli.Flag {
 	return []ucli.Flag{
 		&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "make up to `N` steps", Value: "1"},
 		&ucli.BoolFlag{Name: "until-end", Usage: "go on to the end, or until a person is needed"},
-		backgroundFlag(),
+		moveFlag(), backgroundFlag(),
 	}
 }
 
@@ -71,6 +71,10 @@ func workOf(c *ucli.Context) (engine.Work, error) {
 
 // work makes the steps of a thread, here or in the background, and prints them.
 func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
+	var err error
+	if w.Cwd, err = a.movedTo(c); err != nil {
+		return err
+	}
 	progress := a.progress()
 	if c.Bool("background") {
 		progress = nil

@@ -8,6 +8,7 @@
 //   - lock.go: one process at a time steps a thread;
 //   - position.go, limits.go: where the thread stands and who is next;
 //   - record.go, rundir.go: run.json, the record of the try in flight or the last one;
+//   - foreign.go: a thread from elsewhere, and where it may work here;
 //   - command.go: which agent plays the role;
 //   - adopt.go: the finished work of an interrupted step;
 //   - invoke.go: the agent's run;
@@ -81,6 +82,8 @@ type StepOptions struct {
 	Agent   string        `json:"agent"`   // --agent: an alias, else a command line
 	Fresh   bool          `json:"fresh"`   // do not adopt an interrupted step's result
 	Timeout time.Duration `json:"timeout"` // 0: the config's
+	// Cwd is where the thread works from now on, absolute; "": where it did.
+	Cwd string `json:"cwd,omitempty"`
 	// Agents are, by role, aliases or command lines that go before Agent.
 	Agents map[string]string `json:"agents,omitempty"`
 

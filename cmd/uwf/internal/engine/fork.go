@@ -13,6 +13,12 @@ import (
 // everything with the thread that the node comes from. Errors are
 // *protocol.Error.
 func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
+	return e.ForkIn(ctx, node, "")
+}
+
+// ForkIn is [Engine.Fork] of a thread that works in a directory; "": where the other
+// one does. A fork of a thread from elsewhere is from there, too.
+func (e *Engine) ForkIn(ctx context.Context, node protocol.Hash, cwd string) (string, error) {
 	release, err := e.holdStore(ctx)
 	if err != nil {
 		return "", coded(err)
@@ -43,5 +49,9 @@ func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
 	if err := e.Store.Commit(ctx, nodes...); err != nil {
 		return "", coded(err)
 	}
-	return e.addThread(ctx, node)
+	facts, err := e.inherits(ctx, t, node, cwd)
+	if err != nil {
+		return "", coded(err)
+	}
+	return e.addThread(ctx, node, facts)
 }

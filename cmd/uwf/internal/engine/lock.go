@@ -20,6 +20,8 @@ type hold struct {
 	head  protocol.Hash
 	ended *index.Ended // nil: the thread is active
 	lock  *durable.Held
+	// root is where the thread works, "" if that is where its start says.
+	root string
 	// unknown: there is no such thread.
 	unknown bool
 }

@@ -22,7 +22,7 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 	if err != nil {
 		return none, err
 	}
-	pos, err := e.position(ctx, h.id, h.head)
+	pos, err := e.at(ctx, h)
 	if err != nil {
 		return none, err
 	}
@@ -35,7 +35,7 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 	if err != nil {
 		return none, err
 	}
-	t := task{role: old.Role, prompt: prompt, cwd: old.Cwd, limitBase: old.LimitBase, replaces: true}
+	t := task{role: old.Role, prompt: prompt, cwd: pos.here(old.Cwd), limitBase: old.LimitBase, replaces: true}
 	if t.promptHash, err = e.batch().Add(ctx, protocol.Text(prompt)); err != nil {
 		return none, err
 	}
@@ -56,7 +56,7 @@ func (e *Engine) beforeHead(ctx context.Context, pos *position) (*position, erro
 	if err != nil {
 		return nil, err
 	}
-	return &position{id: pos.id, thread: t, workflow: pos.workflow}, nil
+	return &position{id: pos.id, thread: t, workflow: pos.workflow, root: pos.root}, nil
 }
 
 // aliasOf is an alias in the config for the agent that a step names: the one that

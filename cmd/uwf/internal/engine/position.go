@@ -17,6 +17,7 @@ type position struct {
 	id       string
 	thread   *thread.Thread
 	workflow protocol.Workflow
+	root     string // where it works, "" if that is where its start says
 	state    moderator.State
 	next     moderator.Decision
 	// problem is why there is no decision although the nodes are all right: the

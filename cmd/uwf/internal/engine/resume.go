@@ -20,7 +20,7 @@ func (e *Engine) resume(ctx context.Context, h *hold, supplement string, o StepO
 	if err != nil {
 		return none, err
 	}
-	pos, err := e.position(ctx, h.id, h.head)
+	pos, err := e.at(ctx, h)
 	if err != nil {
 		return none, err
 	}

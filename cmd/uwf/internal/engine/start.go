@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -39,7 +40,7 @@ func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt
 	if err := b.Commit(ctx); err != nil {
 		return "", coded(err)
 	}
-	return e.addThread(ctx, start)
+	return e.addThread(ctx, start, index.Facts{})
 }
 
 // holdStore keeps the collector away until what was put has a name that it looks
@@ -53,12 +54,12 @@ func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
 }
 
 // addThread gives a head a thread of its own.
-func (e *Engine) addThread(ctx context.Context, head protocol.Hash) (string, error) {
+func (e *Engine) addThread(ctx context.Context, head protocol.Hash, facts index.Facts) (string, error) {
 	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
 	if err != nil {
 		return "", coded(err)
 	}
-	if err := e.Index.Add(ctx, id, head); err != nil {
+	if err := e.Index.AddWith(ctx, id, head, facts); err != nil {
 		return "", coded(err)
 	}
 	return id, nil

@@ -18,7 +18,7 @@ func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.Ste
 	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.resumes(h.head)) {
 		return none, hasEnded(h)
 	}
-	pos, err := e.position(ctx, h.id, h.head)
+	pos, err := e.at(ctx, h)
 	if err != nil {
 		return none, err
 	}

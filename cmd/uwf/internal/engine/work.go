@@ -43,6 +43,9 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.Step
 }
 
 func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput, error) {
+	if err := e.settle(ctx, h, w); err != nil {
+		return nil, ended(ctx, err)
+	}
 	var outs []protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		o := w.StepOptions

@@ -90,7 +90,7 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 // worked. A directory that is gone by now is not judged: it will be before anybody
 // works there.
 func (a *attempt) madeOutside(ctx context.Context, s protocol.Step) error {
-	_, err := a.Workplace(ctx, s.Role, a.pos.thread.Start.Cwd, s.Cwd)
+	_, err := a.Workplace(ctx, s.Role, a.pos.dir(), s.Cwd)
 	var outside *place.OutsideError
 	if errors.As(err, &outside) {
 		return err
