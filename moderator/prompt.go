@@ -8,18 +8,22 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prompt"
 )
 
 // place names an edge: the node that it leaves, its key in the map or its number
 // in the list, and the status that was answered.
 type place struct{ node, key, status string }
 
+// promptField is the field of an edge that agents read.
+const promptField = "prompt"
+
 // promptOf is the text for whoever is next: the edge's prompt, rendered. Without
 // one, a role gets its own description, a person is told who waits, and the end
 // needs no words.
 func promptOf(s State, at place, edge protocol.Edge, output any) (string, error) {
 	if edge.Prompt != "" {
-		return render(s, at, "prompt", edge.Prompt, output)
+		return render(s, at, promptField, edge.Prompt, output)
 	}
 	switch edge.Role {
 	case protocol.EndNode:
@@ -56,9 +60,12 @@ func render(s State, at place, field, template string, output any) (string, erro
 	if err != nil {
 		return "", fail(err)
 	}
-	text, err := t.Render(view(s.Start.Prompt, at.status, output)...)
+	text, spans, err := t.RenderSpans(view(s.Start.Prompt, at.status, output)...)
 	if err != nil {
 		return "", fail(err)
+	}
+	if field == promptField {
+		text = fenced(text, spans, s.Start.Prompt)
 	}
 	if strings.TrimSpace(text) == "" {
 		return "", fail(ErrEmpty)
@@ -66,11 +73,23 @@ func render(s State, at place, field, template string, output any) (string, erro
 	return text, nil
 }
 
+// fenced keeps values from speaking for the moderator. The thread's own prompt is
+// its user's word, like the template.
+func fenced(text string, values []mustache.Span, task string) string {
+	var ofAgents []prompt.Span
+	for _, v := range values {
+		if text[v.From:v.To] != task {
+			ofAgents = append(ofAgents, prompt.Span(v))
+		}
+	}
+	return prompt.FenceValues(text, ofAgents)
+}
+
 // view is what a template can see: the output, and behind it the thread's
 // prompt and the status that the edge was taken by. $prompt is always the
 // thread's; "prompt" and "$status" may be fields of the output.
-func view(prompt, status string, output any) []any {
-	globals := map[string]any{protocol.PromptVariable: prompt, "prompt": prompt, protocol.StatusKey: status}
+func view(task, status string, output any) []any {
+	globals := map[string]any{protocol.PromptVariable: task, "prompt": task, protocol.StatusKey: status}
 	object, ok := output.(map[string]any)
 	if !ok {
 		return []any{globals, map[string]any{}}

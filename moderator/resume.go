@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prompt"
 )
 
 // completedPrompt tells a role that a completed thread goes on, if the workflow
@@ -40,6 +41,9 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 		d.Cause = ByLimit
 	default:
 		d.Kind, d.Location = Run, s.Last.Location
+		if _, own := asksToSuspend(s.Last); own {
+			d.Prompt = prompt.FenceReason(d.Prompt)
+		}
 	}
 	d.Prompt = paragraphs(d.Prompt, supplement)
 	return d, nil

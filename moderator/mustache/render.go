@@ -7,20 +7,31 @@ type renderer struct {
 	out   strings.Builder
 	stack []any
 	work  int
+	spans []Span
 }
+
+// Span is where a value stands in what was rendered: bytes From to To.
+type Span struct{ From, To int }
 
 // Render renders the template over a stack of JSON values. A name is looked up
 // from the last value to the first; the first that has the whole path wins.
 // Errors: *[MissingError], [ErrTooLarge].
 func (t *Template) Render(stack ...any) (string, error) {
+	text, _, err := t.RenderSpans(stack...)
+	return text, err
+}
+
+// RenderSpans is Render, and tells which parts of the text are values. All else is
+// the template's.
+func (t *Template) RenderSpans(stack ...any) (string, []Span, error) {
 	if len(stack) == 0 {
 		stack = []any{nil}
 	}
 	r := &renderer{stack: append(make([]any, 0, len(stack)+4), stack...)}
 	if err := r.nodes(t.nodes); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return r.out.String(), nil
+	return r.out.String(), r.spans, nil
 }
 
 func (r *renderer) nodes(nodes []node) error {
@@ -53,7 +64,12 @@ func (r *renderer) node(n node) error {
 	if !found {
 		return r.missing(n.tag)
 	}
-	return r.print(value, 0)
+	from := r.out.Len()
+	err := r.print(value, 0)
+	if to := r.out.Len(); to > from {
+		r.spans = append(r.spans, Span{from, to})
+	}
+	return err
 }
 
 // section renders the body once for each item of a list, once for any other

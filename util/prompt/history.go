@@ -70,22 +70,23 @@ func Continuation(p Parts) string {
 	}
 	return join(
 		section(title, strings.Join(steps, "\n\n")),
-		section("Your Last Answer Was Not Accepted", p.Rejected),
+		section("Your Last Answer Was Not Accepted", fence(problem, trim(p.Rejected))),
 		section("Moderator Instruction", p.EdgePrompt),
 	)
 }
 
-func (s Step) render() string {
-	head := fmt.Sprintf("### Step %d: %s\nOutput: %s\nAgent: %s", s.Number, s.Role, compactJSON(s.Output), s.Agent)
-	content := trim(s.Content)
+func (s Step) render() string { return s.renderAs(fence(stepOutput, trim(s.Content))) }
+
+func (s Step) renderAs(content string) string {
+	head := fmt.Sprintf("### Step %d: %s\nOutput: %s\nAgent: %s", s.Number, oneLine(s.Role), compactJSON(s.Output), oneLine(s.Agent))
 	if content == "" {
 		return head
 	}
 	return head + "\n\n#### Step Content\n\n" + content
 }
 
-// size is what a step costs of the quota, in characters.
-func size(s Step) int { return utf8.RuneCountInString(s.render()) }
+// size is what a step costs of the quota, in characters. A fence costs nothing.
+func size(s Step) int { return utf8.RuneCountInString(s.renderAs(trim(s.Content))) }
 
 // cut shortens a text to about limit characters, keeping more of its end, where
 // an answer says what came out of it.

@@ -4,7 +4,8 @@
 //
 // It is pure, and its text depends on nothing but its arguments, so that equal
 // beginnings stay equal and a provider's prompt cache can hit. Texts that come
-// from models or files are cleaned: no control characters, no invalid UTF-8.
+// from models or files are cleaned: no control characters, no invalid UTF-8. What
+// other agents wrote cannot be taken for a part of the prompt: see fence.go.
 package prompt
 
 import (
@@ -95,7 +96,7 @@ func format(p Parts) string {
 func place(p Parts) string {
 	var lines []string
 	if p.Cwd != "" {
-		lines = append(lines, fmt.Sprintf("You work in `%s`; relative paths start there.", p.Cwd))
+		lines = append(lines, fmt.Sprintf("You work in `%s`; relative paths start there.", oneLine(p.Cwd)))
 	}
 	if p.Number > 0 {
 		lines = append(lines, fmt.Sprintf("This is step %d of thread %s. Your role, %s, has had %s before.",
