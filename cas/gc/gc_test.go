@@ -185,7 +185,8 @@ func TestWhatStays(t *testing.T) {
 	w.age(old, 2*time.Hour)
 	w.age(announced, 2*time.Hour)
 	stdout := filepath.Join(w.home, "runs", firstThread, "stdout")
-	require.NoError(t, os.WriteFile(stdout, []byte(`{"uwf":"turn","hash":"`+strings.ToLower(string(announced))+"\"}\n"), 0o644))
+	require.NoError(t, os.WriteFile(stdout, []byte(`{"uwf":"turn","hash":"`+strings.ToLower(string(announced))+"\"}\n"+
+		`{"uwf":"writing","hash":"`+string(old)+"\"}\n"), 0o644))
 
 	dry := w.collect(gc.Options{Grace: time.Hour, DryRun: true})
 	require.Equal(t, 1, dry.Freed)

@@ -70,7 +70,9 @@ const (
 
 // runRoots yields every word in the facts of threads, and in the records and the
 // output of runs, that looks like a hash: the prompt, the head, announced turns, the result. A word too
-// many keeps some garbage; one too few would cost paid work.
+// many keeps some garbage; one too few would cost paid work. Turns that were still
+// being written are none: while the agent lives they are young, and later nobody
+// needs them.
 func runRoots(home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		for h, err := range hashesIn(index.Open(home, durable.OS()).FactsPath()) {
@@ -123,6 +125,7 @@ func hashesIn(path string) iter.Seq2[cas.Hash, error] {
 		}
 		defer func() { _ = f.Close() }() // nothing was written
 		r := bufio.NewReaderSize(f, 64<<10)
+		var before [2]string // the last words: "writing", "hash" announce a half-written turn
 		word := make([]byte, 0, protocol.HashLen+1)
 		for {
 			c, err := r.ReadByte()
@@ -132,8 +135,11 @@ func hashesIn(path string) iter.Seq2[cas.Hash, error] {
 				}
 				continue
 			}
-			if h := cas.Hash(protocol.FoldCrockford(string(word))); len(word) == protocol.HashLen && h.Valid() && !yield(h, nil) {
+			if h := cas.Hash(protocol.FoldCrockford(string(word))); len(word) == protocol.HashLen && h.Valid() && before != [2]string{"writing", "hash"} && !yield(h, nil) {
 				return
+			}
+			if len(word) > 0 {
+				before = [2]string{before[1], string(word)}
 			}
 			word = word[:0]
 			if errors.Is(err, io.EOF) {

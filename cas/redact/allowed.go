@@ -20,6 +20,12 @@ func (r *redaction) allowed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, h := range look.alone {
+		// One that is gone, or was redacted before, holds nothing any more.
+		if n, err := r.store.Get(ctx, h); err == nil && n.Type == r.store.Kinds().Hash(protocol.KindTurn) {
+			r.half = append(r.half, n)
+		}
+	}
 	mine := false
 	for id, head := range r.heads {
 		switch {
@@ -99,6 +105,7 @@ func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 type surveyed struct {
 	above    map[cas.Hash]bool // heads that lead to it
 	outputOf []cas.Hash        // steps whose output it is, sorted
+	alone    []cas.Hash        // of the half-written turns, those that no node refers to
 }
 
 // seen is what one node says.
@@ -150,7 +157,22 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	for _, head := range r.heads {
 		isHead[graph.Node(head)] = head
 	}
-	census.NewWalker(graph.Up()).Reach([]census.ID{graph.Node(r.node.Hash)}, func(id census.ID) bool {
+	half := make([]census.ID, len(r.options.Half))
+	for i, h := range r.options.Half {
+		half[i] = graph.Node(h)
+	}
+	walker := census.NewWalker(graph.Up())
+	for i, h := range r.options.Half {
+		alone := h != r.node.Hash
+		walker.Reach(half[i:i+1], func(id census.ID) bool {
+			alone = alone && id == half[i]
+			return alone
+		})
+		if alone {
+			out.alone = append(out.alone, h)
+		}
+	}
+	walker.Reach([]census.ID{graph.Node(r.node.Hash)}, func(id census.ID) bool {
 		if head, ok := isHead[id]; ok {
 			out.above[head] = true
 		}

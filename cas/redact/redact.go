@@ -32,6 +32,9 @@ type Options struct {
 	// the last one. nil: it is taken for granted.
 	LooksBack func(context.Context, protocol.Workflow) (bool, error)
 	Now       func() time.Time
+	// Half are turns as they stood while they were written: nodes that no other
+	// refers to. They are redacted along, whatever they say.
+	Half []cas.Hash
 }
 
 // Done is a redaction.
@@ -45,6 +48,8 @@ type Done struct {
 	Shared []string      `json:"shared"` // other threads that lead to it
 	// Already: it was redacted before, and nothing was done.
 	Already bool `json:"already,omitempty"`
+	// Half are the half-written turns that were redacted along.
+	Half []cas.Hash `json:"half,omitempty"`
 }
 
 // NeededError means that a node must not be redacted.
@@ -109,6 +114,7 @@ type redaction struct {
 	done    Done
 	node    cas.Node
 	heads   map[string]cas.Hash
+	half    []cas.Node // to be redacted along
 }
 
 func (r *redaction) try(ctx context.Context) (Done, error) {
@@ -194,7 +200,12 @@ func (r *redaction) bury(ctx context.Context) (err error) {
 		return errMoved
 	}
 	r.done.Type, r.done.Seal = r.node.Type, sealed.String()
-	return sole.Redact(cas.Tombstone{
-		Hash: r.node.Hash, Type: r.node.Type, Reason: r.options.Reason, Seal: sealed, At: r.options.Now().UnixMilli(),
-	})
+	at := r.options.Now().UnixMilli()
+	for _, n := range r.half {
+		if err := sole.Redact(cas.Tombstone{Hash: n.Hash, Type: n.Type, Reason: r.options.Reason, At: at}); err != nil {
+			return err
+		}
+		r.done.Half = append(r.done.Half, n.Hash)
+	}
+	return sole.Redact(cas.Tombstone{Hash: r.node.Hash, Type: r.node.Type, Reason: r.options.Reason, Seal: sealed, At: at})
 }

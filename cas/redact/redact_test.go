@@ -351,3 +351,24 @@ func TestTombstoneInTheWay(t *testing.T) {
 		require.Contains(t, report.Faults[0].Message, "was redacted", name)
 	}
 }
+
+// Half-written turns of the run go along; a node that the chain needs does not,
+// whatever an agent calls it.
+func TestHalfWrittenTurnsGoAlong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := cas.NewBatch(w.store, clock, library.Judge)
+	half, err := stepwork.AddTurn(t.Context(), b, protocol.Turn{Index: 1, Role: protocol.TurnAssistant, Content: "secr", AtMs: 1})
+	require.NoError(t, err)
+	text, err := b.Add(t.Context(), protocol.Text("not a turn"))
+	require.NoError(t, err)
+	require.NoError(t, b.Put(t.Context()))
+	missing := cas.Hash("0123456789ABC")
+	done, err := w.redact(w.turn(1), redact.Options{LooksBack: never, Half: []cas.Hash{w.turn(0), half, w.turn(1), w.steps[1].Hash, text, missing}})
+	require.NoError(t, err)
+	require.Equal(t, []cas.Hash{half}, done.Half)
+	w.gone(half)
+	w.gone(w.turn(1))
+	_, err = w.store.Get(t.Context(), w.turn(0))
+	require.NoError(t, err)
+}

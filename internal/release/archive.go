@@ -101,17 +101,24 @@ func (t *tree) archive(ctx context.Context, o *outside, to target, version strin
 		}
 		files = append(files, member{name, data, 0o644})
 	}
+	var programs [][]byte
 	for _, m := range commands {
 		data, err := o.binary(ctx, m, to, version, p)
 		if err != nil {
 			return "", nil, err
 		}
+		programs = append(programs, data)
 		name := path.Base(m.path)
 		if to.os == "windows" {
 			name += ".exe"
 		}
 		files = append(files, member{name, data, 0o755})
 	}
+	third, err := t.notices(ctx, o, programs, p)
+	if err != nil {
+		return "", nil, err
+	}
+	files = append(files, member{noticesFile, third, 0o644})
 	base := fmt.Sprintf("uwf_%s_%s_%s", version, to.os, to.arch)
 	if to.os == "windows" {
 		data, err := zipArchive(base, files, when)

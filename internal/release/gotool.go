@@ -59,6 +59,17 @@ func (o *outside) run(ctx context.Context, p process, dir string, args ...string
 	return nil
 }
 
+// goEnv is a variable of the go command.
+func (o *outside) goEnv(ctx context.Context, p process, name string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "env", name)
+	cmd.Dir, cmd.Env, cmd.Stderr = o.dir, o.env, p.stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go env %s: %w", name, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 func (o *outside) close() error { return os.RemoveAll(o.dir) }
 
 // paths lists the siblings as GONOSUMDB wants them: their checksums are in no

@@ -36,6 +36,31 @@ func Announced(runDir string) (Told, error) {
 	return told, nil
 }
 
+// HalfWritten returns the turns of a run as they stood while they were written,
+// each once.
+func HalfWritten(runDir string) ([]protocol.Hash, error) {
+	f, err := os.Open(filepath.Join(runDir, StdoutFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var half []protocol.Hash
+	seen := map[protocol.Hash]bool{}
+	lines := announcements{told: func(line protocol.TurnLine) {
+		if line == protocol.NewWritingLine(line.Hash) && !seen[line.Hash] {
+			seen[line.Hash] = true
+			half = append(half, line.Hash)
+		}
+	}}
+	if _, err := io.Copy(&lines, f); err != nil {
+		return nil, fmt.Errorf("read announced turns: %w", err)
+	}
+	return half, nil
+}
+
 func (t *Told) add(line protocol.TurnLine) {
 	if line == protocol.NewWritingLine(line.Hash) {
 		t.Writing = line.Hash

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -19,7 +20,8 @@ func (a *app) threadRedactCommand() *ucli.Command {
 		Name: "redact", ArgsUsage: "<thread>", Usage: "take the content of a node away for good, and leave a tombstone under its hash",
 		Description: "Everything that leads to the node still verifies, and says \"redacted\" where its content was. Put again,\n" +
 			"the content does not come back. What the thread needs to go on is refused. Copies elsewhere stay:\n" +
-			"prompts of later steps that quote it, the files of runs and sessions, exported bundles, backups.",
+			"prompts of later steps that quote it, exported bundles, other homes, backups. Files of the last run and\n" +
+			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them", Required: true},
 			&ucli.BoolFlag{Name: "shared", Usage: "also if other threads lead to the node: it is redacted for them, too"},
@@ -46,14 +48,32 @@ func (a *app) threadRedact(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	defer release()
+	copies, err := newCopies(ctx, e, id, h)
+	if err != nil {
+		return err
+	}
+	half, err := agentproc.HalfWritten(e.Dirs.Run(id))
+	if err != nil {
+		return err
+	}
 	done, err := redact.Node(ctx, s, e.Index, id, h, redact.Options{
-		Reason: c.String("reason"), Shared: c.Bool("shared"), LooksBack: looksBack, Now: a.env.Now,
+		Reason: c.String("reason"), Shared: c.Bool("shared"), LooksBack: looksBack, Now: a.env.Now, Half: half,
 	})
 	if err != nil {
 		return redactError(id, err)
 	}
 	if !done.Already {
-		a.say("uwf: copies may be in %s, in sessions of the agent, in later prompts that quote it, in bundles and backups", e.Dirs.Run(id))
+		removed, err := copies.remove()
+		for _, path := range removed {
+			a.say("uwf: it was in %s, too: removed", path)
+		}
+		if len(done.Half) > 0 {
+			a.say("uwf: %d half-written turns of the last run were redacted along", len(done.Half))
+		}
+		if err != nil {
+			return fmt.Errorf("the node is redacted, but a copy of it is not removed: %w", err)
+		}
+		a.say("uwf: copies may be in later prompts that quote it, in other homes, in bundles and backups, and where the agent's program keeps its own")
 	}
 	return a.print(done, func(w io.Writer) error { return redactedText(w, done) })
 }

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/secret"
+)
+
+// copies are the files beside the store that may hold the texts of a node: those
+// of the thread's last run and of its sessions. All can be done without: a session
+// that is gone costs a whole prompt.
+type copies struct {
+	dirs     home.Dirs
+	thread   string
+	texts    *secret.Set
+	sessions []string // ids
+}
+
+// newCopies remembers the texts of a node; one that cannot be read has none.
+func newCopies(ctx context.Context, e *engine.Engine, id string, h cas.Hash) (copies, error) {
+	c := copies{dirs: e.Dirs, thread: id, texts: secret.NewSet()}
+	n, err := e.Store.Get(ctx, h)
+	if err != nil {
+		return c, ctx.Err() // the redaction says it
+	}
+	v, err := n.Value()
+	if err != nil {
+		return c, err
+	}
+	c.learn(v)
+	return c, c.findSessions(ctx, e)
+}
+
+// findSessions looks for the ids of the thread's sessions: its steps name them,
+// and of a try that made no step the agent's own note does.
+func (c *copies) findSessions(ctx context.Context, e *engine.Engine) error {
+	threads, err := e.Index.Standings(ctx)
+	if err != nil {
+		return err
+	}
+	chain, err := thread.Open(ctx, e.Store, threads[c.thread].Head)
+	if err != nil {
+		return err
+	}
+	for step, err := range chain.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		c.sessions = append(c.sessions, step.SessionID)
+	}
+	notes, err := filepath.Glob(filepath.Join(c.dirs.Sessions(), "*", c.thread+".*.json"))
+	for _, path := range notes {
+		var note struct{ SessionID string }
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &note) == nil {
+			c.sessions = append(c.sessions, note.SessionID)
+		}
+	}
+	c.sessions = slices.DeleteFunc(c.sessions, func(id string) bool { return len(id) < secret.Shortest })
+	return err
+}
+
+// ours reports whether a file is of the thread's run or sessions.
+func (c copies) ours(path string) bool {
+	name := filepath.Base(path)
+	return filepath.Dir(path) == c.dirs.Run(c.thread) || strings.HasPrefix(name, c.thread+".") ||
+		slices.ContainsFunc(c.sessions, func(id string) bool { return strings.Contains(name, id) })
+}
+
+// learn takes over the texts of a value. Each line of a text is one: a session may
+// have it numbered or cut.
+func (c copies) learn(v any) {
+	const least = 16 // shorter ones are in many files that have nothing to do with it
+	switch v := v.(type) {
+	case string:
+		for line := range strings.Lines(v) {
+			if line = strings.TrimSpace(line); len(line) >= least && !cas.Hash(line).Valid() {
+				c.texts.Add(line)
+			}
+		}
+		if len(strings.TrimSpace(v)) < least && len(v) >= secret.Shortest {
+			c.texts.Add(v)
+		}
+	case []any:
+		for _, item := range v {
+			c.learn(item)
+		}
+	case map[string]any:
+		for key, item := range v {
+			if key != "role" && key != "name" && key != "id" && key != "toolCallId" {
+				c.learn(item)
+			}
+		}
+	}
+}
+
+// remove removes the files and returns those that it has removed.
+func (c copies) remove() (removed []string, err error) {
+	if c.texts.Empty() {
+		return nil, nil
+	}
+	kept := []string{"run.json", "totals.json", "agent.lock", "stdout"}
+	for _, root := range []string{c.dirs.Run(c.thread), c.dirs.Sessions()} {
+		err = errors.Join(err, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || slices.Contains(kept, d.Name()) || !c.ours(path) {
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil || !c.texts.Holds(string(data)) {
+				return err
+			}
+			removed = append(removed, path)
+			return durable.OS().Remove(path)
+		}))
+	}
+	return removed, err
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/module"
+)
+
+// noticesFile is the file of an archive with the licences of other people's code
+// in its programs: all of them ask for their text to come along.
+const noticesFile = "THIRD-PARTY"
+
+// notices are the texts of that file: for Go itself and for each module that is
+// linked into one of the programs, except our own.
+func (t *tree) notices(ctx context.Context, o *outside, programs [][]byte, p process) ([]byte, error) {
+	used := map[module.Version]bool{}
+	for _, program := range programs {
+		info, err := buildinfo.Read(bytes.NewReader(program))
+		if err != nil {
+			return nil, fmt.Errorf("what a program was built from: %w", err)
+		}
+		for _, dep := range info.Deps {
+			if t.module(dep.Path) == nil {
+				used[module.Version{Path: dep.Path, Version: dep.Version}] = true
+			}
+		}
+	}
+	root, err := o.goEnv(ctx, p, "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	out.WriteString("The programs of this archive contain code of others, under these licences.\n")
+	if err := notice(&out, "The Go programming language and its standard library", root); err != nil {
+		return nil, err
+	}
+	cache, err := o.goEnv(ctx, p, "GOMODCACHE")
+	if err != nil {
+		return nil, err
+	}
+	var sorted []module.Version
+	for m := range used {
+		sorted = append(sorted, m)
+	}
+	module.Sort(sorted)
+	for _, m := range sorted {
+		path, err := module.EscapePath(m.Path)
+		if err != nil {
+			return nil, err
+		}
+		version, err := module.EscapeVersion(m.Version)
+		if err != nil {
+			return nil, err
+		}
+		if err := notice(&out, m.Path+" "+m.Version, filepath.Join(cache, filepath.FromSlash(path)+"@"+version)); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// notice adds the licences of a directory. One without is an error: nobody may
+// hand on what has none.
+func notice(out *bytes.Buffer, name, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("licence of %s: %w", name, err)
+	}
+	found := 0
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !isLicence(e.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return fmt.Errorf("licence of %s: %w", name, err)
+		}
+		fmt.Fprintf(out, "\n%s\n%s (%s)\n\n%s\n", strings.Repeat("=", 78), name, e.Name(), bytes.TrimSpace(text))
+		found++
+	}
+	if found == 0 {
+		return fmt.Errorf("%s has no licence in %s", name, dir)
+	}
+	return nil
+}
+
+// isLicence reports whether a file belongs to a licence: its text, and what it
+// wants to be handed on.
+func isLicence(name string) bool {
+	stem, _, _ := strings.Cut(strings.ToUpper(name), ".")
+	stem, _, _ = strings.Cut(stem, "-")
+	return slices.Contains([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "PATENTS"}, stem)
+}

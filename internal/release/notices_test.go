@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The notices of this very test's program name all modules that it is linked
+// with, with the text of their licences.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	program, err := os.ReadFile(exe)
+	require.NoError(t, err)
+	own, ok := debug.ReadBuildInfo()
+	require.True(t, ok)
+	require.NotEmpty(t, own.Deps)
+	o := &outside{dir: t.TempDir(), env: os.Environ()}
+	text, err := (&tree{}).notices(t.Context(), o, [][]byte{program, program}, process{stderr: os.Stderr})
+	require.NoError(t, err)
+	require.Contains(t, string(text), "The Go programming language")
+	require.Contains(t, string(text), "Redistribution and use in source and binary forms")
+	for _, dep := range own.Deps {
+		require.Equal(t, 1, bytes.Count(text, []byte("\n"+dep.Path+" "+dep.Version+" (LICENSE")), dep.Path)
+	}
+	require.ErrorContains(t, notice(&bytes.Buffer{}, "x v1", t.TempDir()), "x v1 has no licence")
+	require.True(t, isLicence("LICENSE.txt") && isLicence("COPYING") && isLicence("License-MIT"))
+	require.False(t, isLicence("README.md") || isLicence("licenses.go"))
+}
