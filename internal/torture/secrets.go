@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +26,41 @@ func keys() map[string]string {
 		"environment": "sk-torture-in-the-environment-0123456789",
 		".env":        "sk-torture-in-dot-env-0123456789abcdefgh",
 	}
+}
+
+// The variables that hold other secrets, in .env, in the environment, and of an
+// agent in the config.
+const (
+	torturedDotEnv  = "AWS_SECRET_ACCESS_KEY=wJalr/tortureXUtnFEMI\nDATABASE_URL=postgres://app:torture-hunter2@db/x\nODD=x9TortureAbC1dE2fG3\n"
+	torturedEnviron = "GH_TOKEN=ghp_torture0123456789abcdef"
+	torturedAgent   = "MY_TOKEN: torture-token-of-an-agent"
+)
+
+// others are those secrets.
+func others() []string {
+	return []string{
+		"wJalr/tortureXUtnFEMI", "torture-hunter2", "x9TortureAbC1dE2fG3", "ghp_torture0123456789abcdef", "torture-token-of-an-agent",
+	}
+}
+
+// told is a key and all other secrets, as a model might give them away.
+func told(key string) string {
+	all := strings.Join(append(others(), key), " ")
+	return key + " " + all + " " + base64.StdEncoding.EncodeToString([]byte(all)) + " " + hex.EncodeToString([]byte(all)) + " " + url.QueryEscape(all)
+}
+
+// traces are the texts that must be nowhere: secrets, and pieces of what base64
+// and hexadecimal digits make of them.
+func traces(key string) []string {
+	var list []string
+	for _, s := range append(others(), key) {
+		list = append(list, s, url.QueryEscape(s), hex.EncodeToString([]byte(s)))
+		for before := range 3 {
+			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + s))
+			list = append(list, encoded[4:12]) // depends on the secret alone, and no line ends within
+		}
+	}
+	return list
 }
 
 // secrets runs steps with a model that gives the keys it was sent away, in every
@@ -70,6 +108,11 @@ func behaviours() []behaviour {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, "<html><pre>Authorization: Bearer %s</pre></html>", key)
 		}},
+		{"runs commands that show it", func(w http.ResponseWriter, _ string) {
+			args, _ := json.Marshal(map[string]any{"command": `env; cat "$UWF_HOME/.env" "$UWF_HOME/config.yaml"; base64 "$UWF_HOME/.env"`}) // strings always marshal
+			say(w, map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
+				"id": "call-1", "type": "function", "function": map[string]any{"name": "run_command", "arguments": string(args)}}}})
+		}},
 		{"answers nonsense that holds it", func(w http.ResponseWriter, key string) { fmt.Fprintf(w, "%s {", key) }},
 	}
 }
@@ -97,6 +140,7 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 	}
 	defer stop()
 	key := keys()[source]
+	w.env = append(slices.Clone(w.env), torturedEnviron, "UWF_BUILTIN_ALLOW_SHELL=1")
 	if err := w.keyFrom(source, key, url); err != nil {
 		return err
 	}
@@ -112,11 +156,13 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 		if err != nil {
 			return err
 		}
-		if bytes.Contains(e.Stdout, []byte(key)) || strings.Contains(e.Stderr, key) {
-			return fmt.Errorf("printed: %s", e)
+		for _, trace := range traces(key) {
+			if bytes.Contains(e.Stdout, []byte(trace)) || strings.Contains(e.Stderr, trace) {
+				return fmt.Errorf("printed %q: %s", trace, e)
+			}
 		}
 	}
-	if err := w.holdsNot(key); err != nil {
+	if err := w.holdsNot(traces(key)); err != nil {
 		return err
 	}
 	return t.away(w)
@@ -124,7 +170,9 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 
 // keyFrom puts a key where its owner would, and points a model to it.
 func (w *world) keyFrom(source, key, url string) error {
-	config := "providers:\n  local: { baseUrl: \"" + url + "/v1\", %s }\nmodels:\n  m: { provider: local, name: m }\ndefaultModel: m\n"
+	config := "providers:\n  local: { baseUrl: \"" + url + "/v1\", %s }\nmodels:\n  m: { provider: local, name: m }\ndefaultModel: m\n" +
+		"agents: { other: { command: x, env: { " + torturedAgent + " } } }\n"
+	dotEnv := torturedDotEnv
 	name := "apiKeyEnv: TORTURE_API_KEY"
 	switch source {
 	case "config.yaml":
@@ -132,32 +180,40 @@ func (w *world) keyFrom(source, key, url string) error {
 	case "environment":
 		w.env = append(slices.Clone(w.env), "TORTURE_API_KEY="+key)
 	case ".env":
-		if err := os.WriteFile(filepath.Join(w.home, ".env"), []byte("TORTURE_API_KEY="+key+"\n"), 0o600); err != nil {
-			return err
-		}
+		dotEnv += "TORTURE_API_KEY=" + key + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(w.home, ".env"), []byte(dotEnv), 0o600); err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(w.home, "config.yaml"), fmt.Appendf(nil, config, name), 0o600)
 }
 
-// holdsNot looks for a key in the names and contents of everything under the
-// world, except in the two files where its owner has put it.
-func (w *world) holdsNot(key string) error {
+// holdsNot looks for texts in the names and contents of everything under the
+// world, except in the two files where their owner has put them.
+func (w *world) holdsNot(traces []string) error {
 	return filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if strings.Contains(d.Name(), key) {
-			return fmt.Errorf("in the name of %s", path)
+		for _, trace := range traces {
+			if strings.Contains(d.Name(), trace) {
+				return fmt.Errorf("%q in the name of %s", trace, path)
+			}
 		}
 		owners := path == filepath.Join(w.home, "config.yaml") || path == filepath.Join(w.home, ".env")
 		if owners || !d.Type().IsRegular() {
 			return nil
 		}
 		data, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(data, []byte(key)) {
-			return fmt.Errorf("in the content of %s", path)
+		if err != nil {
+			return err
 		}
-		return err
+		for _, trace := range traces {
+			if bytes.Contains(data, []byte(trace)) {
+				return fmt.Errorf("%q in the content of %s", trace, path)
+			}
+		}
+		return nil
 	})
 }
 
@@ -169,7 +225,7 @@ func serve(ctx context.Context, b behaviour) (url string, stop func(), err error
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // a client that goes away is no concern of ours
-		b.answer(w, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		b.answer(w, told(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
 	})}
 	go func() { _ = server.Serve(l) }() // it ends when stop closes it
 	return "http://" + l.Addr().String(), func() { _ = server.Close() }, nil
