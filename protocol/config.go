@@ -69,6 +69,29 @@ type Agent struct {
 	MaxCostUSD   float64 `json:"maxCostUsd,omitempty"`   // 0: any; only some programs can be told
 	StartTimeout string  `json:"startTimeout,omitempty"` // to its first word
 	IdleTimeout  string  `json:"idleTimeout,omitempty"`  // without a word
+	// Confine says whether the program is kept from writing elsewhere: "auto",
+	// "required" or "off"; see [Confining].
+	Confine    string   `json:"confine,omitempty"`
+	AllowWrite []string `json:"allowWrite,omitempty"` // more that a confined program may write to; a path may begin with ~/
+}
+
+// The values of confine in the config.
+const (
+	ConfineAuto     = "auto"     // where the system can
+	ConfineRequired = "required" // or it does not start
+	ConfineOff      = "off"
+)
+
+// Confining is what holds for an agent with these settings. By default one that may
+// do anything without being asked is confined; the others hold themselves back.
+func Confining(confine, permission string) string {
+	if confine != "" {
+		return confine
+	}
+	if permission == "" || permission == "bypass" {
+		return ConfineAuto
+	}
+	return ConfineOff
 }
 
 // BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.

@@ -29,8 +29,9 @@ wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
 `, url)
-			require.NoError(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
-			return map[string]string{"UWF_CODEX_BIN": bin, "HOME": home, "CODEX_HOME": home, "SCRIPTED_KEY": "a-dummy-key"}
+			require.NoError(t, os.Mkdir(filepath.Join(home, ".codex"), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(config), 0o600))
+			return map[string]string{"UWF_CODEX_BIN": bin, "HOME": home, "SCRIPTED_KEY": "a-dummy-key"}
 		},
 	}
 }

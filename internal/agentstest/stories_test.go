@@ -38,6 +38,7 @@ type program struct {
 type bench struct {
 	*world
 	model *model
+	home  string // of the program: the user's home directory
 }
 
 // story is something that a user does.
@@ -50,6 +51,7 @@ type story struct {
 var stories = append([]story{
 	{"first run", firstRun}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
 	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError}, {"an @ is no mention", mentions},
+	{"writes elsewhere are refused", confinedStory},
 }, pastStories...)
 
 // tellAll runs all stories with a program.
@@ -57,7 +59,8 @@ func tellAll(t *testing.T, p program) {
 	t.Parallel()
 	bin := p.npm.install(t)
 	m, url := newModel(t, p.speak)
-	w := newWorld(t, "uwf-"+cmp.Or(p.adapter, p.name), p.args, p.environ(t, url, bin, t.TempDir()))
+	home := t.TempDir()
+	w := newWorld(t, "uwf-"+cmp.Or(p.adapter, p.name), p.args, p.environ(t, url, bin, home))
 	for _, s := range append(slices.Clone(stories), p.more...) {
 		t.Run(s.name, func(t *testing.T) {
 			if why := p.without[s.name]; why != "" {
@@ -69,7 +72,7 @@ func tellAll(t *testing.T, p program) {
 					report.add(p, s.name, "FAILED")
 				}
 			}()
-			s.tell(t, &bench{world: w.begin(t), model: m})
+			s.tell(t, &bench{world: w.begin(t), model: m, home: home})
 			report.add(p, s.name, "ran")
 		})
 	}

@@ -90,6 +90,7 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	}
 	k.word(a.Protocol, []string{"positional", "named"}, "agents", alias, "protocol")
 	k.word(a.Permission, []string{"bypass", "edits", "readonly"}, "agents", alias, "permission")
+	k.word(a.Confine, []string{protocol.ConfineAuto, protocol.ConfineRequired, protocol.ConfineOff}, "agents", alias, "confine")
 	for name := range a.Env {
 		if !isVariable(name) {
 			k.add(k.at([]string{"agents", alias, "env", name}), "", "agents.%s.env has a key that cannot be the name of an environment variable", alias)

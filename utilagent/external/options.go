@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
 // Options makes an agent of an adapter.
@@ -14,6 +15,7 @@ func Options(a Adapter) agentkit.Options {
 		Resumes: !a.Sessions.None, ForksSessions: a.Sessions.Forks && !a.Sessions.None,
 		CutsSessions: a.Sessions.Cuts && !a.Sessions.None,
 		ParseArgs:    s.parse, Check: s.check, Usage: usage(a),
+		Dispatch: bind.Dispatch,
 	}
 }
 

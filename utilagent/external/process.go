@@ -36,8 +36,9 @@ type launch struct {
 	inv            Invocation
 	env            []string
 	marker         string
-	stdout, stderr io.Writer // where all that is read goes too
-	touch          func()    // told that there was something on stdout
+	confinement    *confinement // nil: none
+	stdout, stderr io.Writer    // where all that is read goes too
+	touch          func()       // told that there was something on stdout
 }
 
 // start starts a program. Its stdin is written in the background: it may print
@@ -47,10 +48,14 @@ func start(l launch) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	child, err := proc.Start(proc.Command{
+	cmd, err := l.confinement.wrap(proc.Command{
 		Path: l.path, Args: l.inv.Args, Dir: l.inv.Dir, Env: append(l.env, l.marker),
 		Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2],
 	})
+	var child *proc.Child
+	if err == nil {
+		child, err = proc.Start(cmd)
+	}
 	theirs.close()
 	if err != nil {
 		ours.close()

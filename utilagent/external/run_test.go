@@ -196,6 +196,17 @@ func TestNotInstalled(t *testing.T) {
 	a.Probe.Min = external.V(1, 3, 0)
 	set(t, a, "").step().Failed("toy 1.2.3 is too old: version 1.3.0 or later is needed\nhint: get a toy")
 	a.Probe = external.Probe{Flaws: []external.Flaw{{Before: external.V(1, 3, 0), Text: "it squeaks"}, {From: external.V(1, 3, 0), Text: "never"}}}
-	got := set(t, a, "").plays("S {session}\n" + good + "\n.").step().Succeeded()
+	got := set(t, a, "confine: off").plays("S {session}\n" + good + "\n.").step().Succeeded()
 	require.Equal(t, "warning: toy 1.2.3: it squeaks\n", got.Stderr)
+}
+
+// The adapter of these tests cannot start itself again, so that nothing can be
+// confined; internal/agentstest confines real programs.
+func TestNotConfined(t *testing.T) {
+	t.Parallel()
+	good := "S {session}\n" + good + "\n."
+	set(t, toy(), "confine: required").plays(good).step().Failed("toy must be confined, and cannot be: ")
+	require.Contains(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ")
+	require.Empty(t, set(t, toy(), "confine: off").plays(good).step().Succeeded().Stderr)
+	require.Empty(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr)
 }

@@ -20,17 +20,19 @@ type runner struct {
 	adapter Adapter
 	req     *agentkit.Request
 	settings
-	program   program
-	command   string // what sessions belong to
-	extra     []string
-	cwd       string
-	runDir    string
-	shelf     shelf
-	logs      *logs
-	host      *Host
-	transport Transport
-	ctx       context.Context // of the step; it ends when its time is up
-	closers   []func()
+	program     program
+	command     string // what sessions belong to
+	extra       []string
+	words       []string // of the command line, if it is the user's
+	cwd         string
+	runDir      string
+	shelf       shelf
+	logs        *logs
+	host        *Host
+	transport   Transport
+	confinement *confinement
+	ctx         context.Context // of the step; it ends when its time is up
+	closers     []func()
 
 	notes   []string // for the detail
 	answer  string   // of the last call
@@ -69,6 +71,12 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 		return nil, err
 	}
 	r.closers = append(r.closers, func() { r.report(r.logs.close()) })
+	if r.confinement, err = r.confined(); err != nil {
+		return nil, err
+	}
+	if c := r.confinement; c != nil {
+		r.closers = append(r.closers, func() { r.report(c.close()) })
+	}
 	total := &expired{what: "worked", time: r.limits.Total}
 	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
 	r.ctx = timed
@@ -86,7 +94,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 func (r *runner) locate(ctx context.Context) error {
 	a := r.adapter
 	if a.Commanded {
-		r.command = strings.Join(r.extra, " ")
+		r.command, r.words = strings.Join(r.extra, " "), r.extra
 		a.Program, a.Aliases, a.Probe.None = r.extra[0], nil, true
 		r.adapter.Program, r.extra = filepath.Base(r.extra[0]), r.extra[1:]
 	}
@@ -141,7 +149,7 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 	fmt.Fprintf(r.logs.stderr, "== %s %s\n", inv.Bin, strings.Join(shown(inv.Args), " "))
 	return launch{
 		path: inv.Bin, inv: inv, env: environment(r.req.Env.Environ, r.adapter, inv),
-		marker: markerVariable + "=" + id, stdout: r.logs.stdout, stderr: r.logs.stderr,
+		marker: markerVariable + "=" + id, confinement: r.confinement, stdout: r.logs.stdout, stderr: r.logs.stderr,
 	}, nil
 }
 

@@ -19,6 +19,8 @@ type settings struct {
 	maxCost    float64
 	passEnv    []string
 	limits     Timeouts
+	confine    string   // as configured
+	allowWrite []string // as configured
 }
 
 // settingsOf reads the config. A program's model is only what is set for this
@@ -40,6 +42,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request) (settings
 		s.maxTurns = agent.MaxTurns
 	}
 	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
+	s.confine, s.allowWrite = agent.Confine, agent.AllowWrite
 	timeout := agent.Timeout
 	if timeout == "" {
 		timeout = c.Timeout

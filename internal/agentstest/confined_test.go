@@ -1,0 +1,131 @@
+//go:build agents
+
+package agentstest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// attempts are ways to write where a program has no business. OUT is a directory
+// beside the workspace with a file, victim, and a repository, repo; UWF is the home.
+var attempts = []string{
+	"echo x > OUT/redirect",
+	"echo x >> OUT/victim",
+	"cp app.py OUT/copied",
+	"cp app.py moved.py && mv moved.py OUT/moved",
+	"ln OUT/victim hard && echo x > hard",
+	"ln -s OUT way && echo x > way/through",
+	"git config --global alias.evil '!true'",
+	`echo x >> "$HOME/.bashrc"`,
+	`mkdir -p "$HOME/.ssh" && echo key >> "$HOME/.ssh/authorized_keys"`,
+	"echo x > /etc/uwf-agentstest",
+	"mkdir -p /var/spool/cron && echo '# x' > /var/spool/cron/uwf-agentstest",
+	"echo 'agents: {}' > UWF/config.yaml",
+	"git -C OUT/repo commit -q --allow-empty -m x",
+	"echo x > OUT/repo/.git/hooks/post-commit",
+	"truncate -s 0 OUT/victim",
+	"rm OUT/victim",
+	"mv OUT/victim OUT/renamed",
+	"mkdir OUT/made",
+	"sed -i s/old/new/ OUT/victim",
+	"echo x | tee OUT/tee > /dev/null",
+	"dd if=app.py of=OUT/dd status=none",
+	`node -e 'require("fs").writeFileSync("OUT/node", "x")'`,
+	"unshare -Urm sh -c 'mount -t tmpfs none OUT && echo x > OUT/mounted'",
+	"sh -c 'cd OUT && echo x > ../work/../outside/dots'",
+	"exec 3<> OUT/opened",
+}
+
+// confinedStory: what a program's model does elsewhere is refused, all of it, and its
+// work goes on as before.
+func confinedStory(t *testing.T, b *bench) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	work, out := filepath.Join(b.dir, "work"), filepath.Join(b.dir, "outside")
+	shell(t, b.dir, `rm -rf outside && mkdir -p outside/repo && echo old > outside/victim && git -C outside/repo init -q
+		cd work && rm -rf .git && git init -q && git config user.name T && git config user.email t@example.com
+		printf 'def f():\n    return 1\n' > app.py && printf 'grep -q "return 2" app.py && echo tests-%s' passed > test.sh`)
+	before, home := snapshot(t, out, b.home), snapshot(t, filepath.Join(b.dir, "home"))
+	var script []reply
+	replace := strings.NewReplacer("OUT", out, "UWF", filepath.Join(b.dir, "home"))
+	for i, attempt := range attempts {
+		run := fmt.Sprintf("{ %s; } && printf 'through-%%s-' %d || printf 'refused-%%s-' %d", replace.Replace(attempt), i, i)
+		script = append(script, reply{text: fmt.Sprintf("Attempt %d.", i), run: run})
+	}
+	script = append(script,
+		reply{text: "In the background.", run: "(setsid sh -c 'sleep 1; echo x > " + out + "/late' > /dev/null 2>&1 &) ; printf begun-%s now"},
+		reply{text: "Settings that run programs.", run: "git config core.fsmonitor 'touch " + out + "/fsmonitor'; echo 'touch " + out + "/hook' > .git/hooks/post-commit; printf plan''ted"},
+		reply{text: "Now the work.", run: "rm -f way hard moved.py; sed -i 's/return 1/return 2/' app.py && sh test.sh && git add -A && git commit -q -m first && printf comm''itted-1"},
+		reply{text: answer("fog")}, reply{text: "---\n$status: bad\nwhy: too grey\n---\n"},
+		reply{text: "Again.", run: `echo more > more.txt && mktemp && git add -A && git commit -q -m second && printf comm''itted-2`}, reply{text: answer("rain")},
+	)
+	b.model.play(script...)
+	b.mustStep()
+	first := b.last()
+	shown := b.shown(first.Hash)
+	for i, attempt := range attempts {
+		require.Contains(t, shown, fmt.Sprintf("refused-%d-", i), attempt)
+	}
+	require.NotRegexp(t, regexp.MustCompile(`through-\d+-`), shown)
+	for _, done := range []string{"begun-now", "tests-passed", "committed-1"} {
+		require.Contains(t, shown, done)
+	}
+	b.mustStep()
+	b.mustStep()
+	second := b.last()
+	require.Equal(t, first.SessionID, second.SessionID, "the session went on")
+	require.Contains(t, b.shown(second.Hash), "committed-2")
+	require.Equal(t, "second\nfirst\n", shell(t, work, "git log --format=%s"))
+	require.Equal(t, before, snapshot(t, out, b.home))
+	require.Equal(t, home["config.yaml"], snapshot(t, filepath.Join(b.dir, "home"))["config.yaml"])
+	require.NoFileExists(t, "/etc/uwf-agentstest")
+	require.NoFileExists(t, "/var/spool/cron/uwf-agentstest")
+}
+
+// shell runs a script of the test's.
+func shell(t *testing.T, dir, script string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// snapshot is what files hold, by their path. Of the program's own home directory,
+// which is other, only what lies directly in it and is not the program's counts.
+func snapshot(t *testing.T, dir string, other ...string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	add := func(path, name string) {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		files[name] = string(data)
+	}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && !strings.Contains(path, "/runs/") && !strings.Contains(path, "/locks/") {
+			add(path, strings.TrimPrefix(path, dir+"/"))
+		}
+		return err
+	}))
+	for _, home := range other {
+		for _, name := range []string{".bashrc", ".gitconfig", ".ssh/authorized_keys"} {
+			if _, err := os.Stat(filepath.Join(home, name)); err == nil {
+				add(filepath.Join(home, name), "~/"+name)
+			}
+		}
+	}
+	return files
+}

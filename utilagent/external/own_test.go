@@ -1,0 +1,59 @@
+package external
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOwnPlaces(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	env := map[string]string{"HOME": home}
+	of := func(words ...string) (dirs, files []string) {
+		dirs, files, err := own(words, func(name string) string { return env[name] })
+		require.NoError(t, err)
+		return dirs, files
+	}
+	at := func(names ...string) (paths []string) {
+		for _, name := range names {
+			paths = append(paths, filepath.Join(home, filepath.FromSlash(name)))
+		}
+		return paths
+	}
+	dirs, files := of("claude", "claude")
+	require.Subset(t, dirs, at(".claude"))
+	require.Subset(t, files, at(".claude.json"))
+	text, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Equal(t, "{}\n", string(text))
+	require.NoError(t, os.WriteFile(files[0], []byte("mine"), 0o600))
+	of("claude")
+	text, err = os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text), "what is there stays")
+
+	dirs, _ = of("opencode")
+	require.Equal(t, at(".config/opencode", ".local/share/opencode", ".local/state/opencode"), dirs)
+	dirs, _ = of("npx", "-y", "/some/where/gemini", "--acp")
+	require.Equal(t, at(".gemini"), dirs)
+	dirs, _ = of("my-agent", "--ssh")
+	require.Equal(t, at(".config/my-agent", ".local/share/my-agent", ".local/state/my-agent", ".my-agent"), dirs)
+	require.NoDirExists(t, dirs[0], "of a program that is not known nothing is made")
+	for _, name := range []string{"ssh", "/bin/sh", "git", ".config", "npx"} {
+		dirs, files = of(name)
+		require.Empty(t, append(dirs, files...), name)
+	}
+
+	env["CODEX_HOME"], env["CLAUDE_CONFIG_DIR"] = filepath.Join(home, "c"), filepath.Join(home, "d")
+	dirs, _ = of("codex")
+	require.Equal(t, at("c"), dirs)
+	dirs, files = of("claude")
+	require.Equal(t, at("d"), dirs)
+	require.Empty(t, files)
+	env = map[string]string{}
+	dirs, files = of("claude")
+	require.Empty(t, append(dirs, files...))
+}
