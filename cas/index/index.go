@@ -97,6 +97,10 @@ func (x *Index) locked(ctx context.Context, name string, change func() error) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
+	// Such a file can be a copy of all heads; if it stays, that is no reason to stop.
+	if file, ok := map[string]string{threadsLock: threadsFile, registryLock: registryFile}[name]; ok {
+		_ = durable.RemoveTemps(x.fsys, x.path(file))
+	}
 	return change()
 }
 

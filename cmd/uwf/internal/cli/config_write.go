@@ -38,6 +38,9 @@ func (a *app) changeConfig(
 		return nil, fmt.Errorf("write config: %w", err)
 	}
 	defer func() { _ = lock.RemoveAndUnlock() }() // the end of the process gives it back, too
+	if err := durable.RemoveTemps(disk, dirs.Config()); err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
 	src, err := config.ReadFile(dirs.Config())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read config: %w", err)
