@@ -29,6 +29,7 @@ func TestACPGemini(t *testing.T) {
 				"tool call":              "it does not tell what its tools return; the stories about permissions run one",
 				"resume in a later step": "it destroys a session that is loaded in the minute in which it was used: uwf-acp starts over",
 				"a killed run":           "as resume; uwf-gemini goes on with it",
+				copied:                   "it cannot copy a session",
 			},
 		},
 	})
@@ -84,6 +85,7 @@ func also(environ func(*testing.T, string, string, string) map[string]string, mo
 const (
 	granted = "a permission that is granted"
 	refused = "a permission that is refused"
+	copied  = "a fork goes on in a copy"
 )
 
 // tellACP runs the stories of every program, and those about permissions.
@@ -101,6 +103,7 @@ func tellACP(t *testing.T, p acpProgram) {
 	p.more = []story{
 		{granted, func(t *testing.T, b *bench) { permission(t, b, own, "bypass", asks, true) }},
 		{refused, func(t *testing.T, b *bench) { permission(t, b, own, "readonly", asks, false) }},
+		{copied, fork},
 	}
 	tellAll(t, p.program)
 }
