@@ -37,7 +37,7 @@ func (e *NotFileError) Error() string {
 }
 
 // Reason is the error's text without the path.
-func (e *NotFileError) Reason() string { return "is not a file but " + kind(e.Mode) }
+func (e *NotFileError) Reason() string { return "is not a file but " + Kind(e.Mode) }
 
 // TooBigError says that a file is larger than the caller's bound.
 type TooBigError struct {
@@ -164,8 +164,11 @@ func readAll(f *os.File, path string, max int64) ([]byte, error) {
 	return data, nil
 }
 
-func kind(m fs.FileMode) string {
+// Kind says what a file with this mode is, as "a pipe".
+func Kind(m fs.FileMode) string {
 	switch {
+	case m.IsRegular():
+		return "a file"
 	case m.IsDir():
 		return "a directory"
 	case m&fs.ModeSymlink != 0:

@@ -3,6 +3,7 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/util/careful"
@@ -13,6 +14,9 @@ import (
 type Holder struct {
 	Pid   int
 	Since time.Time // to the second
+	// Child is a process that works for the holder, and may outlive it; 0: none.
+	Child int
+	Birth string // of Child, a word that tells it from another with its id; "": unknown
 }
 
 // ErrNoHolder means that a lock file has no readable note.
@@ -24,9 +28,12 @@ var ErrNotLock = errors.New("is not the inherited file")
 // maxNote bounds a lock file, in bytes.
 const maxNote = 4 << 10
 
-const holderFormat = "pid %d since %s\n"
+const (
+	holderFormat = "pid %d since %s\n"
+	childFormat  = "child %d born %s\n"
+)
 
-// String is the note's text, such as "pid 123 since 2026-11-21T15:04:05Z".
+// String is the note's first line, such as "pid 123 since 2026-11-21T15:04:05Z".
 func (h Holder) String() string {
 	s := fmt.Sprintf(holderFormat, h.Pid, h.Since.UTC().Format(time.RFC3339))
 	return s[:len(s)-1]
@@ -36,6 +43,9 @@ func (h Holder) String() string {
 // the old note or the new one: the file is cut after it is overwritten.
 func (h *Held) Note(who Holder) error {
 	text := []byte(who.String() + "\n")
+	if who.Child > 0 && who.Birth != "" {
+		text = fmt.Appendf(text, childFormat, who.Child, who.Birth)
+	}
 	if _, err := h.f.WriteAt(text, 0); err != nil {
 		return pathError("note in", h.path, err)
 	}
@@ -67,5 +77,12 @@ func parseHolder(text string) (Holder, error) {
 		return Holder{}, ErrNoHolder // it could not be written again
 	}
 	h.Since = at.UTC()
+	if _, line, _ := strings.Cut(text, "\n"); line != "" {
+		var pid int
+		var birth string
+		if _, err := fmt.Sscanf(line, childFormat, &pid, &birth); err == nil && pid > 0 {
+			h.Child, h.Birth = pid, birth
+		}
+	}
 	return h, nil
 }

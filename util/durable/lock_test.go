@@ -122,7 +122,7 @@ func TestHolder(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrNoHolder)
 
 	since := time.Date(2026, 11, 21, 15, 4, 5, 0, time.UTC)
-	for _, want := range []durable.Holder{{Pid: 1234567, Since: since}, {Pid: 7, Since: since.Add(time.Hour)}} {
+	for _, want := range []durable.Holder{{Pid: 1234567, Since: since}, {Pid: 7, Since: since.Add(time.Hour), Child: 9, Birth: "17"}, {Pid: 7, Since: since.Add(time.Hour)}} {
 		require.NoError(t, held.Note(want))
 		got, err := durable.ReadHolder(path)
 		require.NoError(t, err)

@@ -58,21 +58,14 @@ func living(match func(stat) bool) ([]int, error) {
 	return living, nil
 }
 
-// birth is when a process began, in ticks since the machine did; "" if it is gone.
-func birth(pid int) string {
+// look reads a part of /proc/<pid>/stat. A birth is in ticks since the machine began.
+func look(pid int) stat {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return ""
+		return stat{}
 	}
 	s, _ := parseStat(string(text))
-	return s.birth
-}
-
-// stat is a part of /proc/<pid>/stat.
-type stat struct {
-	state          string
-	group, session int
-	birth          string // "" in a text that is cut short
+	return s
 }
 
 // parseStat reads "pid (name) state parent group session …". The name may hold

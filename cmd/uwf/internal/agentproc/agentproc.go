@@ -4,6 +4,7 @@
 // costs no memory however long it is.
 //
 //   - locate.go: which file a command is;
+//   - output.go: how far an agent's output is read;
 //   - follow.go: turns announced on stdout while the agent runs;
 //   - lastline.go, result.go: the result at the end of stdout;
 //   - text.go: the end of stderr, fit to be shown;
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -128,7 +130,7 @@ func newFile(inv Invocation, name string) (*os.File, error) {
 	if err := fsys.Append(path, nil, 0o600, durable.NoFlush); err != nil {
 		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	f, err := careful.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
 	}
@@ -165,7 +167,7 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 		defer close(ended)
 		status, err = child.Wait(ctx, grace)
 	}()
-	follow(filepath.Join(inv.RunDir, StdoutFile), ended, inv.Told)
+	follow(inv.RunDir, ended, inv.Told)
 	<-ended
 	return status, err
 }

@@ -1,12 +1,10 @@
 package agentproc
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -18,10 +16,11 @@ type Told struct {
 }
 
 // Announced returns what the run in a run directory has announced so far. A run
-// that has not begun has announced nothing.
-func Announced(runDir string) (Told, error) {
+// that has not begun has announced nothing. It looks no further than at the first
+// 64 MB of the output.
+func Announced(ctx context.Context, runDir string) (Told, error) {
 	var told Told
-	f, err := os.Open(filepath.Join(runDir, StdoutFile))
+	f, err := openOutput(runDir, StdoutFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return told, nil
 	}
@@ -30,7 +29,7 @@ func Announced(runDir string) (Told, error) {
 	}
 	defer f.Close()
 	lines := announcements{told: told.add}
-	if _, err := io.Copy(&lines, f); err != nil {
+	if _, err := copySome(ctx, &lines, f, maxTold); err != nil {
 		return Told{}, fmt.Errorf("read announced turns: %w", err)
 	}
 	return told, nil
@@ -62,8 +61,11 @@ func HalfWritten(runDir string) ([]protocol.Hash, error) {
 }
 
 func (t *Told) add(line protocol.TurnLine) {
-	if line == protocol.NewWritingLine(line.Hash) {
+	switch {
+	case line == protocol.NewWritingLine(line.Hash):
 		t.Writing = line.Hash
+		return
+	case len(t.Turns) == maxTurns:
 		return
 	}
 	t.Turns, t.Writing = append(t.Turns, line.Hash), ""

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // NotFoundError means that the command is not on PATH, not executable, or cannot be started.
@@ -107,6 +109,10 @@ func (e *ExitError) reported() (text string, hints []string) {
 type ResultError struct {
 	Line   string // the last line, cut and cleaned; "" if there is none
 	Reason string
+	// Spoiled: the last line looks like a result that something has damaged.
+	Spoiled bool
+	// Hashes are what the last line may name.
+	Hashes []protocol.Hash
 }
 
 // Error implements error.

@@ -2,6 +2,7 @@ package agentproc
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -15,17 +16,19 @@ import (
 const (
 	minPause = 10 * time.Millisecond
 	maxPause = 200 * time.Millisecond
+	maxLate  = 2 * time.Second // that a step waits for its live view
 )
 
 // maxAnnouncement bounds a line that can announce a turn; a longer line is
 // passed over without being held.
 const maxAnnouncement = 1024
 
-// follow reads the file at path until ended is closed and reports what is
-// announced in it. It serves live views only, so a file that cannot be read is
-// left to [ReadResult], which reports it.
-func follow(path string, ended <-chan struct{}, told func(protocol.TurnLine)) {
-	f, err := os.Open(path)
+// follow reads an agent's stdout until ended is closed and reports what is
+// announced in it. It serves live views only: a file that cannot be read is left
+// to [ReadResult], which reports it, and of one that grows faster than it can be
+// read only the end is looked at when the agent has ended.
+func follow(runDir string, ended <-chan struct{}, told func(protocol.TurnLine)) {
+	f, err := openOutput(runDir, StdoutFile)
 	if err != nil {
 		return
 	}
@@ -37,16 +40,33 @@ func follow(path string, ended <-chan struct{}, told func(protocol.TurnLine)) {
 	for {
 		select {
 		case <-ended:
-			io.Copy(&lines, f) //nolint:errcheck // live view
+			lines.late(f)
 			return
 		case <-timer.C:
 		}
 		pause = min(2*pause, maxPause)
-		if n, _ := io.Copy(&lines, f); n > 0 {
+		if n, _ := copySome(context.Background(), &lines, f, piece); n > 0 {
 			pause = minPause
 		}
 		timer.Reset(pause)
 	}
+}
+
+// late reads what a live view has not seen when the agent ends.
+func (a *announcements) late(f *os.File) {
+	ctx, cancel := context.WithTimeout(context.Background(), maxLate)
+	defer cancel()
+	seen, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return
+	}
+	if info, err := f.Stat(); err == nil && info.Size()-seen > maxToldLate {
+		if _, err := f.Seek(info.Size()-maxToldLate, io.SeekStart); err != nil {
+			return
+		}
+		a.tooLong = true // a line whose beginning is not seen
+	}
+	_, _ = copySome(ctx, a, f, maxToldLate) // live view
 }
 
 // announcements is a writer that finds in what is written the turns, finished or
@@ -84,7 +104,7 @@ func (a *announcements) add(b []byte) {
 // end finishes the line.
 func (a *announcements) end() {
 	line := bytes.TrimSpace(a.line)
-	if !a.tooLong && len(line) > 0 && line[0] == '{' {
+	if !a.tooLong && len(line) > 0 && line[0] == '{' && bytes.Contains(line, []byte(`"uwf"`)) {
 		var t protocol.TurnLine
 		if err := json.Unmarshal(line, &t); err == nil && t.Hash.Valid() && aboutTurn(t) {
 			a.told(t)

@@ -10,31 +10,34 @@ const (
 	// maxLine bounds the last line: agents of the original's kind put their
 	// whole answer into it.
 	maxLine = 16 << 20
+	// maxBlank bounds the blanks behind it.
+	maxBlank = 1 << 20
 )
 
 // ending is where a text ends: the part that matters of a file of any length.
 type ending struct {
 	line    []byte // the last line that is not blank, trimmed
-	tooLong int64  // its length, if it is longer than maxLine; line is then its beginning
+	tooLong bool   // it is longer than maxLine, or there are more than maxBlank blanks; line is then a part of it
+	ended   bool   // it ends in a line break
 }
 
 // readEnding reads the last line of a file of the given size. It reads from the
-// end and holds only that line.
+// end, no further than it must, and holds only that line.
 func readEnding(f io.ReaderAt, size int64) (ending, error) {
-	end, err := lastByte(f, size, func(b byte) bool { return !isSpace(b) })
+	end, err := lastByte(f, size, maxBlank, func(b byte) bool { return !isSpace(b) })
 	if err != nil || end == 0 {
 		return ending{}, err
 	}
-	begin, err := lastByte(f, end, func(b byte) bool { return b == '\n' })
+	begin, err := lastByte(f, end, maxLine, func(b byte) bool { return b == '\n' })
 	if err != nil {
 		return ending{}, err
 	}
-	e := ending{}
-	length := end - begin
-	if length > maxLine {
-		e.tooLong, length = length, chunk
+	e := ending{ended: end < size}
+	if end == size-maxBlank || end-begin == maxLine {
+		e.tooLong = true
+		end = min(end, begin+chunk)
 	}
-	e.line = make([]byte, length)
+	e.line = make([]byte, end-begin)
 	if _, err := f.ReadAt(e.line, begin); err != nil && err != io.EOF {
 		return ending{}, err
 	}
@@ -42,12 +45,13 @@ func readEnding(f io.ReaderAt, size int64) (ending, error) {
 	return e, nil
 }
 
-// lastByte returns the offset behind the last byte before end that is wanted, 0
-// if there is none.
-func lastByte(f io.ReaderAt, end int64, wanted func(byte) bool) (int64, error) {
+// lastByte returns the offset behind the last byte before end that is wanted. It
+// looks at no more than most bytes; if none of them is wanted it returns where it
+// has stopped.
+func lastByte(f io.ReaderAt, end, most int64, wanted func(byte) bool) (int64, error) {
 	buf := make([]byte, chunk)
-	for end > 0 {
-		n := min(end, chunk)
+	for stop := max(0, end-most); end > stop; {
+		n := min(end-stop, chunk)
 		if _, err := f.ReadAt(buf[:n], end-n); err != nil && err != io.EOF {
 			return 0, err
 		}
@@ -58,7 +62,7 @@ func lastByte(f io.ReaderAt, end int64, wanted func(byte) bool) (int64, error) {
 		}
 		end -= n
 	}
-	return 0, nil
+	return end, nil
 }
 
 func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\r' || b == '\t' }

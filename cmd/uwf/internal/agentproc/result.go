@@ -5,24 +5,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
 // ReadResult reads the result from the stdout that a finished agent left in a
 // run directory: its last line as a JSON object, a YAML flow mapping or a bare
-// hash, or a last block of YAML that begins with "stepHash:" (or "error:"). A
-// result without a step hash has an error. Errors: [*ResultError].
+// hash, or a last block of YAML that begins with "stepHash:" (or "error:"). If it
+// ends otherwise, the last JSON object with a step hash counts: what an agent has
+// started may still write. A result without a step hash has an error. Errors:
+// [*ResultError].
 func ReadResult(runDir string) (protocol.Result, error) {
-	f, err := os.Open(filepath.Join(runDir, StdoutFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := openOutput(runDir, StdoutFile)
+	var odd *careful.NotFileError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return protocol.Result{}, &ResultError{Reason: "there is no output"}
-	}
-	if err != nil {
+	case errors.As(err, &odd):
+		return protocol.Result{}, &ResultError{Reason: "its " + StdoutFile + " " + odd.Reason()}
+	case err != nil:
 		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
 	}
 	defer f.Close()
@@ -38,14 +43,85 @@ func ReadResult(runDir string) (protocol.Result, error) {
 	if err != nil {
 		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
 	}
-	w, err := parseEnding(end, tail)
+	r, err := parseEnding(end, tail)
 	if err == nil {
-		var r protocol.Result
-		if r, err = w.result(); err == nil {
+		return r, nil
+	}
+	wrong := &ResultError{Line: excerpt(end.line), Reason: err.Error(), Spoiled: end.spoiled(), Hashes: end.hashes()}
+	if !wrong.Spoiled {
+		if r, ok := earlier(tail); ok {
 			return r, nil
 		}
 	}
-	return protocol.Result{}, &ResultError{Line: excerpt(end.line), Reason: err.Error()}
+	return protocol.Result{}, wrong
+}
+
+// earlier finds the last line that is an object with a step hash.
+func earlier(tail []byte) (protocol.Result, bool) {
+	for at := len(tail); at > 0; {
+		begin := bytes.LastIndexByte(tail[:at-1], '\n') + 1
+		line := bytes.TrimSpace(tail[begin:at])
+		at = begin
+		if len(line) == 0 || line[0] != '{' || !bytes.Contains(line, []byte(resultKey)) {
+			continue
+		}
+		w, err := parseObject(line)
+		if err != nil {
+			return protocol.Result{}, false
+		}
+		r, err := w.result()
+		return r, err == nil && r.StepHash != ""
+	}
+	return protocol.Result{}, false
+}
+
+// resultKey is what every object that is a finished step holds.
+const resultKey = `stepHash`
+
+// spoiled tells a line that was a result before something damaged it from talk,
+// and from the beginning of a result that its agent could not finish.
+func (e ending) spoiled() bool {
+	if !e.ended && bytes.IndexByte(e.line, 0) >= 0 { // a power cut leaves zeros
+		return false
+	}
+	if e.nearlyHash() {
+		return true
+	}
+	if !bytes.Contains(e.line, []byte(resultKey)) {
+		return false
+	}
+	var any json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(e.line)).Decode(&any)
+	return e.ended || !errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// nearlyHash tells a hash in which one character is wrong or missing.
+func (e ending) nearlyHash() bool {
+	n := 0
+	for _, c := range e.line {
+		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' {
+			n++
+		}
+	}
+	return n >= protocol.HashLen-1 && len(e.line) <= protocol.HashLen+1
+}
+
+// maxHashes bounds how many steps one line is asked for.
+const maxHashes = 8
+
+// hashes are what may name a step: the words in quotes, and the end of the line.
+func (e ending) hashes() []protocol.Hash {
+	var found []protocol.Hash
+	if h, err := protocol.ParseHash(string(e.line[max(0, len(e.line)-protocol.HashLen):])); err == nil {
+		found = append(found, h)
+	}
+	for i, word := range bytes.Split(e.line[:min(len(e.line), chunk)], []byte(`"`)) {
+		h, err := protocol.ParseHash(string(word))
+		if err == nil && i > 0 && len(found) < maxHashes {
+			found = append(found, h)
+		}
+	}
+	return found
 }
 
 // wire is a result as agents write it. Only the step hash, or else the error,
@@ -89,13 +165,22 @@ func text(v any) string {
 	return s
 }
 
-// parseEnding tries the forms of a result, the most common first.
-func parseEnding(end ending, tail []byte) (wire, error) {
+// parseEnding reads the result at the end of an output.
+func parseEnding(end ending, tail []byte) (protocol.Result, error) {
+	w, err := parseForms(end, tail)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	return w.result()
+}
+
+// parseForms tries the forms of a result, the most common first.
+func parseForms(end ending, tail []byte) (wire, error) {
 	switch {
 	case len(end.line) == 0:
 		return wire{}, errors.New("there is no output")
-	case end.tooLong > 0:
-		return wire{}, fmt.Errorf("it is %d bytes long", end.tooLong)
+	case end.tooLong:
+		return wire{}, fmt.Errorf("it is longer than %d MB", maxLine>>20)
 	case end.line[0] == '{':
 		return parseObject(end.line)
 	}

@@ -2,8 +2,10 @@ package agentproc
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +25,7 @@ func TestReadResult(t *testing.T) {
 			`{"stepHash":"0123456789ABC","sessionId":"s","detailHash":"1123456789ABC","role":"planner","usage":{"turns":2,"inputTokens":3},"durable":true}` + "\n",
 			protocol.Result{StepHash: hash, SessionID: "s", DetailHash: "1123456789ABC", Role: "planner", Usage: &protocol.Usage{Turns: 2, InputTokens: 3}, Durable: true},
 		},
+		"garbage behind it":             {"{\"stepHash\":\"0123456789ABC\"}\nbye\n\xff{\n", protocol.Result{StepHash: hash}},
 		"json after other output":       {"thinking…\n{\"a\":1}\n{\"stepHash\":\"0123456789ABC\"}\n", protocol.Result{StepHash: hash}},
 		"json without a last newline":   {"x\n" + `{"stepHash":"0123456789ABC"}`, protocol.Result{StepHash: hash}},
 		"blank lines and CRLF after it": {"{\"stepHash\":\"0123456789ABC\"}\r\n\r\n  \n\t\n", protocol.Result{StepHash: hash}},
@@ -60,7 +63,7 @@ func TestReadResultSaysWhatIsWrong(t *testing.T) {
 		"nothing":                              {"", "the agent printed no result: there is no output"},
 		"only blank lines":                     {"\n \n\r\n", "the agent printed no result: there is no output"},
 		"prose":                                {"I am done.\n", "neither an object with stepHash nor a hash: I am done."},
-		"result not on the last line":          {"{\"stepHash\":\"0123456789ABC\"}\nbye\n", ": bye"},
+		"a damaged result behind a whole one":  {"{\"stepHash\":\"0123456789ABC\"}\n{\"stepHash:\"1123456789ABC\"}\n", "{\"stepHash:"},
 		"json without stepHash":                {`{"sessionId":"s"}`, "it has no stepHash"},
 		"a turn is no result":                  {`{"uwf":"turn","hash":"0123456789ABC"}`, "it has no stepHash"},
 		"stepHash is no hash":                  {`{"stepHash":"nope"}`, `stepHash: "nope" is not a hash`},
@@ -109,7 +112,7 @@ func TestReadResultTakesALongLine(t *testing.T) {
 	require.Equal(t, protocol.Hash("0123456789ABC"), got.StepHash)
 
 	_, err = ReadResult(runDirWith(t, "{"+strings.Repeat("b", maxLine+1)))
-	require.ErrorContains(t, err, "bytes long")
+	require.ErrorContains(t, err, "it is longer than 16 MB")
 	require.Less(t, len(err.Error()), 2000)
 }
 
@@ -140,16 +143,16 @@ func TestAnnouncements(t *testing.T) {
 
 func TestAnnounced(t *testing.T) {
 	t.Parallel()
-	told, err := Announced(t.TempDir())
+	told, err := Announced(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	require.Zero(t, told, "a run that has not begun")
-	told, err = Announced(runDirWith(t, `{"uwf":"writing","hash":"0123456789ABC"}
+	told, err = Announced(t.Context(), runDirWith(t, `{"uwf":"writing","hash":"0123456789ABC"}
 {"uwf":"turn","hash":"1123456789ABC"}
 {"uwf":"request","hash":"2123456789ABC"}
 `))
 	require.NoError(t, err)
 	require.Equal(t, Told{Turns: []protocol.Hash{"1123456789ABC"}}, told, "what was being written is written")
-	told, err = Announced(runDirWith(t, `{"uwf":"turn","hash":"1123456789ABC"}
+	told, err = Announced(t.Context(), runDirWith(t, `{"uwf":"turn","hash":"1123456789ABC"}
 {"uwf":"writing","hash":"2123456789ABC"}
 {"uwf":"writing","hash":"3123456789ABC"}
 `))
@@ -203,4 +206,58 @@ func runDirWith(t *testing.T, stdout string) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, StdoutFile), []byte(stdout), 0o600))
 	return dir
+}
+
+// Every bit of a result may flip: it is still a result, or it is known to have
+// been one.
+func TestASpoiledResultIsKnown(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, line := range []string{`{"stepHash":"0123456789ABC","sessionId":"s","durable":true}`, "0123456789ABC"} {
+		text := `{"uwf":"turn","hash":"1123456789ABC"}` + "\n" + line + "\n"
+		for i := len(text) - len(line) - 2; i < len(text); i++ {
+			for bit := range 8 {
+				flipped := []byte(text)
+				flipped[i] ^= 1 << bit
+				require.NoError(t, os.WriteFile(filepath.Join(dir, StdoutFile), flipped, 0o600))
+				r, err := ReadResult(dir)
+				var wrong *ResultError
+				if errors.As(err, &wrong) {
+					require.True(t, wrong.Spoiled || slices.Contains(wrong.Hashes, "0123456789ABC"), "%q", flipped)
+				} else {
+					require.NotEmpty(t, r.StepHash, "%q", flipped)
+				}
+			}
+		}
+	}
+}
+
+// What an agent was killed over is none.
+func TestAnUnfinishedResultIsNotSpoiled(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "talk", "talk\n", `{"stepHash":"01234567`, "{\"uwf\":\"turn\",\"hash\":\"0123456789ABC\"}\n", strings.Repeat("\x00", 100)} {
+		_, err := ReadResult(runDirWith(t, text))
+		var wrong *ResultError
+		require.ErrorAs(t, err, &wrong)
+		require.False(t, wrong.Spoiled, text)
+	}
+}
+
+// A file without content can be longer than any disk.
+func TestOutputWithoutEnd(t *testing.T) {
+	t.Parallel()
+	dir := runDirWith(t, "")
+	require.NoError(t, os.Truncate(filepath.Join(dir, StdoutFile), 200<<30))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, StderrFile), nil, 0o600))
+	require.NoError(t, os.Truncate(filepath.Join(dir, StderrFile), 200<<30))
+	_, err := ReadResult(dir)
+	require.ErrorContains(t, err, "longer than 16 MB")
+	told, err := Announced(t.Context(), dir)
+	require.NoError(t, err)
+	require.Zero(t, told)
+	require.Empty(t, stderrTail(dir))
+
+	ended := make(chan struct{})
+	close(ended)
+	follow(dir, ended, func(protocol.TurnLine) {})
 }

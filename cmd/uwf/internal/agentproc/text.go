@@ -1,10 +1,10 @@
 package agentproc
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -35,7 +35,7 @@ func stderrTail(runDir string) string {
 
 // Tail is the end of a file of talk, cleaned; "" if it is empty or cannot be read.
 func Tail(path string) string {
-	f, err := os.Open(path)
+	f, err := careful.Open(path, careful.NoFollow)
 	if err != nil {
 		return ""
 	}

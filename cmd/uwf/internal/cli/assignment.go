@@ -80,11 +80,11 @@ func (a *app) readEdgePrompt(ctx context.Context, as *assignment) error {
 func (as assignment) lockFile() string { return filepath.Join(as.runDir, "agent.lock") }
 
 // announced are the turns that this run has announced on its stdout so far.
-func (as assignment) announced() ([]cas.Hash, error) {
+func (as assignment) announced(ctx context.Context) ([]cas.Hash, error) {
 	if as.runDir == "" {
 		return nil, nil
 	}
-	told, err := agentproc.Announced(as.runDir)
+	told, err := agentproc.Announced(ctx, as.runDir)
 	return told.Turns, err
 }
 

@@ -222,6 +222,7 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		Env: e, Given: a.env.Environ, Dirs: dirs, FS: durable.OS(), Store: s, Index: x,
 		Config:   func(ctx context.Context) (protocol.Config, error) { return a.config(ctx, dirs, e) },
 		Progress: p,
+		Warn:     func(text string) { a.say("uwf: warning: %s", clean(text)) },
 	}
 	a.keepDiary(with)
 	return with, nil

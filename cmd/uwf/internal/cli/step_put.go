@@ -183,7 +183,7 @@ func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol
 // durable, and the answer behind them unless it was announced itself: what a
 // role says must be in its detail.
 func addAnnounced(ctx context.Context, b *cas.Batch, as assignment, answer string, nowMs int64) ([]cas.Hash, error) {
-	announced, err := as.announced()
+	announced, err := as.announced(ctx)
 	if err != nil || len(announced) == 0 {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (a *app) stepTurn(ctx context.Context, c *ucli.Context) error {
 			return invalid(fmt.Sprintf("--tool-calls: %v", err))
 		}
 	}
-	earlier, err := as.announced()
+	earlier, err := as.announced(ctx)
 	if err != nil {
 		return err
 	}

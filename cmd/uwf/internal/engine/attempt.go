@@ -23,22 +23,22 @@ type attempt struct {
 	more   bool // another step is to follow
 }
 
-// attempt lets an agent make the step, unless an interrupted run of the same
-// task by the same agent has made it already.
+// attempt lets an agent make the step, unless an interrupted run of the same task
+// has made it already.
 func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, last record, o StepOptions) (protocol.StepOutput, error) {
 	a := e.newAttempt(h, pos, t)
 	a.more = o.more
+	if !o.Fresh {
+		if out, adopted, err := a.takeOver(ctx, last); adopted || err != nil {
+			return out, err
+		}
+	}
 	var err error
 	if a.cmd, err = e.agentFor(ctx, o, pos.workflow.Name, t.role); err != nil {
-		if last.unfinished(h.head) { // it may have left a result
+		if last.unfinished(h.head) || last.missing { // it may have left a result
 			return protocol.StepOutput{}, err
 		}
 		return protocol.StepOutput{}, a.unable(err)
-	}
-	if !o.Fresh && last.unfinished(h.head) && last.answers(t) && last.by(a.cmd) {
-		if out, adopted, err := a.adopt(ctx, last); adopted || err != nil {
-			return out, err
-		}
 	}
 	return a.run(ctx)
 }

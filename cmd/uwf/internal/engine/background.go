@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -78,14 +79,14 @@ func (e *Engine) background(ctx context.Context, id string, w Work, args []strin
 
 // prepareWorker leaves what is to be done, and an empty log.
 func (d runDir) prepareWorker(w Work) error {
-	if err := d.fs.MkdirAll(d.path, 0o700); err != nil {
-		return fmt.Errorf("prepare the run directory: %w", err)
-	}
 	data, err := json.Marshal(w)
 	if err != nil {
 		return fmt.Errorf("prepare a worker: %w", err)
 	}
 	if err := d.replace(workFile, append(data, '\n')); err != nil {
+		return err
+	}
+	if err := d.free(logFile); err != nil {
 		return err
 	}
 	if err := d.fs.Remove(d.file(logFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +97,7 @@ func (d runDir) prepareWorker(w Work) error {
 
 // startWorker starts our own program, with the thread's lock.
 func (e *Engine) startWorker(h *hold, dir runDir, args []string, tell *os.File) (*proc.Child, error) {
-	log, err := os.OpenFile(dir.file(logFile), os.O_WRONLY|os.O_APPEND, 0)
+	log, err := careful.OpenFile(dir.file(logFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}

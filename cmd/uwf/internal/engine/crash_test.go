@@ -89,16 +89,21 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
 }
 
-func TestWhatDoesNotAdopt(t *testing.T) {
+// Whoever is to do the step now, and however he is spelled: it is done.
+func TestFinishedWorkIsAdoptedWhoeverIsAskedNow(t *testing.T) {
 	t.Parallel()
-	tests := map[string]func(w *world, o *StepOptions){
-		"--fresh":       func(_ *world, o *StepOptions) { o.Fresh = true },
-		"another agent": func(w *world, o *StepOptions) { w.plays("again") },
-		"another --agent": func(w *world, o *StepOptions) {
+	tests := map[string]struct {
+		change  func(w *world, o *StepOptions)
+		adopted bool
+	}{
+		"--fresh":       {func(_ *world, o *StepOptions) { o.Fresh = true }, false},
+		"another agent": {func(w *world, o *StepOptions) { w.plays("again") }, true},
+		"another --agent": {func(w *world, o *StepOptions) {
 			o.Agent = w.config.Agents["fake"].Command + " fake-agent ready"
-		},
+		}, true},
+		"no agent at all": {func(w *world, o *StepOptions) { w.config = protocol.Config{} }, true},
 	}
-	for name, change := range tests {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
@@ -108,9 +113,13 @@ func TestWhatDoesNotAdopt(t *testing.T) {
 			_, err := w.Wait(context.Background(), id)
 			require.NoError(t, err)
 			var o StepOptions
-			change(w, &o)
-			require.False(t, w.mustStep(id, o).Adopted)
-			require.Equal(t, 2, w.agentRuns())
+			test.change(w, &o)
+			require.Equal(t, test.adopted, w.mustStep(id, o).Adopted)
+			runs := 2
+			if test.adopted {
+				runs = 1
+			}
+			require.Equal(t, runs, w.agentRuns())
 		})
 	}
 }
@@ -128,20 +137,23 @@ func TestInterruptedWorkThatCameToNothingIsRunAgain(t *testing.T) {
 	require.False(t, w.mustStep(id, StepOptions{}).Adopted)
 }
 
-// A result that is not what was asked for is not adopted either: the step is
-// run again in the same command.
-func TestInterruptedLieIsRunAgain(t *testing.T) {
+// A result that is not what was asked for is not adopted either. That is said
+// once, as it would have been without the interruption.
+func TestInterruptedLieIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	id := w.start()
 	w.killedAt(id, "!gate:ready@go")
 	dir := w.runDir(id)
 	require.NoError(t, syscall.Kill(dir.read().Pid, syscall.SIGKILL))
-	w.eventually("the agent is gone", func() bool { return !dir.alive() })
+	w.eventually("the agent is gone", func() bool { return !dir.alive(dir.read()) })
 	require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), []byte(w.workflow+"\n"), 0o600))
 	require.True(t, w.show(id).Pending)
 
 	w.open("go")
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, dir.file(agentproc.StdoutFile)+" is not taken over: the agent's result is rejected")
+	require.Equal(t, 1, w.agentRuns())
 	out := w.mustStep(id, StepOptions{})
 	require.False(t, out.Adopted)
 	require.Equal(t, "worker", *out.CurrentRole)
@@ -194,8 +206,9 @@ func TestInterruptedResumeIsAdopted(t *testing.T) {
 	}
 }
 
-// Another answer than the interrupted one is another prompt.
-func TestAnotherAnswerIsRun(t *testing.T) {
+// Another answer than the interrupted one is another prompt. What was made of the
+// first is not thrown away unless that is meant.
+func TestAnotherAnswerIsRunOnPurpose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unclear")
 	id := w.start()
@@ -204,7 +217,15 @@ func TestAnotherAnswerIsRun(t *testing.T) {
 	w.open("go")
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
-	out := w.mustResume(id, "green")
+	_, err = w.Resume(context.Background(), id, "green", StepOptions{})
+	e := requireCode(t, err, protocol.CodeFailed, "has finished what it was asked for before")
+	require.Contains(t, e.Hints[0], "uwf thread step "+id)
+	require.Contains(t, e.Hints[1], "--fresh")
+	_, err = w.Poke(context.Background(), id, "otherwise", StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "has finished what it was asked for before")
+	require.Equal(t, 2, w.agentRuns())
+	out, err := w.Resume(context.Background(), id, "green", StepOptions{Fresh: true})
+	require.NoError(t, err)
 	require.False(t, out.Adopted)
 	require.Contains(t, w.readStep(out.Head).EdgePrompt, "green")
 }

@@ -49,6 +49,7 @@ type Engine struct {
 	// commands that only read work without one.
 	Config   func(ctx context.Context) (protocol.Config, error)
 	Progress Progress      // nil: silent
+	Warn     func(string)  // told what a person should know, though the step goes on; nil: nobody is told
 	Events   func(Event)   // told what is done to threads; nil: nobody keeps a diary
 	Grace    time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
 
@@ -111,6 +112,12 @@ func (e *Engine) grace() time.Duration {
 		return agentproc.DefaultGrace
 	}
 	return e.Grace
+}
+
+func (e *Engine) warn(text string) {
+	if e.Warn != nil {
+		e.Warn(text)
+	}
 }
 
 func (e *Engine) nowMs() int64 { return e.Env.Now().UnixMilli() }

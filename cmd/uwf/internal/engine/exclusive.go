@@ -12,7 +12,7 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 		return nil, coded(err)
 	}
 	dir := e.runDir(thread)
-	if r := dir.read(); r.unfinished(h.head) && dir.alive() {
+	if r := dir.read(); e.agentAlive(ctx, h, dir, r) {
 		h.release()
 		return nil, coded(e.agentRuns(thread, r))
 	}

@@ -30,7 +30,7 @@ func (e *Engine) Flight(ctx context.Context, id string) (*Flight, error) {
 	}
 	dir := e.runDir(id)
 	r := dir.read()
-	if r.damaged || !r.unfinished(head) || !dir.alive() {
+	if r.damaged || !r.unfinished(head) || !dir.alive(r) {
 		return nil, nil
 	}
 	return e.flight(ctx, dir, r)
@@ -46,7 +46,7 @@ func (e *Engine) Tried(ctx context.Context, id string) (*Flight, error) {
 	}
 	dir := e.runDir(id)
 	r := dir.read()
-	if ended != nil || r.damaged || r.Head != head || r.Status == runDone || dir.alive() {
+	if ended != nil || r.damaged || r.Head != head || r.Status == runDone || dir.alive(r) {
 		return nil, nil
 	}
 	if _, done := dir.finished(); done && r.Status.inFlight() {
@@ -68,7 +68,7 @@ func (e *Engine) Tried(ctx context.Context, id string) (*Flight, error) {
 
 // flight is what the run of a record has told of.
 func (e *Engine) flight(ctx context.Context, dir runDir, r record) (*Flight, error) {
-	told, err := agentproc.Announced(dir.path)
+	told, err := agentproc.Announced(ctx, dir.path)
 	if err != nil {
 		return nil, coded(err)
 	}

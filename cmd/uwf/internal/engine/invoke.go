@@ -54,6 +54,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		RunDir: a.dir.path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), runRunning
+			a.hold.note(process{pid, a.record.Birth})
 			if err := a.dir.write(a.record); err != nil {
 				return err
 			}
@@ -76,6 +77,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 			}
 		}
 	}
+	defer func() { a.hold.note(process{}) }()
 	return agentproc.Run(ctx, inv)
 }
 

@@ -42,7 +42,7 @@ func (e *Engine) LastRun(thread string) *Run {
 	run := &Run{
 		Dir: dir.path, Damaged: r.damaged, Head: r.Head, Role: r.Role, Agent: r.Agent, Command: r.Command,
 		Status: string(r.Status), Started: time.UnixMilli(r.StartedAt), Pid: r.Pid,
-		Alive: dir.alive(), Attended: e.locked(thread),
+		Alive: dir.alive(r), Attended: e.locked(thread),
 		Stderr:    agentproc.Tail(dir.file(agentproc.StderrFile)),
 		WorkerLog: agentproc.Tail(dir.file(logFile)),
 	}

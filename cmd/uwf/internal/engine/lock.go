@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -22,6 +23,10 @@ type hold struct {
 	lock  *durable.Held
 	// root is where the thread works, "" if that is where its start says.
 	root string
+	since time.Time
+	// orphan is an agent that lives although whoever held the lock before is gone.
+	// The run's record says so, too, unless the agent has damaged it.
+	orphan process
 	// unknown: there is no such thread.
 	unknown bool
 }
@@ -53,9 +58,32 @@ func (e *Engine) take(ctx context.Context, id string, lock *durable.Held) (*hold
 		h.release()
 		return nil, err
 	}
-	// Without the note a lock is as good, but a message cannot say who has it.
-	_ = lock.Note(durable.Holder{Pid: os.Getpid(), Since: e.Env.Now()})
+	h.since = e.Env.Now()
+	h.orphan = e.orphan(id)
+	h.note(h.orphan)
 	return h, nil
+}
+
+// process is one that can be told from another with its id.
+type process struct {
+	pid   int // 0: none
+	birth string
+}
+
+// note says in the lock's file who holds it, and which agent works for us. Without
+// it a lock is as good, but a message cannot say who has it, and an agent that has
+// removed its run directory is not seen once we are gone.
+func (h *hold) note(agent process) {
+	_ = h.lock.Note(durable.Holder{Pid: os.Getpid(), Since: h.since, Child: agent.pid, Birth: agent.birth})
+}
+
+// orphan is the living agent that the lock's file names, if any.
+func (e *Engine) orphan(id string) process {
+	who, err := durable.ReadHolder(e.lockFile(id))
+	if err != nil || !proc.Lives(who.Child, who.Birth) {
+		return process{}
+	}
+	return process{who.Child, who.Birth}
 }
 
 // release gives the lock back. The lock file goes with the thread, so that they
@@ -140,6 +168,10 @@ func (e *Engine) busy(id string) error {
 	err := fail(protocol.CodeLocked, "thread %s is being stepped by another process", id)
 	if who, noteErr := durable.ReadHolder(e.lockFile(id)); noteErr == nil {
 		err = fail(protocol.CodeLocked, "thread %s is being stepped by pid %d since %s", id, who.Pid, e.clock(who.Since))
+		if proc.Stopped(who.Pid) {
+			err.Message += ", which is suspended"
+			err = hinted(err, fmt.Sprintf("kill -CONT %d lets it go on", who.Pid))
+		}
 	}
 	return hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
 }

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
-	"slices"
+	"hash/crc32"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
@@ -36,8 +38,9 @@ type record struct {
 	StepHash   protocol.Hash `json:"stepHash,omitempty"` // added, or rejected
 	Reason     string        `json:"reason,omitempty"`   // of a rejection
 
-	// damaged: there is a record, but it cannot be read.
-	damaged bool
+	// damaged: there is a record, but it cannot be read. missing: there is none.
+	// Then nothing else of it is known.
+	damaged, missing bool
 }
 
 type runError struct {
@@ -59,7 +62,47 @@ const (
 	runStopped  runStatus = "stopped"  // by a person
 )
 
+// The record is one line that ends in a sum of what is before it: a damaged one
+// must not pass for another.
+const (
+	checkFormat = `,"check":"%08x"}`
+	checkLen    = len(`,"check":"00000000"}`)
+)
+
+func encodeRecord(r record) ([]byte, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	data = data[:len(data)-1]
+	return fmt.Appendf(data, checkFormat+"\n", crc32.ChecksumIEEE(data)), nil
+}
+
+// decodeRecord reads a record. One of the versions before there was a sum is
+// believed if it says nothing that those did not.
+func decodeRecord(data []byte) record {
+	var r record
+	line := bytes.TrimSuffix(data, []byte("\n"))
+	end := max(0, len(line)-checkLen)
+	if string(line[end:]) == fmt.Sprintf(checkFormat, crc32.ChecksumIEEE(line[:end])) {
+		if json.Unmarshal(data, &r) == nil {
+			return r
+		}
+		return record{damaged: true}
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if d.Decode(&r) != nil || d.More() || r.Thread == "" {
+		return record{damaged: true}
+	}
+	return r
+}
+
 func (s runStatus) inFlight() bool { return s == runStarting || s == runRunning }
+
+// agentEnded reports whether the recorded process is known to have ended, be it that
+// nobody has waited for it yet.
+func (r record) agentEnded() bool { return r.Birth != "" && !proc.Lives(r.Pid, r.Birth) }
 
 // agentPid is the agent's process id, 0 if it is not known, or if the agent has
 // ended and its id belongs to another process by now.
@@ -68,6 +111,12 @@ func (r record) agentPid() int {
 		return 0
 	}
 	return r.Pid
+}
+
+// agentLives reports whether the recorded process is there. Elsewhere than on Linux
+// it is not known.
+func (r record) agentLives() bool {
+	return r.Status.inFlight() && proc.Lives(r.Pid, r.Birth)
 }
 
 // unfinished reports whether the record is of a run from this head whose end
@@ -99,9 +148,4 @@ func (r record) id() string { return fmt.Sprintf("%d-%d", r.StartedAt, r.Engine)
 func (r record) answers(t task) bool {
 	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase &&
 		r.Resumes == t.resumes && r.Replaces == t.replaces
-}
-
-// by reports whether the run was given to exactly this agent.
-func (r record) by(c command) bool {
-	return r.Agent == c.name && slices.Equal(r.Command, c.written)
 }

@@ -136,7 +136,7 @@ func TestTimeout(t *testing.T) {
 			require.Equal(t, protocol.StatusFailed, out.Status)
 			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
 			// Between its fork and its exec, an agent of another test holds this lock too.
-			w.eventually("the agent is gone", func() bool { return !w.runDir(id).alive() })
+			w.eventually("the agent is gone", func() bool { return !w.runDir(id).alive(w.runDir(id).read()) })
 		})
 	}
 }

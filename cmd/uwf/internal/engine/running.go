@@ -22,7 +22,7 @@ func (e *Engine) Running(ctx context.Context) ([]protocol.RunningThread, error) 
 		dir := e.runDir(h.Thread)
 		r := dir.read()
 		engine := r.Engine != 0 && e.locked(h.Thread)
-		if !engine && (!r.unfinished(h.Hash) || !dir.alive()) {
+		if !engine && (!r.unfinished(h.Hash) || !dir.alive(r)) {
 			continue
 		}
 		running = append(running, e.describe(h.Thread, r, engine))

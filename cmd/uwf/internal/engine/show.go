@@ -88,7 +88,7 @@ func (e *Engine) overlay(out *protocol.StepOutput) {
 		return
 	case r.Head != out.Head:
 		return
-	case r.Status.inFlight() && dir.alive():
+	case r.Status.inFlight() && dir.alive(r):
 		out.Status, out.CurrentRole, out.Agent = protocol.StatusRunning, &r.Role, r.Agent
 		out.SuspendedRole, out.SuspendMessage, out.Done = nil, nil, false
 	case r.Status.inFlight():

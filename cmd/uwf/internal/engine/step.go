@@ -49,10 +49,16 @@ func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.Ste
 func (e *Engine) lastRun(ctx context.Context, h *hold) (record, error) {
 	dir := e.runDir(h.id)
 	r := dir.read()
-	if r.unfinished(h.head) && dir.surelyAlive(ctx) {
+	if e.agentAlive(ctx, h, dir, r) {
 		return r, e.agentRuns(h.id, r)
 	}
 	return r, nil
+}
+
+// agentAlive reports whether the agent of the thread's last run is at work on this
+// head, whatever it has done to its run directory.
+func (e *Engine) agentAlive(ctx context.Context, h *hold, dir runDir, r record) bool {
+	return h.orphan.pid != 0 || ((r.unfinished(h.head) || r.missing) && dir.surelyAlive(ctx, r))
 }
 
 // hasEnded refuses what only an active thread can do.

@@ -98,15 +98,18 @@ func (e *Engine) seize(ctx context.Context, id string) (*hold, bool, error) {
 func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
 	dir := e.runDir(id)
 	r := dir.read()
-	if r.Status != runRunning || r.agentPid() == 0 || !dir.alive() {
+	if r.Status != runRunning || r.agentPid() == 0 || !dir.alive(r) {
 		return false, nil
 	}
 	if err := dir.requestStop(r); err != nil {
 		return false, err
 	}
+	if r.agentEnded() {
+		return true, nil // the process that started it has not seen it yet, or cannot
+	}
 	same := func() bool {
 		now := dir.read()
-		return now.id() == r.id() && now.Status == runRunning && now.agentPid() == r.Pid && dir.alive()
+		return now.id() == r.id() && now.Status == runRunning && now.agentPid() == r.Pid && dir.alive(r) && !r.agentEnded()
 	}
 	return true, proc.StopGroup(ctx, r.Pid, e.grace(), same)
 }
@@ -116,13 +119,20 @@ func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
 func (e *Engine) stopOrphan(ctx context.Context, h *hold) (bool, error) {
 	dir := e.runDir(h.id)
 	r := dir.read()
-	if !r.unfinished(h.head) || !dir.surelyAlive(ctx) {
+	if !e.agentAlive(ctx, h, dir, r) {
 		return false, nil
 	}
-	if err := proc.StopHolders(ctx, dir.file(lockFile), r.agentPid(), e.grace(), dir.alive); err != nil {
+	pid := r.agentPid()
+	if h.orphan.pid != 0 {
+		pid = h.orphan.pid
+	}
+	alive := func() bool { return dir.alive(r) || proc.Lives(h.orphan.pid, h.orphan.birth) }
+	if err := proc.StopHolders(ctx, dir.file(lockFile), pid, e.grace(), alive); err != nil {
 		return false, err
 	}
-	if _, finished := dir.finished(); !finished && !r.damaged {
+	h.orphan = process{}
+	h.note(h.orphan)
+	if _, finished := dir.finished(); !finished && !r.damaged && !r.missing {
 		r.Status = runStopped
 		return true, dir.write(r)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"hash/crc32"
-	"os"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -89,7 +88,7 @@ func (d runDir) keepTotals(h protocol.Hash, s protocol.Step, before protocol.Tot
 		marks = append(marks, mark{Head: *s.Prev, Totals: before})
 	}
 	// Whoever cannot keep it sums up anew.
-	if data, err := encodeTotals(marks); err == nil && d.fs.MkdirAll(d.path, 0o700) == nil {
+	if data, err := encodeTotals(marks); err == nil && !d.inTheWay() {
 		_ = d.replace(totalsFile, data)
 	}
 	return sum
@@ -97,7 +96,7 @@ func (d runDir) keepTotals(h protocol.Hash, s protocol.Step, before protocol.Tot
 
 // totals reads what was kept, nil if there is nothing that can be used.
 func (d runDir) totals() []mark {
-	data, err := os.ReadFile(d.file(totalsFile))
+	data, err := d.readFile(totalsFile, maxTotals)
 	if err != nil {
 		return nil
 	}

@@ -48,7 +48,8 @@ func (e *Engine) running(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	dir := e.runDir(id)
-	return e.locked(id) || (dir.read().unfinished(head) && dir.alive()), nil
+	r := dir.read()
+	return e.locked(id) || e.orphan(id).pid != 0 || (r.unfinished(head) && dir.alive(r)), nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

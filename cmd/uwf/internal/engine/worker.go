@@ -65,7 +65,7 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 // work reads what a worker is to do.
 func (d runDir) work() (Work, error) {
 	var w Work
-	data, err := os.ReadFile(d.file(workFile))
+	data, err := d.readFile(workFile, maxWork)
 	if err == nil {
 		err = json.Unmarshal(data, &w)
 	}

@@ -1,0 +1,30 @@
+//go:build unix
+
+package agentproc
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// An agent that puts something else in the place of its streams is not waited for.
+func TestStreamsThatAreNoFiles(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, StdoutFile), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, StderrFile), 0o600))
+	_, err := ReadResult(dir)
+	require.EqualError(t, err, "the agent printed no result: its stdout is not a file but a pipe")
+	_, err = Announced(t.Context(), dir)
+	require.ErrorContains(t, err, "is not a file but a pipe")
+	require.Empty(t, stderrTail(dir))
+	ended := make(chan struct{})
+	close(ended)
+	follow(dir, ended, func(protocol.TurnLine) {})
+}
