@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -222,7 +223,7 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		Env: e, Given: a.env.Environ, Dirs: dirs, FS: durable.OS(), Store: s, Index: x,
 		Config:   func(ctx context.Context) (protocol.Config, error) { return a.config(ctx, dirs, e) },
 		Progress: p,
-		Warn:     func(text string) { a.say("uwf: warning: %s", clean(text)) },
+		Warn:     func(text string) { a.say("uwf: warning: %s", plaintext.Line(text)) },
 	}
 	a.keepDiary(with)
 	return with, nil

@@ -342,7 +342,9 @@ func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	require.NoError(t, <-errs)
 	r.Head, r.Status = w.head(id), runRunning // an engine that was killed, and an agent that has ended
 	require.NoError(t, w.runDir(id).write(r))
-	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+	require.False(t, r.agentLives())
+	// Another test that starts a process holds our locks until that has begun.
+	w.eventually("it is idle", func() bool { return w.show(id).Status == protocol.StatusIdle })
 	stopped, err := w.Stop(context.Background(), id)
 	require.NoError(t, err)
 	require.False(t, stopped)
