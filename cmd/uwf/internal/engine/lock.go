@@ -22,7 +22,7 @@ type hold struct {
 	ended *index.Ended // nil: the thread is active
 	lock  *durable.Held
 	// root is where the thread works, "" if that is where its start says.
-	root string
+	root  string
 	since time.Time
 	// orphan is an agent that lives although whoever held the lock before is gone.
 	// The run's record says so, too, unless the agent has damaged it.
