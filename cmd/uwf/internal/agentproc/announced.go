@@ -37,8 +37,8 @@ func Announced(ctx context.Context, runDir string) (Told, error) {
 
 // HalfWritten returns the turns of a run as they stood while they were written,
 // each once.
-func HalfWritten(runDir string) ([]protocol.Hash, error) {
-	f, err := os.Open(filepath.Join(runDir, StdoutFile))
+func HalfWritten(ctx context.Context, runDir string) ([]protocol.Hash, error) {
+	f, err := openOutput(runDir, StdoutFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -49,12 +49,12 @@ func HalfWritten(runDir string) ([]protocol.Hash, error) {
 	var half []protocol.Hash
 	seen := map[protocol.Hash]bool{}
 	lines := announcements{told: func(line protocol.TurnLine) {
-		if line == protocol.NewWritingLine(line.Hash) && !seen[line.Hash] {
+		if line == protocol.NewWritingLine(line.Hash) && !seen[line.Hash] && len(half) < maxTurns {
 			seen[line.Hash] = true
 			half = append(half, line.Hash)
 		}
 	}}
-	if _, err := io.Copy(&lines, f); err != nil {
+	if _, err := copySome(ctx, &lines, f, maxTold); err != nil {
 		return nil, fmt.Errorf("read announced turns: %w", err)
 	}
 	return half, nil

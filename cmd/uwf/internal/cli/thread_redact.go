@@ -52,7 +52,7 @@ func (a *app) threadRedact(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	half, err := agentproc.HalfWritten(e.Dirs.Run(id))
+	half, err := agentproc.HalfWritten(ctx, e.Dirs.Run(id))
 	if err != nil {
 		return err
 	}
