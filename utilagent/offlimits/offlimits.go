@@ -1,0 +1,81 @@
+// Package offlimits owns the list of what a model must not touch, for the tools
+// that work on files and for commands alike.
+//
+//   - Hidden places can be neither read nor written: the home of uwf, with its
+//     keys, locks and sessions, and where people keep their keys (places.go).
+//   - Names that stand for code of the user's, in a workspace: .git, .workflow*
+//     and .uwf. The file tools do not write there (names.go). For commands no
+//     kernel can tell .git/config from .git/index, so that these files are
+//     compared before and after, and put back (watch.go).
+//
+// What the user allows by name in the config wins.
+package offlimits
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// List is what is off limits in one workspace. The zero value knows the names
+// only, and no places.
+type List struct {
+	hidden   []string // absolute and without links, as all paths here
+	readable []string
+	writable []string
+}
+
+// Hidden are the places that cannot be read, such as confine.Rules wants them.
+func (l List) Hidden() []string { return l.hidden }
+
+// Readable are exceptions from Hidden.
+func (l List) Readable() []string { return l.readable }
+
+// Writable are exceptions from all that is off limits.
+func (l List) Writable() []string { return l.writable }
+
+// Read returns an error for a path below a workspace that must not be read. Both
+// are absolute and without links. A hidden place that the workspace lies in was
+// chosen on purpose.
+func (l List) Read(workspace, path string) error {
+	for _, h := range l.hidden {
+		if within(h, path) && !within(h, workspace) && !covered(l.readable, path) && !covered(l.writable, path) {
+			return fmt.Errorf("%s is off limits: keys are kept there. Go on without it", h)
+		}
+	}
+	return nil
+}
+
+// Write returns an error for a path below a workspace that must not be written.
+func (l List) Write(workspace, path string) error {
+	if err := l.Read(workspace, path); err != nil {
+		return err
+	}
+	rel, err := filepath.Rel(workspace, path)
+	if err != nil {
+		return err
+	}
+	parts := strings.Split(filepath.ToSlash(rel), "/")
+	for i, part := range parts {
+		why := reserved(part)
+		if why == "" {
+			continue
+		}
+		at := filepath.Join(workspace, filepath.Join(parts[:i+1]...))
+		if slices.ContainsFunc(l.writable, func(w string) bool { return within(at, w) && within(w, path) }) {
+			return nil
+		}
+		return fmt.Errorf("%s is off limits: %s. Leave it as it is, and say in your answer what should be changed", rel, why)
+	}
+	return nil
+}
+
+// within tells whether a path is a directory or lies below it.
+func within(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+}
+
+func covered(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return within(d, path) })
+}

@@ -1,0 +1,72 @@
+package offlimits_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+)
+
+// put writes files below a directory without links, and returns it.
+func put(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for name, text := range files {
+		full := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		require.NoError(t, os.WriteFile(full, []byte(text), 0o644))
+	}
+	return dir
+}
+
+func TestReservedNames(t *testing.T) {
+	t.Parallel()
+	dir := put(t, map[string]string{".git/hooks/x": "", ".workflow/x": ""})
+	var none offlimits.List
+	for _, name := range []string{
+		".git", ".git/config", "a/.git/hooks/pre-commit", ".GIT/config", ".git./config", ".git /config", ".git::$INDEX_ALLOCATION/config",
+		"GIT~1/config", ".g\u200cit/config", ".workflow/x.yaml", ".workflows/x.yaml", "sub/.Workflow/x", ".uwf/config.yaml", "a/.uwf",
+	} {
+		require.ErrorContains(t, none.Write(dir, filepath.Join(dir, name)), "off limits", name)
+		require.NoError(t, none.Read(dir, filepath.Join(dir, name)), name)
+	}
+	for _, name := range []string{".gitignore", ".github/workflows/ci.yml", "git/config", "Makefile", ".envrc", "workflow/x.yaml", ".uwfx", "a.git/config", "."} {
+		require.NoError(t, none.Write(dir, filepath.Join(dir, name)), name)
+	}
+	allowed := offlimits.New(offlimits.Options{Dir: dir, AllowWrite: []string{".git/hooks", ".workflow", "."}})
+	require.NoError(t, allowed.Write(dir, filepath.Join(dir, ".git/hooks/pre-commit")))
+	require.NoError(t, allowed.Write(dir, filepath.Join(dir, ".workflow/new.yaml")))
+	require.Error(t, allowed.Write(dir, filepath.Join(dir, ".git/config")), "the directory above does not allow it")
+}
+
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	home := put(t, map[string]string{
+		".ssh/id": "", ".ssh/config": "", ".config/gh/hosts.yml": "", ".config/other": "", ".npmrc": "registry=https://example.org\n",
+		".uwf/config.yaml": "", "store/f": "", "work/f": "", "mine/f": "", ".netrc": "",
+	})
+	require.NoError(t, os.Symlink(filepath.Join(home, ".ssh"), filepath.Join(home, "way")))
+	at := func(name string) string { return filepath.Join(home, name) }
+	o := offlimits.Options{
+		UserHome: home, Dir: at("work"), Homes: []string{at(".uwf"), at("store"), at("none")}, Hide: []string{"~/mine", "~/way"}, AllowRead: []string{"~/.ssh/config", "~/.netrc"},
+	}
+	l := offlimits.New(o)
+	require.ElementsMatch(t, []string{at(".uwf"), at("store"), at(".ssh"), at("mine"), at(".config/gh")}, l.Hidden())
+	for _, name := range []string{".ssh/id", ".uwf/config.yaml", "store/f", "mine/f", "mine"} {
+		require.ErrorContains(t, l.Read(home, at(name)), "off limits", name)
+		require.ErrorContains(t, l.Write(home, at(name)), "off limits", name)
+	}
+	for _, name := range []string{".ssh/config", ".config/other", ".npmrc", "work/f", ".netrc"} {
+		require.NoError(t, l.Read(home, at(name)), name)
+	}
+	require.NoError(t, l.Read(at("mine"), at("mine/f")), "a workspace in a hidden place was chosen")
+
+	require.NoError(t, os.WriteFile(at(".npmrc"), []byte("//example.org/:_authToken=x\n"), 0o600))
+	require.Contains(t, offlimits.New(o).Hidden(), at(".npmrc"), "it holds a key")
+	o.AllowRead = []string{"~"}
+	require.Empty(t, offlimits.New(o).Hidden())
+}

@@ -1,0 +1,99 @@
+package offlimits
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/careful"
+)
+
+// keys are where people keep keys, below their home directory. Programs that find
+// theirs unreadable go on without them.
+func keys() []string {
+	return []string{
+		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gh", ".config/hub", ".config/glab-cli", ".config/gcloud",
+		".config/doctl", ".config/rclone", ".config/op", ".config/git/credentials", ".config/sops", ".config/containers/auth.json",
+		".netrc", "_netrc", ".git-credentials", ".pypirc", ".pgpass", ".my.cnf", ".vault-token", ".password-store", ".terraform.d/credentials.tfrc.json",
+		".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings-security.xml", ".local/share/keyrings", ".local/share/kwalletd",
+		// Browsers keep what they are logged in to.
+		".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi",
+		"snap/firefox", "snap/chromium", ".var/app/org.mozilla.firefox",
+		// Other agents, too.
+		".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".local/share/opencode/auth.json", ".config/github-copilot",
+	}
+}
+
+// Options say what is off limits besides what this package knows. Paths may
+// begin with ~; others that are not absolute begin at Dir.
+type Options struct {
+	UserHome string   // the user's own directory; "": there is none
+	Dir      string   // the workspace
+	Homes    []string // the home of uwf and its store
+	Hide     []string // more to hide
+	// AllowRead lifts what it names, with what is in it; AllowWrite too, for
+	// writing as well, if it names something that is off limits or lies in that.
+	AllowRead  []string
+	AllowWrite []string
+}
+
+// New makes the list. What does not exist is left out: nobody can make it later
+// in a place that is not writable.
+func New(o Options) List {
+	l := List{readable: o.all(o.AllowRead), writable: o.all(o.AllowWrite)}
+	named := append(o.all(o.Homes), o.all(o.Hide)...)
+	if o.UserHome != "" {
+		for _, name := range keys() {
+			named = append(named, o.resolve(filepath.Join(o.UserHome, filepath.FromSlash(name))))
+		}
+		if npmrc := o.resolve(filepath.Join(o.UserHome, ".npmrc")); holdsToken(npmrc) {
+			named = append(named, npmrc)
+		}
+	}
+	for _, path := range named {
+		if path == "" || path == string(filepath.Separator) || covered(l.hidden, path) || covered(l.readable, path) {
+			continue
+		}
+		l.hidden = append(l.hidden, path)
+	}
+	return l
+}
+
+func (o Options) all(names []string) []string {
+	var paths []string
+	for _, name := range names {
+		if path := o.resolve(name); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// resolve makes a path absolute and free of links; "" if it does not exist.
+func (o Options) resolve(name string) string {
+	if rest, ok := strings.CutPrefix(name, "~"); ok && o.UserHome != "" && (rest == "" || os.IsPathSeparator(rest[0])) {
+		name = filepath.Join(o.UserHome, rest)
+	}
+	if name == "" {
+		return ""
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(o.Dir, name)
+	}
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return ""
+	}
+	return real
+}
+
+// holdsToken tells whether npm's settings hold a key. Most only name a registry,
+// which installing needs.
+func holdsToken(npmrc string) bool {
+	if npmrc == "" {
+		return false
+	}
+	text, err := careful.ReadFile(npmrc, 1<<20, careful.Follow)
+	return err != nil || bytes.Contains(text, []byte("_auth")) || bytes.Contains(text, []byte("_password"))
+}
