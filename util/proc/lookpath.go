@@ -2,17 +2,33 @@ package proc
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
+
+// InsideError says that a program was found only where work is done: whoever
+// works there, such as a model, could have put it there to be started.
+type InsideError struct {
+	Path string // of the program
+	Dir  string // the directory that holds it
+}
+
+func (e *InsideError) Error() string {
+	return fmt.Sprintf("%s lies in the workspace %s, which provides no programs: name it by its path", e.Path, e.Dir)
+}
 
 // LookPath finds the file of a command. A bare name is looked up on the PATH of
 // environ, which is not always this process's; another path that is not absolute
 // begins at dir. Relative entries of PATH are passed over: they would depend on
-// the directory that the child happens to work in. Errors: [exec.ErrNotFound] for
-// a name that is nowhere, [fs.ErrNotExist], [fs.ErrPermission].
+// the directory that the child happens to work in. So is what lies in dir or in
+// the repository around it, also by a link: see [OwnPath]. Errors:
+// [exec.ErrNotFound] for a name that is nowhere, [*InsideError],
+// [fs.ErrNotExist], [fs.ErrPermission].
 func LookPath(command, dir string, environ []string) (string, error) {
 	if command == "" {
 		return "", errors.New("the command is empty")
@@ -24,12 +40,19 @@ func LookPath(command, dir string, environ []string) (string, error) {
 		}
 		return exec.LookPath(path) // on Windows it adds the extension
 	}
+	work := workAround(dir, environ)
 	var denied error
-	for _, entry := range filepath.SplitList(searchPath(environ)) {
+	for _, entry := range filepath.SplitList(lastValue(environ, isPathKey)) {
 		if !filepath.IsAbs(entry) {
 			continue
 		}
 		path, err := exec.LookPath(filepath.Join(entry, command))
+		if err == nil && work != "" && (inside(work, entry) || inside(work, path)) {
+			err = &InsideError{path, work}
+			if denied == nil {
+				denied = err
+			}
+		}
 		if err == nil {
 			return path, nil
 		}
@@ -43,10 +66,69 @@ func LookPath(command, dir string, environ []string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// searchPath is the value of PATH; the last one of a key wins.
-func searchPath(environ []string) string {
+// OwnPath returns environ with a PATH that has only the user's own directories:
+// without relative and empty ones, and without those that lie in dir or in the
+// repository around it. Where the user's home directory is all of the work, or
+// more than that, nothing is gained: everything that the user starts lies there.
+func OwnPath(environ []string, dir string) []string {
+	work := workAround(dir, environ)
+	env := slices.Clone(environ)
+	for i, kv := range env {
+		key, list, ok := strings.Cut(kv, "=")
+		if !ok || !isPathKey(key) {
+			continue
+		}
+		own := slices.DeleteFunc(filepath.SplitList(list), func(entry string) bool {
+			return !filepath.IsAbs(entry) || work != "" && inside(work, entry)
+		})
+		env[i] = key + "=" + strings.Join(own, string(filepath.ListSeparator))
+	}
+	return env
+}
+
+// workAround is the directory that holds the work that is done in dir: the
+// repository that it is part of, or itself. "": it is the user's home or holds it.
+func workAround(dir string, environ []string) string {
+	if dir == "" {
+		return ""
+	}
+	dir = real(dir)
+	home := lastValue(environ, func(key string) bool { return key == homeVar })
+	if home != "" {
+		home = real(home)
+	}
+	holdsHome := func(dir string) bool {
+		return filepath.Dir(dir) == dir || home != "" && inside(dir, home)
+	}
+	if holdsHome(dir) {
+		return ""
+	}
+	for at := dir; !holdsHome(at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+	}
+	return dir
+}
+
+// real is a path without links, as far as it can be known.
+func real(path string) string {
+	if r, err := filepath.EvalSymlinks(path); err == nil {
+		return r
+	}
+	return filepath.Clean(path)
+}
+
+// inside tells whether a path leads into a directory that is free of links.
+func inside(dir, path string) bool {
+	rel, err := filepath.Rel(dir, real(path))
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// lastValue is the value of a variable; the last one of a key wins.
+func lastValue(environ []string, is func(key string) bool) string {
 	for i := len(environ) - 1; i >= 0; i-- {
-		if key, value, ok := strings.Cut(environ[i], "="); ok && isPathKey(key) {
+		if key, value, ok := strings.Cut(environ[i], "="); ok && is(key) {
 			return value
 		}
 	}

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	var env []string
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		guarded := secret.Guarded(name, value) || secrets.Holds(value)
+		guarded := secret.Guarded(name, value) || secrets.Holds(value) || leadsOut(name)
 		if !ownStep(name) && (!guarded || slices.Contains(pass, name)) {
 			env = append(env, kv)
 		}
@@ -31,26 +30,22 @@ func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	return append(env, quiet...)
 }
 
-// ownPrograms takes from the PATH what a model could have put a program into:
-// the workspace, and what is relative to where a command runs. Else an allowed
-// name could be any program.
-func ownPrograms(environ []string, workspace string) []string {
-	env := slices.Clone(environ)
-	for i, kv := range env {
-		list, ok := strings.CutPrefix(kv, "PATH=")
-		if !ok {
-			continue
-		}
-		var dirs []string
-		for _, dir := range filepath.SplitList(list) {
-			real, err := filepath.EvalSymlinks(dir)
-			if _, inside := below(workspace, real); err == nil && filepath.IsAbs(dir) && !inside {
-				dirs = append(dirs, dir)
-			}
-		}
-		env[i] = "PATH=" + strings.Join(dirs, string(filepath.ListSeparator))
+// leadsOut tells whether a variable names a socket or a program outside of what
+// holds commands back: what listens there acts for the user, unconfined.
+func leadsOut(name string) bool {
+	switch name {
+	case "SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DOCKER_HOST",
+		"CONTAINER_HOST", "PODMAN_SOCK", "TMUX", "TMUX_PANE", "STY", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY", "XDG_RUNTIME_DIR",
+		"GNOME_KEYRING_CONTROL", "SESSION_MANAGER", "ICEAUTHORITY", "NOTIFY_SOCKET", "LISTEN_FDS", "NVIM", "NVIM_LISTEN_ADDRESS", "KITTY_LISTEN_ON", "WEZTERM_UNIX_SOCKET",
+		"PULSE_SERVER", "LIBVIRT_DEFAULT_URI", "REMOTE_CONTAINERS_IPC":
+		return true
 	}
-	return env
+	for _, prefix := range []string{"GPG_", "VSCODE_", "PIPEWIRE_", "I3SOCK", "SWAYSOCK", "HYPRLAND_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 func ownStep(name string) bool {

@@ -72,6 +72,9 @@ func (w *Workspace) editFile(a editArgs) (string, error) {
 		return "", err
 	}
 	local, err := w.resolve(a.Path)
+	if err == nil {
+		err = w.changing(local)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -91,7 +91,7 @@ func (f finder) walk(ctx context.Context, dir string) ([]string, bool, error) {
 func (f finder) settle(ctx context.Context, dir string, names []string) ([]string, bool, error) {
 	walk := newWalker(f.w)
 	for _, name := range names {
-		if foreign(dir, name) {
+		if foreign(dir, name) || f.w.hidden(name) {
 			continue
 		}
 		if inner, ok := strings.CutSuffix(name, "/"); ok {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // folder is an open directory of the workspace. Links in it are not followed.
@@ -14,6 +15,9 @@ type folder struct{ root *os.Root }
 
 // folder opens a directory; "." is the workspace.
 func (w *Workspace) folder(dir string) (folder, error) {
+	if w.hidden(filepath.ToSlash(dir)) {
+		return folder{}, fs.ErrPermission
+	}
 	root, err := w.root.OpenRoot(dir)
 	return folder{root}, err
 }

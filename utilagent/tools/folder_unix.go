@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,9 @@ type folder struct {
 
 // folder opens a directory; "." is the workspace.
 func (w *Workspace) folder(dir string) (folder, error) {
+	if w.hidden(filepath.ToSlash(dir)) {
+		return folder{}, fs.ErrPermission
+	}
 	f, err := w.root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return folder{}, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Bounds of a command.
@@ -43,9 +44,16 @@ type Commands struct {
 	// own: with it commands can write only to the workspace, their temporary
 	// directory and Writable, where the kernel has Landlock. "": not confined.
 	Exe      string
-	Writable []string // more directories; see also [CacheDirs]
-	// MustConfine: a command that cannot be confined does not run.
+	Writable []string // more directories; see also [Caches]
+	// MustConfine: a command that cannot be confined, with all that
+	// package confine does, does not run.
 	MustConfine bool
+	// Keep names capabilities that root's commands keep; see confine.Rules. One
+	// that they need to write to a workspace of somebody else is kept anyway.
+	Keep          []string
+	NoUnixSockets bool // commands can make none; see confine.Rules
+	// Warn is told what a person should know about a command; may be nil.
+	Warn func(text string)
 }
 
 // Confinement says what holds commands back, for the record: "landlock 7", or
@@ -57,7 +65,9 @@ func (c Commands) Confinement() string {
 	return confine.Describe()
 }
 
-func (c Commands) confined() bool { return c.Exe != "" && confine.Level() > 0 }
+func (c Commands) confined() bool {
+	return c.Exe != "" && confine.Level() > 0 && (confine.Seccomp() || !c.MustConfine)
+}
 
 // RunCommand is the tool run_command.
 func RunCommand(w *Workspace, c Commands) Tool {
@@ -124,7 +134,7 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 			return "", err
 		}
 		cmd.Path, cmd.Args = directly(words)
-		cmd.Env = ownPrograms(cmd.Env, w.real)
+		cmd.Env = proc.OwnPath(cmd.Env, w.real)
 	}
 	timeout := defaultTimeout
 	if a.Timeout > 0 {
@@ -134,7 +144,28 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	if cmd, err = c.bind(w, cmd, mark); err != nil {
 		return "", err
 	}
-	return c.start(ctx, w, cmd, timeout, mark)
+	watched, err := offlimits.Watch(w.off, w.real, w.inner(), w.gitDirs())
+	if err != nil {
+		return "", fmt.Errorf("the command was not run: %w. Say so in your answer", err)
+	}
+	text, err := c.start(ctx, w, cmd, timeout, mark)
+	return text + c.putBack(watched), err
+}
+
+// putBack undoes what a command has changed that it must not, and says so.
+func (c Commands) putBack(watched *offlimits.Watched) string {
+	changed, err := watched.Restore()
+	if err == nil && len(changed) == 0 {
+		return ""
+	}
+	said := "changed what is off limits, and was undone: " + strings.Join(changed, ", ")
+	if err != nil {
+		said = fmt.Sprintf("%s; not all could be undone: %v", said, err)
+	}
+	if c.Warn != nil {
+		c.Warn("a command " + said)
+	}
+	return "\n[this " + said + ". Leave these files alone; a person can allow them by name: builtin.allowWrite in config.yaml]"
 }
 
 // bind gives a command its temporary directory and its mark and, if that is
@@ -148,8 +179,11 @@ func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Comman
 	if !c.confined() {
 		return cmd, nil
 	}
-	dirs := append([]string{w.real, tmp, "/dev/shm"}, c.Writable...)
-	bound, err := confine.Command(c.Exe, confine.Rules{Dirs: append(dirs, w.gitDirs()...)}, cmd)
+	bound, err := confine.Command(c.Exe, confine.Rules{
+		Dirs:   slices.Concat([]string{w.real, tmp, "/dev/shm"}, c.Writable, w.gitDirs()),
+		Hidden: w.off.Hidden(), Readable: w.off.Readable(),
+		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
+	}, cmd)
 	if err != nil {
 		return cmd, fmt.Errorf("the command was not run: %w. Go on without commands, and say in your answer what should be run", err)
 	}
@@ -233,7 +267,7 @@ func (c Commands) hint(s proc.Status, text string) string {
 	if !c.confined() || s.Code == 0 || !denied {
 		return ""
 	}
-	return "\n[commands can write only to the working directory and $TMPDIR; a person can add directories: builtin.allowWrite in config.yaml]"
+	return "\n[commands can write only to the working directory and $TMPDIR, and not read where people keep keys; a person can add directories: builtin.allowWrite, allowRead in config.yaml]"
 }
 
 func (c Commands) now() time.Time {

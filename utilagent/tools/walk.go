@@ -147,7 +147,7 @@ func (k *walker) look(at pending, buf *[]byte) (files []string, dirs []pending) 
 	}
 	for _, e := range entries {
 		name := path.Join(at.dir, e.Name())
-		if e.Name() == ".git" || list.Excludes(name, e.IsDir()) {
+		if e.Name() == ".git" || k.w.hidden(name) || list.Excludes(name, e.IsDir()) {
 			continue
 		}
 		switch {

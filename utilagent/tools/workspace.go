@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Workspace is the directory that file tools work in. Every access goes through
@@ -16,6 +20,9 @@ type Workspace struct {
 	dir  string // as the user named it, absolute
 	real string // without symbolic links
 
+	off     offlimits.List
+	hides   []string // what is off limits within the workspace, slash-separated
+	inner   func() []string
 	scratch scratch
 }
 
@@ -33,7 +40,35 @@ func OpenWorkspace(dir string) (*Workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	return &Workspace{root: root, dir: abs, real: real}, nil
+	inner := sync.OnceValue(func() []string { return offlimits.Repositories(real) })
+	return &Workspace{root: root, dir: abs, real: real, inner: inner}, nil
+}
+
+// Limit says what is off limits, besides the names that always are. It is to be
+// called before the workspace is used.
+func (w *Workspace) Limit(l offlimits.List) {
+	w.off, w.hides = l, nil
+	for _, path := range l.Hidden() {
+		if inside, ok := below(w.real, path); ok && inside != "." {
+			w.hides = append(w.hides, filepath.ToSlash(inside))
+		}
+	}
+}
+
+// hidden tells whether a path of the workspace, with slashes, must not be looked at.
+func (w *Workspace) hidden(name string) bool {
+	name = path.Clean(name)
+	for _, h := range w.hides {
+		if name == h || strings.HasPrefix(name, h+"/") {
+			return w.off.Read(w.real, filepath.Join(w.real, filepath.FromSlash(name))) != nil
+		}
+	}
+	return false
+}
+
+// changing checks a path, as resolve returns it, that is to be written.
+func (w *Workspace) changing(local string) error {
+	return w.off.Write(w.real, filepath.Join(w.real, local))
 }
 
 // Close releases the directory, and removes what tools have kept beside it.
@@ -54,6 +89,14 @@ func (w *Workspace) outside(name string) error {
 // The links may change before the path is used. Then os.Root refuses it, so
 // this is for good messages and right targets, not for safety.
 func (w *Workspace) resolve(name string) (string, error) {
+	local, err := w.locate(name)
+	if err == nil && len(w.hides) > 0 {
+		err = w.off.Read(w.real, filepath.Join(w.real, local))
+	}
+	return local, err
+}
+
+func (w *Workspace) locate(name string) (string, error) {
 	local, err := w.local(name)
 	if err != nil {
 		return "", err

@@ -30,6 +30,9 @@ type writeArgs struct {
 
 func (w *Workspace) writeFile(a writeArgs) (string, error) {
 	local, err := w.resolve(a.Path)
+	if err == nil {
+		err = w.changing(local)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -71,21 +74,22 @@ func writable(name string, info fs.FileInfo) error {
 // new file. These are the user's files, not the program's: they are confined by
 // the root instead of going through util/durable, and not flushed.
 func (w *Workspace) replace(local string, content []byte, old fs.FileInfo) (err error) {
-	dir := filepath.Dir(local)
-	if err := w.root.MkdirAll(dir, 0o777); err != nil {
+	dir, err := w.plainDir(filepath.Dir(local))
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
 	perm := fs.FileMode(0o666)
 	if old != nil {
 		perm = old.Mode().Perm()
 	}
-	temp, f, err := w.temp(dir, perm)
+	temp, f, err := newTemp(dir, perm)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.root.Remove(temp))
+			err = errors.Join(err, dir.Remove(temp))
 		}
 	}()
 	_, err = f.Write(content)
@@ -95,14 +99,53 @@ func (w *Workspace) replace(local string, content []byte, old fs.FileInfo) (err 
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return w.root.Rename(temp, local)
+	return dir.Rename(temp, filepath.Base(local))
 }
 
-// temp makes a file with a name that nobody has.
-func (w *Workspace) temp(dir string, perm fs.FileMode) (string, *os.File, error) {
+// plainDir opens a directory, as resolve returns it, and makes what is missing.
+// No part of it may be a link: one that has been put there meanwhile could lead
+// to what is off limits.
+func (w *Workspace) plainDir(name string) (dir *os.Root, err error) {
+	dir, err = w.root.OpenRoot(".")
+	if err != nil || name == "." {
+		return dir, err
+	}
+	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
+		next, err := enter(dir, part)
+		if err := errors.Join(err, dir.Close()); err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+// enter opens a directory in another one, and makes it if it is missing.
+func enter(dir *os.Root, name string) (*os.Root, error) {
+	if err := dir.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	before, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if after, err := next.Stat("."); err != nil || !os.SameFile(before, after) {
+		return nil, errors.Join(err, next.Close(), &fs.PathError{Op: "open", Path: name, Err: errChanged})
+	}
+	return next, nil
+}
+
+var errChanged = errors.New("it is not what it was: it became a link")
+
+// newTemp makes a file with a name that nobody has.
+func newTemp(dir *os.Root, perm fs.FileMode) (string, *os.File, error) {
 	for n := 0; ; n++ {
-		name := filepath.Join(dir, fmt.Sprintf(".uwf-%d.tmp", n))
-		f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		name := fmt.Sprintf(".uwf-%d.tmp", n)
+		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 		if errors.Is(err, fs.ErrExist) && n < 1000 {
 			continue
 		}

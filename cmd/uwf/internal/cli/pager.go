@@ -9,6 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -119,7 +120,12 @@ func (p *pager) Write(b []byte) (int, error) {
 
 // start starts the program and gives it what was held back.
 func (p *pager) start() error {
-	cmd := exec.Command(p.command[0], p.command[1:]...)
+	program, err := proc.LookPath(p.command[0], p.env.Dir, p.env.Environ)
+	if err != nil {
+		p.plain = true
+		return p.flush(p.out)
+	}
+	cmd := exec.Command(program, p.command[1:]...)
 	cmd.Env = p.env.With("LESS", orElse(p.env.Get("LESS"), "FRX")).Environ
 	cmd.Stdout, cmd.Stderr = p.out, terminal.ForChild(p.env.Stderr)
 	pipe, err := cmd.StdinPipe()

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package tools
+
+func neededCapabilities(string) []string { return nil }
