@@ -99,7 +99,11 @@ func Confining(confine, permission string) string {
 // grants as much again.
 type BuiltinConfig struct {
 	AllowCommands []string `json:"allowCommands,omitempty"`    // programs that run_command may start
-	AllowWrite    []string `json:"allowWrite,omitempty"`       // more directories that a confined command may write to
+	AllowWrite    []string `json:"allowWrite,omitempty"`       // more directories that a confined command may write to; also what is off limits, by name
+	AllowRead     []string `json:"allowRead,omitempty"`        // what may be read although keys are kept there, such as ~/.ssh/config
+	Hide          []string `json:"hide,omitempty"`             // more that may be neither read nor written
+	Capabilities  []string `json:"capabilities,omitempty"`     // that root's commands keep, such as chown
+	NoUnixSockets bool     `json:"noUnixSockets,omitempty"`    // commands can make no unix sockets, nor talk to any
 	PassEnv       []string `json:"passEnv,omitempty"`          // variables that commands get although they hold secrets
 	Confine       string   `json:"confine,omitempty"`          // "auto" (the default), "required" or "off"
 	AllowFetch    bool     `json:"allowFetch,omitempty"`       // fetch_url may fetch public pages

@@ -2,11 +2,9 @@ package builtin
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/tools"
 	"github.com/united-workforce/uwf/utilagent/tools/fetch"
@@ -30,7 +28,7 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		commands.Allow = b.AllowCommands
 		pages.Allow, pages.Private = pages.Allow || b.AllowFetch, b.AllowPrivate
 	}
-	if err := confinement(&commands, c.Builtin, w.req.Env); err != nil {
+	if err := w.confine(&commands, c.Builtin); err != nil {
 		return err
 	}
 	most := tools.Runs
@@ -41,35 +39,20 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		most = tools.Writes
 	}
 	w.commands = allowed(commands, most)
+	if most >= tools.Runs {
+		w.warnOfCommands(commands)
+	}
 	var err error
 	w.tools, err = tools.NewRegistry()
-	own := append(tools.All(w.workspace, commands, tools.FindSearch(commands.Env)), fetch.New(w.workspace, pages))
+	search := tools.FindSearch(commands.Env, w.req.Cwd)
+	search.Exe, search.Hidden = w.req.Env.Exe, w.off.Hidden()
+	own := append(tools.All(w.workspace, commands, search), fetch.New(w.workspace, pages))
 	for _, t := range append(own, more...) {
 		if t.Spec().Effect <= most {
 			err = errors.Join(err, w.tools.Add(t))
 		}
 	}
 	return err
-}
-
-// confinement sets what commands may write to. They are confined by default,
-// where that is possible.
-func confinement(commands *tools.Commands, b *protocol.BuiltinConfig, e env.Env) error {
-	if b == nil {
-		b = &protocol.BuiltinConfig{}
-	}
-	switch b.Confine {
-	case "off":
-		return nil
-	case "", "auto":
-	case "required":
-		commands.MustConfine = true
-	default:
-		return fmt.Errorf("builtin.confine in config.yaml is %q: use auto, required or off", b.Confine)
-	}
-	commands.Exe = e.Exe
-	commands.Writable = append(tools.CacheDirs(e.Environ), b.AllowWrite...)
-	return nil
 }
 
 // allowed tells a person which commands the model can run.

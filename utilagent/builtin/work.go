@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/react"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
@@ -31,6 +32,7 @@ type work struct {
 	// Of an agent with tools.
 	workspace *tools.Workspace
 	tools     *tools.Registry
+	off       offlimits.List
 	commands  string // what may be run, for a person
 
 	turns, continueTurns int

@@ -30,7 +30,7 @@ func BenchmarkGrep(b *testing.B) {
 	}
 	git(b, dir, "init", "-q")
 	git(b, dir, "add", ".")
-	with := FindSearch(os.Environ())
+	with := FindSearch(os.Environ(), "")
 	for _, c := range []struct {
 		name, pattern string
 		search        Search

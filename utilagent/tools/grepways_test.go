@@ -30,7 +30,7 @@ var oddPatterns = []string{
 // What is found does not depend on which programs there are.
 func TestGrepFindsTheSameEveryWay(t *testing.T) {
 	t.Parallel()
-	with := FindSearch(os.Environ())
+	with := FindSearch(os.Environ(), "")
 	plain, _ := searching(t, Search{}, odd)
 	repo, _ := searching(t, with, odd)
 	git(t, repo.Dir(), "init", "-q")

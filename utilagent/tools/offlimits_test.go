@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
@@ -68,6 +69,6 @@ func TestWhatCommandsMustNotChangeIsPutBack(t *testing.T) {
 
 func TestCommandsDoNotSeeSockets(t *testing.T) {
 	t.Parallel()
-	env := CommandEnv([]string{"SSH_AUTH_SOCK=/x", "DOCKER_HOST=x", "XDG_RUNTIME_DIR=/run/user/1", "GPG_AGENT_INFO=x", "VSCODE_IPC_HOOK_CLI=x", "TMUX=x", "GOPATH=x"}, nil, nil)
-	require.Equal(t, "GOPATH=x", env[0])
+	env := CommandEnv([]string{"SSH_AUTH_SOCK=/x", "DOCKER_HOST=x", "XDG_RUNTIME_DIR=/run/user/1", "GPG_AGENT_INFO=x", "VSCODE_IPC_HOOK_CLI=x", "TMUX=x", "GOPATH=x"}, &secret.Set{}, []string{"TMUX"})
+	require.Equal(t, []string{"TMUX=x", "GOPATH=x"}, env[:2])
 }

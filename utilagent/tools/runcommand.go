@@ -65,6 +65,27 @@ func (c Commands) Confinement() string {
 	return confine.Describe()
 }
 
+// Weaknesses are what a person should know about how commands are held back here,
+// a line each. None if no command may run.
+func (c Commands) Weaknesses(w *Workspace) []string {
+	if c.off() != "" {
+		return nil
+	}
+	var lines []string
+	switch {
+	case c.Exe == "":
+		lines = append(lines, "commands are not confined: builtin.confine is off")
+	case !c.confined():
+		lines = append(lines, "commands are not confined: they can do all that you can ("+c.Confinement()+"). builtin.confine: required refuses them then")
+	case os.Geteuid() == 0:
+		lines = append(lines, "commands run as root: they cannot write elsewhere, but change mode, owner and times of root's files wherever these lie")
+	}
+	if c.confined() && len(w.hides) > 0 {
+		lines = append(lines, fmt.Sprintf("%s holds %s, which is off limits: commands cannot make new files directly beside it or above", w.dir, strings.Join(w.hides, ", ")))
+	}
+	return lines
+}
+
 func (c Commands) confined() bool {
 	return c.Exe != "" && confine.Level() > 0 && (confine.Seccomp() || !c.MustConfine)
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // Search names the programs that glob and grep may ask. They only make the
@@ -24,41 +26,28 @@ type Search struct {
 	Git string // path of git; "": is not asked
 	Rg  string // path of ripgrep
 	Env []string
+	// Exe confines the programs; see [Commands]. They need to write nothing.
+	Exe    string
+	Hidden []string // see confine.Rules
 	// Patience is how long a program is waited for, before the search goes on
 	// without it: a pipe in its way would hold it for ever. 0: ten seconds.
 	Patience time.Duration
 }
 
-// FindSearch finds the programs on the PATH of an environment.
-func FindSearch(environ []string) Search {
+// FindSearch finds the programs on the PATH of an environment, outside of the
+// workspace dir.
+func FindSearch(environ []string, dir string) Search {
 	s := Search{}
-	path := ""
 	for _, kv := range environ {
-		name, value, _ := strings.Cut(kv, "=")
-		if name == "PATH" {
-			path = value
-		}
+		name, _, _ := strings.Cut(kv, "=")
 		// In a git hook these would lead git to another repository.
 		if !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "RIPGREP_") {
 			s.Env = append(s.Env, kv)
 		}
 	}
-	s.Git, s.Rg = onPath(path, "git"), onPath(path, "rg")
+	s.Git, _ = proc.LookPath("git", dir, environ) // "": there is none
+	s.Rg, _ = proc.LookPath("rg", dir, environ)
 	return s
-}
-
-// onPath finds a program in absolute directories only: one of the workspace
-// must not be started.
-func onPath(path, name string) string {
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return found
-		}
-	}
-	return ""
 }
 
 // maxNames bounds what a program may answer, in bytes.
@@ -73,9 +62,19 @@ var errAsk = errors.New("no answer")
 func (s Search) ask(ctx context.Context, dir, program string, args ...string) ([]string, error) {
 	limited, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
-	cmd := exec.CommandContext(limited, program, args...)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	cmd.Env = append(s.Env[:len(s.Env):len(s.Env)], "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C.UTF-8")
+	c := proc.Command{
+		Path: program, Args: args,
+		Env: append(s.Env[:len(s.Env):len(s.Env)], "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C.UTF-8"),
+	}
+	if s.Exe != "" && confine.Level() > 0 {
+		bound, err := confine.Command(s.Exe, confine.Rules{Hidden: s.Hidden, Keep: neededCapabilities(dir)}, c)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errAsk, err)
+		}
+		c = bound
+	}
+	cmd := exec.CommandContext(limited, c.Path, c.Args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, c.Env, time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errAsk, err)

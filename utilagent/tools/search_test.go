@@ -26,7 +26,7 @@ var tree = map[string]string{
 // repository.
 func TestSearchFindsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
-	with := FindSearch(os.Environ())
+	with := FindSearch(os.Environ(), "")
 	for name, c := range map[string]struct {
 		s    Search
 		repo bool
@@ -76,7 +76,7 @@ func TestSearchFindsTheSameEverywhere(t *testing.T) {
 // A repository is data: its settings start no program, and lead nowhere.
 func TestSearchIsNotLedAstrayByARepository(t *testing.T) {
 	t.Parallel()
-	w, r := searching(t, FindSearch(os.Environ()), map[string]string{"a.txt": "needle\n"})
+	w, r := searching(t, FindSearch(os.Environ(), ""), map[string]string{"a.txt": "needle\n"})
 	git(t, w.Dir(), "init", "-q")
 	git(t, w.Dir(), "add", ".")
 	ran := filepath.Join(w.Dir(), "ran")

@@ -143,7 +143,7 @@ func requireUntouched(t *testing.T, w *Workspace) {
 // A search goes past every trap, whoever is asked.
 func TestSearchAmongTraps(t *testing.T) {
 	t.Parallel()
-	with := FindSearch(os.Environ())
+	with := FindSearch(os.Environ(), "")
 	for name, s := range map[string]Search{"alone": {}, "git": with} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +182,7 @@ func TestTheEndOfAHugeFile(t *testing.T) {
 // search goes on without it.
 func TestGitThatHangsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := FindSearch(os.Environ())
+	s := FindSearch(os.Environ(), "")
 	s.Patience = 200 * time.Millisecond
 	w, r := traps(t, s)
 	git(t, w.Dir(), "init", "-q")

@@ -22,7 +22,7 @@ func installed(t *testing.T, scripts map[string]string) env.Env {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "uwf-notes.txt"), nil, 0o644))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "uwf-directory"), 0o755))
-	return env.Env{Environ: []string{"PATH=" + dir + ":relative:/nowhere:/usr/bin:/bin"}, Dir: dir}
+	return env.Env{Environ: []string{"PATH=" + dir + ":relative:/nowhere:/usr/bin:/bin"}, Dir: t.TempDir()}
 }
 
 func TestOnPath(t *testing.T) {

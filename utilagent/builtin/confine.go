@@ -1,0 +1,58 @@
+package builtin
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+	"github.com/united-workforce/uwf/utilagent/tools"
+)
+
+// confine sets what is off limits, and what holds commands back. They are
+// confined by default, where that is possible.
+func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) error {
+	if b == nil {
+		b = &protocol.BuiltinConfig{}
+	}
+	e := w.req.Env
+	w.off = offlimits.New(offlimits.Options{
+		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Dir: w.workspace.Dir(), Homes: []string{w.req.Dirs.Home, w.req.Dirs.Store},
+		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
+	})
+	w.workspace.Limit(w.off)
+	commands.Warn = w.warn
+	for _, name := range b.Capabilities {
+		if !slices.Contains(confine.Capabilities(), name) {
+			return fmt.Errorf("builtin.capabilities in config.yaml has %q: use %s", name, strings.Join(confine.Capabilities(), ", "))
+		}
+	}
+	switch b.Confine {
+	case "off":
+		return nil
+	case "", "auto":
+	case "required":
+		commands.MustConfine = true
+	default:
+		return fmt.Errorf("builtin.confine in config.yaml is %q: use auto, required or off", b.Confine)
+	}
+	commands.Exe, commands.Keep, commands.NoUnixSockets = e.Exe, b.Capabilities, b.NoUnixSockets
+	commands.Writable = append(tools.CacheDirs(e.Environ), w.off.Writable()...)
+	return nil
+}
+
+// warn tells a person.
+func (w *work) warn(text string) {
+	fmt.Fprintf(w.req.Env.Stderr, "%s: %s\n", protocol.AgentName(w.kind.name), text)
+}
+
+// warnOfCommands tells a person, once a run, where commands are held back less
+// than they may think.
+func (w *work) warnOfCommands(c tools.Commands) {
+	for _, text := range c.Weaknesses(w.workspace) {
+		w.warn(text)
+	}
+}
