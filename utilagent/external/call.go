@@ -38,6 +38,7 @@ var errTurns = errors.New("the limit of turns is reached")
 type call struct {
 	ask      Call
 	sessions Sessions
+	isPlain  func(id string) bool
 	count    bool // turns are counted here
 	cancel   context.CancelCauseFunc
 	watch    *watch
@@ -111,7 +112,7 @@ func (c *call) learn(e Event) error {
 	if e.Version != "" {
 		c.version = ParseVersion(e.Version)
 	}
-	if e.Session == "" || e.Session == c.session {
+	if e.Session == "" || e.Session == c.session || !c.isPlain(e.Session) {
 		return nil
 	}
 	if c.session == "" && c.ask.Resume {

@@ -29,7 +29,7 @@ func Replay(ctx context.Context, a Adapter, c Call, stdout io.Reader, e Exit) (S
 	defer cancel(nil)
 	limits := a.Timeouts.withDefaults()
 	now := &call{
-		ask: c, sessions: a.Sessions, count: a.CountsTurns, cancel: cancel, watch: newWatch(limits, cancel),
+		ask: c, sessions: a.Sessions, isPlain: a.isPlain, count: a.CountsTurns, cancel: cancel, watch: newWatch(limits, cancel),
 		began: func(string) error { return nil },
 		record: record{put: func(_ context.Context, t protocol.Turn) error {
 			t.Index = len(seen.Turns)

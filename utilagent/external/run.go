@@ -30,7 +30,11 @@ func (r *runner) run() (agentkit.Result, error) {
 	}
 	if t.session != "" {
 		k, found := r.shelf.get(t.session)
-		if why := k.stale(found, r.command, r.cwd, r.adapter.Sessions.AnyDir); why != "" {
+		why := k.stale(found, r.command, r.cwd, r.adapter.Sessions.AnyDir)
+		if !r.adapter.isPlain(t.session) || t.cut != "" && !r.adapter.isPlain(t.cut) {
+			why = "its id is not plain"
+		}
+		if why != "" {
 			if err := r.startOver(&t, why); err != nil {
 				return agentkit.Result{}, err
 			}

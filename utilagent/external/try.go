@@ -44,7 +44,7 @@ func (r *runner) try(t task) (tried, error) {
 		return tried{}, err
 	}
 	c := &call{
-		ask: ask, sessions: r.adapter.Sessions, count: r.adapter.CountsTurns,
+		ask: ask, sessions: r.adapter.Sessions, isPlain: r.adapter.isPlain, count: r.adapter.CountsTurns,
 		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell},
 	}
 	c.began = func(session string) error {
@@ -67,6 +67,7 @@ func (r *runner) try(t task) (tried, error) {
 		return tried{}, cause
 	}
 	out := c.judge(outcome, cause)
+	r.plain(&out)
 	out.task = t
 	r.transcript(ask, &out, c)
 	out.shown = c.record.last
