@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,8 +31,9 @@ func tree(t *testing.T, paths ...string) string {
 // discover lists what is found from a directory of a tree, as "name path".
 func discover(t *testing.T, root, dir string) []string {
 	t.Helper()
-	found, err := workflow.Discover(filepath.Join(root, filepath.FromSlash(dir)))
+	found, ignored, err := workflow.Search{Dir: filepath.Join(root, filepath.FromSlash(dir))}.Discover()
 	require.NoError(t, err)
+	require.Empty(t, ignored)
 	list := []string{}
 	for _, f := range found {
 		rel, err := filepath.Rel(root, f.Path)
@@ -83,6 +85,65 @@ func TestDiscoverWithoutWorkflows(t *testing.T) {
 	root := tree(t, ".git/", ".workflow", "sub/")
 	require.Empty(t, discover(t, root, "sub"), "a file called .workflow is no folder")
 	require.Empty(t, discover(t, root, "gone/and/gone"), "the directory need not exist")
-	_, err := workflow.Discover("relative")
+	_, _, err := workflow.Search{Dir: "relative"}.Discover()
 	require.EqualError(t, err, "find workflows: relative is not absolute")
+}
+
+// The home directory is nobody's project.
+func TestDiscoverStopsAtTheHome(t *testing.T) {
+	t.Parallel()
+	root := tree(t, ".workflow/above.yaml", "home/.workflow/own.yaml", "home/.git/", "home/notes/.workflow/a.yaml", "home/notes/sub/", "beside/sub/")
+	search := func(dir string) []string {
+		found, _, err := workflow.Search{Dir: filepath.Join(root, filepath.FromSlash(dir)), Home: filepath.Join(root, "home")}.Discover()
+		require.NoError(t, err)
+		var names []string
+		for _, f := range found {
+			names = append(names, f.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"a"}, search("home/notes/sub"))
+	require.Equal(t, []string{"own"}, search("home"), "who works right there")
+	require.Equal(t, []string{"above"}, search("beside/sub"))
+	require.NoError(t, os.Remove(filepath.Join(root, "home", ".git")))
+	require.Equal(t, []string{"own"}, search("home"))
+}
+
+// Whoever can make a folder above, or a file in the folder, chooses what is run.
+func TestDiscoverPassesOverWhatOthersOwn(t *testing.T) {
+	t.Parallel()
+	root := tree(t, "theirs/.workflow/above.yaml", "theirs/mine/.workflow/a.yaml", "theirs/mine/.workflow/alien.yaml", "theirs/mine/.workflow/alien/index.yaml",
+		"theirs/mine/sub/.workflows/b.yaml", "theirs/mine/sub/.workflow/c.yaml", "theirs/mine/sub/deep/")
+	const me, other, admin = 7, 8, 0
+	owners := map[string]int{"theirs": other, "alien.yaml": other, "alien": other, ".workflow": me, ".workflows": me, "a.yaml": admin}
+	s := workflow.Search{
+		Dir: filepath.Join(root, "theirs", "mine", "sub", "deep"), Users: []int{me, admin},
+		Owner: func(info fs.FileInfo) (int, bool) {
+			if id, ok := owners[info.Name()]; ok {
+				return id, true
+			}
+			return me, true
+		},
+	}
+	names := func() (list, passed []string) {
+		found, ignored, err := s.Discover()
+		require.NoError(t, err)
+		for _, f := range found {
+			list = append(list, f.Name)
+		}
+		for _, i := range ignored {
+			rel, err := filepath.Rel(root, i.Path)
+			require.NoError(t, err)
+			passed = append(passed, filepath.ToSlash(rel)+" "+i.Why)
+		}
+		return list, passed
+	}
+	list, passed := names()
+	require.Equal(t, []string{"c", "b", "a"}, list)
+	require.Equal(t, []string{"theirs/mine/.workflow/alien belongs to another user", "theirs/mine/.workflow/alien.yaml belongs to another user"}, passed)
+
+	owners[".workflow"] = other
+	list, passed = names()
+	require.Equal(t, []string{"b"}, list)
+	require.Equal(t, []string{"theirs/mine/sub/.workflow belongs to another user", "theirs/mine/.workflow belongs to another user"}, passed)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/moderator/workflow"
 )
 
 func TestDiscoverFollowsLinks(t *testing.T) {
@@ -17,4 +19,28 @@ func TestDiscoverFollowsLinks(t *testing.T) {
 		require.NoError(t, os.Symlink(to, filepath.Join(root, ".workflow", link)))
 	}
 	require.Equal(t, []string{"a .workflow/a.yaml", "b .workflow/b/index.yaml"}, discover(t, root, "."))
+}
+
+// A repository can bring links to anything, and git keeps them.
+func TestDiscoverIgnoresLinksThatLeadOut(t *testing.T) {
+	t.Parallel()
+	root := tree(t, "secret.yaml", "folder/index.yaml", "repo/.git/", "repo/.workflow/ok.yaml", "repo/sub/", "plain/.workflow/ok.yaml")
+	for _, dir := range []string{"repo", "plain"} {
+		for link, to := range map[string]string{
+			".workflow/a.yaml": "../../secret.yaml", ".workflow/b.yaml": filepath.Join(root, "secret.yaml"), ".workflow/c": "../../folder",
+			".workflow/zero.yaml": "/dev/zero", ".workflows": "../folder", ".workflow/loop.yaml": "loop.yaml",
+		} {
+			require.NoError(t, os.Symlink(to, filepath.Join(root, dir, link)))
+		}
+		found, ignored, err := workflow.Search{Dir: filepath.Join(root, dir)}.Discover()
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Equal(t, filepath.Join(root, dir), found[0].Project)
+		var names []string
+		for _, i := range ignored {
+			require.Equal(t, "is a link that leads out of the project", i.Why)
+			names = append(names, filepath.Base(i.Path))
+		}
+		require.Equal(t, []string{"a.yaml", "b.yaml", "c", "loop.yaml", "zero.yaml", ".workflows"}, names)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -14,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -52,17 +52,9 @@ func resolveIncludes(r *report, root *yamldoc.Node, src Source) *yamldoc.Node {
 		return root
 	}
 	in := &includer{report: r, node: src.Node}
-	from := folder{name: filepath.Dir(src.File), path: []string{filepath.Base(cmp.Or(src.Path, src.File))}}
-	if src.Dir != "" {
-		dir, err := os.OpenRoot(src.Dir)
-		if err != nil {
-			r.add(root.Pos, "", "the directory of the file cannot be opened: %v", cause(err))
-			return root
-		}
-		defer func() { _ = dir.Close() }() // opened for reading only
-		from.root = dir
-	}
-	return in.resolve(root, from)
+	return in.resolve(root, folder{
+		root: src.Dir, name: filepath.Dir(src.File), path: []string{filepath.Base(cmp.Or(src.Path, src.File))},
+	})
 }
 
 func hasIncludes(n *yamldoc.Node) bool {
@@ -201,31 +193,22 @@ var (
 	errAllBytes = fmt.Errorf("all files together are larger than %d bytes", maxIncludeBytes)
 )
 
-// read reads a file within a directory. What is no regular file is not opened:
-// a pipe would wait for somebody to write.
+// read reads a file within a directory.
 func (in *includer) read(dir *os.Root, name string) ([]byte, error) {
 	if path.IsAbs(name) || filepath.IsAbs(name) {
 		return nil, errAbsolute
 	}
-	info, err := dir.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errNoFile
-	}
-	f, err := dir.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // opened for reading only
-	data, err := io.ReadAll(io.LimitReader(f, maxIncludeFile+1))
+	data, err := careful.ReadFileIn(dir, name, maxIncludeFile)
 	in.bytes += len(data)
+	var odd *careful.NotFileError
+	var big *careful.TooBigError
 	switch {
+	case errors.As(err, &odd):
+		return nil, errNoFile
+	case errors.As(err, &big):
+		return nil, errTooLarge
 	case err != nil:
 		return nil, err
-	case len(data) > maxIncludeFile:
-		return nil, errTooLarge
 	case in.bytes > maxIncludeBytes:
 		return nil, errAllBytes
 	}

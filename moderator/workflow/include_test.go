@@ -31,8 +31,11 @@ func project(t *testing.T, files map[string]string) string {
 // parseIn parses base.yaml with the edits, as a file of a directory.
 func parseIn(t *testing.T, dir string, edits ...string) (workflow.Definition, error) {
 	t.Helper()
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
 	return workflow.Parse(workflow.Source{
-		File: "flows/base.yaml", Path: filepath.Join(dir, "base.yaml"), Dir: dir, Data: []byte(base(t, edits...)),
+		File: "flows/base.yaml", Path: filepath.Join(dir, "base.yaml"), Dir: root, Data: []byte(base(t, edits...)),
 	})
 }
 

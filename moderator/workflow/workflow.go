@@ -15,6 +15,7 @@ package workflow
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -36,8 +37,8 @@ type Source struct {
 	// Path tells which name the workflow must have: that of the file, or of the
 	// folder for index.yaml. "" is File; if that is "", too, any name will do.
 	Path string
-	// Dir is the directory that "!include" may read from; "" refuses the tag.
-	Dir string
+	// Dir is the directory that "!include" may read from; nil refuses the tag.
+	Dir *os.Root
 	// Node reads the payload of a stored node, for what refers to a role or a
 	// schema by its hash; nil refuses such references.
 	Node func(protocol.Hash) (payload any, err error)

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
@@ -62,6 +63,8 @@ type app struct {
 	// textErrors: errors are text only, because they are meant for a model.
 	textErrors bool
 	creates    bool // the command makes a home or store that is not there
+	searched   bool // for the workflows of the project:
+	project    []workflow.Found
 	fs         *fsstore.Store
 	heads      *index.Index
 	cas        *ocascli.CLI // the commands of the store

@@ -80,9 +80,9 @@ func (a *app) registeredName(ctx context.Context, h cas.Hash) *string {
 }
 
 func (a *app) workflowList(ctx context.Context, _ *ucli.Context) error {
-	found, err := workflow.Discover(a.env.Dir)
+	found, err := a.discover()
 	if err != nil {
-		return fmt.Errorf("look for project workflows: %w", err)
+		return err
 	}
 	x, err := a.index()
 	if err != nil {

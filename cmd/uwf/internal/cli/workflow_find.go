@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -29,16 +28,22 @@ func (a *app) workflow(ctx context.Context, arg string) (cas.Hash, error) {
 		return a.workflowByHash(ctx, protocol.Hash(arg))
 	}
 	if isPath(arg) {
-		return a.storeFile(ctx, a.path(arg))
-	}
-	found, err := workflow.Discover(a.env.Dir)
-	if err != nil {
-		return "", fmt.Errorf("look for project workflows: %w", err)
-	}
-	for _, f := range found {
-		if f.Name == arg {
-			return a.storeFile(ctx, f.Path)
+		def, err := a.readWorkflow(ctx, a.path(arg))
+		if err != nil {
+			return "", err
 		}
+		return a.storeWorkflow(ctx, def)
+	}
+	found, err := a.discover()
+	if err != nil {
+		return "", err
+	}
+	if i := slices.IndexFunc(found, func(f workflow.Found) bool { return f.Name == arg }); i >= 0 {
+		def, err := a.readFound(ctx, found[i])
+		if err != nil {
+			return "", err
+		}
+		return a.storeWorkflow(ctx, def)
 	}
 	x, err := a.index()
 	if err != nil {
@@ -116,46 +121,6 @@ func (a *app) nearFiles(path string) []string {
 	return hints
 }
 
-// maxWorkflowFile bounds what is read before the parser's own bounds apply.
-const maxWorkflowFile = 16 << 20
-
-// readWorkflow reads and checks a file. Errors name the file as the user would;
-// what the author should know although nothing is wrong is said here, once.
-func (a *app) readWorkflow(ctx context.Context, path string) (workflow.Definition, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return workflow.Definition{}, notFound(fmt.Sprintf("file not found: %s", a.shown(path)), a.nearFiles(path)...)
-	case err != nil:
-		return workflow.Definition{}, err
-	case info.IsDir():
-		return workflow.Definition{}, invalid(fmt.Sprintf("%s is a directory, not a workflow file", a.shown(path)), "name the file in it: "+filepath.Join(a.shown(path), "<name>.yaml"))
-	case info.Size() > maxWorkflowFile:
-		return workflow.Definition{}, invalid(fmt.Sprintf("%s is too large for a workflow file (%d bytes)", a.shown(path), info.Size()))
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return workflow.Definition{}, err
-	}
-	if !isText(data) {
-		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is no workflow", a.shown(path)), "uwf workflow new <name> writes one to begin with")
-	}
-	def, err := workflow.Parse(workflow.Source{
-		File: a.shown(path), Path: path, Dir: filepath.Dir(path), Data: data,
-		Node: func(h protocol.Hash) (any, error) { return a.payload(ctx, h) },
-	})
-	for _, notice := range def.Notices {
-		a.say("note: %s", notice)
-	}
-	return def, err
-}
-
-// isText tells whether a file may be a text: git looks at as much of it.
-func isText(data []byte) bool {
-	head := data[:min(len(data), 8000)]
-	return !bytes.ContainsRune(head, 0)
-}
-
 // payload is the content of any node, for workflow files that refer to one.
 func (a *app) payload(ctx context.Context, h protocol.Hash) (any, error) {
 	s, err := a.store(ctx)
@@ -174,38 +139,17 @@ func (a *app) payload(ctx context.Context, h protocol.Hash) (any, error) {
 
 // shown is a path as short as it can be said from here.
 func (a *app) shown(path string) string {
-	if rel, err := filepath.Rel(a.env.Dir, path); err == nil && !strings.HasPrefix(rel, "..") {
-		return rel
+	for _, here := range []string{a.env.Dir, realPath(a.env.Dir)} {
+		if rel, err := filepath.Rel(here, path); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel
+		}
 	}
 	return path
 }
 
-// storeFile stores the workflow in a file, durably, and returns its hash.
-func (a *app) storeFile(ctx context.Context, path string) (cas.Hash, error) {
-	def, err := a.readWorkflow(ctx, path)
-	if err != nil {
-		return "", err
-	}
-	return a.storeWorkflow(ctx, def)
-}
-
+// storeWorkflow stores a workflow, durably, and returns its hash.
 func (a *app) storeWorkflow(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
-	s, err := a.store(ctx)
-	if err != nil {
-		return "", err
-	}
-	b := cas.NewBatch(s, a.env.Now, library.Judge)
-	stored, err := def.Store(func(role string, schema any) (protocol.Hash, error) {
-		h, err := b.AddSchema(ctx, schema)
-		if err != nil {
-			return "", fmt.Errorf("schema of role %q: %w", role, err)
-		}
-		return h, nil
-	})
-	if err != nil {
-		return "", err
-	}
-	h, err := b.Add(ctx, stored)
+	b, h, err := a.stored(ctx, def)
 	if err != nil {
 		return "", err
 	}
@@ -213,4 +157,25 @@ func (a *app) storeWorkflow(ctx context.Context, def workflow.Definition) (cas.H
 		return "", fmt.Errorf("store workflow %q: %w", def.Name, err)
 	}
 	return h, nil
+}
+
+// stored are the nodes of a workflow, and its hash. Nothing is written yet.
+func (a *app) stored(ctx context.Context, def workflow.Definition) (*cas.Batch, cas.Hash, error) {
+	s, err := a.store(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	b := cas.NewBatch(s, a.env.Now, library.Judge)
+	w, err := def.Store(func(role string, schema any) (protocol.Hash, error) {
+		h, err := b.AddSchema(ctx, schema)
+		if err != nil {
+			return "", fmt.Errorf("schema of role %q: %w", role, err)
+		}
+		return h, nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	h, err := b.Add(ctx, w)
+	return b, h, err
 }

@@ -19,13 +19,13 @@ func (a *app) definition(ctx context.Context, arg string) (workflow.Definition, 
 		if isPath(arg) {
 			return a.readWorkflow(ctx, a.path(arg))
 		}
-		found, err := workflow.Discover(a.env.Dir)
+		found, err := a.discover()
 		if err != nil {
-			return workflow.Definition{}, fmt.Errorf("look for project workflows: %w", err)
+			return workflow.Definition{}, err
 		}
 		for _, f := range found {
 			if f.Name == arg {
-				return a.readWorkflow(ctx, f.Path)
+				return a.readFound(ctx, f)
 			}
 		}
 	}

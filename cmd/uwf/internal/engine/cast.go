@@ -63,6 +63,7 @@ func (e *Engine) castProgram(ctx context.Context, workflow, role string, o StepO
 // symbolic links. What only the agent can judge,
 // such as its model, is left to it. Errors are *protocol.Error.
 func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
+	e = e.configOnce()
 	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
 	if err != nil {
 		return wrongNode(start.Workflow, "workflow", err)

@@ -75,6 +75,9 @@ func (e *NoDirError) Error() string { return e.Path + " is not a directory" }
 //
 // Errors: *[OutsideError], *[MovedError], and those of [Real].
 func (r Rules) Resolve(location string) (string, error) {
+	if !filepath.IsAbs(r.Thread) { // of another system, or forged: it would begin wherever uwf is started
+		return "", fmt.Errorf("the thread's directory %q is not an absolute path", r.Thread)
+	}
 	thread, err := Real(r.Thread)
 	if err != nil {
 		return "", err

@@ -179,6 +179,15 @@ func TestMovedThread(t *testing.T) {
 	require.ErrorAs(t, err, &moved)
 }
 
+// An imported thread may hold anything.
+func TestThreadOfAnotherSystem(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"..", ".", `C:\work`, ""} {
+		_, err := place.Rules{Thread: dir}.Resolve("")
+		require.ErrorContains(t, err, "is not an absolute path")
+	}
+}
+
 func TestWorkTrees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// search is where the project's workflows are looked for from here, and whose
+// count: this user's, the system's, and under sudo those of who typed it.
+func (a *app) search() workflow.Search {
+	const system = 0
+	me := os.Geteuid()
+	s := workflow.Search{Dir: realPath(a.env.Dir), Home: home.User(a.env), Owner: careful.Owner, Users: []int{system, me}}
+	if id, err := strconv.Atoi(a.env.Get("SUDO_UID")); err == nil && me == system {
+		s.Users = append(s.Users, id)
+	}
+	return s
+}
+
+// discover lists the project's workflows. What is ignored is said, once.
+func (a *app) discover() ([]workflow.Found, error) {
+	if a.searched {
+		return a.project, nil
+	}
+	found, ignored, err := a.search().Discover()
+	if err != nil {
+		return nil, fmt.Errorf("look for project workflows: %w", err)
+	}
+	a.project, a.searched = found, true
+	for _, i := range ignored {
+		a.say("note: %s %s: it is ignored", plaintext.Line(a.shown(i.Path)), i.Why)
+	}
+	return found, nil
+}
+
+// readFound reads a workflow of the project. If it hides a registered one, that is
+// said each time: somebody else may have put it there.
+func (a *app) readFound(ctx context.Context, f workflow.Found) (workflow.Definition, error) {
+	def, err := a.readWorkflowIn(ctx, f.Path, f.Project)
+	if err != nil {
+		return def, err
+	}
+	x, err := a.index()
+	if err != nil {
+		return def, err
+	}
+	registered, err := x.Workflow(ctx, f.Name)
+	if err != nil {
+		return def, nil // there is none, or whoever needs the registry will say what is wrong
+	}
+	if _, h, err := a.stored(ctx, def); err != nil || h != registered {
+		a.say("note: %s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(a.shown(f.Path)), registered)
+	}
+	return def, nil
+}
+
+// realPath is a path without symbolic links, if it leads anywhere.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
