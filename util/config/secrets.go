@@ -1,7 +1,6 @@
 package config
 
 import (
-	"os"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/env"
@@ -26,7 +25,7 @@ func Secrets(configPath, dotEnvPath string, e env.Env) []string {
 			e = e.With(name, vars[name])
 		}
 	}
-	src, err := os.ReadFile(configPath)
+	src, err := ReadFile(configPath)
 	if err != nil {
 		return found
 	}
