@@ -1,12 +1,11 @@
 package tools
 
 import (
-	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/worktree"
 )
 
 // CacheDirs are the directories in which build tools keep what they have
@@ -54,49 +53,8 @@ func CacheDirs(environ []string) []string {
 // it nothing could be committed. The file .git that names it is the model's to
 // write, so the repository must name this work tree too.
 func (w *Workspace) gitDirs() []string {
-	text, err := readSmall(filepath.Join(w.real, ".git"))
-	if err != nil {
-		return nil // a directory, or no repository
+	if repository, ok := worktree.Link(w.real); ok {
+		return []string{repository}
 	}
-	own, ok := strings.CutPrefix(text, "gitdir: ")
-	if !ok {
-		return nil
-	}
-	if !filepath.IsAbs(own) {
-		own = filepath.Join(w.real, own)
-	}
-	if own, err = filepath.EvalSymlinks(own); err != nil {
-		return nil
-	}
-	back, err := readSmall(filepath.Join(own, "gitdir"))
-	if err != nil {
-		return nil
-	}
-	if !filepath.IsAbs(back) {
-		back = filepath.Join(own, back)
-	}
-	common := filepath.Dir(filepath.Dir(own))
-	if real, err := filepath.EvalSymlinks(filepath.Dir(back)); err != nil || real != w.real || filepath.Base(filepath.Dir(own)) != "worktrees" {
-		return nil
-	}
-	if _, err := readSmall(filepath.Join(common, "HEAD")); err != nil {
-		return nil
-	}
-	return []string{common}
-}
-
-var errNotSmall = errors.New("is not a small file")
-
-// readSmall reads one line from a file.
-func readSmall(name string) (text string, err error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
-		return "", errors.Join(err, &fs.PathError{Op: "read", Path: name, Err: errNotSmall})
-	}
-	b, err := io.ReadAll(io.LimitReader(f, 4096))
-	return strings.TrimSpace(string(b)), err
+	return nil // a directory, or no repository
 }
