@@ -52,6 +52,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	answer = a.secrets().Hide(answer) // as the kit does it
 	sub, turns, err := a.submission(c, as, answer)
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 		if err != nil {
 			return sub, nil, err
 		}
-		if err := strictJSON([]byte(text), &detail); err != nil {
+		if err := strictJSON([]byte(a.secrets().Hide(text)), &detail); err != nil {
 			return sub, nil, invalid(fmt.Sprintf("--detail %s is no JSON object of a step's turns: %v", file, err), "uwf prompt adapter tells what it has")
 		}
 	}

@@ -40,11 +40,11 @@ func (a *app) stepTurn(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	turn := protocol.Turn{
-		Role: protocol.TurnRole(c.String("role")), Content: content,
+		Role: protocol.TurnRole(c.String("role")), Content: a.secrets().Hide(content),
 		ToolCallID: c.String("tool-call-id"), AtMs: a.env.Now().UnixMilli(),
 	}
 	if v := c.String("tool-calls"); v != "" {
-		if err := strictJSON([]byte(v), &turn.ToolCalls); err != nil {
+		if err := strictJSON([]byte(a.secrets().Hide(v)), &turn.ToolCalls); err != nil {
 			return invalid(fmt.Sprintf("--tool-calls: %v", err))
 		}
 	}
