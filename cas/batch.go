@@ -88,7 +88,7 @@ func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error)
 }
 
 // AddSchema checks and adds a JSON Schema. Errors: [*SchemaError] if it is not
-// one that a store accepts.
+// one that a store accepts; those of [CheckTitle].
 func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -102,7 +102,11 @@ func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 		return "", err
 	}
 	meta := b.Kinds().MetaHash()
-	h, err := b.addSchemaNodes(Node{Hash: b.Algorithm().Sum(meta, payload), Type: meta, Payload: payload})
+	n := Node{Hash: b.Algorithm().Sum(meta, payload), Type: meta, Payload: payload}
+	if err := CheckTitle(b.Kinds(), n); err != nil {
+		return "", err
+	}
+	h, err := b.addSchemaNodes(n)
 	if err != nil {
 		return "", err
 	}

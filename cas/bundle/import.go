@@ -120,6 +120,9 @@ func (i *importing) compareNodes(ctx context.Context) error {
 			return err
 		}
 		if !mine {
+			if err := i.titled(ctx, h); err != nil {
+				return err
+			}
 			continue
 		}
 		theirs, err := i.file.Get(ctx, h)
@@ -142,6 +145,18 @@ func (i *importing) compareNodes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// titled refuses a schema that is new here and is titled as if it were one of ours.
+func (i *importing) titled(ctx context.Context, h cas.Hash) error {
+	n, err := i.file.Get(ctx, h)
+	if _, redacted := cas.AsRedacted(err); redacted {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return cas.CheckTitle(i.file.Kinds(), n)
 }
 
 // How much is written in one commit.

@@ -182,7 +182,10 @@ func (c *check) nodes(ctx context.Context) error {
 	}
 	c.report.Nodes = set.Len()
 	c.graph, c.steps = census.NewGraph(set), map[census.ID]step{}
-	return census.EachNode(ctx, c.store, c.inspector, set, c.examine, c.take)
+	examine := func(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
+		return c.examine(ctx, inspector, id, n, err)
+	}
+	return census.EachNode(ctx, c.store, c.inspector, set, examine, c.take)
 }
 
 // strays finds files that are not where they belong, while the nodes are read.

@@ -50,7 +50,7 @@ type seen struct {
 }
 
 // examine checks one node by itself. Many run at once.
-func (c *check) examine(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
+func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
 	out := seen{id: id}
 	h := c.graph.Hash(id)
 	wrong := func(kind Kind, message string) {
@@ -64,17 +64,17 @@ func (c *check) examine(inspector *cas.Inspector, id census.ID, n cas.Node, err 
 		wrong(kindOf(err), reason(err))
 		return out
 	}
-	refs, err := inspector.Inspect(context.Background(), n)
+	refs, err := inspector.Inspect(ctx, n)
 	out.refs = append(refs, n.Type)
 	switch {
 	case err == nil:
-		err = c.place(n, &out)
+		err = c.place(ctx, n, &out)
 		if err != nil {
 			wrong(Invalid, reason(err))
 		}
 	case isOthersFault(err, h):
 		// The type is missing or damaged, which is reported with the type.
-		if _, err := c.store.Get(context.Background(), n.Type); err == nil {
+		if _, err := c.store.Get(ctx, n.Type); err == nil {
 			wrong(Invalid, fmt.Sprintf("its type %s is not a schema", n.Type))
 		}
 	default:
@@ -120,8 +120,7 @@ func reason(err error) string {
 
 // place reads where a step stands. Of the other kinds nothing is read: their
 // schemas say all that their programs ask for.
-func (c *check) place(n cas.Node, out *seen) error {
-	ctx := context.Background() // reads at most a type, which has been read before
+func (c *check) place(ctx context.Context, n cas.Node, out *seen) error {
 	if n.Type == c.store.Kinds().Hash(protocol.KindStep) {
 		s, err := cas.As[protocol.Step](ctx, c.store, n)
 		if err == nil {

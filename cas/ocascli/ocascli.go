@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -144,6 +145,7 @@ func Classify(err error, program string) *protocol.Error {
 		schema    *cas.SchemaError
 		kind      *cas.TypeError
 		damaged   *gc.DamagedError
+		budget    *library.BudgetError
 	)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		out.Code, out.Hints = protocol.CodeRedacted, []string{fmt.Sprintf("it was redacted at %s; its hash still stands for it", time.UnixMilli(redacted.Tombstone.At).UTC().Format(time.RFC3339))}
@@ -156,7 +158,7 @@ func Classify(err error, program string) *protocol.Error {
 		out.Code = protocol.CodeCorrupt
 	case errors.As(err, &schema):
 		out.Code, out.Message = protocol.CodeInvalid, schemaMessage(schema)
-	case errors.As(err, &kind):
+	case errors.As(err, &kind), errors.As(err, &budget):
 		out.Code = protocol.CodeInvalid
 	}
 	return out

@@ -33,6 +33,7 @@ var ErrNoJudge = errors.New("nothing was handed in that could judge the value")
 // Schema is a compiled schema; safe for concurrent use.
 type Schema struct {
 	quick   quick
+	size    int // of the schema, in values
 	verdict func() (Verdict, error)
 }
 
@@ -49,7 +50,7 @@ func Compile(schema any, judge Judge) (*Schema, error) {
 		}
 		return judge(schema)
 	}
-	return &Schema{quick: newQuick(schema), verdict: sync.OnceValues(prepare)}, nil
+	return &Schema{quick: newQuick(schema), size: sizeOf(schema), verdict: sync.OnceValues(prepare)}, nil
 }
 
 // Validate returns what is wrong with a JSON value, sorted; nil if nothing is.
@@ -61,10 +62,33 @@ func (s *Schema) Validate(ctx context.Context, value any) ([]Problem, error) {
 	return s.ask(ctx, value)
 }
 
+// maxQuick is how much work the quick check is let do, at most a second's: the
+// size of the schema times that of the value.
+const maxQuick = 5_000_000
+
+// sizeOf is how many values there are in a value, itself included; long texts count
+// for more.
+func sizeOf(value any) int {
+	n := 1
+	switch v := value.(type) {
+	case string:
+		n += len(v) / 8
+	case []any:
+		for _, item := range v {
+			n += sizeOf(item)
+		}
+	case map[string]any:
+		for name, item := range v {
+			n += 1 + len(name)/8 + sizeOf(item)
+		}
+	}
+	return n
+}
+
 // look is the quick check.
 func (s *Schema) look(value any) answer {
-	if !isPlain(value, 0) {
-		return unsure
+	if !isPlain(value, 0) || s.size*sizeOf(value) > maxQuick {
+		return unsure // the quick check cannot be stopped; the judge counts its work
 	}
 	return s.quick(value)
 }

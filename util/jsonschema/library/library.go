@@ -22,7 +22,8 @@ import (
 // reference can be resolved against it.
 const base = "mem:///schema"
 
-// Judge is the [jsonschema.Judge] that decides about everything.
+// Judge is the [jsonschema.Judge] that decides about everything. Its verdicts end
+// with the context, and with a [*BudgetError] where a value would cost too much.
 func Judge(schema any) (jsonschema.Verdict, error) {
 	raw, err := json.Marshal(rename(schema))
 	if err != nil {
@@ -35,6 +36,8 @@ func Judge(schema any) (jsonschema.Verdict, error) {
 	}
 	c.Formats = map[string]func(any) bool{"ocas_ref": isRef, "cas_ref": isRef}
 	c.RegisterExtension(multipleOf, nil, multipleOfCompiler{})
+	counted := &meter{}
+	c.RegisterExtension(work, nil, counted)
 	if err := c.AddResource(base, bytes.NewReader(raw)); err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
 	}
@@ -46,7 +49,11 @@ func Judge(schema any) (jsonschema.Verdict, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		return problemsOf(schema, value, compiled.Validate(value))
+		said, err := counted.run(ctx, func() error { return compiled.Validate(value) })
+		if err != nil {
+			return nil, err
+		}
+		return problemsOf(schema, value, said)
 	}, nil
 }
 

@@ -1,0 +1,39 @@
+package cas
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// ourTitles is what the titles of the schemas of our kinds begin with.
+const ourTitles = "@uwf/"
+
+// CheckTitle refuses a schema that is titled as only the schemas of our kinds are,
+// and is none of them: readers would take what has it for what it is not. Those
+// that a store has already stay readable. Of a node that is no schema nothing is
+// asked. The error is a [*protocol.Error] of code invalid.
+func CheckTitle(kinds *Kinds, n Node) error {
+	if n.Type != kinds.MetaHash() && n.Type != n.Hash {
+		return nil
+	}
+	value, err := Decode(n.Payload)
+	if err != nil {
+		return nil // which is found where it is checked
+	}
+	schema, _ := value.(map[string]any)
+	title, _ := schema["title"].(string)
+	if !strings.HasPrefix(title, ourTitles) || n.Hash == kinds.MetaHash() {
+		return nil
+	}
+	for _, k := range protocol.Kinds() {
+		if n.Hash == kinds.Hash(k) {
+			return nil
+		}
+	}
+	return &protocol.Error{
+		Code:    protocol.CodeInvalid,
+		Message: fmt.Sprintf("schema %s is titled %q: titles that begin with %s are for uwf's own schemas, and this is none that this program knows", n.Hash, title, ourTitles),
+	}
+}

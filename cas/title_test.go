@@ -1,0 +1,34 @@
+package cas_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/memstore"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Nobody but us makes a schema that looks like one of ours.
+func TestTitlesOfOurs(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	b := cas.NewBatch(memstore.New(cas.XXH3), time.Now, nil)
+	for _, title := range []string{"@uwf/step", "@uwf/step.2", "@uwf/", "@uwf/mine"} {
+		_, err := b.AddSchema(ctx, map[string]any{"title": title, "type": "object"})
+		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid}, title)
+	}
+	for _, title := range []string{"uwf/step", "@ocas/string", "step"} {
+		_, err := b.AddSchema(ctx, map[string]any{"title": title, "type": "object"})
+		require.NoError(t, err, title)
+	}
+	for _, k := range protocol.Kinds() {
+		value, err := b.Kinds().Schema(k).Value()
+		require.NoError(t, err)
+		h, err := b.AddSchema(ctx, value)
+		require.NoError(t, err)
+		require.Equal(t, b.Kinds().Hash(k), h)
+	}
+}

@@ -1,0 +1,67 @@
+package library_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/jsonschema/library"
+)
+
+// expensive is a schema, and a value of as many bytes, that would take hours.
+func expensive(parts, texts int) (schema, value any) {
+	all := make([]any, parts)
+	for i := range all {
+		all[i] = map[string]any{"not": map[string]any{"pattern": "(x+x+)+y$"}}
+	}
+	values := make([]any, texts)
+	for i := range values {
+		values[i] = strings.Repeat("x", 1000)
+	}
+	return map[string]any{"items": map[string]any{"allOf": all}}, values
+}
+
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	schema, value := expensive(1000, 100)
+	compiled, err := jsonschema.Compile(schema, library.Judge)
+	require.NoError(t, err)
+	_, err = compiled.Validate(t.Context(), value)
+	var spent *library.BudgetError
+	require.ErrorAs(t, err, &spent)
+
+	// The next value has a budget of its own.
+	_, small := expensive(1, 1)
+	problems, err := compiled.Validate(t.Context(), small)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+// A run ends with its context, also in the middle of one value.
+func TestJudgeEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	schema, value := expensive(2000, 40)
+	compiled, err := jsonschema.Compile(schema, library.Judge)
+	require.NoError(t, err)
+	ctx := &endsAfter{Context: t.Context(), looks: 3}
+	_, err = compiled.Validate(ctx, value)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 0, ctx.looks)
+}
+
+// endsAfter is a context that ends when it has been looked at some times.
+type endsAfter struct {
+	context.Context
+	looks int
+}
+
+func (e *endsAfter) Err() error {
+	if e.looks == 0 {
+		return context.Canceled
+	}
+	e.looks--
+	return nil
+}
