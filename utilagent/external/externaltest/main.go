@@ -67,7 +67,7 @@ func play(path string) int {
 		fmt.Println(s.Help)
 		return 0
 	}
-	if err := s.note(); err != nil {
+	if err := s.note(os.Args[1:], os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "externaltest:", err)
 		return 3
 	}

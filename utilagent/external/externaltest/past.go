@@ -22,15 +22,15 @@ type asked struct {
 }
 
 // note keeps what the program was started with, for the test: one file for each start.
-func (s script) note() error {
+func (s script) note(args []string, stdin io.Reader) error {
 	if s.Asked == "" {
 		return nil
 	}
-	prompt, err := io.ReadAll(os.Stdin)
+	prompt, err := io.ReadAll(stdin)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(asked{Args: os.Args[1:], Stdin: string(prompt)})
+	data, err := json.Marshal(asked{Args: args, Stdin: string(prompt)})
 	if err != nil {
 		return err
 	}
