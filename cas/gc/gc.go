@@ -161,7 +161,7 @@ func (c *collection) markRoots(ctx context.Context) error {
 		}
 	}
 	for _, home := range c.options.Homes {
-		if err := c.markAll(ctx, runRoots(home), false); err != nil {
+		if err := c.markAll(ctx, runRoots(ctx, home), false); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,9 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // indexRoots yields what the index of a home names. Heads are read twice: a
@@ -73,9 +75,9 @@ const (
 // many keeps some garbage; one too few would cost paid work. Turns that were still
 // being written are none: while the agent lives they are young, and later nobody
 // needs them.
-func runRoots(home string) iter.Seq2[cas.Hash, error] {
+func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		for h, err := range hashesIn(index.Open(home, durable.OS()).FactsPath()) {
+		for h, err := range hashesIn(ctx, index.Open(home, durable.OS()).FactsPath(), careful.Follow) {
 			if !yield(h, err) {
 				return
 			}
@@ -87,7 +89,10 @@ func runRoots(home string) iter.Seq2[cas.Hash, error] {
 		}
 		for _, dir := range dirs {
 			for _, name := range []string{recordFile, stdoutFile} {
-				for h, err := range hashesIn(filepath.Join(dir, name)) {
+				for h, err := range hashesIn(ctx, filepath.Join(dir, name), careful.NoFollow) {
+					if errors.As(err, new(*careful.NotFileError)) {
+						continue // its agent has put it there; it names nothing
+					}
 					if !yield(h, err) {
 						return
 					}
@@ -105,17 +110,19 @@ func runDirs(home string) ([]string, error) {
 	}
 	var dirs []string
 	for _, e := range entries {
-		if e.IsDir() {
-			dirs = append(dirs, filepath.Join(root, e.Name()))
+		dir := filepath.Join(root, e.Name())
+		// What an agent has moved behind a link may still be its work.
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			dirs = append(dirs, dir)
 		}
 	}
 	return dirs, err
 }
 
 // hashesIn yields the words of a file that are hashes, in either case.
-func hashesIn(path string) iter.Seq2[cas.Hash, error] {
+func hashesIn(ctx context.Context, path string, links careful.Links) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		f, err := os.Open(path)
+		f, err := careful.Open(path, links)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
@@ -124,7 +131,7 @@ func hashesIn(path string) iter.Seq2[cas.Hash, error] {
 			return
 		}
 		defer func() { _ = f.Close() }() // nothing was written
-		r := bufio.NewReaderSize(f, 64<<10)
+		r := bufio.NewReaderSize(careful.Data(ctx, f), 64<<10)
 		var before [2]string // the last words: "writing", "hash" announce a half-written turn
 		word := make([]byte, 0, protocol.HashLen+1)
 		for {
@@ -170,26 +177,34 @@ func oldestRun(home string) (*time.Time, error) {
 		return nil, err
 	}
 	var oldest *time.Time
+	note := func(begun time.Time) {
+		if oldest == nil || begun.Before(*oldest) {
+			oldest = &begun
+		}
+	}
 	for _, dir := range dirs {
 		alive, err := held(filepath.Join(dir, lockFile))
 		if err != nil {
 			return nil, fmt.Errorf("look for runs: %w", err)
 		}
-		if !alive {
-			continue
-		}
-		begun := begin(filepath.Join(dir, recordFile))
-		if oldest == nil || begun.Before(*oldest) {
-			oldest = &begun
+		if alive {
+			note(begin(filepath.Join(dir, recordFile)))
 		}
 	}
-	return oldest, nil
+	locks, err := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
+	for _, lock := range locks {
+		// An agent that has removed its run directory is named here still.
+		if who, err := durable.ReadHolder(lock); err == nil && proc.Lives(who.Child, who.Birth) {
+			note(who.Since.Add(-clockSlack))
+		}
+	}
+	return oldest, err
 }
 
 // held reports whether somebody holds a lock, and does not make its file.
 func held(path string) (bool, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return false, nil //nolint:nilerr // there is none
 	}
 	lock, err := durable.TryLock(path)
 	if errors.Is(err, durable.ErrLocked) {
@@ -201,9 +216,12 @@ func held(path string) (bool, error) {
 	return false, lock.Unlock()
 }
 
+// maxRecord bounds the record of a run, in bytes.
+const maxRecord = 1 << 20
+
 // begin is when the run of a record began, the zero time if it does not say.
 func begin(path string) time.Time {
-	data, err := os.ReadFile(path)
+	data, err := careful.ReadFile(path, maxRecord, careful.NoFollow)
 	if err != nil {
 		return time.Time{}
 	}

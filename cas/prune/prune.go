@@ -141,7 +141,7 @@ func (p *pruner) forget(ctx context.Context, threads []index.Ended) (err error) 
 // that has outlived its engine.
 func (p *pruner) lock(thread string) (*durable.Held, error) {
 	agent := filepath.Join(p.dirs.Run(thread), "agent.lock")
-	if _, err := os.Stat(agent); err == nil {
+	if info, err := os.Lstat(agent); err == nil && info.Mode().IsRegular() {
 		held, err := durable.TryLock(agent)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,63 @@
+//go:build unix
+
+package gc_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// What an agent puts into its run directory stops no collection, and what it has
+// named is kept wherever it stands.
+func TestRunDirectoriesThatAreNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(firstThread)
+	runs := filepath.Join(w.home, "runs")
+	pipes, sparse, elsewhere := filepath.Join(runs, "pipes"), filepath.Join(runs, "sparse"), t.TempDir()
+	require.NoError(t, os.MkdirAll(pipes, 0o755))
+	for _, name := range []string{"run.json", "stdout", "agent.lock"} {
+		require.NoError(t, syscall.Mkfifo(filepath.Join(pipes, name), 0o600))
+	}
+	require.NoError(t, syscall.Mkfifo(filepath.Join(runs, "pipe"), 0o600))
+	require.NoError(t, os.Symlink("/dev", filepath.Join(runs, "dev")))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(runs, "moved")))
+
+	late, moved, lost := w.text("late"), w.text("moved"), w.text("lost")
+	for _, h := range []cas.Hash{late, moved, lost} {
+		w.age(h, 1000*time.Hour)
+	}
+	require.NoError(t, os.MkdirAll(sparse, 0o755))
+	f, err := os.Create(filepath.Join(sparse, "stdout"))
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte(late), 200<<30)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "stdout"), []byte(moved), 0o600))
+	require.Equal(t, 1, w.collect(gc.Options{}).Freed)
+	require.True(t, w.has(late))
+	require.True(t, w.has(moved))
+	require.False(t, w.has(lost))
+
+	if proc.Birth(os.Getpid()) == "" {
+		return // this system does not tell processes apart
+	}
+	// An agent without a run directory, whose engine is gone.
+	lock, err := durable.TryLock(filepath.Join(w.home, "locks", firstThread+".lock"))
+	require.NoError(t, err)
+	require.NoError(t, lock.Note(durable.Holder{Pid: 1, Since: time.Now().Add(-2000 * time.Hour), Child: os.Getpid(), Birth: proc.Birth(os.Getpid())}))
+	require.NoError(t, lock.Unlock())
+	lost = w.text("lost")
+	w.age(lost, 1000*time.Hour)
+	require.Zero(t, w.collect(gc.Options{}).Freed)
+}
