@@ -17,6 +17,7 @@ const (
 	CodeNewer       Code = "newer"       // 7: a newer program made it, and this one must not touch it
 	CodeLocked      Code = "locked"      // 75: someone else is at it
 	CodeTimeout     Code = "timeout"     // 124
+	CodeHangup      Code = "hangup"      // 129: SIGHUP, the terminal is gone
 	CodeInterrupted Code = "interrupted" // 130: SIGINT
 	CodeTerminated  Code = "terminated"  // 143: SIGTERM
 )
@@ -42,6 +43,8 @@ func (c Code) ExitCode() int {
 		return 75
 	case CodeTimeout:
 		return 124
+	case CodeHangup:
+		return 129
 	case CodeInterrupted:
 		return 130
 	case CodeTerminated:

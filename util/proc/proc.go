@@ -12,7 +12,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
+
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Command is a child to start. Its streams are files, or ends of pipes from
@@ -41,6 +44,17 @@ type SignalError struct{ Signal os.Signal }
 
 // Error implements error.
 func (e *SignalError) Error() string { return "stopped by signal " + e.Signal.String() }
+
+// Code is the signal's, with the exit status that is usual for it.
+func (e *SignalError) Code() protocol.Code {
+	switch e.Signal {
+	case os.Interrupt:
+		return protocol.CodeInterrupted
+	case syscall.SIGHUP:
+		return protocol.CodeHangup
+	}
+	return protocol.CodeTerminated
+}
 
 // ErrAlive means that processes run on although they were killed: they hang in
 // the kernel, or belong to somebody else.

@@ -41,7 +41,7 @@ func Process(e env.Env, o Options) int {
 const lockFD = 3
 
 // Main runs an agent and returns its exit status: 0; 2 for a wrong command line;
-// 130 or 143 when ctx was cancelled by [Process] for a signal; else 1. It
+// 129, 130 or 143 when ctx was cancelled by [Process] for a signal; else 1. It
 // touches nothing of the process that is not in e, so a test can run it.
 func Main(ctx context.Context, e env.Env, o Options) int {
 	if o.Dispatch != nil {

@@ -23,7 +23,7 @@ func TestSignalsEndTheAgent(t *testing.T) {
 	for _, c := range []struct {
 		signal os.Signal
 		code   int
-	}{{os.Interrupt, 130}, {syscall.SIGTERM, 143}} {
+	}{{os.Interrupt, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}} {
 		got := agentkittest.New(t, scenario{}).Play(func(e env.Env) int {
 			cmd := command(t, "waits", e)
 			out, err := os.Create(filepath.Join(t.TempDir(), "out"))

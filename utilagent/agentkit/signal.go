@@ -6,7 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // signalError is the cause of a context that a signal cancelled.
@@ -15,10 +15,7 @@ type signalError struct{ os.Signal }
 func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
 
 func (e signalError) exitCode() int {
-	if e.Signal == os.Interrupt {
-		return protocol.CodeInterrupted.ExitCode()
-	}
-	return protocol.CodeTerminated.ExitCode()
+	return (&proc.SignalError{Signal: e.Signal}).Code().ExitCode()
 }
 
 // untilSignal returns a context that the first signal cancels. After it signals

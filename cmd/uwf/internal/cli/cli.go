@@ -9,6 +9,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	ucli "github.com/urfave/cli/v2"
@@ -36,6 +37,10 @@ func Main(ctx context.Context, e env.Env) int {
 	defer stop()
 	a := &app{env: e}
 	if err := a.run(ctx); err != nil {
+		var signal *engine.SignalError
+		if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &signal) {
+			err = signal // whatever was in the middle of something
+		}
 		coded := classify(err)
 		a.missingStore(coded)
 		a.hide(coded)

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"syscall"
 
 	"github.com/united-workforce/uwf/cas"
@@ -69,10 +68,7 @@ func translate(err error) *protocol.Error {
 	)
 	switch {
 	case errors.As(err, &signal):
-		out.Code = protocol.CodeTerminated
-		if signal.Signal == os.Interrupt {
-			out.Code = protocol.CodeInterrupted
-		}
+		out.Code = signal.Code()
 	case errors.As(err, &collected), isRedacted(err):
 		return ocascli.Classify(err, casProgram)
 	case errors.As(err, &corrupt):

@@ -9,13 +9,17 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 )
 
-// withSignals returns a context that ends at the first interrupt or terminate,
+// withSignals returns a context that ends at the first interrupt, terminate or hangup,
 // with the signal as its cause. A second signal ends the process at once: what
 // the agent finishes after that is adopted by the next step.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as nohup has it
+			signal.Notify(signals, s)
+		}
+	}
 	done := make(chan struct{})
 	go func() {
 		select {

@@ -31,8 +31,10 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	_ = a.dir.write(a.record)
 	a.dir.addTotals(got.hash, got.step)
 	out, err := a.arrive(ctx, a.hold)
-	out.Role, out.StepHash = &got.step.Role, &got.hash
-	out.Agent, out.Usage = got.step.Agent, got.step.Usage
+	// Copies: the output is kept until the last step is made, and must not keep all
+	// nodes of its step with it.
+	role, hash := got.step.Role, got.hash
+	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.step.Agent, got.step.Usage
 	if err == nil && !a.info.Adopted && a.dir.stopRequested(a.record) {
 		err = hinted(fail(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.hold.id, got.step.Role),
 			"uwf thread step "+a.hold.id)

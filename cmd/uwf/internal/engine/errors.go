@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/index"
@@ -52,10 +51,7 @@ func codeOf(err error) protocol.Code {
 	)
 	switch {
 	case errors.As(err, &signal):
-		if signal.Signal == os.Interrupt {
-			return protocol.CodeInterrupted
-		}
-		return protocol.CodeTerminated
+		return signal.Code()
 	case errors.As(err, &timeout):
 		return protocol.CodeTimeout
 	case isAgentFailure(err):

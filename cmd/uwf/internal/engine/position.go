@@ -90,10 +90,12 @@ func (p *position) output() protocol.StepOutput {
 			out.Status = protocol.StatusFailed
 		}
 	case p.next.Kind == moderator.Run:
-		out.CurrentRole = &p.next.Role
+		role := p.next.Role // a copy: the output must not keep the position
+		out.CurrentRole = &role
 	case p.next.Kind == moderator.Suspend:
 		out.Status = protocol.StatusSuspended
-		out.SuspendedRole, out.SuspendMessage = &p.next.Role, &p.next.Prompt
+		role, prompt := p.next.Role, p.next.Prompt
+		out.SuspendedRole, out.SuspendMessage = &role, &prompt
 	}
 	return out
 }

@@ -66,7 +66,7 @@ func TestSignalEndsTheWholeGroup(t *testing.T) {
 	}{
 		"interrupt": {os.Interrupt, protocol.CodeInterrupted},
 		"terminate": {syscall.SIGTERM, protocol.CodeTerminated},
-		"hang up":   {syscall.SIGHUP, protocol.CodeTerminated},
+		"hang up":   {syscall.SIGHUP, protocol.CodeHangup},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
