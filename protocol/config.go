@@ -103,6 +103,7 @@ type BuiltinConfig struct {
 	AllowRead     []string `json:"allowRead,omitempty"`        // what may be read although keys are kept there, such as ~/.ssh/config
 	Hide          []string `json:"hide,omitempty"`             // more that may be neither read nor written
 	Capabilities  []string `json:"capabilities,omitempty"`     // that root's commands keep, such as chown
+	Caches        string   `json:"caches,omitempty"`           // of commands: "own" (the default), or "user" for yours
 	NoUnixSockets bool     `json:"noUnixSockets,omitempty"`    // commands can make no unix sockets, nor talk to any
 	PassEnv       []string `json:"passEnv,omitempty"`          // variables that commands get although they hold secrets
 	Confine       string   `json:"confine,omitempty"`          // "auto" (the default), "required" or "off"

@@ -34,7 +34,7 @@ const (
 
 // Finding is one thing that the doctor has looked at.
 type Finding struct {
-	Area     string   `json:"area"` // home, store, threads, config, agents, models, disk
+	Area     string   `json:"area"` // home, store, threads, config, agents, models, disk, confinement
 	Severity Severity `json:"severity"`
 	What     string   `json:"what"`
 	Do       string   `json:"do,omitempty"` // the remedy: a command, or what to change

@@ -31,7 +31,7 @@ var layers = []struct {
 	{"moderator", []string{"protocol", "util"}, nil},
 	{"utilagent", []string{"protocol", "util", "cas"}, nil},
 	// Its test binary plays the mock agent, too.
-	{"cmd/uwf", []string{"protocol", "util", "cas", "moderator", "utilagent/llm"}, []string{"utilagent/mock"}},
+	{"cmd/uwf", []string{"protocol", "util", "cas", "moderator", "utilagent/llm", "utilagent/confine"}, []string{"utilagent/mock"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-*", []string{"protocol", "utilagent"}, nil},

@@ -23,7 +23,7 @@ const complete = `{
   "defaultAgent": "a", "agentOverrides": {"w": {"r": "a"}},
   "defaultModel": "m", "modelOverrides": {"extract": "m", "w.r": "m"},
   "limits": {"maxSteps": 10, "maxVisitsPerRole": 3}, "timeout": "1h30m", "allowLocations": ["/srv/work", "~/work"],
-  "builtin": {"allowCommands": ["go"], "allowWrite": ["/tmp"], "passEnv": ["GH_TOKEN"], "confine": "off", "allowRead": ["~/.ssh/config"], "hide": ["~/x"], "capabilities": ["chown"], "noUnixSockets": true, "allowFetch": true, "allowPrivate": false, "maxTurns": 30, "maxContinueTurns": 5, "maxTokens": 5, "maxCostUsd": 0.5, "maxTime": "20m"}
+  "builtin": {"allowCommands": ["go"], "allowWrite": ["/tmp"], "passEnv": ["GH_TOKEN"], "confine": "off", "allowRead": ["~/.ssh/config"], "hide": ["~/x"], "capabilities": ["chown"], "noUnixSockets": true, "caches": "user", "allowFetch": true, "allowPrivate": false, "maxTurns": 30, "maxContinueTurns": 5, "maxTokens": 5, "maxCostUsd": 0.5, "maxTime": "20m"}
 }`
 
 // What the schema for editors refuses, uwf refuses, and what is right both

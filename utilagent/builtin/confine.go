@@ -30,6 +30,9 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 			return fmt.Errorf("builtin.capabilities in config.yaml has %q: use %s", name, strings.Join(confine.Capabilities(), ", "))
 		}
 	}
+	if b.Caches != "" && b.Caches != "own" && b.Caches != "user" {
+		return fmt.Errorf("builtin.caches in config.yaml is %q: use own or user", b.Caches)
+	}
 	switch b.Confine {
 	case "off":
 		return nil
@@ -40,7 +43,13 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 		return fmt.Errorf("builtin.confine in config.yaml is %q: use auto, required or off", b.Confine)
 	}
 	commands.Exe, commands.Keep, commands.NoUnixSockets = e.Exe, b.Capabilities, b.NoUnixSockets
-	commands.Writable = append(tools.CacheDirs(e.Environ), w.off.Writable()...)
+	dirs := tools.CacheDirs(e.Environ)
+	if b.Caches != "user" {
+		var env []string
+		env, dirs = w.workspace.Caches(e.Environ)
+		commands.Env = append(commands.Env, env...)
+	}
+	commands.Writable = append(dirs, w.off.Writable()...)
 	return nil
 }
 

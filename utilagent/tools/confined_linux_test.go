@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // self is this test binary under a name that is not a test's.
@@ -67,4 +69,36 @@ func TestCommandsThatMustBeConfinedDoNotRunOtherwise(t *testing.T) {
 	t.Parallel()
 	_, r := commands(t, Commands{Shell: true, MustConfine: true})
 	require.Contains(t, call(t, r, "run_command", args{"command": "true"}), "Error: commands are switched off here: they must be confined")
+}
+
+// What people's projects need works under everything that holds commands back.
+func TestEverydayWorkIsPossible(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	for _, name := range []string{".ssh", ".cache"} {
+		require.NoError(t, os.Mkdir(filepath.Join(home, name), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(home, ".ssh", "id"), []byte("key"), 0o600))
+	w, r := space(t, map[string]string{
+		"go.mod": "module example.org/x\n\ngo 1.26\n", "x.go": "package x\n\nconst X = 1\n", "package.json": `{"name":"x","version":"1.0.0","dependencies":{"y":"file:./y"}}`,
+		"y/package.json": `{"name":"y","version":"1.0.0"}`,
+	})
+	environ := append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME=")
+	own, dirs := w.Caches([]string{"HOME=" + home})
+	require.NotEmpty(t, own)
+	w.Limit(offlimits.New(offlimits.Options{UserHome: home, Dir: w.real}))
+	require.NoError(t, r.Add(RunCommand(w, Commands{
+		Shell: true, Exe: self(t), Env: append(CommandEnv(environ, &secret.Set{}, nil), own...), Writable: dirs,
+	})))
+	for _, line := range []string{
+		"git init -q && git add . && git -c user.name=a -c user.email=a@example.org commit -q -m one && git gc -q && git status --short",
+		"command -v go >/dev/null || exit 0; GOFLAGS=-mod=mod go build ./...",
+		"command -v npm >/dev/null || exit 0; npm install --offline --no-audit --no-fund --silent && test -e node_modules/y",
+		"mkfifo p && (echo x > p &) && cat p >/dev/null && chmod 600 p && touch -d 2001-01-01 p && ln x.go l && mv l y/ && rm p",
+	} {
+		require.Contains(t, call(t, r, "run_command", args{"command": line, "timeout": 300.0}), "[exit 0]", line)
+	}
+	if confine.Level() > 0 {
+		require.NotContains(t, call(t, r, "run_command", args{"command": "cat " + home + "/.ssh/id"}), "[exit 0]")
+	}
 }

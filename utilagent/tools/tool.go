@@ -27,9 +27,10 @@ type Effect int
 
 // The effects.
 const (
-	Reads  Effect = iota // changes nothing
-	Writes               // changes files of the workspace
-	Runs                 // runs a program: anything
+	Reads   Effect = iota // changes nothing, and tells nobody
+	Fetches               // changes nothing, but what it asks for can tell others what it knows
+	Writes                // changes files of the workspace
+	Runs                  // runs a program: anything
 )
 
 // Spec describes a tool.

@@ -60,7 +60,7 @@ func New(w *tools.Workspace, f Options) tools.Tool {
 		Aliases: []string{"web_fetch"},
 		Description: "Fetch a page of the internet with GET. HTML comes as Markdown, other text as it is; a long page is kept in a file that read_file reads. " +
 			fmt.Sprintf("At most %d MB and %d seconds; no images, archives or PDF.", maxFetchBytes>>20, int(cmp.Or(f.Timeout, fetchTimeout).Seconds())),
-		Effect: tools.Reads,
+		Effect: tools.Fetches,
 		Off:    off,
 	}, func(ctx context.Context, a arguments) (string, error) { return f.fetch(ctx, client, w, a.URL) })
 }

@@ -13,6 +13,10 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
+// maxHTMLNodes bounds the pages that are shown as Markdown: the library takes
+// memory and time by the kilobyte for each node. Of others the text is shown.
+const maxHTMLNodes = 100_000
+
 // markdown turns a page into Markdown, with absolute links and without what is
 // there on every page of a site.
 func markdown(text string, at *url.URL) (string, error) {
@@ -20,8 +24,11 @@ func markdown(text string, at *url.URL) (string, error) {
 	if err != nil {
 		return bareText(text), nil
 	}
-	title, content := "", doc
+	title, content, count := "", doc, 0
 	for n := range doc.Descendants() {
+		if count++; count > maxHTMLNodes {
+			return bareText(text), nil
+		}
 		if n.DataAtom == atom.Title && title == "" && n.FirstChild != nil && n.FirstChild.Type == html.TextNode {
 			title = strings.Join(strings.Fields(n.FirstChild.Data), " ")
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -34,6 +35,7 @@ func (a *app) doctor(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	d := doctor.Doctor{Env: a.env, Dirs: dirs, Running: a.runningThreads}
+	d.Confinement = func() (string, bool) { return confine.Describe(), confine.Level() > 0 }
 	if c.Bool("check") {
 		d.Ask = askModel
 	}

@@ -2,7 +2,7 @@
 // way and what to do about it. It changes nothing.
 //
 // One file per area: home.go, store.go, threads.go, config.go, agents.go,
-// models.go. A finding is a problem only if it stops every step; whatever
+// models.go, confinement.go. A finding is a problem only if it stops every step; whatever
 // touches one agent, one model or one file less is a warning.
 package doctor
 
@@ -26,6 +26,9 @@ type Doctor struct {
 	Dirs home.Dirs
 	// Running lists the threads that somebody works on; nil: it is not looked at.
 	Running func(ctx context.Context) ([]protocol.RunningThread, error)
+	// Confinement says what holds commands of models back on this machine, and
+	// whether anything does; nil: it is not looked at.
+	Confinement func() (text string, confined bool)
 	// Ask puts a question to a model and says why there is no answer; nil: the
 	// models are not asked, only looked up.
 	Ask func(ctx context.Context, e config.Endpoint) error
@@ -42,7 +45,7 @@ type examination struct {
 // Examine looks at everything. It ends early only with ctx.
 func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis {
 	x := &examination{Doctor: d, index: index.Open(d.Dirs.Home, durable.OS())}
-	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.agents, x.models} {
+	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.agents, x.models, x.confinement} {
 		if ctx.Err() == nil {
 			look(ctx)
 		}

@@ -1,0 +1,83 @@
+package tools
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Caches gives confined commands caches of their own for what may hold programs
+// that people run later, so that a command leaves nothing there for anybody but
+// the commands of the same repository: the general cache directory with all that
+// lies in it (virtual environments, hooks, browsers), Go's built packages, npm's
+// programs. It returns the variables that name them, and all directories to which
+// commands may write: also those of downloads, which tools share with the user.
+// Nothing is made for a user without a cache directory.
+func (w *Workspace) Caches(environ []string) (env, dirs []string) {
+	shared := CacheDirs(environ)
+	general := cacheHome(environ)
+	if general == "" {
+		return nil, shared
+	}
+	of := filepath.Join(w.real, ".git") // work trees of a repository share
+	if common := w.gitDirs(); len(common) > 0 {
+		of = common[0]
+	}
+	sum := sha256.Sum256([]byte(of))
+	own := filepath.Join(general, "uwf", "commands", hex.EncodeToString(sum[:8]))
+	for name, variable := range map[string]string{"": "XDG_CACHE_HOME", "go-build": "GOCACHE", "npm": "npm_config_cache", "pip": "PIP_CACHE_DIR"} {
+		dir := filepath.Join(own, name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, shared
+		}
+		env = append(env, variable+"="+dir)
+	}
+	slices.Sort(env)
+	for _, browsers := range []string{"ms-playwright"} { // large, and only read
+		dir := filepath.Join(general, browsers)
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			env = append(env, "PLAYWRIGHT_BROWSERS_PATH="+dir)
+		}
+	}
+	dirs = slices.DeleteFunc(shared, func(dir string) bool {
+		base := filepath.Base(dir)
+		return isBelow(general, dir) || base == ".npm" || base == "wrapper" || base == "go-build" || hasValue(environ, "GOCACHE", dir) ||
+			hasValue(environ, "npm_config_cache", dir) || hasValue(environ, "PIP_CACHE_DIR", dir)
+	})
+	return env, append(dirs, own)
+}
+
+func isBelow(dir, name string) bool {
+	_, ok := below(dir, name)
+	return ok
+}
+
+func hasValue(environ []string, name, value string) bool {
+	return slices.Contains(environ, name+"="+value)
+}
+
+// cacheHome is the user's general cache directory; "": there is none.
+func cacheHome(environ []string) string {
+	home, general := "", ""
+	for _, kv := range environ {
+		switch name, value, _ := strings.Cut(kv, "="); name {
+		case "HOME":
+			home = value
+		case "XDG_CACHE_HOME":
+			general = value
+		}
+	}
+	if general == "" && home != "" {
+		general = filepath.Join(home, ".cache")
+	}
+	if !filepath.IsAbs(general) {
+		return ""
+	}
+	if info, err := os.Stat(general); err != nil || !info.IsDir() {
+		return ""
+	}
+	return general
+}
