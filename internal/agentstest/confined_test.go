@@ -31,6 +31,7 @@ var attempts = []string{
 	"echo x > /etc/uwf-agentstest",
 	"mkdir -p /var/spool/cron && echo '# x' > /var/spool/cron/uwf-agentstest",
 	"echo 'agents: {}' > UWF/config.yaml",
+	"cat UWF/config.yaml", // it holds keys
 	"git -C OUT/repo commit -q --allow-empty -m x",
 	"echo x > OUT/repo/.git/hooks/post-commit",
 	"truncate -s 0 OUT/victim",
@@ -66,7 +67,7 @@ func confinedStory(t *testing.T, b *bench) {
 	script = append(script,
 		reply{text: "In the background.", run: "(setsid sh -c 'sleep 1; echo x > " + out + "/late' > /dev/null 2>&1 &) ; printf begun-%s now"},
 		reply{text: "Settings that run programs.", run: "git config core.fsmonitor 'touch " + out + "/fsmonitor'; echo 'touch " + out + "/hook' > .git/hooks/post-commit; printf plan''ted"},
-		reply{text: "Now the work.", run: "rm -f way hard moved.py; sed -i 's/return 1/return 2/' app.py && sh test.sh && git add -A && git commit -q -m first && printf comm''itted-1"},
+		reply{text: "Now the work.", run: "sed -i 's/return 1/return 2/' app.py && sh test.sh && git add -A && git commit -q -m first && printf comm''itted-1"},
 		reply{text: answer("fog")}, reply{text: "---\n$status: bad\nwhy: too grey\n---\n"},
 		reply{text: "Again.", run: `echo more > more.txt && mktemp && git add -A && git commit -q -m second && printf comm''itted-2`}, reply{text: answer("rain")},
 	)

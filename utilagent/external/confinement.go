@@ -88,7 +88,21 @@ func (r *runner) rules(tmp string) (confine.Rules, error) {
 			files = append(files, path)
 		}
 	}
-	return confine.Rules{Dirs: dirs, Files: append(files, "/dev/ptmx"), Profile: confine.Program}, nil
+	return confine.Rules{
+		Dirs: dirs, Files: append(files, "/dev/ptmx"), Profile: confine.Program,
+		Hidden: r.hidden(), Readable: []string{r.runDir}, // a long prompt lies there
+	}, nil
+}
+
+// hidden are the home of uwf and its store, with keys, sessions and what other
+// threads said: no program needs them.
+func (r *runner) hidden() (dirs []string) {
+	for _, dir := range []string{r.req.Dirs.Home, r.req.Dirs.Store} {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dirs = append(dirs, real)
+		}
+	}
+	return dirs
 }
 
 // wrap makes a command that becomes c once it is bound.
