@@ -72,6 +72,7 @@ type Agent struct {
 	// Confine says whether the program is kept from writing elsewhere: "auto",
 	// "required" or "off"; see [Confining].
 	Confine    string   `json:"confine,omitempty"`
+	AllowRead  []string `json:"allowRead,omitempty"`  // what is hidden from a confined program else, such as ~/.ssh
 	AllowWrite []string `json:"allowWrite,omitempty"` // more that a confined program may write to; a path may begin with ~/
 }
 

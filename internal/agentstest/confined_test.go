@@ -90,6 +90,8 @@ func confinedStory(t *testing.T, b *bench) {
 	require.Equal(t, "second\nfirst\n", shell(t, work, "git log --format=%s"))
 	require.Equal(t, before, snapshot(t, out, b.home))
 	require.Equal(t, home["config.yaml"], snapshot(t, filepath.Join(b.dir, "home"))["config.yaml"])
+	require.NoFileExists(t, filepath.Join(work, ".git", "hooks", "post-commit"), "it was put back")
+	require.NotContains(t, shell(t, work, "git config --list"), "fsmonitor")
 	require.NoFileExists(t, "/etc/uwf-agentstest")
 	require.NoFileExists(t, "/var/spool/cron/uwf-agentstest")
 }

@@ -1,16 +1,18 @@
 package external
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -42,12 +44,14 @@ func (r *runner) confined() (*confinement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a directory for temporary files: %w", err)
 	}
-	c := &confinement{exe: r.req.Env.Exe, close: func() error { return os.RemoveAll(tmp) }}
+	c := &confinement{exe: r.req.Env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
-	c.rules, err = r.rules(tmp)
+	rules, watched, err := r.rules(tmp)
 	if err != nil {
-		return nil, errors.Join(err, c.close())
+		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
+	c.rules = rules
+	c.close = func() error { return errors.Join(r.putBack(watched), os.RemoveAll(tmp)) }
 	return c, nil
 }
 
@@ -64,45 +68,48 @@ func (r *runner) unconfinable() string {
 
 // rules say what the program may write to: the workspace, and what it cannot work
 // without.
-func (r *runner) rules(tmp string) (confine.Rules, error) {
+func (r *runner) rules(tmp string) (confine.Rules, *offlimits.Watched, error) {
 	env := r.req.Env
 	dirs, files, err := own(append([]string{r.adapter.Program}, r.words...), env.Get)
 	if err != nil {
-		return confine.Rules{}, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
+		return confine.Rules{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
+	off := offlimits.New(offlimits.Options{
+		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Dir: r.cwd, Homes: []string{r.req.Dirs.Home, r.req.Dirs.Store},
+		// What the program is logged in with is its own; a long prompt lies in the run's directory.
+		AllowRead: slices.Concat(dirs, files, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
+	})
 	dirs = append(dirs, r.cwd, tmp, "/dev/shm")
 	dirs = append(dirs, tools.CacheDirs(env.Environ)...)
+	var beside []string
 	if repository, ok := worktree.Link(r.cwd); ok {
-		dirs = append(dirs, repository) // without it nothing could be committed
+		beside = []string{repository} // without it nothing could be committed
 	}
-	for _, path := range r.allowWrite {
-		if rest, ok := strings.CutPrefix(path, "~/"); ok {
-			path = filepath.Join(env.Get("HOME"), rest)
-		}
-		info, err := os.Stat(path)
-		switch {
-		case err != nil: // what is not there cannot be allowed
-		case info.IsDir():
-			dirs = append(dirs, path)
-		default:
+	for _, path := range off.Writable() {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			files = append(files, path)
+		} else {
+			dirs = append(dirs, path)
 		}
+	}
+	watched, err := offlimits.Watch(off, r.cwd, offlimits.Repositories(r.cwd), beside)
+	if err != nil {
+		return confine.Rules{}, nil, err
 	}
 	return confine.Rules{
-		Dirs: dirs, Files: append(files, "/dev/ptmx"), Profile: confine.Program,
-		Hidden: r.hidden(), Readable: []string{r.runDir}, // a long prompt lies there
-	}, nil
+		Dirs: append(dirs, beside...), Files: append(files, "/dev/ptmx"), Profile: confine.Program,
+		Hidden: off.Hidden(), Readable: off.Readable(),
+	}, watched, nil
 }
 
-// hidden are the home of uwf and its store, with keys, sessions and what other
-// threads said: no program needs them.
-func (r *runner) hidden() (dirs []string) {
-	for _, dir := range []string{r.req.Dirs.Home, r.req.Dirs.Store} {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			dirs = append(dirs, real)
-		}
+// putBack undoes what the program has changed that says what git or uwf run later,
+// and tells a person.
+func (r *runner) putBack(watched *offlimits.Watched) error {
+	changed, err := watched.Restore()
+	if len(changed) > 0 {
+		fmt.Fprintf(r.req.Env.Stderr, "warning: %s changed what is off limits, and was undone: %s\n", r.adapter.Program, strings.Join(changed, ", "))
 	}
-	return dirs
+	return err
 }
 
 // wrap makes a command that becomes c once it is bound.

@@ -20,7 +20,8 @@ type settings struct {
 	passEnv    []string
 	limits     Timeouts
 	confine    string   // as configured
-	allowWrite []string // as configured
+	allowRead  []string // as configured, as allowWrite
+	allowWrite []string
 }
 
 // settingsOf reads the config. A program's model is only what is set for this
@@ -42,7 +43,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request) (settings
 		s.maxTurns = agent.MaxTurns
 	}
 	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
-	s.confine, s.allowWrite = agent.Confine, agent.AllowWrite
+	s.confine, s.allowRead, s.allowWrite = agent.Confine, agent.AllowRead, agent.AllowWrite
 	timeout := agent.Timeout
 	if timeout == "" {
 		timeout = c.Timeout
