@@ -27,7 +27,10 @@ import (
 func (c *CLI) fsckCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "fsck", Usage: "check every node, and what threads and workflows lead to; status 7 if anything is wrong",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "repair", Usage: "make again what can be made again, move the rest to the quarantine; nothing is deleted"}},
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "repair", Usage: "make again what can be made again, move the rest to the quarantine; nothing is deleted"},
+			&ucli.StringFlag{Name: "evict", Usage: "only move the node `HASH` to the quarantine, whatever its content is, so that other content with this hash can be put"},
+		},
 	}, c.fsck)
 }
 
@@ -41,6 +44,12 @@ func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 	s, err := c.existing(ctx)
 	if err != nil {
 		return err
+	}
+	if cc.IsSet("evict") {
+		if repair {
+			return cmdline.UsageError("--evict and --repair exclude each other", c.Program+" fsck --evict <hash>")
+		}
+		return c.evict(ctx, s, cc.String("evict"))
 	}
 	home, err := c.indexHome()
 	if err != nil {
