@@ -13,6 +13,8 @@ import (
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/picture"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // planOutput answers run --dry-run.
@@ -45,6 +47,7 @@ type planRole struct {
 	Path    *string  `json:"path"`
 	Model   *string  `json:"model"`
 	Timeout *string  `json:"timeout"`
+	May     *string  `json:"may"` // run, and write where
 	Problem *string  `json:"problem"`
 	Hints   []string `json:"hints,omitempty"`
 }
@@ -78,8 +81,12 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 	if p.Limits, err = e.Limits(ctx, def.Workflow); err != nil {
 		return err
 	}
+	settings, err := e.Config(ctx)
+	if err != nil {
+		return err
+	}
 	for _, role := range flow.Roles(def.Workflow) {
-		a.plan(&p, e.Cast(ctx, def.Workflow.Name, role, o))
+		a.plan(&p, settings, e.Cast(ctx, def.Workflow.Name, role, o))
 	}
 	return a.print(p, func(w io.Writer) error { return p.text(w, a.width()) })
 }
@@ -100,10 +107,13 @@ func (a *app) planPlace(ctx context.Context, e *engine.Engine, p *planOutput, fi
 }
 
 // plan adds a role. One that nobody could play makes the exit status.
-func (a *app) plan(p *planOutput, c engine.Casting) {
+func (a *app) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 	role := planRole{Role: c.Role, Agent: ref(c.Agent), Command: c.Command, Path: ref(c.Path), Model: ref(c.Model)}
 	if role.Command == nil {
 		role.Command = []string{}
+	}
+	if len(c.Command) > 0 {
+		role.May = ref(config.Access(settings, c.Agent, c.Command[0], a.env, confine.Level() > 0))
 	}
 	if c.Timeout > 0 {
 		role.Timeout = ref(c.Timeout.String())
@@ -122,9 +132,9 @@ func (p planOutput) text(w io.Writer, width int) error {
 	if _, err := io.WriteString(w, p.graph.Text(width)+"\n"); err != nil {
 		return err
 	}
-	t := newTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT")
+	t := newTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "MAY")
 	for _, r := range p.Roles {
-		t.row(r.Role, or(r.Agent, "none"), or(r.Path, "not found"), or(r.Model, "-"), or(r.Timeout, "none"))
+		t.row(r.Role, or(r.Agent, "none"), or(r.Path, "not found"), or(r.Model, "-"), or(r.Timeout, "none"), or(r.May, "-"))
 	}
 	if err := t.print(w); err != nil {
 		return err

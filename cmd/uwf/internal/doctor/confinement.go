@@ -1,6 +1,12 @@
 package doctor
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/united-workforce/uwf/util/config"
+)
 
 // confinement tells what holds the commands of models back on this machine.
 func (x *examination) confinement(context.Context) {
@@ -9,10 +15,21 @@ func (x *examination) confinement(context.Context) {
 		return
 	}
 	text, confined := x.Confinement()
+	defer func() { x.access(area, confined) }()
 	if !confined {
 		x.warn(area, "uwf config set builtin.confine required refuses commands then; or run uwf in a container",
 			"commands of models cannot be confined here (%s)", text)
 		return
 	}
 	x.ok(area, "commands of models are confined by %s", text)
+}
+
+// access tells what each agent of the config may do.
+func (x *examination) access(area string, confined bool) {
+	if x.config == nil {
+		return
+	}
+	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
+		x.ok(area, "%s: %s", alias, config.Access(*x.config, alias, x.config.Agents[alias].Command, x.Env, confined))
+	}
 }

@@ -1,0 +1,38 @@
+package config_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		agent    protocol.Agent
+		builtin  protocol.BuiltinConfig
+		confined bool
+		want     string
+	}{
+		{protocol.Agent{Command: "uwf-codex"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
+		{protocol.Agent{Command: "uwf-codex", AllowWrite: []string{"~/x"}}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory and ~/x"},
+		{protocol.Agent{Command: "uwf-codex"}, protocol.BuiltinConfig{}, false, "runs anything, writes anywhere: it cannot be confined here"},
+		{protocol.Agent{Command: "uwf-codex", Confine: "required"}, protocol.BuiltinConfig{}, false, "runs anything; does not start: it cannot be confined here"},
+		{protocol.Agent{Command: "uwf-codex", Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
+		{protocol.Agent{Command: "uwf-codex", Permission: "readonly"}, protocol.BuiltinConfig{}, true, "reads, as far as the program holds itself back"},
+		{protocol.Agent{Command: "/x/other"}, protocol.BuiltinConfig{}, true, "what the program does: uwf does not confine it"},
+		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{}, true, "changes files in the directory, runs nothing"},
+		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{AllowCommands: []string{"go", "git"}}, true, "runs go, git, writes in the directory"},
+		{protocol.Agent{Command: "uwf-builtin", Env: map[string]string{"UWF_BUILTIN_ALLOW_SHELL": "1"}}, protocol.BuiltinConfig{Confine: "off"}, true,
+			"runs anything, writes anywhere: builtin.confine is off"},
+		{protocol.Agent{Command: "uwf-react", Permission: "readonly"}, protocol.BuiltinConfig{}, true, "reads in the directory"},
+		{protocol.Agent{Command: "uwf-llm"}, protocol.BuiltinConfig{}, true, "asks only"},
+	} {
+		settings := protocol.Config{Agents: map[string]protocol.Agent{"a": c.agent}, Builtin: &c.builtin}
+		require.Equal(t, c.want, config.Access(settings, "a", c.agent.Command, env.Env{}, c.confined))
+	}
+}
