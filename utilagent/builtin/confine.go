@@ -44,7 +44,7 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	}
 	commands.Exe, commands.Keep, commands.NoUnixSockets = e.Exe, b.Capabilities, b.NoUnixSockets
 	dirs := tools.CacheDirs(e.Environ)
-	if b.Caches != "user" {
+	if b.Caches != "user" && (commands.Shell || len(commands.Allow) > 0) { // they are made, so only for who uses them
 		var env []string
 		env, dirs = w.workspace.Caches(e.Environ)
 		commands.Env = append(commands.Env, env...)

@@ -19,6 +19,8 @@ const key = "sk-test-0123456789"
 
 // endpoint plays one reply per request, the last one for ever.
 type endpoint struct {
+	caches string // of commands
+
 	*httptest.Server
 	mu      sync.Mutex
 	replies []reply
@@ -38,7 +40,7 @@ func refuse(status int, header string) reply { return reply{status: status, head
 
 func serve(t *testing.T, replies ...reply) *endpoint {
 	t.Helper()
-	e := &endpoint{replies: replies}
+	e := &endpoint{replies: replies, caches: t.TempDir()}
 	e.Server = httptest.NewServer(http.HandlerFunc(e.answer))
 	t.Cleanup(e.Close)
 	return e
@@ -99,7 +101,7 @@ func (e *endpoint) count() int {
 func (e *endpoint) scenario(more string) agentkittest.Scenario {
 	return agentkittest.Scenario{
 		Task:    "Do the work.",
-		Environ: []string{"LOCAL_KEY=" + key, "UWF_BUILTIN_ALLOW_SHELL="},
+		Environ: []string{"LOCAL_KEY=" + key, "UWF_BUILTIN_ALLOW_SHELL=", "XDG_CACHE_HOME=" + e.caches},
 		Config: strings.TrimSpace(fmt.Sprintf(`
 providers:
   local: { baseUrl: %q, apiKeyEnv: LOCAL_KEY }
