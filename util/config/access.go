@@ -18,8 +18,10 @@ func Access(c protocol.Config, alias, command string, e env.Env, confined bool) 
 		e = e.With(key, value)
 	}
 	switch {
-	case name == "uwf-llm", name == "uwf-mock":
+	case name == "uwf-llm":
 		return "asks only"
+	case name == "uwf-mock":
+		return "plays a script"
 	case ownsModels(command):
 		return builtinAccess(c.Builtin, a.Permission, e, confined)
 	case !strings.HasPrefix(name, protocol.AgentPrefix):
