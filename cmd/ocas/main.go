@@ -7,11 +7,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
+	"time"
 
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 func main() {
@@ -23,8 +23,8 @@ func main() {
 	// Reading a whole store makes much garbage and keeps little: collecting it less
 	// often makes fsck a third faster, and costs some megabytes.
 	debug.SetGCPercent(400)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, e)
-	stop()
-	os.Exit(status)
+	ctx, stop := proc.WithSignals(context.Background())
+	defer stop()
+	patience := func() time.Duration { return time.Second }
+	os.Exit(proc.UntilSignal(ctx, patience, func() int { return run(ctx, e) }))
 }

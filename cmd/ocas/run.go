@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -36,8 +37,9 @@ func run(ctx context.Context, e env.Env) int {
 		return store.Status.ExitCode()
 	}
 	coded := ocascli.Classify(err, "ocas")
-	if errors.Is(err, context.Canceled) {
-		coded = &protocol.Error{Code: protocol.CodeInterrupted, Message: "interrupted", Err: err}
+	var signal *proc.SignalError
+	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &signal) {
+		coded = &protocol.Error{Code: signal.Code(), Message: signal.Error(), Err: err}
 	}
 	cmdline.Report(e.Stderr, "ocas", coded, p.resultFormat() == render.JSON)
 	return coded.Code.ExitCode()

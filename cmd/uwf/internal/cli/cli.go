@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -27,15 +29,31 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Main runs one command line and returns its exit status.
 func Main(ctx context.Context, e env.Env) int {
-	ctx, stop := withSignals(ctx)
+	ctx, stop := proc.WithSignals(ctx)
 	defer stop()
 	a := &app{env: e}
+	return proc.UntilSignal(ctx, a.patience, func() int { return a.main(ctx) })
+}
+
+// patience is how long a command may go on after a signal. An agent is asked to
+// stop first, and what it finishes is kept.
+func (a *app) patience() time.Duration {
+	if a.steps.Load() {
+		return time.Minute
+	}
+	return time.Second
+}
+
+// main runs the command line and returns its exit status.
+func (a *app) main(ctx context.Context) int {
+	e := a.env
 	if err := a.run(ctx); err != nil {
 		var signal *engine.SignalError
 		if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &signal) {
@@ -67,8 +85,9 @@ type app struct {
 	exit int
 	// textErrors: errors are text only, because they are meant for a model.
 	textErrors bool
-	creates    bool // the command makes a home or store that is not there
-	searched   bool // for the workflows of the project:
+	steps      atomic.Bool // the command runs agents, or looks at what would run
+	creates    bool        // the command makes a home or store that is not there
+	searched   bool        // for the workflows of the project:
 	project    []workflow.Found
 	fs         *fsstore.Store
 	heads      *index.Index
@@ -229,7 +248,10 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	}
 	with := &engine.Engine{
 		Env: e, Given: a.env.Environ, Dirs: dirs, FS: durable.OS(), Store: s, Index: x,
-		Config:   func(ctx context.Context) (protocol.Config, error) { return a.config(ctx, dirs, e) },
+		Config: func(ctx context.Context) (protocol.Config, error) {
+			a.steps.Store(true)
+			return a.config(ctx, dirs, e)
+		},
 		Progress: p,
 		Warn:     func(text string) { a.say("uwf: warning: %s", plaintext.Line(text)) },
 	}
