@@ -56,6 +56,15 @@ type Result struct {
 	RawHash Hash   `json:"rawHash,omitempty"`
 }
 
+// Extraction is what "uwf step extract" prints: what a model has read in an answer,
+// or why there is nothing of it.
+type Extraction struct {
+	Value any    `json:"value,omitempty"` // a JSON value that satisfies the role's schema
+	Model string `json:"model,omitempty"` // its alias in the config
+	Usage *Usage `json:"usage"`           // also of an extraction that failed
+	Error string `json:"error,omitempty"`
+}
+
 // TurnLine announces a node as it happens, for live views and for what an agent
 // that is killed leaves. Agents may print any number of them, anywhere on stdout;
 // other lines are ignored.

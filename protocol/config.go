@@ -57,8 +57,9 @@ type Agent struct {
 	Timeout string            `json:"timeout,omitempty"` // of a step
 	Env     map[string]string `json:"env,omitempty"`
 	PassEnv []string          `json:"passEnv,omitempty"` // secrets of .env that the agent gets, by name
-	// Protocol "named" passes --thread, --role and --prompt, as the original's
-	// agents want it; empty or "positional" is our own form.
+	// Protocol is the form of the command line: "positional" is the thread and the
+	// role and nothing else, "named" is --thread, --role and --prompt, as agents of the
+	// original want it; empty is the first with --prompt-ref behind it.
 	Protocol   string `json:"protocol,omitempty"`
 	Model      string `json:"model,omitempty"`      // an alias in models, or an external program's own name of a model
 	Permission string `json:"permission,omitempty"` // bypass, edits or readonly

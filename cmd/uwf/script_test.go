@@ -2,6 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -42,6 +46,7 @@ func TestScripts(t *testing.T) {
 			"jsonis":  cmdJSONIs,
 			"flipbit": cmdFlipBit,
 			"damage":  cmdDamage,
+			"model":   cmdModel,
 		},
 	})
 }
@@ -95,6 +100,30 @@ func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	data[len(data)/2] ^= 1
 	ts.Check(os.WriteFile(path, data, 0o644))
+}
+
+// cmdModel starts a model that gives one answer to every question: model VARIABLE
+// answer sets the variable to its base URL. How often it was asked is in the file
+// "asked", one line a question.
+func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: model VARIABLE answer")
+	}
+	reply, err := json.Marshal(map[string]any{
+		"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": args[1]}, "finish_reason": "stop"}},
+		"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 7},
+	})
+	ts.Check(err)
+	asked, err := os.OpenFile(ts.MkAbs("asked"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	ts.Check(err)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprintf(asked, "%s\n", question)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(reply)
+	}))
+	ts.Defer(func() { server.Close(); _ = asked.Close() })
+	ts.Setenv(args[0], server.URL)
 }
 
 func lookup(ts *testscript.TestScript, path string) string {

@@ -117,7 +117,9 @@ func (k checker) choices() {
 	k.reference(k.c.DefaultModel, "model", models, "defaultModel")
 	for scenario, alias := range k.c.ModelOverrides {
 		at := []string{"modelOverrides", scenario}
-		k.reference(alias, "model", models, at...)
+		if scenario != scenarioExtract || alias != extractOff {
+			k.reference(alias, "model", models, at...)
+		}
 		if scenario != scenarioExtract && scenario != scenarioAgent && !strings.Contains(scenario, ".") {
 			k.add(k.at(at), "it must be extract, agent or <workflow>.<role>", "modelOverrides has the unknown key %q", scenario)
 		}

@@ -123,7 +123,12 @@ func TestResolve(t *testing.T) {
 
 	require.Equal(t, "mini", ExtractModel(c))
 	require.Equal(t, "extract", ExtractModel(protocol.Config{Models: map[string]protocol.Model{"extract": {}}}))
-	require.Empty(t, ExtractModel(protocol.Config{DefaultModel: "sonnet"}), "a default model alone does not switch it on")
+	require.Equal(t, "sonnet", ExtractModel(protocol.Config{DefaultModel: "sonnet"}))
+	require.Equal(t, "extract", ExtractModel(protocol.Config{DefaultModel: "sonnet", Models: map[string]protocol.Model{"extract": {}}}))
+	require.Empty(t, ExtractModel(protocol.Config{}))
+	require.Empty(t, ExtractModel(protocol.Config{DefaultModel: "sonnet", ModelOverrides: map[string]string{"extract": "off"}}))
+	_, err = Parse([]byte("modelOverrides: { extract: off }\n"), "config.yaml", env.Env{})
+	require.NoError(t, err, "off names no model")
 }
 
 // A config with many providers works where only one key is set.

@@ -108,17 +108,21 @@ func ExternalModel(c protocol.Config, agentAlias, workflow, role string, e env.E
 	return name, use.err
 }
 
-// ExtractModel is the alias of the model for LLM extraction, "" if it is off:
-// modelOverrides.extract, else models.extract. A default model alone does not
-// switch it on: a model that reads answers may invent data.
+// extractOff in modelOverrides.extract switches the extraction off.
+const extractOff = "off"
+
+// ExtractModel is the alias of the model for LLM extraction: modelOverrides.extract,
+// else models.extract, else the default model; "" if there is none of them, or
+// modelOverrides.extract is "off".
 func ExtractModel(c protocol.Config) string {
-	if alias := c.ModelOverrides[scenarioExtract]; alias != "" {
-		return alias
+	chosen := c.ModelOverrides[scenarioExtract]
+	if _, isModel := c.Models[chosen]; chosen == extractOff && !isModel {
+		return ""
 	}
-	if _, ok := c.Models[scenarioExtract]; ok {
+	if _, ok := c.Models[scenarioExtract]; ok && chosen == "" {
 		return scenarioExtract
 	}
-	return ""
+	return first(chosen, c.DefaultModel)
 }
 
 func first(values ...string) string {

@@ -88,15 +88,14 @@ func readText(ctx context.Context, req *Request, res Result, schema any, extract
 		system, user := prompt.Extraction("", schema, answer)
 		text, usage, failed := extractor(ctx, system, user, schema)
 		res.charge(usage)
-		var v any
 		if failed == nil {
-			v, failed = parseJSON(text)
+			out, failed = extract.Reply(ctx, text, role)
 		}
-		if failed != nil {
+		var invalid *extract.InvalidError
+		if failed != nil && !errors.As(failed, &invalid) {
 			return res, errors.Join(err, fmt.Errorf("extraction: %w", failed))
 		}
-		out, err = extract.Value(ctx, v, role)
-		res.ExtractedBy = protocol.ByLLM
+		res.ExtractedBy, err = protocol.ByLLM, failed
 	}
 	if err != nil {
 		return res, err

@@ -58,7 +58,8 @@ type Options struct {
 	CutsSessions   bool
 	CopiesSessions bool
 	// Extractor reads the answer when all corrections failed, if the config names
-	// a model for it. Nil: never. The step is marked.
+	// a model for it. The step is marked. Nil: uwf is asked to do it, which links no
+	// HTTP client into the agent and costs it nothing at its start.
 	Extractor Extractor
 	// Judge decides about an output that is not valid for sure, such as one that is
 	// wrong. Nil: uwf is asked, by $UWF_BIN or on PATH, which costs some

@@ -2,21 +2,16 @@ package agentkit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/proc"
 )
 
 // uwfJudge is the judge of an agent: the program that keeps the data. The schema
@@ -62,25 +57,14 @@ func (q *question) verdict(ctx context.Context, value any) ([]jsonschema.Problem
 
 // ask runs uwf for one value.
 func (q *question) ask(ctx context.Context, value []byte) ([]jsonschema.Problem, error) {
-	name := cmp.Or(q.env.Get(protocol.EnvBin), "uwf")
-	program, err := proc.LookPath(name, q.env.Dir, q.env.Environ)
+	asked, err := askUwf(ctx, q.env, io.MultiReader(bytes.NewReader(q.schema), strings.NewReader("\n"), bytes.NewReader(value)),
+		"cas", "schema", "validate", "-", "-")
 	if err != nil {
-		return nil, noJudge(name, err)
+		return nil, noJudge(asked.program, err)
 	}
-	cmd := exec.CommandContext(ctx, program, "--format", "json", "cas", "schema", "validate", "-", "-")
-	cmd.Dir, cmd.Env = q.env.Dir, q.env.Environ
-	cmd.WaitDelay = 5 * time.Second
-	var stdout, stderr bytes.Buffer
-	cmd.Stdin = io.MultiReader(bytes.NewReader(q.schema), strings.NewReader("\n"), bytes.NewReader(value))
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	ended := cmd.Run()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	problems, ok := readVerdict(stdout.Bytes())
+	problems, ok := readVerdict(asked.stdout)
 	if !ok {
-		said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-		return nil, noJudge(program, errors.Join(errors.New(cmp.Or(said, "it gives no verdict")), ended))
+		return nil, noJudge(asked.program, asked.failure("it gives no verdict"))
 	}
 	return problems, nil
 }

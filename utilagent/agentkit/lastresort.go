@@ -10,19 +10,13 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/prompt"
 )
 
-// lastResort has a model read the answer, if the agent brings a client and the
-// config names a model for it; a default model alone does not switch it on,
-// because a model may invent what the answer does not say.
+// lastResort has a model read the answer, if the config names one for it.
 func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 	failed := fmt.Errorf("the answer is not the output of role %s: %w", req.Role, s.problem)
-	if k.opts.Extractor == nil {
-		return s.invalid(failed)
-	}
 	c, err := k.config(ctx)
 	if err != nil {
 		return s.invalid(errors.Join(failed, err))
@@ -39,42 +33,49 @@ func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 }
 
 func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, req *Request, s *settled) (extract.Output, error) {
+	said := strings.Join(s.answers, "\n\n")
+	if k.opts.Extractor == nil {
+		return k.extractByUwf(ctx, said, s)
+	}
 	model, err := config.ResolveModel(c, alias, k.env)
 	if err != nil {
 		return extract.Output{}, err
 	}
-	system, user := prompt.Extraction(req.RoleDef.ExtractPrompt, req.Schema, strings.Join(s.answers, "\n\n"))
+	system, user := prompt.Extraction(req.RoleDef.ExtractPrompt, req.Schema, said)
 	text, usage, err := k.opts.Extractor(ctx, model, system, user, req.Schema)
 	s.charge(usage)
 	if err != nil {
 		return extract.Output{}, err
 	}
-	v, err := parseJSON(text)
-	if err != nil {
-		return extract.Output{}, err
-	}
-	return extract.Value(ctx, v, s.role)
+	return extract.Reply(ctx, text, s.role)
 }
 
-// parseJSON reads the reply of an extraction: JSON, maybe in a code fence.
-func parseJSON(text string) (any, error) {
-	text = strings.TrimSpace(text)
-	if inner, ok := strings.CutPrefix(text, "```"); ok {
-		_, inner, _ = strings.Cut(inner, "\n")
-		text = strings.TrimSuffix(strings.TrimSpace(inner), "```")
-	}
-	var v any
-	err := exactjson.Check([]byte(text))
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &v)
-	}
+// extractByUwf has uwf ask the model: an agent that needs no model of its own
+// links no client for one.
+func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extract.Output, error) {
+	e := k.env.With(protocol.EnvHome, k.dirs.Home).With(protocol.EnvStore, k.dirs.Store).
+		With(protocol.EnvHead, string(k.thread.Head)).With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
+	asked, err := askUwf(ctx, e, strings.NewReader(said), "step", "extract", "--output", "-")
 	if err != nil {
-		return nil, fmt.Errorf("the reply is not JSON: %w", err)
+		return extract.Output{}, noModel(asked.program, err)
 	}
-	if v == nil {
-		return nil, errors.New("the answer does not say what the role's output needs")
+	var answer protocol.Extraction
+	if json.Unmarshal(asked.stdout, &answer) != nil || answer.Usage == nil {
+		return extract.Output{}, asked.failure("it gives no answer")
 	}
-	return jsonValue(v)
+	if answer.Usage.Plausible() == nil {
+		s.charge(*answer.Usage)
+	}
+	if answer.Error != "" {
+		return extract.Output{}, errors.New(answer.Error)
+	}
+	return extract.Value(ctx, answer.Value, s.role)
+}
+
+// noModel says why nobody can ask the model, and what to do.
+func noModel(program string, err error) error {
+	return fmt.Errorf("%s is needed to ask it: %w\n"+
+		"hint: set %s to the path of uwf, of the same version as the agent, or put it on PATH", program, err, protocol.EnvBin)
 }
 
 // jsonValue makes a JSON value of anything that encoding/json can write.

@@ -169,7 +169,9 @@ func TestExtractionByAModel(t *testing.T) {
 		require.Equal(t, int64(100), got.Step.Usage.InputTokens)
 		require.Equal(t, "I am done.", got.Content)
 	})
-	everywhere(t, "a default model does not switch it on", "extracts", scenario{Config: extractConfig + "defaultModel: m\n"},
+	everywhere(t, "a default model does it", "extracts", scenario{Config: extractConfig + "defaultModel: m\n"},
+		func(t *testing.T, got *outcome) { got.Succeeded() })
+	everywhere(t, "switched off", "extracts", scenario{Config: extractConfig + "defaultModel: m\nmodelOverrides: { extract: off }\n"},
 		func(t *testing.T, got *outcome) { got.Failed("the answer has no frontmatter") })
 	everywhere(t, "the answer does not say it", "invents", on, func(t *testing.T, got *outcome) {
 		got.Failed("extraction by model m: the answer does not say")

@@ -29,6 +29,7 @@ func (a *app) stepCommand() *ucli.Command {
 			a.stepPromptCommand(),
 			a.stepTurnCommand(),
 			a.stepPutCommand(),
+			a.stepExtractCommand(),
 		},
 	})
 }

@@ -30,6 +30,7 @@ func (a *app) stepPutCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "detail", Usage: "JSON `FILE` with what happened inside (default: the turns that were announced)"},
 			&ucli.StringFlag{Name: "session", Usage: "`ID` of the agent's session"},
 			&ucli.StringFlag{Name: "usage", Usage: "what it cost, as `JSON`"},
+			&ucli.BoolFlag{Name: "final", Usage: "no better answer will come: if this one does not fit, the model for extraction reads it"},
 			&ucli.StringFlag{Name: "agent", Usage: "`NAME` of the agent (default: its alias, else its program's)"},
 		},
 	}, a.stepPut)
@@ -62,7 +63,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	sub.Type, sub.Prompt = brief.Role.Frontmatter, prompt.Full(brief.Parts)
-	if sub.Output, err = extractAnswer(ctx, answer, brief.Schema); err != nil {
+	if err := a.extract(ctx, c.Bool("final"), answer, brief, &sub); err != nil {
 		return errors.Join(err, a.tellEngine(as, err))
 	}
 	s, err := a.store(ctx)
@@ -78,6 +79,34 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	return render.Print(a.env.Stdout, render.JSON, result, nil)
+}
+
+// extract takes the output out of the answer. If that cannot be, and no better
+// answer will come, the model of the config reads it.
+func (a *app) extract(ctx context.Context, final bool, answer string, brief stepwork.Brief, sub *stepwork.Submission) error {
+	role, err := roleOf(brief.Schema)
+	if err != nil {
+		return err
+	}
+	out, refused := extractAnswer(ctx, answer, role)
+	sub.Output = out
+	var bad *extract.InvalidError
+	if !final || !errors.As(refused, &bad) {
+		return refused
+	}
+	x, err := a.extractor(ctx)
+	if err != nil || x.alias == "" {
+		return errors.Join(refused, err)
+	}
+	read, usage, err := x.read(ctx, answer, brief.Role.ExtractPrompt, role)
+	if err != nil {
+		return errors.Join(refused, err)
+	}
+	if sub.Usage != nil {
+		usage = sub.Usage.Add(usage)
+	}
+	sub.Output, sub.ExtractedBy, sub.Usage = read, protocol.ByLLM, &usage
+	return nil
 }
 
 // tellEngine prints why an answer was refused, in the form of a failed agent's
@@ -145,17 +174,22 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 	return sub, detail.Turns, nil
 }
 
-// extractAnswer turns the answer into data. If it does not fit, the error is
-// the text that a model can be sent.
-func extractAnswer(ctx context.Context, answer string, schema any) (extract.Output, error) {
+// roleOf is what an answer is held against.
+func roleOf(schema any) (extract.Role, error) {
 	compiled, err := jsonschema.Compile(schema, library.Judge)
 	if err != nil {
-		return extract.Output{}, fmt.Errorf("schema of the role: %w", err)
+		return extract.Role{}, fmt.Errorf("schema of the role: %w", err)
 	}
-	out, err := extract.Text(ctx, answer, extract.Role{Schema: schema, Compiled: compiled})
+	return extract.Role{Schema: schema, Compiled: compiled}, nil
+}
+
+// extractAnswer turns the answer into data. If it does not fit, the error is
+// the text that a model can be sent.
+func extractAnswer(ctx context.Context, answer string, role extract.Role) (extract.Output, error) {
+	out, err := extract.Text(ctx, answer, role)
 	var bad *extract.InvalidError
 	if errors.As(err, &bad) {
-		return out, &protocol.Error{Code: protocol.CodeInvalid, Message: prompt.Correction(bad.Error(), schema), Err: err}
+		return out, &protocol.Error{Code: protocol.CodeInvalid, Message: prompt.Correction(bad.Error(), role.Schema), Err: err}
 	}
 	return out, err
 }

@@ -23,7 +23,7 @@ type command struct {
 	written []string // the same as the user wrote it: a variable in it may be a secret
 	env     map[string]string
 	passEnv []string      // secrets of .env that it gets
-	named   bool          // pass --thread, --role and --prompt
+	form    string        // of the step in its arguments: protocol.Agent.Protocol
 	timeout time.Duration // 0: none
 }
 
@@ -89,7 +89,7 @@ func (e *Engine) configured(c protocol.Config, alias, by string) (command, error
 	// A relative path in the config is relative to the config.
 	argv := append([]string{rooted(a.Command, e.Dirs.Home)}, a.Args...)
 	return command{
-		name: alias, alias: alias, argv: argv, env: a.Env, passEnv: a.PassEnv, named: a.Protocol == "named",
+		name: alias, alias: alias, argv: argv, env: a.Env, passEnv: a.PassEnv, form: a.Protocol,
 		written: append([]string{written.Command}, written.Args...),
 	}, nil
 }

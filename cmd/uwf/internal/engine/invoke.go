@@ -84,8 +84,11 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 // arguments are the agent's, in the form that it understands.
 func (a *attempt) arguments() []string {
 	args := slices.Clone(a.cmd.argv[1:])
-	if a.cmd.named {
+	switch a.cmd.form {
+	case "named":
 		return append(args, protocol.FlagThread, a.hold.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
+	case "positional": // the environment says the rest
+		return append(args, a.hold.id, a.task.role)
 	}
 	return append(args, a.hold.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
 }

@@ -79,6 +79,13 @@ func TestAgentGetsWhatTheContractSays(t *testing.T) {
 		require.Contains(t, e.Message, want)
 	}
 
+	positional := w.config.Agents["fake"]
+	positional.Protocol = "positional"
+	w.config.Agents["fake"] = positional
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	require.ErrorContains(t, err, "args=own arg|"+id+"|planner\n")
+	require.ErrorContains(t, err, "prompt=Plan: the task", "the environment says it")
+
 	named := w.config.Agents["fake"]
 	named.Protocol = "named"
 	w.config.Agents["fake"] = named
