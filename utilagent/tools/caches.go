@@ -3,10 +3,15 @@ package tools
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/careful"
 )
 
 // Caches gives confined commands caches of their own for what may hold programs
@@ -28,6 +33,8 @@ func (w *Workspace) Caches(environ []string) (env, dirs []string) {
 	}
 	sum := sha256.Sum256([]byte(of))
 	own := filepath.Join(general, "uwf", "commands", hex.EncodeToString(sum[:8]))
+	_, err := os.Lstat(own)
+	fresh := err != nil
 	for name, variable := range map[string]string{"": "XDG_CACHE_HOME", "go-build": "GOCACHE", "npm": "npm_config_cache", "pip": "PIP_CACHE_DIR"} {
 		dir := filepath.Join(own, name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -36,6 +43,9 @@ func (w *Workspace) Caches(environ []string) (env, dirs []string) {
 		env = append(env, variable+"="+dir)
 	}
 	slices.Sort(env)
+	if used(own, of) && fresh {
+		sweepCaches(filepath.Dir(own), own+usedSuffix)
+	}
 	for _, browsers := range []string{"ms-playwright"} { // large, and only read
 		dir := filepath.Join(general, browsers)
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -49,6 +59,43 @@ func (w *Workspace) Caches(environ []string) (env, dirs []string) {
 	})
 	return env, append(dirs, own)
 }
+
+// usedSuffix is the end of the name of a file beside a set of caches, where no
+// command can write: it says which repository the set is for, and when it was
+// used last.
+const usedSuffix = ".of"
+
+// used notes that a set is used. False: it cannot be noted, and the set may go early.
+func used(set, repository string) bool {
+	return os.WriteFile(set+usedSuffix, []byte(repository), 0o600) == nil
+}
+
+// sweepCaches removes the sets of repositories that are gone, and those that were
+// not used for a month before the newest one: a first build is a cold one, no more.
+func sweepCaches(sets, newest string) {
+	const month = 30 * 24 * time.Hour
+	now, err := os.Stat(newest)
+	if err != nil {
+		return
+	}
+	notes, _ := filepath.Glob(filepath.Join(sets, "*"+usedSuffix)) // the pattern is a right one
+	for _, note := range notes {
+		repository, err := careful.ReadFile(note, 1<<16, careful.NoFollow)
+		if err != nil {
+			continue
+		}
+		info, err := os.Lstat(note)
+		_, gone := os.Lstat(filepath.Dir(string(repository))) // a workspace need not have a .git
+		if err == nil && now.ModTime().Sub(info.ModTime()) < month && !isGone(gone) {
+			continue
+		}
+		if os.RemoveAll(strings.TrimSuffix(note, usedSuffix)) == nil {
+			_ = os.Remove(note) // else the next sweep finds it again
+		}
+	}
+}
+
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func isBelow(dir, name string) bool {
 	_, ok := below(dir, name)

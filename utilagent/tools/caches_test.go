@@ -1,0 +1,44 @@
+package tools_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/tools"
+)
+
+// The caches of a repository that is gone, or of one that nobody has worked in for a
+// month, do not stay for ever; all others do.
+func TestCachesAreSwept(t *testing.T) {
+	t.Parallel()
+	home, base := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(home, ".cache"), 0o700))
+	caches := func(name string) string {
+		dir := filepath.Join(base, name)
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		w, err := tools.OpenWorkspace(dir)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, w.Close()) })
+		_, dirs := w.Caches([]string{"HOME=" + home})
+		own := dirs[len(dirs)-1]
+		require.DirExists(t, own)
+		require.NoError(t, os.WriteFile(filepath.Join(own, "built"), nil, 0o600))
+		return own
+	}
+	gone, old, used := caches("gone"), caches("old"), caches("used")
+	require.NoError(t, os.RemoveAll(filepath.Join(base, "gone")))
+	long := time.Now().Add(-40 * 24 * time.Hour)
+	require.NoError(t, os.Chtimes(old+".of", long, long))
+
+	caches("used")
+	require.DirExists(t, gone, "only who makes a new set sweeps")
+	caches("new")
+	require.NoDirExists(t, gone)
+	require.NoFileExists(t, gone+".of")
+	require.NoDirExists(t, old)
+	require.FileExists(t, filepath.Join(used, "built"))
+}
