@@ -132,7 +132,8 @@ func hashesIn(ctx context.Context, path string, links careful.Links) iter.Seq2[c
 		}
 		defer func() { _ = f.Close() }() // nothing was written
 		r := bufio.NewReaderSize(careful.Data(ctx, f), 64<<10)
-		var before [2]string // the last words: "writing", "hash" announce a half-written turn
+		announced := 0 // how far the last words are "writing", "hash", which announce a half-written turn
+		seen := map[cas.Hash]bool{}
 		word := make([]byte, 0, protocol.HashLen+1)
 		for {
 			c, err := r.ReadByte()
@@ -142,11 +143,23 @@ func hashesIn(ctx context.Context, path string, links careful.Links) iter.Seq2[c
 				}
 				continue
 			}
-			if h := cas.Hash(protocol.FoldCrockford(string(word))); len(word) == protocol.HashLen && h.Valid() && before != [2]string{"writing", "hash"} && !yield(h, nil) {
-				return
+			if len(word) == protocol.HashLen && announced < 2 {
+				h := cas.Hash(protocol.FoldCrockford(string(word)))
+				if h.Valid() && !seen[h] && !yield(h, nil) {
+					return
+				}
+				if len(seen) < maxSeen {
+					seen[h] = true
+				}
 			}
-			if len(word) > 0 {
-				before = [2]string{before[1], string(word)}
+			switch {
+			case len(word) == 0:
+			case string(word) == "writing":
+				announced = 1
+			case announced == 1 && string(word) == "hash":
+				announced = 2
+			default:
+				announced = 0
 			}
 			word = word[:0]
 			if errors.Is(err, io.EOF) {
@@ -159,6 +172,10 @@ func hashesIn(ctx context.Context, path string, links careful.Links) iter.Seq2[c
 		}
 	}
 }
+
+// maxSeen bounds how many words of a file are remembered, so that each is looked
+// up once.
+const maxSeen = 100_000
 
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'

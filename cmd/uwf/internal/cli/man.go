@@ -162,6 +162,7 @@ func exitStatuses() []exitStatus {
 		{7, "something in the store is damaged"},
 		{75, "somebody else works on the thread, or its agent still runs"},
 		{124, "a time limit was reached"},
+		{129, "hung up"},
 		{130, "interrupted"},
 		{143, "terminated"},
 	}
