@@ -62,21 +62,26 @@ func (s *stage) damaged(ctx context.Context, random *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	broken := damage(random, whole)
-	if err := replace(path, broken); err != nil {
+	broken := string(damage(random, whole))
+	if random.IntN(3) == 0 {
+		broken, err = odd(random, path)
+	} else {
+		err = replace(path, []byte(broken))
+	}
+	if err != nil {
 		return err
 	}
 	readers := s.readers()
 	args := readers[random.IntN(len(readers))]
 	e, runErr := s.uwf(ctx, args...)
-	if err := replace(path, whole); err != nil {
+	if err := restored(path, whole); err != nil {
 		return err
 	}
 	if runErr == nil {
 		runErr = bounded(e)
 	}
 	if runErr != nil {
-		return fmt.Errorf("with %s damaged to %q: %w", path, head(string(broken)), runErr)
+		return fmt.Errorf("with %s damaged to %q: %w", path, head(broken), runErr)
 	}
 	return s.sound(ctx, &promise{})
 }
@@ -108,6 +113,14 @@ func (s *stage) files() ([]string, error) {
 // replace writes a file that may be read-only.
 func replace(path string, data []byte) error {
 	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+// restored writes a file, whatever is in its place.
+func restored(path string, data []byte) error {
+	if err := os.RemoveAll(path); err != nil {
 		return err
 	}
 	return os.WriteFile(path, data, 0o644)

@@ -103,6 +103,13 @@ func written() []lie {
 	return []lie{
 		{name: "makes its run directory useless", script: `rm -rf "$UWF_RUN_DIR"/*; echo x > "$UWF_RUN_DIR/run.json"; exit 1`, code: exitAgent},
 		{name: "removes its run directory", script: `rm -rf "$UWF_RUN_DIR"; agent`, code: exitAgent, or: 1, says: "run"},
+		{name: "puts a pipe in the place of its stdout", script: `agent; rm "$UWF_RUN_DIR/stdout"; mkfifo "$UWF_RUN_DIR/stdout"`, code: exitAgent, says: "pipe"},
+		{name: "puts pipes in the place of all its files", script: `cd "$UWF_RUN_DIR"; for f in *; do rm "$f"; mkfifo "$f"; done; exit 1`, code: exitAgent},
+		{name: "puts directories in the place of all its files", script: `cd "$UWF_RUN_DIR"; for f in *; do rm "$f"; mkdir -p "$f/x"; done; exit 1`, code: exitAgent},
+		{name: "puts a link to the home in the place of its run directory", script: `rm -rf "$UWF_RUN_DIR"; ln -s "$UWF_HOME" "$UWF_RUN_DIR"; exit 1`, code: exitAgent},
+		{name: "puts a file in the place of its run directory", script: `rm -rf "$UWF_RUN_DIR"; echo x > "$UWF_RUN_DIR"; exit 1`, code: exitAgent},
+		{name: "makes its stdout longer than any disk", script: `truncate -s 200G "$UWF_RUN_DIR/stdout"`, code: exitAgent, says: "no result"},
+		{name: "announces what is not there, again and again", script: `yes '{"uwf":"turn","hash":"0123456789ABC"}' | head -c "$FLOOD"`, code: exitAgent, says: "is not a result"},
 		{name: "removes the node of the head", script: `rm -f "$CAS/$HEADFILE"; agent`, code: exitAgent, breaks: "cas/$HEADFILE"},
 		{name: "works, then removes the node of the head", script: `agent; rm -f "$CAS/$HEADFILE"`, code: exitCorrupt, breaks: "cas/$HEADFILE"},
 		{name: "works, then rewrites the node of the head", script: `agent; rm -f "$CAS/$HEADFILE"; echo x > "$CAS/$HEADFILE"`, code: exitCorrupt, breaks: "cas/$HEADFILE"},

@@ -57,6 +57,7 @@ func scenarios() []scenario {
 		{"kills", "SIGKILL at a random moment", kills},
 		{"disk", "a file system that is really full, or read-only", disk},
 		{"races", "many processes over many threads and one store", races},
+		{"waits", "what waits to be taken over is damaged", waits},
 		{"liars", "agents that say, do and leave behind what they should not", liars},
 		{"hostile", "files and arguments that nobody should have written", hostile},
 		{"parsers", "inputs that nobody would write, for each format that is read", parsers},

@@ -31,12 +31,22 @@ func (a *attempt) takeOver(ctx context.Context, last record) (out protocol.StepO
 		return a.takeSpoiled(ctx, last, none)
 	case err != nil:
 		return out, false, err
-	case result.StepHash == "", result.StepHash == a.hold.head: // a failure; or it is where the head is already
+	case result.StepHash == "", a.inThread(ctx, result.StepHash):
 		return out, false, a.nothingLeft(last)
 	case known && !last.answers(a.task):
 		return out, false, a.answeredOtherwise(ctx, last, result.StepHash)
 	}
 	return a.adopt(ctx, last, result)
+}
+
+// inThread reports whether a step is one that the thread has made before: after a
+// power cut an older output may stand beside a newer record.
+func (a *attempt) inThread(ctx context.Context, h protocol.Hash) bool {
+	if h == a.hold.head {
+		return true
+	}
+	s, err := cas.Read[protocol.Step](ctx, a.Store, h)
+	return err == nil && s.Start == a.pos.thread.StartHash && s.Index < a.pos.thread.Len()
 }
 
 // adopt takes a result that names a step.

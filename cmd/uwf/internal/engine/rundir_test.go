@@ -261,3 +261,26 @@ func TestStopNamesASuspendedEngine(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	_ = cmd.Wait() // it was asked to stop
 }
+
+// After a power cut the output of an earlier step may stand beside a record that
+// is damaged, or of the next step. It is no reason to refuse.
+func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "again")
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	dir := w.runDir(id)
+	old, err := os.ReadFile(dir.file(agentproc.StdoutFile))
+	require.NoError(t, err)
+	for range 2 {
+		w.mustStep(id, StepOptions{})
+		r := dir.read()
+		r.Head, r.Status = w.head(id), runRunning
+		require.NoError(t, dir.write(r))
+		require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), old, 0o600))
+		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+		require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), old, 0o600))
+		require.NoError(t, os.WriteFile(dir.file(recordFile), make([]byte, 100), 0o600))
+		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+	}
+}
