@@ -129,7 +129,8 @@ const (
 )
 
 // Usage is what one run cost. Tokens are counted once: InputTokens are those
-// not read from a cache. An unknown cost is nil, never zero.
+// not read from a cache. An unknown cost is nil, never zero; unknown tokens are no
+// usage, or none at all beside a cost that is known (see [Usage.Counted]).
 type Usage struct {
 	Turns            int      `json:"turns"`
 	InputTokens      int64    `json:"inputTokens"`
@@ -158,7 +159,7 @@ func (u Usage) Add(v Usage) Usage {
 	case sum.CostUSD == nil:
 		sum.CostUSD = v.CostUSD
 	case v.CostUSD != nil:
-		c := min(*u.CostUSD+*v.CostUSD, MaxCostUSD)
+		c := min(RoundUSD(*u.CostUSD+*v.CostUSD), MaxCostUSD)
 		sum.CostUSD = &c
 	}
 	return sum

@@ -72,13 +72,14 @@ type Totals struct {
 func (t *Totals) Add(s Step) {
 	t.Steps++
 	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
-	switch {
-	case s.Usage == nil:
+	if !s.Usage.Counted() {
 		t.StepsWithoutUsage++
+	}
+	if s.Usage == nil || s.Usage.CostUSD == nil {
 		t.StepsWithoutCost++
+	}
+	if s.Usage == nil {
 		return
-	case s.Usage.CostUSD == nil:
-		t.StepsWithoutCost++
 	}
 	sum := *s.Usage
 	if t.Usage != nil {

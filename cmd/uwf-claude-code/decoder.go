@@ -49,6 +49,7 @@ type line struct {
 	Cost       *float64              `json:"total_cost_usd"`
 	Usage      *usage                `json:"usage"`
 	SinceLast  map[string]modelUsage `json:"model_usage_since_last_result"`
+	ByModel    map[string]modelUsage `json:"modelUsage"`
 }
 
 // synthetic is the model of messages that claude makes up to tell of errors.

@@ -123,28 +123,39 @@ type modelUsage struct {
 // spend adds what a result line says of the cost. There is one for each time that
 // claude has nothing more to say, and a task in the background may make it go on.
 // Newer versions tell what belongs to each apart, side calls included; they count
-// total_cost_usd over the whole session. Of older ones the newest line counts.
+// total_cost_usd over the whole session. Of older ones the newest line counts, with
+// its usage by model where that is more: "usage" lacks what was asked again without
+// streaming, and what was spent when a limit of cost ended the run.
 func (d *decoder) spend(l *line) {
 	switch {
 	case l.SinceLast != nil:
-		u := l.sinceLast()
+		u := sum(l.SinceLast)
 		if d.spent.Usage != nil {
 			u = d.spent.Add(u)
 		}
 		d.spent.Usage = &u
 	case l.Usage != nil:
-		d.spent.Usage = &protocol.Usage{
+		u := protocol.Usage{
 			InputTokens: l.Usage.Input, CacheReadTokens: l.Usage.CacheRead,
-			CacheWriteTokens: l.Usage.CacheWrite, OutputTokens: l.Usage.Output, CostUSD: l.Cost,
+			CacheWriteTokens: l.Usage.CacheWrite, OutputTokens: l.Usage.Output,
 		}
+		if all := sum(l.ByModel); tokens(all) > tokens(u) {
+			u = all
+		}
+		u.CostUSD = l.Cost
+		d.spent.Usage = &u
 	}
 }
 
-// sinceLast is what was spent since the result line before, on all models.
-func (l *line) sinceLast() (u protocol.Usage) {
+func tokens(u protocol.Usage) int64 {
+	return u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens + u.OutputTokens
+}
+
+// sum is what was spent on all models.
+func sum(models map[string]modelUsage) (u protocol.Usage) {
 	cost := 0.0
-	for _, name := range slices.Sorted(maps.Keys(l.SinceLast)) { // in one order: sums of fractions differ
-		m := l.SinceLast[name]
+	for _, name := range slices.Sorted(maps.Keys(models)) { // in one order: sums of fractions differ
+		m := models[name]
 		u.InputTokens += m.Input
 		u.CacheReadTokens += m.CacheRead
 		u.CacheWriteTokens += m.CacheWrite
@@ -152,6 +163,7 @@ func (l *line) sinceLast() (u protocol.Usage) {
 		u.ReasoningTokens += m.Thinking
 		cost += m.Cost
 	}
+	cost = protocol.RoundUSD(cost)
 	u.CostUSD = &cost
 	return u
 }

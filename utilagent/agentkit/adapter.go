@@ -110,10 +110,10 @@ func readText(ctx context.Context, req *Request, res Result, schema any, extract
 
 // charge adds what an extraction cost.
 func (r *Result) charge(u protocol.Usage) {
-	if r.Usage != nil {
-		u = r.Usage.Add(u)
-	}
-	r.Usage = &u
+	var b protocol.Bill
+	b.Add(r.Usage)
+	b.Add(&u)
+	r.Usage = b.Usage()
 }
 
 // ExtractRole compiles a schema for package extract, with the judge of the

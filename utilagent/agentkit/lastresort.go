@@ -43,7 +43,7 @@ func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, 
 	}
 	system, user := prompt.Extraction(req.RoleDef.ExtractPrompt, req.Schema, said)
 	text, usage, err := k.opts.Extractor(ctx, model, system, user, req.Schema)
-	s.charge(usage)
+	s.bill.Add(&usage)
 	if err != nil {
 		return extract.Output{}, err
 	}

@@ -25,7 +25,7 @@ type settled struct {
 	session string          // the newest id: a continued session may get another one
 	mark    string          // where the newest answer ends in it
 	detail  protocol.Detail // the first run's, which did the work; requests of all
-	usage   *protocol.Usage // of all runs
+	bill    protocol.Bill   // of all runs
 	answers []string
 }
 
@@ -106,9 +106,10 @@ func (s *settled) account(res Result) {
 		s.session = res.SessionID
 	}
 	s.mark = res.SessionMark
-	if res.Usage != nil && res.Usage.Plausible() == nil { // else unknown: nonsense must not cost the step
-		s.charge(*res.Usage)
+	if res.Usage.Plausible() != nil {
+		res.Usage = nil // nonsense must not cost the step
 	}
+	s.bill.Add(res.Usage)
 	if res.Detail == nil {
 		return
 	}
@@ -118,13 +119,6 @@ func (s *settled) account(res Result) {
 	}
 	s.detail.Requests = append(s.detail.Requests, res.Detail.Requests...)
 	s.detail.DurationMs += res.Detail.DurationMs
-}
-
-func (s *settled) charge(u protocol.Usage) {
-	if s.usage != nil {
-		u = s.usage.Add(u)
-	}
-	s.usage = &u
 }
 
 // invalid makes an error of the kind that keeps the answers.

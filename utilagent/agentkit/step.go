@@ -53,11 +53,11 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	result, err := stepwork.Submit(ctx, k.batch, k.thread, stepwork.Submission{
 		Role: req.Role, Type: req.RoleDef.Frontmatter, Output: done.output, ExtractedBy: done.by,
 		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.Hide(req.Prompt),
-		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: req.Cwd, Usage: done.usage, LimitBase: k.limitBase,
+		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: req.Cwd, Usage: done.bill.Usage(), LimitBase: k.limitBase,
 		StartedAtMs: started.UnixMilli(), CompletedAtMs: completed.UnixMilli(),
 	})
 	if err != nil {
-		return protocol.Result{SessionID: done.session, Usage: done.usage}, err
+		return protocol.Result{SessionID: done.session, Usage: done.bill.Usage()}, err
 	}
 	k.made(done.session, result.StepHash, done.mark)
 	return result, nil
@@ -68,7 +68,7 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 // used the text is kept, and the session with what was wrong, so that another try
 // can go on from there.
 func (k *kit) rejected(ctx context.Context, req *Request, done *settled, cause error) (protocol.Result, error) {
-	result := protocol.Result{SessionID: done.session, Role: req.Role, Usage: done.usage}
+	result := protocol.Result{SessionID: done.session, Role: req.Role, Usage: done.bill.Usage()}
 	var invalid *invalidError
 	answered := errors.As(cause, &invalid)
 	switch {

@@ -57,8 +57,8 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 		return nil, err
 	}
 	for _, turn := range session.Unfinished {
-		if turn.Usage != nil {
-			w.tried = w.tried.Add(*turn.Usage)
+		if turn.Role == protocol.TurnAssistant {
+			w.tried.Add(turn.Usage)
 		}
 		if err := w.req.Turn(ctx, turn); err != nil {
 			return nil, err

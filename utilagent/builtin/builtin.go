@@ -141,7 +141,6 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	answer, err := loop.Run(ctx, session)
 	err = w.advise(err)
 	took := w.req.Env.Now().Sub(began).Milliseconds()
-	answer.Usage.DurationMs = took
 	if !w.kind.resolves {
 		answer.Text = withoutPreamble(answer.Text)
 	}
@@ -150,10 +149,15 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 		model = w.endpoint.Model
 	}
 	err = errors.Join(err, w.record.end(context.WithoutCancel(ctx), answer, err))
-	usage := w.tried.Add(answer.Usage)
+	bill := w.tried
+	bill.AddAll(answer.Bill)
+	usage := bill.Usage()
+	if usage != nil {
+		usage.DurationMs = w.tried.AtLeast.DurationMs + took
+	}
 	return answer, agentkit.Result{
 		SessionID: session.ID,
-		Usage:     &usage,
+		Usage:     usage,
 		Detail: &protocol.Detail{
 			Model: model, Outcome: string(answer.Outcome), DurationMs: took, Requests: w.record.texts,
 		},

@@ -142,11 +142,38 @@ func TestToolOfAThirdParty(t *testing.T) {
 	require.Contains(t, e.messages(t, 0)[0], ", weather.")
 }
 
+// An endpoint that does not count has no usage, rather than zeros.
+func TestUsageThatNobodyTells(t *testing.T) {
+	t.Parallel()
+	e := serve(t, reply{calls: []string{"list_dir", "{}"}, free: true}, reply{text: done, free: true})
+	th := agentkittest.New(t, e.scenario(""))
+	got := th.Run(Options()).Succeeded()
+	require.Nil(t, got.Step.Usage)
+	for _, turn := range got.Turns {
+		require.Nil(t, turn.Usage)
+	}
+	asked := strings.Join(requests(t, th, got), "\n")
+	require.Contains(t, asked, "tokens unknown")
+	require.NotContains(t, asked, " 0 tokens")
+
+	e = serve(t, reply{calls: []string{"list_dir", "{}"}, free: true}, say(done))
+	th = agentkittest.New(t, e.scenario(""))
+	got = th.Run(Options()).Succeeded()
+	require.Nil(t, got.Step.Usage, "a sum that is too low would not show it")
+	require.Contains(t, strings.Join(requests(t, th, got), "\n"), "in all: 2 replies, at least 100 tokens read, 10 written; of 1 of them the tokens are unknown")
+}
+
 // A budget of cost that cannot be kept says what is missing.
 func TestCostThatNobodyTells(t *testing.T) {
 	t.Parallel()
 	e := serve(t, say(done))
-	agentkittest.Run(t, Options(), e.scenario("builtin: { maxCostUsd: 1 }")).Failed("set models.main.price in config.yaml")
+	agentkittest.Run(t, Options(), e.scenario("builtin: { maxCostUsd: 1 }")).Failed("the endpoint reports none. Set models.main.price in config.yaml")
+
+	e = serve(t, reply{text: done, free: true})
+	priced := e.scenario("builtin: { maxCostUsd: 1 }")
+	priced.Config = strings.Replace(priced.Config, "main: {", "main: { price: { input: 1, output: 2 },", 1)
+	require.Contains(t, priced.Config, "price")
+	agentkittest.Run(t, Options(), priced).Failed("the endpoint reports no tokens, so that models.main.price is of no use. Set builtin.maxTokens")
 }
 
 // A step that fails leaves what has happened in it, with all that was asked.

@@ -34,10 +34,14 @@ func (w *work) pause(answer react.Answer, err error) string {
 
 // advise says what a person can do about an error that the loop cannot explain.
 func (w *work) advise(err error) error {
-	if errors.Is(err, react.ErrCostUnknown) {
-		return fmt.Errorf("%w: set models.%s.price in config.yaml, or take builtin.maxCostUsd out", err, w.endpoint.Alias)
+	switch {
+	case !errors.Is(err, react.ErrCostUnknown):
+		return err
+	case w.endpoint.Price != nil:
+		return fmt.Errorf("%w: the endpoint reports no tokens, so that models.%s.price is of no use. "+
+			"Set builtin.maxTokens instead of maxCostUsd: tokens that are not reported are estimated for it", err, w.endpoint.Alias)
 	}
-	return err
+	return fmt.Errorf("%w: the endpoint reports none. Set models.%s.price in config.yaml, or take builtin.maxCostUsd out", err, w.endpoint.Alias)
 }
 
 // usedUp names the budget that ended a run, "" if none did.

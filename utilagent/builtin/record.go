@@ -94,6 +94,9 @@ func (r *record) asked(ctx context.Context, a react.Asked) error {
 		if f.Wait > 0 {
 			fmt.Fprintf(&b, "; waited %s", f.Wait.Round(time.Millisecond))
 		}
+		if f.Usage.Turns > 0 {
+			fmt.Fprintf(&b, "; %s", cost(f.Usage))
+		}
 	}
 	took := a.Took.Round(time.Millisecond)
 	if a.Err != nil {
@@ -106,6 +109,13 @@ func (r *record) asked(ctx context.Context, a react.Asked) error {
 
 // cost is what a reply or a run cost.
 func cost(u protocol.Usage) string {
+	if !u.Counted() {
+		s := "tokens unknown"
+		if u.CostUSD != nil {
+			s += fmt.Sprintf(", $%.4f", *u.CostUSD)
+		}
+		return s
+	}
 	s := fmt.Sprintf("%d tokens read, %d written", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
 	if u.CacheReadTokens > 0 {
 		s += fmt.Sprintf(", %d of those read from a cache", u.CacheReadTokens)
@@ -122,7 +132,16 @@ func (r *record) end(ctx context.Context, a react.Answer, err error) error {
 	if err != nil {
 		how = "it failed: " + err.Error()
 	}
-	return r.add(ctx, fmt.Sprintf("end: %s\nin all: %d replies, %s\n", how, a.Usage.Turns, cost(a.Usage)))
+	return r.add(ctx, fmt.Sprintf("end: %s\nin all: %d replies, %s\n", how, a.Bill.Parts, total(a.Bill)))
+}
+
+// total is what the replies of a run cost, as far as it is known.
+func total(b protocol.Bill) string {
+	switch {
+	case b.Uncounted == 0 || b.Uncounted == b.Parts:
+		return cost(b.AtLeast)
+	}
+	return fmt.Sprintf("at least %s; of %d of them the tokens are unknown", cost(b.AtLeast), b.Uncounted)
 }
 
 var outcomes = map[react.Outcome]string{

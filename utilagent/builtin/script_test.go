@@ -32,6 +32,7 @@ type reply struct {
 	calls  []string // name, arguments
 	status int
 	header string // of Retry-After
+	free   bool   // nothing about its usage
 }
 
 func say(text string) reply                  { return reply{text: text} }
@@ -67,10 +68,11 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) {
 	if calls != nil {
 		message["tool_calls"] = calls
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"model": "m-2029", "choices": []any{map[string]any{"message": message, "finish_reason": "stop"}},
-		"usage": map[string]any{"prompt_tokens": 100, "completion_tokens": 10},
-	})
+	whole := map[string]any{"model": "m-2029", "choices": []any{map[string]any{"message": message, "finish_reason": "stop"}}}
+	if !play.free {
+		whole["usage"] = map[string]any{"prompt_tokens": 100, "completion_tokens": 10}
+	}
+	_ = json.NewEncoder(w).Encode(whole)
 }
 
 // messages are those of the n-th request, as "role: content".

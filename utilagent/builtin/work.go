@@ -26,7 +26,7 @@ type work struct {
 	sessions react.Sessions
 	record   record
 	told     []llm.Message  // by this run
-	tried    protocol.Usage // of a try of the same step that was interrupted
+	tried    protocol.Bill  // of a try of the same step that was interrupted
 	resolve  *react.Resolve // of an agent that ends with it
 
 	// Of an agent with tools.

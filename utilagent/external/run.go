@@ -67,8 +67,7 @@ func withAnswer(prompt, answer, message string) string {
 // work makes calls until there is an answer, or there will be none.
 func (r *runner) work(t task) (agentkit.Result, error) {
 	r.retries, r.pushed = 0, false
-	var spent protocol.Usage
-	told := false // what it cost; else nothing is better than zeros
+	var spent spent
 	for {
 		out, err := r.try(t)
 		if errors.Is(err, ErrCannotFork) && t.fork {
@@ -80,18 +79,16 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 		if err != nil {
 			return agentkit.Result{}, err
 		}
-		spent, told = spent.Add(out.usage), told || out.Usage.Usage != nil
+		spent.add(out)
 		next, err := r.next(out)
 		if err == nil && next != nil {
 			t = *next
 			continue
 		}
 		res := r.result(out)
-		if told {
-			res.Usage = &spent
-		}
+		res.Usage = spent.usage()
 		if res.Detail != nil {
-			res.Detail.DurationMs = spent.DurationMs
+			res.Detail.DurationMs = spent.tookMs
 		}
 		if err == nil {
 			err = r.conclude(&res, out)

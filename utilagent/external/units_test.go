@@ -155,6 +155,36 @@ func (*closer) Close() error { return nil }
 
 // An error of our own side, such as a full disk, is never taken for how a call
 // came out: the step would wait for a person as if the program had been unable.
+// What one call does not tell is not told as nothing, unless a later one tells it,
+// too.
+func TestUntoldUsageIsNotZero(t *testing.T) {
+	t.Parallel()
+	told := tried{Outcome: Outcome{Usage: Usage{Usage: &protocol.Usage{}}}, usage: protocol.Usage{Turns: 1, InputTokens: 50, DurationMs: 3}, worked: true}
+	silent := tried{worked: true, usage: protocol.Usage{DurationMs: 4}}
+	refused := tried{}
+	catchesUp := told
+	catchesUp.Usage.TokensOfSession, catchesUp.task.session = true, "s"
+	for name, c := range map[string]struct {
+		calls []tried
+		want  *protocol.Usage
+	}{
+		"nothing is told":                      {[]tried{silent}, nil},
+		"a call that worked does not tell":     {[]tried{silent, told}, nil},
+		"nor does the last one":                {[]tried{told, silent}, nil},
+		"one that never began costs nothing":   {[]tried{refused, told}, &protocol.Usage{Turns: 1, InputTokens: 50, DurationMs: 3}},
+		"a count over the session has it, too": {[]tried{silent, catchesUp}, &protocol.Usage{Turns: 1, InputTokens: 50, DurationMs: 7}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s spent
+			for _, call := range c.calls {
+				s.add(call)
+			}
+			require.Equal(t, c.want, s.usage())
+		})
+	}
+}
+
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	for _, end := range []error{

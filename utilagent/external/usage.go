@@ -56,3 +56,40 @@ func minus(a, b protocol.Usage) (protocol.Usage, bool) {
 	a.ReasoningTokens = less(a.ReasoningTokens, b.ReasoningTokens)
 	return a, ok
 }
+
+// spent is what the calls of one run cost.
+type spent struct {
+	bill   protocol.Bill
+	tookMs int64
+	untold int // calls in which the model worked, and nothing was said of the cost
+}
+
+// add adds a call. One that ended before the model has said a word costs nothing
+// that anybody knows of. A program that counts over the session tells with a later
+// call what it has not told with one before.
+func (s *spent) add(out tried) {
+	s.tookMs += out.usage.DurationMs
+	switch {
+	case out.Usage.Usage != nil:
+		if out.Usage.TokensOfSession && out.task.session != "" {
+			s.untold = 0
+		}
+		u := out.usage
+		s.bill.Add(&u)
+	case out.worked:
+		s.untold++
+	}
+}
+
+// usage is what all of them cost, nil if that is unknown.
+func (s *spent) usage() *protocol.Usage {
+	b := s.bill
+	for range s.untold {
+		b.Add(nil)
+	}
+	u := b.Usage()
+	if u != nil {
+		u.DurationMs = s.tookMs
+	}
+	return u
+}

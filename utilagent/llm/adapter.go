@@ -41,7 +41,7 @@ func NewAdapter(model Completer) agentkit.Adapter {
 				return res, err
 			}
 			return res, req.Turn(ctx, protocol.Turn{
-				Role: protocol.TurnAssistant, Content: resp.Message.Content, Reasoning: resp.Message.Reasoning, Usage: &resp.Usage,
+				Role: protocol.TurnAssistant, Content: resp.Message.Content, Reasoning: resp.Message.Reasoning, Usage: resp.Usage.IfKnown(),
 			})
 		}
 	}
@@ -64,7 +64,7 @@ const jsonAnswer = "## Deliverable Format\n\n" +
 
 // JSONResult reads a reply as the output of a role.
 func JSONResult(resp Response) (agentkit.Result, error) {
-	res := agentkit.Result{Usage: &resp.Usage, Detail: &protocol.Detail{Model: resp.Model}}
+	res := agentkit.Result{Usage: resp.Bill().Usage(), Detail: &protocol.Detail{Model: resp.Model}}
 	text := unfence(strings.TrimSpace(resp.Message.Content))
 	switch resp.Finish {
 	case FinishRefusal:

@@ -89,40 +89,47 @@ func (c *Client) Source() string { return c.safeURL() + " " + c.endpoint.Model }
 // URL is where the client asks, without a password, a query or a key.
 func (c *Client) URL() string { return c.safeURL() }
 
-// Complete asks the model, again and again where that may help. Errors are
-// [*Error], or the cause of ctx's end.
+// Complete asks the model, again and again where that may help. With an error the
+// response has only what the tries cost. Errors are [*Error], or the cause of ctx's
+// end.
 func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 	var tries tries
 	var failed []Failure
+	whole := false // streaming was given up for this question
 	for {
 		resp, err := c.once(ctx, req)
-		if saysNothing(resp, err) && c.stopStreaming() {
-			failed = append(failed, Failure{Reason: "an empty stream; asked for a whole reply instead"})
+		empty := saysNothing(resp, err)
+		if empty && c.setStreaming(false) {
+			whole = true
+			failed = append(failed, Failure{Reason: "an empty stream; asked for a whole reply instead", Usage: resp.Usage})
 			continue // some servers drop what they cannot stream
 		}
+		if empty && whole {
+			c.setStreaming(true) // that was not why
+		}
+		resp.Failures = failed
 		if err == nil {
-			resp.Failures = failed
 			return resp, nil
 		}
 		if ctx.Err() != nil {
-			return Response{}, context.Cause(ctx)
+			return resp, context.Cause(ctx)
 		}
 		var e *Error
 		if !errors.As(err, &e) {
-			return Response{}, err
+			return resp, err
 		}
 		if c.learn(e) {
-			failed = append(failed, Failure{Reason: e.short() + "; asked in another way"})
+			failed = append(failed, Failure{Reason: e.short() + "; asked in another way", Usage: resp.Usage})
 			continue
 		}
 		wait, again := tries.next(e, c.options.Jitter)
 		if !again || c.options.Once {
-			return Response{}, c.describe(e, tries.total)
+			return resp, c.describe(e, tries.total)
 		}
-		failed = append(failed, Failure{Reason: e.short(), Wait: wait})
+		failed = append(failed, Failure{Reason: e.short(), Wait: wait, Usage: resp.Usage})
 		c.options.Notify(fmt.Sprintf("model %s: %s; trying again in %s", c.endpoint.Model, e.short(), wait.Round(100*time.Millisecond)))
 		if err := c.options.Sleep(ctx, wait); err != nil {
-			return Response{}, err
+			return Response{Failures: failed}, err
 		}
 	}
 }

@@ -20,10 +20,19 @@ func Extractor(ctx context.Context, e config.Endpoint, system, user string, _ an
 		Messages: []Message{System(strings.TrimSpace(system)), User(user)}, JSON: true,
 	})
 	if err != nil {
-		return "", protocol.Usage{}, err
+		return "", spent(resp), err
 	}
 	if resp.Finish == FinishRefusal {
-		return "", resp.Usage, fmt.Errorf("model %q refused: %s", e.Model, resp.Message.Content)
+		return "", spent(resp), fmt.Errorf("model %q refused: %s", e.Model, resp.Message.Content)
 	}
-	return unfence(strings.TrimSpace(resp.Message.Content)), resp.Usage, nil
+	return unfence(strings.TrimSpace(resp.Message.Content)), spent(resp), nil
+}
+
+// spent is what a question cost.
+func spent(r Response) protocol.Usage {
+	b := r.Bill()
+	if u := b.Usage(); u != nil {
+		return *u
+	}
+	return protocol.Usage{Turns: b.Parts} // what it cost is unknown
 }

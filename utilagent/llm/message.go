@@ -87,19 +87,35 @@ const (
 type Response struct {
 	Message Message
 	Finish  Finish
-	Usage   protocol.Usage // of this reply; zero if the endpoint does not report it
+	Usage   protocol.Usage // of this reply; without tokens if the endpoint does not report them
 	Model   string         // as the endpoint names it
-	// Failures are the tries before this reply.
+	// Failures are the tries before this reply. They and Usage are also set with an
+	// error.
 	Failures []Failure
+}
+
+// Bill is what a reply cost, with the replies before it that were of no use.
+func (r Response) Bill() protocol.Bill {
+	var b protocol.Bill
+	for _, f := range r.Failures {
+		if f.Usage.IfKnown() != nil && f.Usage.Turns > 0 {
+			b.Add(&f.Usage)
+		}
+	}
+	if r.Usage.Turns > 0 {
+		b.Add(&r.Usage)
+	}
+	return b
 }
 
 // Failure is a try that led to no reply.
 type Failure struct {
 	Reason string
-	Wait   time.Duration // before the next one
+	Wait   time.Duration  // before the next one
+	Usage  protocol.Usage // if the endpoint says that it cost something
 }
 
-// Empty reports that the reply says nothing and asks for nothing.
+// Empty reports that there is nothing in the reply: no text, no thought, no call.
 func (r Response) Empty() bool {
-	return r.Message.Content == "" && len(r.Message.ToolCalls) == 0
+	return r.Message.Content == "" && r.Message.Reasoning == "" && len(r.Message.ToolCalls) == 0
 }

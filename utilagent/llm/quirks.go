@@ -63,14 +63,14 @@ func isQuirk(message string) bool {
 	return false
 }
 
-// stopStreaming switches to whole replies for the rest of the client's life. It
-// reports false if that had happened already.
-func (c *Client) stopStreaming() bool {
+// setStreaming switches streaming off or on for the questions that follow, and
+// reports whether that changes anything.
+func (c *Client) setStreaming(on bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := c.quirks.noStream
-	c.quirks.noStream = true
-	return !was
+	was := !c.quirks.noStream
+	c.quirks.noStream = !on
+	return was != on
 }
 
 func (c *Client) currentQuirks() quirks {

@@ -15,9 +15,15 @@ import (
 // text although a stream was asked for, or a web page with status 200. used are
 // the ids of calls that the conversation has already.
 //
-// watch, if not nil, is called when a piece of a stream has come.
-func (c *Client) readReply(r *bufio.Reader, h http.Header, used ids, watch func(soFar func() Message)) (Response, error) {
+// watch, if not nil, is called when a piece of a stream has come. With an error the
+// response has what it cost, as far as the endpoint has said that.
+func (c *Client) readReply(r *bufio.Reader, h http.Header, used ids, watch func(soFar func() Message)) (resp Response, err error) {
 	a := assembler{used: used}
+	defer func() {
+		if err != nil && a.usage != nil {
+			resp = Response{Usage: c.usage(a.usage)}
+		}
+	}()
 	first, err := firstByte(r)
 	if err != nil {
 		return Response{}, err

@@ -72,7 +72,7 @@ func (w *wireUsage) usage() protocol.Usage {
 func (c *Client) usage(w *wireUsage) protocol.Usage {
 	u := w.usage()
 	p := c.endpoint.Price
-	if w == nil || p == nil || u.CostUSD != nil {
+	if p == nil || u.CostUSD != nil || !u.Counted() {
 		return u
 	}
 	read, write := p.Input, p.Input
@@ -85,6 +85,7 @@ func (c *Client) usage(w *wireUsage) protocol.Usage {
 	const million = 1e6
 	cost := (float64(u.InputTokens)*p.Input + float64(u.CacheReadTokens)*read +
 		float64(u.CacheWriteTokens)*write + float64(u.OutputTokens)*p.Output) / million
+	cost = protocol.RoundUSD(cost)
 	u.CostUSD = &cost
 	return u
 }

@@ -39,7 +39,7 @@ func NewAdapter(l Loop) agentkit.Adapter {
 			session := InMemory(id, llm.System(prompt+"\n\n"+HowToResolve), llm.User(req.User))
 			answer, err := loop.Run(ctx, session)
 			res := agentkit.Result{
-				Value: answer.Value, SessionID: id, Usage: &answer.Usage,
+				Value: answer.Value, SessionID: id, Usage: answer.Bill.Usage(),
 				Detail: &protocol.Detail{Model: answer.Model, Outcome: string(answer.Outcome)},
 			}
 			if err == nil && answer.Outcome != Done {

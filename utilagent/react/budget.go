@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -19,8 +20,9 @@ type Budget struct {
 	Time    time.Duration
 }
 
-// ErrCostUnknown means that a budget of cost cannot be kept.
-var ErrCostUnknown = errors.New("there is a budget of cost, but the endpoint reports no cost")
+// ErrCostUnknown means that a budget of cost cannot be kept: the endpoint has not
+// reported the cost of any reply.
+var ErrCostUnknown = errors.New("there is a budget of cost, but the cost is unknown")
 
 var errTimeIsUp = errors.New("the time of the run is up")
 
@@ -36,8 +38,8 @@ type spent struct {
 	began      time.Time
 	tokens     int64
 	cost       float64
-	lastTokens int64 // of the last question
-	lastCost   float64
+	lastTokens int64    // of the last question
+	lastCost   *float64 // of the last question whose cost is known; nil: none yet
 }
 
 func (s *spent) begin(now time.Time) { s.began = now }
@@ -50,24 +52,33 @@ func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, r.Budget.Time, errTimeIsUp)
 }
 
-// charge adds what a reply cost. Tokens that the endpoint does not count are
-// estimated.
-func (r *run) charge(resp llm.Response) error {
-	u := resp.Usage
+// charge adds what a question cost, with the replies that were of no use. For the
+// budget, and for it alone, tokens that the endpoint does not count are estimated,
+// and a reply of unknown cost counts as much as the last one before it.
+func (r *run) charge(resp llm.Response) {
+	for _, f := range resp.Failures {
+		if f.Usage.Turns > 0 {
+			r.pay(f.Usage, llm.Message{})
+		}
+	}
+	if resp.Usage.Turns > 0 {
+		r.pay(resp.Usage, resp.Message)
+	}
+}
+
+func (r *run) pay(u protocol.Usage, m llm.Message) {
+	r.answer.Bill.Add(&u)
 	r.spent.lastTokens = u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens + u.OutputTokens
 	if r.spent.lastTokens == 0 {
-		r.spent.lastTokens = int64(r.window.tokens() + sizeOf(resp.Message)/charsPerToken)
+		r.spent.lastTokens = int64(r.window.tokens() + sizeOf(m)/charsPerToken)
 	}
 	r.spent.tokens += r.spent.lastTokens
-	r.spent.lastCost = 0
 	if u.CostUSD != nil {
-		r.spent.lastCost = *u.CostUSD
-		r.spent.cost += *u.CostUSD
+		r.spent.lastCost = u.CostUSD
 	}
-	if r.Budget.CostUSD > 0 && r.answer.Usage.CostUSD == nil {
-		return ErrCostUnknown
+	if r.spent.lastCost != nil {
+		r.spent.cost += *r.spent.lastCost
 	}
-	return nil
 }
 
 // usedUp is the budget that leaves no room for even one more question, "" if
@@ -95,7 +106,7 @@ func (r *run) lastRound() Outcome {
 		return MaxTurns
 	case b.Tokens > 0 && s.tokens+2*s.lastTokens > b.Tokens:
 		return MaxTokens
-	case b.CostUSD > 0 && s.cost+2*s.lastCost > b.CostUSD:
+	case b.CostUSD > 0 && s.lastCost != nil && s.cost+2*(*s.lastCost) > b.CostUSD:
 		return MaxCost
 	case b.Time > 0 && r.timeUsed() >= lastShare:
 		return MaxTime

@@ -53,7 +53,7 @@ func TestBudgetsAreTold(t *testing.T) {
 			}
 			require.Equal(t, 2, warned, "one warning, and the last word")
 			require.NotEqual(t, Done, answer.Outcome)
-			require.LessOrEqual(t, answer.Usage.InputTokens+answer.Usage.OutputTokens, int64(120))
+			require.LessOrEqual(t, answer.Bill.Usage().InputTokens+answer.Bill.Usage().OutputTokens, int64(120))
 		})
 	}
 }
@@ -138,5 +138,5 @@ func TestTokensAreEstimated(t *testing.T) {
 	b.Budget.Tokens, b.Turns = 2000, 100
 	_, answer := b.mustRun()
 	require.Contains(t, []Outcome{MaxTokens, Stuck}, answer.Outcome)
-	require.Zero(t, answer.Usage.InputTokens, "what nobody counted is not told as counted")
+	require.Nil(t, answer.Bill.Usage(), "what nobody counted is not told as counted")
 }

@@ -61,7 +61,10 @@ func (s *Session) read(file []byte) (good int) {
 // turn is a message as a turn.
 func (l line) turn() protocol.Turn {
 	t := protocol.Turn{
-		Role: l.Role, Content: l.Content, Reasoning: l.Reasoning, ToolCallID: l.ToolCallID, Usage: l.Usage, AtMs: l.AtMs,
+		Role: l.Role, Content: l.Content, Reasoning: l.Reasoning, ToolCallID: l.ToolCallID, AtMs: l.AtMs,
+	}
+	if l.Usage != nil {
+		t.Usage = l.Usage.IfKnown()
 	}
 	for _, call := range l.ToolCalls {
 		t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: call.ID, Name: call.Name, Args: recordedArgs(call)})

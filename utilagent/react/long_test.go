@@ -41,7 +41,7 @@ func TestTwoHundredTurns(t *testing.T) {
 	b.Turns = 2 * turns
 	s, answer := b.mustRun()
 	require.Equal(t, Done, answer.Outcome)
-	require.Equal(t, turns, answer.Usage.Turns)
+	require.Equal(t, turns, answer.Bill.Usage().Turns)
 	require.Len(t, asked, turns)
 
 	messages := func(body []byte) []byte {

@@ -92,8 +92,8 @@ type Answer struct {
 	Text    string // the last that the model said
 	Value   any    // what resolve was called with
 	Outcome Outcome
-	Usage   protocol.Usage // without DurationMs; also set with an error
-	Model   string         // as the endpoint names it
+	Bill    protocol.Bill // of its replies, without DurationMs; also set with an error
+	Model   string        // as the endpoint names it
 }
 
 // Asked is what became of one question.

@@ -23,10 +23,10 @@ func TestToolsRunInOrderAndTurnsAreRecorded(t *testing.T) {
 		say(final))
 	b := newBench(t, m)
 	s, answer := b.mustRun()
-	require.Equal(t, Answer{Text: final, Outcome: Done, Model: "m-2029", Usage: answer.Usage}, answer)
-	require.Equal(t, 2, answer.Usage.Turns)
-	require.EqualValues(t, 20, answer.Usage.InputTokens)
-	require.InDelta(t, 1.0, *answer.Usage.CostUSD, 1e-9)
+	require.Equal(t, Answer{Text: final, Outcome: Done, Model: "m-2029", Bill: answer.Bill}, answer)
+	require.Equal(t, 2, answer.Bill.Usage().Turns)
+	require.EqualValues(t, 20, answer.Bill.Usage().InputTokens)
+	require.InDelta(t, 1.0, *answer.Bill.Usage().CostUSD, 1e-9)
 	require.Equal(t, []string{"echo 1", "write 2", "echo 3"}, b.ran)
 
 	var told []string
@@ -255,7 +255,7 @@ func TestFaultThatStaysKeepsWhatWasDone(t *testing.T) {
 	b := newBench(t, script(t, callTool("a", "echo", `{}`), fail(401, `{"error":{"message":"no"}}`)))
 	s, answer, err := b.run()
 	require.ErrorContains(t, err, "HTTP 401")
-	require.Equal(t, 1, answer.Usage.Turns)
+	require.Equal(t, 1, answer.Bill.Usage().Turns)
 	require.Len(t, b.turns, 2)
 	require.Len(t, s.Messages, 4)
 }

@@ -19,6 +19,7 @@ func (r *run) turn(ctx context.Context) (done bool, err error) {
 	final := r.lastRound() != ""
 	resp, err := r.ask(ctx, final)
 	if err != nil {
+		r.charge(resp)
 		return false, r.afterError(ctx, err)
 	}
 	r.left--
@@ -85,7 +86,6 @@ func isTooLong(err error) bool {
 
 // account adds what a reply cost.
 func (r *run) account(resp llm.Response) error {
-	r.answer.Usage = r.answer.Usage.Add(resp.Usage)
 	if resp.Model != "" {
 		r.answer.Model = resp.Model
 	}
@@ -93,7 +93,11 @@ func (r *run) account(resp llm.Response) error {
 		r.answer.Text = resp.Message.Content
 	}
 	r.window.told(resp)
-	return r.charge(resp)
+	r.charge(resp)
+	if r.Budget.CostUSD > 0 && r.spent.lastCost == nil {
+		return ErrCostUnknown
+	}
+	return nil
 }
 
 // judge decides whether a text is the final answer.
@@ -158,6 +162,7 @@ func (r *run) afterError(ctx context.Context, err error) error {
 	}
 	r.malformed++
 	r.left--
+	r.answer.Bill.Add(nil) // the model wrote it; nobody says what it cost
 	said := e.Failed
 	if said == "" {
 		said = "(a malformed tool call)"

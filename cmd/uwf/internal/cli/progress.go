@@ -93,7 +93,7 @@ func (v *view) Turn(s engine.StepInfo, t protocol.Turn) {
 		v.turns++
 		v.writing = ""
 	}
-	if t.Usage != nil {
+	if t.Usage.Counted() {
 		v.known = true
 		v.tokens += t.Usage.InputTokens + t.Usage.CacheReadTokens + t.Usage.CacheWriteTokens + t.Usage.OutputTokens
 	}
@@ -142,7 +142,7 @@ func (v *view) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) 
 		return
 	}
 	cost := ""
-	if out.Usage != nil {
+	if out.Usage.Counted() {
 		cost = ", " + tokens(out.Usage)
 	}
 	mood := terminal.Green

@@ -173,13 +173,13 @@ func (j *journey) trace() picture.Trace {
 // note says what a role has cost.
 func note(t protocol.Totals) string {
 	parts := []string{fmt.Sprintf("×%d", t.Steps), duration(t.DurationMs)}
-	if t.Usage != nil {
-		parts = append(parts, tokens(t.Usage))
+	if t.Usage.Counted() {
+		parts = append(parts, atLeast(t.StepsWithoutUsage)+tokens(t.Usage))
 	} else {
 		parts = append(parts, "tokens unknown")
 	}
 	if t.Usage != nil && t.Usage.CostUSD != nil {
-		parts = append(parts, dollars(*t.Usage.CostUSD))
+		parts = append(parts, atLeast(t.StepsWithoutCost)+dollars(*t.Usage.CostUSD))
 	}
 	return strings.Join(parts, " · ")
 }

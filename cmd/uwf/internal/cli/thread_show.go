@@ -244,7 +244,7 @@ func duration(ms int64) string {
 
 // tokens is what a step cost; unknown is shown as unknown.
 func tokens(u *protocol.Usage) string {
-	if u == nil {
+	if !u.Counted() {
 		return "?"
 	}
 	return fmt.Sprintf("%d in, %d out", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)

@@ -12,10 +12,10 @@ func totalTokens(t protocol.Totals) string {
 	switch {
 	case t.Steps == 0:
 		return ""
-	case t.Usage == nil:
+	case !t.Usage.Counted():
 		return "unknown"
 	}
-	text := fmt.Sprintf("%s in, %s out",
+	text := fmt.Sprintf("%s%s in, %s out", atLeast(t.StepsWithoutUsage),
 		thousands(t.Usage.InputTokens+t.Usage.CacheReadTokens+t.Usage.CacheWriteTokens), thousands(t.Usage.OutputTokens))
 	if cached := t.Usage.CacheReadTokens; cached > 0 {
 		text += fmt.Sprintf(" (%s of them from a cache)", thousands(cached))
@@ -23,7 +23,7 @@ func totalTokens(t protocol.Totals) string {
 	return text + unknownOf(t.StepsWithoutUsage, t.Steps)
 }
 
-// totalCost says what is known of the cost, which then is a lower bound.
+// totalCost says what is known of the cost, and of how many steps it is not.
 func totalCost(t protocol.Totals) string {
 	switch {
 	case t.Steps == 0:
@@ -31,7 +31,7 @@ func totalCost(t protocol.Totals) string {
 	case t.Usage == nil || t.Usage.CostUSD == nil:
 		return "unknown"
 	}
-	return dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t.Steps)
+	return atLeast(t.StepsWithoutCost) + dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t.Steps)
 }
 
 func dollars(usd float64) string {
@@ -45,10 +45,21 @@ func dollars(usd float64) string {
 }
 
 func unknownOf(n, of int) string {
-	if n == 0 {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; 1 of %d steps does not say", of)
+	}
+	return fmt.Sprintf("; %d of %d steps do not say", n, of)
+}
+
+// atLeast marks a lower bound.
+func atLeast(unknown int) string {
+	if unknown == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", and what %d of %d steps does not tell", n, of)
+	return "at least "
 }
 
 // thousands groups the digits of a number.

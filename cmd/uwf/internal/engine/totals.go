@@ -12,7 +12,7 @@ import (
 
 // totalsVersion is raised when what is summed up changes: older sums are then
 // made anew.
-const totalsVersion = 1
+const totalsVersion = 2
 
 // mark is what a chain has cost up to and with one of its steps. A step names all
 // before it by their hashes, so a mark is true of every chain that leads to it.

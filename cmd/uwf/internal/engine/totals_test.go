@@ -116,10 +116,10 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 		"torn":              good[:len(good)/2],
 		"a changed number":  bytes.Replace(good, []byte(`"steps":6`), []byte(`"steps":7`), 1),
 		"a changed sum":     bytes.Replace(good, []byte(`"durationMs":`), []byte(`"durationMs":9`), 1),
-		"another version":   bytes.Replace(good, []byte(`"version":1`), []byte(`"version":2`), 1),
+		"another version":   bytes.Replace(good, []byte(`"version":2`), []byte(`"version":1`), 1),
 		"another chain":     encode(mark{Head: "0000000000000", Totals: protocol.Totals{Steps: 6}}),
 		"a wrong count":     encode(mark{Head: w.head(id), Totals: protocol.Totals{Steps: 5}}),
-		"not what it seems": []byte(`{"version":1,"check":0,"marks":{}}`),
+		"not what it seems": []byte(`{"version":2,"check":0,"marks":{}}`),
 	} {
 		require.NotEqual(t, string(good), string(data), name)
 		require.NoError(t, os.WriteFile(path, data, 0o600))

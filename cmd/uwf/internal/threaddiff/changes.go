@@ -97,7 +97,7 @@ func (c *changes) usage(a, b *protocol.Usage) {
 }
 
 func tokens(u *protocol.Usage, of func(protocol.Usage) int64) any {
-	if u == nil {
+	if !u.Counted() {
 		return nil
 	}
 	return of(*u)

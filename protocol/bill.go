@@ -1,0 +1,83 @@
+package protocol
+
+import "math"
+
+// Counted reports whether the tokens are known. Nobody asks a model without a
+// token: where there were replies, no tokens at all mean that they are unknown.
+func (u *Usage) Counted() bool {
+	switch {
+	case u == nil:
+		return false
+	case u.Turns == 0:
+		return true
+	}
+	return u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens+u.OutputTokens > 0
+}
+
+// IfKnown is u, or nil where neither tokens nor cost are known: unknown is never
+// told as zero.
+func (u Usage) IfKnown() *Usage {
+	if !u.Counted() && u.CostUSD == nil {
+		return nil
+	}
+	return &u
+}
+
+// Bill adds up what the parts of one run cost: its replies, or its tries. The zero
+// value is that of a run without any.
+type Bill struct {
+	// AtLeast is the sum of what is known.
+	AtLeast Usage
+	// Parts is how many there were; of Uncounted ones the tokens are unknown, of
+	// Unpriced ones the cost.
+	Parts, Uncounted, Unpriced int
+}
+
+// Add adds a part; nil: nothing is known of it.
+func (b *Bill) Add(u *Usage) {
+	b.Parts++
+	if !u.Counted() {
+		b.Uncounted++
+	}
+	if u == nil {
+		b.Unpriced++
+		return
+	}
+	if u.CostUSD == nil && (u.Turns > 0 || u.InputTokens+u.OutputTokens > 0) {
+		b.Unpriced++
+	}
+	b.AtLeast = b.AtLeast.Add(*u)
+}
+
+// AddAll adds the parts of another bill.
+func (b *Bill) AddAll(c Bill) {
+	b.AtLeast = b.AtLeast.Add(c.AtLeast)
+	b.Parts, b.Uncounted, b.Unpriced = b.Parts+c.Parts, b.Uncounted+c.Uncounted, b.Unpriced+c.Unpriced
+}
+
+// Usage is what all parts cost. What is unknown of one part is unknown of all,
+// since a sum that may be too low does not show it; nil: nothing is known.
+func (b Bill) Usage() *Usage {
+	if b.Parts == 0 {
+		return nil
+	}
+	u := b.AtLeast
+	if b.Unpriced > 0 {
+		u.CostUSD = nil
+	}
+	if b.Uncounted > 0 {
+		u.Turns = max(u.Turns, 1)
+		u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens, u.ReasoningTokens = 0, 0, 0, 0, 0
+	}
+	return u.IfKnown()
+}
+
+// RoundUSD rounds a cost to what can be meant: sums of dollars gather noise in
+// their last digits.
+func RoundUSD(usd float64) float64 {
+	const most = 1e4 // above, float64 has no such digits
+	if usd > most {
+		return usd
+	}
+	return math.Round(usd*1e10) / 1e10
+}
