@@ -63,9 +63,10 @@ func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extrac
 	if json.Unmarshal(asked.stdout, &answer) != nil || answer.Usage == nil {
 		return extract.Output{}, asked.failure("it gives no answer")
 	}
-	if answer.Usage.Plausible() == nil {
-		s.charge(*answer.Usage)
+	if answer.Usage.Plausible() != nil {
+		answer.Usage = nil
 	}
+	s.bill.Add(answer.Usage)
 	if answer.Error != "" {
 		return extract.Output{}, errors.New(answer.Error)
 	}

@@ -102,10 +102,10 @@ func (a *app) extract(ctx context.Context, final bool, answer string, brief step
 	if err != nil {
 		return errors.Join(refused, err)
 	}
-	if sub.Usage != nil {
-		usage = sub.Usage.Add(usage)
-	}
-	sub.Output, sub.ExtractedBy, sub.Usage = read, protocol.ByLLM, &usage
+	var b protocol.Bill
+	b.Add(sub.Usage)
+	b.Add(&usage)
+	sub.Output, sub.ExtractedBy, sub.Usage = read, protocol.ByLLM, b.Usage()
 	return nil
 }
 
