@@ -29,7 +29,9 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	for alias, m := range c.Models {
 		k.required(m.Name, "it is what the provider calls the model", "models", alias, "name")
 		k.required(m.Provider, "", "models", alias, "provider")
-		k.reference(m.Provider, "provider", keys(c.Providers), "models", alias, "provider")
+		if m.Provider != "" {
+			k.providerOf(m.Provider, alias)
+		}
 		k.duration(m.IdleTimeout, "models", alias, "idleTimeout")
 	}
 	for alias, a := range c.Agents {
@@ -152,6 +154,15 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 		return
 	}
 	k.add(k.at(path), nearest(name, known), "%s names %s %q, which is not in %ss", strings.Join(path, "."), what, name, what)
+}
+
+// providerOf warns of a model whose provider is not there: that is an error only for
+// who uses the model, and the others may be all that somebody needs.
+func (k checker) providerOf(name, alias string) {
+	if known := keys(k.c.Providers); !slices.Contains(known, name) {
+		at := []string{"models", alias, "provider"}
+		k.warn(k.at(at), nearest(name, known), "%s names provider %q, which is not in providers", strings.Join(at, "."), name)
+	}
 }
 
 // word checks a value that must be one of a few words; empty is the default.

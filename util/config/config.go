@@ -68,6 +68,14 @@ func ParseUnfinished(src []byte, path string, e env.Env) (protocol.Config, error
 	return c, nil
 }
 
+// Warnings are what is wrong in a config and stops nobody who does not use it: a model
+// whose provider is not there. [ResolveModel] refuses the model, and [Set] the name.
+func Warnings(src []byte, path string, e env.Env) []protocol.Problem {
+	_, r := read(src, path, e)
+	sortByPlace(r.warnings)
+	return r.warnings
+}
+
 // read reads a config with all that is wrong in it.
 func read(src []byte, path string, e env.Env) (c protocol.Config, r report) {
 	r = report{path: path, src: src}

@@ -74,8 +74,9 @@ func judge(before, after []byte, path string, e env.Env) (missing []protocol.Pro
 	return nil, bad
 }
 
-// problems are all that is wrong in a config.
+// problems are all that is wrong in a config: also what would only be warned of, for
+// a name that is typed now is to be right.
 func problems(src []byte, path string, e env.Env) []protocol.Problem {
 	_, r := read(src, path, e)
-	return r.problems
+	return append(r.problems, r.warnings...)
 }

@@ -22,7 +22,6 @@ func TestInvalid(t *testing.T) {
 		"args are no list":   {"agents:\n  a: { command: c, args: --x }", "2:26: agents.a.args must be a list\n    a: …"},
 		"negative":           {"limits: { maxSteps: -1 }", "1:21: limits.maxSteps must be a whole number, at least 0\n    limits: …"},
 		"not a boolean":      {"agents: { a: { command: c, resume: yes } }", "1:36: agents.a.resume must be true or false\n    agents: …"},
-		"unknown provider":   {p + "models: { a: { provider: xx, name: n } }", `2:26: models.a.provider names provider "xx", which is not in providers; did you mean "x"?` + "\n    models: …"},
 		"no base URL":        {"providers:\n  x: {}", "2:6: providers.x.baseUrl is missing; such as https://api.openai.com/v1\n    x: …"},
 		"no URL":             {"providers: { x: { baseUrl: x.example } }", "1:28: providers.x.baseUrl must begin with https:// or http:// and a host; such as https://api.openai.com/v1\n    providers: …"},
 		"model without name": {p + "models: { a: { provider: x } }", "2:14: models.a.name is missing; it is what the provider calls the model\n    models: …"},
@@ -55,6 +54,24 @@ func TestInvalid(t *testing.T) {
 			require.Equal(t, protocol.CodeInvalid, e.Code)
 		})
 	}
+}
+
+// The seeds' own example names a provider that it does not have, for a model that
+// only some use.
+func TestModelWithoutProvider(t *testing.T) {
+	t.Parallel()
+	src := []byte("providers: { x: { baseUrl: https://x.example/v1 } }\nmodels: { a: { provider: xx, name: n }, b: { provider: x, name: n } }\ndefaultModel: b\nmodelOverrides: { extract: a }\n")
+	c, err := Parse(src, "config.yaml", process())
+	require.NoError(t, err)
+	warnings := Warnings(src, "config.yaml", process())
+	require.Len(t, warnings, 1)
+	require.Equal(t, `models.a.provider names provider "xx", which is not in providers`, warnings[0].Message)
+	require.Equal(t, `did you mean "x"?`, warnings[0].Remedy)
+	require.Equal(t, 2, warnings[0].Line)
+	_, err = ResolveModel(c, "b", process())
+	require.NoError(t, err)
+	_, err = ResolveModel(c, ExtractModel(c), process())
+	require.ErrorContains(t, err, `unknown provider "xx" for model "a"`)
 }
 
 func TestAllProblemsAtOnce(t *testing.T) {

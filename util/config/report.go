@@ -36,14 +36,23 @@ type report struct {
 	path     string
 	src      []byte
 	problems []protocol.Problem
+	warnings []protocol.Problem // of what stops nobody who does not use it
 }
 
 func (r *report) add(at yamldoc.Pos, remedy, format string, args ...any) {
-	r.problems = append(r.problems, protocol.Problem{
+	r.problems = append(r.problems, r.problem(at, remedy, format, args...))
+}
+
+func (r *report) warn(at yamldoc.Pos, remedy, format string, args ...any) {
+	r.warnings = append(r.warnings, r.problem(at, remedy, format, args...))
+}
+
+func (r *report) problem(at yamldoc.Pos, remedy, format string, args ...any) protocol.Problem {
+	return protocol.Problem{
 		File: r.path, Line: at.Line, Column: at.Column,
 		Message: fmt.Sprintf(format, args...), Remedy: remedy,
 		Excerpt: excerpt(yamldoc.Line(r.src, at.Line)),
-	})
+	}
 }
 
 // addYAML reports that the text is no YAML. The message holds nothing of it.
@@ -59,11 +68,15 @@ func (r *report) err() error {
 	if len(r.problems) == 0 {
 		return nil
 	}
-	slices.SortFunc(r.problems, func(a, b protocol.Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
-	})
+	sortByPlace(r.problems)
 	cause := &InvalidError{r.problems}
 	return &protocol.Error{Code: protocol.CodeInvalid, Message: cause.Error(), Err: cause}
+}
+
+func sortByPlace(problems []protocol.Problem) {
+	slices.SortFunc(problems, func(a, b protocol.Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+	})
 }
 
 // excerpt is a line without its values, which may be secrets: only a key at its

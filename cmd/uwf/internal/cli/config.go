@@ -66,6 +66,9 @@ func (a *app) rawConfig(ctx context.Context) (any, error) {
 	if _, err := config.Load(ctx, dirs.Config(), a.env); err != nil {
 		a.say("uwf: warning: the config cannot be used as it is: %v", err)
 	}
+	for _, p := range config.Warnings(src, dirs.Config(), a.env) {
+		a.say("uwf: warning: %s", plaintext.Line(p.Message))
+	}
 	return raw, nil
 }
 
