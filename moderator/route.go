@@ -63,10 +63,20 @@ func pickEdge(n protocol.GraphNode, node string, output any) (status string, _ p
 		status = protocol.DefaultStatus
 	}
 	edge, ok := n.Edges[status]
+	if !ok { // what has no edge of its own takes that of the others
+		status, edge, ok = orDefault(n, status)
+	}
 	if !ok {
 		return "", protocol.Edge{}, noEdge(node, status, given, slices.Sorted(maps.Keys(n.Edges)))
 	}
 	return status, edge, nil
+}
+
+func orDefault(n protocol.GraphNode, status string) (string, protocol.Edge, bool) {
+	if edge, ok := n.Edges[protocol.DefaultStatus]; ok {
+		return protocol.DefaultStatus, edge, true
+	}
+	return status, protocol.Edge{}, false
 }
 
 func pickStart(n protocol.GraphNode) (string, protocol.Edge, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -21,6 +22,20 @@ func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func
 	}
 	d.note(at, "%s: %s may be missing, and then the run stops here; name it under required, or write {{#%s}}…{{/%s}} around it",
 		what, quote(name), name, name)
+}
+
+// noteFree tells the author of a role that may answer any status, which nobody can
+// hold against the edges of its node. With the edge "_" all others have one.
+func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
+	named := without(n.keys(), []string{protocol.DefaultStatus})
+	at := func() yamldoc.Pos { return n.pos }
+	if len(named) < len(n.keys()) {
+		d.note(at, "the frontmatter of %s lets it answer any %s: all but %s take the edge %q; an enum would name them",
+			quote(r.name), r.statuses.key, quoteList(named, ", "), protocol.DefaultStatus)
+		return
+	}
+	d.note(at, "the frontmatter of %s lets it answer any %s, and all but %s stop the run here; give it an enum: [%s], or add an edge %q for the others",
+		quote(r.name), r.statuses.key, quoteList(named, ", "), strings.Join(named, ", "), protocol.DefaultStatus)
 }
 
 // noteOutside tells the author of a location that leads out of the directory in

@@ -16,7 +16,8 @@ type statuses struct {
 	// several is true for oneOf, and for an enum of more than one status: then
 	// each needs an edge. Otherwise the single edge "_" serves.
 	several bool
-	fixed   string // the const of a schema that is no oneOf
+	fixed   string // the const of a schema that is no oneOf, or its only choice
+	free    bool   // it is a text of which the schema says no more
 	// vague are the variants of oneOf, by index, whose status is not a const.
 	vague []int
 }
@@ -44,6 +45,10 @@ func statusesOf(schema any) statuses {
 		}
 	}
 	s.several = len(s.values) > 1
+	if len(s.values) == 1 && len(values) == 1 {
+		s.fixed = s.values[0]
+	}
+	s.free = ok && status["type"] == "string" && status["enum"] == nil && status["const"] == nil
 	return s
 }
 
@@ -116,6 +121,8 @@ func (d *draft) checkStatuses(r *roleDraft) {
 		s.values = []string{s.fixed}
 		r.statuses = s
 		d.checkSeveral(r, n)
+	case s.free:
+		d.noteFree(r, n)
 	default:
 		d.checkSingle(r, n)
 	}
