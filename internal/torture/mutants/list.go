@@ -13,8 +13,13 @@ func mutants() []mutant {
 		},
 		{
 			"the result of an interrupted step is not adopted", "cmd/uwf/internal/engine/attempt.go",
-			"if !o.Fresh && last.unfinished(h.head)", "if false && last.unfinished(h.head)",
+			"	if !o.Fresh {\n		if out, adopted,", "	if false {\n		if out, adopted,",
 			only("kills"),
+		},
+		{
+			"a run directory that is a link is followed", "cmd/uwf/internal/engine/rundir.go",
+			"	case err == nil && info.IsDir():\n		return nil\n", "	case err == nil && (info.IsDir() || info.Mode()&fs.ModeSymlink != 0):\n		return nil\n",
+			[]string{"-only", "liars", "-match", "in the place of its run directory"},
 		},
 		{
 			"an error of the disk is taken for success when the head moves", "cmd/uwf/internal/engine/advance.go",
