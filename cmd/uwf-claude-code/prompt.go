@@ -2,26 +2,20 @@ package main
 
 import (
 	"encoding/json"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/utilagent/external"
 )
 
 // input is how a prompt reaches claude: on stdin, and with these arguments.
 //
-// In a text claude takes "@" before a word for a mention of a file, and reads the
-// file, wherever it is and whatever the permission is; it takes a text that begins
-// with "/" for a command of its own. Prompts hold mail addresses, code and what
-// other roles have said, and none of it is meant in that way. Of a message in
-// several blocks claude looks at the last one only, so such a prompt goes in two, the
-// second of which holds nothing that it could take for more than text. The model gets
-// both as they are.
+// One in which claude could take anything for more than text goes in blocks.
 func input(prompt string) (args []string, stdin string, err error) {
-	if !strings.ContainsRune(prompt, '@') && !strings.HasPrefix(strings.TrimSpace(prompt), "/") {
+	parts, plain := external.ClaudeBlocks(prompt)
+	if plain {
 		return nil, prompt, nil
 	}
 	var blocks []textBlock
-	for _, part := range split(prompt) {
+	for _, part := range parts {
 		blocks = append(blocks, textBlock{Type: "text", Text: part})
 	}
 	var line struct {
@@ -39,28 +33,4 @@ func input(prompt string) (args []string, stdin string, err error) {
 type textBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
-}
-
-// split cuts a prompt in two behind its last "@", at the end of a line if it can,
-// else of a word, else anywhere. The second part begins with a letter or a digit. A
-// prompt that cannot be cut so, such as "@?", is one part.
-func split(prompt string) []string {
-	after := strings.LastIndexByte(prompt, '@') + 1
-	if after == 0 {
-		after = len(prompt) - len(strings.TrimLeftFunc(prompt, unicode.IsSpace)) + 1 // behind the "/"
-	}
-	for _, boundary := range []string{"\n", " ", ""} {
-		for at := after; at < len(prompt); at++ {
-			found := strings.Index(prompt[at:], boundary)
-			if found < 0 {
-				break
-			}
-			at += found
-			cut := at + len(boundary)
-			if first, _ := utf8.DecodeRuneInString(prompt[cut:]); unicode.IsLetter(first) || unicode.IsDigit(first) {
-				return []string{prompt[:cut], prompt[cut:]}
-			}
-		}
-	}
-	return []string{prompt}
 }

@@ -47,20 +47,6 @@ func TestNothingInAPromptIsAMention(t *testing.T) {
 	}
 }
 
-func FuzzSplit(f *testing.F) {
-	f.Add("see @/etc/hostname")
-	f.Add("@\xff@")
-	f.Fuzz(func(t *testing.T, prompt string) {
-		parts := split(prompt)
-		if strings.Join(parts, "") != prompt {
-			t.Fatalf("%q became %q", prompt, parts)
-		}
-		if tail := parts[len(parts)-1]; len(parts) > 1 && (strings.ContainsAny(tail, "@") || strings.HasPrefix(tail, "/")) {
-			t.Fatalf("%q ends with %q", prompt, tail)
-		}
-	})
-}
-
 func TestTheCommandLineWithAMention(t *testing.T) {
 	t.Parallel()
 	inv, err := command(external.Call{Prompt: "a@b.com is\nmine", Session: "x", Version: external.V(2, 1, 0)})

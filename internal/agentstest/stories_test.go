@@ -3,9 +3,11 @@
 package agentstest
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,6 +132,8 @@ func killed(t *testing.T, b *bench) {
 	wait, _ := b.background()
 	pid := b.agentPid()
 	require.Eventually(t, func() bool { return len(b.model.asked()) == 2 }, patience, 10*time.Millisecond, "the model is asked again after the tool")
+	// Programs write what was said a moment later.
+	require.Eventually(t, func() bool { return holds(b.home, "before-the-kill") }, patience, 50*time.Millisecond, "the program has written its session")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	require.Error(t, wait())
 	require.Eventually(t, func() bool { return len(processesIn(b.dir)) == 0 }, patience, 50*time.Millisecond, "nothing of the program is left")
@@ -170,6 +174,19 @@ func fork(t *testing.T, b *bench) {
 	require.Contains(t, asked[2], "I wrote fog.")
 	require.Contains(t, asked[3], "I wrote fog.")
 	require.NotContains(t, asked[3], "I wrote rain.")
+}
+
+// holds tells whether some file below a directory holds a text.
+func holds(dir, text string) bool {
+	found := false
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what goes away meanwhile is passed over
+		if err == nil && d.Type().IsRegular() && !found {
+			data, _ := os.ReadFile(path)
+			found = bytes.Contains(data, []byte(text))
+		}
+		return nil
+	})
+	return found
 }
 
 // processesIn lists processes that work in a directory or below.

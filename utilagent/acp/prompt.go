@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/utilagent/external"
@@ -48,7 +49,7 @@ func (p *prompt) refused(what string) {
 // ends: then it is cancelled, and the agent has the time of patience to say how
 // it ended.
 func (c *client) ask(ctx context.Context, text string, patience func() time.Duration, emit func(external.Event)) (prompted, *prompt, error) {
-	params := promptParams{SessionID: c.session, Prompt: []promptBlock{{Type: "text", Text: text}}}
+	params := promptParams{SessionID: c.session, Prompt: c.blocks(text)}
 	p := &prompt{session: c.session, teller: newTeller(emit)}
 	cancelled := make(chan struct{})
 	p.going = func() bool {
@@ -83,6 +84,20 @@ func (c *client) ask(ctx context.Context, text string, patience func() time.Dura
 		err = c.settle(patient, lateWords) // some answer before they have told everything
 	}
 	return result, p, err
+}
+
+// blocks are the content of a prompt. What Claude Code's bridges get is read by Claude
+// Code, which would take parts of one text for mentions of files.
+func (c *client) blocks(text string) []promptBlock {
+	parts := []string{text}
+	if strings.Contains(strings.ToLower(c.agent.Info.Name), "claude") {
+		parts, _ = external.ClaudeBlocks(text)
+	}
+	blocks := make([]promptBlock, len(parts))
+	for i, part := range parts {
+		blocks[i] = promptBlock{Type: "text", Text: part}
+	}
+	return blocks
 }
 
 // answered tells whether the prompt has an answer.
