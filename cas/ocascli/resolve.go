@@ -86,7 +86,7 @@ func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	}
 	h, err := node(ctx, s, arg)
 	if err == nil {
-		return h, nil
+		return h, mustBeSchema(ctx, s, h)
 	}
 	var coded *protocol.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
@@ -102,4 +102,14 @@ func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 		coded.Hints = append(coded.Hints, "a hash, or one of "+strings.Join(names, ", "))
 	}
 	return "", err
+}
+
+// mustBeSchema refuses a node of another kind where a type must stand.
+func mustBeSchema(ctx context.Context, s cas.Store, h cas.Hash) error {
+	n, err := s.Get(ctx, h)
+	if err != nil || n.Type == s.Kinds().MetaHash() || n.Type == n.Hash {
+		return err
+	}
+	return cmdline.Invalid(fmt.Sprintf("node %s is not a schema, so it cannot be the type of a value", h),
+		fmt.Sprintf("its own type is %s: did you mean that?", n.Type), "ocas schema list")
 }

@@ -20,7 +20,8 @@ func referenceIn(e yamldoc.Entry) (protocol.Hash, bool) {
 		return "", false
 	}
 	if text, ok := n.Scalar.(string); ok && n.Tag == "" {
-		return protocol.Hash(text), protocol.Hash(text).Valid()
+		hash, err := protocol.ParseHash(text)
+		return hash, err == nil
 	}
 	return "", false
 }

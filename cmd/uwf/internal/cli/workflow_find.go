@@ -20,8 +20,8 @@ import (
 
 // workflow finds the workflow that a person means, storing a file's content if
 // it is one. In this order: a hash; a file (has a slash or ends in .yaml or
-// .yml); a file of the project (.workflows/, .workflow/); the registry; a
-// unique prefix of a hash is not accepted, because names come first.
+// .yml); a file of the project (.workflows/, .workflow/); the registry; a hash in
+// other letters, or a unique prefix of one.
 func (a *app) workflow(ctx context.Context, arg string) (cas.Hash, error) {
 	arg = strings.TrimSpace(arg)
 	if protocol.Hash(arg).Valid() {
@@ -53,7 +53,43 @@ func (a *app) workflow(ctx context.Context, arg string) (cas.Hash, error) {
 	if !errors.Is(err, index.ErrNoWorkflow) {
 		return h, err
 	}
-	return "", a.unknownWorkflow(ctx, arg, found)
+	return a.workflowByPrefix(ctx, arg, found)
+}
+
+// workflowByPrefix finds a workflow by the beginning of its hash, in any case.
+// Nodes of other kinds that begin so do not count.
+func (a *app) workflowByPrefix(ctx context.Context, arg string, found []workflow.Found) (cas.Hash, error) {
+	const fewest, most = 4, 64 // characters; nodes to look at
+	prefix := protocol.FoldCrockford(arg)
+	if len(prefix) < fewest || len(prefix) > protocol.HashLen || !protocol.Hash(prefix+"0000000000000"[len(prefix):]).Valid() {
+		return "", a.unknownWorkflow(ctx, arg, found)
+	}
+	s, err := a.store(ctx)
+	if err != nil {
+		return "", err
+	}
+	var matches []string
+	looked := 0
+	for h, err := range s.All(ctx, prefix) {
+		if err != nil {
+			return "", err
+		}
+		if looked++; looked > most {
+			return "", notFound(fmt.Sprintf("workflow %q is ambiguous: more than %d nodes begin so", arg, most), "give more characters")
+		}
+		if _, err := cas.Read[protocol.Workflow](ctx, s, h); err == nil {
+			matches = append(matches, string(h))
+		} else if len(prefix) == protocol.HashLen {
+			return a.workflowByHash(ctx, h) // says what is wrong with it
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return "", a.unknownWorkflow(ctx, arg, found)
+	case 1:
+		return cas.Hash(matches[0]), nil
+	}
+	return "", ambiguous("workflow", arg, matches)
 }
 
 func (a *app) workflowByHash(ctx context.Context, h cas.Hash) (cas.Hash, error) {
