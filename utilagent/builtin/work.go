@@ -58,7 +58,8 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 	agent := protocol.AgentName(a.name)
 	w.client = llm.New(endpoint, llm.Options{Notify: func(text string) {
 		fmt.Fprintf(req.Env.Stderr, "%s: %s\n", agent, text)
-		_, _ = req.Text(ctx, text) // for who watches: the record of the question says it again
+		// For who watches: the record of the question says it again.
+		_ = req.Writing(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text})
 	}})
 	w.sessions = react.Sessions{
 		Dir:   filepath.Join(req.Dirs.Sessions(), agent),

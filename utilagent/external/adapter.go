@@ -123,10 +123,13 @@ type Timeouts struct {
 	Start time.Duration // to the first event; default 1 minute
 	Idle  time.Duration // between two lines; default 10 minutes
 	Tool  time.Duration // between two lines while a tool runs; default 20 minutes
-	Total time.Duration // of all calls of a step; default 1 hour
-	Grace time.Duration // from the terminal event to the program's end; default 10 seconds
-	Stop  time.Duration // between the signals of a stop; default 5 seconds
-	Retry time.Duration // before the first retry, doubled each time; default 5 seconds
+	// Retrying is how long a program may do nothing but repeat requests to its model;
+	// default 5 minutes, and never more than Idle.
+	Retrying time.Duration
+	Total    time.Duration // of all calls of a step; default 1 hour
+	Grace    time.Duration // from the terminal event to the program's end; default 10 seconds
+	Stop     time.Duration // between the signals of a stop; default 5 seconds
+	Retry    time.Duration // before the first retry, doubled each time; default 5 seconds
 }
 
 // Permission says what a program may do without asking.

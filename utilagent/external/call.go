@@ -22,10 +22,12 @@ func (e *changedError) Error() string {
 	return fmt.Sprintf("session %s was asked for, %s came back", e.want, e.got)
 }
 
-// vainError is the cause of the end of a call whose program repeats what cannot work.
+// vainError is the cause of the end of a call whose program repeats what cannot
+// work, or has not worked for long: then the whole call is not repeated either.
 type vainError struct {
 	kind ErrorKind
 	text string
+	long bool
 }
 
 func (e *vainError) Error() string { return e.text }
@@ -43,8 +45,10 @@ type call struct {
 	cancel   context.CancelCauseFunc
 	watch    *watch
 	began    func(session string) error // told once for each id that is good
+	program  string
 
 	mu      sync.Mutex
+	waits   waits
 	record  record
 	quiet   *time.Timer
 	session string // the newest id that the program told
@@ -68,7 +72,14 @@ func (c *call) event(ctx context.Context, e Event) error {
 	if err := c.record.take(ctx, e); err != nil {
 		return c.end(err)
 	}
-	c.watch.event(e.Kind, c.record.running > 0)
+	c.watch.event(e, c.record.running > 0)
+	switch e.Kind {
+	case Retrying:
+		c.waits.retrying(e.Status)
+	case Text, Delta, Reasoning, Called, Returned, Done:
+		c.waits.word()
+	}
+	c.listen(ctx)
 	c.later(ctx)
 	if c.record.messages > 0 && c.session != "" && c.session != c.known {
 		c.known = c.session
@@ -165,6 +176,7 @@ func (c *call) close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
+	c.waits.close()
 	if c.quiet != nil {
 		c.quiet.Stop()
 	}

@@ -82,6 +82,10 @@ func play(dir string) int {
 			fmt.Fprintln(os.Stderr, rest)
 		case "hang":
 			time.Sleep(time.Minute)
+		case "ever": // prints a line again and again
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				_, _ = fmt.Fprintln(os.Stdout, rest)
+			}
 		case "deaf":
 			signal.Ignore(os.Interrupt, syscall.SIGTERM)
 		case "child":

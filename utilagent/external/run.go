@@ -139,7 +139,7 @@ func (r *runner) unusable(out tried) bool {
 
 // again reports whether a call failed for a reason that may pass.
 func (r *runner) again(out tried) bool {
-	if out.Kind != Failed || r.retries >= maxRetries {
+	if out.Kind != Failed || out.vain || r.retries >= maxRetries {
 		return false
 	}
 	switch out.Error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,4 +210,32 @@ func TestNotConfined(t *testing.T) {
 	require.Contains(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ")
 	require.Empty(t, set(t, toy(), "confine: off").plays(good).step().Succeeded().Stderr)
 	require.Empty(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr)
+}
+
+// Repeating a request is no sign of life: the step ends in time, says why, and is
+// not tried again. Who watches is told meanwhile.
+func TestAStuckProvider(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ play, failed, hint, shown string }{
+		"rate limit":     {"S {session}\n!ever Y 429", "toy is held up by its provider's rate limit: for 1s it has done nothing but ask again: rate limit", "hint: wait, then step the thread again", "rate limit, try 2"},
+		"no network":     {"!ever Y 0", "toy cannot reach its model, or the model's server fails: for 1s it has done nothing but ask again", "hint: step the thread again", "the model cannot be reached, try 2"},
+		"after its work": {"S {session}\nT I begin.\nC 1 x\nR 1 x\n!ever Y 529", "the model's endpoint answers with status 529", "hint: step the thread again", "status 529, try 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := toy()
+			a.Timeouts.Retrying = time.Second
+			b := set(t, a, "").plays(c.play)
+			got := b.step().Failed(c.failed)
+			require.Contains(t, got.Stderr, c.hint)
+			b.heard(1)
+			require.Contains(t, strings.Join(b.written(got), "\n"), c.shown)
+		})
+	}
+	a := toy()
+	a.Timeouts.Retrying = time.Minute
+	b := set(t, a, "").plays("S {session}\nY 429\nY 429\n" + good + "\n.")
+	got := b.step().Succeeded()
+	require.Len(t, got.Turns, 1, "it is no part of the step")
+	require.Equal(t, []string{"rate limit, try 2", "it goes on"}, b.written(got))
 }

@@ -48,6 +48,12 @@ func (r *runner) tell(ctx context.Context, t protocol.Turn) error {
 	return r.req.Turn(ctx, t)
 }
 
+// show tells who watches what goes on; it is no part of the step.
+func (r *runner) show(text string) {
+	// It only serves who watches: what breaks here breaks at the next turn, too.
+	_ = r.req.Writing(context.WithoutCancel(r.ctx), protocol.Turn{Role: protocol.TurnSystem, Content: text})
+}
+
 // newRunner finds the program and everything that its calls need.
 func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
 	r := &runner{adapter: a, req: req, extra: extra, command: a.Program, cwd: realDir(req.Cwd)}

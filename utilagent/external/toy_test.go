@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/external"
@@ -18,7 +19,7 @@ import (
 
 // toy describes a program whose lines are a letter and what belongs to it:
 // S session, M mark, T text, F the answer and no turn, D delta, C call, R result, N notice, U usage of the session so
-// far, V retries in vain, and last . (ok) or X kind message.
+// far, V retries in vain, Y retries after a status, and last . (ok) or X kind message.
 func toy() external.Adapter {
 	return external.Adapter{
 		Name: "toy", Program: "toy", Install: "get a toy", Login: "toy login",
@@ -84,6 +85,9 @@ func (d *toyDecoder) Line(line []byte) ([]external.Event, bool) {
 		return []external.Event{{Kind: external.Returned, Call: protocol.ToolCall{ID: first}, Text: second}}, true
 	case "V":
 		return []external.Event{{Kind: external.Retrying, Text: rest, Error: external.Auth}}, true
+	case "Y":
+		status, _ := strconv.Atoi(rest)
+		return []external.Event{{Kind: external.Retrying, Status: status}}, true
 	case "U":
 		in, _ := strconv.ParseInt(first, 10, 64)
 		cost, _ := strconv.ParseFloat(second, 64)
@@ -163,4 +167,19 @@ func (b *table) heard(calls int) []heard {
 	}
 	require.Len(b.t, all, calls)
 	return all
+}
+
+// written are the unfinished turns that a run has shown.
+func (b *table) written(got *agentkittest.Outcome) []string {
+	b.t.Helper()
+	var texts []string
+	for line := range strings.Lines(got.Stdout) {
+		var l protocol.TurnLine
+		if json.Unmarshal([]byte(line), &l) == nil && l == protocol.NewWritingLine(l.Hash) {
+			turn, err := cas.Read[protocol.Turn](b.t.Context(), b.Store, l.Hash)
+			require.NoError(b.t, err)
+			texts = append(texts, turn.Content)
+		}
+	}
+	return texts
 }

@@ -27,6 +27,7 @@ type tried struct {
 	worked  bool   // the model said something
 	usage   protocol.Usage
 	counted bool   // the limit of turns was ours
+	vain    bool   // the program has repeated a request for long
 	shown   string // the last text among the turns
 	model   string
 	version Version
@@ -45,13 +46,17 @@ func (r *runner) try(t task) (tried, error) {
 	}
 	c := &call{
 		ask: ask, sessions: r.adapter.Sessions, isPlain: r.adapter.isPlain, count: r.adapter.CountsTurns,
-		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell},
+		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell}, program: r.adapter.Program,
+		waits: waits{now: r.req.Env.Now, show: r.show},
 	}
 	c.began = func(session string) error {
 		r.report(r.shelf.put(r.known(session, c, before)))
 		return r.req.Began(session)
 	}
 	r.host.current(c)
+	c.mu.Lock()
+	c.listen(ctx)
+	c.mu.Unlock()
 	started := r.req.Env.Now()
 	outcome, err := r.transport.Call(ctx, ask, r.host)
 	took := r.req.Env.Now().Sub(started)
@@ -141,7 +146,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Kind, out.Message = SessionLost, cause.Error()
 	case o.Kind == OK:
 	case errors.As(cause, &vain):
-		out.Kind, out.Error, out.Message = Failed, vain.kind, cmp.Or(vain.text, o.Message)
+		out.Kind, out.Error, out.Message, out.vain = Failed, vain.kind, cmp.Or(vain.text, o.Message), vain.long
 	case errors.Is(cause, errTurns):
 		out.Kind, out.counted, out.Message = MaxTurns, true, ""
 	case errors.As(cause, &late):

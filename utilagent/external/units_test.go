@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -188,11 +189,28 @@ func TestUntoldUsageIsNotZero(t *testing.T) {
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	for _, end := range []error{
-		&changedError{}, &vainError{}, &expired{}, errTurns, errGrace, fmt.Errorf("wrapped: %w", errTurns),
+		&changedError{}, &vainError{}, &vainError{long: true}, &expired{}, errTurns, errGrace, fmt.Errorf("wrapped: %w", errTurns),
 	} {
 		require.True(t, isEnd(end), "%v", end)
 	}
 	for _, ours := range []error{errors.New("turn: no space left on device"), context.Canceled} {
 		require.False(t, isEnd(ours), "%v", ours)
 	}
+}
+
+// Who watches a program that says nothing is told so, less and less often.
+func TestSilenceIsShown(t *testing.T) {
+	t.Parallel()
+	var shown []string
+	w := waits{now: time.Now, show: func(text string) { shown = append(shown, text) }}
+	w.listen(func() {})
+	defer w.close()
+	w.silent("toy", false)
+	w.silent("toy", true) // a tool is shown already
+	w.silent("toy", false)
+	w.word()
+	w.word()
+	w.silent("toy", false)
+	const text = "nothing heard of toy for %s: it thinks, or its provider holds it up"
+	require.Equal(t, []string{fmt.Sprintf(text, "30s"), fmt.Sprintf(text, "2m0s"), "it goes on", fmt.Sprintf(text, "30s")}, shown)
 }

@@ -15,7 +15,7 @@ func (t Timeouts) withDefaults() Timeouts {
 		usual time.Duration
 	}{
 		{&t.Start, time.Minute}, {&t.Idle, 10 * time.Minute}, {&t.Tool, 20 * time.Minute}, {&t.Total, time.Hour},
-		{&t.Grace, 10 * time.Second}, {&t.Stop, 5 * time.Second}, {&t.Retry, 5 * time.Second},
+		{&t.Retrying, 5 * time.Minute}, {&t.Grace, 10 * time.Second}, {&t.Stop, 5 * time.Second}, {&t.Retry, 5 * time.Second},
 	} {
 		if *field.value <= 0 {
 			*field.value = field.usual
@@ -50,6 +50,8 @@ type watch struct {
 	running bool // a tool runs
 	done    bool // the terminal event was seen
 	closed  bool
+	repeats bool // nothing but repeated requests was told of since the timer was set
+	status  int  // of the newest of them
 }
 
 func newWatch(limits Timeouts, cancel context.CancelCauseFunc) *watch {
@@ -62,7 +64,7 @@ func newWatch(limits Timeouts, cancel context.CancelCauseFunc) *watch {
 func (w *watch) line() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.started && !w.done {
+	if w.started && !w.done && !w.repeats {
 		w.set()
 	}
 }
@@ -72,21 +74,34 @@ func (w *watch) silence() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.limits.Start, w.limits.Idle, w.limits.Tool = w.limits.Total, w.limits.Total, w.limits.Total
+	w.limits.Retrying = w.limits.Total
 	w.set()
 }
 
 // event notes an event, and whether tools run now. When the model goes on after
-// the last word, that was not the last.
-func (w *watch) event(k Kind, running bool) {
+// the last word, that was not the last. Repeating a request is no sign of life: the
+// time for it begins with the first one.
+func (w *watch) event(e Event, running bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch k {
+	switch e.Kind {
 	case Text, Delta, Reasoning, Called:
-		w.done = false
+		w.done, w.repeats = false, false
 	case Done:
-		w.done = true
-	default:
+		w.done, w.repeats = true, false
+	case Returned:
 		if w.done {
+			return
+		}
+		w.repeats = false
+	case Retrying:
+		w.started, w.status = true, e.Status
+		if w.done || w.repeats || running {
+			return
+		}
+		w.repeats = true
+	default:
+		if w.done || w.repeats {
 			return
 		}
 	}
@@ -106,6 +121,8 @@ func (w *watch) limit() time.Duration {
 		return w.limits.Grace
 	case !w.started:
 		return w.limits.Start
+	case w.repeats:
+		return min(w.limits.Retrying, w.limits.Idle)
 	case w.running:
 		return w.limits.Tool
 	}
@@ -120,6 +137,12 @@ func (w *watch) fire() {
 		w.cancel(errGrace)
 	case !w.started:
 		w.cancel(&expired{what: "said nothing", key: "startTimeout", time: w.limit()})
+	case w.repeats:
+		kind := Server
+		if w.status != 0 {
+			kind = StatusKind(w.status)
+		}
+		w.cancel(&vainError{kind: kind, long: true, text: fmt.Sprintf("for %s it has done nothing but ask again: %s", w.limit(), trouble(w.status))})
 	case w.running:
 		w.cancel(&expired{what: "printed nothing while a tool ran", key: "idleTimeout", time: w.limit()})
 	default:

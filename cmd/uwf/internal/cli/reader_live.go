@@ -62,9 +62,11 @@ func (r reader) flightTurns(ctx context.Context, f engine.Flight, room int) ([]s
 		if err != nil && !errors.Is(err, cas.ErrNotFound) { // it may have been replaced by the whole turn
 			return nil, err
 		}
-		if f.Failed == "" {
+		switch {
+		case t.Role == protocol.TurnSystem: // what is waited for
+		case f.Failed == "":
 			t.Content += "\n\n*(still being written)*"
-		} else {
+		default:
 			t.Content += "\n\n*(was being written)*"
 		}
 		if err == nil && !take(t) {
