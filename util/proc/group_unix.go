@@ -22,6 +22,7 @@ const killedWait = 500 * time.Millisecond
 func startInGroup(cmd *exec.Cmd, c Command) (group, error) {
 	cmd.ExtraFiles = c.Inherit
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !c.Session, Setsid: c.Session}
+	tie(cmd.SysProcAttr, c)
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}

@@ -10,21 +10,23 @@ import (
 
 // KillMarked kills every process, other than this one, that was started with the
 // given entry (KEY=value) in its environment: children of a child that moved into
-// groups and sessions of their own, and whose parents are gone. It does nothing
-// on systems that do not show environments.
-func KillMarked(entry string) error {
+// groups and sessions of their own, and whose parents are gone. It returns how many
+// there were, and does nothing on systems that do not show environments.
+func KillMarked(entry string) (int, error) {
+	killed := map[int]bool{}
 	for range scans {
 		pids, err := marked(entry)
 		if err != nil || len(pids) == 0 {
-			return err
+			return len(killed), err
 		}
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return os.NewSyscallError("kill", err)
+				return len(killed), os.NewSyscallError("kill", err)
 			}
+			killed[pid] = true
 		}
 	}
-	return nil
+	return len(killed), nil
 }
 
 // marked lists the processes; a zombie has no environment any more.

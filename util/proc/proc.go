@@ -36,6 +36,9 @@ type Command struct {
 	// can wait for a person (a new session; on Windows no console). On Linux
 	// all groups of the session end with it when it is killed or fails.
 	Session bool
+	// WithParent asks the child to end (SIGTERM) when this process is killed. Only
+	// Linux does that.
+	WithParent bool
 }
 
 // SignalError is the cause of a context that a signal has ended. [Child.Wait]
@@ -68,6 +71,7 @@ type Child struct {
 	cmd     *exec.Cmd
 	group   group
 	session bool
+	release func() // what keeps it tied to us
 }
 
 // Start starts the child. Call Wait once, or the child's end goes unseen.
@@ -86,11 +90,18 @@ func Start(c Command) (*Child, error) {
 	if c.Stderr != nil {
 		cmd.Stderr = c.Stderr
 	}
-	g, err := startInGroup(cmd, c)
+	start := func(cmd *exec.Cmd, c Command) (group, func(), error) {
+		g, err := startInGroup(cmd, c)
+		return g, func() {}, err
+	}
+	if c.WithParent {
+		start = startTied
+	}
+	g, release, err := start(cmd, c)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	return &Child{cmd: cmd, group: g, session: c.Session}, nil
+	return &Child{cmd: cmd, group: g, session: c.Session, release: release}, nil
 }
 
 // Pid is the child's process id and its group's.
@@ -111,6 +122,7 @@ type Status struct {
 // Wait returns ctx's cause. When the child has ended by itself, what is left of
 // its group is killed at once. [ErrAlive] if even that does not help.
 func (c *Child) Wait(ctx context.Context, grace time.Duration) (Status, error) {
+	defer c.release()
 	defer c.group.close()
 	ended := make(chan error, 1)
 	go func() { ended <- c.cmd.Wait() }()

@@ -36,6 +36,7 @@ type kit struct {
 	given   []string // the environment that the process was started with, without .env
 	loaded  *protocol.Config
 	atEnd   []func()
+	marks   bool // [Request.Mark] was called
 
 	session session // that the run goes on in
 	trying  string  // the session that is noted as the one of this try

@@ -23,6 +23,9 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		Now:    w.req.Env.Now,
 		Env:    tools.CommandEnv(w.req.Env.Environ, w.req.Secrets(), pass),
 	}
+	if commands.Shell || c.Builtin != nil && len(c.Builtin.AllowCommands) > 0 {
+		commands.Env = append(commands.Env, w.req.Mark())
+	}
 	pages := fetch.Options{Allow: w.req.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
 	if b := c.Builtin; b != nil {
 		commands.Allow = b.AllowCommands

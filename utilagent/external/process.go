@@ -50,7 +50,7 @@ func start(l launch) (*Process, error) {
 	}
 	cmd, err := l.confinement.wrap(proc.Command{
 		Path: l.path, Args: l.inv.Args, Dir: l.inv.Dir, Env: append(l.env, l.marker),
-		Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2],
+		Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2], WithParent: true,
 	})
 	var child *proc.Child
 	if err == nil {
@@ -87,12 +87,17 @@ func (p *Process) wait(ctx context.Context, streams ...*stream) {
 	}
 	p.kill()
 	if p.status.Code != 0 {
-		p.err = errors.Join(p.err, proc.KillMarked(p.marker))
+		p.err = errors.Join(p.err, killMarked(p.marker))
 	}
 	close(p.ended)
 	for _, s := range streams {
 		s.writerEnded()
 	}
+}
+
+func killMarked(entry string) error {
+	_, err := proc.KillMarked(entry)
+	return err
 }
 
 // write gives the program its input. That it does not read is no error: many know
@@ -152,7 +157,7 @@ func (p *Process) Wait() (Exit, error) {
 	_ = p.stdout.close()
 	err := p.err
 	if p.wasStop.Load() {
-		err = errors.Join(err, proc.KillMarked(p.marker))
+		err = errors.Join(err, killMarked(p.marker))
 	}
 	return Exit{Code: p.status.Code, Signal: p.status.Signal, Stopped: p.wasStop.Load(), Stderr: p.errors.text()}, err
 }

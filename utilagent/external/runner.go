@@ -26,6 +26,7 @@ type runner struct {
 	words       []string // of the command line, if it is the user's
 	cwd         string
 	runDir      string
+	mark        string // of all that is started in this run
 	shelf       shelf
 	logs        *logs
 	host        *Host
@@ -57,6 +58,7 @@ func (r *runner) show(text string) {
 // newRunner finds the program and everything that its calls need.
 func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
 	r := &runner{adapter: a, req: req, extra: extra, command: a.Program, cwd: realDir(req.Cwd)}
+	r.mark = req.Mark() // what it ends, it ends after our own orderly close
 	req.AtEnd(r.close)
 	var err error
 	if r.settings, err = settingsOf(ctx, a, req); err != nil {
@@ -154,7 +156,7 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 	inv.Bin, inv.Dir = cmp.Or(inv.Bin, r.program.Path), cmp.Or(inv.Dir, r.cwd)
 	fmt.Fprintf(r.logs.stderr, "== %s %s\n", inv.Bin, strings.Join(shown(inv.Args), " "))
 	return launch{
-		path: inv.Bin, inv: inv, env: environment(r.req.Env.Environ, r.adapter, inv),
+		path: inv.Bin, inv: inv, env: append(environment(r.req.Env.Environ, r.adapter, inv), r.mark),
 		marker: markerVariable + "=" + id, confinement: r.confinement, stdout: r.logs.stdout, stderr: r.logs.stderr,
 	}, nil
 }

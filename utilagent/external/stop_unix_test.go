@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -54,4 +55,24 @@ func dead(pid int) bool {
 	}
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	return err != nil || len(environ) == 0
+}
+
+// What a killed adapter has left would work beside the next try, and what a program
+// leaves in the background beside the next role: both are ended.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "").plays("S {session}\n"+good+"\n!child\n.", "S {session}\n"+good+"\n.")
+	orphan := exec.Command(os.Args[0], "sleeper")
+	orphan.Env = append(os.Environ(), playVariable+"="+b.dir, "UWF_STARTED_FOR="+b.RunDir)
+	detach(orphan)
+	require.NoError(t, orphan.Start())
+	got := b.step().Succeeded()
+	require.Error(t, orphan.Wait(), "it was killed")
+	data, err := os.ReadFile(filepath.Join(b.dir, "child"))
+	require.NoError(t, err)
+	child, err := strconv.Atoi(string(data))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return dead(child) }, time.Minute, 5*time.Millisecond)
+	require.Contains(t, got.Stderr, "warning: processes of an interrupted try, still at work, ended: 1\n")
+	require.Contains(t, got.Stderr, "warning: processes left running, ended with the step: 1\n")
 }
