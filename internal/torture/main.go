@@ -59,6 +59,8 @@ func part(ctx context.Context, e env.Env) (status int, ours bool) {
 	switch name {
 	case agentPart:
 		return agent(e), true
+	case foolPart:
+		return fool(e), true
 	case smallDisk:
 		return onSmallDisk(ctx, e), true
 	}
@@ -150,8 +152,8 @@ func (t *trial) row(out io.Writer, s scenario, err error) {
 	if err != nil {
 		verdict = "BROKEN"
 	}
-	fmt.Fprintf(out, "%-8s %-6s %6d rounds  %s\n", s.name, verdict, t.rounds, s.what)
+	fmt.Fprintf(out, "%-12s %-6s %6d rounds  %s\n", s.name, verdict, t.rounds, s.what)
 	for _, n := range t.notes {
-		fmt.Fprintf(out, "%31s%s\n", "", n)
+		fmt.Fprintf(out, "%35s%s\n", "", n)
 	}
 }

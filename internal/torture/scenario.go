@@ -62,6 +62,11 @@ func scenarios() []scenario {
 		{"hostile", "files and arguments that nobody should have written", hostile},
 		{"parsers", "inputs that nobody would write, for each format that is read", parsers},
 		{"secrets", "keys in config, environment and prompts", secrets},
+		{"repositories", "what somebody else has put where uwf is typed", attacked(repositories())},
+		{"terminals", "control characters in all that a terminal is shown", attacked(terminals)},
+		{"outsiders", "bundles of a stranger", attacked(outsiders())},
+		{"planted", "programs of the workspace on the PATH", attacked(planted)},
+		{"forged", "answers that speak as the moderator", attacked(forged)},
 	}
 }
 

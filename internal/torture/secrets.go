@@ -95,9 +95,7 @@ func behaviours() []behaviour {
 			say(w, map[string]any{"role": "assistant", "content": "---\n$status: again\nnote: it is " + key + "\n---\nYour key is " + key + ".\n"})
 		}},
 		{"calls a tool with it", func(w http.ResponseWriter, key string) {
-			args, _ := json.Marshal(map[string]any{"path": "note-" + key, "content": key}) // strings always marshal
-			say(w, map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
-				"id": "call-" + key, "type": "function", "function": map[string]any{"name": "read_file", "arguments": string(args)}}}})
+			use(w, call{"read_file", map[string]string{"path": "note-" + key, "content": key}, key})
 		}},
 		{"refuses it and repeats it", func(w http.ResponseWriter, key string) {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -109,12 +107,27 @@ func behaviours() []behaviour {
 			fmt.Fprintf(w, "<html><pre>Authorization: Bearer %s</pre></html>", key)
 		}},
 		{"runs commands that show it", func(w http.ResponseWriter, _ string) {
-			args, _ := json.Marshal(map[string]any{"command": `env; cat "$UWF_HOME/.env" "$UWF_HOME/config.yaml"; base64 "$UWF_HOME/.env"`}) // strings always marshal
-			say(w, map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
-				"id": "call-1", "type": "function", "function": map[string]any{"name": "run_command", "arguments": string(args)}}}})
+			use(w, call{"run_command", map[string]string{"command": `env; cat "$UWF_HOME/.env" "$UWF_HOME/config.yaml"; base64 "$UWF_HOME/.env"`}, ""})
 		}},
 		{"answers nonsense that holds it", func(w http.ResponseWriter, key string) { fmt.Fprintf(w, "%s {", key) }},
 	}
+}
+
+// call is one of a tool.
+type call struct {
+	tool string
+	args map[string]string
+	id   string
+}
+
+// use answers with calls of tools.
+func use(w http.ResponseWriter, calls ...call) {
+	var list []any
+	for i, c := range calls {
+		args, _ := json.Marshal(c.args) // strings always marshal
+		list = append(list, map[string]any{"id": fmt.Sprintf("call-%d-%s", i+1, c.id), "type": "function", "function": map[string]any{"name": c.tool, "arguments": string(args)}})
+	}
+	say(w, map[string]any{"role": "assistant", "content": nil, "tool_calls": list})
 }
 
 // say answers a chat completion.

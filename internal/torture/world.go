@@ -99,7 +99,7 @@ func head(s string) string {
 // command prepares a call of uwf.
 func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, "uwf"), args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = w.dir, w.env, 5*time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = w.cwd, w.env, 5*time.Second
 	return cmd
 }
 

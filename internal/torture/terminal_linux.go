@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// onTerminals says that there are terminals here.
+const onTerminals = true
+
+// onTerminal runs a command as a person does, on a terminal of four lines, so that
+// long texts go through a pager, which is left at once, and returns all that the terminal got.
+func (w *world) onTerminal(ctx context.Context, args ...string) (string, error) {
+	master, slave, err := terminal()
+	if err != nil {
+		return "", fmt.Errorf("open a terminal: %w", err)
+	}
+	defer master.Close()
+	type output struct {
+		all []byte
+		err error // always: nobody has the other side any more
+	}
+	shown := make(chan output, 1)
+	go func() {
+		all, err := io.ReadAll(master)
+		shown <- output{all, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := w.command(ctx, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, slave, slave
+	if _, err := master.WriteString("q"); err != nil { // leaves a pager
+		return "", err
+	}
+	err = cmd.Run()
+	if _, ended := err.(*exec.ExitError); ended && ctx.Err() == nil {
+		err = nil
+	}
+	// Somebody who still has the terminal is waited for, but not for ever.
+	if err := errors.Join(slave.Close(), master.SetReadDeadline(time.Now().Add(time.Minute))); err != nil {
+		return "", err
+	}
+	got := <-shown
+	if errors.Is(got.err, os.ErrDeadlineExceeded) {
+		err = errors.Join(err, errors.New("somebody still has the terminal"))
+	}
+	return string(got.all), err
+}
+
+func terminal() (master, slave *os.File, err error) {
+	if master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		return nil, nil, err
+	}
+	conn, err := master.SyscallConn() // Fd would make reads wait for ever
+	if err != nil {
+		return nil, nil, err
+	}
+	var number uint32
+	var failed error
+	err = conn.Control(func(fd uintptr) {
+		failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
+		if failed == nil {
+			number, failed = unix.IoctlGetUint32(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return nil, nil, err
+	}
+	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		return nil, nil, err
+	}
+	modes, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil {
+		return nil, nil, err
+	}
+	modes.Oflag &^= unix.OPOST // bytes as they are
+	modes.Lflag &^= unix.ECHO
+	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, modes); err != nil {
+		return nil, nil, err
+	}
+	return master, slave, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 4, Col: 100})
+}
