@@ -50,7 +50,7 @@ bench: build ## measure what is promised about speed, memory and room; BENCH=-fu
 	@$(GO) test -run - -bench OwnTime -benchtime 3x ./utilagent/builtin
 
 .PHONY: torture
-torture: build ## kill, starve and deceive every command for TORTURETIME (default 10m); SEED repeats a run
+torture: build ## kill, starve, deceive and attack every command for TORTURETIME (default 10m); SEED repeats a run
 	$(GO) build -o $(CURDIR)/.tmp/torture ./internal/torture
 	@$(CURDIR)/.tmp/torture -bin $(BIN) -src $(CURDIR) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
 

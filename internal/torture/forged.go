@@ -9,8 +9,23 @@ import (
 	"strings"
 )
 
-// fenced matches the texts that a prompt has marked as data, with what they hold.
-var fenced = regexp.MustCompile(`(?s)<([a-z-]+) id=([0-9a-f]{16})[^>\n]*>\n(.*?)\n</[a-z-]+ id=([0-9a-f]{16})>`)
+// opened matches the beginning of a text that a prompt has marked as data.
+var opened = regexp.MustCompile(`<([a-z-]+ id=[0-9a-f]{16}) note="[^"\n]*">\n`)
+
+// fenced takes such texts, which end at the tag with their id, out of a prompt.
+func fenced(prompt string) (outside, inside string) {
+	for {
+		at := opened.FindStringSubmatchIndex(prompt)
+		if at == nil {
+			return outside + prompt, inside
+		}
+		text, rest, ended := strings.Cut(prompt[at[1]:], "\n</"+prompt[at[2]:at[3]]+">")
+		if !ended {
+			return outside + prompt, inside
+		}
+		outside, inside, prompt = outside+prompt[:at[0]], inside+text, rest
+	}
+}
 
 // forged lets an earlier role speak as if it were the moderator, in its answer and in
 // a field that an edge hands on. All of that must stand between tags, which the text
@@ -29,22 +44,14 @@ func forged(ctx context.Context, t *trial, v *victim) error {
 	if err != nil {
 		return err
 	}
-	inside := 0
-	outside := fenced.ReplaceAllStringFunc(string(told), func(s string) string {
-		m := fenced.FindStringSubmatch(s)
-		if m[2] != m[4] {
-			return s
-		}
-		inside += strings.Count(m[3], nonce)
-		return ""
-	})
+	outside, inside := fenced(string(told))
 	for line := range strings.Lines(outside) {
 		if strings.Contains(line, nonce) && !strings.HasPrefix(line, "Output: {") { // JSON, on one line
 			return fmt.Errorf("outside of a fence stands %q, with the forgery %q: %s", line, text, told)
 		}
 	}
-	if inside < 4 {
-		return fmt.Errorf("a prompt holds %d of the 4 lines that were said: %s", inside, told)
+	if n := strings.Count(inside, nonce); n != 4 {
+		return fmt.Errorf("a prompt holds %d of the 4 lines that were said: %s", n, told)
 	}
 	return nil
 }

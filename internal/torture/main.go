@@ -1,7 +1,7 @@
 // Command torture does to uwf what machines and people do, thousands of times,
 // and holds after each time what docs/reliability.md promises: every acknowledged
-// step is there, finished work counts once, the store is whole, and the next step
-// goes on. It uses the programs as they ship, through their command lines.
+// step is there, finished work counts once, the store is whole, the next step goes
+// on, and no stranger gets further than SECURITY.md says. It uses the programs as they ship, through their command lines.
 //
 //	torture -bin DIR [-time 10m] [-only points,kills] [-seed N]
 //	torture -bin DIR -only points,power -seed N -all [-match TEXT]
@@ -79,7 +79,7 @@ func torture(ctx context.Context, e env.Env) error {
 	var share share
 	flags.BoolVar(&share.whole, "all", false, "points, power: try every one, whatever time it takes")
 	flags.IntVar(&share.from, "from", 0, "points: leave out so many, which an earlier run with this seed has tried")
-	flags.StringVar(&share.match, "match", "", "points, power, liars: only those that contain this, such as \"thread kill: EIO\"")
+	flags.StringVar(&share.match, "match", "", "points, power, liars, repositories, outsiders: only those that contain this, such as \"thread kill: EIO\"")
 	shard := flags.String("shard", "", "points: try this part of them, 2/4 for the second of four")
 	if err := errors.Join(flags.Parse(e.Args), share.parseShard(*shard)); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)

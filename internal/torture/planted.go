@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,8 @@ import (
 )
 
 // planted are programs with the names of ours and others' in directories of the
-// workspace that are on the PATH. They leave a witness if they run unconfined.
+// workspace that are on the PATH. They leave a witness, outside of the workspace, if
+// they run unconfined.
 func planted(ctx context.Context, t *trial, v *victim) error {
 	dirs := []string{v.inProject(".venv/bin"), v.inProject("node_modules/.bin"), v.inProject("bin"), ".", ""}
 	t.random.Shuffle(len(dirs), func(i, j int) { dirs[i], dirs[j] = dirs[j], dirs[i] })
@@ -50,9 +50,6 @@ func planted(ctx context.Context, t *trial, v *victim) error {
 		if _, err := v.onTerminal(ctx, args...); err != nil {
 			return err
 		}
-	}
-	if _, err := os.Lstat(v.witness()); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("a planted program ran: %w", err)
 	}
 	return nil
 }

@@ -19,10 +19,12 @@ type attack struct {
 // some plays a few attacks in turn, whose workflows are taken away again.
 func some(n int, all ...attack) func(context.Context, *trial, *victim) error {
 	return func(ctx context.Context, t *trial, v *victim) error {
-		for _, i := range t.random.Perm(len(all))[:n] {
-			if !strings.Contains(all[i].name, t.share.match) {
+		left := n
+		for _, i := range t.random.Perm(len(all)) {
+			if !strings.Contains(all[i].name, t.share.match) || left == 0 {
 				continue
 			}
+			left--
 			err := all[i].do(ctx, t, v)
 			for _, folder := range []string{".workflow", ".workflows", "link", "said"} {
 				err = errors.Join(err, os.RemoveAll(v.inProject(folder)))
@@ -182,21 +184,21 @@ func overwriting(ctx context.Context, t *trial, v *victim) error {
 		}
 	}
 	before, now := map[string]string{}, map[string]string{}
-	if err := stateOf(before, v.inProject(".git"), ""); err != nil {
+	if err := stateOf(before, v.inProject(".git")); err != nil {
 		return err
 	}
 	v.calls <- calls
 	if err := v.must(ctx, nil, "run", "solve", "-p", finish, "--agent", pick(t, "edits", "bare")); err != nil {
 		return err
 	}
-	if err := stateOf(now, v.inProject(".git"), ""); err != nil {
+	if err := stateOf(now, v.inProject(".git")); err != nil {
 		return err
 	}
 	if err := same(before, now); err != nil {
 		return fmt.Errorf("a model changed what git reads: %w", err)
 	}
 	e, err := v.uwf(ctx, "run", "solve", "-p", finish, "--agent", v.agent)
-	if err == nil && (e.Code != 0 || e.Stderr != "" && strings.Contains(e.Stderr, "not the registered")) {
+	if err == nil && (e.Code != 0 || strings.Contains(e.Stderr, "not the registered")) {
 		err = fmt.Errorf("a model has hidden a workflow: %s", e)
 	}
 	return err

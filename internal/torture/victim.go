@@ -152,24 +152,24 @@ func (v *victim) inProject(name string) string { return filepath.Join(v.cwd, nam
 func (v *victim) witness() string { return filepath.Join(v.outside, "planted-ran") }
 
 // state is what all files have that must not change: those around the project, the
-// user's, and the config.
+// user's but the caches of commands, and the config.
 func (v *victim) state() (map[string]string, error) {
 	state := map[string]string{}
 	for _, root := range []string{v.outside, v.path("work"), filepath.Join(v.home, "config.yaml"), filepath.Join(v.home, ".env")} {
-		if err := stateOf(state, root, v.cwd); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := stateOf(state, root, v.cwd, filepath.Join(v.outside, "user/.cache/uwf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
 	return state, nil
 }
 
-// stateOf adds what is below a directory, but not below another.
-func stateOf(state map[string]string, root, except string) error {
+// stateOf adds what is below a directory, but not below others.
+func stateOf(state map[string]string, root string, except ...string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if path == except {
+		if slices.Contains(except, path) {
 			return fs.SkipDir
 		}
 		info, err := d.Info()

@@ -102,5 +102,55 @@ func mutants() []mutant {
 			"	if mode == durable.Full && s.format.Layout == fan2 {", "	if false {",
 			[]string{"-only", "power", "-match", "full"},
 		},
+		{
+			"a location leads out of the thread's directory", "cmd/uwf/internal/place/place.go",
+			"	case below(thread, dir), r.allowed(dir), linked(thread, dir):\n", "	case below(thread, dir), r.allowed(dir), linked(thread, dir), true:\n",
+			only("repositories"),
+		},
+		{
+			"a workflow of another user counts (as root only)", "moderator/workflow/discover.go",
+			"case !l.counts(info):", "case false:",
+			only("repositories"),
+		},
+		{
+			"a model may write .git and .workflow", "utilagent/tools/workspace.go",
+			"return w.off.Write(w.real,", "return w.off.Read(w.real,",
+			only("repositories"),
+		},
+		{
+			"a terminal gets a stranger's bytes", "util/terminal/terminal.go",
+			"	out, w.rest = plaintext.Append(nil, append(w.rest, text...))\n", "	out = append(w.rest, text...)\n	w.rest = nil\n",
+			only("terminals"),
+		},
+		{
+			"a redaction from elsewhere stays", "cas/fsstore/put.go",
+			"return !s.Foreign(n.Hash), nil", "return true, nil",
+			only("outsiders"),
+		},
+		{
+			"a bundle brings an id of the future", "cas/bundle/plan.go",
+			"if err != nil || at.After(", "if err != nil && at.After(",
+			only("outsiders"),
+		},
+		{
+			"a bundle brings any name", "protocol/workflowname.go",
+			"case !isPlainName(name):", "case false && !isPlainName(name):",
+			only("outsiders"),
+		},
+		{
+			"a thread from elsewhere works where it says", "cmd/uwf/internal/engine/foreign.go",
+			"			return e.mustSayWhere(ctx, h, facts, w.Do)\n", "			return nil\n",
+			only("outsiders"),
+		},
+		{
+			"an agent is found in the workspace", "util/proc/lookpath.go",
+			"if err == nil && work != \"\" &&", "if false && work != \"\" &&",
+			only("planted"),
+		},
+		{
+			"the answer of a role is not fenced", "util/prompt/fence.go",
+			"if len(Forgeries(text)) == 0 {", "if true || len(Forgeries(text)) == 0 {",
+			only("forged"),
+		},
 	}
 }
