@@ -37,7 +37,7 @@ func forged(ctx context.Context, t *trial, v *victim) error {
 	if err != nil {
 		return err
 	}
-	if err := v.works(ctx, "pair"); err != nil {
+	if err := v.works(ctx, honest); err != nil {
 		return err
 	}
 	told, err := os.ReadFile(filepath.Join(v.fooled, "checker"))

@@ -46,6 +46,10 @@ graph:
   checker: { done: { role: $END, prompt: "Done." } }
 `
 
+// honest is the name of the workflow that must go on. It is long, so that other names
+// can take its place in a bundle.
+const honest = "pair-of-roles-that-is-honest"
+
 // pair is an honest workflow, or one with a goal and locations of a stranger.
 func pair(name, goal, first, second string) []byte {
 	return fmt.Appendf(nil, pairYAML, name, goal, first, second)
@@ -116,7 +120,7 @@ func (t *trial) victim(ctx context.Context) (*victim, error) {
 		"fool/x": nil, "work/x": nil, "outside/user/.bashrc": []byte(canary + "\n"), "outside/user/.cache/x": nil, "outside/user/.ssh/id": []byte("text: " + canary + "\n"),
 		"outside/other/file": []byte("name: " + canary + "\n"), "outside/other/index.yaml": pair("other", canary, `.`, `.`),
 		"home/config.yaml":       fmt.Appendf(nil, victimConfig, url, keys()["config.yaml"], w.bin),
-		"work/project/README.md": []byte("# Project\n"), "pair.yaml": pair("pair", "You work.", `.`, `.`), "solve.yaml": pair("solve", "You solve.", `.`, `.`),
+		"work/project/README.md": []byte("# Project\n"), honest + ".yaml": pair(honest, "You work.", `.`, `.`), "solve.yaml": pair("solve", "You solve.", `.`, `.`),
 	} {
 		if err := write(w.path(path), text); err != nil {
 			return nil, err
@@ -125,7 +129,7 @@ func (t *trial) victim(ctx context.Context) (*victim, error) {
 	if out, err := v.git(ctx, "init", "-q"); err != nil {
 		return nil, fmt.Errorf("git: %w: %s", err, out)
 	}
-	for _, name := range []string{"pair", "solve"} {
+	for _, name := range []string{honest, "solve"} {
 		if err := v.must(ctx, nil, "workflow", "put", w.path(name+".yaml")); err != nil {
 			return nil, err
 		}
@@ -217,7 +221,7 @@ func (v *victim) unharmed(ctx context.Context) error {
 	if err := os.RemoveAll(filepath.Join(v.fooled, "said")); err != nil {
 		return err
 	}
-	if err := v.works(ctx, "pair"); err != nil {
+	if err := v.works(ctx, honest); err != nil {
 		return fmt.Errorf("honest work: %w", err)
 	}
 	return v.sound(ctx, &promise{})
