@@ -145,12 +145,19 @@ type originalTurn struct {
 	Reasoning string         `json:"reasoning"`
 }
 
-// originalCall has its arguments as args, or as input (Claude Code's).
+// originalCall has its arguments as args, or as input (Claude Code's), or, where an
+// agent kept the endpoint's own form, as the text of a function.
 type originalCall struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Args  any    `json:"args"`
-	Input any    `json:"input"`
+	ID       string           `json:"id"`
+	Name     string           `json:"name"`
+	Args     any              `json:"args"`
+	Input    any              `json:"input"`
+	Function originalFunction `json:"function"`
+}
+
+type originalFunction struct {
+	Name      string `json:"name"`
+	Arguments any    `json:"arguments"`
 }
 
 func (o *originalTurn) payload() protocol.Payload {
@@ -159,9 +166,11 @@ func (o *originalTurn) payload() protocol.Payload {
 		t.Role = protocol.TurnTool
 	}
 	for _, c := range o.ToolCalls {
-		call := protocol.ToolCall{ID: c.ID, Name: c.Name, Args: c.Args}
-		if call.Args == nil {
-			call.Args = c.Input
+		call := protocol.ToolCall{ID: c.ID, Name: cmp.Or(c.Name, c.Function.Name), Args: c.Args}
+		for _, args := range []any{c.Input, c.Function.Arguments} {
+			if call.Args == nil {
+				call.Args = args
+			}
 		}
 		t.ToolCalls = append(t.ToolCalls, call)
 	}

@@ -52,6 +52,31 @@ func chainOfOriginals(t *testing.T, s cas.Store, roles ...string) []cas.Hash {
 	return chain
 }
 
+// The original's steps do not name their session, but their details do.
+func TestSessionsOfOriginals(t *testing.T) {
+	t.Parallel()
+	s := memstore.New(cas.XXH64)
+	chain := chainOfOriginals(t, s, "a")
+	th, err := thread.Open(t.Context(), s, chain[1])
+	require.NoError(t, err)
+	id, err := th.SessionID(t.Context(), *th.Last)
+	require.NoError(t, err, "a detail of an unknown form is no error")
+	require.Empty(t, id)
+
+	put := func(typ cas.Hash, v any) cas.Hash {
+		payload, err := cas.Encode(v)
+		require.NoError(t, err)
+		n := cas.Node{Hash: s.Algorithm().Sum(typ, payload), Type: typ, Payload: payload}
+		require.NoError(t, s.Put(t.Context(), n))
+		return n.Hash
+	}
+	detail := put(s.Kinds().MetaHash(), map[string]any{"title": "x-detail", "properties": map[string]any{"sessionId": map[string]any{}}})
+	step := protocol.Step{Detail: put(detail, map[string]any{"sessionId": "s-1"})}
+	id, err = thread.SessionID(t.Context(), s, step)
+	require.NoError(t, err)
+	require.Equal(t, "s-1", id)
+}
+
 // The original's steps do not say which they are: the chain does.
 func TestPlacesOfOriginals(t *testing.T) {
 	t.Parallel()

@@ -47,9 +47,24 @@ func TestMigratedFilesServeWithoutADatabase(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(u.Ocas, "vars")))
 	require.NoError(t, os.RemoveAll(u.home))
 	u.gone()
-	_, report, _ = u.run()
+	status, report, _ := u.run()
 	require.Equal(t, 1, report.Threads.Brought)
 	require.Equal(t, u.idle[2], u.headOf(fileThread))
+	require.Equal(t, protocol.CodeCorrupt.ExitCode(), status, "what came after the taking over is not known")
+	require.Contains(t, report.Problems[0].Reason, "once taken over into it")
+}
+
+// Nodes alone say nothing: that is not "nothing is missing".
+func TestNoDatabaseAndNoIndex(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, originaltest.Flat)
+	u.Save()
+	require.NoError(t, os.RemoveAll(filepath.Join(u.Ocas, "vars")))
+	u.gone()
+	status, _, errs := u.run()
+	require.Equal(t, protocol.CodeNotFound.ExitCode(), status)
+	require.Contains(t, errs, "nothing that names a workflow or a thread: no _store.db")
+	require.NoDirExists(t, u.home)
 }
 
 // gone keeps Save from bringing the database back.

@@ -27,8 +27,8 @@ const (
 const maxFile = 64 << 20
 
 // readFiles reads the index of older versions. What was taken over into variables
-// is read only if there are none.
-func (s *Source) readFiles(haveVariables bool) error {
+// is read only if there are none. It returns the files that are there.
+func (s *Source) readFiles(haveVariables bool) (there []string, err error) {
 	for _, f := range []struct {
 		name string
 		read func(path string, data []byte) error
@@ -47,6 +47,7 @@ func (s *Source) readFiles(haveVariables bool) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
+			there = append(there, path)
 			if err == nil {
 				err = f.read(path, data)
 			}
@@ -55,7 +56,7 @@ func (s *Source) readFiles(haveVariables bool) error {
 			}
 		}
 	}
-	return nil
+	return there, nil
 }
 
 func readFile(path string) ([]byte, error) {

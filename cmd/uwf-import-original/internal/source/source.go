@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
@@ -86,8 +87,17 @@ func Open(ctx context.Context, d Dirs) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readFiles(found); err != nil {
+	files, err := s.readFiles(found)
+	if err != nil {
 		return nil, err
+	}
+	if !found && len(files) == 0 {
+		return nil, fmt.Errorf("%w: there are nodes in %s, but nothing that names a workflow or a thread: no %s in %s, and no index in %s",
+			ErrNone, d.Store, databaseFile, filepath.Join(d.Store, "vars"), d.Home)
+	}
+	if !found && slices.ContainsFunc(files, func(path string) bool { return strings.HasSuffix(path, migrated) }) {
+		s.problem("file", filepath.Join(d.Store, "vars", databaseFile),
+			"it is not there, although the index was once taken over into it: only what the files of before say is known")
 	}
 	// The order within a name stays: what the newer program wrote comes first.
 	slices.SortStableFunc(s.Workflows, func(a, b Workflow) int { return cmp.Compare(a.Name, b.Name) })

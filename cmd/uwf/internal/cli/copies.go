@@ -58,7 +58,11 @@ func (c *copies) findSessions(ctx context.Context, e *engine.Engine) error {
 		if err != nil {
 			return err
 		}
-		c.sessions = append(c.sessions, step.SessionID)
+		id, err := chain.SessionID(ctx, step)
+		if err != nil {
+			return err
+		}
+		c.sessions = append(c.sessions, id)
 	}
 	notes, err := filepath.Glob(filepath.Join(c.dirs.Sessions(), "*", c.thread+".*.json"))
 	for _, path := range notes {

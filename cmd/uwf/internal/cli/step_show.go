@@ -58,6 +58,9 @@ func (a *app) stepShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if step.SessionID, err = thread.SessionID(ctx, s, step); err != nil {
+		return err
+	}
 	detail, err := cas.Expand(ctx, s, step.Detail, -1)
 	if err != nil {
 		return err
@@ -71,8 +74,27 @@ func (a *app) stepShow(ctx context.Context, c *ucli.Context) error {
 	if m, ok := detail.(map[string]any); ok {
 		rest := maps.Clone(m)
 		shown.Turns = rest["turns"]
+		nameArgs(shown.Turns)
 		delete(rest, "turns")
 		shown.Detail = rest
 	}
 	return a.print(shown, nil)
+}
+
+// nameArgs gives the arguments of tool calls the one name that they have here: the
+// original's Claude Code agent called them input.
+func nameArgs(turns any) {
+	list, _ := turns.([]any)
+	for _, turn := range list {
+		fields, _ := turn.(map[string]any)
+		calls, _ := fields["toolCalls"].([]any)
+		for _, c := range calls {
+			call, _ := c.(map[string]any)
+			input, old := call["input"]
+			if _, has := call["args"]; old && !has {
+				call["args"] = input
+				delete(call, "input")
+			}
+		}
+	}
 }

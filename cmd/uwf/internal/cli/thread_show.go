@@ -174,6 +174,9 @@ func (a *app) history(ctx context.Context, head protocol.Hash) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if step.SessionID, err = t.SessionID(ctx, step); err != nil {
+			return nil, err
+		}
 		entries[step.Index+1] = stepEntry(step, out)
 	}
 	return entries, nil
