@@ -114,15 +114,6 @@ func (r *run) lastRound() Outcome {
 	return ""
 }
 
-// lastOutcome is lastRound after the last question: its own cost may have
-// changed which budget is named, but there is always one.
-func (r *run) lastOutcome() Outcome {
-	if why := r.lastRound(); why != "" {
-		return why
-	}
-	return MaxTurns
-}
-
 // timeUsed is the share of the time that has passed.
 func (r *run) timeUsed() float64 {
 	if r.Now == nil || r.Budget.Time <= 0 {

@@ -79,6 +79,18 @@ func TestLastWordIsTheAnswer(t *testing.T) {
 	require.Len(t, again.Messages, 6, "the conversation can go on")
 }
 
+// The limit for which the last question was asked is the one that is named, though
+// that question uses up another one, too.
+func TestTheLimitThatWasReachedIsNamed(t *testing.T) {
+	t.Parallel()
+	m := script(t, busy(3)...)
+	b := newBench(t, m)
+	b.Turns, b.Budget.Tokens = 3, 30
+	_, answer := b.mustRun()
+	require.Len(t, m.requests(), 2)
+	require.Equal(t, MaxTokens, answer.Outcome)
+}
+
 // A budget that is smaller than one question ends after it.
 func TestBudgetSmallerThanAQuestion(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func (r *run) runCalls(ctx context.Context, calls []llm.ToolCall, cut, final boo
 		}
 	}
 	if r.answer.Outcome == "" && final {
-		r.answer.Outcome = r.lastOutcome()
+		r.answer.Outcome = r.why
 	}
 	return r.answer.Outcome != "", nil
 }

@@ -175,7 +175,8 @@ type run struct {
 	malformed int
 	warned    bool
 	stuck     bool
-	room      string // what was left out since the last question
+	why       Outcome // the limit for which the question in hand is the last; "": it is not
+	room      string  // what was left out since the last question
 	guard     guard
 }
 

@@ -16,7 +16,8 @@ func (r *run) turn(ctx context.Context) (done bool, err error) {
 		r.answer.Outcome = used
 		return true, nil
 	}
-	final := r.lastRound() != ""
+	r.why = r.lastRound() // for the last reply uses up another limit, too
+	final := r.why != ""
 	resp, err := r.ask(ctx, final)
 	if err != nil {
 		r.charge(resp)
@@ -109,7 +110,7 @@ func (r *run) judge(ctx context.Context, text string, cut, final bool) (done boo
 	}
 	switch {
 	case final:
-		r.answer.Outcome = r.lastOutcome()
+		r.answer.Outcome = r.why
 		return true, nil
 	case r.Resolve != nil: // every reply is a round here
 	case r.nudges == maxNudges && r.answer.Text == "":

@@ -263,7 +263,7 @@ func TestSwappedLinkIsRefused(t *testing.T) {
 func TestRegistryFindsToolsByTheNamesThatModelsUse(t *testing.T) {
 	t.Parallel()
 	_, r := space(t, map[string]string{"a": "x\n"})
-	for _, name := range []string{"read_file", "Read_File", "functions.read_file", " read_file "} {
+	for _, name := range []string{"read_file", "Read_File", "functions.read_file", " read_file ", "functions.read", "Functions.View"} {
 		require.Equal(t, "1→x\n", call(t, r, name, args{"path": "a"}), name)
 	}
 	require.Equal(t, `Error: unknown tool "reed_file". Did you mean read_file? Available: read_file, write_file, edit_file, list_dir.`,

@@ -60,13 +60,18 @@ func (r *Registry) Specs() []Spec {
 }
 
 // Find finds a tool by the name that a model used: its own or an alias, in any
-// case, with the prefixes that models put before it.
+// case, with the prefixes that models put before it; behind such a prefix also by
+// what other agents' tools are called, as in functions.read.
 func (r *Registry) Find(name string) (Tool, bool) {
 	name = strings.ToLower(strings.TrimSpace(name))
+	bare := name
 	for _, prefix := range []string{"functions.", "tools.", "default_api."} {
-		name = strings.TrimPrefix(name, prefix)
+		bare = strings.TrimPrefix(bare, prefix)
 	}
-	t, ok := r.names[name]
+	t, ok := r.names[bare]
+	if !ok && bare != name { // no third party's tool is called so
+		t, ok = r.names[habit(bare)]
+	}
 	return t, ok
 }
 
@@ -124,8 +129,8 @@ func (r *Registry) unknown(name string) Result {
 	return Failure("unknown tool %q.%s Available: %s.", name, near, strings.Join(names, ", "))
 }
 
-// habit is our name of what other agents' tools call so. They are no aliases:
-// a third party may want to use them.
+// habit is our name of what other agents' tools call so. Alone they are no aliases:
+// a third party may want to use them, and their arguments are others.
 func habit(name string) string {
 	switch strings.ToLower(name) {
 	case "shell", "terminal", "exec", "execute", "execute_command", "exec_command", "run_shell_command", "run_terminal_cmd", "sh", "cmd":

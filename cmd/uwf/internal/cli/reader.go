@@ -20,7 +20,8 @@ const blockSeparator = "\n\n---\n\n"
 // however long the thread is.
 //
 // What is newest is always shown. It is the only step that is cut when it alone
-// is too long, and then so is the task.
+// is too long, and then so is the task. Where there is no room for a word of them,
+// it says so, whatever the quota.
 type reader struct {
 	store    cas.Store
 	thread   *thread.Thread
@@ -38,8 +39,12 @@ type request struct {
 func (r reader) read(ctx context.Context, q request) (string, error) {
 	text, whole, err := r.compose(ctx, q, r.quota)
 	if err == nil && !whole && q.start {
-		// The task has at most half of what there is.
+		// The task has at most half of what there is, and nothing if that leaves the
+		// newest answer no room.
 		text, _, err = r.compose(ctx, q, r.quota/2)
+		if err == nil && length(text) > r.quota {
+			text, _, err = r.compose(ctx, q, 0)
+		}
 	}
 	return text, err
 }
@@ -151,6 +156,9 @@ func (f *fitting) shorten(s shownStep, room int) shownStep {
 	s.content = cutMiddle(content, left, func(n int) string {
 		return fmt.Sprintf("\n\n*(%d characters left out, all with `uwf step read %s --quota %d`)*\n\n", n, s.step.Hash, 2*length(content)+1000)
 	})
+	if s.content == "" && strings.TrimSpace(content) != "" { // never in silence
+		s.content = notShown(content)
+	}
 	return s
 }
 
@@ -175,7 +183,21 @@ func (f *fitting) blocks() []string {
 // can be cut that far.
 func (r reader) startBlock(max int) string {
 	head := fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n## Task\n\n", r.id, r.workflow.Name, r.thread.Start.Workflow)
-	return head + cutMiddle(r.thread.Start.Prompt, max-length(head), leftOut)
+	task := cutMiddle(r.thread.Start.Prompt, max-length(head), leftOut)
+	if task == "" && r.thread.Start.Prompt != "" {
+		task = notShown(r.thread.Start.Prompt)
+	}
+	return head + task
+}
+
+// notShown stands for a text for which there is no room at all, unless it is itself
+// the shorter one.
+func notShown(text string) string {
+	note := strings.TrimSpace(leftOut(length(text)))
+	if length(text) <= length(note) {
+		return text
+	}
+	return note
 }
 
 // omitted is the hint at steps that are not shown, "" if all are.

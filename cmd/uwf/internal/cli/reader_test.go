@@ -78,7 +78,7 @@ func answers(n, size int) []string {
 // room for headings, and what is newest is in it.
 func TestAThreadIsReadWithinTheQuota(t *testing.T) {
 	t.Parallel()
-	const skeleton = 420 // headings, hint and note at what was cut
+	const skeleton = 520 // headings, hint and note at what was cut
 	threads := map[string]reader{
 		"no step":     chain(t, strings.Repeat("task ", 400)),
 		"short steps": chain(t, "task", answers(12, 30)...),
@@ -116,6 +116,8 @@ func TestTinyQuotaStillNamesTheNewestStep(t *testing.T) {
 	require.Contains(t, text, "## Step 3: a")
 	require.Contains(t, text, "2 earlier steps, load with `uwf thread read")
 	require.NotContains(t, text, "answer")
+	require.Contains(t, text, "*(510 characters left out)*", "the newest answer is not left out in silence")
+	require.Contains(t, text, "## Task\n\ntask\n", "a note would be longer")
 }
 
 func TestRunningStepIsReadWithinTheQuota(t *testing.T) {

@@ -35,7 +35,7 @@ func (a *app) threadReadCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "read", ArgsUsage: "<thread>", Usage: "read a thread as Markdown, the newest steps that fit",
 		Description: "The text has at most as many characters as the quota says; only the headings of the newest\n" +
-			"step are there in any case. A step that alone is too long is cut in its middle, and says so.",
+			"step, and that its answer is left out, are there in any case. A step that alone is too long is cut in its middle, and says so.",
 		Flags: []ucli.Flag{
 			quotaFlag(),
 			&ucli.StringFlag{Name: "before", Usage: "only steps before this `STEP`: a hash, a number, -1 for the last, a role, role@visit"},

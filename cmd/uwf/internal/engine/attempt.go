@@ -49,7 +49,7 @@ func (e *Engine) newAttempt(h *hold, pos *position, t task) *attempt {
 
 // run runs the agent and takes its step.
 func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
-	if a.task.cwd, err = a.Workplace(ctx, a.task.role, a.pos.dir(), a.task.cwd); err != nil {
+	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, a.unable(err)
 	}
 	a.record = a.newRecord()

@@ -33,6 +33,19 @@ func (e *Engine) Workplace(ctx context.Context, role, started, location string) 
 	return dir, nil
 }
 
+// workplace is the directory in which the attempt is to be made. Where the thread's
+// own is gone there is a way on: another one.
+func (a *attempt) workplace(ctx context.Context) (string, error) {
+	dir, err := a.Workplace(ctx, a.task.role, a.pos.dir(), a.task.cwd)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	if _, gone := place.Real(a.pos.dir()); gone != nil {
+		return "", hinted(coded(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")
+	}
+	return dir, err
+}
+
 // placeRules are those of a thread that was started in a directory, with the
 // directories that the config lists as it lists them.
 func (e *Engine) placeRules(ctx context.Context, started string) (place.Rules, []string, error) {
