@@ -216,3 +216,10 @@ func (c *check) fault(f Fault) {
 	f.Remains = true
 	c.report.Faults = append(c.report.Faults, f)
 }
+
+// note tells of what may be wrong.
+func (c *check) note(f Fault) {
+	if len(c.report.Faults) < maxFaults {
+		c.report.Faults = append(c.report.Faults, f)
+	}
+}

@@ -292,7 +292,7 @@ func TestRepair(t *testing.T) {
 	require.NoError(t, os.WriteFile(history, []byte("rubbish\n"), 0o644))
 
 	facts := filepath.Join(w.home, "facts.jsonl")
-	require.NoError(t, os.WriteFile(facts, []byte("one\n{\"thread\":\"x\"}\ntwo\n"), 0o644))
+	require.NoError(t, os.WriteFile(facts, []byte("one\n{\"thread\":\""+threadID+"\"}\ntwo\n"), 0o644))
 
 	report := w.check(true)
 	require.False(t, report.Sound(), "one step is lost")

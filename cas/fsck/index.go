@@ -3,10 +3,10 @@ package fsck
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -23,13 +23,15 @@ func (c *check) checkIndex(ctx context.Context) error {
 	if c.index == nil {
 		return nil
 	}
-	threads, history := filepath.Join(c.home, "threads.yaml"), filepath.Join(c.home, "history.jsonl")
+	threads, history := c.index.ThreadsPath(), c.index.HistoryPath()
+	known := map[string]bool{}
 	for h, err := range c.index.Heads(ctx) {
 		if err != nil {
 			c.unreadableLine(threads, err)
 			continue
 		}
 		c.report.Threads++
+		known[h.Thread] = true
 		c.roots = append(c.roots, root{node: c.graph.Node(h.Hash), name: h.Thread})
 		c.leads(ctx, threads, "thread "+h.Thread, h.Hash, protocol.KindStep, protocol.KindStart)
 	}
@@ -39,6 +41,7 @@ func (c *check) checkIndex(ctx context.Context) error {
 			continue
 		}
 		c.report.Threads++
+		known[e.Thread] = true
 		c.roots = append(c.roots, root{node: c.graph.Node(e.Head), name: e.Thread})
 		c.leads(ctx, history, "thread "+e.Thread, e.Head, protocol.KindStep, protocol.KindStart)
 		if e.Workflow.Valid() {
@@ -50,6 +53,9 @@ func (c *check) checkIndex(ctx context.Context) error {
 		for _, line := range lines(err) {
 			c.unreadableLine(c.index.FactsPath(), line)
 		}
+	}
+	if err := c.checkRuns(ctx, known); err != nil {
+		return err
 	}
 	return c.checkRegistry(ctx)
 }
@@ -63,20 +69,34 @@ func lines(err error) []error {
 }
 
 func (c *check) checkRegistry(ctx context.Context) error {
-	registry := filepath.Join(c.home, "registry.yaml")
+	registry := c.index.RegistryPath()
 	names, err := c.index.Workflows(ctx)
 	if err != nil {
-		c.unreadableLine(registry, err)
+		for _, line := range lines(err) {
+			c.unreadableLine(registry, line)
+		}
 	}
 	c.report.Workflows = len(names)
 	for _, n := range names {
 		if n.Problem != "" {
-			c.unreadableLine(registry, fmt.Errorf("the name %q %s: take the line out, and register the workflow under another", n.Name, n.Problem))
+			c.unreadableLine(registry, fmt.Errorf("%s: the name %q %s: take the line out, and register the workflow under another",
+				c.index.WorkflowPlace(ctx, n.Name), n.Name, n.Problem))
 		}
 		c.roots = append(c.roots, root{node: c.graph.Node(n.Hash), name: n.Name, workflow: true})
 		c.leads(ctx, registry, "workflow "+n.Name, n.Hash, protocol.KindWorkflow)
+		c.alias(ctx, registry, n)
 	}
 	return ctx.Err()
+}
+
+// alias tells of a name that is not the workflow's own. A person may have given it
+// to the workflow; damage, too.
+func (c *check) alias(ctx context.Context, path string, n index.Named) {
+	w, err := cas.Read[protocol.Workflow](ctx, c.store, n.Hash)
+	if err != nil || w.Name == n.Name || n.Problem != "" {
+		return // what is wrong is told already
+	}
+	c.note(Fault{Kind: Index, Hash: n.Hash, Path: path, Message: fmt.Sprintf("the name %q leads to workflow %q: is that meant?", n.Name, w.Name)})
 }
 
 func (c *check) unreadableLine(path string, err error) {
@@ -115,6 +135,7 @@ func (c *check) dependents() {
 			f.add(r)
 		}
 	}
+	c.locate()
 	c.excuse()
 	for i := range c.report.Tombstones {
 		t := &c.report.Tombstones[i]
@@ -126,19 +147,52 @@ func (c *check) dependents() {
 	}
 }
 
-// excuse takes the weight from nodes that are missing and that no thread and no
-// workflow leads to, if nothing else is wrong: what names them is garbage, left by
-// a commit that a power cut has interrupted, or by a collection. Beside another
-// fault nobody knows, and without an index nobody knows what is garbage.
+// locate says which lines of the files name a node that is wrong: there it can be
+// mended.
+func (c *check) locate() {
+	direct := map[cas.Hash][]root{}
+	for _, r := range c.roots {
+		h := c.graph.Name(r.node)
+		direct[h] = append(direct[h], r)
+	}
+	for i := range c.report.Faults {
+		f := &c.report.Faults[i]
+		named := direct[f.Hash]
+		for _, r := range named[:min(len(named), maxDependents)] {
+			where := c.index.ThreadPlace
+			if r.workflow {
+				where = c.index.WorkflowPlace
+			}
+			if line := where(context.Background(), r.name); line != "" {
+				f.Message += ", named in " + line
+			}
+		}
+	}
+}
+
+// excuse takes the weight from nodes that are missing or do not fit their chain and
+// that no thread and no workflow leads to, if nothing else is wrong: that is
+// garbage, left by a commit that a power cut has interrupted, by a collection, or by
+// an agent whose step was refused. Beside another fault nobody knows, and without an
+// index nobody knows what is garbage.
 func (c *check) excuse() {
-	light := func(f Fault) bool { return f.Kind == Missing && f.Dependents == 0 && !c.isFoundation(f.Hash) }
+	light := func(f Fault) bool {
+		return !f.Remains || (f.Kind == Missing || f.Kind == Chain) && f.Dependents == 0 && !c.isFoundation(f.Hash)
+	}
 	if slices.ContainsFunc(c.report.Faults, func(f Fault) bool { return !light(f) }) {
 		return
 	}
 	for i := range c.report.Faults {
 		f := &c.report.Faults[i]
+		switch {
+		case !f.Remains:
+			continue
+		case f.Kind == Missing:
+			f.Message += ", by nodes that nothing needs: gc removes them"
+		default:
+			f.Message += "; but nothing needs it: gc removes it"
+		}
 		f.Remains = false
-		f.Message += ", by nodes that nothing needs: gc removes them"
 	}
 }
 

@@ -24,10 +24,12 @@ func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) er
 		return nil
 	}
 	x := index.Open(o.Home, durable.OS())
-	if err := mendLines(ctx, x.QuarantineHistory, x.HistoryPath(), faults); err != nil {
-		return err
-	}
-	return mendLines(ctx, x.QuarantineFacts, x.FactsPath(), faults)
+	return errors.Join(
+		mendLines(ctx, x.QuarantineThreads, x.ThreadsPath(), faults),
+		mendLines(ctx, x.QuarantineHistory, x.HistoryPath(), faults),
+		mendLines(ctx, x.QuarantineRegistry, x.RegistryPath(), faults),
+		mendLines(ctx, x.QuarantineFacts, x.FactsPath(), faults),
+	)
 }
 
 // repairFiles deals with node files while nobody writes any.

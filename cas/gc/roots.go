@@ -70,16 +70,25 @@ const (
 	lockFile   = "agent.lock"
 )
 
-// runRoots yields every word in the facts of threads, and in the records and the
-// output of runs, that looks like a hash: the prompt, the head, announced turns, the result. A word too
+// runRoots yields every word in the facts of threads, in lines of the index that were
+// moved to the quarantine, and in the records and the output of runs, that looks like a hash: the prompt, the head, announced turns, the result. A word too
 // many keeps some garbage; one too few would cost paid work. Turns that were still
 // being written are none: while the agent lives they are young, and later nobody
 // needs them.
 func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		for h, err := range hashesIn(ctx, index.Open(home, durable.OS()).FactsPath(), careful.Follow) {
-			if !yield(h, err) {
-				return
+		x := index.Open(home, durable.OS())
+		files := []string{x.FactsPath()}
+		// A thread whose line fsck had to move away is not garbage before a person
+		// has said so, and removed the file.
+		for _, path := range []string{x.ThreadsPath(), x.HistoryPath(), x.RegistryPath(), x.FactsPath()} {
+			files = append(files, filepath.Join(x.QuarantineDir(), filepath.Base(path)))
+		}
+		for _, file := range files {
+			for h, err := range hashesIn(ctx, file, careful.Follow) {
+				if !yield(h, err) {
+					return
+				}
 			}
 		}
 		dirs, err := runDirs(home)

@@ -30,7 +30,7 @@ func (x *Index) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 		return ctx.Err()
 	}
 	for _, a := range all {
-		if err := checkEntry(a.Thread, a.Head); err != nil {
+		if err := checkThread(a.Thread, a.Head); err != nil {
 			return err
 		}
 	}
@@ -113,12 +113,12 @@ func (x *Index) lastEnds() (ends map[string]Ended, damaged bool, err error) {
 		return nil, false, err
 	}
 	ends = map[string]Ended{}
-	for _, line := range parseHistory(data) {
+	for line := range historyLines(data) {
 		if line.err != nil {
 			damaged = true
 			continue
 		}
-		ends[line.Thread] = line.Ended
+		ends[line.value.Thread] = line.value
 	}
 	return ends, damaged, nil
 }
@@ -131,7 +131,7 @@ func (x *Index) appendLines(ctx context.Context, lines []Ended) error {
 		if err != nil {
 			return fmt.Errorf("line of the history: %w", err)
 		}
-		text = append(append(text, line...), '\n')
+		text = append(text, summed(line)...)
 	}
 	if len(text) == 0 {
 		return nil

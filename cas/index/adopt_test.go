@@ -21,7 +21,7 @@ func TestAdopt(t *testing.T) {
 	end := &index.Ended{Workflow: h3, Status: protocol.StatusCompleted, CompletedAt: 5}
 	require.NoError(t, x.Adopt(ctx, nil, 1))
 	require.NoError(t, x.Adopt(ctx, []index.Adoption{
-		{Thread: "active", Head: h1}, {Thread: "ended", Head: h1, End: end}, {Thread: "ends", Head: h1}, {Thread: "resumed", Head: h1, End: end},
+		{Thread: id("active"), Head: h1}, {Thread: id("ended"), Head: h1, End: end}, {Thread: id("ends"), Head: h1}, {Thread: id("resumed"), Head: h1, End: end},
 	}, 1))
 	standings := func() map[string]protocol.Hash {
 		all, err := x.Standings(ctx)
@@ -38,19 +38,19 @@ func TestAdopt(t *testing.T) {
 		}
 		return heads
 	}
-	want := map[string]protocol.Hash{"active active": h1, "ended ended": h1, "active ends": h1, "ended resumed": h1}
+	want := map[string]protocol.Hash{"active " + id("active"): h1, "ended " + id("ended"): h1, "active " + id("ends"): h1, "ended " + id("resumed"): h1}
 	require.Equal(t, want, standings())
 
 	var conflict *index.ConflictError
-	require.ErrorAs(t, x.Adopt(ctx, []index.Adoption{{Thread: "new", Head: h2}, {Thread: "active", Was: h2, Head: h3}}, 1), &conflict)
-	require.ErrorAs(t, x.Adopt(ctx, []index.Adoption{{Thread: "ended", Head: h2}}, 1), &conflict, "it is not new")
-	require.Error(t, x.Adopt(ctx, []index.Adoption{{Thread: "new", Head: "no hash"}}, 1))
+	require.ErrorAs(t, x.Adopt(ctx, []index.Adoption{{Thread: id("new"), Head: h2}, {Thread: id("active"), Was: h2, Head: h3}}, 1), &conflict)
+	require.ErrorAs(t, x.Adopt(ctx, []index.Adoption{{Thread: id("ended"), Head: h2}}, 1), &conflict, "it is not new")
+	require.Error(t, x.Adopt(ctx, []index.Adoption{{Thread: id("new"), Head: "no hash"}}, 1))
 	require.Equal(t, want, standings(), "nothing has changed")
 
 	require.NoError(t, x.Adopt(ctx, []index.Adoption{
-		{Thread: "active", Was: h1, Head: h2}, {Thread: "ends", Was: h1, Head: h2, End: end}, {Thread: "resumed", Was: h1, Head: h2},
+		{Thread: id("active"), Was: h1, Head: h2}, {Thread: id("ends"), Was: h1, Head: h2, End: end}, {Thread: id("resumed"), Was: h1, Head: h2},
 	}, 1))
-	require.Equal(t, map[string]protocol.Hash{"active active": h2, "ended ended": h1, "ended ends": h2, "active resumed": h2}, standings())
+	require.Equal(t, map[string]protocol.Hash{"active " + id("active"): h2, "ended " + id("ended"): h1, "ended " + id("ends"): h2, "active " + id("resumed"): h2}, standings())
 	history, err := os.ReadFile(filepath.Join(dir, "history.jsonl"))
 	require.NoError(t, err)
 	require.Equal(t, 4, strings.Count(string(history), "\n"), "two ends, an end, and that one goes on")
@@ -58,12 +58,12 @@ func TestAdopt(t *testing.T) {
 	// A line that cannot be read stops only the thread that it may stand for.
 	f, err := os.OpenFile(filepath.Join(dir, "history.jsonl"), os.O_APPEND|os.O_WRONLY, 0o644)
 	require.NoError(t, err)
-	_, err = f.WriteString(`{"thread":"broken","head":` + "\n")
+	_, err = f.WriteString(ids(`{"thread":"@broken","head":`) + "\n")
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	require.Error(t, x.Adopt(ctx, []index.Adoption{{Thread: "broken", Head: h1}}, 1))
-	require.NoError(t, x.Adopt(ctx, []index.Adoption{{Thread: "whole", Head: h1}}, 1))
+	require.Error(t, x.Adopt(ctx, []index.Adoption{{Thread: id("broken"), Head: h1}}, 1))
+	require.NoError(t, x.Adopt(ctx, []index.Adoption{{Thread: id("whole"), Head: h1}}, 1))
 	all, err := x.Standings(ctx)
 	require.Error(t, err)
-	require.Equal(t, h1, all["whole"].Head)
+	require.Equal(t, h1, all[id("whole")].Head)
 }

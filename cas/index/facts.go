@@ -103,9 +103,9 @@ func (x *Index) Facts(ctx context.Context, thread string) (Facts, error) {
 	}
 	known := fields{}
 	for _, line := range linesWith(data, quoted) {
-		change, err := parseFacts(line.text)
+		change, err := read(line.text, line.whole, parseFacts)
 		switch {
-		case errors.Is(err, errNothing) || err != nil && !line.whole:
+		case errors.Is(err, errNothing):
 		case err != nil:
 			number := bytes.Count(data[:line.offset], []byte("\n")) + 1
 			return Facts{}, invalid(x.path(factsFile), number, err.Error())
@@ -127,14 +127,14 @@ func (x *Index) AllFacts(ctx context.Context) (map[string]Facts, error) {
 		return nil, err
 	}
 	merged, faults := map[string]fields{}, []error(nil)
-	for line := range factsLines(data) {
-		switch {
+	for line := range linesOf(data, parseFacts) {
+		switch change := line.value; {
 		case line.err != nil:
 			faults = append(faults, invalid(x.path(factsFile), line.number, line.err.Error()))
-		case merged[line.thread] == nil:
-			merged[line.thread] = line.fields
+		case merged[change.thread] == nil:
+			merged[change.thread] = change.fields
 		default:
-			merged[line.thread].merge(line.fields)
+			merged[change.thread].merge(change.fields)
 		}
 	}
 	all := make(map[string]Facts, len(merged))
@@ -231,7 +231,7 @@ func (f fields) line(thread string) ([]byte, error) {
 		}
 		line = append(append(append(append(line, ','), quoted...), ':'), f[key]...)
 	}
-	if line = append(line, "}\n"...); len(line) > maxFacts {
+	if line = summed(append(line, '}')); len(line) > maxFacts {
 		return nil, fmt.Errorf("facts of thread %s: %d bytes are more than fit", thread, len(line))
 	}
 	return line, nil
@@ -245,7 +245,7 @@ type factsChange struct {
 
 // parseFacts reads a line. Its known fields must have their types.
 func parseFacts(line []byte) (factsChange, error) {
-	if len(bytes.TrimSpace(line)) == 0 || bytes.IndexByte(line, 0) >= 0 {
+	if isBlank(line) {
 		return factsChange{}, errNothing
 	}
 	if len(line) > maxFacts {
@@ -259,7 +259,14 @@ func parseFacts(line []byte) (factsChange, error) {
 	if err := json.Unmarshal(f["thread"], &c.thread); err != nil || c.thread == "" {
 		return factsChange{}, errors.New("names no thread")
 	}
+	if problem := threadProblem(c.thread); problem != "" {
+		return factsChange{}, errors.New(problem)
+	}
+	if err := checkSum(line); err != nil {
+		return factsChange{}, err
+	}
 	delete(f, "thread")
+	delete(f, checkKey)
 	c.fields = f
 	if _, err := f.facts(); err != nil {
 		return factsChange{}, fmt.Errorf("not a line of facts: %w", err)

@@ -5,42 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"iter"
 	"maps"
 	"slices"
 
 	"github.com/united-workforce/uwf/util/durable"
 )
-
-// FactsPath is the file of the facts.
-func (x *Index) FactsPath() string { return x.path(factsFile) }
-
-// numberedFacts is a line that says something, or cannot be read.
-type numberedFacts struct {
-	factsChange
-	text   []byte // with its end, if it has one
-	number int
-	err    error
-}
-
-// factsLines yields the lines of a file. What says nothing, and what a kill or a
-// power cut has left of the last one, is passed over.
-func factsLines(data []byte) iter.Seq[numberedFacts] {
-	return func(yield func(numberedFacts) bool) {
-		number := 0
-		for text := range bytes.Lines(data) {
-			number++
-			line, whole := bytes.CutSuffix(text, []byte("\n"))
-			change, err := parseFacts(line)
-			if errors.Is(err, errNothing) || err != nil && !whole {
-				continue
-			}
-			if !yield(numberedFacts{factsChange: change, text: text, number: number, err: err}) {
-				return
-			}
-		}
-	}
-}
 
 // rewriteFacts writes one line for each thread but those that are gone, under the
 // lock of the threads. Lines that cannot be read stay.
@@ -53,15 +22,15 @@ func (x *Index) rewriteFacts(gone map[string]bool) error {
 		return err
 	}
 	merged, bad := map[string]fields{}, []byte(nil)
-	for line := range factsLines(data) {
-		switch {
+	for line := range linesOf(data, parseFacts) {
+		switch change := line.value; {
 		case line.err != nil:
 			bad = append(bad, line.text...)
-		case gone[line.thread]:
-		case merged[line.thread] == nil:
-			merged[line.thread] = line.fields
+		case gone[change.thread]:
+		case merged[change.thread] == nil:
+			merged[change.thread] = change.fields
 		default:
-			merged[line.thread].merge(line.fields)
+			merged[change.thread].merge(change.fields)
 		}
 	}
 	var text []byte

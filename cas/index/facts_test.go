@@ -27,34 +27,34 @@ func TestFacts(t *testing.T) {
 		require.Equal(t, f, all[thread])
 		return f
 	}
-	require.Zero(t, known("a"))
-	require.NoError(t, x.Add(ctx, "a", h1))
+	require.Zero(t, known(id("a")))
+	require.NoError(t, x.Add(ctx, id("a"), h1))
 	require.NoFileExists(t, filepath.Join(dir, "facts.jsonl"), "a thread without facts has no line")
 
 	imported := index.Imported{From: "x.uwfb", AtMs: 5}
-	require.NoError(t, x.Adopt(ctx, []index.Adoption{{Thread: "b", Head: h1, Facts: index.Facts{Imported: &imported}}, {Thread: "c", Head: h2}}, 1))
-	require.Equal(t, "{\"thread\":\"b\",\"imported\":{\"from\":\"x.uwfb\",\"atMs\":5}}\n", text(t, dir, "facts.jsonl"))
-	require.True(t, known("b").Foreign())
-	require.False(t, known("b").StartedHere())
-	require.True(t, known("c").StartedHere())
+	require.NoError(t, x.Adopt(ctx, []index.Adoption{{Thread: id("b"), Head: h1, Facts: index.Facts{Imported: &imported}}, {Thread: id("c"), Head: h2}}, 1))
+	require.Equal(t, sums("{\"thread\":\"@b\",\"imported\":{\"from\":\"x.uwfb\",\"atMs\":5}}\n"), text(t, dir, "facts.jsonl"))
+	require.True(t, known(id("b")).Foreign())
+	require.False(t, known(id("b")).StartedHere())
+	require.True(t, known(id("c")).StartedHere())
 
 	title := "mine"
-	require.NoError(t, x.SetFacts(ctx, "b", index.Facts{Title: &title, Labels: map[string]string{"k": "v"}}))
+	require.NoError(t, x.SetFacts(ctx, id("b"), index.Facts{Title: &title, Labels: map[string]string{"k": "v"}}))
 	imported.Confirmed = true
 	workspace := &index.Workspace{Mode: "none", Root: "/w"}
-	require.NoError(t, x.SetFacts(ctx, "b", index.Facts{Imported: &imported, Workspace: workspace}))
-	require.Equal(t, index.Facts{Imported: &imported, Title: &title, Labels: map[string]string{"k": "v"}, Workspace: workspace}, known("b"))
-	require.False(t, known("b").Foreign())
+	require.NoError(t, x.SetFacts(ctx, id("b"), index.Facts{Imported: &imported, Workspace: workspace}))
+	require.Equal(t, index.Facts{Imported: &imported, Title: &title, Labels: map[string]string{"k": "v"}, Workspace: workspace}, known(id("b")))
+	require.False(t, known(id("b")).Foreign())
 
-	fork := index.Facts{Fork: &index.Fork{Thread: "b", Step: h1}, Imported: &index.Imported{From: "x.uwfb", AtMs: 5, Inherited: true}}
-	require.NoError(t, x.AddWith(ctx, "d", h1, fork))
-	require.Equal(t, fork, known("d"))
-	require.True(t, known("d").Foreign())
-	require.True(t, known("d").StartedHere())
+	fork := index.Facts{Fork: &index.Fork{Thread: id("b"), Step: h1}, Imported: &index.Imported{From: "x.uwfb", AtMs: 5, Inherited: true}}
+	require.NoError(t, x.AddWith(ctx, id("d"), h1, fork))
+	require.Equal(t, fork, known(id("d")))
+	require.True(t, known(id("d")).Foreign())
+	require.True(t, known(id("d")).StartedHere())
 
-	require.Error(t, x.SetFacts(ctx, "b", index.Facts{Labels: map[string]string{"k": strings.Repeat("v", 1<<20)}}), "too long")
-	require.Error(t, x.AddWith(ctx, "d", h2, index.Facts{Title: &title}), "it is there")
-	require.Nil(t, known("d").Title)
+	require.Error(t, x.SetFacts(ctx, id("b"), index.Facts{Labels: map[string]string{"k": strings.Repeat("v", 1<<20)}}), "too long")
+	require.Error(t, x.AddWith(ctx, id("d"), h2, index.Facts{Title: &title}), "it is there")
+	require.Nil(t, known(id("d")).Title)
 }
 
 // What a newer uwf has written stays when the file is written anew; null takes a
@@ -62,43 +62,43 @@ func TestFacts(t *testing.T) {
 func TestFactsOfOthers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	const content = `{"thread":"a","title":"one","colour":{"b":1}}
-{"thread":"old","title":"gone"}
+	const content = `{"thread":"@a","title":"one","colour":{"b":1}}
+{"thread":"@old","title":"gone"}
 
-{"thread":"a","title":"two","labels":{"x":"y"}}
-{"thread":"bad","title":
-{"thread":"a","labels":null}
+{"thread":"@a","title":"two","labels":{"x":"y"}}
+{"thread":"@bad","title":
+{"thread":"@a","labels":null}
 {"title":"nobody"}
-{"thread":"b","title":7}
-{"thread":"torn","tit`
+{"thread":"@b","title":7}
+{"thread":"@torn","tit`
 	x, dir := with(t, "facts.jsonl", content)
 	title := "two"
-	f, err := x.Facts(ctx, "a")
+	f, err := x.Facts(ctx, id("a"))
 	require.NoError(t, err)
 	require.Equal(t, index.Facts{Title: &title}, f)
-	for thread, line := range map[string]string{"bad": ":5:", "b": ":8:"} {
+	for thread, line := range map[string]string{id("bad"): ":5:", id("b"): ":8:"} {
 		_, err := x.Facts(ctx, thread)
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid})
 		require.ErrorContains(t, err, filepath.Join(dir, "facts.jsonl")+line)
 	}
-	f, err = x.Facts(ctx, "torn")
+	f, err = x.Facts(ctx, id("torn"))
 	require.NoError(t, err, "a kill has torn it: nobody was told that it is there")
 	require.Zero(t, f)
 	all, err := x.AllFacts(ctx)
-	require.Equal(t, index.Facts{Title: &title}, all["a"])
+	require.Equal(t, index.Facts{Title: &title}, all[id("a")])
 	for _, line := range []string{":5:", ":7:", ":8:"} {
 		require.ErrorContains(t, err, line)
 	}
 
-	require.NoError(t, x.SetFacts(ctx, "new", index.Facts{Title: &title}))
-	require.True(t, strings.HasSuffix(text(t, dir, "facts.jsonl"), "{\"thread\":\"b\",\"title\":7}\n{\"thread\":\"new\",\"title\":\"two\"}\n"), "the torn line is cut off")
+	require.NoError(t, x.SetFacts(ctx, id("new"), index.Facts{Title: &title}))
+	require.True(t, strings.HasSuffix(text(t, dir, "facts.jsonl"), ids("{\"thread\":\"@b\",\"title\":7}\n")+sums("{\"thread\":\"@new\",\"title\":\"two\"}\n")), "the torn line is cut off")
 
-	require.NoError(t, x.Add(ctx, "old", h1))
-	require.NoError(t, x.Archive(ctx, ended("old", h1)))
-	_, err = x.Forget(ctx, map[string]bool{"old": true})
+	require.NoError(t, x.Add(ctx, id("old"), h1))
+	require.NoError(t, x.Archive(ctx, ended(id("old"), h1)))
+	_, err = x.Forget(ctx, map[string]bool{id("old"): true})
 	require.NoError(t, err)
-	const bad = "{\"thread\":\"bad\",\"title\":\n{\"title\":\"nobody\"}\n{\"thread\":\"b\",\"title\":7}\n"
-	const good = "{\"thread\":\"a\",\"colour\":{\"b\":1},\"title\":\"two\"}\n{\"thread\":\"new\",\"title\":\"two\"}\n"
+	bad := ids("{\"thread\":\"@bad\",\"title\":\n{\"title\":\"nobody\"}\n{\"thread\":\"@b\",\"title\":7}\n")
+	good := sums("{\"thread\":\"@a\",\"colour\":{\"b\":1},\"title\":\"two\"}\n{\"thread\":\"@new\",\"title\":\"two\"}\n")
 	require.Equal(t, good+bad, text(t, dir, "facts.jsonl"))
 
 	n, to, err := x.QuarantineFacts(ctx)
@@ -113,12 +113,12 @@ func TestFactsOfOthers(t *testing.T) {
 // FuzzFacts: whatever the file holds, what is said of a thread next is known, what
 // was known of the others stays, and one thread asked for is what all are.
 func FuzzFacts(f *testing.F) {
-	const whole = `{"thread":"a","imported":{"from":"x","atMs":1},"colour":"red"}`
+	const whole = `{"thread":"@a","imported":{"from":"x","atMs":1},"colour":"red"}`
 	for _, text := range []string{
 		"", "\n", whole, whole + "\n", whole + "\n" + whole[:30], whole + "\n\x00\x00", "x\n" + whole + "\n", whole[:20] + "\n" + whole + "\n",
-		`{"thread":"a","title":null}`, `{"thread":"a","limits":[1],"undone":["x"]}` + "\n", "\r\n" + whole + "\r\n", `{"thread":"fuzzed","title":1}` + "\n",
+		`{"thread":"@a","title":null}`, `{"thread":"@a","limits":[1],"undone":["x"]}` + "\n", "\r\n" + whole + "\r\n", `{"thread":"@fuzzed","title":1}` + "\n",
 	} {
-		f.Add([]byte(text))
+		f.Add([]byte(ids(text)))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer fuzzing.Bounded(t)()
@@ -127,17 +127,17 @@ func FuzzFacts(f *testing.F) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "facts.jsonl"), text, 0o644))
 		before, _ := x.AllFacts(t.Context())
 		title := "new"
-		require.NoError(t, x.SetFacts(t.Context(), "fuzzed", index.Facts{Title: &title}))
+		require.NoError(t, x.SetFacts(t.Context(), id("fuzzed"), index.Facts{Title: &title}))
 		check := func() {
 			t.Helper()
 			after, _ := x.AllFacts(t.Context())
-			require.Equal(t, &title, after["fuzzed"].Title)
-			delete(after, "fuzzed")
-			delete(before, "fuzzed")
+			require.Equal(t, &title, after[id("fuzzed")].Title)
+			delete(after, id("fuzzed"))
+			delete(before, id("fuzzed"))
 			require.Equal(t, before, after)
 		}
 		check()
-		if got, err := x.Facts(t.Context(), "fuzzed"); err == nil {
+		if got, err := x.Facts(t.Context(), id("fuzzed")); err == nil {
 			require.Equal(t, &title, got.Title)
 		}
 		_, _, err := x.QuarantineFacts(t.Context())

@@ -17,6 +17,7 @@ import (
 // the text is parsed into a table, which then counts.
 type file struct {
 	path  string
+	keys  rule
 	ours  *ours  // nil: the table counts
 	table *table // nil: not parsed yet
 }
@@ -30,15 +31,18 @@ func (x *Index) read(ctx context.Context, name string) (*file, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return newFile(x.path(name), text), nil
+	if name == threadsFile {
+		return newFile(x.path(name), text, threadProblem, isOurs(text) && areHeads(text)), nil
+	}
+	return newFile(x.path(name), text, anyKey, isOurs(text)), nil
 }
 
-func newFile(path string, text []byte) *file {
-	f := &file{path: path}
-	if isOurs(text) {
+func newFile(path string, text []byte, keys rule, inOurForm bool) *file {
+	f := &file{path: path, keys: keys}
+	if inOurForm {
 		f.ours = &ours{text: text}
 	} else {
-		f.table = parseTable(path, string(text))
+		f.table = parseTable(path, string(text), keys)
 	}
 	return f
 }
@@ -92,7 +96,7 @@ func (x *Index) done(f *file) {
 // parsed is the table, which counts from now on.
 func (f *file) parsed() *table {
 	if f.table == nil {
-		f.table = parseTable(f.path, string(f.ours.text))
+		f.table = parseTable(f.path, string(f.ours.text), f.keys)
 	}
 	f.ours = nil
 	return f.table

@@ -57,7 +57,7 @@ func FuzzFile(f *testing.F) {
 func sameInPlace(t *testing.T, text, key string) {
 	t.Helper()
 	const h = protocol.Hash("44P8EP6N3NXZ5")
-	table := parseTable("f", text)
+	table := parseTable("f", text, anyKey)
 	if checkEntry(key, h) != nil || len(table.bad) > 0 {
 		return
 	}
@@ -65,21 +65,21 @@ func sameInPlace(t *testing.T, text, key string) {
 		t.Helper()
 		want, err := table.get(key)
 		require.NoError(t, err)
-		got, err := newFile("f", []byte(text)).get(key)
+		got, err := newFile("f", []byte(text), anyKey, isOurs([]byte(text))).get(key)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
 	get()
-	file := newFile("f", []byte(text))
+	file := newFile("f", []byte(text), anyKey, isOurs([]byte(text)))
 	file.set(key, h)
 	table.set(key, h)
 	text = string(file.render())
-	require.Equal(t, append([]entry{}, table.entries...), append([]entry{}, parseTable("f", text).entries...))
+	require.Equal(t, append([]entry{}, table.entries...), append([]entry{}, parseTable("f", text, anyKey).entries...))
 	get()
-	file = newFile("f", []byte(text))
+	file = newFile("f", []byte(text), anyKey, isOurs([]byte(text)))
 	file.remove(key)
 	table.remove(key)
 	text = string(file.render())
-	require.Equal(t, append([]entry{}, table.entries...), append([]entry{}, parseTable("f", text).entries...))
+	require.Equal(t, append([]entry{}, table.entries...), append([]entry{}, parseTable("f", text, anyKey).entries...))
 	get()
 }

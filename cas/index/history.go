@@ -1,7 +1,6 @@
 package index
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,22 +60,21 @@ func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
 			yield(Ended{}, err)
 			return
 		}
-		lines := parseHistory(data)
-		newest := make(map[string]int, len(lines))
-		for i, line := range lines {
+		newest := map[string]int{} // the number of its line
+		for line := range historyLines(data) {
 			if line.err == nil {
-				newest[line.Thread] = i
+				newest[line.value.Thread] = line.number
 			}
 		}
-		for i, line := range lines {
-			switch {
+		for line := range historyLines(data) {
+			switch e := line.value; {
 			case line.err != nil:
 				if !yield(Ended{}, invalid(x.path(historyFile), line.number, line.err.Error())) {
 					return
 				}
-			case newest[line.Thread] != i:
+			case newest[e.Thread] != line.number:
 			default:
-				if _, ok := active.find(line.Thread); !ok && !yield(line.Ended, nil) {
+				if _, ok := active.find(e.Thread); !ok && !yield(e, nil) {
 					return
 				}
 			}
@@ -84,33 +82,24 @@ func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
 	}
 }
 
-// historyLine is a line that ended a thread, or one that cannot be read.
-type historyLine struct {
-	Ended
-	number int
-	err    error
-}
-
-func parseHistory(data []byte) []historyLine {
-	var lines []historyLine
-	for number := 1; len(data) > 0; number++ {
-		line, rest, whole := bytes.Cut(data, []byte("\n"))
-		data = rest
-		e, err := parseEnded(line)
-		if errors.Is(err, errNothing) || err != nil && !whole || err == nil && e.Status == protocol.StatusResumed {
-			continue
+// historyLines yields the lines that ended a thread, and those that cannot be read.
+func historyLines(data []byte) iter.Seq[line[Ended]] {
+	return func(yield func(line[Ended]) bool) {
+		for l := range linesOf(data, parseEnded) {
+			if l.err == nil && l.value.Status == protocol.StatusResumed {
+				continue
+			}
+			if !yield(l) {
+				return
+			}
 		}
-		lines = append(lines, historyLine{e, number, err})
 	}
-	return lines
 }
 
-// errNothing means that a line says nothing: it is blank, or a power cut has
-// left zeros in the place of an append that nobody was told had succeeded.
-var errNothing = errors.New("says nothing")
-
+// parseEnded reads a line. Damage may have left good JSON, so what it says is
+// checked, too.
 func parseEnded(line []byte) (Ended, error) {
-	if len(bytes.TrimSpace(line)) == 0 || bytes.IndexByte(line, 0) >= 0 {
+	if isBlank(line) {
 		return Ended{}, errNothing
 	}
 	var e Ended
@@ -120,11 +109,35 @@ func parseEnded(line []byte) (Ended, error) {
 	if e.Thread == "" {
 		return Ended{}, errors.New("names no thread")
 	}
-	if !e.Head.Valid() {
-		return Ended{}, fmt.Errorf("head %q is not a hash", e.Head)
-	}
 	if e.Status == "" { // the original's first lines have none
 		e.Status = protocol.StatusCompleted
 	}
-	return e, nil
+	if err := checkSum(line); err != nil {
+		return Ended{}, err
+	}
+	return e, e.check()
 }
+
+// check is the first thing that no line of the history says.
+func (e Ended) check() error {
+	if problem := threadProblem(e.Thread); problem != "" {
+		return errors.New(problem)
+	}
+	switch e.Status {
+	case protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusResumed:
+	default:
+		return fmt.Errorf("status %q ends no thread", e.Status)
+	}
+	switch {
+	case !e.Head.Valid():
+		return fmt.Errorf("head %q is not a hash", e.Head)
+	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can be ended, too
+		return fmt.Errorf("workflow %q is not a hash", e.Workflow)
+	case e.CompletedAt < 0 || e.CompletedAt > lastMs:
+		return fmt.Errorf("completedAt %d is no time in ms", e.CompletedAt)
+	}
+	return nil
+}
+
+// lastMs is the last millisecond of the year 9999.
+const lastMs = 253_402_300_799_999

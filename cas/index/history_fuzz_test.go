@@ -18,12 +18,12 @@ import (
 // that was there is lost, and the search from the end agrees with the listing
 // from the beginning.
 func FuzzHistory(f *testing.F) {
-	const whole = `{"thread":"a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1}`
+	const whole = `{"thread":"@a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1}`
 	for _, text := range []string{
 		"", "\n", whole, whole + "\n", whole + "\n" + whole[:30], whole + "\n\x00\x00", "x\n" + whole + "\n", whole[:50] + "\n" + whole + "\n",
-		`{"thread":"a","head":"4EAEYQKFHTJ23","status":"resumed"}` + "\n", `{"thread":"a","head":"4EAEYQKFHTJ23"}`, "\r\n" + whole + "\r\n",
+		`{"thread":"@a","head":"4EAEYQKFHTJ23","status":"resumed"}` + "\n", `{"thread":"@a","head":"4EAEYQKFHTJ23"}`, "\r\n" + whole + "\r\n",
 	} {
-		f.Add([]byte(text))
+		f.Add([]byte(ids(text)))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer fuzzing.Bounded(t)()
@@ -40,7 +40,7 @@ func FuzzHistory(f *testing.F) {
 				require.Equal(t, e, found)
 			}
 		}
-		end := ended("fuzzed-thread", h1)
+		end := ended(id("fuzzed-thread"), h1)
 		if x.Add(t.Context(), end.Thread, h1) != nil {
 			return // the text speaks of that thread already
 		}

@@ -85,8 +85,6 @@ const (
 	registryLock = "registry"
 )
 
-func (x *Index) path(file string) string { return filepath.Join(x.dir, file) }
-
 // locked runs change under a lock, with the home directory in place.
 func (x *Index) locked(ctx context.Context, name string, change func() error) (err error) {
 	if err := durable.MkdirAll(x.fsys, x.dir, 0o700); err != nil {

@@ -34,7 +34,7 @@ func with(t *testing.T, file, text string) (*index.Index, string) {
 	t.Helper()
 	x, dir := open(t)
 	require.NoError(t, os.MkdirAll(dir, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(ids(text)), 0o644))
 	return x, dir
 }
 
@@ -68,56 +68,56 @@ func TestLifeOfAThread(t *testing.T) {
 	x, dir := open(t)
 	ctx := t.Context()
 
-	_, err := x.Head(ctx, "b")
+	_, err := x.Head(ctx, id("b"))
 	require.ErrorIs(t, err, index.ErrNoThread, "before the home exists")
-	_, err = x.Ended(ctx, "b")
+	_, err = x.Ended(ctx, id("b"))
 	require.ErrorIs(t, err, index.ErrNoThread)
 
-	require.NoError(t, x.Add(ctx, "b-thread", h1))
-	require.NoError(t, x.Add(ctx, "a-thread", h2))
-	require.ErrorIs(t, x.Add(ctx, "b-thread", h1), index.ErrExists)
-	require.Equal(t, "a-thread: 108DB063KRQWW\nb-thread: 4EAEYQKFHTJ23\n", text(t, dir, "threads.yaml"))
+	require.NoError(t, x.Add(ctx, id("b-thread"), h1))
+	require.NoError(t, x.Add(ctx, id("a-thread"), h2))
+	require.ErrorIs(t, x.Add(ctx, id("b-thread"), h1), index.ErrExists)
+	require.Equal(t, ids("@a-thread: 108DB063KRQWW\n@b-thread: 4EAEYQKFHTJ23\n"), text(t, dir, "threads.yaml"))
 
-	require.NoError(t, x.Move(ctx, "b-thread", h1, h2))
+	require.NoError(t, x.Move(ctx, id("b-thread"), h1, h2))
 	var conflict *index.ConflictError
-	require.ErrorAs(t, x.Move(ctx, "b-thread", h1, h3), &conflict)
-	require.Equal(t, index.ConflictError{Thread: "b-thread", Want: h1, Got: h2}, *conflict)
-	head, err := x.Head(ctx, "b-thread")
+	require.ErrorAs(t, x.Move(ctx, id("b-thread"), h1, h3), &conflict)
+	require.Equal(t, index.ConflictError{Thread: id("b-thread"), Want: h1, Got: h2}, *conflict)
+	head, err := x.Head(ctx, id("b-thread"))
 	require.NoError(t, err)
 	require.Equal(t, h2, head)
 
-	require.ErrorAs(t, x.Archive(ctx, ended("b-thread", h1)), &conflict, "it is at another head")
-	require.ErrorIs(t, x.Archive(ctx, index.Ended{Thread: "b-thread", Head: h2, Status: protocol.StatusResumed}), &protocol.Error{Code: protocol.CodeInvalid},
+	require.ErrorAs(t, x.Archive(ctx, ended(id("b-thread"), h1)), &conflict, "it is at another head")
+	require.ErrorIs(t, x.Archive(ctx, index.Ended{Thread: id("b-thread"), Head: h2, Status: protocol.StatusResumed}), &protocol.Error{Code: protocol.CodeInvalid},
 		"such a line ends nothing: the thread would be nowhere")
-	require.NoError(t, x.Archive(ctx, ended("b-thread", h2)))
-	require.ErrorAs(t, x.Archive(ctx, ended("b-thread", h2)), &conflict, "it has ended already")
+	require.NoError(t, x.Archive(ctx, ended(id("b-thread"), h2)))
+	require.ErrorAs(t, x.Archive(ctx, ended(id("b-thread"), h2)), &conflict, "it has ended already")
 	require.Empty(t, conflict.Got)
-	require.ErrorAs(t, x.Move(ctx, "b-thread", h2, h3), &conflict)
-	_, err = x.Head(ctx, "b-thread")
+	require.ErrorAs(t, x.Move(ctx, id("b-thread"), h2, h3), &conflict)
+	_, err = x.Head(ctx, id("b-thread"))
 	require.ErrorIs(t, err, index.ErrNoThread)
-	e, err := x.Ended(ctx, "b-thread")
+	e, err := x.Ended(ctx, id("b-thread"))
 	require.NoError(t, err)
-	require.Equal(t, ended("b-thread", h2), e)
-	require.ErrorIs(t, x.Add(ctx, "b-thread", h1), index.ErrExists, "it has ended")
+	require.Equal(t, ended(id("b-thread"), h2), e)
+	require.ErrorIs(t, x.Add(ctx, id("b-thread"), h1), index.ErrExists, "it has ended")
 
 	require.NoError(t, x.Reopen(ctx, e, 1700000000001))
 	require.ErrorIs(t, x.Reopen(ctx, e, 1700000000002), index.ErrExists)
-	head, err = x.Head(ctx, "b-thread")
+	head, err = x.Head(ctx, id("b-thread"))
 	require.NoError(t, err)
 	require.Equal(t, h2, head)
-	_, err = x.Ended(ctx, "b-thread")
+	_, err = x.Ended(ctx, id("b-thread"))
 	require.ErrorIs(t, err, index.ErrNoThread, "it is active again")
 
-	require.NoError(t, x.Move(ctx, "b-thread", h2, h3))
-	require.NoError(t, x.Archive(ctx, ended("b-thread", h3)))
+	require.NoError(t, x.Move(ctx, id("b-thread"), h2, h3))
+	require.NoError(t, x.Archive(ctx, ended(id("b-thread"), h3)))
 	require.ErrorAs(t, x.Reopen(ctx, e, 1), &conflict, "it has ended elsewhere since")
-	require.Equal(t, strings.Join([]string{
-		`{"thread":"b-thread","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWW","status":"completed","completedAt":1700000000000}`,
-		`{"thread":"b-thread","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWW","status":"resumed","completedAt":1700000000001}`,
-		`{"thread":"b-thread","workflow":"44P8EP6N3NXZ5","head":"44P8EP6N3NXZ5","status":"completed","completedAt":1700000000000}`,
+	require.Equal(t, sums(strings.Join([]string{
+		`{"thread":"@b-thread","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWW","status":"completed","completedAt":1700000000000}`,
+		`{"thread":"@b-thread","workflow":"44P8EP6N3NXZ5","head":"108DB063KRQWW","status":"resumed","completedAt":1700000000001}`,
+		`{"thread":"@b-thread","workflow":"44P8EP6N3NXZ5","head":"44P8EP6N3NXZ5","status":"completed","completedAt":1700000000000}`,
 		"",
-	}, "\n"), text(t, dir, "history.jsonl"))
-	require.Equal(t, "a-thread: 108DB063KRQWW\n", text(t, dir, "threads.yaml"))
+	}, "\n")), text(t, dir, "history.jsonl"))
+	require.Equal(t, ids("@a-thread: 108DB063KRQWW\n"), text(t, dir, "threads.yaml"))
 }
 
 func TestRegistry(t *testing.T) {
@@ -153,20 +153,20 @@ func TestRegistry(t *testing.T) {
 
 func TestAFileThatAPersonHasReshaped(t *testing.T) {
 	t.Parallel()
-	want := map[string]protocol.Hash{"a": h1, "b": h2}
+	want := map[string]protocol.Hash{id("a"): h1, id("b"): h2}
 	for name, content := range map[string]string{
-		"ours":              "a: 4EAEYQKFHTJ23\nb: 108DB063KRQWW\n",
-		"not sorted":        "b: 108DB063KRQWW\na: 4EAEYQKFHTJ23\n",
-		"no last newline":   "a: 4EAEYQKFHTJ23\nb: 108DB063KRQWW",
-		"comments":          "# mine\na: 4EAEYQKFHTJ23 # the login bug\n\n  # two\nb: 108DB063KRQWW\n",
-		"quotes":            "'a': \"4EAEYQKFHTJ23\"\n\"b\": '108DB063KRQWW'\n",
-		"flow":              "{a: 4EAEYQKFHTJ23,\n b: 108DB063KRQWW}\n",
-		"objects":           "a:\n  head: 4EAEYQKFHTJ23\n  status: suspended\nb: {head: 108DB063KRQWW, suspendedRole: null}\n",
-		"lower case":        "a: 4eaeyqkfhtj23\nb: 1o8dbo63krqww\n",
-		"windows":           "\ufeffa: 4EAEYQKFHTJ23\r\nb: 108DB063KRQWW\r\n",
-		"windows, reshaped": "\ufeff'a': 4EAEYQKFHTJ23\r\nb: 108DB063KRQWW\r\n",
-		"one twice":         "a: 4EAEYQKFHTJ23\nb: 108DB063KRQWW\na: 4EAEYQKFHTJ23\n",
-		"wide":              "a:    4EAEYQKFHTJ23   \nb:\n  108DB063KRQWW\n",
+		"ours":              "@a: 4EAEYQKFHTJ23\n@b: 108DB063KRQWW\n",
+		"not sorted":        "@b: 108DB063KRQWW\n@a: 4EAEYQKFHTJ23\n",
+		"no last newline":   "@a: 4EAEYQKFHTJ23\n@b: 108DB063KRQWW",
+		"comments":          "# mine\n@a: 4EAEYQKFHTJ23 # the login bug\n\n  # two\n@b: 108DB063KRQWW\n",
+		"quotes":            "'@a': \"4EAEYQKFHTJ23\"\n\"@b\": '108DB063KRQWW'\n",
+		"flow":              "{@a: 4EAEYQKFHTJ23,\n @b: 108DB063KRQWW}\n",
+		"objects":           "@a:\n  head: 4EAEYQKFHTJ23\n  status: suspended\n@b: {head: 108DB063KRQWW, suspendedRole: null}\n",
+		"lower case":        "@a: 4eaeyqkfhtj23\n@b: 1o8dbo63krqww\n",
+		"windows":           "\ufeff@a: 4EAEYQKFHTJ23\r\n@b: 108DB063KRQWW\r\n",
+		"windows, reshaped": "\ufeff'@a': 4EAEYQKFHTJ23\r\n@b: 108DB063KRQWW\r\n",
+		"one twice":         "@a: 4EAEYQKFHTJ23\n@b: 108DB063KRQWW\n@a: 4EAEYQKFHTJ23\n",
+		"wide":              "@a:    4EAEYQKFHTJ23   \n@b:\n  108DB063KRQWW\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,12 +175,12 @@ func TestAFileThatAPersonHasReshaped(t *testing.T) {
 			require.Empty(t, problems)
 			require.Equal(t, want, got)
 
-			require.NoError(t, x.Move(t.Context(), "b", h2, h3))
+			require.NoError(t, x.Move(t.Context(), id("b"), h2, h3))
 			var comments string
 			if strings.Contains(content, "# mine") {
 				comments = "# mine\n# two\n"
 			}
-			require.Equal(t, comments+"a: 4EAEYQKFHTJ23\nb: 44P8EP6N3NXZ5\n", text(t, dir, "threads.yaml"), "in our form again")
+			require.Equal(t, ids(comments+"@a: 4EAEYQKFHTJ23\n@b: 44P8EP6N3NXZ5\n"), text(t, dir, "threads.yaml"), "in our form again")
 		})
 	}
 	for _, empty := range []string{"", "\n", "# nothing yet\n", "{}\n", "---\n", "null\n"} {
@@ -195,49 +195,49 @@ func TestALineThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, bad, want string }{
 		{"no entry", "garbage", "want one entry"},
-		{"no hash", "bad: 4EAE", `"4EAE" is not a hash`},
-		{"two hashes", "bad: 4EAEYQKFHTJ23\nbad: 44P8EP6N3NXZ5", "bad has two hashes"},
-		{"open flow", "{bad: 4EAEYQKFHTJ23", "want one entry"},
-		{"list", "- bad", "want one entry"},
+		{"no hash", "@bad: 4EAE", `"4EAE" is not a hash`},
+		{"two hashes", "@bad: 4EAEYQKFHTJ23\n@bad: 44P8EP6N3NXZ5", id("bad") + " has two hashes"},
+		{"open flow", "{@bad: 4EAEYQKFHTJ23", "want one entry"},
+		{"list", "- @bad", "want one entry"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			x, dir := with(t, "threads.yaml", "a: 4EAEYQKFHTJ23\n"+c.bad+"\nc: 108DB063KRQWW\n")
+			x, dir := with(t, "threads.yaml", "@a: 4EAEYQKFHTJ23\n"+c.bad+"\n@c: 108DB063KRQWW\n")
 			got, problems := heads(t, x)
-			require.Equal(t, map[string]protocol.Hash{"a": h1, "c": h2}, got, "the others are read")
+			require.Equal(t, map[string]protocol.Hash{id("a"): h1, id("c"): h2}, got, "the others are read")
 			require.NotEmpty(t, problems)
 			require.Contains(t, problems[0], filepath.Join(dir, "threads.yaml")+":2: "+c.want)
 
-			if strings.Contains(c.bad, "bad") {
+			if strings.Contains(c.bad, "@bad") {
 				invalid := &protocol.Error{Code: protocol.CodeInvalid}
-				_, err := x.Head(t.Context(), "bad")
+				_, err := x.Head(t.Context(), id("bad"))
 				require.ErrorIs(t, err, invalid, "not: no such thread")
-				require.ErrorIs(t, x.Add(t.Context(), "bad", h1), invalid)
-				require.ErrorIs(t, x.Move(t.Context(), "bad", h1, h2), invalid)
+				require.ErrorIs(t, x.Add(t.Context(), id("bad"), h1), invalid)
+				require.ErrorIs(t, x.Move(t.Context(), id("bad"), h1, h2), invalid)
 			}
-			_, err := x.Head(t.Context(), "d")
+			_, err := x.Head(t.Context(), id("d"))
 			require.ErrorIs(t, err, index.ErrNoThread)
-			require.NoError(t, x.Move(t.Context(), "c", h2, h3), "the others go on")
-			require.Equal(t, "a: 4EAEYQKFHTJ23\nc: 44P8EP6N3NXZ5\n"+c.bad+"\n", text(t, dir, "threads.yaml"), "and nothing is lost")
+			require.NoError(t, x.Move(t.Context(), id("c"), h2, h3), "the others go on")
+			require.Equal(t, ids("@a: 4EAEYQKFHTJ23\n@c: 44P8EP6N3NXZ5\n"+c.bad+"\n"), text(t, dir, "threads.yaml"), "and nothing is lost")
 		})
 	}
 }
 
 func TestAReshapedFileWithFaultsIsNotWritten(t *testing.T) {
 	t.Parallel()
-	x, dir := with(t, "threads.yaml", "{a: 4EAEYQKFHTJ23,\n bad: [1],\n c: 108DB063KRQWW}\n")
+	x, dir := with(t, "threads.yaml", "{@a: 4EAEYQKFHTJ23,\n @bad: [1],\n @c: 108DB063KRQWW}\n")
 	got, problems := heads(t, x)
 	require.Len(t, got, 2)
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0], "threads.yaml:2: want a hash")
 	before := text(t, dir, "threads.yaml")
 	for _, err := range []error{
-		x.Move(t.Context(), "a", h1, h2), x.Add(t.Context(), "d", h1), x.Archive(t.Context(), ended("a", h1)),
+		x.Move(t.Context(), id("a"), h1, h2), x.Add(t.Context(), id("d"), h1), x.Archive(t.Context(), ended(id("a"), h1)),
 	} {
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid})
 		require.ErrorContains(t, err, "threads.yaml:2")
 	}
-	require.Equal(t, before, text(t, dir, "threads.yaml"))
+	require.Equal(t, ids(before), text(t, dir, "threads.yaml"))
 	require.NoFileExists(t, filepath.Join(dir, "history.jsonl"))
 }
 
@@ -246,17 +246,17 @@ func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	x, _ := open(t)
 	ctx := t.Context()
-	require.NoError(t, x.Add(ctx, "shared", h1))
+	require.NoError(t, x.Add(ctx, id("shared"), h1))
 	const many = 50
 	won := make(chan string, many)
 	var wg sync.WaitGroup
 	for i := range many {
 		wg.Go(func() {
-			name := fmt.Sprintf("t%02d", i)
+			name := id(fmt.Sprintf("t%02d", i))
 			if err := x.Add(ctx, name, h1); err != nil {
 				won <- err.Error()
 			}
-			err := x.Move(ctx, "shared", h1, h2)
+			err := x.Move(ctx, id("shared"), h1, h2)
 			if err == nil {
 				won <- "moved"
 			} else if !errors.As(err, new(*index.ConflictError)) {
@@ -294,18 +294,18 @@ func TestContextEnds(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, x.Add(ctx, "a", h1), context.Canceled)
-	_, err = x.Head(ctx, "a")
+	require.ErrorIs(t, x.Add(ctx, id("a"), h1), context.Canceled)
+	_, err = x.Head(ctx, id("a"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, held.Unlock())
 }
 
 func TestFailuresOfTheDiskChangeNothing(t *testing.T) {
 	t.Parallel()
-	x, dir := with(t, "threads.yaml", "a: 4EAEYQKFHTJ23\n")
+	x, dir := with(t, "threads.yaml", "@a: 4EAEYQKFHTJ23\n")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "history.jsonl"), 0o755))
-	require.Error(t, x.Archive(t.Context(), ended("a", h1)), "the history cannot be written")
-	h, err := x.Head(t.Context(), "a")
+	require.Error(t, x.Archive(t.Context(), ended(id("a"), h1)), "the history cannot be written")
+	h, err := x.Head(t.Context(), id("a"))
 	require.NoError(t, err)
 	require.Equal(t, h1, h, "so it has not ended")
 }

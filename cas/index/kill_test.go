@@ -40,7 +40,7 @@ func work(ctx context.Context, root, name string) error {
 		return err
 	}
 	for i := 0; ; i++ {
-		id := fmt.Sprintf("%s-%d", name, i)
+		id := id(fmt.Sprintf("%s-%d", name, i))
 		if err := w.start(ctx, id, "w"); err != nil {
 			return err
 		}

@@ -89,6 +89,14 @@ func whyNot(line string) string {
 	return "want one entry, such as `name: hash`"
 }
 
+// checkThread refuses a thread that a line could not give back.
+func checkThread(id string, head protocol.Hash) error {
+	if problem := threadProblem(id); problem != "" {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: problem}
+	}
+	return checkEntry(id, head)
+}
+
 // checkEntry refuses what a line could not give back.
 func checkEntry(key string, h protocol.Hash) error {
 	if key == "" || !utf8.ValidString(key) {
@@ -122,6 +130,7 @@ const (
 	inKey    = 1 << iota // of a plain key
 	inNumber             // of a number, in some YAML
 	inLine               // of a line of ours
+	inHead               // of a line of threads.yaml: Crockford's characters, canonical
 )
 
 // class says what each byte may be part of.
@@ -132,8 +141,11 @@ var class = func() (c [256]byte) {
 	for _, b := range []byte("0123456789eE-_.") {
 		c[b] |= inNumber
 	}
+	for _, b := range []byte("0123456789ABCDEFGHJKMNPQRSTVWXYZ") {
+		c[b] |= inHead
+	}
 	for _, b := range []byte(": \n") {
-		c[b] |= inLine
+		c[b] |= inLine | inHead
 	}
 	return c
 }()

@@ -7,29 +7,62 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
+
+// path is where one of the four files is.
+func (x *Index) path(file string) string { return filepath.Join(x.dir, file) }
 
 // HistoryPath is the file of the history.
 func (x *Index) HistoryPath() string { return x.path(historyFile) }
 
-// quarantineDir takes the lines that cannot be read.
-const quarantineDir = "quarantine"
+// FactsPath is the file of the facts.
+func (x *Index) FactsPath() string { return x.path(factsFile) }
+
+// ThreadsPath is the file of the active threads.
+func (x *Index) ThreadsPath() string { return x.path(threadsFile) }
+
+// RegistryPath is the file of the workflows' names.
+func (x *Index) RegistryPath() string { return x.path(registryFile) }
+
+// QuarantineDir takes the lines that cannot be read. Each file has one of the same
+// name there.
+func (x *Index) QuarantineDir() string { return x.path("quarantine") }
 
 // QuarantineHistory moves the lines of the history that cannot be read to a file
 // where nobody reads them, and returns how many there were and where they are.
 // They are there before they go here.
 func (x *Index) QuarantineHistory(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, historyLock, historyFile, 0o644, isEnded)
+	return x.quarantine(ctx, historyLock, historyFile, 0o644, func(data []byte) (good, bad []byte) {
+		return sortLines(data, parseEnded)
+	})
 }
 
 // QuarantineFacts is [Index.QuarantineHistory] for the facts.
 func (x *Index) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, threadsLock, factsFile, privateFile, isFacts)
+	return x.quarantine(ctx, threadsLock, factsFile, privateFile, func(data []byte) (good, bad []byte) {
+		return sortLines(data, parseFacts)
+	})
 }
 
-func (x *Index) quarantine(ctx context.Context, lock, file string, perm fs.FileMode, parse func([]byte) error) (n int, to string, err error) {
-	to = filepath.Join(x.path(quarantineDir), file)
+// QuarantineThreads is [Index.QuarantineHistory] for the active threads. Of a file
+// that is not kept by lines a copy is moved, and what can be read stays.
+func (x *Index) QuarantineThreads(ctx context.Context) (n int, to string, err error) {
+	return x.quarantine(ctx, threadsLock, threadsFile, 0o644, func(data []byte) (good, bad []byte) {
+		return sortEntries(data, threadProblem)
+	})
+}
+
+// QuarantineRegistry is [Index.QuarantineThreads] for the names of workflows.
+func (x *Index) QuarantineRegistry(ctx context.Context) (n int, to string, err error) {
+	return x.quarantine(ctx, registryLock, registryFile, 0o644, func(data []byte) (good, bad []byte) {
+		return sortEntries(data, protocol.WorkflowNameProblem)
+	})
+}
+
+func (x *Index) quarantine(ctx context.Context, lock, file string, perm fs.FileMode, sort func([]byte) (good, bad []byte)) (n int, to string, err error) {
+	to = filepath.Join(x.QuarantineDir(), file)
 	err = x.locked(ctx, lock, func() error {
 		data, err := x.readLog(file)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +71,7 @@ func (x *Index) quarantine(ctx context.Context, lock, file string, perm fs.FileM
 		if err != nil {
 			return err
 		}
-		good, bad := sortLines(data, parse)
+		good, bad := sort(data)
 		if n = bytes.Count(bad, []byte("\n")); n == 0 {
 			return nil
 		}
@@ -54,16 +87,29 @@ func (x *Index) quarantine(ctx context.Context, lock, file string, perm fs.FileM
 }
 
 // sortLines tells the lines that can be read from those that cannot. One that
-// says nothing goes with the good.
-func sortLines(data []byte, parse func([]byte) error) (good, bad []byte) {
-	for line := range bytes.Lines(data) {
-		err := parse(bytes.TrimSuffix(line, []byte("\n")))
-		if err == nil || errors.Is(err, errNothing) {
-			good = append(good, line...)
-			continue
+// says nothing goes.
+func sortLines[T any](data []byte, parse func([]byte) (T, error)) (good, bad []byte) {
+	for line := range linesOf(data, parse) {
+		text := append(bytes.TrimSuffix(line.text, []byte("\n")), '\n')
+		if line.err == nil {
+			good = append(good, text...)
+		} else {
+			bad = append(bad, text...)
 		}
-		bad = append(bad, bytes.TrimSuffix(line, []byte("\n"))...)
-		bad = append(bad, '\n')
 	}
 	return good, bad
+}
+
+// sortEntries is sortLines for a file of entries.
+func sortEntries(data []byte, keys rule) (good, bad []byte) {
+	t := parseTable("", string(data), keys)
+	if t.frozen {
+		bad = append(bytes.TrimSuffix(bytes.Clone(data), []byte("\n")), '\n')
+	} else {
+		for _, b := range t.bad {
+			bad = append(append(bad, b.text...), '\n')
+		}
+	}
+	t.bad, t.frozen = nil, false
+	return t.render(), bad
 }

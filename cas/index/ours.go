@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // ours is a text in our form: plain lines, their keys in order, none twice. It
 // is looked up and edited as it is. Methods that return false could not be
 // sure that a table would say the same.
 //
-// A line whose hash has wrong characters counts as ours until it is asked for:
-// to check every character of 100,000 lines costs more than to read them.
+// In registry.yaml a line whose hash has wrong characters counts as ours until it
+// is asked for.
 type ours struct{ text []byte }
 
 // behindKey is what follows the key of a line, its end included.
@@ -39,6 +40,28 @@ func isOurs(text []byte) bool {
 		}
 	}
 	return isPlain(text)
+}
+
+// headLine is the length of a line of threads.yaml.
+const headLine = threadid.Len + behindKey
+
+// areHeads tells whether a text in our form has thread ids as keys and hashes
+// behind them, all canonical.
+func areHeads(text []byte) bool {
+	if len(text)%headLine != 0 {
+		return false
+	}
+	all := byte(inHead)
+	for ; len(text) > 0; text = text[headLine:] {
+		line := text[:headLine]
+		if line[threadid.Len] != ':' || line[0] > '7' || line[threadid.Len+2] > 'F' {
+			return false
+		}
+		for _, c := range line {
+			all &= class[c]
+		}
+	}
+	return all != 0
 }
 
 // firstLine is the first line of a text, its end included. Most lines are as long

@@ -80,14 +80,14 @@ type moment struct {
 func life() []func(context.Context, world) error {
 	return []func(context.Context, world) error{
 		func(ctx context.Context, w world) error { return w.register(ctx, "w") },
-		func(ctx context.Context, w world) error { return w.start(ctx, "a", "w") },
-		func(ctx context.Context, w world) error { return w.step(ctx, "a") },
-		func(ctx context.Context, w world) error { return w.start(ctx, "b", "w") },
-		func(ctx context.Context, w world) error { return w.end(ctx, "a") },
-		func(ctx context.Context, w world) error { return w.end(ctx, "b") },
-		func(ctx context.Context, w world) error { return w.reopen(ctx, "a") },
-		func(ctx context.Context, w world) error { return w.step(ctx, "a") },
-		func(ctx context.Context, w world) error { return w.end(ctx, "a") },
+		func(ctx context.Context, w world) error { return w.start(ctx, id("a"), "w") },
+		func(ctx context.Context, w world) error { return w.step(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.start(ctx, id("b"), "w") },
+		func(ctx context.Context, w world) error { return w.end(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.end(ctx, id("b")) },
+		func(ctx context.Context, w world) error { return w.reopen(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.step(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.end(ctx, id("a")) },
 	}
 }
 

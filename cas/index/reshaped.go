@@ -18,7 +18,7 @@ func reshapedBounds() yamldoc.Bounds {
 // original's objects {head: hash, …}. It returns nil if the text is not YAML.
 // Entries that cannot be read make the table frozen: their text may be spread
 // over lines, so a write could not keep it.
-func parseReshaped(path, text string, comments []string) *table {
+func parseReshaped(path, text string, comments []string, keys rule) *table {
 	t := &table{path: path, comments: comments}
 	doc, err := yamldoc.Parse([]byte(text), reshapedBounds())
 	if err != nil {
@@ -35,6 +35,11 @@ func parseReshaped(path, text string, comments []string) *table {
 		h, err := headOf(e.Value)
 		if err == nil && e.Text == "" {
 			err = errors.New("an empty name")
+		}
+		if err == nil {
+			if problem := keys(e.Text); problem != "" {
+				err = errors.New(problem)
+			}
 		}
 		if err != nil {
 			t.bad = append(t.bad, badLine{e.Pos.Line, e.Text, err.Error()})

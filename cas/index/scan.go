@@ -7,12 +7,12 @@ import (
 
 // parseTable reads by lines; only when a line is not in our form, the text as
 // YAML. A text that is not good YAML either counts as it can be read best.
-func parseTable(path, text string) *table {
-	t := parseLines(path, text)
-	if len(t.bad) == 0 {
+func parseTable(path, text string, keys rule) *table {
+	t := parseLines(path, text, keys)
+	if len(t.bad) == 0 || slices.ContainsFunc(t.bad, func(b badLine) bool { return hidesThread(b.text) }) {
 		return t
 	}
-	if y := parseReshaped(path, text, t.comments); y != nil && (len(y.bad) == 0 || len(y.entries) > len(t.entries)) {
+	if y := parseReshaped(path, text, t.comments, keys); y != nil && (len(y.bad) == 0 || len(y.entries) > len(t.entries)) {
 		return y
 	}
 	return t
@@ -20,28 +20,47 @@ func parseTable(path, text string) *table {
 
 const byteOrderMark = "\ufeff"
 
-func parseLines(path, text string) *table {
+func parseLines(path, text string, keys rule) *table {
 	t := &table{path: path, entries: make([]entry, 0, strings.Count(text, "\n")+1)}
 	text = strings.TrimPrefix(text, byteOrderMark)
 	var numbers []int // of the lines that entries come from
 	for number := 1; text != ""; number++ {
 		line, rest, _ := strings.Cut(text, "\n")
 		text = rest
-		if e, ok := parseLine(line); ok {
+		e, ok := parseLine(line)
+		reason := ""
+		if ok {
+			reason = keys(e.key)
+		}
+		if ok && reason == "" {
 			t.entries = append(t.entries, e)
 			numbers = append(numbers, number)
 			continue
 		}
 		switch content := strings.TrimSpace(line); {
 		case content == "":
-		case content[0] == '#':
+		case content[0] == '#' && !hidesThread(content):
 			t.comments = append(t.comments, content)
 		default:
-			t.bad = append(t.bad, badLine{number, strings.TrimRight(line, "\r"), whyNot(line)})
+			if reason == "" {
+				reason = whyNot(line)
+			}
+			t.bad = append(t.bad, badLine{number, strings.TrimRight(line, "\r"), reason})
 		}
 	}
 	t.settle(numbers)
 	return t
+}
+
+// hidesThread tells whether a line is that of a thread but for its first character,
+// with which YAML may pass over it. What a person has made a comment has that
+// character still, behind the mark.
+func hidesThread(line string) bool {
+	if line == "" {
+		return false
+	}
+	e, ok := parseLine("0" + line[1:])
+	return ok && threadProblem(e.key) == ""
 }
 
 // settle sorts the entries, given the lines that they come from, and takes out

@@ -3,11 +3,27 @@ package index
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
+
+// rule says why a key may not be in a file, "" if it may.
+type rule func(key string) (problem string)
+
+// anyKey is the rule of registry.yaml: [Named] tells of names that are none.
+func anyKey(string) string { return "" }
+
+// threadProblem is the rule of threads.yaml.
+func threadProblem(key string) string {
+	if threadid.Valid(key) {
+		return ""
+	}
+	return fmt.Sprintf("%q is not a thread id", key)
+}
 
 // table is the content of threads.yaml or registry.yaml, parsed.
 type table struct {

@@ -41,9 +41,9 @@ func (x *Index) searchBack(f *os.File, thread string) (Ended, error) {
 		if err != nil {
 			return Ended{}, err
 		}
-		e, err := parseEnded(line.text)
+		e, err := read(line.text, line.whole, parseEnded)
 		switch {
-		case errors.Is(err, errNothing) || err != nil && !line.whole:
+		case errors.Is(err, errNothing):
 		case err != nil:
 			damaged = errors.Join(damaged, x.damagedAt(line.offset, err))
 		case e.Thread == thread && e.Status != protocol.StatusResumed:
@@ -156,9 +156,8 @@ func (x *Index) appendHistory(ctx context.Context, e Ended) error {
 }
 
 // mendTail deals with a last line that has no end: it is cut off if a kill or a
-// power cut tore it, and given its end, which the caller must write first, if
-// only that is missing.
-// parse is an error for a line that cannot be read.
+// power cut tore it. Any other, damaged or not, gets its end, which the caller must
+// write first. parse is an error for a line that cannot be read.
 func (x *Index) mendTail(file string, parse func(line []byte) error) (start []byte, err error) {
 	f, err := careful.OpenMax(x.path(file), maxFile, careful.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,10 +171,14 @@ func (x *Index) mendTail(file string, parse func(line []byte) error) (start []by
 		if err != nil || line.whole {
 			return nil, err
 		}
-		if parse(line.text) == nil {
-			return []byte("\n"), nil
+		text := withoutZeros(line.text)
+		switch err := parse(text); {
+		case errors.Is(err, errNothing), err != nil && isTorn(text):
+			return nil, x.fsys.Truncate(x.path(file), line.offset)
+		case err == nil && len(text) < len(line.text):
+			return []byte("\n"), x.fsys.Truncate(x.path(file), line.offset+int64(len(text)))
 		}
-		return nil, x.fsys.Truncate(x.path(file), line.offset)
+		return []byte("\n"), nil
 	}
 	return nil, nil
 }

@@ -52,6 +52,26 @@ func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] {
 	}
 }
 
+// Damage is what is wrong with the lines of the active threads, and of those that
+// have ended; nil: nothing. A thread that is not found may be in one of them.
+func (x *Index) Damage(ctx context.Context) error {
+	faults := []error{x.DamagedHeads(ctx)}
+	for _, err := range x.History(ctx) {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// DamagedHeads is [Index.Damage] of the active threads only. One that the history
+// knows may be active again, in a line that cannot be read.
+func (x *Index) DamagedHeads(ctx context.Context) error {
+	f, err := x.read(ctx, threadsFile)
+	if err != nil || f.ours != nil {
+		return err
+	}
+	return f.table.problems()
+}
+
 // Add adds an active thread; [ErrExists] if it is active or has ended.
 func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) error {
 	return x.AddWith(ctx, thread, head, Facts{})
@@ -59,7 +79,7 @@ func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) erro
 
 // AddWith is [Index.Add] of a thread of which something is known.
 func (x *Index) AddWith(ctx context.Context, thread string, head protocol.Hash, facts Facts) error {
-	if err := checkEntry(thread, head); err != nil {
+	if err := checkThread(thread, head); err != nil {
 		return err
 	}
 	return x.changeThreads(ctx, func(f *file) error {
@@ -81,7 +101,7 @@ func (x *Index) AddWith(ctx context.Context, thread string, head protocol.Hash, 
 
 // Move moves a head from old to new; [*ConflictError] if it is not at old.
 func (x *Index) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
-	if err := checkEntry(thread, new); err != nil {
+	if err := checkThread(thread, new); err != nil {
 		return err
 	}
 	return x.changeThreads(ctx, func(f *file) error {
@@ -95,7 +115,7 @@ func (x *Index) Move(ctx context.Context, thread string, old, new protocol.Hash)
 
 // Archive ends a thread whose head is e.Head; [*ConflictError] if it is not.
 func (x *Index) Archive(ctx context.Context, e Ended) error {
-	if err := checkEntry(e.Thread, e.Head); err != nil {
+	if err := checkThread(e.Thread, e.Head); err != nil {
 		return err
 	}
 	if e.Status == "" || e.Status == protocol.StatusResumed {

@@ -124,16 +124,23 @@ func (p *pruner) forget(ctx context.Context, threads []index.Ended) (err error) 
 		}
 		return nil
 	}
+	for h, err := range p.index.Heads(ctx) {
+		if err != nil {
+			return err // who is active is not known
+		}
+		delete(free, h.Thread) // it was resumed before we had its lock
+	}
+	// The runs go first: one of a thread that nobody knows is a fault.
+	for thread := range free {
+		if err := p.removeRun(thread); err != nil {
+			return fmt.Errorf("the last run of thread %s: %w", thread, err)
+		}
+	}
 	forgotten, err := p.index.Forget(ctx, free)
 	if err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
 	p.report.Pruned = append(p.report.Pruned, forgotten...)
-	for _, e := range forgotten {
-		if err := p.removeRun(e.Thread); err != nil {
-			return fmt.Errorf("the last run of thread %s: %w", e.Thread, err)
-		}
-	}
 	return nil
 }
 

@@ -45,7 +45,11 @@ func (a *app) thread(ctx context.Context, arg string) (string, error) {
 func (a *app) known(ctx context.Context, x *index.Index, id string) error {
 	_, err := x.Head(ctx, id)
 	if errors.Is(err, index.ErrNoThread) {
-		_, err = x.Ended(ctx, id)
+		if _, err = x.Ended(ctx, id); err == nil {
+			if damage := x.DamagedHeads(ctx); damage != nil {
+				a.say("uwf: warning: %v: if that is thread %s, it is active", damage, id)
+			}
+		}
 	}
 	if errors.Is(err, index.ErrNoThread) {
 		return a.unknownThread(ctx, x, id)
@@ -139,6 +143,10 @@ func (a *app) unknownThread(ctx context.Context, x *index.Index, arg string) err
 	}
 	if _, err := x.Workflow(ctx, arg); err == nil {
 		return notFound(fmt.Sprintf("%s is a workflow, where a thread must stand", arg), "uwf thread list --all", "uwf run "+arg+" -p '<task>'")
+	}
+	if err := x.Damage(ctx); err != nil {
+		return notFound(fmt.Sprintf("thread not found: %s; but some lines cannot be read, and it may be one of them:\n%v", arg, err),
+			"correct the line, or uwf cas fsck --repair moves it away")
 	}
 	hints := []string{"uwf thread list --all"}
 	if ids, err := threadIDs(ctx, x); err == nil {

@@ -50,10 +50,13 @@ func (a *app) workflow(ctx context.Context, arg string) (cas.Hash, error) {
 		return "", err
 	}
 	h, err := x.Workflow(ctx, arg)
-	if !errors.Is(err, index.ErrNoWorkflow) {
-		return h, err
+	switch {
+	case errors.Is(err, index.ErrNoWorkflow):
+		return a.workflowByPrefix(ctx, arg, found)
+	case err != nil:
+		return "", err
 	}
-	return a.workflowByPrefix(ctx, arg, found)
+	return h, a.leadsToWorkflow(ctx, x, arg, h)
 }
 
 // workflowByPrefix finds a workflow by the beginning of its hash, in any case.
@@ -90,6 +93,22 @@ func (a *app) workflowByPrefix(ctx context.Context, arg string, found []workflow
 		return cas.Hash(matches[0]), nil
 	}
 	return "", ambiguous("workflow", arg, matches)
+}
+
+// leadsToWorkflow is an error if a name in the registry leads to no workflow.
+func (a *app) leadsToWorkflow(ctx context.Context, x *index.Index, name string, h cas.Hash) error {
+	s, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = cas.Read[protocol.Workflow](ctx, s, h)
+	if errors.Is(err, cas.ErrNotFound) || errors.As(err, new(*cas.TypeError)) {
+		return &protocol.Error{
+			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s: the name %q leads to no workflow: %v", x.WorkflowPlace(ctx, name), name, err), Err: err,
+			Hints: []string{"uwf workflow put <file.yaml> registers it anew"},
+		}
+	}
+	return nil // whoever uses it will say what else is wrong
 }
 
 func (a *app) workflowByHash(ctx context.Context, h cas.Hash) (cas.Hash, error) {

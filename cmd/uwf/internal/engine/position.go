@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -33,7 +35,7 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	p := &position{id: id}
 	t, err := thread.Open(ctx, e.Store, head)
 	if err != nil {
-		return p, err
+		return p, e.leadsNowhere(ctx, id, head, err)
 	}
 	p.thread = t
 	if p.workflow, err = e.workflow(ctx, t.Start.Workflow); err != nil {
@@ -63,6 +65,22 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	}
 	p.stuck = p.problem != nil
 	return p, nil
+}
+
+// leadsNowhere adds to an error for a head which line of the index names it, if there
+// is no such node, or another: then it is that line that is damaged, or the node is
+// lost.
+func (e *Engine) leadsNowhere(ctx context.Context, id string, head protocol.Hash, err error) error {
+	var kind *cas.TypeError
+	_, lost := e.Store.Get(ctx, head)
+	if !errors.Is(lost, cas.ErrNotFound) && !(errors.As(err, &kind) && kind.Hash == head) {
+		return err
+	}
+	place := e.Index.ThreadPlace(ctx, id)
+	if place == "" {
+		return err
+	}
+	return fmt.Errorf("%w, named in %s", err, place)
 }
 
 // workflow reads a workflow, once if this engine lists many threads.

@@ -1,0 +1,147 @@
+package fsck_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/extract"
+)
+
+const otherID = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
+
+// ran writes the record of a thread's last run.
+func (w *world) ran(id string, head cas.Hash) {
+	dir := filepath.Join(w.home, "runs", id)
+	require.NoError(w, os.MkdirAll(dir, 0o755))
+	require.NoError(w, os.WriteFile(filepath.Join(dir, "run.json"), fmt.Appendf(nil, `{"thread":%q,"head":%q,"status":"failed"}`, id, head), 0o600))
+}
+
+// index says what the index says, and whether it names damage.
+func (w *world) says() (said []string, named bool) {
+	ctx := context.Background()
+	for h, err := range w.index.Heads(ctx) {
+		said, named = append(said, fmt.Sprint(h)), named || err != nil
+	}
+	for e, err := range w.index.History(ctx) {
+		said, named = append(said, fmt.Sprint(e)), named || err != nil
+	}
+	names, err := w.index.Workflows(ctx)
+	return append(said, fmt.Sprint(names)), named || err != nil
+}
+
+// TestFlippedBits: where a damaged line still has the right form, its id, hash or name
+// is another now. Fsck finds that, and each of its repairs keeps what the line said.
+func TestFlippedBits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	require.NoError(t, w.index.Add(t.Context(), otherID, w.start))
+	w.ran(threadID, w.steps[0])
+	w.ran(otherID, w.start)
+	before, named := w.says()
+	require.False(t, named)
+	require.Empty(t, w.check(false).Faults)
+	for _, name := range []string{"threads.yaml", "registry.yaml"} {
+		file := filepath.Join(w.home, name)
+		good, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for at := range good {
+			for bit := range 8 {
+				bad := slices.Clone(good)
+				bad[at] ^= 1 << bit
+				require.NoError(t, os.WriteFile(file, bad, 0o644))
+				after, named := w.says()
+				if named || slices.Equal(before, after) {
+					continue
+				}
+				report := w.check(false)
+				require.NotEmpty(t, report.Faults, "%q", bad)
+				if name == "threads.yaml" {
+					require.False(t, report.Sound(), "%q", bad)
+				}
+				if at > len(threadID)+2 && at < 42 && name == "threads.yaml" {
+					require.Contains(t, fmt.Sprint(report.Faults), file+":1", "%q", bad)
+				}
+			}
+		}
+		require.NoError(t, os.WriteFile(file, good, 0o644))
+	}
+}
+
+// What cannot be read is moved to the quarantine, the rest stays where it is.
+func TestLinesAreMovedToTheQuarantine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ file, bad string }{
+		"a thread":       {"threads.yaml", "p1M81TCH3NDEKTSV4RRFFQ69G5: 4EAEYQKFHTJ23\n"},
+		"not an entry":   {"threads.yaml", "rubbish\n"},
+		"a flow mapping": {"threads.yaml", "{" + otherID + ": nothing}\n"},
+		"a name":         {"registry.yaml", "\"a$(b)\": WORKFLOW\n"},
+		"half a hash":    {"registry.yaml", "x: 4EAE\n"},
+		"a status":       {"history.jsonl", `{"thread":"` + otherID + `","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"combleted","completedAt":1}` + "\n"},
+		"a time":         {"history.jsonl", `{"thread":"` + otherID + `","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":-1}` + "\n"},
+		"facts":          {"facts.jsonl", `{"thread":"` + otherID + `","title":"x","check":"00000000"}` + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			file := filepath.Join(w.home, c.file)
+			good, err := os.ReadFile(file)
+			if err != nil {
+				require.ErrorIs(t, err, os.ErrNotExist)
+			}
+			c.bad = strings.ReplaceAll(c.bad, "WORKFLOW", string(w.workflow))
+			require.NoError(t, os.WriteFile(file, append(good, c.bad...), 0o644))
+			report := w.check(false)
+			require.Len(t, report.Faults, 1)
+			require.Equal(t, file, report.Faults[0].Path)
+			require.Contains(t, report.Faults[0].Message, c.file)
+
+			report = w.check(true)
+			require.True(t, report.Sound(), "%+v", report.Faults)
+			now, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(good), string(now))
+			moved, err := os.ReadFile(filepath.Join(w.home, "quarantine", c.file))
+			require.NoError(t, err)
+			require.True(t, strings.HasSuffix(string(moved), c.bad))
+			require.Empty(t, w.check(false).Faults)
+		})
+	}
+}
+
+// A step that was refused, because it does not fit its chain, is garbage. It is a
+// fault only if something leads to it.
+func TestARefusedStepIsGarbage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	ctx := t.Context()
+	at, err := thread.Open(ctx, w.store, w.steps[1])
+	require.NoError(t, err)
+	at.Last.Index = 6 // what follows it will lie
+	b := w.batch()
+	result, err := stepwork.Submit(ctx, b, at, stepwork.Submission{
+		Role: "r", Type: w.store.Kinds().Hash(protocol.KindSuspend), Output: extract.Output{Value: map[string]any{"$status": "$SUSPEND", "reason": "x"}},
+		ExtractedBy: protocol.ByValue, Agent: "uwf-test", Answer: "x", Prompt: "x",
+	})
+	require.NoError(t, err)
+	report := w.check(false)
+	require.True(t, hasFault(report, fsck.Chain, result.StepHash), "%+v", report)
+	require.True(t, report.Sound(), "%+v", report.Faults)
+
+	require.NoError(t, w.index.Add(ctx, otherID, result.StepHash))
+	require.False(t, w.check(false).Sound())
+	require.NoError(t, w.index.Archive(ctx, index.Ended{Thread: otherID, Head: result.StepHash, Status: protocol.StatusCompleted}))
+	require.False(t, w.check(false).Sound())
+}

@@ -1,0 +1,73 @@
+package fsck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// maxRecord bounds the record of a run, in bytes.
+const maxRecord = 1 << 20
+
+// checkRuns names the threads that have run and that no file of the index knows:
+// their line was lost, or its id is damaged and looks like another.
+func (c *check) checkRuns(ctx context.Context, known map[string]bool) error {
+	entries, err := os.ReadDir(filepath.Join(c.home, "runs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.fault(Fault{Kind: Unreadable, Path: filepath.Join(c.home, "runs"), Message: err.Error()})
+	}
+	for _, e := range entries {
+		id := e.Name()
+		if known[id] || !threadid.Valid(id) {
+			continue
+		}
+		path := filepath.Join(c.home, "runs", id, "run.json")
+		record, err := careful.ReadFile(path, maxRecord, careful.NoFollow)
+		if err != nil || !c.unknown(ctx, id) {
+			continue
+		}
+		message := fmt.Sprintf("thread %s has run, but neither threads.yaml nor history.jsonl has it: its line was lost, or its id is damaged there", id)
+		if head := headOfRun(record); head != "" {
+			message += fmt.Sprintf("; its head was %s, and uwf thread fork %s goes on from there. If nobody misses it, remove its directory", head, head)
+		}
+		c.fault(Fault{Kind: Index, Path: path, Message: message})
+	}
+	return ctx.Err()
+}
+
+// unknown looks once more: a thread may have begun, or have gone on, meanwhile. A
+// line that cannot be read and mentions it has been told.
+func (c *check) unknown(ctx context.Context, id string) bool {
+	if _, err := c.index.Head(ctx, id); !errors.Is(err, index.ErrNoThread) {
+		return false
+	}
+	_, err := c.index.Ended(ctx, id)
+	return errors.Is(err, index.ErrNoThread)
+}
+
+// headOfRun is where the thread of a record stood, "" if that does not say it.
+func headOfRun(record []byte) cas.Hash {
+	var r struct {
+		Status         string
+		Head, StepHash cas.Hash
+	}
+	if json.Unmarshal(record, &r) != nil {
+		return ""
+	}
+	if r.Status == "done" && r.StepHash.Valid() {
+		return r.StepHash
+	}
+	if r.Head.Valid() {
+		return r.Head
+	}
+	return ""
+}
