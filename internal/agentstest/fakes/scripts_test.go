@@ -32,7 +32,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BIN", bin)
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "user"))
 			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
-			e.Setenv("FAKES", filepath.Join(e.WorkDir, "fakes"))
+			fakes := filepath.Join(e.WorkDir, "fakes") // what the fakes remember, where their agent may write
+			e.Setenv("FAKES", fakes)
+			if err := os.Mkdir(fakes, 0o700); err != nil {
+				return err
+			}
 			e.Setenv("HERMES_HOME", filepath.Join(e.WorkDir, "user", ".hermes"))
 			return os.Mkdir(filepath.Join(e.WorkDir, "user"), 0o700)
 		},
