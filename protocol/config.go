@@ -71,7 +71,8 @@ type Agent struct {
 	StartTimeout string  `json:"startTimeout,omitempty"` // to its first word
 	IdleTimeout  string  `json:"idleTimeout,omitempty"`  // without a word
 	// Confine says whether the program is kept from writing elsewhere: "auto",
-	// "required" or "off"; see [Confining].
+	// "required" or "off". By default it is "auto" for a known program whose permission
+	// is bypass.
 	Confine    string   `json:"confine,omitempty"`
 	AllowRead  []string `json:"allowRead,omitempty"`  // what is hidden from a confined program else, such as ~/.ssh
 	AllowWrite []string `json:"allowWrite,omitempty"` // more that a confined program may write to; a path may begin with ~/
@@ -83,18 +84,6 @@ const (
 	ConfineRequired = "required" // or it does not start
 	ConfineOff      = "off"
 )
-
-// Confining is what holds for an agent with these settings. By default one that may
-// do anything without being asked is confined; the others hold themselves back.
-func Confining(confine, permission string) string {
-	if confine != "" {
-		return confine
-	}
-	if permission == "" || permission == "bypass" {
-		return ConfineAuto
-	}
-	return ConfineOff
-}
 
 // BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.
 // The budgets are of one step; used up, they suspend the thread, and resuming it

@@ -2,18 +2,71 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/programs"
 )
 
+// Confining is what holds for an agent that drives a program of other people: one of
+// protocol's values of confine. By default one that may do anything without being
+// asked is confined; the others hold themselves back. So does by default nothing hold
+// back a command of the user's own that uwf does not know (unknown): where it keeps
+// what is its own cannot be told, and without that it might fail in silence.
+func Confining(a protocol.Agent, command []string) (setting string, unknown bool) {
+	if a.Confine != "" {
+		return a.Confine, false
+	}
+	if a.Permission != "" && a.Permission != "bypass" {
+		return protocol.ConfineOff, false
+	}
+	if _, known := programs.Places(command); !known {
+		return protocol.ConfineOff, true
+	}
+	return protocol.ConfineAuto, false
+}
+
+// IsUnknown tells whether an agent is not confined because its program is not known.
+func IsUnknown(a protocol.Agent, argv []string) bool {
+	name := program(argv)
+	if !strings.HasPrefix(name, protocol.AgentPrefix) || name == "uwf-mock" || ownsModels(name) {
+		return false
+	}
+	_, unknown := Confining(a, driven(argv))
+	return unknown
+}
+
+// driven is the command that an agent of ours drives.
+func driven(argv []string) []string {
+	switch name := program(argv); name {
+	case "uwf-acp", "uwf-exec":
+		if at := slices.Index(argv, "--"); at >= 0 {
+			return argv[at+1:]
+		}
+		return argv[1:]
+	case "uwf-cursor":
+		return []string{"cursor-agent"}
+	default:
+		return []string{strings.TrimPrefix(name, protocol.AgentPrefix)}
+	}
+}
+
+// program is the name of an agent's.
+func program(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
+}
+
 // Access says in a few words what an agent may do: who may run what, and write
-// where. confined is whether this system can confine programs. Of a command that is
-// none of ours nobody knows.
-func Access(c protocol.Config, alias, command string, e env.Env, confined bool) string {
+// where. argv is how it is started; confined is whether this system can confine
+// programs. Of a command that is none of ours nobody knows.
+func Access(c protocol.Config, alias string, argv []string, e env.Env, confined bool) string {
 	a := c.Agents[alias]
-	name := strings.TrimSuffix(filepath.Base(command), ".exe")
+	name := program(argv)
 	for key, value := range a.Env {
 		e = e.With(key, value)
 	}
@@ -22,23 +75,25 @@ func Access(c protocol.Config, alias, command string, e env.Env, confined bool) 
 		return "asks only"
 	case name == "uwf-mock":
 		return "plays a script"
-	case ownsModels(command):
+	case ownsModels(name):
 		return builtinAccess(c.Builtin, a.Permission, e, confined)
 	case !strings.HasPrefix(name, protocol.AgentPrefix):
 		return "what the program does: uwf does not confine it"
 	}
 	if a.Permission == "readonly" && name != "uwf-exec" {
-		return "reads" + extra(a, confined)
+		return "reads" + extra(a, argv, confined)
 	}
 	if a.Permission == "edits" && name != "uwf-exec" {
-		return "changes files in the directory" + extra(a, confined)
+		return "changes files in the directory" + extra(a, argv, confined)
 	}
-	return "runs anything" + extra(a, confined)
+	return "runs anything" + extra(a, argv, confined)
 }
 
 // extra says whether a program is confined.
-func extra(a protocol.Agent, confined bool) string {
-	switch setting := protocol.Confining(a.Confine, a.Permission); {
+func extra(a protocol.Agent, argv []string, confined bool) string {
+	switch setting, unknown := Confining(a, driven(argv)); {
+	case unknown:
+		return ", writes anywhere: uwf does not know where the program keeps its own files"
 	case setting == protocol.ConfineOff && (a.Permission == "" || a.Permission == "bypass"):
 		return ", writes anywhere: confine is off"
 	case setting == protocol.ConfineOff:

@@ -24,6 +24,13 @@ func TestAccess(t *testing.T) {
 		{protocol.Agent{Command: "uwf-codex", Confine: "required"}, protocol.BuiltinConfig{}, false, "runs anything; does not start: it cannot be confined here"},
 		{protocol.Agent{Command: "uwf-codex", Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
 		{protocol.Agent{Command: "uwf-codex", Permission: "readonly"}, protocol.BuiltinConfig{}, true, "reads, as far as the program holds itself back"},
+		{protocol.Agent{Command: "uwf-cursor"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
+		{protocol.Agent{Command: "uwf-acp", Args: []string{"--auth", "key", "--", "npx", "-y", "@google/gemini-cli@0.61.0"}}, protocol.BuiltinConfig{}, true,
+			"runs anything, writes in the directory"},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "mine"}}, protocol.BuiltinConfig{}, true,
+			"runs anything, writes anywhere: uwf does not know where the program keeps its own files"},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine", "claude"}, Confine: "auto"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine"}, Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
 		{protocol.Agent{Command: "/x/other"}, protocol.BuiltinConfig{}, true, "what the program does: uwf does not confine it"},
 		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{}, true, "changes files in the directory, runs nothing"},
 		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{AllowCommands: []string{"go", "git"}}, true, "runs go, git, writes in the directory"},
@@ -33,6 +40,6 @@ func TestAccess(t *testing.T) {
 		{protocol.Agent{Command: "uwf-llm"}, protocol.BuiltinConfig{}, true, "asks only"},
 	} {
 		settings := protocol.Config{Agents: map[string]protocol.Agent{"a": c.agent}, Builtin: &c.builtin}
-		require.Equal(t, c.want, config.Access(settings, "a", c.agent.Command, env.Env{}, c.confined))
+		require.Equal(t, c.want, config.Access(settings, "a", append([]string{c.agent.Command}, c.agent.Args...), env.Env{}, c.confined))
 	}
 }

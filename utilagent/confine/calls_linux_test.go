@@ -66,6 +66,11 @@ func probe(what string, args []string) error {
 		return err
 	case "limit":
 		return unix.Prlimit(int(number(0)), unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
+	case "ioctl":
+		_, _, failed := unix.Syscall(unix.SYS_IOCTL, 0, uintptr(number(0)), 0)
+		return failed
+	case "terminal":
+		return terminal()
 	case "connect":
 		c, err := net.Dial("unix", args[0])
 		if err == nil {
@@ -74,6 +79,29 @@ func probe(what string, args []string) error {
 		return err
 	}
 	return fmt.Errorf("no probe %s", what)
+}
+
+// terminal makes a pseudoterminal and uses it.
+func terminal() error {
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		return err
+	}
+	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		return err
+	}
+	theirs, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	_, err = unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+	return err
 }
 
 func TestDangerousCallsAreRefused(t *testing.T) {
@@ -116,6 +144,9 @@ func TestDangerousCallsAreRefused(t *testing.T) {
 		{fmt.Sprint("memory ", os.Getpid()), refused},
 		{fmt.Sprint("limit ", os.Getpid()), refused},
 		{"limit 0", "<nil>"},
+		{fmt.Sprintf("ioctl %d", unix.TIOCSTI), refused},
+		{fmt.Sprintf("ioctl %d", unix.TIOCLINUX), refused},
+		{fmt.Sprintf("ioctl %d", unix.TIOCGWINSZ), "inappropriate ioctl for device"},
 	}
 	var script []string
 	for _, c := range cases {
@@ -137,6 +168,10 @@ func TestProgramsMayMakeNamespaces(t *testing.T) {
 	}
 	out, _ := runUnder(t, confine.Rules{Profile: confine.Program}, fmt.Sprintf(`"$AGENT" probe call %d; "$AGENT" probe call %d`, unix.SYS_SETNS, unix.SYS_MOUNT))
 	require.Equal(t, "bad file descriptor\noperation not permitted\n", out)
+	if _, err := os.Stat("/dev/pts/ptmx"); err == nil && terminal() == nil { // a container may have none
+		out, _ = runUnder(t, confine.Rules{Profile: confine.Program}, `"$AGENT" probe terminal`)
+		require.Equal(t, "<nil>\n", out, "agents run commands in terminals")
+	}
 	out, code := runUnder(t, confine.Rules{Profile: "other"}, "true")
 	require.Equal(t, 125, code)
 	require.Contains(t, out, "there is no profile")

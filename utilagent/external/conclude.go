@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -25,7 +26,8 @@ func (r *runner) result(out tried) agentkit.Result {
 		SessionID:   cmp.Or(out.Session, out.task.session),
 		SessionMark: out.Mark,
 		Detail: &protocol.Detail{
-			Model: cmp.Or(out.model, r.model), AgentVersion: name, Outcome: strings.Join(append([]string{outcome}, r.notes...), "; "),
+			Model: cmp.Or(out.model, r.model), AgentVersion: name,
+			Outcome: strings.Join(slices.Concat([]string{outcome}, r.notes, []string{r.held}, r.refusal(out)), "; "),
 		},
 	}
 }

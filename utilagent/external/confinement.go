@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/confine"
@@ -24,17 +25,25 @@ type confinement struct {
 	close func() error
 }
 
-// confined makes the confinement of the step's program; nil: it is not confined.
+// confined makes the confinement of the step's program; nil: it is not confined. What
+// is in force is noted for the detail.
 func (r *runner) confined() (*confinement, error) {
-	setting := protocol.Confining(r.confine, string(r.permission))
+	setting, unknown := config.Confining(protocol.Agent{Confine: r.confine, Permission: string(r.permission)}, r.driven())
 	if setting == protocol.ConfineOff {
+		r.held = "not confined"
+		if unknown {
+			r.held += ": where it keeps its own files is not known"
+			fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: uwf does not know where it keeps its own files; %s says auto, or off if that is meant\n",
+				r.adapter.Program, r.key("confine"))
+		}
 		return nil, nil
 	}
 	if why := r.unconfinable(); why != "" {
+		r.held = "not confined: " + why
 		if setting == protocol.ConfineRequired {
 			return nil, &Error{
 				Program: r.adapter.Program, Kind: Denied, Text: r.adapter.Program + " must be confined, and cannot be: " + why,
-				Hint: "use a Linux with Landlock; or uwf config set agents." + r.req.Alias + ".confine auto",
+				Hint: "use a Linux with Landlock; or uwf config set " + r.key("confine") + " auto",
 			}
 		}
 		fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: %s\n", r.adapter.Program, why)
@@ -44,6 +53,7 @@ func (r *runner) confined() (*confinement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a directory for temporary files: %w", err)
 	}
+	r.held = "confined by: " + confine.Describe()
 	c := &confinement{exe: r.req.Env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
 	rules, watched, err := r.rules(tmp)
@@ -53,6 +63,14 @@ func (r *runner) confined() (*confinement, error) {
 	c.rules = rules
 	c.close = func() error { return errors.Join(r.putBack(watched), os.RemoveAll(tmp)) }
 	return c, nil
+}
+
+// driven is the command that the step runs.
+func (r *runner) driven() []string { return append([]string{r.adapter.Program}, r.words...) }
+
+// key names a setting of this agent in the config.
+func (r *runner) key(name string) string {
+	return "agents." + cmp.Or(r.req.Alias, "<alias>") + "." + name
 }
 
 // unconfinable says why nothing can be confined here; "": it can.
@@ -70,7 +88,7 @@ func (r *runner) unconfinable() string {
 // without.
 func (r *runner) rules(tmp string) (confine.Rules, *offlimits.Watched, error) {
 	env := r.req.Env
-	dirs, files, err := own(append([]string{r.adapter.Program}, r.words...), env.Get)
+	dirs, files, err := own(r.driven(), env.Get)
 	if err != nil {
 		return confine.Rules{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
@@ -97,7 +115,7 @@ func (r *runner) rules(tmp string) (confine.Rules, *offlimits.Watched, error) {
 		return confine.Rules{}, nil, err
 	}
 	return confine.Rules{
-		Dirs: append(dirs, beside...), Files: append(files, "/dev/ptmx"), Profile: confine.Program,
+		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program,
 		Hidden: off.Hidden(), Readable: off.Readable(),
 	}, watched, nil
 }

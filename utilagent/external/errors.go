@@ -14,8 +14,9 @@ type Error struct {
 	Program string
 	Kind    ErrorKind
 	Text    string
-	Hint    string // what to type; "" if nothing helps
-	Logs    string // where both streams are kept; "" if nowhere
+	Hint    string   // what to type; "" if nothing helps
+	Held    []string // more hints, about the confinement
+	Logs    string   // where both streams are kept; "" if nowhere
 }
 
 // Error implements error: what and why, then the hints, each on a line of its own.
@@ -23,6 +24,9 @@ func (e *Error) Error() string {
 	lines := []string{e.Text}
 	if e.Hint != "" {
 		lines = append(lines, "hint: "+e.Hint)
+	}
+	for _, hint := range e.Held {
+		lines = append(lines, "hint: "+hint)
 	}
 	if e.Logs != "" {
 		lines = append(lines, "hint: all that it printed is in "+e.Logs)

@@ -22,9 +22,10 @@ func (r *runner) fail(out tried) error {
 	if out.Error == Auth {
 		e.Hint = r.adapter.Login
 	}
-	if hint, ok := remedies[out.Error]; ok {
+	if hint, ok := remedies[out.Error]; ok && (out.Error != Denied || r.permission != Bypass) {
 		e.Hint = hint
 	}
+	e.Held = r.heldHints(out)
 	if out.Hint != "" {
 		e.Hint = out.Hint
 	}

@@ -42,6 +42,8 @@ func TestOwnPlaces(t *testing.T) {
 	dirs, _ = of("my-agent", "--ssh")
 	require.Equal(t, at(".config/my-agent", ".local/share/my-agent", ".local/state/my-agent", ".my-agent"), dirs)
 	require.NoDirExists(t, dirs[0], "of a program that is not known nothing is made")
+	dirs, _ = of("npx", "-y", "@google/gemini-cli@0.61.0", "--acp")
+	require.Equal(t, at(".gemini"), dirs)
 	for _, name := range []string{"ssh", "/bin/sh", "git", ".config", "npx"} {
 		dirs, files = of(name)
 		require.Empty(t, append(dirs, files...), name)

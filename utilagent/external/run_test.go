@@ -31,7 +31,7 @@ func TestAStep(t *testing.T) {
 	require.Equal(t, protocol.CaptureTurns, got.Detail.Capture)
 	require.Equal(t, "toy-1", got.Detail.Model)
 	require.Equal(t, "toy 1.2.3", got.Detail.AgentVersion)
-	require.Equal(t, "ok", got.Detail.Outcome)
+	require.Equal(t, "ok; not confined", got.Detail.Outcome)
 	require.Equal(t, []string{
 		"assistant: I look. [read map[a:b]]", "tool: a file with [hidden key]", "system: take care",
 		"assistant: [sub-agent] from a helper", "assistant: ---\n$status: done\n---\nIt is done.",

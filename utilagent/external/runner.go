@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,8 @@ type runner struct {
 	host        *Host
 	transport   Transport
 	confinement *confinement
+	held        string // for the detail: what confinement is in force
+	refused     refusals
 	ctx         context.Context // of the step; it ends when its time is up
 	closers     []func()
 
@@ -157,7 +160,7 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 	fmt.Fprintf(r.logs.stderr, "== %s %s\n", inv.Bin, strings.Join(shown(inv.Args), " "))
 	return launch{
 		path: inv.Bin, inv: inv, env: append(environment(r.req.Env.Environ, r.adapter, inv), r.mark),
-		marker: markerVariable + "=" + id, confinement: r.confinement, stdout: r.logs.stdout, stderr: r.logs.stderr,
+		marker: markerVariable + "=" + id, confinement: r.confinement, stdout: r.logs.stdout, stderr: io.MultiWriter(r.logs.stderr, &r.refused),
 	}, nil
 }
 

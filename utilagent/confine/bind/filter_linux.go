@@ -75,7 +75,8 @@ func filterFor(r confine.Rules) (filter, error) {
 	}
 	f.call(unix.SYS_OPENAT, argument{2, makes, noneOf}, argument{3, setIDs, anyOf})
 	f.device(unix.SYS_MKNODAT, 2)
-	f.call(unix.SYS_PRLIMIT64, argument{0, ^uint32(0), anyOf}) // a limit can end the processes of others
+	f.call(unix.SYS_PRLIMIT64, argument{0, ^uint32(0), anyOf})                                     // a limit can end the processes of others
+	f.call(unix.SYS_IOCTL, argument{1, unix.TIOCSTI, equals}, argument{1, unix.TIOCLINUX, equals}) // they type into a terminal
 	f.here()
 	if r.NoUnixSockets {
 		f.call(unix.SYS_SOCKET, argument{0, unix.AF_UNIX, equals})

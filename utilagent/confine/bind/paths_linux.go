@@ -19,6 +19,10 @@ import (
 // devices can be written by every command.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom"}
 
+// terminals are what makes and uses a pseudoterminal, in which whole agents run their
+// commands. What reaches the user's own through them is in the filter.
+var terminals = []string{"/dev/pts", "/dev/ptmx", "/dev/tty"}
+
 // maxGrants bounds how many paths are allowed one by one, since each costs each
 // command some 10 µs. What comes after them stays closed.
 const maxGrants = 5000
@@ -56,12 +60,18 @@ func restrictPaths(r confine.Rules) error {
 	if level >= 2 {
 		writable = writable.WithRefer()
 	}
+	var devpts paths
+	if r.Profile == confine.Program {
+		devpts = split(terminals)
+	}
 	return c.BestEffort().Restrict(
 		landlock.PathAccess(access.AccessFSReadDir, "/"), // names are no secret, and programs look around
 		landlock.RODirs(append(read.dirs, exceptions.dirs...)...).IgnoreIfMissing(),
 		landlock.ROFiles(append(read.files, exceptions.files...)...).IgnoreIfMissing(),
 		writable.IgnoreIfMissing(),
 		landlock.RWFiles(slices.Concat(write.files, r.Files, devices)...).IgnoreIfMissing(),
+		landlock.RWDirs(devpts.dirs...).WithIoctlDev().IgnoreIfMissing(),
+		landlock.RWFiles(devpts.files...).WithIoctlDev().IgnoreIfMissing(),
 	)
 }
 

@@ -30,6 +30,13 @@ func (x *examination) access(area string, confined bool) {
 		return
 	}
 	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
-		x.ok(area, "%s: %s", alias, config.Access(*x.config, alias, x.config.Agents[alias].Command, x.Env, confined))
+		a := x.config.Agents[alias]
+		argv := append([]string{a.Command}, a.Args...)
+		may := config.Access(*x.config, alias, argv, x.Env, confined)
+		if confined && config.IsUnknown(a, argv) {
+			x.warn(area, "uwf config set agents."+alias+".confine auto confines it; off says that it is not to be", "%s: %s", alias, may)
+			continue
+		}
+		x.ok(area, "%s: %s", alias, may)
 	}
 }

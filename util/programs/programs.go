@@ -1,0 +1,126 @@
+// Package programs knows agent programs of other people: where each keeps what is
+// its own, such as settings, what it is logged in with, and sessions. A program that
+// is kept from writing elsewhere needs these places.
+package programs
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Place is a directory or a file that is a program's own.
+type Place struct {
+	variable string // names it, or the directory that it lies in
+	home     string // else that is this, below the user's home directory
+	name     string // below that
+	unless   string // a variable: if it is set the place is not used
+
+	// Content is what a file holds that is not there yet; "": it is a directory.
+	Content string
+}
+
+// Path is where a place is; "" if nowhere. env looks up a variable.
+func (p Place) Path(env func(string) string) string {
+	if p.unless != "" && env(p.unless) != "" {
+		return ""
+	}
+	base := ""
+	if p.variable != "" {
+		base = env(p.variable)
+	}
+	if base == "" {
+		for _, home := range []string{env("HOME"), env("USERPROFILE")} {
+			if home != "" {
+				base = filepath.Join(home, filepath.FromSlash(p.home))
+				break
+			}
+		}
+	}
+	if !filepath.IsAbs(base) {
+		return ""
+	}
+	return filepath.Join(base, p.name)
+}
+
+// Places are those of a command that is known: of a program, also behind others
+// that only start it, such as npx. They hold what the program would make itself at
+// its first start.
+func Places(command []string) (places []Place, known bool) {
+	for i, word := range command {
+		if places, known = placesOf(name(word)); known {
+			return places, true
+		}
+		if i == 0 && !slices.Contains(starters, name(word)) {
+			break
+		}
+	}
+	return nil, false
+}
+
+// Guess is where a command that is not known may keep what is its own: under its
+// name in the usual places.
+func Guess(command []string) []Place {
+	if len(command) == 0 {
+		return nil
+	}
+	word := name(command[0])
+	if slices.Contains(starters, word) || slices.Contains(taken, strings.TrimLeft(word, ".")) {
+		return nil
+	}
+	return append(xdg(word, true), Place{home: "." + word})
+}
+
+// name is a program's, by the word that starts it: a path, or a package of npm's
+// with its scope and version.
+func name(word string) string {
+	word = strings.TrimSuffix(filepath.Base(word), ".exe")
+	if at := strings.LastIndexByte(word, '@'); at > 0 {
+		word = word[:at]
+	}
+	return word
+}
+
+// placesOf are the places of a program, by its name on the command line or that of
+// its package.
+func placesOf(program string) ([]Place, bool) {
+	switch program {
+	case "claude", "claude-code", "claude-agent-acp", "claude-code-acp":
+		return []Place{{variable: "CLAUDE_CONFIG_DIR", home: ".claude"}, {home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n"}}, true
+	case "codex", "codex-acp":
+		return []Place{{variable: "CODEX_HOME", home: ".codex"}}, true
+	case "gemini", "gemini-cli":
+		return []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini"}}, true
+	case "qwen", "qwen-code":
+		return []Place{{home: ".qwen"}}, true
+	case "cursor-agent":
+		return append(xdg("cursor", false), Place{home: ".cursor"}), true
+	case "hermes":
+		return []Place{{variable: "HERMES_HOME", home: ".hermes"}}, true
+	case "copilot":
+		return []Place{{home: ".copilot"}}, true
+	case "opencode", "opencode-ai":
+		return xdg("opencode", true), true
+	case "goose", "crush", "amp":
+		return xdg(program, true), true
+	}
+	return nil, false
+}
+
+// xdg are the places of a program that goes by the XDG Base Directory
+// Specification. Its cache is in the directory of all caches.
+func xdg(name string, data bool) []Place {
+	places := []Place{{variable: "XDG_CONFIG_HOME", home: ".config", name: name}}
+	if data {
+		places = append(places, Place{variable: "XDG_DATA_HOME", home: ".local/share", name: name}, Place{variable: "XDG_STATE_HOME", home: ".local/state", name: name})
+	}
+	return places
+}
+
+// starters start another program as it is, and have nothing of their own that it needs.
+var starters = []string{
+	"bun", "bunx", "deno", "env", "nice", "node", "npm", "npx", "pnpm", "python", "python3", "stdbuf", "timeout", "uv", "uvx", "yarn",
+}
+
+// taken are names whose directories hold what is other programs'.
+var taken = []string{"bash", "cache", "config", "docker", "git", "gnupg", "local", "podman", "sh", "ssh", "sudo", "uwf", "zsh"}
