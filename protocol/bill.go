@@ -72,6 +72,26 @@ func (b Bill) Usage() *Usage {
 	return u.IfKnown()
 }
 
+// Priced is u with the cost by a price, unless its cost is known, its tokens are not,
+// or there is no price.
+func (u Usage) Priced(p *Price) Usage {
+	if p == nil || u.CostUSD != nil || !u.Counted() {
+		return u
+	}
+	read, write := p.Input, p.Input
+	if p.CacheRead != nil {
+		read = *p.CacheRead
+	}
+	if p.CacheWrite != nil {
+		write = *p.CacheWrite
+	}
+	const million = 1e6
+	cost := RoundUSD((float64(u.InputTokens)*p.Input + float64(u.CacheReadTokens)*read +
+		float64(u.CacheWriteTokens)*write + float64(u.OutputTokens)*p.Output) / million)
+	u.CostUSD = &cost
+	return u
+}
+
 // RoundUSD rounds a cost to what can be meant: sums of dollars gather noise in
 // their last digits.
 func RoundUSD(usd float64) float64 {

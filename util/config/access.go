@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -31,7 +32,7 @@ func Confining(a protocol.Agent, command []string) (setting string, unknown bool
 // IsUnknown tells whether an agent is not confined because its program is not known.
 func IsUnknown(a protocol.Agent, argv []string) bool {
 	name := program(argv)
-	if !strings.HasPrefix(name, protocol.AgentPrefix) || name == "uwf-mock" || ownsModels(name) {
+	if !strings.HasPrefix(name, protocol.AgentPrefix) || name == "uwf-mock" || OwnsModels(name) {
 		return false
 	}
 	_, unknown := Confining(a, driven(argv))
@@ -75,7 +76,7 @@ func Access(c protocol.Config, alias string, argv []string, e env.Env, confined 
 		return "asks only"
 	case name == "uwf-mock":
 		return "plays a script"
-	case ownsModels(name):
+	case OwnsModels(name):
 		return builtinAccess(c.Builtin, a.Permission, e, confined)
 	case !strings.HasPrefix(name, protocol.AgentPrefix):
 		return "what the program does: uwf does not confine it"
@@ -87,6 +88,18 @@ func Access(c protocol.Config, alias string, argv []string, e env.Env, confined 
 		return "changes files in the directory" + extra(a, argv, confined)
 	}
 	return "runs anything" + extra(a, argv, confined)
+}
+
+// AdapterTimeout is how long a step of an adapter may take if nothing is configured.
+const AdapterTimeout = time.Hour
+
+// IsAdapter reports whether a command is one of our adapters of other people's programs.
+func IsAdapter(command string) bool {
+	switch strings.TrimSuffix(filepath.Base(command), ".exe") {
+	case "uwf-acp", "uwf-claude-code", "uwf-codex", "uwf-cursor", "uwf-exec", "uwf-gemini", "uwf-hermes", "uwf-opencode":
+		return true
+	}
+	return false
 }
 
 // extra says whether a program is confined.

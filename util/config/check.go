@@ -87,7 +87,7 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	if a.MaxTurns < 0 || a.MaxCostUSD < 0 {
 		k.add(k.at([]string{"agents", alias}), "", "agents.%s has a limit below zero", alias)
 	}
-	if ownsModels(a.Command) {
+	if OwnsModels(a.Command) {
 		k.reference(a.Model, "model", keys(k.c.Models), "agents", alias, "model")
 	}
 	k.word(a.Protocol, []string{"positional", "named"}, "agents", alias, "protocol")
@@ -100,9 +100,9 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	}
 }
 
-// ownsModels reports whether an agent can only use what is in models. An external
+// OwnsModels reports whether an agent can only use what is in models. An external
 // program has names of its own.
-func ownsModels(command string) bool {
+func OwnsModels(command string) bool {
 	name := strings.TrimSuffix(filepath.Base(command), ".exe")
 	return slices.Contains([]string{"uwf-builtin", "uwf-react", "uwf-llm"}, name)
 }
@@ -119,13 +119,25 @@ func (k checker) choices() {
 	k.reference(k.c.DefaultModel, "model", models, "defaultModel")
 	for scenario, alias := range k.c.ModelOverrides {
 		at := []string{"modelOverrides", scenario}
-		if scenario != scenarioExtract || alias != extractOff {
+		if (scenario != scenarioExtract || alias != extractOff) && !k.playedByOthers(scenario) {
 			k.reference(alias, "model", models, at...)
 		}
 		if scenario != scenarioExtract && scenario != scenarioAgent && !strings.Contains(scenario, ".") {
 			k.add(k.at(at), "it must be extract, agent or <workflow>.<role>", "modelOverrides has the unknown key %q", scenario)
 		}
 	}
+}
+
+// playedByOthers reports whether a role, "<workflow>.<role>", is configured to be
+// played by a program that has models of its own.
+func (k checker) playedByOthers(scenario string) bool {
+	at := strings.LastIndexByte(scenario, '.')
+	if at < 0 {
+		return false
+	}
+	alias := first(k.c.AgentOverrides[scenario[:at]][scenario[at+1:]], k.c.DefaultAgent)
+	a, known := k.c.Agents[alias]
+	return known && a.Command != "" && !OwnsModels(a.Command)
 }
 
 // locations checks the directories in which steps may work: what they are must

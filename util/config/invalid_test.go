@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
@@ -29,6 +30,7 @@ func TestInvalid(t *testing.T) {
 		"default agent":      {"defaultAgent: a", `1:15: defaultAgent names agent "a", which is not in agents` + "\n    defaultAgent: …"},
 		"override":           {"agents: { abc: { command: c } }\nagentOverrides:\n  w: { r: abd }", `3:11: agentOverrides.w.r names agent "abd", which is not in agents; did you mean "abc"?` + "\n    w: …"},
 		"default model":      {"defaultModel: m", `1:15: defaultModel names model "m", which is not in models` + "\n    defaultModel: …"},
+		"role of ours":       {p + "models: { m: { provider: x, name: n } }\nagents: { a: { command: uwf-builtin } }\ndefaultAgent: a\nmodelOverrides: { w.r: haiku }", `5:24: modelOverrides.w.r names model "haiku", which is not in models; known are "m"` + "\n    modelOverrides: …"},
 		"model override":     {p + "models: { m: { provider: x, name: n } }\nmodelOverrides: { extrct: m }", `3:27: modelOverrides has the unknown key "extrct"; it must be extract, agent or <workflow>.<role>` + "\n    modelOverrides: …"},
 		"duration":           {"timeout: 30", "1:10: timeout must be a length of time with a unit; such as 90s, 30m or 2h\n    timeout: …"},
 		"a model's silence":  {p + "models: { m: { provider: x, name: n, idleTimeout: 30 } }", "2:51: models.m.idleTimeout must be a length of time with a unit; such as 90s, 30m or 2h\n    models: …"},
@@ -117,4 +119,17 @@ func FuzzParse(f *testing.F) {
 			require.NotEmpty(t, e.Problems)
 		}
 	})
+}
+
+// A program of others has models of its own, for single roles, too.
+func TestPlainNamesOfModels(t *testing.T) {
+	t.Parallel()
+	const text = "agents: { own: { command: uwf-builtin }, claude: { command: /opt/uwf-claude-code } }\ndefaultAgent: own\n" +
+		"agentOverrides: { w: { r: claude } }\nmodelOverrides: { w.r: haiku }\n"
+	c, err := Parse([]byte(text), "config.yaml", env.Env{})
+	require.NoError(t, err)
+	model, price, err := ExternalModel(c, "claude", "w", "r", env.Env{})
+	require.NoError(t, err)
+	require.Equal(t, "haiku", model)
+	require.Nil(t, price)
 }

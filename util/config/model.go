@@ -96,16 +96,17 @@ func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
 // ExternalModel is the model for a role that an external program plays, as the
 // program calls it: modelOverrides "<workflow>.<role>", then the agent's own; ""
 // if neither is set, since other models of the config are not the program's. What
-// is not an alias in models is such a name itself.
-func ExternalModel(c protocol.Config, agentAlias, workflow, role string, e env.Env) (string, error) {
+// is not an alias in models is such a name itself. The price is that of the alias,
+// nil if there is none.
+func ExternalModel(c protocol.Config, agentAlias, workflow, role string, e env.Env) (string, *protocol.Price, error) {
 	name := first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model)
 	m, ok := c.Models[name]
 	if !ok {
-		return name, nil
+		return name, nil, nil
 	}
 	use := user{env: e}
 	name = use.value(m.Name, "models."+name+".name")
-	return name, use.err
+	return name, m.Price, use.err
 }
 
 // extractOff in modelOverrides.extract switches the extraction off.

@@ -239,3 +239,13 @@ func TestAStuckProvider(t *testing.T) {
 	require.Len(t, got.Turns, 1, "it is no part of the step")
 	require.Equal(t, []string{"rate limit, try 2", "it goes on"}, b.written(got))
 }
+
+// A program that tells its tokens but no cost costs what the config says.
+func TestThePriceOfTheConfig(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "model: big\n"+"args: []").plays("S {session}\nK 1000000 500000\n" + good + "\n.")
+	b.configure("models: { big: { provider: p, name: the-big-one, price: { input: 2, output: 8 } } }\nproviders: { p: { baseUrl: https://x.example } }\n")
+	got := b.step().Succeeded()
+	require.Contains(t, b.heard(1)[0].Args, "the-big-one")
+	require.InDelta(t, 6.0, *got.Step.Usage.CostUSD, 1e-9)
+}

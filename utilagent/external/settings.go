@@ -14,6 +14,7 @@ import (
 // settings is what the config says about an agent.
 type settings struct {
 	model      string
+	price      *protocol.Price // of the model, if the config has one
 	permission Permission
 	maxTurns   int
 	maxCost    float64
@@ -33,7 +34,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request) (settings
 		return s, err
 	}
 	agent := c.Agents[req.Alias]
-	if s.model, err = config.ExternalModel(c, req.Alias, req.Workflow.Name, req.Role, req.Env); err != nil {
+	if s.model, s.price, err = config.ExternalModel(c, req.Alias, req.Workflow.Name, req.Role, req.Env); err != nil {
 		return s, err
 	}
 	if agent.Permission != "" {

@@ -19,7 +19,7 @@ import (
 
 // toy describes a program whose lines are a letter and what belongs to it:
 // S session, M mark, T text, F the answer and no turn, D delta, C call, R result, N notice, U usage of the session so
-// far, V retries in vain, Y retries after a status, and last . (ok) or X kind message.
+// far, V retries in vain, Y retries after a status, K tokens in and out, and last . (ok) or X kind message.
 func toy() external.Adapter {
 	return external.Adapter{
 		Name: "toy", Program: "toy", Install: "get a toy", Login: "toy login",
@@ -88,6 +88,11 @@ func (d *toyDecoder) Line(line []byte) ([]external.Event, bool) {
 	case "Y":
 		status, _ := strconv.Atoi(rest)
 		return []external.Event{{Kind: external.Retrying, Status: status}}, true
+	case "K":
+		in, _ := strconv.ParseInt(first, 10, 64)
+		out, _ := strconv.ParseInt(second, 10, 64)
+		d.out.Usage = external.Usage{Usage: &protocol.Usage{InputTokens: in, OutputTokens: out}}
+		return nil, true
 	case "U":
 		in, _ := strconv.ParseInt(first, 10, 64)
 		cost, _ := strconv.ParseFloat(second, 64)
@@ -182,4 +187,13 @@ func (b *table) written(got *agentkittest.Outcome) []string {
 		}
 	}
 	return texts
+}
+
+// configure adds to the config.
+func (b *table) configure(more string) {
+	b.t.Helper()
+	path := filepath.Join(b.Home, "config.yaml")
+	data, err := os.ReadFile(path)
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.WriteFile(path, append(data, more...), 0o600))
 }

@@ -82,6 +82,7 @@ func (r *runner) try(t task) (tried, error) {
 	var totals protocol.Usage
 	out.usage, totals = out.Usage.Since(before)
 	out.usage.Turns = cmp.Or(out.Turns, c.record.messages)
+	out.usage = out.usage.Priced(r.price)
 	out.usage.DurationMs = took.Milliseconds()
 	if out.Session != "" && out.Kind != SessionLost {
 		r.report(r.shelf.put(r.known(out.Session, c, totals)))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/united-workforce/uwf/util/config"
 )
 
 // withDefaults fills in what an adapter leaves open.
@@ -14,7 +16,7 @@ func (t Timeouts) withDefaults() Timeouts {
 		value *time.Duration
 		usual time.Duration
 	}{
-		{&t.Start, time.Minute}, {&t.Idle, 10 * time.Minute}, {&t.Tool, 20 * time.Minute}, {&t.Total, time.Hour},
+		{&t.Start, time.Minute}, {&t.Idle, 10 * time.Minute}, {&t.Tool, 20 * time.Minute}, {&t.Total, config.AdapterTimeout},
 		{&t.Retrying, 5 * time.Minute}, {&t.Grace, 10 * time.Second}, {&t.Stop, 5 * time.Second}, {&t.Retry, 5 * time.Second},
 	} {
 		if *field.value <= 0 {

@@ -71,21 +71,5 @@ func (w *wireUsage) usage() protocol.Usage {
 // usage is what a reply cost: as the endpoint says, else by the config's price.
 func (c *Client) usage(w *wireUsage) protocol.Usage {
 	u := w.usage()
-	p := c.endpoint.Price
-	if p == nil || u.CostUSD != nil || !u.Counted() {
-		return u
-	}
-	read, write := p.Input, p.Input
-	if p.CacheRead != nil {
-		read = *p.CacheRead
-	}
-	if p.CacheWrite != nil {
-		write = *p.CacheWrite
-	}
-	const million = 1e6
-	cost := (float64(u.InputTokens)*p.Input + float64(u.CacheReadTokens)*read +
-		float64(u.CacheWriteTokens)*write + float64(u.OutputTokens)*p.Output) / million
-	cost = protocol.RoundUSD(cost)
-	u.CostUSD = &cost
-	return u
+	return u.Priced(c.endpoint.Price)
 }

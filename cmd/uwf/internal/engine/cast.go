@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +25,6 @@ type Casting struct {
 	Problem *protocol.Error
 }
 
-// ourAgents are the programs that ask the models of the config.
-func ourAgents() []string { return []string{"uwf-builtin", "uwf-react", "uwf-llm"} }
-
 // Cast finds who would play a role of a workflow. Nothing is started.
 func (e *Engine) Cast(ctx context.Context, workflow, role string, o StepOptions) Casting {
 	c, cmd := e.castProgram(ctx, workflow, role, o)
@@ -48,6 +43,9 @@ func (e *Engine) castProgram(ctx context.Context, workflow, role string, o StepO
 		return c, cmd
 	}
 	c.Agent, c.Command, c.Timeout = cmd.name, cmd.written, cmd.timeout
+	if c.Timeout == 0 && config.IsAdapter(cmd.argv[0]) {
+		c.Timeout = config.AdapterTimeout
+	}
 	environ := e.Env
 	for key, value := range cmd.env {
 		environ = environ.With(key, value)
@@ -89,9 +87,12 @@ func (e *Engine) modelFor(ctx context.Context, cmd command, workflow, role strin
 	if err != nil {
 		return "", coded(err)
 	}
-	program := strings.TrimSuffix(filepath.Base(cmd.argv[0]), ".exe")
-	if !slices.Contains(ourAgents(), program) {
-		return c.Agents[cmd.alias].Model, nil
+	if !config.OwnsModels(cmd.argv[0]) {
+		model, _, err := config.ExternalModel(c, cmd.alias, workflow, role, e.Env)
+		if err != nil {
+			return "", coded(err)
+		}
+		return model, nil
 	}
 	alias := modelFlag(cmd.argv)
 	if alias == "" {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,10 +29,12 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 			"own":      {Command: program},
 			"told":     {Command: program, Args: []string{"--model", "large"}},
 			"external": {Command: "/bin/sh", Model: "opus"},
+			"claude":   {Command: filepath.Join(bin, "uwf-claude-code"), Model: "sonnet"},
 			"missing":  {Command: "uwf-no-such-program"},
 		},
 		DefaultAgent: "own", DefaultModel: "small",
 		AgentOverrides: map[string]map[string]string{"test": {"worker": "told"}},
+		ModelOverrides: map[string]string{"test.reviewer": "haiku", "test.tester": "large"},
 	}
 	cast := func(role string, o StepOptions) Casting { return w.Cast(context.Background(), "test", role, o) }
 
@@ -43,6 +46,16 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 	require.Equal(t, "p l", cast("worker", StepOptions{}).Model)
 	require.Equal(t, "opus", cast("planner", StepOptions{Agent: "external"}).Model)
 	require.Equal(t, "external", cast("planner", StepOptions{Agent: "own", Agents: map[string]string{"planner": "external"}}).Agent)
+
+	// What is shown is what is run, for programs of others, too.
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "uwf-claude-code"), []byte("#!/bin/sh\n"), 0o755))
+	for role, model := range map[string]string{"planner": "sonnet", "reviewer": "haiku", "tester": "l"} {
+		c := cast(role, StepOptions{Agent: "claude"})
+		require.Nil(t, c.Problem)
+		require.Equal(t, model, c.Model)
+		require.Equal(t, time.Hour, c.Timeout, "the adapter's own")
+	}
+	require.Zero(t, cast("planner", StepOptions{}).Timeout)
 
 	c = cast("planner", StepOptions{Agent: "missing"})
 	require.Equal(t, protocol.CodeAgent, c.Problem.Code)
