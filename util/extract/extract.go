@@ -62,12 +62,29 @@ func (e *InvalidError) Error() string {
 func Text(ctx context.Context, text string, r Role) (Output, error) {
 	answer, err := frontmatter.Parse(text)
 	if errors.Is(err, frontmatter.ErrNone) {
-		return Output{}, &InvalidError{Reason: noBlock(text)}
+		return r.behindPreamble(ctx, text)
 	}
 	if err != nil {
 		return Output{}, &InvalidError{Reason: "the frontmatter block is not valid YAML: " + err.Error()}
 	}
 	out, err := r.accept(ctx, answer.Fields)
+	out.Body = answer.Body
+	return out, err
+}
+
+// behindPreamble takes the block that some models put behind a word to the user, if
+// that is the role's output. If it is not, nobody knows that it was meant to be.
+func (r Role) behindPreamble(ctx context.Context, text string) (Output, error) {
+	none := &InvalidError{Reason: noBlock(text)}
+	answer, err := frontmatter.Parse(frontmatter.WithoutPreamble(text))
+	if err != nil {
+		return Output{}, none
+	}
+	out, err := r.accept(ctx, answer.Fields)
+	var invalid *InvalidError
+	if errors.As(err, &invalid) {
+		return Output{}, none
+	}
 	out.Body = answer.Body
 	return out, err
 }

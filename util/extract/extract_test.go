@@ -58,7 +58,7 @@ func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ schema, text, want string }{
 		"no block":        {flat, "All done.", "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"},
-		"a block later":   {flat, "Here it is:\n\n---\n$status: done\n---\n", "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again; there is a line --- in line 3, but nothing may stand before it"},
+		"a block later":   {flat, "Here it is:\n\n---\n$status: dne\n---\n", "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again; there is a line --- in line 3, but nothing may stand before it"},
 		"never closed":    {flat, "---\n$status: done\n", "the frontmatter block is not valid YAML: line 1: the block is never closed; a line with only --- must follow the last field"},
 		"broken YAML":     {flat, "---\n$status: done\nnote: a: b\n---\n", "the frontmatter block is not valid YAML: line 3 (note: a: b): a second 'key:' on one line; put the value in quotes, or begin a new line"},
 		"field by field":  {flat, "---\n$status: dne\nnote: 7\n---\n", "the output does not satisfy the role's schema:\n- `$status`: must be one of \"done\", \"failed\", but is \"dne\"\n- `note`: must be a string, but is 7"},
@@ -75,6 +75,20 @@ func TestInvalidAnswers(t *testing.T) {
 			var invalid *InvalidError
 			require.ErrorAs(t, err, &invalid)
 		})
+	}
+}
+
+// Some models put a word to the user before their block.
+func TestPreamble(t *testing.T) {
+	t.Parallel()
+	for _, before := range []string{"Sure! Here it is:\n\n", "Done.\n", "\ufeffI have\r\nread it.\r\n"} {
+		out, err := Text(t.Context(), before+"---\n$status: done\nnote: n\n---\n\nThe work.\n\n---\n\nMore.\n", roleOf(t, flat))
+		require.NoError(t, err, before)
+		require.Equal(t, Output{Value: map[string]any{"$status": "done", "note": "n"}, Body: "The work.\n\n---\n\nMore.\n"}, out)
+	}
+	for _, text := range []string{"A\n---\nB\n---\n", "A\n---\n---\n", "A ---\n$status: done\n---\n", "A\n---\n$status: done\n"} {
+		_, err := Text(t.Context(), text, roleOf(t, flat))
+		require.ErrorContains(t, err, "has no frontmatter block", text)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"errors"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/frontmatter"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 	"github.com/united-workforce/uwf/utilagent/llm"
@@ -142,7 +143,7 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	err = w.advise(err)
 	took := w.req.Env.Now().Sub(began).Milliseconds()
 	if !w.kind.resolves {
-		answer.Text = withoutPreamble(answer.Text)
+		answer.Text = frontmatter.WithoutPreamble(answer.Text)
 	}
 	model := answer.Model
 	if model == "" {

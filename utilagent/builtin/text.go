@@ -31,29 +31,9 @@ const endWithText = "- Call tools until the work is done. A message without a to
 
 // acceptable says why a text is not a final answer.
 func acceptable(text string) error {
-	_, err := frontmatter.Parse(withoutPreamble(text))
+	_, err := frontmatter.Parse(frontmatter.WithoutPreamble(text))
 	if errors.Is(err, frontmatter.ErrNone) {
 		return errors.New("it does not begin with a frontmatter block (a first line `---`, the fields, a line `---`)")
 	}
 	return err
-}
-
-// withoutPreamble drops what a model says before its frontmatter block. The text
-// stays as it is unless what follows the first such line really is a block.
-func withoutPreamble(text string) string {
-	if _, err := frontmatter.Parse(text); !errors.Is(err, frontmatter.ErrNone) {
-		return text
-	}
-	at := 0
-	for line := range strings.Lines(text) {
-		if strings.TrimRight(line, " \t\r\n") == "---" {
-			answer, err := frontmatter.Parse(text[at:])
-			if err == nil && len(answer.Fields) > 0 {
-				return text[at:]
-			}
-			return text
-		}
-		at += len(line)
-	}
-	return text
 }

@@ -75,7 +75,8 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 		return err
 	}
 	if res.SessionID == "" {
-		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: "it answered, but named no session"}})
+		message := "it answered, but named no session" + streamEnds(r.req.RunDir)
+		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: message}})
 	}
 	return nil
 }

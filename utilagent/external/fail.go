@@ -24,6 +24,9 @@ func (r *runner) fail(out tried) error {
 	}
 	if hint, ok := remedies[out.Error]; ok && (out.Error != Denied || r.permission != Bypass) {
 		e.Hint = hint
+		if (out.Error == RateLimit || out.Error == Server) && r.resume && out.canGoOn(r.adapter.Sessions) {
+			e.Hint += ": the session is continued"
+		}
 	}
 	e.Held = r.heldHints(out)
 	if out.Hint != "" {
@@ -77,8 +80,8 @@ var reasons = map[ErrorKind]string{
 
 // remedies are what to do about an error, whatever the program.
 var remedies = map[ErrorKind]string{
-	RateLimit: "wait, then step the thread again: the session is continued",
-	Server:    "step the thread again: the session is continued",
+	RateLimit: "wait, then step the thread again",
+	Server:    "step the thread again",
 	BadUsage:  "check the agent's args in config.yaml, and the program's version",
 	Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",
 }

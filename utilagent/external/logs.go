@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -83,4 +86,38 @@ func (f *logFile) close() error {
 	err := errors.Join(f.w.Flush(), f.file.Close())
 	f.w = nil
 	return err
+}
+
+// streamEnds shows how both streams of the step end, "" for what is not kept: a
+// person sees there what the program did instead of what it should.
+func streamEnds(dir string) string {
+	const most = maxShown / 3 // bytes of each
+	text := ""
+	for _, stream := range []struct{ name, file string }{{"stdout", stdoutFile}, {"stderr", stderrFile}} {
+		end, err := tailOf(filepath.Join(dir, stream.file), most)
+		if dir == "" || err != nil {
+			continue
+		}
+		if end = strings.TrimSpace(plaintext.Strip(strings.ToValidUTF8(end, ""))); end == "" {
+			end = "(nothing)"
+		}
+		text += fmt.Sprintf("\nits %s ends:\n%s", stream.name, end)
+	}
+	return text
+}
+
+// tailOf is the end of a regular file.
+func tailOf(path string, most int64) (string, error) {
+	f, err := careful.Open(path, careful.Follow)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // read-only
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	at := max(0, info.Size()-most)
+	data, err := io.ReadAll(io.NewSectionReader(f, at, info.Size()-at))
+	return string(data), err
 }

@@ -88,7 +88,7 @@ func TestOutcomes(t *testing.T) {
 			plays: []string{"S {session}\nT I begin.\nX error rate_limit slow down", "S {session}\n" + good + "\n."}, calls: 2, detail: "tried again after: rate_limit slow down",
 		},
 		"the rate limit stays": {
-			plays: []string{"X error rate_limit a", "X error rate_limit b", "X error rate_limit c"}, calls: 3, failed: "hint: wait",
+			plays: []string{"X error rate_limit a", "X error rate_limit b", "X error rate_limit c"}, calls: 3, failed: "hint: wait, then step the thread again",
 		},
 		"not logged in":      {plays: []string{"X error auth no key"}, calls: 1, failed: "not logged in, or its key is refused: auth no key\nhint: toy login"},
 		"retries in vain":    {plays: []string{"S {session}\nV the key is refused\n!hang"}, calls: 1, failed: "the key is refused\nhint: toy login"},
@@ -97,7 +97,10 @@ func TestOutcomes(t *testing.T) {
 		"another format":     {plays: []string{"who are you"}, calls: 1, failed: "who are you"},
 		"the model declines": {plays: []string{"S {session}\nT No.\nX refusal I will not"}, calls: 1, failed: "declines to do this: I will not"},
 		"an answer without a session": {
-			plays: []string{good + "\n."}, calls: 1, failed: "named no session",
+			plays: []string{"!stderr where is it\n" + good + "\n."}, calls: 1, failed: "named no session\nits stdout ends:\n",
+		},
+		"and what it said on stderr": {
+			plays: []string{"!stderr where is it\n" + good + "\n."}, calls: 1, failed: "\nwhere is it\nhint: all that it printed",
 		},
 	}
 	for name, tt := range tests {
@@ -120,6 +123,20 @@ func TestOutcomes(t *testing.T) {
 			require.Equal(t, "---\n$status: done\n---\nIt is done.", got.Content)
 		})
 	}
+}
+
+// That a session goes on is said only where one does.
+func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
+	t.Parallel()
+	const failing = "S {session}\nT I begin.\nX error rate_limit a"
+	for config, goesOn := range map[string]bool{"": true, "resume: false": false} {
+		b := set(t, toy(), config).plays(failing, failing, failing)
+		got := b.step()
+		require.Contains(t, got.Result.Error, "hint: wait, then step the thread again")
+		require.Equal(t, goesOn, strings.Contains(got.Result.Error, "the session is continued"), config)
+	}
+	b := set(t, toy(), "").plays("X error rate_limit a", "X error rate_limit b", "X error rate_limit c")
+	require.NotContains(t, b.step().Result.Error, "the session is continued", "there is none")
 }
 
 // A thread that waits because of a limit goes on in its session.

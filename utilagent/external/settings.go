@@ -18,6 +18,7 @@ type settings struct {
 	permission Permission
 	maxTurns   int
 	maxCost    float64
+	resume     bool // a later step goes on in the session of this one
 	passEnv    []string
 	limits     Timeouts
 	confine    string   // as configured
@@ -43,6 +44,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request) (settings
 	if agent.MaxTurns > 0 {
 		s.maxTurns = agent.MaxTurns
 	}
+	s.resume = agent.Resume == nil || *agent.Resume
 	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
 	s.confine, s.allowRead, s.allowWrite = agent.Confine, agent.AllowRead, agent.AllowWrite
 	timeout := agent.Timeout
