@@ -66,6 +66,25 @@ func own(top string) (string, bool) {
 	return git, err == nil && filepath.IsLocal(rest) && rest != "."
 }
 
+// Dirs returns what git takes for the git directory of a work tree, and for the
+// one that it shares with others, in which the config and the hooks lie. Nothing
+// is checked: both may lie anywhere. top is absolute.
+func Dirs(top string) (git, common string, ok bool) {
+	git, err := filepath.EvalSymlinks(filepath.Join(top, ".git"))
+	if err != nil {
+		return "", "", false
+	}
+	if info, err := os.Stat(git); err != nil || !info.IsDir() {
+		if git, ok = pointer(git, "gitdir: "); !ok {
+			return "", "", false
+		}
+	}
+	if common, ok = pointer(filepath.Join(git, "commondir"), ""); !ok {
+		common = git
+	}
+	return git, common, true
+}
+
 // Holds reports whether a directory lies in a work tree that is linked to a
 // repository, and returns the root of that tree. dir is absolute and without
 // symbolic links.

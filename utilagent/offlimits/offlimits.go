@@ -4,9 +4,11 @@
 //   - Hidden places can be neither read nor written: the home of uwf, with its
 //     keys, locks and sessions, and where people keep their keys (places.go).
 //   - Names that stand for code of the user's, in a workspace: .git, .workflow*
-//     and .uwf. The file tools do not write there (names.go). For commands no
-//     kernel can tell .git/config from .git/index, so that these files are
-//     compared before and after, and put back (watch.go).
+//     and .uwf. The file tools do not write there (names.go), nor do they make a
+//     directory that git takes for a repository (gitdir.go), nor write what git's
+//     settings point at (pointed.go). For commands no kernel can tell .git/config
+//     from .git/index, so that these files are compared before and after, and put
+//     back (watch.go).
 //
 // What the user allows by name in the config wins.
 package offlimits
@@ -24,6 +26,7 @@ type List struct {
 	hidden   []string // absolute and without links, as all paths here
 	readable []string
 	writable []string
+	home     string // the user's own directory, with git's settings; "": there is none
 }
 
 // Hidden are the places that cannot be read, such as confine.Rules wants them.
@@ -63,12 +66,28 @@ func (l List) Write(workspace, path string) error {
 			continue
 		}
 		at := filepath.Join(workspace, filepath.Join(parts[:i+1]...))
-		if slices.ContainsFunc(l.writable, func(w string) bool { return within(at, w) && within(w, path) }) {
+		if l.lifted(at, path) {
 			return nil
 		}
-		return fmt.Errorf("%s is off limits: %s. Leave it as it is, and say in your answer what should be changed", rel, why)
+		return refused(rel, why)
 	}
-	return nil
+	if rel == "." {
+		return nil
+	}
+	if err := l.gitDirectory(workspace, rel, parts); err != nil {
+		return err
+	}
+	return l.pointedAt(workspace, rel)
+}
+
+func refused(name, why string) error {
+	return fmt.Errorf("%s is off limits: %s. Leave it as it is, and say in your answer what should be changed", name, why)
+}
+
+// lifted tells whether the user has allowed a path by a name that is a guarded
+// one or lies in it.
+func (l List) lifted(guarded, path string) bool {
+	return slices.ContainsFunc(l.writable, func(w string) bool { return within(guarded, w) && within(w, path) })
 }
 
 // within tells whether a path is a directory or lies below it.

@@ -41,7 +41,7 @@ type Options struct {
 // New makes the list. What does not exist is left out: nobody can make it later
 // in a place that is not writable.
 func New(o Options) List {
-	l := List{readable: o.all(o.AllowRead), writable: o.all(o.AllowWrite)}
+	l := List{readable: o.all(o.AllowRead), writable: o.all(o.AllowWrite), home: o.UserHome}
 	named := append(o.all(o.Homes), o.all(o.Hide)...)
 	if o.UserHome != "" {
 		for _, name := range keys() {

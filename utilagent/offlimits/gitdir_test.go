@@ -1,0 +1,71 @@
+package offlimits_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+)
+
+// Git discovers a repository in a directory of any name: none can be made in parts.
+func TestFilesMakeNoRepository(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]string{
+		{"config", "HEAD", "objects/x", "refs/x"}, {"refs/heads/x", "objects/x", "HEAD"}, {"head", "Objects/x", "REFS/x"}, {"HEAD", "commondir"},
+		{"commondir", "HEAD"}, {"objects/x", "HEAD", "refs./x"},
+	} {
+		for _, at := range []string{".", "docs", "a/b/c"} {
+			dir := put(t, nil)
+			var err error
+			for _, name := range order {
+				require.NoError(t, err)
+				full := filepath.Join(dir, at, name)
+				if err = (offlimits.List{}).Write(dir, full); err == nil {
+					require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+					require.NoError(t, os.WriteFile(full, nil, 0o644))
+				}
+			}
+			require.ErrorContains(t, err, "off limits", "%s in %s", order, at)
+		}
+	}
+	dir := put(t, map[string]string{"b/HEAD": "", "b/objects/x": "", "b/refs/x": "", "b/tree/config/x": "", "docs/HEAD": "", "docs/refs/x": ""})
+	for _, name := range []string{"b/config", "b/hooks/post-receive", "b/HEAD", "b/config.worktree", "b/info/attributes", "b/sequencer/todo", "b/gitdir"} {
+		require.ErrorContains(t, offlimits.List{}.Write(dir, filepath.Join(dir, name)), "off limits", name)
+	}
+	for _, name := range []string{"b/tree/config/x", "b/description", "docs/config", "docs/hooks/x", "docs/HEAD", "config", "objects/x", "."} {
+		require.NoError(t, offlimits.List{}.Write(dir, filepath.Join(dir, name)), name)
+	}
+	allowed := offlimits.New(offlimits.Options{Dir: dir, AllowWrite: []string{"b"}})
+	require.NoError(t, allowed.Write(dir, filepath.Join(dir, "b/config")))
+}
+
+func TestWhatGitsSettingsNameIsNotWritten(t *testing.T) {
+	t.Parallel()
+	dir := put(t, map[string]string{
+		"w/.git/config": "[core] hooksPath = \".githooks\" # ours\n[include]\n\tpath = ../.shared\n[includeIf \"gitdir:~/\"]\n\tPath = ~/w/\\\n.cond\n",
+		"w/.shared":     "[include]\npath = conf/deep\n", "w/sub/.git": "gitdir: ../.git/modules/sub\n", "w/.git/modules/sub/config": "[core]\nhooksPath = .husky/_\n",
+		"w/dotfiles/gitconfig": "[core]\n hooksPath = tools/hooks\n", "w/.git/config.worktree": "[include]\npath = ../link/x\n", "w/real/f": "", "w/src/f": "",
+	})
+	w := filepath.Join(dir, "w")
+	require.NoError(t, os.Symlink("real", filepath.Join(w, "link")))
+	require.NoError(t, os.Symlink(filepath.Join(w, "dotfiles/gitconfig"), filepath.Join(dir, ".gitconfig")))
+	l := offlimits.New(offlimits.Options{UserHome: dir, Dir: w})
+	for _, name := range []string{".githooks/pre-commit", ".Githooks/x", ".shared", ".cond", "conf/deep", "dotfiles/gitconfig", "tools/hooks/post-commit", "real/x"} {
+		require.ErrorContains(t, l.Write(w, filepath.Join(w, name)), "off limits", name)
+	}
+	require.ErrorContains(t, l.Write(w, filepath.Join(w, "sub/tools/hooks/x")), "off limits")
+	require.ErrorContains(t, l.Write(filepath.Join(w, "src"), filepath.Join(w, "src/.git/x")), "off limits")
+	for _, name := range []string{".husky", "real/f", "tools/x", "src/f", "conf/other"} {
+		require.NoError(t, l.Write(w, filepath.Join(w, name)), name)
+	}
+	require.ErrorContains(t, l.Write(w, filepath.Join(w, "sub/.husky/pre-commit")), "off limits")
+	l = offlimits.New(offlimits.Options{UserHome: dir, Dir: w, AllowWrite: []string{"dotfiles/gitconfig"}})
+	require.NoError(t, l.Write(w, filepath.Join(w, "dotfiles/gitconfig")))
+
+	require.NoError(t, os.WriteFile(filepath.Join(w, ".git/config"), []byte("[core]\nhooksPath=.\n"), 0o644))
+	require.ErrorContains(t, l.Write(w, filepath.Join(w, "pre-commit")), "off limits")
+	require.NoError(t, l.Write(w, filepath.Join(w, "main.go")))
+}

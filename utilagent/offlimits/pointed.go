@@ -1,0 +1,154 @@
+package offlimits
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/worktree"
+)
+
+// Bounds of following git's settings from file to file.
+const (
+	maxIncludeDepth = 10
+	maxPointers     = 200
+)
+
+// pointer is a place outside of git's own directories from which git takes
+// settings or programs, because a setting that is there says so.
+type pointer struct {
+	path  string // absolute; there need not be anything
+	hooks bool   // a directory of programs; else a config
+}
+
+// pointers follows git's settings.
+type pointers struct {
+	home  string
+	found []pointer
+}
+
+// pointersOf are those of the repository whose work tree begins at a directory,
+// and of the user's own settings for it.
+func pointersOf(home, top string) []pointer {
+	p := &pointers{home: home}
+	if git, common, ok := worktree.Dirs(top); ok {
+		p.read(filepath.Join(common, "config"), top, 0)
+		p.read(filepath.Join(git, "config.worktree"), top, 0)
+	}
+	if home != "" {
+		for _, file := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config", "git", "config")} {
+			p.add(pointer{path: file}) // often a link into a workspace with such files
+			p.read(file, top, 0)
+		}
+	}
+	return p.found
+}
+
+// pointersOfBare are those of a git directory without a work tree.
+func pointersOfBare(home, git string) []pointer {
+	p := &pointers{home: home}
+	p.read(filepath.Join(git, "config"), git, 0)
+	return p.found
+}
+
+func (p *pointers) read(file, top string, depth int) {
+	text, err := careful.ReadFile(file, maxFileBytes, careful.Follow)
+	if err != nil || depth > maxIncludeDepth {
+		return
+	}
+	for _, s := range readSettings(text) {
+		switch {
+		case s.key == "path" && (s.section == "include" || s.section == "includeif"):
+			if at := p.resolve(s.value, filepath.Dir(file)); p.add(pointer{path: at}) {
+				p.read(at, top, depth+1)
+			}
+		case s.key == "hookspath" && s.section == "core":
+			at := p.resolve(s.value, top)
+			if filepath.Base(at) == "_" { // husky's: its programs start those beside it
+				at = filepath.Dir(at)
+			}
+			p.add(pointer{path: at, hooks: true})
+		}
+	}
+}
+
+// add adds what a pointer names, and where a link in it leads; false: nothing is new.
+func (p *pointers) add(to pointer) bool {
+	if to.path == "" || len(p.found) >= maxPointers || slices.Contains(p.found, to) {
+		return false
+	}
+	p.found = append(p.found, to)
+	if real := followed(to.path); real != to.path {
+		p.add(pointer{path: real, hooks: to.hooks})
+	}
+	return true
+}
+
+func (p *pointers) resolve(value, dir string) string {
+	if rest, ok := strings.CutPrefix(value, "~/"); ok {
+		value = filepath.Join(p.home, rest)
+	}
+	switch {
+	case value == "" || value[0] == '~' || value[0] == '%': // of somebody else
+		return ""
+	case filepath.IsAbs(value):
+		return filepath.Clean(value)
+	}
+	return filepath.Join(dir, filepath.FromSlash(value))
+}
+
+// followed is a path without links, as far as it exists.
+func followed(path string) string {
+	existing, rest := path, ""
+	for {
+		if real, err := filepath.EvalSymlinks(existing); err == nil {
+			return filepath.Join(real, rest)
+		}
+		up := filepath.Dir(existing)
+		if up == existing {
+			return path
+		}
+		existing, rest = up, filepath.Join(filepath.Base(existing), rest)
+	}
+}
+
+// guards tells whether writing a path of a workspace changes what is pointed at.
+// Hooks in a directory that holds the whole workspace are only known by name.
+func (p pointer) guards(workspace, path string) bool {
+	at, name := strings.ToLower(p.path), strings.ToLower(path)
+	if p.hooks && within(p.path, workspace) {
+		return filepath.Dir(name) == at && isHook(filepath.Base(name))
+	}
+	return within(at, name)
+}
+
+func isHook(name string) bool {
+	switch name {
+	case "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit",
+		"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update", "proc-receive", "post-receive", "post-update",
+		"reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change":
+		return true
+	}
+	return false
+}
+
+// pointedAt refuses a path of a workspace at which the settings of git point: of
+// the user, and of all repositories that it lies in.
+func (l List) pointedAt(workspace, rel string) error {
+	path := filepath.Join(workspace, rel)
+	for top := filepath.Dir(path); ; top = filepath.Dir(top) {
+		above := filepath.Dir(top) == top
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil || above {
+			for _, p := range pointersOf(l.home, top) {
+				if p.guards(workspace, path) && !l.lifted(p.path, path) {
+					return refused(rel, "git's settings name it, and git runs what it says")
+				}
+			}
+		}
+		if above {
+			return nil
+		}
+	}
+}
