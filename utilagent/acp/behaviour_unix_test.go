@@ -151,6 +151,7 @@ func (f *fake) promptError(m fakeMessage) {
 func (f *fake) badFirst(m fakeMessage) {
 	if f.count("answers") == 1 {
 		f.say("I forgot the frontmatter.")
+		f.tell(`{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":0.25,"currency":"USD"}}`)
 		f.answer(m, `{"stopReason":"end_turn","usage":{"inputTokens":10,"outputTokens":1,"totalTokens":11}}`)
 		return
 	}

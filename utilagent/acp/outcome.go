@@ -60,6 +60,7 @@ func (c *client) outcome(r prompted, p *prompt, resumed bool) external.Outcome {
 	default:
 		o.Kind = external.OK
 	}
+	o.Refused = p.refuses
 	if o.Kind == external.Incomplete && len(p.refuses) > 0 {
 		o.Message += "; it was not allowed to: " + strings.Join(p.refuses, "; ")
 	}

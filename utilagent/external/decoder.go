@@ -51,4 +51,6 @@ type Outcome struct {
 	// Turns is how many messages the model wrote, if the program says so.
 	Turns int
 	Usage Usage
+	// Refused is what the program asked for and was not allowed to do.
+	Refused []string
 }

@@ -16,6 +16,16 @@ const (
 	stopText   = "Stop using tools now. Write the final output, as required, from what you know so far."
 )
 
+// refusedText is what a session is told that ended when it was not allowed something:
+// some programs take a refusal for the wish of a person that they stop.
+func refusedText(what []string) string {
+	return "You were not allowed to do this, and nobody can allow it now: " + strings.Join(what, "; ") +
+		". That is no reason to stop: do the work with what you may use, and finish with the required output. If it cannot be done without, say so in the output."
+}
+
+// maxRefusals is how often a session is told to go on after a refusal.
+const maxRefusals = 3
+
 // maxRetries is how often a call is repeated that failed for a reason which passes.
 const maxRetries = 2
 
@@ -66,7 +76,7 @@ func withAnswer(prompt, answer, message string) string {
 
 // work makes calls until there is an answer, or there will be none.
 func (r *runner) work(t task) (agentkit.Result, error) {
-	r.retries, r.pushed = 0, false
+	r.retries, r.pushed, r.refusals = 0, false, 0
 	var spent spent
 	for {
 		out, err := r.try(t)
@@ -111,7 +121,13 @@ func (r *runner) next(out tried) (*task, error) {
 			t = task{prompt: finishText, session: out.Session, message: t.message}
 		}
 		return &t, r.pause(pause)
-	case r.pushed || !out.canGoOn(r.adapter.Sessions):
+	case !out.canGoOn(r.adapter.Sessions):
+		return nil, nil
+	case out.stoppedByRefusal() && r.refusals < maxRefusals:
+		r.refusals++
+		r.note("it stopped when it was not allowed something, and was told to go on")
+		return &task{prompt: refusedText(out.Refused), session: out.Session, message: t.message}, nil
+	case r.pushed:
 		return nil, nil
 	case out.Kind == Incomplete && !isFramed(out.text):
 		r.pushed = true

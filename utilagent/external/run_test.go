@@ -266,3 +266,20 @@ func TestThePriceOfTheConfig(t *testing.T) {
 	require.Contains(t, b.heard(1)[0].Args, "the-big-one")
 	require.InDelta(t, 6.0, *got.Step.Usage.CostUSD, 1e-9)
 }
+
+// Some programs end their turn when something is refused. The role is told to work on,
+// not to write its answer in another form.
+func TestARefusalIsNoEnd(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "").plays("S {session}\nZ shell: go test\nT Operation cancelled by user\n.", "S {session}\nZ shell: go vet\nT Cancelled.\n.", "S {session}\nZ x\n"+good+"\n.")
+	got := b.step().Succeeded()
+	calls := b.heard(3)
+	require.Contains(t, calls[1].Prompt, "You were not allowed to do this, and nobody can allow it now: shell: go test. That is no reason to stop")
+	require.Contains(t, calls[2].Prompt, "go vet")
+	require.Contains(t, got.Detail.Outcome, "it stopped when it was not allowed something, and was told to go on")
+
+	always := "S {session}\nZ shell\nT Cancelled.\n."
+	b = set(t, toy(), "").plays(always, always, always, always, "S {session}\n"+good+"\n.")
+	b.step().Succeeded()
+	require.Contains(t, b.heard(5)[4].Prompt, "frontmatter", "then it is the form that is asked for")
+}

@@ -38,12 +38,13 @@ type runner struct {
 	ctx         context.Context // of the step; it ends when its time is up
 	closers     []func()
 
-	notes   []string // for the detail
-	answer  string   // of the last call
-	retries int
-	pushed  bool // an incomplete run has been asked to finish
-	fresh   bool // the session was given up once
-	told    bool // the run or correction has a turn
+	notes    []string // for the detail
+	answer   string   // of the last call
+	retries  int
+	pushed   bool // an incomplete run has been asked to finish
+	refusals int  // it was told to go on after one
+	fresh    bool // the session was given up once
+	told     bool // the run or correction has a turn
 }
 
 // tell stores a turn.

@@ -19,7 +19,7 @@ import (
 
 // toy describes a program whose lines are a letter and what belongs to it:
 // S session, M mark, T text, F the answer and no turn, D delta, C call, R result, N notice, U usage of the session so
-// far, V retries in vain, Y retries after a status, K tokens in and out, and last . (ok) or X kind message.
+// far, V retries in vain, Y retries after a status, K tokens in and out, Z refused, and last . (ok) or X kind message.
 func toy() external.Adapter {
 	return external.Adapter{
 		Name: "toy", Program: "toy", Install: "get a toy", Login: "toy login",
@@ -92,6 +92,9 @@ func (d *toyDecoder) Line(line []byte) ([]external.Event, bool) {
 		in, _ := strconv.ParseInt(first, 10, 64)
 		out, _ := strconv.ParseInt(second, 10, 64)
 		d.out.Usage = external.Usage{Usage: &protocol.Usage{InputTokens: in, OutputTokens: out}}
+		return nil, true
+	case "Z":
+		d.out.Refused = append(d.out.Refused, rest)
 		return nil, true
 	case "U":
 		in, _ := strconv.ParseInt(first, 10, 64)

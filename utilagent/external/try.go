@@ -33,6 +33,12 @@ type tried struct {
 	version Version
 }
 
+// stoppedByRefusal reports whether it ended without its output after it was not
+// allowed something.
+func (t tried) stoppedByRefusal() bool {
+	return len(t.Refused) > 0 && (t.Kind == OK || t.Kind == Incomplete) && t.Value == nil && !isFramed(t.text)
+}
+
 // canGoOn reports whether the session can be continued.
 func (t tried) canGoOn(s Sessions) bool { return !s.None && t.Session != "" }
 

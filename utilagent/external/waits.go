@@ -27,6 +27,9 @@ type waits struct {
 
 // retrying tells of a request that is repeated.
 func (w *waits) retrying(status int) {
+	if w.show == nil {
+		return
+	}
 	now := w.now()
 	if w.tries++; w.tries == 1 {
 		w.began = now
@@ -64,9 +67,7 @@ func (w *waits) word() {
 
 func (w *waits) tell(text string) {
 	w.told = true
-	if w.show != nil {
-		w.show(text)
-	}
+	w.show(text)
 }
 
 // listen calls f when nothing was heard for a while.
