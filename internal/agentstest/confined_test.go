@@ -5,6 +5,7 @@ package agentstest
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,8 +66,9 @@ func confinedStory(t *testing.T, b *bench) {
 		script = append(script, reply{text: fmt.Sprintf("Attempt %d.", i), run: run})
 	}
 	script = append(script,
-		reply{text: "In the background.", run: "(setsid sh -c 'sleep 1; echo x > " + out + "/late' > /dev/null 2>&1 &) ; printf begun-%s now"},
-		reply{text: "Settings that run programs.", run: "git config core.fsmonitor 'touch " + out + "/fsmonitor'; echo 'touch " + out + "/hook' > .git/hooks/post-commit; printf plan''ted"},
+		// In one: after thirty turns Gemini CLI asks a model whether it goes in circles.
+		reply{text: "In the background, and settings that run programs.", run: "(setsid sh -c 'sleep 1; echo x > " + out + "/late' > /dev/null 2>&1 &) ; " +
+			"git config core.fsmonitor 'touch " + out + "/fsmonitor'; echo 'touch " + out + "/hook' > .git/hooks/post-commit; printf begun-%s now"},
 		reply{text: "Now the work.", run: "sed -i 's/return 1/return 2/' app.py && sh test.sh && git add -A && git commit -q -m first && printf comm''itted-1"},
 		reply{text: answer("fog")}, reply{text: "---\n$status: bad\nwhy: too grey\n---\n"},
 		reply{text: "Again.", run: `echo more > more.txt && mktemp && git add -A && git commit -q -m second && printf comm''itted-2`}, reply{text: answer("rain")},
@@ -74,19 +76,24 @@ func confinedStory(t *testing.T, b *bench) {
 	b.model.play(script...)
 	b.mustStep()
 	first := b.last()
-	shown := b.shown(first.Hash)
+	asked := b.model.asked()
+	told := asked[len(asked)-1] // not every program tells us what its tools return
 	for i, attempt := range attempts {
-		require.Contains(t, shown, fmt.Sprintf("refused-%d-", i), attempt)
+		require.Contains(t, told, fmt.Sprintf("refused-%d-", i), attempt)
 	}
-	require.NotRegexp(t, regexp.MustCompile(`through-\d+-`), shown)
+	require.NotRegexp(t, regexp.MustCompile(`through-\d+-`), told)
 	for _, done := range []string{"begun-now", "tests-passed", "committed-1"} {
-		require.Contains(t, shown, done)
+		require.Contains(t, told, done)
 	}
+	require.Contains(t, b.outcome(first.Hash), "confined by: landlock")
 	b.mustStep()
 	b.mustStep()
 	second := b.last()
-	require.Equal(t, first.SessionID, second.SessionID, "the session went on")
-	require.Contains(t, b.shown(second.Hash), "committed-2")
+	if !b.startsOver {
+		require.Equal(t, first.SessionID, second.SessionID, "the session went on")
+	}
+	asked = b.model.asked()
+	require.Contains(t, asked[len(asked)-1], "committed-2")
 	require.Equal(t, "second\nfirst\n", shell(t, work, "git log --format=%s"))
 	require.Equal(t, before, snapshot(t, out, b.home))
 	require.Equal(t, home["config.yaml"], snapshot(t, filepath.Join(b.dir, "home"))["config.yaml"])
@@ -94,6 +101,48 @@ func confinedStory(t *testing.T, b *bench) {
 	require.NotContains(t, shell(t, work, "git config --list"), "fsmonitor")
 	require.NoFileExists(t, "/etc/uwf-agentstest")
 	require.NoFileExists(t, "/var/spool/cron/uwf-agentstest")
+}
+
+// confineSettings: what confine says holds, and the step says what was in force.
+func confineSettings(t *testing.T, b *bench) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	out := filepath.Join(b.dir, "outside")
+	shell(t, b.dir, "mkdir -p outside")
+	for setting, says := range map[string]string{"off": "ok; not confined", "required": "ok; confined by: landlock "} {
+		b.configure(map[string]any{"confine": setting})
+		b.thread = b.begun()
+		b.model.play(reply{text: "Elsewhere.", run: "echo x > " + filepath.Join(out, setting)}, reply{text: answer("fog")})
+		b.mustStep()
+		require.Contains(t, b.outcome(b.last().Hash), says)
+		_, err := os.Stat(filepath.Join(out, setting))
+		require.Equal(t, setting == "off", err == nil)
+	}
+}
+
+// moreIsNeeded: a program that needs more than uwf knows says what it was refused, and
+// what to do.
+func moreIsNeeded(t *testing.T, b *bench) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	state := filepath.Join(b.dir, "outside", "state")
+	shell(t, b.dir, "mkdir -p outside")
+	variable := "UWF_CLAUDE_CODE_BIN"
+	environ := maps.Clone(b.agent["env"].(map[string]string))
+	wrapper := filepath.Join(b.dir, "claude-with-a-log")
+	require.NoError(t, os.WriteFile(wrapper, []byte("#!/bin/sh\nset -e\n[ \"$1\" = --version ] || date >> "+state+"\nexec "+environ[variable]+" \"$@\"\n"), 0o700))
+	environ[variable] = wrapper
+	b.configure(map[string]any{"env": environ})
+	_, said, err := b.step()
+	require.Error(t, err)
+	require.Contains(t, said, state)
+	require.Contains(t, said, `hint: claude runs confined and cannot write everywhere. If it needs that file: uwf config set agents.it.allowWrite '["`+state+`"]'`)
+	require.Contains(t, said, "hint: uwf config set agents.it.confine off lets it write anywhere")
+	b.configure(map[string]any{"env": environ, "allowWrite": []string{filepath.Dir(state)}})
+	b.model.play(reply{text: answer("fog")})
+	b.mustStep()
 }
 
 // shell runs a script of the test's.

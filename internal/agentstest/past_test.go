@@ -47,11 +47,18 @@ func (b *bench) knew() {
 // sessionOf is what a step's detail says of its session.
 func (b *bench) sessionOf(hash string) string {
 	b.t.Helper()
+	outcome := b.outcome(hash)
+	_, said, ok := strings.Cut(outcome, "session: ")
+	require.True(b.t, ok, outcome)
+	return said
+}
+
+// outcome is what a step's detail says of how it went.
+func (b *bench) outcome(hash string) string {
+	b.t.Helper()
 	var shown struct{ Detail struct{ Outcome string } }
 	b.json(&shown, "step", "show", hash)
-	_, said, ok := strings.Cut(shown.Detail.Outcome, "session: ")
-	require.True(b.t, ok, shown.Detail.Outcome)
-	return said
+	return shown.Detail.Outcome
 }
 
 func (b *bench) forkAt(step string) *bench {

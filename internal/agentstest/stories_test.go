@@ -41,6 +41,8 @@ type bench struct {
 	*world
 	model *model
 	home  string // of the program: the user's home directory
+	// startsOver: the program cannot go on in a session of an earlier step.
+	startsOver bool
 }
 
 // story is something that a user does.
@@ -74,7 +76,7 @@ func tellAll(t *testing.T, p program) {
 					report.add(p, s.name, "FAILED")
 				}
 			}()
-			s.tell(t, &bench{world: w.begin(t), model: m, home: home})
+			s.tell(t, &bench{world: w.begin(t), model: m, home: home, startsOver: p.without["resume in a later step"] != ""})
 			report.add(p, s.name, "ran")
 		})
 	}

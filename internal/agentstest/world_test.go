@@ -119,10 +119,16 @@ func (w *world) begin(t *testing.T) *world {
 	begun := *w
 	begun.t = t
 	begun.configure(nil)
-	var started struct{ Thread string }
-	begun.json(&started, "thread", "start", "talk.yaml", "-p", "A task.")
-	begun.thread = started.Thread
+	begun.thread = begun.begun()
 	return &begun
+}
+
+// begun is a new thread.
+func (w *world) begun() string {
+	w.t.Helper()
+	var started struct{ Thread string }
+	w.json(&started, "thread", "start", "talk.yaml", "-p", "A task.")
+	return started.Thread
 }
 
 // configure writes the config, with fields of the agent that are other than usual.

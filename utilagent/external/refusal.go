@@ -104,12 +104,12 @@ func (r *runner) heldHints(out tried) []string {
 	return nil
 }
 
-// pathIn is the path that a message names, or the directory that holds it; "" if none
-// can be told.
+// pathIn is the last path that a message names: before it shells name their script.
+// "" if there is none.
 func pathIn(message string) string {
-	path := regexp.MustCompile(`/[^\s'"\x60:,;()<>]+`).FindString(message)
-	if path == "" || !filepath.IsAbs(path) {
+	paths := regexp.MustCompile(`(^|[\s'"\x60:=(<])(/[^\s'"\x60:,;()<>]+)`).FindAllStringSubmatch(message, -1)
+	if len(paths) == 0 {
 		return ""
 	}
-	return filepath.Clean(strings.TrimRight(path, "."))
+	return filepath.Clean(strings.TrimRight(paths[len(paths)-1][2], "."))
 }

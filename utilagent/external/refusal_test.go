@@ -31,6 +31,10 @@ func TestAConfinedProgramThatIsRefused(t *testing.T) {
 			said: "/srv/x.db: Read-only file system", hints: []string{strings.Replace(allow, "PATH", "/srv/x.db", 1), off},
 		},
 		{
+			name: "a shell's script", stderr: "/usr/bin/agent: 3: cannot create /srv/log: Permission denied", out: tried{Outcome: Outcome{Kind: Failed, Error: Denied}},
+			said: "/usr/bin/agent: 3: cannot create /srv/log: Permission denied", hints: []string{strings.Replace(allow, "PATH", "/srv/log", 1), off},
+		},
+		{
 			name: "no path", stderr: "failed: Operation not permitted (os error 1)", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}},
 			said: "failed: Operation not permitted (os error 1)", hints: []string{strings.Replace(allow, "PATH", "…", 1), off},
 		},
