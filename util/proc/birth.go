@@ -27,6 +27,7 @@ func Reused(pid int, was string) bool {
 // system does not tell.
 type stat struct {
 	state          string // Z: ended, but not waited for; T: stopped
+	parent         int
 	group, session int
 	birth          string // "" in a text that is cut short
 }

@@ -19,7 +19,9 @@ func TestKillMarked(t *testing.T) {
 	mark := func(value string) func(*proc.Command) {
 		return func(c *proc.Command) { c.Env = append(c.Env, value) }
 	}
-	marked, pid := shell(t, `setsid sleep 1000 & echo $!`, mark(entry))
+	// Until it has its session it is of the group, which ends with the shell.
+	marked, pid := shell(t, `setsid sh -c "echo \$\$; touch '$DIR/ready'; exec sleep 1000" & while ! [ -e "$DIR/ready" ]; do sleep 0.01; done`,
+		mark(entry), mark("DIR="+t.TempDir()))
 	left, err := strconv.Atoi(pid())
 	require.NoError(t, err)
 	_, err = marked.Wait(t.Context(), time.Minute)

@@ -75,14 +75,15 @@ func parseStat(text string) (stat, bool) {
 	if len(fields) < 4 {
 		return stat{}, false
 	}
+	parent, err0 := strconv.Atoi(fields[1])
 	group, err1 := strconv.Atoi(fields[2])
 	session, err2 := strconv.Atoi(fields[3])
-	s := stat{state: fields[0], group: group, session: session}
+	s := stat{state: fields[0], parent: parent, group: group, session: session}
 	const startTime = 19
 	if len(fields) > startTime {
 		s.birth = fields[startTime]
 	}
-	return s, err1 == nil && err2 == nil
+	return s, errors.Join(err0, err1, err2) == nil
 }
 
 // processes lists the ids of all processes.

@@ -13,9 +13,9 @@ func TestParseStat(t *testing.T) {
 		want stat
 		ok   bool
 	}{
-		"plain":    {"42 (sleep) S 1 43 41 0 -1", stat{"S", 43, 41, ""}, true},
-		"brackets": {"42 (a) Z 9 9 (b) R 1 42 40 0", stat{"R", 42, 40, ""}, true},
-		"whole":    {"7 (a) S 1 43 41 0 -1 4194560 106 0 0 0 0 0 0 0 20 0 1 0 96893 5804032 232", stat{"S", 43, 41, "96893"}, true},
+		"plain":    {"42 (sleep) S 1 43 41 0 -1", stat{"S", 1, 43, 41, ""}, true},
+		"brackets": {"42 (a) Z 9 9 (b) R 1 42 40 0", stat{"R", 1, 42, 40, ""}, true},
+		"whole":    {"7 (a) S 1 43 41 0 -1 4194560 106 0 0 0 0 0 0 0 20 0 1 0 96893 5804032 232", stat{"S", 1, 43, 41, "96893"}, true},
 		"cut":      {"42 (sleep) S 1 42", stat{}, false},
 		"odd":      {"42 (sleep) S 1 42 x 0", stat{}, false},
 		"empty":    {"", stat{}, false},

@@ -27,10 +27,12 @@ const (
 var errClosing = errors.New("the session is being closed")
 
 // terminals are the commands that an agent runs through us. They run in the
-// workspace's directories, with all that the user may do.
+// workspace's directories, held back as the agent's program is: it could start them
+// through us to do what it may not do itself.
 type terminals struct {
-	space *tools.Workspace
-	env   []string
+	space   *tools.Workspace
+	env     []string
+	confine func(proc.Command) (proc.Command, error) // nil: as it is
 
 	mu     sync.Mutex
 	last   int
@@ -93,6 +95,11 @@ func (t *terminals) create(raw json.RawMessage) (any, error) {
 	c.Path, c.Args = tools.Program(append([]string{p.Command}, p.Args...)...)
 	if len(p.Args) == 0 && isLine(p.Command) {
 		c.Path, c.Args = tools.ShellLine(p.Command)
+	}
+	if t.confine != nil {
+		if c, err = t.confine(c); err != nil {
+			return nil, err
+		}
 	}
 	term, err := startTerminal(c, outputLimit(p.Limit))
 	if err != nil {

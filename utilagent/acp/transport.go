@@ -73,13 +73,14 @@ func (t *transport) launch(c external.Call, h *external.Host) error {
 	if err != nil {
 		return err
 	}
+	space.Limit(h.OffLimits())
 	p, err := h.Start(external.Invocation{Args: c.Extra, Open: true})
 	if err != nil {
 		return errors.Join(err, space.Close())
 	}
 	t.client = newClient(p, &service{
 		permission: c.Permission, space: space,
-		terminals: terminals{space: space, env: tools.CommandEnv(c.Environ, c.Secrets, nil)},
+		terminals: terminals{space: space, env: tools.CommandEnv(c.Environ, c.Secrets, nil), confine: h.Confine},
 	})
 	return nil
 }

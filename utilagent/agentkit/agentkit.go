@@ -77,6 +77,8 @@ type Options struct {
 	// bind.Dispatch. If it returns true that was one, and its status is the exit
 	// status. Nil: there is none.
 	Dispatch func(args, environ []string, stderr io.Writer) (status int, dispatched bool)
+
+	process bool // this process is the agent: [Process]
 }
 
 // Result is what a run leads to. One of Output, Value and Suspend is set.

@@ -37,6 +37,7 @@ type kit struct {
 	loaded  *protocol.Config
 	atEnd   []func()
 	marks   bool // [Request.Mark] was called
+	adopts  bool // orphans become our children
 
 	session session // that the run goes on in
 	trying  string  // the session that is noted as the one of this try

@@ -32,6 +32,7 @@ func Process(e env.Env, o Options) int {
 	if dir := e.Get(protocol.EnvRunDir); dir != "" {
 		durable.KeepFromChildren(lockFD, filepath.Join(dir, "agent.lock"))
 	}
+	o.process = true
 	return Main(ctx, e, o)
 }
 

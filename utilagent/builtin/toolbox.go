@@ -25,6 +25,7 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 	}
 	if commands.Shell || c.Builtin != nil && len(c.Builtin.AllowCommands) > 0 {
 		commands.Env = append(commands.Env, w.req.Mark())
+		commands.Adopts = w.req.Adopts()
 	}
 	pages := fetch.Options{Allow: w.req.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
 	if b := c.Builtin; b != nil {

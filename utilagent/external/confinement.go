@@ -21,6 +21,7 @@ import (
 type confinement struct {
 	exe   string // of ours, which binds itself and becomes the program
 	rules confine.Rules
+	off   offlimits.List
 	env   []string // of the program: where its temporary files go
 	close func() error
 }
@@ -56,11 +57,11 @@ func (r *runner) confined() (*confinement, error) {
 	r.held = "confined by: " + confine.Describe()
 	c := &confinement{exe: r.req.Env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
-	rules, watched, err := r.rules(tmp)
+	rules, off, watched, err := r.rules(tmp)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
-	c.rules = rules
+	c.rules, c.off = rules, off
 	c.close = func() error { return errors.Join(r.putBack(watched), os.RemoveAll(tmp)) }
 	return c, nil
 }
@@ -86,11 +87,11 @@ func (r *runner) unconfinable() string {
 
 // rules say what the program may write to: the workspace, and what it cannot work
 // without.
-func (r *runner) rules(tmp string) (confine.Rules, *offlimits.Watched, error) {
+func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Watched, error) {
 	env := r.req.Env
 	dirs, files, err := own(r.driven(), env.Get)
 	if err != nil {
-		return confine.Rules{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
+		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
 	off := offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Dir: r.cwd, Homes: []string{r.req.Dirs.Home, r.req.Dirs.Store},
@@ -112,12 +113,12 @@ func (r *runner) rules(tmp string) (confine.Rules, *offlimits.Watched, error) {
 	}
 	watched, err := offlimits.Watch(off, r.cwd, offlimits.Repositories(r.cwd), beside)
 	if err != nil {
-		return confine.Rules{}, nil, err
+		return confine.Rules{}, offlimits.List{}, nil, err
 	}
 	return confine.Rules{
 		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program,
 		Hidden: off.Hidden(), Readable: off.Readable(),
-	}, watched, nil
+	}, off, watched, nil
 }
 
 // putBack undoes what the program has changed that says what git or uwf run later,
@@ -135,6 +136,6 @@ func (c *confinement) wrap(cmd proc.Command) (proc.Command, error) {
 	if c == nil {
 		return cmd, nil
 	}
-	cmd.Env = append(cmd.Env, c.env...)
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], c.env...)
 	return confine.Command(c.exe, c.rules, cmd)
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Host is what the runner does for a [Transport], over all calls of a step.
 type Host struct {
 	launch func(Invocation) (launch, error)
 	limits Timeouts
+	held   *confinement    // nil: the program is not confined
 	outer  context.Context // of the step: it ends when the agent is stopped
 
 	mu   sync.Mutex
@@ -43,6 +47,18 @@ func (h *Host) Start(inv Invocation) (*Process, error) {
 		}
 	}
 	return start(l)
+}
+
+// Confine makes a command that runs for the program, and that is held back as the
+// program is.
+func (h *Host) Confine(c proc.Command) (proc.Command, error) { return h.held.wrap(c) }
+
+// OffLimits is what must not be touched for a confined program.
+func (h *Host) OffLimits() offlimits.List {
+	if h.held == nil {
+		return offlimits.List{}
+	}
+	return h.held.off
 }
 
 // Pace is how long [Process.Stop] may wait between its signals. When the engine

@@ -93,7 +93,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
 	r.ctx = timed
 	r.closers = append(r.closers, cancel)
-	r.host = &Host{launch: r.launch, limits: r.limits, outer: ctx}
+	r.host = &Host{launch: r.launch, limits: r.limits, held: r.confinement, outer: ctx}
 	r.transport = lines{adapter: a}
 	if a.Transport != nil {
 		r.transport = a.Transport()
@@ -157,6 +157,7 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 	if err != nil {
 		return launch{}, err
 	}
+	r.req.EndChildren() // of an earlier call: it would work beside this one
 	inv.Bin, inv.Dir = cmp.Or(inv.Bin, r.program.Path), cmp.Or(inv.Dir, r.cwd)
 	fmt.Fprintf(r.logs.stderr, "== %s %s\n", inv.Bin, strings.Join(shown(inv.Args), " "))
 	return launch{

@@ -52,6 +52,10 @@ type Commands struct {
 	// that they need to write to a workspace of somebody else is kept anyway.
 	Keep          []string
 	NoUnixSockets bool // commands can make none; see confine.Rules
+	// Adopts: this process has called proc.Adopt, and has no children during a
+	// command but those that were there before. Then what a command has left is
+	// found whatever it has done, and killed.
+	Adopts bool
 	// Warn is told what a person should know about a command; may be nil.
 	Warn func(text string)
 }
@@ -257,6 +261,10 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 	}
 	cmd.Stdout, cmd.Stderr = write, write
 	began := c.now()
+	var before []int
+	if c.Adopts {
+		before = proc.Children()
+	}
 	child, err := proc.Start(cmd)
 	if closeErr := write.Close(); err == nil {
 		err = closeErr
@@ -269,8 +277,8 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	status, err := child.Wait(limited, grace)
-	killLeftovers(mark)
-	text := out.text(pipeGrace)
+	left := c.endLeft(before, mark)
+	text := out.text(pipeGrace) + left
 	switch {
 	case context.Cause(ctx) != nil:
 		return "", context.Cause(ctx)
@@ -280,6 +288,22 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 		return "", fmt.Errorf("the command could not be waited for: %w. Try again", err)
 	}
 	return text + ending(status, c.now().Sub(began)) + c.hint(status, text), nil
+}
+
+// endLeft kills what a command has left behind. What it returns is a line about
+// what could not be killed.
+func (c Commands) endLeft(before []int, mark string) string {
+	if !c.Adopts {
+		killLeftovers(mark)
+		return ""
+	}
+	if _, err := proc.KillChildren(before); err != nil {
+		if c.Warn != nil {
+			c.Warn("what a command has started could not be ended: " + err.Error())
+		}
+		return "[what the command has started could not all be ended]\n"
+	}
+	return ""
 }
 
 // hint explains what confinement looks like from inside.

@@ -1,0 +1,26 @@
+package builtin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+)
+
+// A daemon that has emptied its environment ends with its command: whoever runs
+// next works alone. (Would it run on, the second command would wait for it in vain.)
+func TestDaemonsEndWithTheirCommand(t *testing.T) {
+	t.Parallel()
+	const daemon = `env -i setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 300' & while ! [ -e pid ]; do sleep 0.01; done`
+	e := serve(t, call("run_command", `{"command":"`+daemon+`"}`), call("run_command", `{"command":"test -e /proc/$(cat pid) || echo it is gone"}`), say(done))
+	s := e.scenario("builtin: { confine: off }") // a test cannot confine; who is not confined can do more
+	s.Environ = append(s.Environ, "UWF_BUILTIN_ALLOW_SHELL=1")
+	th := agentkittest.New(t, s)
+	got := th.Play(process(t.Context(), t)).Succeeded()
+	require.Contains(t, got.Turns[3].Content, "it is gone")
+	_, err := os.Stat(filepath.Join(th.Cwd, "pid"))
+	require.NoError(t, err)
+}
