@@ -142,7 +142,17 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	default:
 		o.Kind, o.Message = external.Incomplete, "the run ended without a text after its last tool"
 	}
+	o.Hint = hint(o)
 	return o
+}
+
+// hint is what to do about a login that no key cures: with an endpoint of one's own
+// the CLI wants to be told how it logs in.
+func hint(o external.Outcome) string {
+	if o.Error == external.Auth && strings.Contains(o.Message, "Invalid auth method") {
+		return `put {"security":{"auth":{"selectedType":"gemini-api-key"}}} into ~/.gemini/settings.json: a key in the environment is not enough where GOOGLE_GEMINI_BASE_URL is set`
+	}
+	return ""
 }
 
 // exits are the statuses of the CLI's own errors.
@@ -171,6 +181,7 @@ func (d *decoder) unfinished(o external.Outcome, e external.Exit) external.Outco
 	case d.session != "" && o.Error == external.Unknown:
 		o.Error = external.Crashed
 	}
+	o.Hint = hint(o)
 	return o
 }
 

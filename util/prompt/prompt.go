@@ -51,8 +51,15 @@ func User(p Parts) string {
 	if p.Continuing {
 		return join(Continuation(p), place(p))
 	}
+	if len(p.Task) > longTask && strings.TrimSpace(p.EdgePrompt) == strings.TrimSpace(p.Task) {
+		p.EdgePrompt = "Do what the task above says."
+	}
 	return join(section("Task", p.Task), Continuation(p), place(p))
 }
+
+// longTask is the length in bytes from which a task is not told twice, as it would
+// be by a workflow that hands it to its first role.
+const longTask = 500
 
 // RolePrompt is the role's sections. Empty ones are left out; Prepare, the
 // command reference, is always there.

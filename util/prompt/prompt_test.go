@@ -155,3 +155,14 @@ func TestExtractionForbidsInvention(t *testing.T) {
 	require.Contains(t, system, `"type": "object"`)
 	require.Equal(t, "<answer>\nI did it.\n</answer>", user)
 }
+
+// A long task that the workflow hands on as it is costs once.
+func TestALongTaskIsToldOnce(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("Fix it. ", 100)
+	full := prompt.Full(prompt.Parts{Task: long, EdgePrompt: long + "\n"})
+	require.Equal(t, 1, strings.Count(full, strings.TrimSpace(long)))
+	require.Contains(t, full, "## Moderator Instruction\n\nDo what the task above says.")
+	require.Equal(t, 2, strings.Count(prompt.Full(prompt.Parts{Task: "Fix it.", EdgePrompt: "Fix it."}), "Fix it."))
+	require.Contains(t, prompt.Full(prompt.Parts{Task: long, EdgePrompt: long, Continuing: true}), long[:600], "a session that goes on has no task above")
+}

@@ -45,9 +45,6 @@ func (e *usageError) short() string {
 func newUsageError(reason string, args []string, o Options) *usageError {
 	e := &usageError{reason: reason, agent: protocol.AgentName(o.Name)}
 	known := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(help(o), -1)
-	if o.Check != nil {
-		known = append(known, protocol.FlagCheck)
-	}
 	for _, arg := range args {
 		name, _, _ := strings.Cut(arg, "=")
 		if name == "--" {
@@ -193,6 +190,10 @@ an active thread and prints the step's hash, but moves no head.
   --format json|yaml   of the result line (default json)
   --version, --help
 `
+	if o.Check != nil {
+		text += "  --check              say where the program is that this agent drives, its version, and\n" +
+			"                       what is wrong with it, as JSON; exit status 1 if anything is\n"
+	}
 	if o.Usage != "" {
 		text += "\n" + strings.TrimRight(o.Usage, "\n") + "\n"
 	}

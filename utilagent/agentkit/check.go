@@ -3,12 +3,14 @@ package agentkit
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // withoutCheck takes --check out of the arguments before a "--", if the agent
@@ -32,17 +34,23 @@ func checked(args []string, o Options) error {
 	return nil
 }
 
-// check prints what the agent says of its program.
+// check prints what the agent says of its program. A problem is an error.
 func check(ctx context.Context, e env.Env, o Options) error {
 	if dirs, err := home.Find(e, "", ""); err == nil {
 		if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
 			return err
 		}
 	}
-	line, err := json.Marshal(o.Check(ctx, e))
+	found := o.Check(ctx, e)
+	line, err := json.Marshal(found)
 	if err != nil {
 		return err
 	}
-	_, err = e.Stdout.Write(append(line, '\n'))
-	return err
+	if _, err = e.Stdout.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	if n := len(found.Problems); n > 0 {
+		return fmt.Errorf("%s found: see stdout", render.Count(n, "problem"))
+	}
+	return nil
 }

@@ -17,7 +17,7 @@ func (w *work) pause(answer react.Answer, err error) string {
 	if errors.As(err, &e) && e.Kind == llm.KindRateLimit && e.Wait > llm.LongWait {
 		return fmt.Sprintf("%v. Resume the thread after that; the agent goes on where it was.", err)
 	}
-	used := w.usedUp(answer.Outcome)
+	used := w.usedUp(answer)
 	if err != nil || used == "" {
 		return ""
 	}
@@ -45,14 +45,17 @@ func (w *work) advise(err error) error {
 }
 
 // usedUp names the budget that ended a run, "" if none did.
-func (w *work) usedUp(o react.Outcome) string {
-	switch o {
+func (w *work) usedUp(answer react.Answer) string {
+	switch answer.Outcome {
 	case react.MaxTurns:
 		if !w.kind.tools {
 			return "" // one question is all there ever is: what came is the answer
 		}
 		return fmt.Sprintf("%d turns", w.turns)
 	case react.MaxTokens:
+		if answer.Tokens < w.budget.Tokens {
+			return fmt.Sprintf("budget of %d tokens (%d of them, and one more reply may not fit)", w.budget.Tokens, answer.Tokens)
+		}
 		return fmt.Sprintf("%d tokens", w.budget.Tokens)
 	case react.MaxCost:
 		return fmt.Sprintf("$%g", w.budget.CostUSD)

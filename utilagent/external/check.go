@@ -30,6 +30,11 @@ func (s *steps) check(ctx context.Context, e env.Env) protocol.AgentCheck {
 		}
 	}
 	var problem *Error
+	if err == nil && !a.Probe.None && !version.Known() {
+		found.Problems = append(found.Problems, protocol.AgentProblem{
+			What: p.Path + " does not say its version: it may be another program of that name", Do: "start it by hand with --version; " + binVariable(a.Name) + " names another one",
+		})
+	}
 	if errors.As(err, &problem) {
 		found.Problems = append(found.Problems, protocol.AgentProblem{What: problem.Text, Do: problem.Hint})
 	} else if err != nil {

@@ -21,6 +21,8 @@ func TestCheck(t *testing.T) {
 	flawed.Probe.Flaws = []external.Flaw{{Text: "it squeaks"}}
 	old := toy()
 	old.Probe.Min = external.V(2, 0, 0)
+	silent := toy()
+	silent.Probe.Args = []string{"--no-such-flag"}
 	commanded := external.Adapter{Name: "toy", Commanded: true}
 	tests := map[string]struct {
 		adapter external.Adapter
@@ -32,6 +34,8 @@ func TestCheck(t *testing.T) {
 		"flawed": {flawed, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3", Problems: []protocol.AgentProblem{{What: "toy 1.2.3: it squeaks", Do: "get a toy"}}}},
 		"old": {old, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3",
 			Problems: []protocol.AgentProblem{{What: "toy 1.2.3 is too old: version 2.0.0 or later is needed", Do: "get a toy"}}}},
+		"silent": {silent, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0],
+			Problems: []protocol.AgentProblem{{What: os.Args[0] + " does not say its version: it may be another program of that name", Do: "start it by hand with --version; UWF_TOY_BIN names another one"}}}},
 		"absent": {toy(), []string{"--check"}, "no-such-toy", protocol.AgentCheck{
 			Problems: []protocol.AgentProblem{{What: "no-such-toy is not installed: it is not on PATH", Do: "correct UWF_TOY_BIN"}}}},
 		"a command": {commanded, []string{"--check", "--", os.Args[0], "--check"}, "", protocol.AgentCheck{Program: os.Args[0]}},
@@ -47,7 +51,7 @@ func TestCheck(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			e.Args, e.Stdout, e.Stderr, e.Dir = tt.args, &stdout, &stderr, t.TempDir()
 			e = e.With("UWF_HOME", t.TempDir()).With("UWF_TOY_BIN", tt.bin).With(playVariable, t.TempDir())
-			require.Equal(t, 0, agentkit.Main(t.Context(), e, external.Options(tt.adapter)), stderr.String())
+			require.Equal(t, min(len(tt.want.Problems), 1), agentkit.Main(t.Context(), e, external.Options(tt.adapter)), stderr.String())
 			var got protocol.AgentCheck
 			require.NoError(t, json.Unmarshal(stdout.Bytes(), &got))
 			require.Equal(t, tt.want, got)

@@ -81,6 +81,7 @@ var reasons = map[ErrorKind]string{
 // remedies are what to do about an error, whatever the program.
 var remedies = map[ErrorKind]string{
 	RateLimit: "wait, then step the thread again",
+	Quota:     "add to the account, or wait until its limit is reset; then step the thread again: the session is continued. Or let another agent go on: uwf thread step --agent ALIAS",
 	Server:    "step the thread again",
 	BadUsage:  "check the agent's args in config.yaml, and the program's version",
 	Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",

@@ -73,6 +73,7 @@ func (r *run) pay(u protocol.Usage, m llm.Message) {
 		r.spent.lastTokens = int64(r.window.tokens() + sizeOf(m)/charsPerToken)
 	}
 	r.spent.tokens += r.spent.lastTokens
+	r.answer.Tokens = r.spent.tokens
 	if u.CostUSD != nil {
 		r.spent.lastCost = u.CostUSD
 	}

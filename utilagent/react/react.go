@@ -93,6 +93,7 @@ type Answer struct {
 	Value   any    // what resolve was called with
 	Outcome Outcome
 	Bill    protocol.Bill // of its replies, without DurationMs; also set with an error
+	Tokens  int64         // that count for the budget: where none are told, an estimate
 	Model   string        // as the endpoint names it
 }
 

@@ -54,10 +54,9 @@ func Ask(ctx context.Context, command string, args []string, e env.Env) Agent {
 		return a
 	}
 	a.Version = version(string(out), filepath.Base(path))
-	out, err = answer(ctx, path, e, append([]string{protocol.FlagCheck}, args...)...)
-	if err != nil {
-		return a // an agent that knows no --check has nothing to say
-	}
+	// An agent that knows no --check has nothing to say; one that has found a problem
+	// exits with a status.
+	out, _ = answer(ctx, path, e, append([]string{protocol.FlagCheck}, args...)...)
 	var check protocol.AgentCheck
 	if json.Unmarshal(out, &check) == nil {
 		a.Check = &check
@@ -78,7 +77,7 @@ func version(out, name string) string {
 }
 
 // answer runs a program and returns what it prints. Errors: it exits with
-// another status than 0, or does not end.
+// another status than 0, which prints something all the same, or does not end.
 func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -105,11 +104,11 @@ func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte
 	case err != nil:
 		return nil, err
 	case status.Code != 0:
-		return nil, fmt.Errorf("%s %s fails (exit status %d)", filepath.Base(path), strings.Join(args, " "), status.Code)
+		err = fmt.Errorf("%s %s fails (exit status %d)", filepath.Base(path), strings.Join(args, " "), status.Code)
 	}
 	select {
 	case out := <-said:
-		return out, nil
+		return out, err
 	case <-ctx.Done(): // something that it left behind holds its stdout
 		return nil, context.Cause(ctx)
 	}
