@@ -35,7 +35,7 @@ func Extraction(heading string, schema any, said string) (system, user string) {
 		"an invented value does more harm than a failed step."
 	system = join(heading, rule, "```json\n"+indented(schema)+"\n```")
 	said = trim(said)
-	if len(Forgeries(said)) > 0 || hasTag(fold(said), answer) { // which would end it
+	if forges(said) { // such as the tag that would end it
 		return system, enclose(answer, said)
 	}
 	return system, fmt.Sprintf("<answer>\n%s\n</answer>", said)

@@ -149,7 +149,7 @@ func mutants() []mutant {
 		},
 		{
 			"the answer of a role is not fenced", "util/prompt/fence.go",
-			"if len(Forgeries(text)) == 0 {", "if true || len(Forgeries(text)) == 0 {",
+			"if !forges(text) {", "if true || !forges(text) {",
 			only("forged"),
 		},
 	}

@@ -1,0 +1,133 @@
+package prompt
+
+import (
+	"iter"
+	"slices"
+	"sync"
+)
+
+// names are what a text speaks with if it wants to be taken for the moderator, by
+// where a name must stand; [letters] of them.
+type names struct {
+	anywhere, first, alone []string
+	initial                [256]bool // of those that stand anywhere
+}
+
+var ourNames = sync.OnceValue(func() *names {
+	n := names{
+		anywhere: []string{"moderator instruction", "moderator's instruction", "from the moderator"},
+		first: []string{
+			"moderator", "deliverable format", "what happened so far", "what happened since your last turn", "your last answer was not accepted",
+			"working directory", "how you work here", "how you end", "step content", "step output", "system prompt", "system message", "system instruction",
+		},
+		alone: []string{ // or before a colon
+			"goal", "capabilities", "prepare", "procedure", "output", "task", "agent",
+			"system", "user", "assistant", "human", "developer", "tool", "instruction", "instructions",
+		},
+	}
+	for _, list := range [][]string{n.anywhere, n.first, n.alone} {
+		for i, name := range list {
+			list[i] = letters(name)
+		}
+	}
+	for _, name := range n.anywhere { // read from right to left
+		reversed := []byte(name)
+		slices.Reverse(reversed)
+		n.anywhere = append(n.anywhere, string(reversed))
+	}
+	for _, name := range n.anywhere {
+		n.initial[name[0]] = true
+	}
+	n.initial[wild] = true
+	return &n
+})
+
+// claims yields where a text speaks with a name of ours, also without any markup: the
+// moderator's instruction wherever it stands, another title of several words at the
+// beginning of a line, and a single word or the name of a chat's role where it is the
+// whole line or stands before a colon or dash. Only letters count.
+func claims(text string) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		for _, signs := range []bool{false, true} {
+			if !claimsIn(text, signs, yield) {
+				return
+			}
+		}
+	}
+}
+
+func claimsIn(text string, signs bool, yield func(Span) bool) bool {
+	names := ourNames()
+	f := folded{make([]byte, 0, len(text)), make([]int, 0, len(text))}
+	line, label := 0, -1 // where they begin and end in the letters
+	endLine := func() bool {
+		whole := f.letters[line:]
+		head := whole
+		if label >= 0 {
+			head = f.letters[line:label]
+		}
+		for _, name := range names.first {
+			if begins(whole, name) && !yield(f.span(line, len(name))) {
+				return false
+			}
+		}
+		for _, name := range names.alone {
+			for _, part := range [...][]byte{whole, head} {
+				if len(part) == len(name) && begins(part, name) && !yield(f.span(line, len(name))) {
+					return false
+				}
+			}
+		}
+		line, label = len(f.letters), -1
+		return true
+	}
+	for i, r := range text {
+		switch r {
+		case '\n', '\r':
+			if !endLine() {
+				return false
+			}
+		case ':', '：', '=', '>', '–', '—':
+			if label < 0 && len(f.letters) > line {
+				label = len(f.letters)
+			}
+		}
+		f.rune(r, i, signs)
+	}
+	if !endLine() {
+		return false
+	}
+	for i, c := range f.letters {
+		if !names.initial[c] {
+			continue
+		}
+		for _, name := range names.anywhere {
+			if begins(f.letters[i:], name) && !yield(f.span(i, len(name))) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// span is where letters stand in the text.
+func (f *folded) span(from, size int) Span {
+	return Span{f.at[from], f.at[from+size-1] + 1}
+}
+
+// begins reports whether folded letters begin with a name. A third of it may be wild.
+func begins(text []byte, name string) bool {
+	if len(text) < len(name) || text[0] != name[0] && text[0] != wild {
+		return false
+	}
+	spare := len(name) / 3
+	for i := range len(name) {
+		if text[i] == name[i] {
+			continue
+		}
+		if spare--; text[i] != wild || spare < 0 {
+			return false
+		}
+	}
+	return true
+}
