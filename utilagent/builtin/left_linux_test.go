@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -23,4 +24,19 @@ func TestDaemonsEndWithTheirCommand(t *testing.T) {
 	require.Contains(t, got.Turns[3].Content, "it is gone")
 	_, err := os.Stat(filepath.Join(th.Cwd, "pid"))
 	require.NoError(t, err)
+}
+
+// A command that a killed agent has left would work beside the next try.
+func TestCommandsOfAKilledTryAreEnded(t *testing.T) {
+	t.Parallel()
+	e := serve(t, say(done))
+	s := e.scenario("builtin: { confine: off }")
+	s.Environ = append(s.Environ, "UWF_BUILTIN_ALLOW_SHELL=1")
+	th := agentkittest.New(t, s)
+	orphan := exec.Command("sleep", "300")
+	orphan.Env = append(os.Environ(), "UWF_STARTED_FOR="+th.RunDir)
+	require.NoError(t, orphan.Start())
+	got := th.Run(Options()).Succeeded()
+	require.Error(t, orphan.Wait(), "it was killed")
+	require.Contains(t, got.Stderr, "processes of an interrupted try, still at work, ended: 1")
 }

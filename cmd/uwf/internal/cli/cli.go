@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -87,6 +88,7 @@ type app struct {
 	textErrors bool
 	steps      atomic.Bool // the command runs agents, or looks at what would run
 	creates    bool        // the command makes a home or store that is not there
+	exposed    sync.Once   // warns of keys that others can read
 	searched   bool        // for the workflows of the project:
 	project    []workflow.Found
 	fs         *fsstore.Store
@@ -265,8 +267,10 @@ func (a *app) config(ctx context.Context, dirs home.Dirs, e env.Env) (protocol.C
 	if err != nil {
 		return c, err
 	}
-	for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
-		a.say("uwf: warning: %s", warning)
-	}
+	a.exposed.Do(func() {
+		for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
+			a.say("uwf: warning: %s", warning)
+		}
+	})
 	return c, nil
 }
