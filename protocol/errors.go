@@ -15,6 +15,7 @@ const (
 	CodeSuspended   Code = "suspended"   // 6: ended suspended
 	CodeCorrupt     Code = "corrupt"     // 7: a node is missing, damaged or not what it should be
 	CodeNewer       Code = "newer"       // 7: a newer program made it, and this one must not touch it
+	CodeUnprinted   Code = "unprinted"   // 74: it is done, but the result could not be written to stdout
 	CodeLocked      Code = "locked"      // 75: someone else is at it
 	CodeTimeout     Code = "timeout"     // 124
 	CodeHangup      Code = "hangup"      // 129: SIGHUP, the terminal is gone
@@ -39,6 +40,8 @@ func (c Code) ExitCode() int {
 		return 6
 	case CodeCorrupt, CodeNewer:
 		return 7
+	case CodeUnprinted:
+		return 74
 	case CodeLocked:
 		return 75
 	case CodeTimeout:

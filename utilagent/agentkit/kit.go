@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/log"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -33,6 +34,7 @@ type kit struct {
 	thread  *thread.Thread
 	turns   *turns
 	secrets *secrets
+	log     *log.Logger
 	given   []string // the environment that the process was started with, without .env
 	loaded  *protocol.Config
 	atEnd   []func()
@@ -69,6 +71,11 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if k.judge = o.Judge; k.judge == nil {
 		k.judge = uwfJudge(e)
 	}
+	runDir := ""
+	if k.engine {
+		runDir = e.Get(protocol.EnvRunDir)
+	}
+	k.log = log.New(runDir, &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now, k.judge)
 	k.turns = newTurns(k.batch, store, out, e.Now, k.secrets)
 	head, err := k.head(ctx)

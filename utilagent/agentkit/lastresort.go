@@ -25,7 +25,9 @@ func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 	if alias == "" {
 		return s.invalid(failed)
 	}
+	k.log.Info("a model reads the answer", "model", alias, "problem", s.problem)
 	if s.output, err = k.extractWith(ctx, c, alias, req, s); err != nil {
+		k.log.Warn("it has not found the role's output", "model", alias, "error", err)
 		return s.invalid(errors.Join(failed, fmt.Errorf("extraction by model %s: %w", alias, err)))
 	}
 	s.by, s.problem = protocol.ByLLM, nil

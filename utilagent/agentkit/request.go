@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/log"
 	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/secret"
 )
@@ -157,6 +158,11 @@ func (r *Request) Redact(text string) string { return r.kit.secrets.Hide(text) }
 func (r *Request) Environ(names ...string) []string {
 	return config.Handed(r.kit.given, r.Env, names)
 }
+
+// Log is the run's log, for who asks later what the agent did and why: JSON lines
+// in the run directory, bounded, clean and without secrets (package util/log).
+// Nothing is kept of a run that was started by hand.
+func (r *Request) Log() *log.Logger { return r.kit.log }
 
 // Secrets are what is hidden, for what else must know them.
 func (r *Request) Secrets() *secret.Set { return &r.kit.secrets.Set }

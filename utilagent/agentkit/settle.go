@@ -72,6 +72,7 @@ func (k *kit) correct(ctx context.Context, req *Request, s *settled) error {
 	if k.opts.Structured {
 		message = prompt.ValueCorrection(s.problem.Error(), req.Schema)
 	}
+	k.log.Info("the answer is sent back", "session", s.session, "problem", s.problem)
 	if err := k.turns.corrected(ctx, message); err != nil {
 		return err
 	}

@@ -141,12 +141,15 @@ func (r *runner) close() {
 func (r *runner) report(err error) {
 	if err != nil {
 		fmt.Fprintf(r.req.Env.Stderr, "warning: %v\n", err)
+		r.req.Log().Warn(err.Error(), "program", r.adapter.Program)
 	}
 }
 
-// note puts something into the step's detail.
+// note puts something into the step's detail, and the run's log.
 func (r *runner) note(format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	r.notes = append(r.notes, text)
+	r.req.Log().Info(text, "program", r.adapter.Program)
 }
 
 func (r *runner) version() Version { return ParseVersion(r.program.Version) }

@@ -29,6 +29,15 @@ func invalid(message string, hints ...string) error { return cmdline.Invalid(mes
 // classify gives every error a code, and one that comes from the disk a remedy.
 func classify(err error) *protocol.Error {
 	coded := translate(err)
+	if isUnprinted(err) {
+		if errors.As(err, new(*protocol.Error)) {
+			return coded // that the result could not be printed either is the smaller trouble
+		}
+		return &protocol.Error{
+			Code: protocol.CodeUnprinted, Message: "done, but the result could not be printed: " + err.Error(), Err: err,
+			Hints: []string{"look before you repeat it: uwf thread list --all, or uwf thread show <thread>"},
+		}
+	}
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return withHint(coded, "make room, and type the same again; uwf cas gc removes what no thread needs")
@@ -38,6 +47,13 @@ func classify(err error) *protocol.Error {
 		return withHint(coded, "whose is it? uwf doctor looks; you may choose another home: export UWF_HOME=DIR")
 	}
 	return coded
+}
+
+// isUnprinted reports whether stdout could not be written to: what the command does
+// is done then, and must not be done again for that.
+func isUnprinted(err error) bool {
+	var failed *fs.PathError
+	return errors.As(err, &failed) && failed.Op == "write" && failed.Path == "/dev/stdout" // the name of os.Stdout on every system
 }
 
 // withHint is an error with one more hint, the first.

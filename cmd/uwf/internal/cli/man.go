@@ -160,6 +160,7 @@ func exitStatuses() []exitStatus {
 		{5, "the agent failed"},
 		{6, "the thread is suspended: it waits for an answer"},
 		{7, "something in the store is damaged"},
+		{74, "done, but the result could not be printed"},
 		{75, "somebody else works on the thread, or its agent still runs"},
 		{124, "a time limit was reached"},
 		{129, "hung up"},
