@@ -26,6 +26,7 @@ func adapter() external.Adapter {
 		Decoder:     func(c external.Call) external.Decoder { return &decoder{call: c} },
 		Logins:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
 		Sessions:    external.Sessions{Forks: true, AnyDir: true},
+		Sandboxes:   true,
 		CountsTurns: true,
 		Usage: `Runs "codex exec --json" in the working directory; arguments that it does not
 know are passed to Codex, before its subcommand. The program is UWF_CODEX_BIN, else

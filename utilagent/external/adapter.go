@@ -45,6 +45,9 @@ type Adapter struct {
 	// Logins are variables with which the program logs in: it gets them also from
 	// .env, whose other secrets are not for it. A name that ends with * is a prefix.
 	Logins []string
+	// Sandboxes: with edits and readonly the program runs commands in a sandbox of its
+	// own, which cannot be made while it is confined.
+	Sandboxes bool
 	// Commanded: the program and its arguments stand on the agent's own command
 	// line, behind "--": they are Call.Bin and Call.Extra. Program, Install and Probe
 	// then do not matter.

@@ -34,7 +34,7 @@ func (r *runner) confined() (*confinement, error) {
 		r.held = "not confined"
 		if unknown {
 			r.held += ": where it keeps its own files is not known"
-			fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: uwf does not know where it keeps its own files; %s says auto, or off if that is meant\n",
+			fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: uwf does not know where it keeps its own files; set %s to auto, or to off if that is meant\n",
 				r.adapter.Program, r.key("confine"))
 		}
 		return nil, nil
@@ -49,6 +49,10 @@ func (r *runner) confined() (*confinement, error) {
 		}
 		fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: %s\n", r.adapter.Program, why)
 		return nil, nil
+	}
+	if r.adapter.Sandboxes && r.permission != Bypass {
+		fmt.Fprintf(r.req.Env.Stderr, "warning: %s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to off, or the permission to bypass\n",
+			r.adapter.Program, r.permission, r.key("confine"))
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
 	if err != nil {

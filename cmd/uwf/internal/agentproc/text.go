@@ -33,6 +33,18 @@ func stderrTail(runDir string) string {
 	return strings.TrimPrefix(tail+"\nno space left on the disk of "+runDir, "\n")
 }
 
+// Warnings are the lines of the agent's stderr that begin with "warning: ", without
+// that, as far as they are in its end: what a person should know of a step that went well.
+func (o Outcome) Warnings() []string {
+	var found []string
+	for line := range strings.Lines(o.Stderr) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "warning: "); ok {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
 // Tail is the end of a file of talk, cleaned; "" if it is empty or cannot be read.
 func Tail(path string) string {
 	f, err := careful.Open(path, careful.NoFollow)

@@ -65,6 +65,9 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	if err != nil {
 		return out, a.giveUp(ctx, ran, err)
 	}
+	for _, text := range ran.Warnings() {
+		a.warn(text)
+	}
 	step, err := a.accept(ctx, ran.Result)
 	if err != nil {
 		return out, a.reject(err)

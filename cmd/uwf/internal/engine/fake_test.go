@@ -97,6 +97,9 @@ func (a *actor) act(name, arg string) int {
 	case "durable": // says that it has flushed its nodes
 		line, _ := json.Marshal(protocol.Result{StepHash: a.answer(arg, nil), Durable: true})
 		fmt.Println(string(line))
+	case "warn":
+		fmt.Fprintf(os.Stderr, "begin\nwarning: \x1b[31mno wall\x1b[0m\nend")
+		a.result(a.answer(arg, nil))
 	case "quiet-error":
 		fmt.Println(`{"error":"no key for the model"}`)
 	case "result-then-fail":

@@ -64,6 +64,15 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 	require.NoFileExists(t, w.lockFile(id), "an ended thread keeps no lock file")
 }
 
+func TestWarningsOfAnAgentAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!warn:ready")
+	var told []string
+	w.Warn = func(text string) { told = append(told, text) }
+	w.mustStep(w.start(), StepOptions{})
+	require.Equal(t, []string{"no wall"}, told)
+}
+
 func TestAgentGetsWhatTheContractSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!show")

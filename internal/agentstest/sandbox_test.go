@@ -1,0 +1,44 @@
+//go:build agents
+
+package agentstest
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ownSandbox: codex's sandbox holds by itself. Within ours it cannot be made: no command
+// runs, and a person is told.
+func ownSandbox(t *testing.T, b *bench) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	for _, c := range []struct {
+		permission, confine, told string
+		writes                    bool
+	}{
+		{"edits", "off", "ran-it", true}, {"readonly", "off", "ran-it", false},
+		{"edits", "required", "", false}, {"readonly", "required", "", false},
+	} {
+		b.configure(map[string]any{"confine": c.confine, "permission": c.permission})
+		b.thread = b.begun()
+		name := c.permission + "-" + c.confine
+		b.model.play(reply{text: "I try.", run: "printf ran-%s it; echo x > " + name}, reply{text: answer("fog")})
+		_, said, err := b.step()
+		require.NoError(t, err, said)
+		asked := b.model.asked()
+		if c.told != "" {
+			require.Contains(t, asked[1], c.told)
+			require.NotContains(t, said, "warning")
+		} else {
+			require.NotContains(t, asked[1], "ran-it")
+			require.Contains(t, said, "makes a sandbox of its own")
+		}
+		_, err = os.Stat(filepath.Join(b.dir, "work", name))
+		require.Equal(t, c.writes, err == nil, name)
+	}
+}
