@@ -98,7 +98,7 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
 	off := offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Dir: r.cwd, Homes: []string{r.req.Dirs.Home, r.req.Dirs.Store},
+		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Dir: r.cwd, Home: r.req.Dirs.Home, Store: r.req.Dirs.Store,
 		// What the program is logged in with is its own; a long prompt lies in the run's directory.
 		AllowRead: slices.Concat(dirs, files, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
 	})

@@ -47,22 +47,27 @@ func TestPlaces(t *testing.T) {
 	t.Parallel()
 	home := put(t, map[string]string{
 		".ssh/id": "", ".ssh/config": "", ".config/gh/hosts.yml": "", ".config/other": "", ".npmrc": "registry=https://example.org\n",
-		".uwf/config.yaml": "", "store/f": "", "work/f": "", "mine/f": "", ".netrc": "",
+		".uwf/config.yaml": "", ".uwf/threads.yaml": "", "store/f": "", "store/format.json": "", "store/nodes/00/x": "", "store/gc.lock": "", "work/f": "", "mine/f": "", ".netrc": "",
 	})
 	require.NoError(t, os.Symlink(filepath.Join(home, ".ssh"), filepath.Join(home, "way")))
 	at := func(name string) string { return filepath.Join(home, name) }
 	o := offlimits.Options{
-		UserHome: home, Dir: at("work"), Homes: []string{at(".uwf"), at("store"), at("none")}, Hide: []string{"~/mine", "~/way"}, AllowRead: []string{"~/.ssh/config", "~/.netrc"},
+		UserHome: home, Dir: at("work"), Home: at(".uwf"), Store: at("store"), Hide: []string{"~/mine", "~/way"}, AllowRead: []string{"~/.ssh/config", "~/.netrc"},
 	}
 	l := offlimits.New(o)
 	require.ElementsMatch(t, []string{at(".uwf"), at("store"), at(".ssh"), at("mine"), at(".config/gh")}, l.Hidden())
-	for _, name := range []string{".ssh/id", ".uwf/config.yaml", "store/f", "mine/f", "mine"} {
+	for _, name := range []string{".ssh/id", ".uwf/config.yaml", ".uwf/locks/x", "store/f", "store/gc.lock", "mine/f", "mine"} {
 		require.ErrorContains(t, l.Read(home, at(name)), "off limits", name)
 		require.ErrorContains(t, l.Write(home, at(name)), "off limits", name)
 	}
 	for _, name := range []string{".ssh/config", ".config/other", ".npmrc", "work/f", ".netrc"} {
 		require.NoError(t, l.Read(home, at(name)), name)
 	}
+	for _, name := range []string{".uwf/threads.yaml", "store/format.json", "store/nodes/00/x"} {
+		require.NoError(t, l.Read(home, at(name)), "roles read threads: %s", name)
+	}
+	original := put(t, map[string]string{"cas/0123456789ABC.bin": ""}) // a store without a format
+	require.NoError(t, offlimits.New(offlimits.Options{Home: original, Store: filepath.Join(original, "cas")}).Read(filepath.Dir(original), filepath.Join(original, "cas/0123456789ABC.bin")))
 	require.NoError(t, l.Read(at("mine"), at("mine/f")), "a workspace in a hidden place was chosen")
 
 	require.NoError(t, os.WriteFile(at(".npmrc"), []byte("//example.org/:_authToken=x\n"), 0o600))

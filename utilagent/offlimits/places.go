@@ -30,7 +30,8 @@ func keys() []string {
 type Options struct {
 	UserHome string   // the user's own directory; "": there is none
 	Dir      string   // the workspace
-	Homes    []string // the home of uwf and its store
+	Home     string   // of uwf
+	Store    string   // of uwf
 	Hide     []string // more to hide
 	// AllowRead lifts what it names, with what is in it; AllowWrite too, for
 	// writing as well, if it names something that is off limits or lies in that.
@@ -41,8 +42,8 @@ type Options struct {
 // New makes the list. What does not exist is left out: nobody can make it later
 // in a place that is not writable.
 func New(o Options) List {
-	l := List{readable: o.all(o.AllowRead), writable: o.all(o.AllowWrite), home: o.UserHome}
-	named := append(o.all(o.Homes), o.all(o.Hide)...)
+	l := List{readable: append(o.all(o.AllowRead), o.all(o.shown())...), writable: o.all(o.AllowWrite), home: o.UserHome}
+	named := append(o.all([]string{o.Home, o.Store}), o.all(o.Hide)...)
 	if o.UserHome != "" {
 		for _, name := range keys() {
 			named = append(named, o.resolve(filepath.Join(o.UserHome, filepath.FromSlash(name))))
@@ -58,6 +59,27 @@ func New(o Options) List {
 		l.hidden = append(l.hidden, path)
 	}
 	return l
+}
+
+// shown are the threads of a home and the nodes of its store: agents are told to
+// read them with uwf. Keys, sessions and locks lie beside them; who can open a lock
+// can hold it. A store without a format has its nodes in the directory itself, and
+// no locks.
+func (o Options) shown() []string {
+	var paths []string
+	below := func(dir string, names ...string) {
+		for _, name := range names {
+			if dir != "" {
+				paths = append(paths, filepath.Join(dir, name))
+			}
+		}
+	}
+	below(o.Home, "threads.yaml", "history.jsonl", "registry.yaml", "facts.jsonl")
+	if o.Store != "" && o.resolve(filepath.Join(o.Store, "format.json")) == "" {
+		return append(paths, o.Store)
+	}
+	below(o.Store, "format.json", "nodes", "seals", "homes", "foreign")
+	return paths
 }
 
 func (o Options) all(names []string) []string {

@@ -102,3 +102,27 @@ func TestEverydayWorkIsPossible(t *testing.T) {
 		require.NotContains(t, call(t, r, "run_command", args{"command": "cat " + home + "/.ssh/id"}), "[exit 0]")
 	}
 }
+
+// The prompt tells roles to read threads with uwf: their heads and nodes are open to
+// commands. What holds keys or a lock is not.
+func TestCommandsReadThreads(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, nil)
+	home := t.TempDir()
+	for name, text := range map[string]string{
+		"threads.yaml": "heads\n", "history.jsonl": "history\n", "cas/format.json": "format\n", "cas/nodes/00/x.bin": "node\n",
+		"config.yaml": "key", ".env": "key", "sessions/s": "key", "runs/r/stdin": "key", "locks/l": "key", "cas/gc.lock": "key",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(home, name), []byte(text), 0o600))
+	}
+	w.Limit(offlimits.New(offlimits.Options{Dir: w.real, Home: home, Store: filepath.Join(home, "cas")}))
+	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: os.Environ()})))
+	text := call(t, r, "run_command", args{"command": "cd " + home + " && cat threads.yaml history.jsonl cas/format.json cas/nodes/00/x.bin"})
+	require.Equal(t, "heads\nhistory\nformat\nnode\n[exit 0]", text)
+	if confine.Level() > 0 {
+		text = call(t, r, "run_command", args{"command": "cd " + home + "; for f in config.yaml .env sessions/s runs/r/stdin locks/l cas/gc.lock; do cat $f 2>/dev/null; done; echo x 2>/dev/null > threads.yaml; cat threads.yaml"})
+		require.NotContains(t, text, "key")
+		require.Contains(t, text, "heads\n")
+	}
+}

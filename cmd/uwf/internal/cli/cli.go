@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -244,14 +245,18 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 			return nil, err
 		}
 	}
-	e, err := config.LoadDotEnv(dirs.DotEnv(), a.env)
-	if err != nil {
-		return nil, err
+	// A role reads threads where the keys are hidden from it: only steps need them.
+	e, unread := config.LoadDotEnv(dirs.DotEnv(), a.env)
+	if unread != nil && !errors.Is(unread, fs.ErrPermission) {
+		return nil, unread
 	}
 	with := &engine.Engine{
 		Env: e, Given: a.env.Environ, Dirs: dirs, FS: durable.OS(), Store: s, Index: x,
 		Config: func(ctx context.Context) (protocol.Config, error) {
 			a.steps.Store(true)
+			if unread != nil {
+				return protocol.Config{}, unread
+			}
 			return a.config(ctx, dirs, e)
 		},
 		Progress: p,
