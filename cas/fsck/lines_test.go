@@ -112,7 +112,11 @@ func TestLinesAreMovedToTheQuarantine(t *testing.T) {
 			require.True(t, report.Sound(), "%+v", report.Faults)
 			now, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, string(good), string(now))
+			if c.file == "facts.jsonl" { // the threads are in doubt from now on
+				require.Equal(t, strings.Count(string(now), "\n"), strings.Count(string(now), `"lost":true`))
+			} else {
+				require.Equal(t, string(good), string(now))
+			}
 			moved, err := os.ReadFile(filepath.Join(w.home, "quarantine", c.file))
 			require.NoError(t, err)
 			require.True(t, strings.HasSuffix(string(moved), c.bad))

@@ -62,7 +62,7 @@ func (x *Index) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 				f.remove(a.Thread)
 			}
 		}
-		if err := x.appendFacts(facts); err != nil {
+		if err := x.appendFacts(ctx, facts); err != nil {
 			return err
 		}
 		return x.appendLines(ctx, lines)

@@ -1,14 +1,16 @@
 package index
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -30,6 +32,10 @@ type Facts struct {
 	// ParkedUntil is in ms.
 	ParkedUntil int64   `json:"parkedUntil,omitempty"`
 	Remote      *Remote `json:"remote,omitempty"`
+
+	// Doubt names a line that cannot be read and that may have said where the thread
+	// comes from; nil: there is none, or a later line says it.
+	Doubt error `json:"-"`
 }
 
 // Imported says that a thread was brought in from elsewhere.
@@ -40,6 +46,9 @@ type Imported struct {
 	Confirmed bool `json:"confirmed,omitempty"`
 	// Inherited: the thread itself was made here, as a fork of such a thread.
 	Inherited bool `json:"inherited,omitempty"`
+	// Lost: a line that may have said where the thread comes from is gone, so it may
+	// also have been made here.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // Fork is what a thread was forked from.
@@ -74,104 +83,106 @@ type Remote struct {
 	AtMs int64         `json:"atMs"`
 }
 
-// Foreign reports whether the thread comes from elsewhere, and nobody has said yet
-// where it may work here.
-func (f Facts) Foreign() bool { return f.Imported != nil && !f.Imported.Confirmed }
+// Foreign reports whether the thread comes from elsewhere, or may do so, and nobody
+// has said yet where it may work here.
+func (f Facts) Foreign() bool {
+	return f.Doubt != nil || f.Imported != nil && !f.Imported.Confirmed
+}
 
 // StartedHere reports whether the thread was made in this home.
-func (f Facts) StartedHere() bool { return f.Imported == nil || f.Imported.Inherited }
+func (f Facts) StartedHere() bool {
+	return !f.Unclear() && (f.Imported == nil || f.Imported.Inherited)
+}
+
+// Unclear reports whether nobody knows any more if the thread was made in this home.
+func (f Facts) Unclear() bool { return f.Doubt != nil || f.Imported != nil && f.Imported.Lost }
 
 // maxFacts bounds a line, in bytes.
 const maxFacts = 1 << 20
 
-// Facts returns what is known of a thread, active or not; nothing is no error. It
-// costs a home without facts one failed open.
+// Facts returns what is known of a thread, active or not; nothing is no error, and
+// neither is a line that cannot be read: what it leaves open is the Doubt. It costs a
+// home without facts one failed open.
 func (x *Index) Facts(ctx context.Context, thread string) (Facts, error) {
-	if err := ctx.Err(); err != nil {
+	data, err := x.factsText(ctx)
+	if len(data) == 0 || err != nil {
 		return Facts{}, err
 	}
-	data, err := x.readLog(factsFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Facts{}, nil
-	}
+	r, err := x.readFacts(ctx, data, thread)
 	if err != nil {
 		return Facts{}, err
 	}
-	quoted, err := json.Marshal(thread)
-	if err != nil {
-		return Facts{}, err
-	}
-	known := fields{}
-	for _, line := range linesWith(data, quoted) {
-		change, err := read(line.text, line.whole, parseFacts)
-		switch {
-		case errors.Is(err, errNothing):
-		case err != nil:
-			number := bytes.Count(data[:line.offset], []byte("\n")) + 1
-			return Facts{}, invalid(x.path(factsFile), number, err.Error())
-		case change.thread == thread:
-			known.merge(change.fields)
-		}
-	}
-	return known.facts()
+	return r.of(thread)
 }
 
 // AllFacts returns what is known of all threads; most have no entry. With an error
 // for lines that cannot be read it returns what the others say.
 func (x *Index) AllFacts(ctx context.Context) (map[string]Facts, error) {
+	data, err := x.factsText(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := x.readFacts(ctx, data, "")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]Facts, len(r.known))
+	for _, threads := range []iter.Seq[string]{maps.Keys(r.known), maps.Keys(r.doubts)} {
+		for thread := range threads {
+			if all[thread], err = r.of(thread); err != nil {
+				return all, err // each line could be read, so this cannot be
+			}
+		}
+	}
+	return all, errors.Join(r.faults...)
+}
+
+// factsText is the file, nothing if there is none.
+func (x *Index) factsText(ctx context.Context) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	data, err := x.readLog(factsFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	merged, faults := map[string]fields{}, []error(nil)
-	for line := range linesOf(data, parseFacts) {
-		switch change := line.value; {
-		case line.err != nil:
-			faults = append(faults, invalid(x.path(factsFile), line.number, line.err.Error()))
-		case merged[change.thread] == nil:
-			merged[change.thread] = change.fields
-		default:
-			merged[change.thread].merge(change.fields)
-		}
-	}
-	all := make(map[string]Facts, len(merged))
-	for thread, known := range merged {
-		if all[thread], err = known.facts(); err != nil {
-			return all, err // each line could be read, so this cannot be
-		}
-	}
-	return all, errors.Join(faults...)
+	return data, err
 }
 
 // SetFacts adds to what is known of a thread: each field of the change that is set
 // takes the place of what was known.
 func (x *Index) SetFacts(ctx context.Context, thread string, change Facts) error {
 	return x.locked(ctx, threadsLock, func() error {
-		return x.appendFacts(map[string]Facts{thread: change})
+		return x.appendFacts(ctx, map[string]Facts{thread: change})
 	})
 }
 
 // appendFacts adds lines durably, under the lock of the threads.
-func (x *Index) appendFacts(changes map[string]Facts) error {
-	var text []byte
-	for _, thread := range slices.Sorted(maps.Keys(changes)) {
-		line, err := factsLine(thread, changes[thread])
-		if err != nil {
-			return err
-		}
-		text = append(text, line...)
+func (x *Index) appendFacts(ctx context.Context, changes map[string]Facts) error {
+	text, err := factsLines(changes)
+	if len(text) == 0 || err != nil {
+		return err
 	}
-	if len(text) == 0 {
-		return nil
+	if done, err := x.mendFacts(ctx, text); done || err != nil {
+		return err
 	}
 	start, err := x.mendTail(factsFile, isFacts)
 	if err != nil {
 		return err
 	}
 	return durable.AppendFile(x.fsys, x.path(factsFile), append(start, text...), privateFile)
+}
+
+// factsLines are changes as lines.
+func factsLines(changes map[string]Facts) (text []byte, err error) {
+	for _, thread := range slices.Sorted(maps.Keys(changes)) {
+		line, err := factsLine(thread, changes[thread])
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, line...)
+	}
+	return text, nil
 }
 
 func isFacts(line []byte) error {
@@ -266,10 +277,37 @@ func parseFacts(line []byte) (factsChange, error) {
 		return factsChange{}, err
 	}
 	delete(f, "thread")
-	delete(f, checkKey)
+	if _, sound := sumOf(line); sound {
+		delete(f, checkKey)
+	} else if key := unknownKey(f); key != "" {
+		return factsChange{}, fmt.Errorf("has no sum, and %q is no field of it: it is damaged, or misspelt", key)
+	}
 	c.fields = f
 	if _, err := f.facts(); err != nil {
 		return factsChange{}, fmt.Errorf("not a line of facts: %w", err)
 	}
 	return c, nil
+}
+
+// unknownKey is a key that this program does not know; "": there is none. A newer one
+// may write others, but with a sum: without, it may be a damaged one.
+func unknownKey(f fields) string {
+	for _, key := range slices.Sorted(maps.Keys(f)) {
+		if !slices.Contains(factsKeys, key) {
+			return key
+		}
+	}
+	return ""
+}
+
+// factsKeys are the fields of [Facts].
+var factsKeys = jsonKeys(reflect.TypeFor[Facts]())
+
+func jsonKeys(t reflect.Type) (keys []string) {
+	for i := range t.NumField() {
+		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); key != "-" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

@@ -32,7 +32,7 @@ func (x *Index) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 				return err
 			}
 			// After the history: facts of a thread that is gone do no harm.
-			return x.rewriteFacts(names(forgotten))
+			return x.rewriteFacts(ctx, names(forgotten))
 		})
 	})
 	return forgotten, err

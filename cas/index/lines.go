@@ -27,16 +27,24 @@ func summed(object []byte) []byte {
 
 // checkSum is an error if a line has a sum that does not fit.
 func checkSum(line []byte) error {
-	line = bytes.TrimRight(line, " \t\r")
-	at := len(line) - checkLen
-	if at < 0 || !bytes.HasPrefix(line[at:], []byte(`,"check":"`)) {
-		return nil
-	}
-	if want := fmt.Appendf(nil, checkFormat, crc32.ChecksumIEEE(line[:at])); !bytes.Equal(line[at:], want) {
+	if has, fits := sumOf(line); has && !fits {
 		return errors.New(`its sum does not fit: it is damaged, or somebody has changed it and left "check" in`)
 	}
 	return nil
 }
+
+// sumOf tells whether a line ends in a sum, and whether that fits.
+func sumOf(line []byte) (has, fits bool) {
+	line = bytes.TrimRight(line, " \t\r")
+	at := len(line) - checkLen
+	if at < 0 || !bytes.HasPrefix(line[at:], []byte(`,"check":"`)) {
+		return false, false
+	}
+	return true, bytes.Equal(line[at:], fmt.Appendf(nil, checkFormat, crc32.ChecksumIEEE(line[:at])))
+}
+
+// begin is how each line of ours begins.
+const begin = `{"thread":"`
 
 // errNothing means that a line says nothing: it is blank, or the beginning of one
 // that nobody was told had been written.
@@ -65,7 +73,6 @@ func withoutZeros(tail []byte) []byte { return bytes.TrimRight(tail, "\x00") }
 
 // isTorn tells whether a last line is the beginning of one of ours.
 func isTorn(tail []byte) bool {
-	const begin = `{"thread":"`
 	if n := min(len(begin), len(tail)); string(tail[:n]) != begin[:n] {
 		return false
 	}

@@ -34,34 +34,38 @@ func (x *Index) QuarantineDir() string { return x.path("quarantine") }
 // where nobody reads them, and returns how many there were and where they are.
 // They are there before they go here.
 func (x *Index) QuarantineHistory(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, historyLock, historyFile, 0o644, func(data []byte) (good, bad []byte) {
-		return sortLines(data, parseEnded)
+	return x.quarantine(ctx, historyLock, historyFile, 0o644, func(data []byte) (good, bad []byte, err error) {
+		good, bad = sortLines(data, parseEnded)
+		return good, bad, nil
 	})
 }
 
-// QuarantineFacts is [Index.QuarantineHistory] for the facts.
+// QuarantineFacts is [Index.QuarantineHistory] for the facts. The threads that those
+// lines may have been about are from elsewhere from now on, as far as anybody knows.
 func (x *Index) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, threadsLock, factsFile, privateFile, func(data []byte) (good, bad []byte) {
-		return sortLines(data, parseFacts)
+	return x.quarantine(ctx, threadsLock, factsFile, privateFile, func(data []byte) (good, bad []byte, err error) {
+		return x.sortFacts(ctx, data)
 	})
 }
 
 // QuarantineThreads is [Index.QuarantineHistory] for the active threads. Of a file
 // that is not kept by lines a copy is moved, and what can be read stays.
 func (x *Index) QuarantineThreads(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, threadsLock, threadsFile, 0o644, func(data []byte) (good, bad []byte) {
-		return sortEntries(data, threadProblem)
+	return x.quarantine(ctx, threadsLock, threadsFile, 0o644, func(data []byte) (good, bad []byte, err error) {
+		good, bad = sortEntries(data, threadProblem)
+		return good, bad, nil
 	})
 }
 
 // QuarantineRegistry is [Index.QuarantineThreads] for the names of workflows.
 func (x *Index) QuarantineRegistry(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, registryLock, registryFile, 0o644, func(data []byte) (good, bad []byte) {
-		return sortEntries(data, protocol.WorkflowNameProblem)
+	return x.quarantine(ctx, registryLock, registryFile, 0o644, func(data []byte) (good, bad []byte, err error) {
+		good, bad = sortEntries(data, protocol.WorkflowNameProblem)
+		return good, bad, nil
 	})
 }
 
-func (x *Index) quarantine(ctx context.Context, lock, file string, perm fs.FileMode, sort func([]byte) (good, bad []byte)) (n int, to string, err error) {
+func (x *Index) quarantine(ctx context.Context, lock, file string, perm fs.FileMode, sort func([]byte) (good, bad []byte, err error)) (n int, to string, err error) {
 	to = filepath.Join(x.QuarantineDir(), file)
 	err = x.locked(ctx, lock, func() error {
 		data, err := x.readLog(file)
@@ -71,7 +75,10 @@ func (x *Index) quarantine(ctx context.Context, lock, file string, perm fs.FileM
 		if err != nil {
 			return err
 		}
-		good, bad := sort(data)
+		good, bad, err := sort(data)
+		if err != nil {
+			return err
+		}
 		if n = bytes.Count(bad, []byte("\n")); n == 0 {
 			return nil
 		}

@@ -95,7 +95,7 @@ func (x *Index) AddWith(ctx context.Context, thread string, head protocol.Hash, 
 			return err
 		}
 		f.set(thread, head)
-		return x.appendFacts(map[string]Facts{thread: facts})
+		return x.appendFacts(ctx, map[string]Facts{thread: facts})
 	})
 }
 

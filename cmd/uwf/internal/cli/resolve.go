@@ -62,18 +62,32 @@ func (a *app) newestThread(ctx context.Context, x *index.Index) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	some := len(ids) > 0
-	// A line that cannot be read says nothing here: fsck names it.
-	if facts, _ := x.AllFacts(ctx); len(facts) > 0 && a.bundle == nil {
-		ids = slices.DeleteFunc(ids, func(id string) bool { return !facts[id].StartedHere() })
-	}
-	switch {
-	case some && len(ids) == 0:
-		return "", notFound("@ is the newest thread that was started here, and all were imported", "uwf thread list --all")
-	case len(ids) == 0:
+	if len(ids) == 0 {
 		return "", notFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
 	}
-	return slices.MaxFunc(ids, threadid.Compare), nil
+	if a.bundle != nil {
+		return slices.MaxFunc(ids, threadid.Compare), nil
+	}
+	// Whoever says @ may be about to step or to kill it: no guess will do.
+	facts, err := x.AllFacts(ctx)
+	if err != nil {
+		return "", unclear(err.Error(), "uwf cas fsck")
+	}
+	slices.SortFunc(ids, func(a, b string) int { return threadid.Compare(b, a) })
+	for _, id := range ids {
+		switch known := facts[id]; {
+		case known.Unclear():
+			return "", unclear("thread " + id + " may have been started here or elsewhere: the line that said so was damaged")
+		case known.StartedHere():
+			return id, nil
+		}
+	}
+	return "", notFound("@ is the newest thread that was started here, and all were imported", "uwf thread list --all")
+}
+
+// unclear: nobody can tell any more which thread @ means.
+func unclear(why string, hints ...string) error {
+	return invalid("nobody can tell which thread @ is: "+why, append(hints, "name the thread by its id: uwf thread list --all")...)
 }
 
 func (a *app) threadByPrefix(ctx context.Context, x *index.Index, arg string) (string, error) {

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/place"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // A thread that was imported brings prompts, a workflow and a directory that its
@@ -40,7 +44,11 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 	if facts.Workspace != nil && facts.Workspace.Mode != asItIs {
 		return fail(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, shown(facts.Workspace.Root))
 	}
-	change, err := worksIn(w.Cwd, facts.Imported)
+	imported := facts.Imported
+	if facts.Doubt != nil {
+		imported = &index.Imported{Lost: true}
+	}
+	change, err := worksIn(w.Cwd, imported)
 	if err != nil {
 		return err
 	}
@@ -73,15 +81,29 @@ func (e *Engine) mustSayWhere(ctx context.Context, h *hold, facts index.Facts, d
 			workflow = fmt.Sprintf("%s %s", shown(w.Name), t.Start.Workflow)
 		}
 	}
-	at := time.UnixMilli(facts.Imported.AtMs).In(e.Env.Now().Location()).Format(time.DateOnly)
-	err := fail(protocol.CodeUsage, "thread %s comes from elsewhere: it was imported from %s on %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
-		h.id, shown(facts.Imported.From), at, workflow, dir)
+	err := fail(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
+		h.id, e.whence(facts), workflow, dir)
 	again := "step " + h.id
 	if deed != DoStep {
 		again = string(deed) + " " + h.id + " -p '…'"
 	}
 	return hinted(err, "uwf thread read "+h.id+" shows what it is about",
 		"uwf thread "+again+" --cwd "+shown(e.Env.Dir)+" lets it work here, now and later")
+}
+
+// whence says how it is known that a thread is, or may be, from elsewhere.
+func (e *Engine) whence(facts index.Facts) string {
+	imported := facts.Imported
+	switch {
+	case facts.Doubt != nil:
+		return fmt.Sprintf("may come from elsewhere: %v (uwf cas fsck)", facts.Doubt)
+	case imported.From == "" && imported.Lost:
+		return "may come from elsewhere: the line that said so, or not, was damaged"
+	case imported.From == "":
+		return "comes from elsewhere: no thread of this home has made its chain"
+	}
+	at := time.UnixMilli(imported.AtMs).In(e.Env.Now().Location()).Format(time.DateOnly)
+	return fmt.Sprintf("comes from elsewhere: it was imported from %s on %s", shown(imported.From), at)
 }
 
 // Settled refuses a thread that comes from elsewhere and whose directory nobody has
@@ -141,18 +163,25 @@ func (e *Engine) at(ctx context.Context, h *hold) (*position, error) {
 }
 
 // inherits is what is known of a fork from a node: if that is of a thread from
-// elsewhere, the fork is from there, too. cwd is where a person lets it work, "" if
-// nothing was said.
+// elsewhere, or of none of this home, the fork is from there, too. cwd is where a
+// person lets it work, "" if nothing was said.
 func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.Hash, cwd string) (index.Facts, error) {
 	origin, known, err := e.origin(ctx, t.StartHash)
 	if err != nil {
 		return index.Facts{}, err
 	}
 	var facts index.Facts
-	if known.Imported != nil {
-		imported := *known.Imported
-		imported.Inherited = true
-		facts = index.Facts{Imported: &imported, Workspace: known.Workspace, Fork: &index.Fork{Thread: origin, Step: node}}
+	imported := known.Imported
+	switch {
+	case origin == "":
+		imported = &index.Imported{AtMs: e.Env.Now().UnixMilli()}
+	case known.Doubt != nil:
+		imported = &index.Imported{Lost: true}
+	}
+	if imported != nil {
+		inherited := *imported
+		inherited.Inherited, inherited.Lost = true, false // where the fork was made is known
+		facts = index.Facts{Imported: &inherited, Workspace: known.Workspace, Fork: &index.Fork{Thread: origin, Step: node}}
 	}
 	if cwd == "" {
 		return facts, nil
@@ -162,39 +191,37 @@ func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.H
 	return said, err
 }
 
-// origin finds a thread from elsewhere that has a start: if there are several, an
-// imported one before its forks, and one whose directory nobody has said before the
-// others.
+// origin finds the thread of this home that has a start; "": none has it. If there
+// are several, it is one from elsewhere before our own, an imported one before its
+// forks, and one whose directory nobody has said before the others.
 func (e *Engine) origin(ctx context.Context, start protocol.Hash) (id string, known index.Facts, err error) {
-	all, err := e.Index.AllFacts(ctx)
-	if err != nil || len(all) == 0 {
-		return "", index.Facts{}, err
+	all, damaged := e.Index.AllFacts(ctx)
+	if damaged != nil && all == nil {
+		return "", index.Facts{}, damaged
 	}
 	standings, _ := e.Index.Standings(ctx) // of a thread that cannot be read no fork is made
-	best := 0
-	for other, facts := range all {
-		at, there := standings[other]
-		rank := originRank(facts)
-		if !there || rank <= best {
-			continue
-		}
-		t, err := thread.Open(ctx, e.Store, at.Head)
+	// The most foreign first, then the newest: a fork is mostly of one of the last.
+	ids := slices.SortedFunc(maps.Keys(standings), func(a, b string) int {
+		return cmp.Or(originRank(all[b])-originRank(all[a]), threadid.Compare(b, a))
+	})
+	for _, other := range ids {
+		t, err := thread.Open(ctx, e.Store, standings[other].Head)
 		if err != nil || t.StartHash != start {
 			continue // damaged: its start is not the one that was just read
 		}
-		id, known, best = other, facts, rank
+		return other, all[other], ctx.Err()
 	}
-	return id, known, ctx.Err()
+	return "", index.Facts{}, ctx.Err()
 }
 
-// originRank is how much a thread counts as an origin; 0: it is none.
+// originRank is how foreign a thread is.
 func originRank(facts index.Facts) int {
-	if facts.Imported == nil {
-		return 0
-	}
-	rank := 1
-	if !facts.StartedHere() {
-		rank += 2
+	rank := 0
+	if facts.Imported != nil || facts.Doubt != nil {
+		rank++
+		if !facts.StartedHere() {
+			rank += 2
+		}
 	}
 	if facts.Foreign() {
 		rank++
