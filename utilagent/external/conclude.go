@@ -43,12 +43,12 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 			return r.answered(res, out)
 		}
 		if goesOn {
-			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. Resume the thread to go on in its session."
+			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. " + r.howToGoOn()
 			return nil
 		}
 	case MaxTurns, Budget, Timeout:
 		if goesOn {
-			res.Suspend = r.limitText(out) + " Resume the thread to go on in its session."
+			res.Suspend = r.limitText(out) + " " + r.howToGoOn()
 			return nil
 		}
 	}
@@ -79,6 +79,14 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: message}})
 	}
 	return nil
+}
+
+// howToGoOn says what resuming does: the config may say that no session is used again.
+func (r *runner) howToGoOn() string {
+	if !r.resume {
+		return "Resume the thread to go on; it will be in a new session, since agents." + r.req.Alias + ".resume is false."
+	}
+	return "Resume the thread to go on in its session."
 }
 
 // limitText says which limit was reached.

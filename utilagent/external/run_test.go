@@ -135,6 +135,8 @@ func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
 		require.Contains(t, got.Result.Error, "hint: wait, then step the thread again")
 		require.Equal(t, goesOn, strings.Contains(got.Result.Error, "the session is continued"), config)
 	}
+	limited := set(t, toy(), "resume: false").plays("S {session}\nT I begin.\nU 100 1\nX max_turns").step().Succeeded()
+	require.Contains(t, limited.Suspended, "it will be in a new session")
 	b := set(t, toy(), "").plays("X error rate_limit a", "X error rate_limit b", "X error rate_limit c")
 	require.NotContains(t, b.step().Result.Error, "the session is continued", "there is none")
 }
