@@ -115,9 +115,12 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 			dirs = append(dirs, path)
 		}
 	}
-	watched, err := offlimits.Watch(off, r.cwd, offlimits.Repositories(r.cwd), beside)
+	watched, err := offlimits.Watch(off, offlimits.Place{Workspace: r.cwd, Beside: beside, Writable: dirs})
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, err
+	}
+	if said := watched.Unseen(); said != "" {
+		fmt.Fprintf(env.Stderr, "warning: %s\n", said)
 	}
 	return confine.Rules{
 		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program,
@@ -129,8 +132,8 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 // and tells a person.
 func (r *runner) putBack(watched *offlimits.Watched) error {
 	changed, err := watched.Restore()
-	if len(changed) > 0 {
-		fmt.Fprintf(r.req.Env.Stderr, "warning: %s changed what is off limits, and was undone: %s\n", r.adapter.Program, strings.Join(changed, ", "))
+	if said := changed.String(); said != "" {
+		fmt.Fprintf(r.req.Env.Stderr, "warning: %s %s\n", r.adapter.Program, said)
 	}
 	return err
 }

@@ -13,25 +13,109 @@ var (
 	valueLine   = regexp.MustCompile(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
 )
 
-// harmless tells whether a changed config of git sets nothing that could start a
-// program: what `git init`, `git clone`, `git remote add`, `git push -u` and a
-// name for commits leave behind. A config that is not plain to read is not
-// harmless, unless it was so before.
-func harmless(old, changed []byte) bool {
+// ground says what values of a config mean. Paths are absolute.
+type ground struct {
+	git      string   // the directory that the config lies in
+	top      string   // of the work tree; "": it is not known
+	writable []string // directories that a command can write to
+}
+
+// tamed returns a changed config of git without the settings that are new and
+// could start a program. Those that `git init`, `git clone`, `git remote add` and
+// `git push -u` leave behind may stay. A config that is not plain to read cannot be
+// tamed, nor one in which a setting took the place of another.
+func tamed(old, changed []byte, g ground) (kept []byte, ok bool) {
 	if bytes.Equal(old, changed) {
-		return true
+		return changed, true
 	}
 	before, ok := parseConfig(old)
 	after, ok2 := parseConfig(changed)
 	if !ok || !ok2 {
-		return false
+		return nil, false
 	}
-	for setting := range after {
-		if !before[setting] && !setting.harmless() {
-			return false
+	known, still, remotes := map[setting]bool{}, map[setting]bool{}, map[string]bool{}
+	for _, l := range before {
+		known[l.setting] = true
+	}
+	for _, l := range after {
+		still[l.setting] = true
+		if l.is("remote", "url") {
+			remotes[l.sub] = known[l.setting] || l.harmless(g, nil)
 		}
 	}
-	return true
+	dropped := map[setting]bool{}
+	// The head of a section waits for what is kept of it; without anything it goes,
+	// unless nothing was dropped of it either.
+	var head string
+	lost := false
+	flush := func(wanted bool) {
+		if wanted {
+			kept = append(kept, head...)
+		}
+		head, lost = "", false
+	}
+	for _, l := range after {
+		// Without its address the name of a remote would be one.
+		homeless := l.section == "remote" && l.key != "" && !remotes[l.sub]
+		switch {
+		case l.header():
+			flush(!lost)
+			head = l.text
+		case l.key != "" && !known[l.setting] && (homeless || !l.harmless(g, remotes)):
+			dropped[l.name()], lost = true, true
+		default:
+			flush(true)
+			kept = append(kept, l.text...)
+		}
+	}
+	flush(!lost)
+	for _, l := range before {
+		if dropped[l.name()] && !still[l.setting] {
+			return nil, false
+		}
+	}
+	return kept, true
+}
+
+// line is one of a config: a setting, or with an empty key something else.
+type line struct {
+	setting
+	text string
+}
+
+func (l line) header() bool { return l.key == "" && l.section != "" }
+
+// parseConfig reads a config. It is stricter than git: a line that goes on in the
+// next, or holds a section and a value, is not read at all.
+func parseConfig(text []byte) ([]line, bool) {
+	if !utf8.Valid(text) || bytes.ContainsAny(text, "\x00\ufeff") {
+		return nil, false
+	}
+	var found []line
+	var at setting
+	for whole := range strings.Lines(string(text)) {
+		short := strings.TrimRight(whole, "\r\n")
+		switch trimmed := strings.TrimSpace(short); {
+		case trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';':
+			found = append(found, line{text: whole})
+			continue
+		case strings.Contains(short, "\r") || strings.HasSuffix(short, `\`):
+			return nil, false
+		}
+		if m := sectionLine.FindStringSubmatch(short); m != nil {
+			at = setting{section: strings.ToLower(m[1]), sub: m[2]}
+			found = append(found, line{at, whole})
+			continue
+		}
+		m := valueLine.FindStringSubmatch(short)
+		if m == nil || at.section == "" {
+			return nil, false
+		}
+		s := at
+		s.key, s.value = strings.ToLower(m[1]), m[2]
+		found = append(found, line{s, whole})
+	}
+	return found, true
 }
 
 var headerLine = regexp.MustCompile(`^[ \t]*\[[ \t]*([A-Za-z0-9.-]+)[ \t]*(?:"((?:[^"\\]|\\.)*)"[ \t]*)?\](.*)$`)
@@ -80,46 +164,10 @@ func unquote(value string) string {
 // setting is a line of a config.
 type setting struct{ section, sub, key, value string }
 
-// parseConfig reads a config. It is stricter than git: a line that goes on in the
-// next, or holds a section and a value, is not read at all.
-func parseConfig(text []byte) (map[setting]bool, bool) {
-	if !utf8.Valid(text) || bytes.ContainsAny(text, "\x00\ufeff") {
-		return nil, false
-	}
-	found := map[setting]bool{}
-	var at setting
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\r\n")
-		switch trimmed := strings.TrimSpace(line); {
-		case trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';':
-			continue
-		case strings.Contains(line, "\r") || strings.HasSuffix(line, `\`):
-			return nil, false
-		}
-		if m := sectionLine.FindStringSubmatch(line); m != nil {
-			at = setting{section: strings.ToLower(m[1]), sub: m[2]}
-			continue
-		}
-		m := valueLine.FindStringSubmatch(line)
-		if m == nil || at.section == "" {
-			return nil, false
-		}
-		s := at
-		s.key, s.value = strings.ToLower(m[1]), m[2]
-		found[s] = true
-	}
-	return found, true
-}
+func (s setting) is(section, key string) bool { return s.section == section && s.key == key }
 
-func (s setting) harmless() bool {
-	switch s.section + "." + s.key {
-	case "core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
-		"core.symlinks", "core.autocrlf", "core.eol", "extensions.objectformat", "user.name", "user.email", "branch.remote", "branch.merge",
-		"branch.rebase", "remote.fetch", "pull.rebase", "init.defaultbranch", "submodule.active", "commit.gpgsign", "gc.auto":
-		return true
-	case "remote.url", "submodule.url":
-		// "ext::sh -c …" is a transport that runs a program.
-		return !strings.Contains(s.value, "::") && !strings.HasPrefix(strings.Trim(s.value, `"`), "-")
-	}
-	return false
+// name is the setting without its value.
+func (s setting) name() setting {
+	s.value = ""
+	return s
 }

@@ -124,31 +124,55 @@ func (p pointer) guards(workspace, path string) bool {
 	return within(at, name)
 }
 
+// isHook tells whether git runs a file of this name by itself.
 func isHook(name string) bool {
-	switch name {
-	case "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit",
+	name = strings.TrimSuffix(strings.ToLower(name), ".exe")
+	return slices.Contains(hooks(), name) || strings.HasPrefix(name, "p4-")
+}
+
+func hooks() []string {
+	return []string{
+		"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit",
 		"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update", "proc-receive", "post-receive", "post-update",
-		"reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change":
-		return true
+		"reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change",
 	}
-	return false
+}
+
+// places are the slash-separated paths of a workspace that a pointer guards; none
+// if it leads elsewhere.
+func (p pointer) places(workspace string) []string {
+	rel, err := filepath.Rel(workspace, p.path)
+	switch {
+	case err == nil && rel != "." && filepath.IsLocal(rel):
+		return []string{filepath.ToSlash(rel)}
+	case err == nil && rel == "." && p.hooks:
+		return hooks()
+	}
+	return nil
+}
+
+// pointersAbove are those of all repositories that a directory lies in.
+func (l List) pointersAbove(dir string) []pointer {
+	var found []pointer
+	for top := dir; ; top = filepath.Dir(top) {
+		last := filepath.Dir(top) == top
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil || last {
+			found = append(found, pointersOf(l.home, top)...)
+		}
+		if last {
+			return found
+		}
+	}
 }
 
 // pointedAt refuses a path of a workspace at which the settings of git point: of
 // the user, and of all repositories that it lies in.
 func (l List) pointedAt(workspace, rel string) error {
 	path := filepath.Join(workspace, rel)
-	for top := filepath.Dir(path); ; top = filepath.Dir(top) {
-		above := filepath.Dir(top) == top
-		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil || above {
-			for _, p := range pointersOf(l.home, top) {
-				if p.guards(workspace, path) && !l.lifted(p.path, path) {
-					return refused(rel, "git's settings name it, and git runs what it says")
-				}
-			}
-		}
-		if above {
-			return nil
+	for _, p := range l.pointersAbove(filepath.Dir(path)) {
+		if p.guards(workspace, path) && !l.lifted(p.path, path) {
+			return refused(rel, "git's settings name it, and git runs what it says")
 		}
 	}
+	return nil
 }

@@ -12,40 +12,50 @@ import (
 	"strings"
 )
 
-// Bounds of the search for repositories within a workspace.
-const (
-	maxRepositoryDepth = 3
-	maxRepositoryDirs  = 2000
-)
+// Place is what commands can write to, as far as repositories may lie there.
+// Paths are absolute and without links.
+type Place struct {
+	Workspace string
+	Beside    []string // git directories elsewhere
+	Writable  []string // more directories, which are not watched
+}
 
 // Watched is what commands could change in some directories, as it was.
 type Watched struct {
 	list  List
-	trees []tree
+	place Place
+	trees []*tree
 }
 
 // tree is a directory with the names in it that are watched.
 type tree struct {
-	dir   string
-	space bool             // a workspace, in which reserved names are watched
-	names map[string]*node // by slash-separated path; nil: it was not there
-	scope map[string]scope
+	dir     string
+	space   bool             // a workspace, which is looked through
+	names   map[string]*node // by slash-separated path; nil: it was not there
+	scope   map[string]scope
+	pointed []string // of names, those that git's settings name
+	seen    view
+	known   map[string]bool // hooks and configs that were there
 }
 
-// Watch remembers what of a workspace, and of directories of repositories beside
-// it, commands must not change. inner are the repositories within the workspace,
-// as [Repositories] finds them.
-func Watch(l List, workspace string, inner, beside []string) (*Watched, error) {
-	w := &Watched{list: l}
-	names := map[string]scope{".git": repository}
-	for _, name := range inner {
-		names[name] = repository
-	}
-	errs := []error{w.add(workspace, true, names)}
-	for _, dir := range beside {
+// Watch remembers what commands must not change in a place.
+func Watch(l List, p Place) (*Watched, error) {
+	w := &Watched{list: l, place: p}
+	errs := []error{w.add(p.Workspace, true, map[string]scope{".git": repository})}
+	for _, dir := range p.Beside {
 		errs = append(errs, w.add(filepath.Dir(dir), false, map[string]scope{filepath.Base(dir): repository}))
 	}
 	return w, errors.Join(errs...)
+}
+
+// Unseen says what of the workspace was too much to be looked at; "": nothing.
+func (w *Watched) Unseen() string {
+	for _, t := range w.trees {
+		if t.space && !t.seen.all() {
+			return fmt.Sprintf("%s has more directories than the %d that are looked at (or some that cannot be read): repositories in the others are not watched", t.dir, maxDirs)
+		}
+	}
+	return ""
 }
 
 // add remembers names of a directory.
@@ -58,9 +68,13 @@ func (w *Watched) add(dir string, space bool, names map[string]scope) (err error
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	t := tree{dir: dir, space: space, names: map[string]*node{}, scope: names}
-	w.addReserved(root, t, names)
-	m := &memory{root: root}
+	t := &tree{dir: dir, space: space, names: map[string]*node{}, scope: names, known: map[string]bool{}}
+	if space {
+		t.seen = w.list.look(dir, maxDirs, nil)
+		maps.Copy(names, t.seen.names)
+		w.addPointed(root, t)
+	}
+	m := &memory{root: root, known: t.known}
 	for name, s := range names {
 		t.names[name] = m.node(name, s, 0)
 	}
@@ -68,80 +82,104 @@ func (w *Watched) add(dir string, space bool, names map[string]scope) (err error
 	return nil
 }
 
-// Repositories finds what is named .git within a workspace, not too deep. Looking
-// costs time; what a command makes itself is its own affair.
-func Repositories(workspace string) []string {
-	root, err := os.OpenRoot(workspace)
-	if err != nil {
-		return nil // a command will say what is wrong
+// addPointed adds what git's settings name, of all repositories that were found.
+func (w *Watched) addPointed(root *os.Root, t *tree) {
+	found := w.list.pointersAbove(t.dir)
+	for name, s := range t.seen.names {
+		at := filepath.Join(t.dir, filepath.FromSlash(name))
+		switch {
+		case s != repository:
+		case isGit(plain(path.Base(name))):
+			found = append(found, pointersOf(w.list.home, filepath.Dir(at))...)
+		default:
+			found = append(found, pointersOfBare(w.list.home, at)...)
+		}
 	}
-	defer root.Close() // only read from
-	var names []string
-	looked := 0
-	var find func(at string, depth int)
-	find = func(at string, depth int) {
-		if looked++; looked > maxRepositoryDirs {
-			return
-		}
-		entries, err := fs.ReadDir(root.FS(), at)
-		if err != nil {
-			return // nor can a command that is confined
-		}
-		for _, e := range entries {
-			name := path.Join(at, e.Name())
-			switch {
-			case e.Name() == ".git":
-				names = append(names, name)
-			case e.IsDir() && depth < maxRepositoryDepth && e.Name() != "node_modules":
-				find(name, depth+1)
+	for _, p := range found {
+		for _, at := range p.places(t.dir) {
+			name := firstLink(root, at)
+			if _, ok := t.scope[name]; !ok {
+				t.scope[name] = everything
+				t.pointed = append(t.pointed, name)
 			}
 		}
 	}
-	find(".", 0)
-	return names
 }
 
-// addReserved adds the entries of a workspace with reserved names, but for what is
-// hidden: uwf itself writes there meanwhile.
-func (w *Watched) addReserved(root *os.Root, t tree, names map[string]scope) {
-	if !t.space {
-		return
-	}
-	_ = list(root, ".", func(entry string) error {
-		switch p := plain(entry); {
-		case isGit(p) || reserved(entry) == "" || slices.Contains(w.list.hidden, filepath.Join(t.dir, entry)):
-		case p == ".uwf":
-			names[entry] = uwfHome
-		default:
-			names[entry] = everything
+// firstLink is the part of a path up to the first link on the way, or all of it.
+func firstLink(root *os.Root, name string) string {
+	for i, c := range name {
+		if c == '/' {
+			if info, err := root.Lstat(name[:i]); err == nil && !info.IsDir() {
+				return name[:i]
+			}
 		}
-		return nil
-	})
+	}
+	return name
 }
 
-// Restore puts back what has changed, and returns the paths that were changed.
-// Settings of git that start nothing may change.
-func (w *Watched) Restore() (changed []string, err error) {
+// Changes are the paths that a command should have left alone.
+type Changes struct {
+	Undone []string
+	// Lost are those that are gone and cannot be put back: a repository without
+	// its objects would be none.
+	Lost []string
+}
+
+// String says what a command has changed, after its name; "": nothing.
+func (c Changes) String() string {
+	var parts []string
+	if len(c.Undone) > 0 {
+		parts = append(parts, "changed what is off limits, and was undone: "+strings.Join(c.Undone, ", "))
+	}
+	if len(c.Lost) > 0 {
+		parts = append(parts, "removed or moved what cannot be put back: "+strings.Join(c.Lost, ", "))
+	}
+	return strings.Join(parts, "; it ")
+}
+
+// Restore puts back what has changed. Settings of git that start nothing may change.
+func (w *Watched) Restore() (Changes, error) {
+	var all Changes
 	var errs []error
 	for _, t := range w.trees {
-		more, err := w.restore(t)
-		changed, errs = append(changed, more...), append(errs, err)
+		c, err := w.restore(t)
+		all.Undone, all.Lost = append(all.Undone, c.Undone...), append(all.Lost, c.Lost...)
+		errs = append(errs, err)
 	}
-	slices.Sort(changed)
-	return slices.Compact(changed), errors.Join(errs...)
+	for _, names := range []*[]string{&all.Undone, &all.Lost} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+	}
+	return all, errors.Join(errs...)
 }
 
-func (w *Watched) restore(t tree) (changed []string, err error) {
+func (w *Watched) restore(t *tree) (_ Changes, err error) {
 	root, err := os.OpenRoot(t.dir)
 	if err != nil {
-		return nil, fmt.Errorf("look at %s again: %w", t.dir, err)
+		return Changes{}, fmt.Errorf("look at %s again: %w", t.dir, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	k := &keeper{root: root, allowed: func(name string) bool { return w.allowed(filepath.Join(t.dir, filepath.FromSlash(name))) }}
-	names := maps.Clone(t.scope)
-	w.addReserved(root, t, names)
+	k := &keeper{root: root, dir: t.dir, place: w.place, known: t.known, names: maps.Clone(t.scope)}
+	k.allowed = func(name string) bool { return w.allowed(t, filepath.Join(t.dir, filepath.FromSlash(name))) }
 	var errs []error
-	for name, s := range names {
+	for _, name := range t.pointed {
+		errs = append(errs, k.straighten(name, t.names[name]))
+	}
+	if t.space {
+		seen := w.list.look(t.dir, t.seen.dirs+maxDirs, func(name string) bool {
+			return !t.seen.unseen[name] && root.Chmod(name, 0o700) == nil // so that nothing can be hidden there
+		})
+		for name, s := range seen.names {
+			if t.seen.saw(name) {
+				k.names[name] = s
+			}
+		}
+		if t.seen.all() && !seen.all() {
+			errs = append(errs, fmt.Errorf("the command made more than %d directories: repositories in the others are not looked at", maxDirs))
+		}
+	}
+	for name, s := range k.names {
 		// A directory on the way that has become a link leads elsewhere.
 		if dir := path.Dir(name); dir != "." && !isPlainDir(root, dir) {
 			continue
@@ -156,16 +194,27 @@ func (w *Watched) restore(t tree) (changed []string, err error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return k.changed, fmt.Errorf("put back in %s: %w", t.dir, err)
+		return k.changes, fmt.Errorf("put back in %s: %w", t.dir, err)
 	}
-	return k.changed, nil
+	return k.changes, nil
 }
 
 // allowed tells whether the user has allowed a path by name: not only a directory
-// above, which says nothing about what is reserved in it.
-func (w *Watched) allowed(path string) bool {
+// above, which says nothing about what is guarded in it.
+func (w *Watched) allowed(t *tree, path string) bool {
 	return slices.ContainsFunc(w.list.writable, func(dir string) bool {
-		return within(dir, path) && slices.ContainsFunc(strings.Split(dir, string(filepath.Separator)), func(part string) bool { return reserved(part) != "" })
+		if !within(dir, path) {
+			return false
+		}
+		if slices.ContainsFunc(strings.Split(dir, string(filepath.Separator)), func(part string) bool { return reserved(part) != "" }) {
+			return true
+		}
+		for name := range t.scope {
+			if name != "." && within(filepath.Join(t.dir, filepath.FromSlash(name)), dir) {
+				return true
+			}
+		}
+		return false
 	})
 }
 

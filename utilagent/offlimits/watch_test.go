@@ -72,7 +72,7 @@ func TestWhatStartsProgramsIsPutBack(t *testing.T) {
 			shell(t, dir, `git init -q; git commit -q --allow-empty -m first; echo mine > .git/hooks/mine; git init -q inner
 				mkdir -p .git/modules/dir; cp -r inner/.git .git/modules/dir/sub; rm -r .git/modules/dir/sub/hooks; mkdir -p .git/info`)
 			before := state(t, dir)
-			w, err := offlimits.Watch(offlimits.List{}, dir, offlimits.Repositories(dir), nil)
+			w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir})
 			require.NoError(t, err)
 			changed, err := w.Restore()
 			require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestWhatStartsProgramsIsPutBack(t *testing.T) {
 			shell(t, dir, c.script)
 			changed, err = w.Restore()
 			require.NoError(t, err)
-			require.Contains(t, changed, c.changed)
+			require.Contains(t, changed.Undone, c.changed)
 			after := state(t, dir)
 			if c.name == "a home" {
 				after = strings.Replace(after, "./.uwf\n", "", 1)
@@ -98,12 +98,12 @@ func TestWhatGitNeedsMayChange(t *testing.T) {
 	dir := put(t, map[string]string{"f": "text"})
 	watch := func(script string) []string {
 		t.Helper()
-		w, err := offlimits.Watch(offlimits.List{}, dir, offlimits.Repositories(dir), nil)
+		w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir})
 		require.NoError(t, err)
 		shell(t, dir, script)
 		changed, err := w.Restore()
 		require.NoError(t, err)
-		return changed
+		return append(changed.Undone, changed.Lost...)
 	}
 	require.Empty(t, watch(`git init -q`))
 	require.Empty(t, watch(`git config user.name x; git config user.email x@example.org; git add f; git commit -q -m one; git tag x; git gc -q`))
@@ -112,7 +112,7 @@ func TestWhatGitNeedsMayChange(t *testing.T) {
 	require.Empty(t, watch(`git init -q made; cd made; git commit -q --allow-empty -m x`))
 	require.Contains(t, watch(`rm -r .git`), ".git", "it cannot be put back, but it is told")
 	require.Contains(t, watch(`git init -q; git config core.fsmonitor id`), ".git/config")
-	require.Contains(t, watch(`rm -r .git; mkdir evil; git init -q evil/x; echo "gitdir: evil/x/.git" > .git`), ".git")
+	require.Contains(t, watch(`rm -r .git; mkdir evil; git init -q evil/x; git init -q --bare evil/x/.git/y; echo "gitdir: evil/x/.git/y" > .git`), ".git")
 	require.NoFileExists(t, filepath.Join(dir, ".git"))
 	require.Contains(t, watch(`ln -s evil/x/.git .git`), ".git")
 	require.NoFileExists(t, filepath.Join(dir, ".git"))
@@ -123,13 +123,13 @@ func TestLinkedRepositoryIsWatched(t *testing.T) {
 	base := put(t, map[string]string{"repo/f": ""})
 	shell(t, base, `cd repo; git init -q; git commit -q --allow-empty -m first; git worktree add -q ../tree`)
 	before := state(t, base)
-	w, err := offlimits.Watch(offlimits.List{}, filepath.Join(base, "tree"), nil, []string{filepath.Join(base, "repo/.git")})
+	w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: filepath.Join(base, "tree"), Beside: []string{filepath.Join(base, "repo/.git")}})
 	require.NoError(t, err)
 	shell(t, base, `echo id > repo/.git/hooks/post-commit; echo x > repo/.git/worktrees/tree/commondir; printf '[core]\n pager = id\n' > repo/.git/worktrees/tree/config.worktree
 		echo "gitdir: ../evil" > tree/.git; mkdir repo/.workflow`)
 	changed, err := w.Restore()
 	require.NoError(t, err)
-	require.Len(t, changed, 4)
+	require.Len(t, changed.Undone, 4)
 	require.NoError(t, os.Remove(filepath.Join(base, "repo/.workflow")), "that is no workspace: others may work there")
 	require.Equal(t, before, state(t, base))
 }
@@ -138,10 +138,82 @@ func TestAllowedByName(t *testing.T) {
 	t.Parallel()
 	dir := put(t, map[string]string{".workflow/x.yaml": "mine", ".git/HEAD": "", ".git/hooks/x": ""})
 	l := offlimits.New(offlimits.Options{Dir: dir, AllowWrite: []string{".workflow", ".git/hooks"}})
-	w, err := offlimits.Watch(l, dir, nil, nil)
+	w, err := offlimits.Watch(l, offlimits.Place{Workspace: dir})
 	require.NoError(t, err)
 	shell(t, dir, `echo y > .workflow/y.yaml; rm .workflow/x.yaml; echo id > .git/hooks/pre-commit; rm .git/hooks/x; echo id > .git/commondir`)
 	changed, err := w.Restore()
 	require.NoError(t, err)
-	require.Equal(t, []string{".git/commondir"}, changed)
+	require.Equal(t, []string{".git/commondir"}, changed.Undone)
+}
+
+// watching runs a script between a Watch and a Restore.
+func watching(t *testing.T, dir, script string) offlimits.Changes {
+	t.Helper()
+	w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir})
+	require.NoError(t, err)
+	shell(t, dir, script)
+	changed, err := w.Restore()
+	require.NoError(t, err)
+	return changed
+}
+
+func TestRepositoriesThatACommandMakesAreTamed(t *testing.T) {
+	t.Parallel()
+	evil := `git init -q; git commit -q --allow-empty -m x; git config core.fsmonitor "touch $EVIL"; `
+	for _, c := range []struct{ name, before, script, then string }{
+		{"a new one that is tracked", "", `mkdir new; cd new; ` + evil + `cd ..; git -c core.fsmonitor= add new`, "git status"},
+		{"deep", "mkdir -p a/b/c/d/e/f; git init -q a/b/c/d/e/f", `cd a/b/c/d/e/f; ` + evil, "cd a/b/c/d/e/f; git status"},
+		{"in node_modules", "mkdir -p node_modules/x; git init -q node_modules/x", `cd node_modules/x; ` + evil, "cd node_modules/x; git status"},
+		{"a directory for settings elsewhere", "git init -q --separate-git-dir sep tree", `cd tree; ` + evil, "cd tree; git status"},
+		{"bare, in a directory of files", "mkdir docs; echo x > docs/f", `cd docs; mkdir objects refs; echo ref: refs/heads/x > HEAD; printf '[core]\nfsmonitor = touch %s\nbare = false\nworktree = .\n' "$EVIL" > config`, "cd docs; git status || true"},
+		{"bare, with a config on one line", "mkdir docs", `cd docs; mkdir objects refs; echo ref: refs/heads/x > HEAD; echo "[core] fsmonitor = touch $EVIL" > config; echo "[core] worktree=." >> config`, "cd docs; git status || true"},
+		{"a hook of a place to push to", "", `git init -q --bare o.git; echo "touch $EVIL" > o.git/hooks/post-receive; chmod +x o.git/hooks/*; git remote add origin "$PWD/o.git"`, "git push o.git HEAD:refs/heads/x"},
+		{"a hook where one pushes to", "git init -q --bare o.git; git remote add origin ./o.git", `echo "touch $EVIL" > o.git/hooks/post-receive; chmod +x o.git/hooks/*`, "git push origin HEAD:refs/heads/x"},
+		{"what include.path names", "git config include.path ../.shared; touch .shared", `git config -f .shared core.fsmonitor "touch $EVIL"`, "git status"},
+		{"what include.path names, anew", "git config include.path ../a/b/shared", `mkdir -p c/b; git config -f c/b/shared core.fsmonitor "touch $EVIL"; ln -s c a`, "git status"},
+		{"what core.hooksPath names", "git config core.hooksPath .hooks", `mkdir .hooks; echo "touch $EVIL" > .hooks/post-commit; chmod +x .hooks/*`, "git commit -q --allow-empty -m x"},
+		{"what husky names", "git config core.hooksPath .husky/_; mkdir -p .husky/_", `echo "touch $EVIL" > .husky/_/post-commit; chmod +x .husky/_/*`, "git commit -q --allow-empty -m x"},
+		{"a rebase that goes on", "for i in a b; do git commit -q --allow-empty -m $i; done", `GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; echo "exec touch $EVIL" >> .git/rebase-merge/git-rebase-todo`, "git rebase --continue"},
+		{"behind a directory that cannot be read", "", `mkdir x; mkdir x/new; cd x/new; ` + evil + `cd ../..; git -c core.fsmonitor= add x/new; chmod 111 x`, "git status"},
+		{"a link as .git", "", `mkdir e; cd e; ` + evil + `cd ..; mkdir new; ln -s ../e/.git new/.git`, "cd new; git status"},
+		{"a workflow deep down", "mkdir -p svc/api", `mkdir svc/api/.workflow; echo x > "$EVIL"; mv "$EVIL" svc/api/.workflow/x.yaml`, "test ! -e svc/api/.workflow"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := put(t, nil)
+			set := "EVIL='" + filepath.Join(t.TempDir(), "evil") + "'; "
+			shell(t, dir, "git init -q; git commit -q --allow-empty -m first; "+c.before)
+			changed := watching(t, dir, set+c.script)
+			require.NotEmpty(t, changed.Undone)
+			shell(t, dir, set+`rm -f "$EVIL"; (`+c.then+`); test ! -e "$EVIL"`)
+			require.Empty(t, watching(t, dir, "true"))
+		})
+	}
+}
+
+func TestEverydayGitIsNotDisturbed(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(put(t, map[string]string{"w/f": "text", "w/g/x": "", "w/h/x": ""}), "w")
+	shell(t, dir, `git init -q; git config alias.mine '!id'; echo mine > .git/hooks/mine; git add .; git commit -q -m first; git init -q ../lib; git -C ../lib commit -q --allow-empty -m x`)
+	for _, script := range []string{
+		`git -c protocol.file.allow=always submodule --quiet add "$PWD/../lib" sub; git -C sub commit -q --allow-empty -m y`,
+		`git sparse-checkout set g`,
+		`git config merge.conflictStyle zdiff3; git config diff.algorithm histogram; git config rerere.enabled true; git config push.autoSetupRemote true; git config pull.rebase true; git config init.defaultBranch main`,
+		`git init -q --separate-git-dir "$PWD/store" tree; git -C tree commit -q --allow-empty -m x`,
+		`git worktree add -q linked; git -C linked commit -q --allow-empty -m y; git worktree remove linked`,
+		`git clone -q --bare . copy.git; git init -q --bare other.git; git push -q other.git HEAD:refs/heads/x`,
+		`git commit -q --allow-empty -m a; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1`,
+		`git rebase --continue`,
+		`git stash list; git gc -q; git tag t; git cherry-pick --allow-empty HEAD || git cherry-pick --abort`,
+	} {
+		if changed := watching(t, dir, script); strings.Contains(script, "clone") {
+			require.Equal(t, []string{"copy.git/config"}, changed.Undone, "its origin is the workspace")
+		} else {
+			require.Empty(t, changed, script)
+		}
+	}
+	require.Equal(t, offlimits.Changes{Lost: []string{".git"}}, watching(t, dir, `mv .git moved`), "nothing was undone")
+	require.Empty(t, watching(t, dir, `mv moved .git`))
+	require.Contains(t, shell(t, dir, `git config alias.mine; cat .git/hooks/mine`), "mine")
+	require.Equal(t, "removed or moved what cannot be put back: .git", watching(t, dir, `rm -rf .git`).String())
 }

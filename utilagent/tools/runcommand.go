@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -169,28 +170,46 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	if cmd, err = c.bind(w, cmd, mark); err != nil {
 		return "", err
 	}
-	watched, err := offlimits.Watch(w.off, w.real, w.inner(), w.gitDirs())
+	watched, err := offlimits.Watch(w.off, c.place(w))
 	if err != nil {
 		return "", fmt.Errorf("the command was not run: %w. Say so in your answer", err)
 	}
 	text, err := c.start(ctx, w, cmd, timeout, mark)
-	return text + c.putBack(watched), err
+	return text + c.putBack(watched) + c.unseen(w, watched), err
+}
+
+// place is what commands can write to.
+func (c Commands) place(w *Workspace) offlimits.Place {
+	return offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Writable: append([]string{"/dev/shm"}, c.Writable...)}
 }
 
 // putBack undoes what a command has changed that it must not, and says so.
 func (c Commands) putBack(watched *offlimits.Watched) string {
 	changed, err := watched.Restore()
-	if err == nil && len(changed) == 0 {
+	said := changed.String()
+	if err == nil && said == "" {
 		return ""
 	}
-	said := "changed what is off limits, and was undone: " + strings.Join(changed, ", ")
 	if err != nil {
-		said = fmt.Sprintf("%s; not all could be undone: %v", said, err)
+		said = fmt.Sprintf("%s; not all could be undone: %v", cmp.Or(said, "changed what is off limits"), err)
 	}
 	if c.Warn != nil {
 		c.Warn("a command " + said)
 	}
 	return "\n[this " + said + ". Leave these files alone; a person can allow them by name: builtin.allowWrite in config.yaml]"
+}
+
+// unseen says once what is too much to be watched.
+func (c Commands) unseen(w *Workspace, watched *offlimits.Watched) string {
+	said := watched.Unseen()
+	if said == "" || w.toldUnseen {
+		return ""
+	}
+	w.toldUnseen = true
+	if c.Warn != nil {
+		c.Warn(said)
+	}
+	return "\n[" + said + "]"
 }
 
 // bind gives a command its temporary directory and its mark and, if that is

@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -22,8 +21,9 @@ type Workspace struct {
 
 	off     offlimits.List
 	hides   []string // what is off limits within the workspace, slash-separated
-	inner   func() []string
 	scratch scratch
+
+	toldUnseen bool // that not all of it is watched
 }
 
 // OpenWorkspace opens a directory.
@@ -40,8 +40,7 @@ func OpenWorkspace(dir string) (*Workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	inner := sync.OnceValue(func() []string { return offlimits.Repositories(real) })
-	return &Workspace{root: root, dir: abs, real: real, inner: inner}, nil
+	return &Workspace{root: root, dir: abs, real: real}, nil
 }
 
 // Limit says what is off limits, besides the names that always are. It is to be

@@ -1,0 +1,123 @@
+package offlimits
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+)
+
+// maxDirs bounds how many directories of a workspace are looked at. A command may
+// add as many again.
+const maxDirs = 20_000
+
+// view is what was seen of a workspace: where something guarded lies, by
+// slash-separated path, and which directories were not looked at.
+type view struct {
+	names  map[string]scope
+	unseen map[string]bool
+	dirs   int // looked at
+}
+
+// all tells whether everything was seen.
+func (v view) all() bool { return len(v.unseen) == 0 }
+
+// saw tells whether a path would have been seen if it had been there.
+func (v view) saw(name string) bool {
+	for at := path.Dir(name); len(v.unseen) > 0; at = path.Dir(at) {
+		if v.unseen[at] {
+			return false
+		}
+		if at == "." {
+			break
+		}
+	}
+	return true
+}
+
+// look goes through at most so many directories of a workspace, those near its
+// top first and node_modules last. unreadable is called for a directory that
+// cannot be read; true: try again.
+func (l List) look(workspace string, most int, unreadable func(name string) bool) view {
+	v := view{names: map[string]scope{}, unseen: map[string]bool{}}
+	var later []string
+	for todo := []string{"."}; len(todo) > 0 || len(later) > 0; {
+		if len(todo) == 0 {
+			todo, later = later, nil
+		}
+		at := todo[0]
+		todo = todo[1:]
+		if v.dirs++; v.dirs > most {
+			for _, name := range slices.Concat([]string{at}, todo, later) {
+				v.unseen[name] = true
+			}
+			return v
+		}
+		inner, err := l.lookInto(workspace, at, v.names)
+		if err != nil && unreadable != nil && unreadable(at) {
+			inner, err = l.lookInto(workspace, at, v.names)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			v.unseen[at] = true
+		}
+		for _, name := range inner {
+			if path.Base(name) == "node_modules" {
+				later = append(later, name)
+			} else {
+				todo = append(todo, name)
+			}
+		}
+	}
+	return v
+}
+
+// lookInto notes what is guarded in a directory, and returns the directories in
+// it. Only names are read; what is done with them goes through an os.Root.
+func (l List) lookInto(workspace, at string, names map[string]scope) (inner []string, err error) {
+	f, err := os.Open(filepath.Join(workspace, filepath.FromSlash(at)))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read from
+	var s shape
+	for {
+		entries, err := f.ReadDir(512)
+		for _, e := range entries {
+			name := path.Join(at, e.Name())
+			p := plain(e.Name())
+			if s.add(p); p == "" || p[0] != '.' && !isGit(p) {
+				if e.IsDir() && !l.hides(workspace, name) {
+					inner = append(inner, name)
+				}
+				continue
+			}
+			switch {
+			case isGit(p):
+				names[name] = repository
+			case l.hides(workspace, name): // uwf itself writes there meanwhile
+			case p == ".uwf":
+				names[name] = uwfHome
+			case reserved(p) != "":
+				names[name] = everything
+			case e.IsDir():
+				inner = append(inner, name)
+			}
+		}
+		if err != nil || len(entries) == 0 {
+			if s.isGit() {
+				names[at] = repository
+			}
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return inner, err
+		}
+	}
+}
+
+func (l List) hides(workspace, name string) bool {
+	return len(l.hidden) > 0 && slices.Contains(l.hidden, filepath.Join(workspace, filepath.FromSlash(name)))
+}
