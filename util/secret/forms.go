@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
@@ -25,6 +26,9 @@ func forms(secret string) []string {
 		list = append(list, line)
 		digits := hex.EncodeToString([]byte(line))
 		list = append(list, digits, strings.ToUpper(digits))
+		for before := range 5 {
+			list = append(list, insideBase32(line, before))
+		}
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			for before := range 3 {
 				list = append(list, inside(e, line, before))
@@ -42,4 +46,10 @@ func forms(secret string) []string {
 func inside(e *base64.Encoding, text string, before int) string {
 	encoded := e.EncodeToString([]byte(strings.Repeat("\x00", before) + text))
 	return encoded[(before*8+5)/6 : (before+len(text))*8/6]
+}
+
+// insideBase32 is inside for base32, beyond a multiple of five bytes.
+func insideBase32(text string, before int) string {
+	encoded := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(strings.Repeat("\x00", before) + text))
+	return encoded[(before*8+4)/5 : (before+len(text))*8/5]
 }

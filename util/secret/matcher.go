@@ -74,7 +74,11 @@ func (m *matcher) find(text string) []span {
 			v, _ = r.view(text, true)
 		}
 		for _, s := range found {
-			spans = append(spans, span{from: v.origin(s.from), to: v.origin(s.to)})
+			to := v.origin(s.to)
+			if r.signs == separators {
+				to = v.origin(s.to-1) + 1 // what stands behind the last digit is none of the secret
+			}
+			spans = append(spans, span{from: v.origin(s.from), to: to})
 		}
 	}
 	if len(spans) < 2 {
