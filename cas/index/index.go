@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -90,7 +91,7 @@ func (x *Index) locked(ctx context.Context, name string, change func() error) (e
 	if err := durable.MkdirAll(x.fsys, x.dir, 0o700); err != nil {
 		return err
 	}
-	held, err := durable.Lock(ctx, filepath.Join(x.dir, "locks", name+".lock"))
+	held, err := x.lock(ctx, filepath.Join(x.dir, "locks", name+".lock"))
 	if err != nil {
 		return err
 	}
@@ -100,6 +101,23 @@ func (x *Index) locked(ctx context.Context, name string, change func() error) (e
 		_ = durable.RemoveTemps(x.fsys, x.path(file))
 	}
 	return change()
+}
+
+// longestWait bounds how long a lock of the index is waited for. Changes take
+// milliseconds; whoever holds one so long is not at work.
+const longestWait = 2 * time.Minute
+
+// errLongWait is the cause of a context in which a lock was waited for too long.
+var errLongWait = fmt.Errorf("for longer than %s", longestWait)
+
+func (x *Index) lock(ctx context.Context, path string) (*durable.Held, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, errLongWait)
+	defer cancel()
+	held, err := durable.Lock(ctx, path)
+	if errors.Is(err, errLongWait) {
+		return nil, &protocol.Error{Code: protocol.CodeLocked, Message: err.Error(), Err: err}
+	}
+	return held, err
 }
 
 // invalid is the error for a line of a file that cannot be read.

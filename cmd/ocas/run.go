@@ -9,7 +9,6 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas/ocascli"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
@@ -38,8 +37,12 @@ func run(ctx context.Context, e env.Env) int {
 	}
 	coded := ocascli.Classify(err, "ocas")
 	var signal *proc.SignalError
-	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &signal) {
-		coded = &protocol.Error{Code: signal.Code(), Message: signal.Error(), Err: err}
+	if errors.As(context.Cause(ctx), &signal) {
+		ended := *coded
+		if ended.Code = signal.Code(); errors.Is(err, context.Canceled) {
+			ended.Message = signal.Error()
+		}
+		coded = &ended
 	}
 	cmdline.Report(e.Stderr, "ocas", coded, p.resultFormat() == render.JSON)
 	return coded.Code.ExitCode()

@@ -35,30 +35,46 @@ type Held struct {
 // that are not given it explicitly do not get it. Two locks in one process
 // exclude each other as those of two processes do.
 func Lock(ctx context.Context, path string) (*Held, error) {
-	return wait(ctx, func() (*Held, error) { return TryLock(path) })
+	return wait(ctx, path, openLocked)
 }
 
 // LockShared is Lock, but for a lock that others may hold shared too; with an
 // exclusive one it excludes each other. It needs no right to write the file once
 // that exists.
 func LockShared(ctx context.Context, path string) (*Held, error) {
-	return wait(ctx, func() (*Held, error) { return tryLock(path, openShared) })
+	return wait(ctx, path, openShared)
+}
+
+// tellAfter is how long Lock waits before it tells somebody; see [WithWaiting].
+const tellAfter = 3 * time.Second
+
+type waitingKey struct{}
+
+// WithWaiting returns a context in which tell is told the path of each lock that has
+// to be waited for longer than a moment, once, while it is waited for.
+func WithWaiting(ctx context.Context, tell func(path string)) context.Context {
+	return context.WithValue(ctx, waitingKey{}, tell)
 }
 
 // wait tries until ctx ends.
-func wait(ctx context.Context, try func() (*Held, error)) (*Held, error) {
+func wait(ctx context.Context, path string, open func(string) (*os.File, error)) (*Held, error) {
+	tell, _ := ctx.Value(waitingKey{}).(func(string))
 	var waited time.Duration
 	for {
-		held, err := try()
+		held, err := tryLock(path, open)
 		if !errors.Is(err, ErrLocked) {
 			return held, err
+		}
+		if tell != nil && waited >= tellAfter {
+			tell(path)
+			tell = nil
 		}
 		pause := min(max(waited/10, minPause), maxPause)
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+			return nil, fmt.Errorf("%s %w: %w", path, err, context.Cause(ctx))
 		case <-timer.C:
 			waited += pause
 		}

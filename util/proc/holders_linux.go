@@ -9,6 +9,16 @@ import (
 	"syscall"
 )
 
+// Holders lists the processes, other than this one, that hold a lock on the file at
+// path, as far as that can be known: elsewhere than on Linux it cannot.
+func Holders(path string) []int {
+	holders, err := lockHolders(path)
+	if err != nil {
+		return nil
+	}
+	return holders
+}
+
 // lockHolders lists the processes, other than this one, that hold a lock on the
 // file at path. Those that only have it open, to wait for the lock, do not count.
 // Processes that we may not look into are left out.

@@ -10,8 +10,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +43,7 @@ func Main(ctx context.Context, e env.Env) int {
 	ctx, stop := proc.WithSignals(ctx)
 	defer stop()
 	a := &app{env: e}
+	ctx = durable.WithWaiting(ctx, a.waiting)
 	return proc.UntilSignal(ctx, a.patience, func() int { return a.main(ctx) })
 }
 
@@ -57,11 +60,7 @@ func (a *app) patience() time.Duration {
 func (a *app) main(ctx context.Context) int {
 	e := a.env
 	if err := a.run(ctx); err != nil {
-		var signal *engine.SignalError
-		if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &signal) {
-			err = signal // whatever was in the middle of something
-		}
-		coded := classify(err)
+		coded := afterSignal(ctx, err)
 		a.missingStore(coded)
 		a.hide(coded)
 		cmdline.Report(e.Stderr, "uwf", coded, a.format(nil) == render.JSON && !a.textErrors)
@@ -74,6 +73,34 @@ func (a *app) main(ctx context.Context) int {
 		return a.exit
 	}
 	return a.status.ExitCode()
+}
+
+// afterSignal is the error of a command, given its context. One that a signal has
+// ended has the status of the signal, whatever went wrong because of it.
+func afterSignal(ctx context.Context, err error) *protocol.Error {
+	var signal *engine.SignalError
+	if !errors.As(context.Cause(ctx), &signal) {
+		return classify(err)
+	}
+	if errors.Is(err, context.Canceled) {
+		err = signal // whatever was in the middle of something
+	}
+	coded := *classify(err)
+	coded.Code = signal.Code()
+	return &coded
+}
+
+// waiting tells a person what a command waits for.
+func (a *app) waiting(lock string) {
+	holders := proc.Holders(lock)
+	if who, err := durable.ReadHolder(lock); err == nil && len(holders) == 0 {
+		holders = []int{who.Pid}
+	}
+	by := "another process"
+	if len(holders) > 0 {
+		by = "pid " + strings.Trim(strings.ReplaceAll(fmt.Sprint(holders), " ", ", "), "[]")
+	}
+	a.say("uwf: waiting for %s, which is locked by %s", lock, by)
 }
 
 // app is one invocation of the program.

@@ -2,28 +2,31 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // advance makes a step that was accepted durable, moves the head to it, and
-// looks at what is next. It does not stop for a signal: the work is done, and
-// what is left takes milliseconds. If it fails before the head has moved, the
-// record stays unfinished and the next step adopts the result.
+// looks at what is next. If it fails before the head has moved, the record stays
+// unfinished and the next step adopts the result.
 func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutput, error) {
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := a.finishing(ctx)
+	defer cancel(nil)
 	var none protocol.StepOutput
 	if err := a.flush(ctx, got); err != nil {
 		return none, fmt.Errorf("make step %s durable: %w", got.hash, err)
 	}
 	if err := a.reopen(ctx); err != nil {
-		return none, err
+		return none, a.unmoved(err)
 	}
 	if err := a.Index.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil {
-		return none, err
+		return none, a.unmoved(err)
 	}
 	a.hold.head = got.hash
 	a.record.Status, a.record.StepHash = runDone, got.hash
@@ -40,6 +43,41 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 			"uwf thread step "+a.hold.id)
 	}
 	return out, err
+}
+
+// patience is how long a step whose agent has finished may take beyond a signal or
+// its time.
+const patience = 2 * time.Second
+
+// finishing is the context for what is left once an agent has finished. That takes
+// milliseconds, so a signal does not stop it at once, nor the end of the step's time;
+// but somebody may hold a lock.
+func (a *attempt) finishing(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	finishing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		after(finishing, patience, func() { cancel(context.Cause(ctx)) })
+	})
+	if total := a.cmd.timeout; total > 0 {
+		left := max(total-a.Env.Now().Sub(a.info.Started), 0) + patience
+		late := fail(protocol.CodeTimeout, "the step's time, %s, is over", total)
+		after(finishing, left, func() { cancel(late) })
+	}
+	return finishing, cancel
+}
+
+// after does something later, unless ctx has ended by then.
+func after(ctx context.Context, wait time.Duration, do func()) {
+	timer := time.AfterFunc(wait, do)
+	context.AfterFunc(ctx, func() { timer.Stop() })
+}
+
+// unmoved says that a step is there although the head could not be moved to it.
+func (a *attempt) unmoved(err error) error {
+	if !errors.Is(err, durable.ErrLocked) {
+		return err
+	}
+	return hinted(coded(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role, a.hold.id, err)),
+		"uwf thread step "+a.hold.id+" takes its step over")
 }
 
 // flush makes a step durable before anything durable names it. An agent that

@@ -1,0 +1,55 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Whoever holds the lock of the heads does not keep a step from ending when it is
+// asked to, or when its time is over. What its agent has made is adopted later.
+func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]protocol.Code{"signal": protocol.CodeTerminated, "timeout": protocol.CodeTimeout} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "!gate:ready@open")
+			var ahead atomic.Int64 // of the clock
+			w.Env.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			id := w.start()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := w.Step(ctx, id, StepOptions{Timeout: 10 * time.Minute})
+				ended <- err
+			}()
+			w.eventually("the agent works", func() bool { return len(w.runs()) > 1 })
+			held, err := durable.TryLock(filepath.Join(w.Dirs.Locks(), "threads.lock"))
+			require.NoError(t, err)
+			if want == protocol.CodeTimeout {
+				ahead.Store(int64(time.Hour))
+			}
+			w.open("open")
+			w.eventually("the agent has finished", func() bool { _, done := w.runDir(id).finished(); return done })
+			if want == protocol.CodeTerminated {
+				cancel(&SignalError{Signal: syscall.SIGTERM})
+			}
+			err = <-ended
+			e := requireCode(t, err, want, "")
+			require.NotEmpty(t, e.Hints)
+			require.NoError(t, held.Unlock())
+			require.True(t, w.mustStep(id, StepOptions{}).Adopted)
+		})
+	}
+}
