@@ -49,8 +49,8 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 	if reason := a.misplaced(got.step); reason != "" {
 		return got, rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
 	}
-	if err := a.madeOutside(ctx, got.step); err != nil {
-		return got, rejected(hash, protocol.CodeAgent, "the directory of step %s: %v", hash, err)
+	if reason := a.misstated(ctx, got.step); reason != "" {
+		return got, rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
 	}
 	if err := a.checkOutput(ctx, got.step); err != nil {
 		return got, unusable(hash, "output", err)
@@ -62,6 +62,13 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 	named, err := contents(ctx, a.Store, got.step)
 	if err != nil {
 		return got, unusable(hash, "content", err)
+	}
+	reason, err := a.borrowed(ctx, got.step)
+	if err != nil {
+		return got, unusable(hash, "content", err)
+	}
+	if reason != "" {
+		return got, rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
 	}
 	got.nodes = append(named, node)
 	return got, nil

@@ -34,6 +34,7 @@ const agentLog = "agents.log"
 // An action is the status to answer with, or "!" and what to do instead, with
 // an argument after a colon.
 type actor struct {
+	atMs   int64 // of turns; 0: unknown
 	ctx    context.Context
 	home   string
 	store  *fsstore.Store
@@ -136,6 +137,9 @@ func (a *actor) act(name, arg string) int {
 		a.turns()
 	case "writes":
 		a.writes(arg)
+	case "timed": // says when it spoke
+		a.atMs = time.Now().UnixMilli()
+		a.result(a.answer(arg, nil))
 	case "lie":
 		a.result(a.lie(arg))
 	case "show":
@@ -177,14 +181,17 @@ func (a *actor) answer(status string, change func(*protocol.Step, *cas.Batch)) p
 		output, err = b.AddValue(a.ctx, wf.Roles[a.role].Frontmatter, map[string]any{"$status": status, "plan": "the " + status + " thing"})
 	}
 	must(err)
-	turn, err := b.Add(a.ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: "I said " + status})
+	turn, err := b.Add(a.ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: "I said " + status, AtMs: a.atMs})
 	must(err)
 	detail, err := b.Add(a.ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{turn}})
 	must(err)
+	told, err := b.Add(a.ctx, protocol.Text("You are "+a.role+". "+a.prompt))
+	must(err)
 	s := protocol.Step{
-		Start: a.thread.StartHash, Index: a.thread.Len(), Visits: map[string]int{}, LimitBase: a.base,
+		Prompt: &told,
+		Start:  a.thread.StartHash, Index: a.thread.Len(), Visits: map[string]int{}, LimitBase: a.base,
 		Role: a.role, Output: output, Detail: detail, Agent: "uwf-fake", EdgePrompt: a.prompt, Cwd: workDir(),
-		SessionID: "s", ExtractedBy: protocol.ByValue, StartedAtMs: 1, CompletedAtMs: 2,
+		SessionID: "s", ExtractedBy: protocol.ByValue, StartedAtMs: time.Now().UnixMilli(), CompletedAtMs: time.Now().UnixMilli(),
 		Usage: &protocol.Usage{Turns: 1, OutputTokens: 5},
 	}
 	if a.thread.Last != nil {
@@ -225,6 +232,25 @@ func (a *actor) lie(how string) protocol.Hash {
 			s.Agent = ""
 		case "cwd":
 			s.Cwd = "/"
+		case "sub":
+			s.Cwd = filepath.Join(s.Cwd, "sub")
+			must(os.MkdirAll(s.Cwd, 0o755))
+		case "edgePrompt":
+			s.EdgePrompt = "rm -rf /"
+		case "before":
+			s.StartedAtMs = 1
+		case "future":
+			s.CompletedAtMs = time.Now().Add(time.Hour).UnixMilli()
+		case "backwards":
+			s.StartedAtMs, s.CompletedAtMs = s.CompletedAtMs, s.StartedAtMs-10*time.Minute.Milliseconds()
+		case "never":
+			s.CompletedAtMs = -5
+		case "prompt":
+			s.Prompt = &s.Output
+		case "borrowed detail":
+			s.Detail = a.thread.Last.Detail
+		case "borrowed prompt":
+			s.Prompt = a.thread.Last.Prompt
 		case "type":
 			h, err := b.Add(a.ctx, protocol.Text("a text"))
 			must(err)

@@ -98,19 +98,6 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 	return coded(fmt.Errorf("role %q cannot work in its directory: %w", role, err))
 }
 
-// madeOutside reports that a step claims a directory in which it could not have
-// been asked for. A resumed role works again where its step says that it has
-// worked. A directory that is gone by now is not judged: it will be before anybody
-// works there.
-func (a *attempt) madeOutside(ctx context.Context, s protocol.Step) error {
-	_, err := a.Workplace(ctx, s.Role, a.pos.dir(), s.Cwd)
-	var outside *place.OutsideError
-	if errors.As(err, &outside) {
-		return err
-	}
-	return nil
-}
-
 // allowLine is the line of the config that would let steps work in a directory.
 func (e *Engine) allowLine(listed []string, dir string) string {
 	line, _ := json.Marshal(append(slices.Clone(listed), dir)) // texts always encode

@@ -1,0 +1,83 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// What belongs to an earlier step cannot be claimed by another.
+func TestBorrowedNodes(t *testing.T) {
+	t.Parallel()
+	for lie, test := range map[string]struct{ before, want string }{
+		"borrowed detail": {"!timed:again", "has the detail of an earlier step"},
+		"borrowed prompt": {"ready", `has the assembledPrompt of a step of role "planner"`},
+	} {
+		t.Run(lie, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.before)
+			id := w.start()
+			head := w.mustStep(id, StepOptions{}).Head
+			// A millisecond later: what is as old as the run may be its own.
+			w.eventually("the clock goes on", func() bool { return time.Now().UnixMilli() > w.readStep(head).CompletedAtMs })
+			w.plays("!lie:" + lie)
+			_, err := w.Step(context.Background(), id, StepOptions{})
+			requireCode(t, err, protocol.CodeAgent, test.want)
+			require.Equal(t, head, w.head(id))
+		})
+	}
+}
+
+// Where secrets are hidden in what a step says that it was asked, the rest must fit.
+func TestHides(t *testing.T) {
+	t.Parallel()
+	const whole = "use key-1 here and key-2 there"
+	for text, want := range map[string]bool{
+		"use [hidden key] here and [hidden key] there":    true,
+		"use [hidden key] there":                          true,
+		"[hidden key] and [hidden key] there":             true,
+		whole:                                             false, // it is equal, and hides nothing
+		"use [hidden key] here":                           false,
+		"use [hidden key] and rm -rf [hidden key]":        false,
+		"use key-1 here and key-2 there[hidden key]there": false,
+		"": false,
+	} {
+		require.Equal(t, want, hides(text, whole), text)
+	}
+}
+
+// Times that a clock explains which was set during the run are allowed, others not.
+func TestTimesOfAStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready")
+	id := w.start()
+	start := w.head(id)
+	now := time.Now()
+	hour := time.Hour.Milliseconds()
+	for name, test := range map[string]struct{ begun, started, completed int64 }{ // in ms from now
+		"fine":                            {-1000, -900, -10},
+		"not known":                       {-1000, -now.UnixMilli(), -now.UnixMilli()},
+		"a little off":                    {-1000, -2000, 1000},
+		"the clock was set back":          {hour, hour + 5, -10},
+		"the clock was set back at once":  {hour, -20, -10},
+		"! more than the clock was":       {hour, 2 * hour, 2 * hour},
+		"! before the thread":             {-1000, -hour, 0},
+		"! in the future":                 {-1000, 0, hour},
+		"! ends before it begins":         {-1000, 0, -10 * hour},
+		"the clock was set forward":       {-9 * hour, -9*hour + 1, 0},
+		"! before the run and the thread": {-9 * hour, -10 * hour, 0},
+	} {
+		a := w.newAttempt(&hold{id: id, head: start}, nil, task{})
+		a.Engine = &Engine{Env: w.Env, Store: w.Store}
+		a.Env.Now = func() time.Time { return now }
+		a.record.StartedAt = now.UnixMilli() + test.begun
+		reason := a.madeAnotherTime(t.Context(), protocol.Step{Start: start, StartedAtMs: now.UnixMilli() + test.started, CompletedAtMs: now.UnixMilli() + test.completed})
+		require.Equal(t, name[0] == '!', reason != "", "%s: %s", name, reason)
+	}
+}
