@@ -20,6 +20,9 @@ func (c *collection) sweep(ctx context.Context) error {
 		}
 		if !more {
 			c.report.Reachable = c.report.Nodes - c.report.Freed
+			for _, home := range c.options.Homes {
+				sweepLocks(ctx, home)
+			}
 			return nil
 		}
 	}

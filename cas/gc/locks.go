@@ -1,0 +1,38 @@
+package gc
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// sweepLocks removes the lock files of threads that are not active, which killed
+// processes have left. One that is held stays, and one that names a living agent.
+// Such a file is small: what cannot be done about it is left.
+func sweepLocks(ctx context.Context, home string) {
+	active := map[string]bool{}
+	for h, err := range index.Open(home, durable.OS()).Heads(ctx) {
+		if err != nil {
+			return
+		}
+		active[h.Thread] = true
+	}
+	locks, _ := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
+	for _, path := range locks {
+		thread := strings.TrimSuffix(filepath.Base(path), ".lock")
+		if ctx.Err() != nil || active[thread] || !threadid.Valid(thread) {
+			continue
+		}
+		if who, err := durable.ReadHolder(path); err == nil && proc.Lives(who.Child, who.Birth) {
+			continue
+		}
+		if held, err := durable.TryLock(path); err == nil {
+			_ = held.RemoveAndUnlock()
+		}
+	}
+}
