@@ -87,7 +87,12 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 		return nil, err
 	}
 	if c := r.confinement; c != nil {
-		r.closers = append(r.closers, func() { r.report(c.close()) })
+		r.closers = append(r.closers, func() {
+			r.report(c.close())
+			if line := r.refused.found(); line != "" {
+				fmt.Fprintf(req.Env.Stderr, "warning: %s runs confined, and said: %s\n", r.adapter.Program, req.Secrets().Hide(line))
+			}
+		})
 	}
 	total := &expired{what: "worked", time: r.limits.Total}
 	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
