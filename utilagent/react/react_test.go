@@ -23,7 +23,7 @@ func TestToolsRunInOrderAndTurnsAreRecorded(t *testing.T) {
 		say(final))
 	b := newBench(t, m)
 	s, answer := b.mustRun()
-	require.Equal(t, Answer{Text: final, Outcome: Done, Model: "m-2029", Bill: answer.Bill}, answer)
+	require.Equal(t, Answer{Text: final, Outcome: Done, Model: "m-2029", Bill: answer.Bill, Tokens: 24}, answer)
 	require.Equal(t, 2, answer.Bill.Usage().Turns)
 	require.EqualValues(t, 20, answer.Bill.Usage().InputTokens)
 	require.InDelta(t, 1.0, *answer.Bill.Usage().CostUSD, 1e-9)
