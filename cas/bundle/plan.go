@@ -19,6 +19,7 @@ const (
 	Unchanged = "unchanged" // is here, at the same node
 	Advanced  = "advanced"  // was behind, and is now where the bundle has it
 	Ahead     = "ahead"     // has gone on here: stays
+	Stays     = "ended"     // has ended here, before the bundle's steps: stays ended, as it is
 	Renamed   = "renamed"   // another run has the id: added under a new one
 	Kept      = "kept"      // the name stands for another workflow here: stays
 )
@@ -129,6 +130,14 @@ func (i *importing) planThread(ctx context.Context, t Thread, at index.Standing,
 	if err != nil {
 		return out, err
 	}
+	if behind && at.End != nil && !t.Ended() {
+		// Somebody here has ended it: nobody from elsewhere begins it anew.
+		if i.options.NewID != nil {
+			return i.rename(t, out)
+		}
+		out.Head, out.Result = at.Head, Stays
+		return out, nil
+	}
 	if behind {
 		if err := i.lock(ctx, t.Thread); err != nil {
 			return out, err
@@ -162,12 +171,11 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 	return out, nil
 }
 
-// adopt notes a thread. One that is new here is known to come from elsewhere.
+// adopt notes a thread. From now on it is known to come from elsewhere, also if its
+// first steps were made here, and asks anew where it may work.
 func (i *importing) adopt(t Thread, id string, was cas.Hash) {
 	a := t.adoption(id, was)
-	if was == "" {
-		a.Facts.Imported = &index.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
-	}
+	a.Facts.Imported = &index.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
 	i.adoptions = append(i.adoptions, a)
 }
 

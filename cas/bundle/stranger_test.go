@@ -39,33 +39,48 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// What was imported is known to come from elsewhere; what only moves keeps what is
-// known of it.
+// What was imported is known to come from elsewhere. So is what moves: whoever has
+// made its newest steps may have been anybody, and what a person has said before was
+// not about them.
 func TestImportedIsKnown(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
 	from.start(idA)
-	_, err := to.imports(from.export(idA), bundle.ImportOptions{From: "a.uwfb"})
-	require.NoError(t, err)
-	want := &index.Imported{From: "a.uwfb", AtMs: clock().UnixMilli()}
-	facts, err := to.index.Facts(ctx, idA)
-	require.NoError(t, err)
-	require.Equal(t, index.Facts{Imported: want}, facts)
+	imported := func(w *world, data []byte, name string) {
+		t.Helper()
+		_, err := w.imports(data, bundle.ImportOptions{From: name})
+		require.NoError(t, err)
+		facts, err := w.index.Facts(ctx, idA)
+		require.NoError(t, err)
+		require.Equal(t, &index.Imported{From: name, AtMs: clock().UnixMilli()}, facts.Imported)
+	}
+	imported(to, from.export(idA), "a.uwfb")
+	require.NoError(t, to.index.SetFacts(ctx, idA, index.Facts{Imported: &index.Imported{From: "a.uwfb", Confirmed: true}}))
 	from.step(idA, map[string]any{"n": 1})
-	_, err = to.imports(from.export(idA), bundle.ImportOptions{From: "b.uwfb"})
-	require.NoError(t, err)
-	facts, err = to.index.Facts(ctx, idA)
-	require.NoError(t, err)
-	require.Equal(t, index.Facts{Imported: want}, facts)
+	imported(to, from.export(idA), "b.uwfb")
 
-	// Back where it was started it is nobody else's.
+	// Also where it was started.
 	to.step(idA, map[string]any{"n": 2})
-	_, err = from.imports(to.export(idA), bundle.ImportOptions{From: "c.uwfb"})
+	imported(from, to.export(idA), "c.uwfb")
+}
+
+// A thread that has ended here does not begin anew because a bundle goes on with it.
+func TestEndedStaysEnded(t *testing.T) {
+	t.Parallel()
+	from, to := pair(t)
+	to.end(idA)
+	from.step(idA, map[string]any{"n": 2})
+	head := to.head(idA)
+	done, err := to.imports(from.export(idA), bundle.ImportOptions{})
+	require.Equal(t, bundle.ImportedThread{Thread: idA, Head: head, Result: bundle.Stays}, one(t, done, err))
+	_, err = to.index.Ended(t.Context(), idA)
 	require.NoError(t, err)
-	facts, err = from.index.Facts(ctx, idA)
-	require.NoError(t, err)
-	require.Zero(t, facts)
+
+	done, err = to.imports(from.export(idA), bundle.ImportOptions{NewID: func() (string, error) { return idB, nil }})
+	require.Equal(t, bundle.Renamed, one(t, done, err).Result)
+	require.Equal(t, from.head(idA), to.head(idB))
+	sound(t, to)
 }
 
 // A tombstone that nothing refers to is refused: it could stand for a prompt that

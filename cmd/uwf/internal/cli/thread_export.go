@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -132,13 +133,25 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 	if err != nil {
 		return importError(name, err)
 	}
-	for _, t := range imported.Threads {
-		if t.Result == bundle.Added || t.Result == bundle.Renamed {
-			a.hint("what was imported works nowhere until you say where: uwf thread step %s --cwd %s", t.Thread, a.env.Dir)
-			break
-		}
-	}
+	a.hintImported(imported.Threads)
 	return a.print(imported, func(w io.Writer) error { return ocascli.PrintImported(w, imported) })
+}
+
+// hintImported says what becomes of the first thread of each kind that wants a person.
+func (a *app) hintImported(threads []bundle.ImportedThread) {
+	first := func(results ...string) (bundle.ImportedThread, bool) {
+		at := slices.IndexFunc(threads, func(t bundle.ImportedThread) bool { return slices.Contains(results, t.Result) })
+		if at < 0 {
+			return bundle.ImportedThread{}, false
+		}
+		return threads[at], true
+	}
+	if t, ok := first(bundle.Added, bundle.Renamed, bundle.Advanced); ok {
+		a.hint("what was imported works nowhere until you say where: uwf thread step %s --cwd %s", t.Thread, a.env.Dir)
+	}
+	if t, ok := first(bundle.Stays); ok {
+		a.hint("thread %s has ended here, and stays as it was; --as-new adds it as the bundle has it, under a new id", t.Thread)
+	}
 }
 
 func importError(name string, err error) error {
