@@ -95,7 +95,7 @@ type BuiltinConfig struct {
 	Hide          []string `json:"hide,omitempty"`             // more that may be neither read nor written
 	Capabilities  []string `json:"capabilities,omitempty"`     // that root's commands keep, such as chown
 	Caches        string   `json:"caches,omitempty"`           // of commands: "own" (the default), or "user" for yours
-	NoUnixSockets bool     `json:"noUnixSockets,omitempty"`    // commands can make no unix sockets, nor talk to any
+	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`    // commands can make no unix sockets, nor talk to any; default: if confine is required, and the kernel cannot keep them from those of others
 	PassEnv       []string `json:"passEnv,omitempty"`          // variables that commands get although they hold secrets
 	Confine       string   `json:"confine,omitempty"`          // "auto" (the default), "required" or "off"
 	AllowFetch    bool     `json:"allowFetch,omitempty"`       // fetch_url may fetch public pages

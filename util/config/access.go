@@ -62,10 +62,24 @@ func program(argv []string) string {
 	return strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
 }
 
+// System is what a system can do to hold programs back.
+type System struct {
+	Confines bool // from writing elsewhere
+	Sockets  bool // from talking to sockets of others that have a path
+}
+
+// open is what a confined program can do all the same.
+func (s System) open() string {
+	if s.Sockets {
+		return ""
+	}
+	return "; can use sockets with a path (docker, tmux)"
+}
+
 // Access says in a few words what an agent may do: who may run what, and write
-// where. argv is how it is started; confined is whether this system can confine
-// programs. Of a command that is none of ours nobody knows.
-func Access(c protocol.Config, alias string, argv []string, e env.Env, confined bool) string {
+// where. argv is how it is started; s is what this system can do. Of a command that
+// is none of ours nobody knows.
+func Access(c protocol.Config, alias string, argv []string, e env.Env, s System) string {
 	a := c.Agents[alias]
 	name := program(argv)
 	for key, value := range a.Env {
@@ -77,17 +91,17 @@ func Access(c protocol.Config, alias string, argv []string, e env.Env, confined 
 	case name == "uwf-mock":
 		return "plays a script"
 	case OwnsModels(name):
-		return builtinAccess(c.Builtin, a.Permission, e, confined)
+		return builtinAccess(c.Builtin, a.Permission, e, s)
 	case !strings.HasPrefix(name, protocol.AgentPrefix):
 		return "what the program does: uwf does not confine it"
 	}
 	if a.Permission == "readonly" && name != "uwf-exec" {
-		return "reads" + extra(a, argv, confined)
+		return "reads" + extra(a, argv, s)
 	}
 	if a.Permission == "edits" && name != "uwf-exec" {
-		return "changes files in the directory" + extra(a, argv, confined)
+		return "changes files in the directory" + extra(a, argv, s)
 	}
-	return "runs anything" + extra(a, argv, confined)
+	return "runs anything" + extra(a, argv, s)
 }
 
 // AdapterTimeout is how long a step of an adapter may take if nothing is configured.
@@ -103,7 +117,7 @@ func IsAdapter(command string) bool {
 }
 
 // extra says whether a program is confined.
-func extra(a protocol.Agent, argv []string, confined bool) string {
+func extra(a protocol.Agent, argv []string, s System) string {
 	switch setting, unknown := Confining(a, driven(argv)); {
 	case unknown:
 		return ", writes anywhere: uwf does not know where the program keeps its own files"
@@ -111,18 +125,31 @@ func extra(a protocol.Agent, argv []string, confined bool) string {
 		return ", writes anywhere: confine is off"
 	case setting == protocol.ConfineOff:
 		return ", as far as the program holds itself back"
-	case !confined && setting == protocol.ConfineRequired:
+	case !s.Confines && setting == protocol.ConfineRequired:
 		return "; does not start: it cannot be confined here"
-	case !confined:
+	case !s.Confines:
 		return ", writes anywhere: it cannot be confined here"
 	case len(a.AllowWrite) > 0:
-		return ", writes in the directory and " + strings.Join(a.AllowWrite, ", ")
+		return ", writes in the directory and " + strings.Join(a.AllowWrite, ", ") + s.open()
 	}
-	return ", writes in the directory"
+	return ", writes in the directory" + s.open()
+}
+
+// NoUnixSockets tells whether commands can make no unix sockets. By default that is so
+// where all that can be held is required, and the system cannot keep them from those
+// of others alone.
+func NoUnixSockets(b *protocol.BuiltinConfig, s System) bool {
+	if b == nil || b.Confine == protocol.ConfineOff {
+		return false
+	}
+	if b.NoUnixSockets != nil {
+		return *b.NoUnixSockets
+	}
+	return b.Confine == protocol.ConfineRequired && !s.Sockets
 }
 
 // builtinAccess is of our own agents with tools.
-func builtinAccess(b *protocol.BuiltinConfig, permission string, e env.Env, confined bool) string {
+func builtinAccess(b *protocol.BuiltinConfig, permission string, e env.Env, s System) string {
 	if b == nil {
 		b = &protocol.BuiltinConfig{}
 	}
@@ -144,10 +171,13 @@ func builtinAccess(b *protocol.BuiltinConfig, permission string, e env.Env, conf
 		return "changes files in the directory, " + runs
 	case b.Confine == protocol.ConfineOff:
 		return runs + ", writes anywhere: builtin.confine is off"
-	case !confined && b.Confine == protocol.ConfineRequired:
+	case !s.Confines && b.Confine == protocol.ConfineRequired:
 		return "changes files in the directory, runs nothing: commands cannot be confined here"
-	case !confined:
+	case !s.Confines:
 		return runs + ", writes anywhere: commands cannot be confined here"
 	}
-	return runs + ", writes in the directory"
+	if NoUnixSockets(b, s) {
+		s.Sockets = true
+	}
+	return runs + ", writes in the directory" + s.open()
 }

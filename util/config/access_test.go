@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +41,33 @@ func TestAccess(t *testing.T) {
 		{protocol.Agent{Command: "uwf-llm"}, protocol.BuiltinConfig{}, true, "asks only"},
 	} {
 		settings := protocol.Config{Agents: map[string]protocol.Agent{"a": c.agent}, Builtin: &c.builtin}
-		require.Equal(t, c.want, config.Access(settings, "a", append([]string{c.agent.Command}, c.agent.Args...), env.Env{}, c.confined))
+		require.Equal(t, c.want, config.Access(settings, "a", append([]string{c.agent.Command}, c.agent.Args...), env.Env{}, config.System{Confines: c.confined, Sockets: true}))
+	}
+}
+
+// What is required is all that can be held; the user's word comes first.
+func TestSocketsAreClosedIfConfinementIsRequired(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	old, newer := config.System{Confines: true}, config.System{Confines: true, Sockets: true}
+	for _, c := range []struct {
+		b          *protocol.BuiltinConfig
+		old, newer bool
+	}{
+		{nil, false, false},
+		{&protocol.BuiltinConfig{}, false, false},
+		{&protocol.BuiltinConfig{Confine: "required"}, true, false},
+		{&protocol.BuiltinConfig{Confine: "required", NoUnixSockets: &no}, false, false},
+		{&protocol.BuiltinConfig{NoUnixSockets: &yes}, true, true},
+		{&protocol.BuiltinConfig{Confine: "off", NoUnixSockets: &yes}, false, false},
+	} {
+		require.Equal(t, c.old, config.NoUnixSockets(c.b, old))
+		require.Equal(t, c.newer, config.NoUnixSockets(c.b, newer))
+		settings := protocol.Config{Builtin: c.b, Agents: map[string]protocol.Agent{"a": {Command: "uwf-builtin"}}}
+		e := env.Env{Environ: []string{"UWF_BUILTIN_ALLOW_SHELL=1"}}
+		if c.b == nil || c.b.Confine != "off" {
+			require.Equal(t, !c.old, strings.Contains(config.Access(settings, "a", []string{"uwf-builtin"}, e, old), "sockets"))
+		}
+		require.NotContains(t, config.Access(settings, "a", []string{"uwf-builtin"}, e, newer), "sockets")
 	}
 }

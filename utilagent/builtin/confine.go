@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools"
@@ -42,7 +43,8 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	default:
 		return fmt.Errorf("builtin.confine in config.yaml is %q: use auto, required or off", b.Confine)
 	}
-	commands.Exe, commands.Keep, commands.NoUnixSockets = e.Exe, b.Capabilities, b.NoUnixSockets
+	commands.Exe, commands.Keep = e.Exe, b.Capabilities
+	commands.NoUnixSockets = config.NoUnixSockets(b, config.System{Sockets: confine.HoldsSockets()})
 	dirs := tools.CacheDirs(e.Environ)
 	if b.Caches != "user" && (commands.Shell || len(commands.Allow) > 0) { // they are made, so only for who uses them
 		var env []string

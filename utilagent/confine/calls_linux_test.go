@@ -271,3 +271,17 @@ ls / >/dev/null || echo cannot list root
 `)
 	require.Equal(t, "plain\nkeys/public\nconfig/other/f\nkeys/deep/work/f\n", out)
 }
+
+// What is not held is said, and no more than that.
+func TestWhatIsOpenIsSaid(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		require.Empty(t, confine.Open(false))
+		return
+	}
+	require.Equal(t, !confine.HoldsSockets(), strings.Contains(confine.Open(false), "sockets with a path"))
+	require.Contains(t, confine.Open(true), "modes and times of your own files")
+	if confine.Seccomp() {
+		require.NotContains(t, confine.Open(true), "sockets")
+	}
+}

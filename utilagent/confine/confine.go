@@ -144,6 +144,31 @@ func Describe() string {
 	return text + ", no seccomp"
 }
 
+// HoldsSockets tells whether the kernel keeps a program from the sockets of others
+// that have a path, such as Docker's.
+func HoldsSockets() bool { return Level() >= 9 }
+
+// Open says what is not held on this system, to be put behind [Describe]:
+// "; not held: …", or "" where nothing is held anyway. noUnixSockets is as in [Rules].
+func Open(noUnixSockets bool) string {
+	level := Level()
+	if level == 0 {
+		return ""
+	}
+	var open []string
+	if !HoldsSockets() && (!noUnixSockets || !Seccomp()) {
+		open = append(open, "sockets with a path")
+	}
+	if level < 6 {
+		open = append(open, "signals")
+	}
+	if level < 3 {
+		open = append(open, "truncation of files elsewhere")
+	}
+	open = append(open, "modes and times of your own files")
+	return "; not held: " + strings.Join(open, ", ")
+}
+
 // Capabilities are the names of the capabilities that [Rules.Keep] knows: those
 // that change what files root may use.
 func Capabilities() []string {

@@ -58,7 +58,7 @@ func (r *runner) confined() (*confinement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a directory for temporary files: %w", err)
 	}
-	r.held = "confined by: " + confine.Describe()
+	r.held = "confined by: " + confine.Describe() + confine.Open(false)
 	c := &confinement{exe: r.req.Env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
 	rules, off, watched, err := r.rules(tmp)

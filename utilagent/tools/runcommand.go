@@ -67,7 +67,7 @@ func (c Commands) Confinement() string {
 	if c.Exe == "" {
 		return "none: switched off"
 	}
-	return confine.Describe()
+	return confine.Describe() + confine.Open(c.NoUnixSockets)
 }
 
 // Weaknesses are what a person should know about how commands are held back here,

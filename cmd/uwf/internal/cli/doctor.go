@@ -35,7 +35,9 @@ func (a *app) doctor(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	d := doctor.Doctor{Env: a.env, Dirs: dirs, Running: a.runningThreads}
-	d.Confinement = func() (string, bool) { return confine.Describe(), confine.Level() > 0 }
+	d.Confinement = func() (string, config.System) {
+		return confine.Describe() + confine.Open(false), config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}
+	}
 	if c.Bool("check") {
 		d.Ask = askModel
 	}

@@ -113,7 +113,7 @@ func (a *app) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 		role.Command = []string{}
 	}
 	if len(c.Command) > 0 {
-		role.May = ref(config.Access(settings, c.Agent, c.Command, a.env, confine.Level() > 0))
+		role.May = ref(config.Access(settings, c.Agent, c.Command, a.env, config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}))
 	}
 	if c.Timeout > 0 {
 		role.Timeout = ref(c.Timeout.String())

@@ -14,9 +14,9 @@ func (x *examination) confinement(context.Context) {
 	if x.Confinement == nil {
 		return
 	}
-	text, confined := x.Confinement()
-	defer func() { x.access(area, confined) }()
-	if !confined {
+	text, system := x.Confinement()
+	defer func() { x.access(area, system) }()
+	if !system.Confines {
 		x.warn(area, "uwf config set builtin.confine required refuses commands then; or run uwf in a container",
 			"commands of models cannot be confined here (%s)", text)
 		return
@@ -25,15 +25,15 @@ func (x *examination) confinement(context.Context) {
 }
 
 // access tells what each agent of the config may do.
-func (x *examination) access(area string, confined bool) {
+func (x *examination) access(area string, s config.System) {
 	if x.config == nil {
 		return
 	}
 	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 		a := x.config.Agents[alias]
 		argv := append([]string{a.Command}, a.Args...)
-		may := config.Access(*x.config, alias, argv, x.Env, confined)
-		if confined && config.IsUnknown(a, argv) {
+		may := config.Access(*x.config, alias, argv, x.Env, s)
+		if s.Confines && config.IsUnknown(a, argv) {
 			x.warn(area, "uwf config set agents."+alias+".confine auto confines it; off says that it is not to be", "%s: %s", alias, may)
 			continue
 		}

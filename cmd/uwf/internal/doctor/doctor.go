@@ -27,8 +27,8 @@ type Doctor struct {
 	// Running lists the threads that somebody works on; nil: it is not looked at.
 	Running func(ctx context.Context) ([]protocol.RunningThread, error)
 	// Confinement says what holds commands of models back on this machine, and
-	// whether anything does; nil: it is not looked at.
-	Confinement func() (text string, confined bool)
+	// what the system can do; nil: it is not looked at.
+	Confinement func() (text string, can config.System)
 	// Ask puts a question to a model and says why there is no answer; nil: the
 	// models are not asked, only looked up.
 	Ask func(ctx context.Context, e config.Endpoint) error
