@@ -32,7 +32,7 @@ func (x *Index) read(ctx context.Context, name string) (*file, error) {
 		return nil, err
 	}
 	if name == threadsFile {
-		return newFile(x.path(name), text, threadProblem, isOurs(text) && areHeads(text)), nil
+		return newFile(x.path(name), text, threadProblem, areHeads(text)), nil
 	}
 	return newFile(x.path(name), text, anyKey, isOurs(text)), nil
 }

@@ -130,7 +130,7 @@ const (
 	inKey    = 1 << iota // of a plain key
 	inNumber             // of a number, in some YAML
 	inLine               // of a line of ours
-	inHead               // of a line of threads.yaml: Crockford's characters, canonical
+	inHead               // of a thread id or a hash: Crockford's characters, canonical
 )
 
 // class says what each byte may be part of.
@@ -145,7 +145,7 @@ var class = func() (c [256]byte) {
 		c[b] |= inHead
 	}
 	for _, b := range []byte(": \n") {
-		c[b] |= inLine | inHead
+		c[b] |= inLine
 	}
 	return c
 }()

@@ -45,21 +45,29 @@ func isOurs(text []byte) bool {
 // headLine is the length of a line of threads.yaml.
 const headLine = threadid.Len + behindKey
 
-// areHeads tells whether a text in our form has thread ids as keys and hashes
-// behind them, all canonical.
+// areHeads tells whether a text is in our form, with thread ids as keys, all
+// canonical: then each line is as long as the others.
 func areHeads(text []byte) bool {
 	if len(text)%headLine != 0 {
 		return false
 	}
 	all := byte(inHead)
+	var last []byte
 	for ; len(text) > 0; text = text[headLine:] {
-		line := text[:headLine]
-		if line[threadid.Len] != ':' || line[0] > '7' || line[threadid.Len+2] > 'F' {
+		key, behind := text[:threadid.Len], text[threadid.Len:headLine]
+		if behind[0] != ':' || behind[1] != ' ' || behind[behindKey-1] != '\n' || key[0] > '7' || behind[2] > 'F' || bytes.Compare(last, key) >= 0 {
 			return false
 		}
-		for _, c := range line {
+		for _, c := range key {
 			all &= class[c]
 		}
+		for _, c := range behind[2 : behindKey-1] {
+			all &= class[c]
+		}
+		if !plainHash(string(behind[2:behindKey-1])) || !plainKey(string(key)) {
+			return false
+		}
+		last = key
 	}
 	return all != 0
 }
