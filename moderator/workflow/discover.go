@@ -35,6 +35,9 @@ type Search struct {
 	// file counts.
 	Owner func(fs.FileInfo) (id int, ok bool)
 	Users []int // whose files count
+	// Shared tells whether others may write a file or folder, which then does not
+	// count; nil: nobody can tell.
+	Shared func(path string, info fs.FileInfo) bool
 }
 
 // dirs are the directories that are looked at, the nearest first, and the root of
@@ -113,7 +116,7 @@ func (s Search) Project() (string, error) {
 //
 // Links count as what they lead to, within the project: the root of the
 // repository, or else the directory with the folder. What leads out of it is
-// ignored, and so is what belongs to somebody whose files do not count. A folder
+// ignored, and so is what belongs to somebody whose files do not count, or can be written by others. A folder
 // that cannot be read is an error, never an empty one.
 func (s Search) Discover() ([]Found, []Ignored, error) {
 	dirs, repository, err := s.dirs()
@@ -192,6 +195,9 @@ func (l *lookout) stat(name string) (fs.FileInfo, error) {
 		return nil, nil
 	case !l.counts(info):
 		l.ignore(name, "belongs to another user")
+		return nil, nil
+	case l.Shared != nil && l.Shared(filepath.Join(l.rootPath, name), info):
+		l.ignore(name, fmt.Sprintf("can be changed by others (mode %04o; chmod go-w)", info.Mode().Perm()))
 		return nil, nil
 	}
 	return info, nil

@@ -142,6 +142,14 @@ func TestDiscoverPassesOverWhatOthersOwn(t *testing.T) {
 	require.Equal(t, []string{"c", "b", "a"}, list)
 	require.Equal(t, []string{"theirs/mine/.workflow/alien belongs to another user", "theirs/mine/.workflow/alien.yaml belongs to another user"}, passed)
 
+	s.Shared = func(path string, info fs.FileInfo) bool {
+		return info.Name() == ".workflow" && filepath.Dir(path) == filepath.Join(root, "theirs", "mine")
+	}
+	list, passed = names()
+	require.Equal(t, []string{"c", "b"}, list)
+	require.Equal(t, []string{"theirs/mine/.workflow can be changed by others (mode 0755; chmod go-w)"}, passed)
+	s.Shared = nil
+
 	owners[".workflow"] = other
 	list, passed = names()
 	require.Equal(t, []string{"b"}, list)

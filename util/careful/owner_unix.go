@@ -4,6 +4,8 @@ package careful
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -15,4 +17,42 @@ func Owner(info fs.FileInfo) (id int, ok bool) {
 		return 0, false
 	}
 	return int(stat.Uid), true
+}
+
+// OthersWrite reports whether others on this machine than root and the user may write
+// a file or directory. Its owner is for [Owner] to tell; a group that is the user's or
+// the owner's own alone does not count.
+func OthersWrite(info fs.FileInfo) bool {
+	const some = 0o022
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || info.Mode().Perm()&some == 0 {
+		return false
+	}
+	mode, gid := uint32(info.Mode().Perm()), int(stat.Gid)
+	known := accounts{groups: system("/etc/group"), users: system("/etc/passwd")}
+	return writtenByOthers(mode, gid, os.Geteuid(), known) && writtenByOthers(mode, gid, int(stat.Uid), known)
+}
+
+// system is a file of the system, "" if it cannot be read or is beyond all measure.
+func system(path string) string {
+	const most = 8 << 20
+	text, err := ReadFile(path, most, Follow)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// Reachable reports whether others than its owner can get to a path at all.
+func Reachable(path string) bool {
+	const pass = 0o011
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err == nil && info.Mode().Perm()&pass == 0 {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+	}
 }

@@ -9,5 +9,3 @@ import "io/fs"
 const modesMatter = false
 
 func foreignOwner(fs.FileInfo) (uint32, bool) { return 0, false }
-
-func othersWrite(fs.FileInfo) bool { return false }

@@ -3,9 +3,9 @@ package config
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/home"
 )
 
@@ -13,7 +13,7 @@ import (
 // programs to run, and .env what they get, so who can change them, or the
 // directory that they are in, runs programs as the user. As ssh does with its
 // files, it refuses what another user owns, except root, or what others can write.
-// A group that is the user's own does not count. Where modes say nothing about who
+// A group that is the user's own alone does not count, see [careful.OthersWrite]. Where modes say nothing about who
 // may write, and of what cannot be looked at, it has nothing to say. The error is
 // a *protocol.Error (code invalid).
 func Distrust(dirs home.Dirs) error {
@@ -29,7 +29,7 @@ func Distrust(dirs home.Dirs) error {
 			return invalid([]string{fmt.Sprintf("if it is yours: chown -R %d %s", os.Geteuid(), dirs.Home), "or choose another home: export UWF_HOME=DIR"},
 				"%s belongs to another user (%d), who could run programs as you", path, owner)
 		}
-		if othersWrite(info) && reachable(path) {
+		if careful.OthersWrite(info) && careful.Reachable(path) {
 			return &protocol.Error{
 				Code:    protocol.CodeInvalid,
 				Message: fmt.Sprintf("%s can be changed by others (mode %04o), who could run programs as you", path, info.Mode().Perm()),
@@ -38,18 +38,4 @@ func Distrust(dirs home.Dirs) error {
 		}
 	}
 	return nil
-}
-
-// reachable reports whether others can get to a path at all.
-func reachable(path string) bool {
-	const pass = 0o011
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		if err == nil && info.Mode().Perm()&pass == 0 {
-			return false
-		}
-		if dir == filepath.Dir(dir) {
-			return true
-		}
-	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,7 +19,8 @@ import (
 func (a *app) search() workflow.Search {
 	const system = 0
 	me := os.Geteuid()
-	s := workflow.Search{Dir: realPath(a.env.Dir), Home: home.User(a.env), Owner: careful.Owner, Users: []int{system, me}}
+	s := workflow.Search{Dir: realPath(a.env.Dir), Home: home.User(a.env), Owner: careful.Owner, Users: []int{system, me},
+		Shared: func(path string, info fs.FileInfo) bool { return careful.OthersWrite(info) && careful.Reachable(path) }}
 	if id, err := strconv.Atoi(a.env.Get("SUDO_UID")); err == nil && me == system {
 		s.Users = append(s.Users, id)
 	}
