@@ -61,6 +61,10 @@ func (d Dirs) Run(thread string) string { return filepath.Join(d.Home, "runs", t
 // Sessions is the directory of the agents' session caches, <home>/sessions.
 func (d Dirs) Sessions() string { return filepath.Join(d.Home, "sessions") }
 
+// Guard is the directory of what is put back if an agent is killed while a command
+// runs, <home>/guard.
+func (d Dirs) Guard() string { return filepath.Join(d.Home, "guard") }
+
 // Logs is the directory of the process logs, <home>/logs.
 func (d Dirs) Logs() string { return filepath.Join(d.Home, "logs") }
 

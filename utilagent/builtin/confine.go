@@ -25,7 +25,14 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
-	commands.Warn = w.warn
+	commands.Warn, commands.Guard = w.warn, w.req.Dirs.Guard()
+	changed, err := offlimits.Recover(commands.Guard)
+	if said := changed.String(); said != "" {
+		w.warn("a command whose agent was killed " + said)
+	}
+	if err != nil {
+		return fmt.Errorf("what a command has changed whose agent was killed cannot be put back: %w", err)
+	}
 	for _, name := range b.Capabilities {
 		if !slices.Contains(confine.Capabilities(), name) {
 			return fmt.Errorf("builtin.capabilities in config.yaml has %q: use %s", name, strings.Join(confine.Capabilities(), ", "))

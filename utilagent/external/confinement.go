@@ -115,9 +115,19 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 			dirs = append(dirs, path)
 		}
 	}
+	recovered, err := offlimits.Recover(r.req.Dirs.Guard())
+	if said := recovered.String(); said != "" {
+		fmt.Fprintf(env.Stderr, "warning: a program whose agent was killed %s\n", said)
+	}
+	if err != nil {
+		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
+	}
 	watched, err := offlimits.Watch(off, offlimits.Place{Workspace: r.cwd, Beside: beside, Writable: dirs})
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, err
+	}
+	if err := watched.Save(r.req.Dirs.Guard()); err != nil {
+		return confine.Rules{}, off, nil, fmt.Errorf("keep what %s must not change: %w", r.adapter.Program, err)
 	}
 	if said := watched.Unseen(); said != "" {
 		fmt.Fprintf(env.Stderr, "warning: %s\n", said)

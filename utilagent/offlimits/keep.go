@@ -78,7 +78,7 @@ func (k *keeper) fix(name string, was *node) error {
 // start a program.
 func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 	if !was.whole {
-		if was.info == nil || info.Size() != was.info.Size() || !info.ModTime().Equal(was.info.ModTime()) || !os.SameFile(info, was.info) {
+		if was.info != nil && (info.Size() != was.info.Size() || !info.ModTime().Equal(was.info.ModTime()) || !os.SameFile(info, was.info)) {
 			k.changes.Lost = append(k.changes.Lost, name+" (too large to be put back)")
 		}
 		return nil

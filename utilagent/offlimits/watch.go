@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Place is what commands can write to, as far as repositories may lie there.
@@ -25,6 +27,9 @@ type Watched struct {
 	list  List
 	place Place
 	trees []*tree
+
+	saved string // a file; see Save
+	held  *durable.Held
 }
 
 // tree is a directory with the names in it that are watched.
@@ -151,7 +156,7 @@ func (w *Watched) Restore() (Changes, error) {
 		slices.Sort(*names)
 		*names = slices.Compact(*names)
 	}
-	return all, errors.Join(errs...)
+	return all, errors.Join(append(errs, w.forget())...)
 }
 
 func (w *Watched) restore(t *tree) (_ Changes, err error) {

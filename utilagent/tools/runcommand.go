@@ -57,6 +57,10 @@ type Commands struct {
 	// command but those that were there before. Then what a command has left is
 	// found whatever it has done, and killed.
 	Adopts bool
+	// Guard is a directory that commands cannot write to: what they must not change
+	// is kept there while they run, and offlimits.Recover puts it back if this
+	// process is killed. "": it is not kept.
+	Guard string
 	// Warn is told what a person should know about a command; may be nil.
 	Warn func(text string)
 }
@@ -173,6 +177,11 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	watched, err := offlimits.Watch(w.off, c.place(w))
 	if err != nil {
 		return "", fmt.Errorf("the command was not run: %w. Say so in your answer", err)
+	}
+	if c.Guard != "" {
+		if err := watched.Save(c.Guard); err != nil {
+			return "", fmt.Errorf("the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
+		}
 	}
 	text, err := c.start(ctx, w, cmd, timeout, mark)
 	return text + c.putBack(watched) + c.unseen(w, watched), err
