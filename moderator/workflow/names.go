@@ -106,9 +106,6 @@ func impliedName(path string) string {
 	return folder
 }
 
-// isYAMLFile reports whether a file name ends as workflow files do.
-func isYAMLFile(name string) bool { return yamlStem(name) != name }
-
 func yamlStem(name string) string {
 	for _, ending := range []string{".yaml", ".yml"} {
 		if stem, ok := strings.CutSuffix(name, ending); ok {
