@@ -132,9 +132,10 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 	if said := watched.Unseen(); said != "" {
 		fmt.Fprintf(env.Stderr, "warning: %s\n", said)
 	}
+	hidden, readable := off.Held()
 	return confine.Rules{
 		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program,
-		Hidden: off.Hidden(), Readable: off.Readable(),
+		Hidden: hidden, Readable: readable,
 	}, off, watched, nil
 }
 

@@ -3,6 +3,8 @@
 //
 //   - Hidden places can be neither read nor written: the home of uwf, with its
 //     keys, locks and sessions, and where people keep their keys (places.go).
+//   - What starts programs for the user in a home directory, where that is the
+//     workspace: it can be read, and not written (starts.go).
 //   - Names that stand for code of the user's, in a workspace: .git, .workflow*
 //     and .uwf. The file tools do not write there (names.go), nor do they make a
 //     directory that git takes for a repository (gitdir.go), nor write what git's
@@ -26,7 +28,8 @@ type List struct {
 	hidden   []string // absolute and without links, as all paths here
 	readable []string
 	writable []string
-	home     string // the user's own directory, with git's settings; "": there is none
+	guards   []string // what may be read and not be written
+	home     string   // the user's own directory, with git's settings; "": there is none
 }
 
 // Hidden are the places that cannot be read, such as confine.Rules wants them.
@@ -53,6 +56,9 @@ func (l List) Read(workspace, path string) error {
 // Write returns an error for a path below a workspace that must not be written.
 func (l List) Write(workspace, path string) error {
 	if err := l.Read(workspace, path); err != nil {
+		return err
+	}
+	if err := l.guarded(path); err != nil {
 		return err
 	}
 	rel, err := filepath.Rel(workspace, path)

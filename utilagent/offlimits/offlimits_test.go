@@ -72,6 +72,13 @@ func TestPlaces(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(at(".npmrc"), []byte("//example.org/:_authToken=x\n"), 0o600))
 	require.Contains(t, offlimits.New(o).Hidden(), at(".npmrc"), "it holds a key")
+	for name, text := range map[string]string{".m2/settings.xml": "<Password>x</Password>", ".yarnrc.yml": "npmAuthToken: x\n", ".gradle/gradle.properties": "signing.password=x\n"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
+		require.NoError(t, os.WriteFile(at(name), nil, 0o600))
+		require.NotContains(t, offlimits.New(o).Hidden(), at(name))
+		require.NoError(t, os.WriteFile(at(name), []byte(text), 0o600))
+		require.Contains(t, offlimits.New(o).Hidden(), at(name))
+	}
 	o.AllowRead = []string{"~"}
 	require.Empty(t, offlimits.New(o).Hidden())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/careful"
@@ -16,12 +17,17 @@ func keys() []string {
 		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gh", ".config/hub", ".config/glab-cli", ".config/gcloud",
 		".config/doctl", ".config/rclone", ".config/op", ".config/git/credentials", ".config/sops", ".config/containers/auth.json",
 		".netrc", "_netrc", ".git-credentials", ".pypirc", ".pgpass", ".my.cnf", ".vault-token", ".password-store", ".terraform.d/credentials.tfrc.json",
-		".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings-security.xml", ".local/share/keyrings", ".local/share/kwalletd",
+		".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings-security.xml", ".env", ".s3cfg", ".boto", ".databrickscfg", ".oci", ".fly", ".composer/auth.json", ".config/composer/auth.json",
+		".config/age", ".config/anthropic", ".config/openai", ".config/hcloud", ".config/heroku", ".config/pypoetry/auth.toml", ".ngrok2", ".config/ngrok", ".mc",
+		".bitcoin", ".ethereum", ".config/solana",
+		// What was typed holds what was pasted.
+		".bash_history", ".zsh_history", ".sh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".rediscli_history",
+		".local/share/fish/fish_history", ".local/share/keyrings", ".local/share/kwalletd",
 		// Browsers keep what they are logged in to.
 		".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi",
 		"snap/firefox", "snap/chromium", ".var/app/org.mozilla.firefox",
 		// Other agents, too.
-		".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".local/share/opencode/auth.json", ".config/github-copilot",
+		".claude.json", ".claude/.credentials.json", ".hermes/.env", ".codex/auth.json", ".gemini/oauth_creds.json", ".local/share/opencode/auth.json", ".config/github-copilot",
 	}
 }
 
@@ -48,8 +54,10 @@ func New(o Options) List {
 		for _, name := range keys() {
 			named = append(named, o.resolve(filepath.Join(o.UserHome, filepath.FromSlash(name))))
 		}
-		if npmrc := o.resolve(filepath.Join(o.UserHome, ".npmrc")); holdsToken(npmrc) {
-			named = append(named, npmrc)
+		for name, signs := range buildSettings() {
+			if path := o.resolve(filepath.Join(o.UserHome, filepath.FromSlash(name))); holds(path, signs) {
+				named = append(named, path)
+			}
 		}
 	}
 	for _, path := range named {
@@ -58,6 +66,7 @@ func New(o Options) List {
 		}
 		l.hidden = append(l.hidden, path)
 	}
+	l.guards = o.guard(l)
 	return l
 }
 
@@ -110,12 +119,23 @@ func (o Options) resolve(name string) string {
 	return real
 }
 
-// holdsToken tells whether npm's settings hold a key. Most only name a registry,
-// which installing needs.
-func holdsToken(npmrc string) bool {
-	if npmrc == "" {
+// buildSettings are files that builds need, and that hold a key in some homes; and by which
+// words, in lower case, it can be told.
+func buildSettings() map[string][]string {
+	return map[string][]string{
+		".npmrc":                    {"_auth", "_password"},
+		".yarnrc.yml":               {"authtoken", "authident"},
+		".m2/settings.xml":          {"<password>", "<passphrase>", "<privatekey>"},
+		".gradle/gradle.properties": {"password", "token", "secret", "apikey"},
+	}
+}
+
+// holds tells whether a file holds one of some words, or cannot be read.
+func holds(path string, words []string) bool {
+	if path == "" {
 		return false
 	}
-	text, err := careful.ReadFile(npmrc, 1<<20, careful.Follow)
-	return err != nil || bytes.Contains(text, []byte("_auth")) || bytes.Contains(text, []byte("_password"))
+	text, err := careful.ReadFile(path, 1<<20, careful.Follow)
+	text = bytes.ToLower(text)
+	return err != nil || slices.ContainsFunc(words, func(word string) bool { return bytes.Contains(text, []byte(word)) })
 }

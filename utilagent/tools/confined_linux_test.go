@@ -126,3 +126,25 @@ func TestCommandsReadThreads(t *testing.T) {
 		require.Contains(t, text, "heads\n")
 	}
 }
+
+// In a home directory nobody writes what its owner's shell, session or git starts,
+// whether it is there or not; it can be read.
+func TestWhatStartsProgramsIsNotWritten(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, map[string]string{".bashrc": "mine\n", "dotfiles/zshrc": "mine\n", ".config/app/f": "", "src/f": "", ".local/share/f": "", "bin/tool": "mine\n"})
+	require.NoError(t, os.Symlink("dotfiles/zshrc", filepath.Join(w.real, ".zshrc")))
+	w.Limit(offlimits.New(offlimits.Options{UserHome: w.real, Dir: w.real}))
+	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: os.Environ()})))
+	off := []string{".bashrc", ".zshrc", "dotfiles/zshrc", ".gitconfig", ".config/git/config", ".config/autostart/x.desktop", ".config/systemd/user/x.service",
+		".ssh/authorized_keys", ".aws/credentials", ".local/bin/ls", "bin/tool"}
+	for _, name := range off {
+		require.Contains(t, call(t, r, "write_file", args{"path": name, "content": "x"}), "off limits", name)
+		if confine.Level() > 0 {
+			text := call(t, r, "run_command", args{"command": "mkdir -p $(dirname " + name + "); echo x > " + name})
+			require.NotContains(t, text, "[exit 0]", name)
+		}
+	}
+	text := call(t, r, "run_command", args{"command": "cat .bashrc .zshrc bin/tool && echo x > src/new && echo x > .config/app/new && echo x > .local/share/f"})
+	require.Equal(t, "mine\nmine\nmine\n[exit 0]", text)
+	require.NotContains(t, call(t, r, "write_file", args{"path": "src/x", "content": "x"}), "Error")
+}

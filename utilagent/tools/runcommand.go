@@ -232,9 +232,10 @@ func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Comman
 	if !c.confined() {
 		return cmd, nil
 	}
+	hidden, readable := w.off.Held()
 	bound, err := confine.Command(c.Exe, confine.Rules{
 		Dirs:   slices.Concat([]string{w.real, tmp, "/dev/shm"}, c.Writable, w.gitDirs()),
-		Hidden: w.off.Hidden(), Readable: w.off.Readable(),
+		Hidden: hidden, Readable: readable,
 		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
 	}, cmd)
 	if err != nil {
