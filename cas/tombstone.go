@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Tombstone stands under the hash of a node whose content was taken away on
@@ -42,7 +44,7 @@ func (t Tombstone) mark() string {
 	if t.Reason == "" {
 		return "redacted"
 	}
-	return "redacted: " + t.Reason
+	return "redacted: " + plaintext.Line(t.Reason) // which anyone may have written
 }
 
 // AsRedacted finds the tombstone that an error is about.

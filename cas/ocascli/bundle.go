@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -233,7 +234,7 @@ func BundleError(name string, err error) error {
 // PrintTombstone says in lines that a node was redacted, and who says so.
 func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed bool, threads ...string) error {
 	if reason != "" {
-		reason = ": " + reason
+		reason = ": " + plaintext.Line(reason)
 	}
 	proof := "not sealed: anyone could have made this tombstone"
 	if sealed {

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -103,12 +104,12 @@ func printFsck(w io.Writer, r fsck.Report) error {
 		if f.Hash != "" {
 			what += " " + string(f.Hash)
 		}
-		lines := []string{fmt.Sprintf("%s: %s", what, f.Message), "  " + f.Path}
+		lines := []string{fmt.Sprintf("%s: %s", what, plaintext.Line(f.Message)), "  " + plaintext.Line(f.Path)}
 		if f.Dependents > 0 {
 			lines = append(lines, "  needed by "+dependents(f))
 		}
 		if f.Repaired != "" {
-			lines = append(lines, "  repaired: "+f.Repaired)
+			lines = append(lines, "  repaired: "+plaintext.Line(f.Repaired))
 		}
 		if _, err := fmt.Fprintln(w, strings.Join(lines, "\n")); err != nil {
 			return err

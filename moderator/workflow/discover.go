@@ -191,6 +191,10 @@ func (l *lookout) stat(name string) (fs.FileInfo, error) {
 		if link, again := l.root.Lstat(name); again != nil || link.Mode()&fs.ModeSymlink == 0 || errors.Is(err, fs.ErrPermission) {
 			return nil, err
 		}
+		if errors.Is(err, syscall.ELOOP) {
+			l.ignore(name, "is a link that leads round in a circle")
+			return nil, nil
+		}
 		l.ignore(name, "is a link that leads out of the project")
 		return nil, nil
 	case !l.counts(info):

@@ -27,7 +27,15 @@ func (a *app) values(ctx context.Context, what string) []cmdline.Candidate {
 		return a.threadValues(ctx)
 	case "step", "--start", "--before", "--from":
 		return a.stepValues(ctx)
-	case "workflow", "name":
+	case "workflow":
+		all := a.projectValues()
+		for _, w := range a.workflowValues(ctx) {
+			if !slices.ContainsFunc(all, func(p cmdline.Candidate) bool { return p.Word == w.Word }) { // which the project's hides
+				all = append(all, w)
+			}
+		}
+		return append(all, cmdline.Candidate{Word: cmdline.Files})
+	case "name":
 		return append(a.workflowValues(ctx), cmdline.Candidate{Word: cmdline.Files})
 	case "shell":
 		return words(shellNames()...)
@@ -125,6 +133,22 @@ func (a *app) workflowValues(ctx context.Context) []cmdline.Candidate {
 			continue // a shell might run it
 		}
 		out = append(out, cmdline.Candidate{Word: w.Name, Help: "registered"})
+	}
+	return out
+}
+
+// projectValues are the workflows of the project that a name stands for. A name that a
+// shell or a terminal might take for more is left out: anyone may have put it there.
+func (a *app) projectValues() []cmdline.Candidate {
+	found, _, err := a.search().Discover()
+	if err != nil {
+		return nil
+	}
+	var out []cmdline.Candidate
+	for _, f := range found {
+		if protocol.WorkflowNameProblem(f.Name) == "" {
+			out = append(out, cmdline.Candidate{Word: f.Name, Help: "of this project"})
+		}
 	}
 	return out
 }

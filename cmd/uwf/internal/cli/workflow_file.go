@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
@@ -115,7 +116,10 @@ func (a *app) openWorkflow(path, project string) (workflowFile, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return none, notFound(fmt.Sprintf("file not found: %s", a.shown(path)), a.nearFiles(path)...)
 	case err != nil:
-		return none, err
+		if _, err := os.Stat(path); errors.Is(err, syscall.ELOOP) {
+			return none, invalid(fmt.Sprintf("%s is a link that leads round in a circle, to no file", a.shown(path)), "uwf workflow new <name> writes one to begin with")
+		}
+		return none, fmt.Errorf("follow the links of %s: %w", a.shown(path), err)
 	}
 	name, dir := within(project, real), within(project, filepath.Dir(path))
 	if name == "" || dir == "" {
