@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp/syntax"
 	"sync"
 )
 
@@ -50,7 +51,7 @@ func Compile(schema any, judge Judge) (*Schema, error) {
 		}
 		return judge(schema)
 	}
-	return &Schema{quick: newQuick(schema), size: sizeOf(schema), verdict: sync.OnceValues(prepare)}, nil
+	return &Schema{quick: newQuick(schema), size: sizeOf(schema) + patterns(schema), verdict: sync.OnceValues(prepare)}, nil
 }
 
 // Validate returns what is wrong with a JSON value, sorted; nil if nothing is.
@@ -83,6 +84,43 @@ func sizeOf(value any) int {
 		}
 	}
 	return n
+}
+
+// patterns is how much the patterns of a schema weigh, beside their texts.
+func patterns(schema any) (n int) {
+	switch v := schema.(type) {
+	case []any:
+		for _, item := range v {
+			n += patterns(item)
+		}
+	case map[string]any:
+		if pattern, ok := v["pattern"].(string); ok {
+			n += Instructions(pattern)
+		}
+		if all, ok := v["patternProperties"].(map[string]any); ok {
+			for pattern := range all {
+				n += Instructions(pattern)
+			}
+		}
+		for _, item := range v {
+			n += patterns(item)
+		}
+	}
+	return n
+}
+
+// Instructions is how many instructions a pattern may take for a byte of a text: a
+// short one with counts in it may take very many.
+func Instructions(pattern string) int {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return len(pattern)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return len(pattern)
+	}
+	return len(program.Inst)
 }
 
 // look is the quick check.

@@ -3,9 +3,13 @@ package library
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	lib "github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // A schema of 140 KB can be so made that judging a text of as many bytes takes
@@ -19,11 +23,36 @@ type BudgetError struct{ Work int }
 
 // Error implements error.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the schema asks too much of this value: more than %d comparisons", e.Work)
+	return fmt.Sprintf("the schema asks too much of this value: more than %d units of work", e.Work)
 }
 
-// maxWork bounds the work of one value, in comparisons: some seconds.
-const maxWork = 30_000_000
+// maxWork bounds the work of one value, in units of about a tenth of a microsecond:
+// some two seconds.
+const maxWork = 20_000_000
+
+// What parts of the work cost. What does not fit costs most: the library describes
+// each fault, also of an alternative that nobody asks about.
+const (
+	perPart     = 5   // to hold one part of a schema against one value
+	perChild    = 2   // of an object or array
+	perMismatch = 100 // a value that is not the one that is wanted
+	perCheck    = 20  // any other condition, which may fail
+	perNumber   = 10  // to compare two numbers, or what holds others
+	perByte     = 3   // instructions of a pattern that a byte costs one unit for
+)
+
+// shared is a budget of many values, beside that of each.
+type shared struct{ left atomic.Int64 }
+
+type sharedKey struct{}
+
+// WithBudget bounds the work of all values that are judged in a context: 10 seconds,
+// and what is usual for so many values.
+func WithBudget(ctx context.Context, values int) context.Context {
+	s := &shared{}
+	s.left.Store(100_000_000 + 2000*int64(values))
+	return context.WithValue(ctx, sharedKey{}, s)
+}
 
 // askEvery is the work between two looks at the context.
 const askEvery = 100_000
@@ -38,18 +67,25 @@ type meter struct {
 	ctx  context.Context
 	left int
 	next int // when left is below it, the context is asked
+	all  *shared
+	// names and text are the most that a part of the schema costs for each byte.
+	names, text int
 }
 
 // stopped is what a run panics with, through the library.
 type stopped struct{ err error }
 
 // run lets judge work until the budget is spent or the context has ended.
-func (m *meter) run(ctx context.Context, judge func() error) (said error, err error) {
+func (m *meter) run(ctx context.Context, value any, judge func() error) (said error, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ctx, m.left, m.next = ctx, maxWork, maxWork-askEvery
+	m.all, _ = ctx.Value(sharedKey{}).(*shared)
 	defer func() {
-		m.ctx = nil
+		if m.all != nil && m.all.left.Add(-int64(maxWork-m.left)) < 0 && err == nil {
+			err = &BudgetError{Work: maxWork}
+		}
+		m.ctx, m.all = nil, nil
 		if r := recover(); r != nil {
 			s, ok := r.(stopped)
 			if !ok {
@@ -58,7 +94,41 @@ func (m *meter) run(ctx context.Context, judge func() error) (said error, err er
 			err = s.err
 		}
 	}()
+	// A part is counted when the library has done with it. So what one alone would
+	// spend is looked at before.
+	if m.names+m.text > 0 && m.largest(value) > maxWork {
+		return nil, &BudgetError{Work: maxWork}
+	}
 	return judge(), nil
+}
+
+// largest is the most that one object's names or one text in a value may cost.
+func (m *meter) largest(value any) (most int) {
+	switch v := value.(type) {
+	case string:
+		return m.text * len(v) / perByte
+	case []any:
+		for _, item := range v {
+			most = max(most, m.largest(item))
+		}
+	case map[string]any:
+		most = nameCost(m.names, v)
+		for _, item := range v {
+			most = max(most, m.largest(item))
+		}
+	}
+	return most
+}
+
+// nameCost is what the names of an object cost.
+func nameCost(names int, object map[string]any) (cost int) {
+	if names == 0 {
+		return 0
+	}
+	for name := range object {
+		cost += names * (len(name) + 1) / perByte
+	}
+	return cost
 }
 
 func (m *meter) spend(n int) {
@@ -75,19 +145,83 @@ func (m *meter) spend(n int) {
 
 // Compile implements [lib.ExtCompiler]: every part of a schema costs.
 func (m *meter) Compile(_ lib.CompilerContext, schema map[string]any) (lib.ExtSchema, error) {
-	values, _ := schema["enum"].([]any)
+	p := priced{meter: m, each: perPart + len(schema)}
+	if pattern, ok := schema["pattern"].(string); ok {
+		p.text += steps(pattern)
+	}
+	if _, ok := schema["format"]; ok {
+		p.text += perByte
+	}
 	patterns, _ := schema["patternProperties"].(map[string]any)
-	_, pattern := schema["pattern"]
-	_, format := schema["format"]
-	return priced{meter: m, each: len(schema) + len(values) + len(patterns), names: len(patterns), text: pattern || format}, nil
+	for pattern := range patterns {
+		p.names += steps(pattern)
+	}
+	if _, ok := schema["propertyNames"]; ok {
+		p.names += perByte
+	}
+	if closed, ok := schema["additionalProperties"].(bool); ok && !closed {
+		p.names += perByte
+	}
+	for _, list := range []string{"properties", "required", "dependencies"} {
+		switch list := schema[list].(type) {
+		case []any:
+			p.keys += len(list)
+		case map[string]any:
+			p.keys += len(list)
+		}
+	}
+	p.wanted, _ = schema["enum"].([]any)
+	if only, ok := schema["const"]; ok {
+		p.wanted = append(slices.Clip(p.wanted), only)
+	}
+	for _, w := range p.wanted {
+		p.weight += weigh(w)
+	}
+	for _, key := range []string{"pattern", "format", "not", "contains", "anyOf", "oneOf", "minLength", "maxLength", "minimum", "maximum",
+		"exclusiveMinimum", "exclusiveMaximum", multipleOf, "minItems", "maxItems", "minProperties", "maxProperties"} {
+		if _, ok := schema[key]; ok {
+			p.each += perCheck
+		}
+	}
+	_, p.unique = schema["uniqueItems"]
+	m.names, m.text = max(m.names, p.names), max(m.text, p.text)
+	return p, nil
+}
+
+// steps is how many instructions a pattern may take for a byte.
+func steps(pattern string) int { return jsonschema.Instructions(pattern) + perByte }
+
+// weigh is how much there is to compare in a value.
+func weigh(value any) int {
+	switch v := value.(type) {
+	case []any:
+		n := perNumber
+		for _, item := range v {
+			n += weigh(item)
+		}
+		return n
+	case map[string]any:
+		n := perNumber
+		for name, item := range v {
+			n += 1 + len(name)/perByte + weigh(item)
+		}
+		return n
+	case string:
+		return 1 + len(v)/perByte
+	}
+	return perNumber
 }
 
 // priced is what a part of a schema costs.
 type priced struct {
-	meter *meter
-	each  int  // for any value
-	names int  // for each property of an object
-	text  bool // the bytes of a text count
+	meter  *meter
+	each   int   // for any value
+	names  int   // instructions for each byte of a property's name
+	text   int   // instructions for each byte of a text
+	keys   int   // looked up in an object
+	wanted []any // of enum and const
+	weight int   // of those
+	unique bool
 }
 
 // Validate implements [lib.ExtSchema]; it finds nothing wrong.
@@ -95,12 +229,42 @@ func (p priced) Validate(_ lib.ValidationContext, value any) error {
 	cost := p.each
 	switch v := value.(type) {
 	case string:
-		if p.text {
-			cost += len(v)
+		cost += p.text * len(v) / perByte
+	case []any:
+		cost += perChild * len(v)
+		if p.unique {
+			cost += weigh(v)
 		}
 	case map[string]any:
-		cost += p.names * len(v)
+		cost += perChild*len(v) + p.keys + nameCost(p.names, v)
+	}
+	if len(p.wanted) > 0 {
+		cost += p.compare(value)
 	}
 	p.meter.spend(cost)
 	return nil
+}
+
+// compare is what enum and const cost.
+func (p priced) compare(value any) int {
+	cost := len(p.wanted)
+	switch value.(type) {
+	case []any, map[string]any:
+		return cost + perMismatch + p.weight
+	case string, bool, nil:
+	default:
+		cost += p.weight
+	}
+	if slices.ContainsFunc(p.wanted, func(w any) bool { return isScalar(w) && w == value }) {
+		return cost
+	}
+	return cost + perMismatch
+}
+
+func isScalar(value any) bool {
+	switch value.(type) {
+	case []any, map[string]any:
+		return false
+	}
+	return true
 }

@@ -49,7 +49,7 @@ func Judge(schema any) (jsonschema.Verdict, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		said, err := counted.run(ctx, func() error { return compiled.Validate(value) })
+		said, err := counted.run(ctx, value, func() error { return compiled.Validate(value) })
 		if err != nil {
 			return nil, err
 		}
