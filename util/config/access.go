@@ -20,13 +20,23 @@ func Confining(a protocol.Agent, command []string) (setting string, unknown bool
 	if a.Confine != "" {
 		return a.Confine, false
 	}
-	if a.Permission != "" && a.Permission != "bypass" {
+	if !unasked(a) {
 		return protocol.ConfineOff, false
 	}
 	if _, known := programs.Places(command); !known {
 		return protocol.ConfineOff, true
 	}
 	return protocol.ConfineAuto, false
+}
+
+// HeedsPermission tells whether an adapter passes on what an agent may do. A command
+// of the user's own cannot be told.
+func HeedsPermission(adapter string) bool { return program([]string{adapter}) != "uwf-exec" }
+
+// unasked tells whether an agent's program may do anything without being asked, as
+// far as it is told.
+func unasked(a protocol.Agent) bool {
+	return a.Permission == "" || a.Permission == "bypass" || !HeedsPermission(a.Command)
 }
 
 // IsUnknown tells whether an agent is not confined because its program is not known.
@@ -95,10 +105,10 @@ func Access(c protocol.Config, alias string, argv []string, e env.Env, s System)
 	case !strings.HasPrefix(name, protocol.AgentPrefix):
 		return "what the program does: uwf does not confine it"
 	}
-	if a.Permission == "readonly" && name != "uwf-exec" {
+	if a.Permission == "readonly" && HeedsPermission(name) {
 		return "reads" + extra(a, argv, s)
 	}
-	if a.Permission == "edits" && name != "uwf-exec" {
+	if a.Permission == "edits" && HeedsPermission(name) {
 		return "changes files in the directory" + extra(a, argv, s)
 	}
 	return "runs anything" + extra(a, argv, s)
@@ -121,7 +131,7 @@ func extra(a protocol.Agent, argv []string, s System) string {
 	switch setting, unknown := Confining(a, driven(argv)); {
 	case unknown:
 		return ", writes anywhere: uwf does not know where the program keeps its own files"
-	case setting == protocol.ConfineOff && (a.Permission == "" || a.Permission == "bypass"):
+	case setting == protocol.ConfineOff && unasked(a):
 		return ", writes anywhere: confine is off"
 	case setting == protocol.ConfineOff:
 		return ", as far as the program holds itself back"

@@ -31,6 +31,8 @@ func TestAccess(t *testing.T) {
 		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "mine"}}, protocol.BuiltinConfig{}, true,
 			"runs anything, writes anywhere: uwf does not know where the program keeps its own files"},
 		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine", "claude"}, Confine: "auto"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "readonly"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "edits", Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
 		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine"}, Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
 		{protocol.Agent{Command: "/x/other"}, protocol.BuiltinConfig{}, true, "what the program does: uwf does not confine it"},
 		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{}, true, "changes files in the directory, runs nothing"},

@@ -29,7 +29,11 @@ type confinement struct {
 // confined makes the confinement of the step's program; nil: it is not confined. What
 // is in force is noted for the detail.
 func (r *runner) confined() (*confinement, error) {
-	setting, unknown := config.Confining(protocol.Agent{Confine: r.confine, Permission: string(r.permission)}, r.driven())
+	adapter := protocol.AgentName(r.adapter.Name)
+	setting, unknown := config.Confining(protocol.Agent{Command: adapter, Confine: r.confine, Permission: string(r.permission)}, r.driven())
+	if r.permission != Bypass && !config.HeedsPermission(adapter) {
+		fmt.Fprintf(r.req.Env.Stderr, "warning: permission %s does not reach %s: %s cannot tell a command what it may do\n", r.permission, r.adapter.Program, adapter)
+	}
 	if setting == protocol.ConfineOff {
 		r.held = "not confined"
 		if unknown {
