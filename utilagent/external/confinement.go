@@ -111,6 +111,8 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 	var beside []string
 	if repository, ok := worktree.Link(r.cwd); ok {
 		beside = []string{repository} // without it nothing could be committed
+	} else if repository, ok := offlimits.Module(r.cwd); ok {
+		beside = []string{repository}
 	}
 	for _, path := range off.Writable() {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {

@@ -56,7 +56,7 @@ func tamed(old, changed []byte, g ground) (kept []byte, ok bool) {
 	}
 	for _, l := range after {
 		// Without its address the name of a remote would be one.
-		homeless := l.section == "remote" && l.key != "" && !remotes[l.sub]
+		homeless := l.section == "remote" && l.sub != "" && !remotes[l.sub]
 		switch {
 		case l.header():
 			flush(!lost)

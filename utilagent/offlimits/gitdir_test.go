@@ -69,3 +69,27 @@ func TestWhatGitsSettingsNameIsNotWritten(t *testing.T) {
 	require.ErrorContains(t, l.Write(w, filepath.Join(w, "pre-commit")), "off limits")
 	require.NoError(t, l.Write(w, filepath.Join(w, "main.go")))
 }
+
+func TestASubmodulesRepositoryMustNameItsTree(t *testing.T) {
+	t.Parallel()
+	dir := put(t, map[string]string{"lib/f": "", "super/f": "", "fake/f": "", "sep/f": ""})
+	shell(t, dir, `git init -q lib; git -C lib commit -q --allow-empty -m x; git init -q super; git -C super -c protocol.file.allow=always submodule --quiet add "$PWD/lib" sub
+		echo "gitdir: ../super/.git/modules/sub" > fake/.git; git init -q --separate-git-dir="$PWD/store" sep`)
+	git, ok := offlimits.Module(filepath.Join(dir, "super/sub"))
+	require.True(t, ok)
+	require.Equal(t, filepath.Join(dir, "super/.git/modules/sub"), git)
+	for _, name := range []string{"fake", "super", "sep", "lib"} {
+		_, ok := offlimits.Module(filepath.Join(dir, name))
+		require.False(t, ok, name)
+	}
+	shell(t, dir, `git -C sep config core.worktree "$PWD/sep"`)
+	_, ok = offlimits.Module(filepath.Join(dir, "sep"))
+	require.True(t, ok)
+
+	w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: filepath.Join(dir, "super/sub"), Beside: []string{git}})
+	require.NoError(t, err)
+	shell(t, dir, `cd super/sub; git commit -q --allow-empty -m y; git config core.fsmonitor id; echo id > ../.git/modules/sub/hooks/post-commit`)
+	changed, err := w.Restore()
+	require.NoError(t, err)
+	require.Equal(t, []string{"sub/config", "sub/hooks/post-commit"}, changed.Undone)
+}

@@ -36,8 +36,8 @@ func (s setting) harmless(g ground, remotes map[string]bool) bool {
 	switch {
 	case s.section == "advice" || slices.Contains(safeKeys(), name):
 		return true
-	case name == "branch.remote": // may also be an address itself
-		return value == "." || remotes[value]
+	case name == "branch.remote", name == "branch.pushremote", name == "remote.pushdefault": // may also be an address itself
+		return value == "." || remotes[value] || strings.Contains(value, "://") && g.elsewhere(value)
 	case name == "core.worktree" && s.sub == "": // of a submodule
 		return strings.Contains(filepath.ToSlash(g.git), "/.git/modules/") && !filepath.IsAbs(value) && covered(g.writable, filepath.Join(g.git, value))
 	case name == "submodule.url": // only fetched from

@@ -83,6 +83,12 @@ func (l List) lookInto(workspace, at string, names map[string]scope) (inner []st
 	}
 	defer f.Close() // only read from
 	var s shape
+	more := false
+	add := func(name string) {
+		if more = more || len(inner) >= 2*maxDirs; !more {
+			inner = append(inner, name)
+		}
+	}
 	for {
 		entries, err := f.ReadDir(512)
 		for _, e := range entries {
@@ -90,7 +96,7 @@ func (l List) lookInto(workspace, at string, names map[string]scope) (inner []st
 			p := plain(e.Name())
 			if s.add(p); p == "" || p[0] != '.' && !isGit(p) {
 				if e.IsDir() && !l.hides(workspace, name) {
-					inner = append(inner, name)
+					add(name)
 				}
 				continue
 			}
@@ -103,7 +109,7 @@ func (l List) lookInto(workspace, at string, names map[string]scope) (inner []st
 			case reserved(p) != "":
 				names[name] = everything
 			case e.IsDir():
-				inner = append(inner, name)
+				add(name)
 			}
 		}
 		if err != nil || len(entries) == 0 {
@@ -112,6 +118,9 @@ func (l List) lookInto(workspace, at string, names map[string]scope) (inner []st
 			}
 			if errors.Is(err, io.EOF) {
 				err = nil
+			}
+			if more && err == nil {
+				err = errEnough
 			}
 			return inner, err
 		}

@@ -138,6 +138,30 @@ func hooks() []string {
 	}
 }
 
+// Module returns the git directory of a work tree that lies elsewhere and names
+// the tree in turn, as those of submodules do: the file .git alone proves nothing.
+// top is absolute and without links.
+func Module(top string) (git string, ok bool) {
+	git, common, ok := worktree.Dirs(top)
+	if !ok || git != common || within(top, git) || within(git, top) {
+		return "", false
+	}
+	text, err := careful.ReadFile(filepath.Join(git, "config"), maxFileBytes, careful.NoFollow)
+	if err != nil {
+		return "", false
+	}
+	named := ""
+	for _, s := range readSettings(text) {
+		if s.is("core", "worktree") && s.sub == "" {
+			named = s.value
+		}
+	}
+	if named != "" && !filepath.IsAbs(named) {
+		named = filepath.Join(git, filepath.FromSlash(named))
+	}
+	return git, named != "" && followed(named) == top
+}
+
 // places are the slash-separated paths of a workspace that a pointer guards; none
 // if it leads elsewhere.
 func (p pointer) places(workspace string) []string {

@@ -181,7 +181,7 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 			}
 		}
 		if t.seen.all() && !seen.all() {
-			errs = append(errs, fmt.Errorf("the command made more than %d directories: repositories in the others are not looked at", maxDirs))
+			errs = append(errs, fmt.Errorf("the command made more than %d directories, or some that cannot be read: repositories there are not looked at", maxDirs))
 		}
 	}
 	for name, s := range k.names {

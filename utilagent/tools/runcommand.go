@@ -189,7 +189,11 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 
 // place is what commands can write to.
 func (c Commands) place(w *Workspace) offlimits.Place {
-	return offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Writable: append([]string{"/dev/shm"}, c.Writable...)}
+	writable := append([]string{"/dev/shm"}, c.Writable...)
+	if tmp, err := w.scratch.tmp(); err == nil { // else no command runs
+		writable = append(writable, tmp)
+	}
+	return offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Writable: writable}
 }
 
 // putBack undoes what a command has changed that it must not, and says so.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/worktree"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // CacheDirs are the directories in which build tools keep what they have
@@ -49,11 +50,14 @@ func CacheDirs(environ []string) []string {
 	return dirs
 }
 
-// gitDirs is the repository of a linked work tree, which lies elsewhere: without
+// gitDirs is the repository of a linked work tree or a submodule, which lies elsewhere: without
 // it nothing could be committed. The file .git that names it is the model's to
 // write, so the repository must name this work tree too.
 func (w *Workspace) gitDirs() []string {
 	if repository, ok := worktree.Link(w.real); ok {
+		return []string{repository}
+	}
+	if repository, ok := offlimits.Module(w.real); ok {
 		return []string{repository}
 	}
 	return nil // a directory, or no repository
