@@ -30,7 +30,7 @@ func Invalid(message string, hints ...string) error {
 // agents, so they are escaped wherever they go: logs are read on terminals, too.
 // A line of the message that could be taken for one of ours is indented.
 func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
-	fmt.Fprintf(w, "%s: %s\n", program, quoted(plaintext.Escape(strings.TrimRight(e.Message, "\r\n"))))
+	fmt.Fprintf(w, "%s: %s\n", program, Quoted(plaintext.Escape(strings.TrimRight(e.Message, "\r\n"))))
 	for _, h := range e.Hints {
 		fmt.Fprintf(w, "hint: %s\n", strings.ReplaceAll(plaintext.Escape(h), "\n", " "))
 	}
@@ -48,12 +48,15 @@ func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
 	_ = enc.Encode(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n")}})
 }
 
-// quoted indents the lines of a text, but for the first, that look as if we had said
+// Quoted indents the lines of a text, but for the first, that look as if we had said
 // them: what begins with a short word and a colon, as hint: and uwf: do, or as JSON.
-func quoted(text string) string {
+func Quoted(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines[1:] {
 		word, _, labelled := strings.Cut(line, ":")
+		if strings.HasPrefix(line, "  ") {
+			continue // far enough in
+		}
 		if labelled && isLabel(word) || strings.HasPrefix(line, "{") {
 			lines[i+1] = "  " + line
 		}

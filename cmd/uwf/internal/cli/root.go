@@ -110,7 +110,7 @@ func version() string {
 // say tells the user something on stderr that is not a result.
 func (a *app) say(format string, args ...any) {
 	if !a.flags.quiet {
-		fmt.Fprintf(a.env.Stderr, format+"\n", args...)
+		fmt.Fprintln(a.env.Stderr, cmdline.Quoted(fmt.Sprintf(format, args...)))
 	}
 }
 
