@@ -7,7 +7,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// ourTitles is what the titles of the schemas of our kinds begin with.
+// ourTitles is what the titles of the schemas of our kinds begin with. To a person
+// white space before it and capital letters are the same.
 const ourTitles = "@uwf/"
 
 // CheckTitle refuses a schema that is titled as only the schemas of our kinds are,
@@ -24,7 +25,7 @@ func CheckTitle(kinds *Kinds, n Node) error {
 	}
 	schema, _ := value.(map[string]any)
 	title, _ := schema["title"].(string)
-	if !strings.HasPrefix(title, ourTitles) || n.Hash == kinds.MetaHash() {
+	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(title)), ourTitles) || n.Hash == kinds.MetaHash() {
 		return nil
 	}
 	for _, k := range protocol.Kinds() {

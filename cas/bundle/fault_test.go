@@ -270,6 +270,8 @@ func TestManifest(t *testing.T) {
 		"a status that is none":        func(m map[string]any) { thread(m)["status"] = "resumed" },
 		"a seal that is none":          func(m map[string]any) { thread(m)["seal"] = "00" },
 		"a seal that does not fit":     func(m map[string]any) { thread(m)["seal"] = fmt.Sprintf("%064x", 1) },
+		"a word of nobody's":           func(m map[string]any) { thread(m)["status"] = "active" },
+		"a time after the year 9999":   func(m map[string]any) { thread(m)["status"], thread(m)["completedAt"] = "completed", 253402300800000 },
 		"a time before 1970":           func(m map[string]any) { thread(m)["status"], thread(m)["completedAt"] = "completed", -1 },
 		"a root that is a thread's id": func(m map[string]any) { m["roots"] = []any{map[string]any{"hash": idA}} },
 	} {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
@@ -169,17 +168,19 @@ func (t Thread) check() error {
 		return fmt.Errorf("its workflow %q is not a hash", t.Workflow)
 	case !t.Ended() && (t.Workflow != "" || t.CompletedAt != 0):
 		return errors.New("it has not ended, but has what only ended ones have")
-	case t.CompletedAt < 0:
+	case t.CompletedAt < 0 || t.CompletedAt > lastMs:
 		return fmt.Errorf("it ended at %d ms", t.CompletedAt)
 	}
 	return checkSeal(t.Seal)
 }
 
-// isStatus allows for words of other programs: the original has some of its own.
+// isStatus allows for the words that end a thread: the history takes no other.
 func isStatus(s protocol.Status) bool {
-	notLetter := func(r rune) bool { return r < 'a' || r > 'z' }
-	return s != protocol.StatusResumed && len(s) < 32 && !strings.ContainsFunc(string(s), notLetter)
+	return s == protocol.StatusCompleted || s == protocol.StatusCancelled
 }
+
+// lastMs is the end of the year 9999.
+const lastMs = 253402300799999
 
 func checkSeal(text string) error {
 	if text == "" {

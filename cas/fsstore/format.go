@@ -81,34 +81,34 @@ func readSmall(path string) ([]byte, error) { return careful.ReadFile(path, maxS
 
 // parseFormat reads format.json. Errors: a [*protocol.Error] of code newer for the
 // store of a newer program, which may rely on something that we would break or
-// not see; of code corrupt for what no program has written.
+// not see: that is whatever is JSON and not understood; of code corrupt for what is
+// no JSON.
 func parseFormat(data []byte) (found, error) {
+	if !json.Valid(data) {
+		return found{}, damagedFormat("it is not JSON")
+	}
 	var entries map[string]json.RawMessage
-	if err := json.Unmarshal(data, &entries); err != nil {
-		return found{}, damagedFormat("%w", err)
+	if err := json.Unmarshal(data, &entries); err != nil || entries == nil {
+		return found{}, newerFormat("another form")
 	}
 	var f format
-	if err := json.Unmarshal(entries["version"], &f.Version); err != nil {
-		return found{}, damagedFormat("version: %w", err)
+	if err := json.Unmarshal(entries["version"], &f.Version); err != nil || f.Version != formatVersion {
+		return found{}, newerFormat("version %.40s", entries["version"])
 	}
-	if f.Version > formatVersion {
-		return found{}, newerFormat("version %d", f.Version)
-	}
-	for key, into := range map[string]any{"version": &f.Version, "hash": &f.Hash, "layout": &f.Layout, "flush": &f.Flush} {
+	delete(entries, "version")
+	for key, into := range map[string]any{"hash": &f.Hash, "layout": &f.Layout, "flush": &f.Flush} {
 		if err := json.Unmarshal(entries[key], into); err != nil {
-			return found{}, damagedFormat("%s: %w", key, err)
+			return found{}, newerFormat("%s %.40s", key, entries[key])
 		}
 		delete(entries, key)
 	}
 	switch {
-	case f.Version < 1:
-		return found{}, damagedFormat("there is no version %d", f.Version)
 	case !f.Hash.Known():
-		return found{}, damagedFormat("there is no hash function %q", f.Hash)
+		return found{}, newerFormat("hash function %.40q", f.Hash)
 	case !knownLayout(f.Layout):
-		return found{}, damagedFormat("there is no layout %q", f.Layout)
+		return found{}, newerFormat("layout %.40q", f.Layout)
 	case !knownFlush(f.Flush):
-		return found{}, damagedFormat("there is no flush mode %q", f.Flush)
+		return found{}, newerFormat("flush mode %.40q", f.Flush)
 	}
 	if extra := slices.Sorted(maps.Keys(entries)); len(extra) > 0 {
 		return found{}, newerFormat("entry %q", extra[0])

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -52,17 +53,33 @@ func Check(data []byte) error {
 }
 
 // Keeps reports whether a number is the same when it is read as a float64 and
-// written again. It asks only of whole numbers written without an exponent:
+// written again. It asks only of whole numbers, however they are written:
 // everybody expects a fraction to be rounded, and nobody an id. Whole numbers
-// within ±(2^53-1) are always kept.
+// within ±(2^53-1) are always kept, and what no float64 reaches never is.
 func Keeps(number string) bool {
 	digits := strings.TrimPrefix(number, "-")
 	const surely = 15 // digits, less than 2^53
-	if len(digits) <= surely || strings.ContainsAny(digits, ".eE") {
+	if len(digits) <= surely && !strings.ContainsAny(digits, "eE") {
 		return true
 	}
 	f, err := strconv.ParseFloat(number, 64)
-	return err == nil && strconv.FormatFloat(f, 'f', -1, 64) == number
+	if err != nil {
+		return false
+	}
+	const beyond = 1 << 53 // what is rounded to it may be 2^53+1
+	if -beyond < f && f < beyond {
+		return true
+	}
+	const longest = 1000 // characters: of more nobody means a fraction
+	value, ok := new(big.Rat), len(number) <= longest
+	if ok {
+		_, ok = value.SetString(number)
+	}
+	if !ok {
+		return false
+	}
+	shortest, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', -1, 64))
+	return !value.IsInt() || value.Cmp(shortest) == 0
 }
 
 // NotKept is what to say of a number that [Keeps] refuses.

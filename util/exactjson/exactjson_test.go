@@ -63,3 +63,15 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// A whole number is refused if it is not kept, however it is written.
+func TestKeepsHoweverWritten(t *testing.T) {
+	t.Parallel()
+	for number, kept := range map[string]bool{
+		"9007199254740993.0": false, "9.007199254740993e15": false, "9007199254740993": false, "-9007199254740993.0": false, "900719925474099.3E1": false, "1e400": false, "-1e400": false,
+		"9007199254740992.0": true, "9.007199254740992e15": true, "1e23": true, "1e300": true, "100000000000000000000000": true,
+		"9007199254740993.5": true, "0.1": true, "3.141592653589793238": true, "1e-400": true, "12345678901234.5": true,
+	} {
+		require.Equal(t, kept, exactjson.Keeps(number), number)
+	}
+}
