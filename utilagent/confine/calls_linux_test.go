@@ -285,3 +285,23 @@ func TestWhatIsOpenIsSaid(t *testing.T) {
 		require.NotContains(t, confine.Open(true), "sockets")
 	}
 }
+
+// A command reads nothing from a terminal of somebody else, and so no keys that are
+// typed there.
+func TestTerminalsOfOthers(t *testing.T) {
+	t.Parallel()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if confine.Level() == 0 || err != nil { // a container may have none
+		require.True(t, confine.Level() == 0 || err != nil, "nothing is promised")
+		return
+	}
+	defer ours.Close()
+	require.NoError(t, unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	theirs := "/dev/pts/" + strconv.Itoa(n)
+	_, err = os.Stat(theirs)
+	require.NoError(t, err)
+	out, _ := run(t, "(: < "+theirs+") 2>/dev/null && echo could read; (: > "+theirs+") 2>/dev/null && echo could write; : < /dev/null && echo goes on", t.TempDir())
+	require.Equal(t, "goes on\n", out)
+}

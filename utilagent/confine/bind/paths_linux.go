@@ -19,9 +19,12 @@ import (
 // devices can be written by every command.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom"}
 
+// devpts holds the pseudoterminals of everybody.
+const devpts = "/dev/pts"
+
 // terminals are what makes and uses a pseudoterminal, in which whole agents run their
 // commands. What reaches the user's own through them is in the filter.
-var terminals = []string{"/dev/pts", "/dev/ptmx", "/dev/tty"}
+var terminals = []string{devpts, "/dev/ptmx", "/dev/tty"}
 
 // maxGrants bounds how many paths are allowed one by one, since each costs each
 // command some 10 µs. What comes after them stays closed.
@@ -43,6 +46,9 @@ func restrictPaths(r confine.Rules) error {
 		return err
 	}
 	a := allowance{hidden: r.Hidden}
+	if r.Profile != confine.Program {
+		a.hidden = append(slices.Clone(r.Hidden), devpts) // else a command could read what the user types
+	}
 	read, err := a.around("/")
 	if err != nil {
 		return err
@@ -60,9 +66,9 @@ func restrictPaths(r confine.Rules) error {
 	if level >= 2 {
 		writable = writable.WithRefer()
 	}
-	var devpts paths
+	var ptys paths
 	if r.Profile == confine.Program {
-		devpts = split(terminals)
+		ptys = split(terminals)
 	}
 	return c.BestEffort().Restrict(
 		landlock.PathAccess(access.AccessFSReadDir, "/"), // names are no secret, and programs look around
@@ -70,8 +76,8 @@ func restrictPaths(r confine.Rules) error {
 		landlock.ROFiles(append(read.files, exceptions.files...)...).IgnoreIfMissing(),
 		writable.IgnoreIfMissing(),
 		landlock.RWFiles(slices.Concat(write.files, r.Files, devices)...).IgnoreIfMissing(),
-		landlock.RWDirs(devpts.dirs...).WithIoctlDev().IgnoreIfMissing(),
-		landlock.RWFiles(devpts.files...).WithIoctlDev().IgnoreIfMissing(),
+		landlock.RWDirs(ptys.dirs...).WithIoctlDev().IgnoreIfMissing(),
+		landlock.RWFiles(ptys.files...).WithIoctlDev().IgnoreIfMissing(),
 	)
 }
 

@@ -49,6 +49,8 @@ func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
 			e := requireCode(t, err, want, "")
 			require.NotEmpty(t, e.Hints)
 			require.NoError(t, held.Unlock())
+			dir := w.runDir(id)
+			w.eventually("the agent has ended", func() bool { return !dir.surelyAlive(t.Context(), dir.read()) })
 			require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 		})
 	}
