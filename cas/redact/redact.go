@@ -128,8 +128,10 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 	r.node, err = r.store.Get(ctx, r.done.Node)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		t := redacted.Tombstone
-		if err := r.store.OwnTombstone(t.Hash); err != nil {
-			return r.done, err
+		if r.store.Foreign(t.Hash) {
+			if t, err = r.takeOver(ctx, t); err != nil {
+				return r.done, err
+			}
 		}
 		r.done.Already, r.done.Type, r.done.Reason, r.done.Seal = true, t.Type, t.Reason, t.Seal.String()
 		return r.done, nil
@@ -141,6 +143,17 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 		return r.done, err
 	}
 	return r.done, r.bury(ctx)
+}
+
+// takeOver makes a tombstone from elsewhere our own, with our reason and time.
+func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombstone, err error) {
+	sole, err := r.store.Alone(ctx)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, sole.Release()) }()
+	t.Reason, t.At = r.options.Reason, r.options.Now().UnixMilli()
+	return t, sole.Redact(t)
 }
 
 // standings are the heads of all threads, also of the other homes that use the
