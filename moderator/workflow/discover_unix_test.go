@@ -38,7 +38,11 @@ func TestDiscoverIgnoresLinksThatLeadOut(t *testing.T) {
 		require.Equal(t, filepath.Join(root, dir), found[0].Project)
 		var names []string
 		for _, i := range ignored {
-			require.Equal(t, "is a link that leads out of the project", i.Why)
+			why := "is a link that leads out of the project"
+			if filepath.Base(i.Path) == "loop.yaml" {
+				why = "is a link that leads round in a circle"
+			}
+			require.Equal(t, why, i.Why)
 			names = append(names, filepath.Base(i.Path))
 		}
 		require.Equal(t, []string{"a.yaml", "b.yaml", "c", "loop.yaml", "zero.yaml", ".workflows"}, names)
