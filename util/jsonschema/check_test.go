@@ -119,3 +119,23 @@ func TestMetaVectors(t *testing.T) {
 		require.Equal(t, c.OK, jsonschema.Check(c.Schema) == nil, "%v", c.Schema)
 	}
 }
+
+// A list of thousands of items that each lack hundreds of fields is told in few
+// words: they go to a model, a terminal and a log.
+func TestFewProblemsAreTold(t *testing.T) {
+	t.Parallel()
+	var required []any
+	for i := range 300 {
+		required = append(required, fmt.Sprintf("k%d", i))
+	}
+	s, err := jsonschema.Compile(map[string]any{"type": "array", "items": map[string]any{"type": "object", "required": required}}, library.Judge)
+	require.NoError(t, err)
+	items := make([]any, 2000)
+	for i := range items {
+		items[i] = map[string]any{}
+	}
+	problems, err := s.Validate(t.Context(), items)
+	require.NoError(t, err)
+	require.Len(t, problems, 51)
+	require.Contains(t, problems[50].Message, "and more")
+}

@@ -144,7 +144,7 @@ func (s *Schema) ask(ctx context.Context, value any) ([]Problem, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold a value against its schema: %w", err)
 	}
-	return Sorted(problems), nil
+	return few(Sorted(problems)), nil
 }
 
 // Fits reports whether nothing is wrong with a JSON value. It needs the judge less

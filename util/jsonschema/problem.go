@@ -19,6 +19,18 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Message
 }
 
+// maxProblems is how many problems are told at once: a list of thousands of items
+// may have as many each, and whoever corrects it needs the first.
+const maxProblems = 50
+
+// few keeps the first problems, and says that there are more.
+func few(problems []Problem) []Problem {
+	if len(problems) <= maxProblems {
+		return problems
+	}
+	return append(problems[:maxProblems:maxProblems], Problem{Message: "and more of this kind: correct these first"})
+}
+
 // Sorted sorts problems and drops those that are there twice; nil if there are
 // none.
 func Sorted(problems []Problem) []Problem {

@@ -43,10 +43,15 @@ func (r reporter) problems(e *lib.ValidationError) []jsonschema.Problem {
 func (r reporter) all(errors []*lib.ValidationError) []jsonschema.Problem {
 	var all []jsonschema.Problem
 	for _, e := range errors {
-		all = append(all, r.problems(e)...)
+		if all = append(all, r.problems(e)...); len(all) > enough {
+			break
+		}
 	}
 	return all
 }
+
+// enough is how many problems are looked at: few of them are told.
+const enough = 2000
 
 // place is where a keyword met a value.
 type place struct {

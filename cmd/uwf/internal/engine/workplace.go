@@ -76,6 +76,7 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 		outside *place.OutsideError
 		moved   *place.MovedError
 		file    *place.NoDirError
+		special *place.SpecialError
 	)
 	fail := func(code protocol.Code, format string, args ...any) *protocol.Error {
 		return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
@@ -87,6 +88,9 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 	case errors.As(err, &outside):
 		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: that is outside the thread's directory %s", role, shown(outside.Dir), shown(outside.Thread)),
 			e.allowLine(listed, outside.Dir))
+	case errors.As(err, &special):
+		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: %s holds settings, programs or keys", role, shown(special.Dir), shown(special.At)),
+			e.allowLine(listed, special.Dir))
 	case errors.As(err, &moved):
 		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: the thread was started there, but now that is a link to %s", role, shown(moved.Thread), shown(moved.Dir)),
 			e.allowLine(listed, moved.Dir))

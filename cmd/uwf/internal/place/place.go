@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/united-workforce/uwf/util/worktree"
 )
@@ -71,9 +72,10 @@ func (e *NoDirError) Error() string { return e.Path + " is not a directory" }
 // relative ones begin there. Allowed are the thread's directory and what is below
 // it; a work tree that is linked to the repository of the thread's directory, with
 // what is below; and what is at or below an allowed directory. The user's own
-// directory, and what is above it, never is, unless the thread was started there.
+// directory, and what is above it, never is, unless the thread was started there;
+// nor is what holds settings, programs or keys, unless the config lists it.
 //
-// Errors: *[OutsideError], *[MovedError], and those of [Real].
+// Errors: *[OutsideError], *[SpecialError], *[MovedError], and those of [Real].
 func (r Rules) Resolve(location string) (string, error) {
 	if !filepath.IsAbs(r.Thread) { // of another system, or forged: it would begin wherever uwf is started
 		return "", fmt.Errorf("the thread's directory %q is not an absolute path", r.Thread)
@@ -96,10 +98,62 @@ func (r Rules) Resolve(location string) (string, error) {
 		return dir, nil
 	case r.holdsUser(dir):
 		return "", &OutsideError{Dir: dir, Thread: thread, Never: true}
-	case below(thread, dir), r.allowed(dir), linked(thread, dir):
+	case r.allowed(dir), linked(thread, dir):
 		return dir, nil
+	case !below(thread, dir):
+		return "", &OutsideError{Dir: dir, Thread: thread}
 	}
-	return "", &OutsideError{Dir: dir, Thread: thread}
+	if at := r.special(thread, dir); at != "" {
+		return "", &SpecialError{Dir: dir, At: at}
+	}
+	return dir, nil
+}
+
+// SpecialError says that a location leads into a directory that holds no work: what
+// an agent leaves there, git, uwf or the user's programs obey.
+type SpecialError struct {
+	Dir string // where the location leads, without symbolic links
+	At  string // the special directory that it is or lies in
+}
+
+func (e *SpecialError) Error() string {
+	return fmt.Sprintf("%s is off limits: %s holds settings, programs or keys", e.Dir, e.At)
+}
+
+// special is the directory at or above dir, within the thread's, in which no step
+// works although it is inside: a repository's own, whatever its name, uwf's, and in
+// the user's home everything that is hidden. The tools of agents refuse to write
+// there, but they take a workspace for what a person has chosen. "": there is none.
+func (r Rules) special(thread, dir string) string {
+	for ; dir != thread && below(thread, dir); dir = filepath.Dir(dir) {
+		name := strings.ToLower(strings.TrimRight(filepath.Base(dir), ". "))
+		switch {
+		case name == ".git", name == ".uwf", strings.HasPrefix(name, "git~"), strings.HasPrefix(name, ".workflow"), name == ".ssh", name == ".gnupg", name == ".aws":
+			return dir
+		case has(dir, "HEAD") && has(dir, "objects") && has(dir, "refs"): // so git knows a repository
+			return dir
+		case has(dir, "config.yaml") && has(dir, "threads.yaml"), has(dir, "format.json") && has(dir, "nodes"): // a home of uwf, a store
+			return dir
+		case strings.HasPrefix(name, ".") && r.isUser(filepath.Dir(dir)):
+			return dir
+		}
+	}
+	return ""
+}
+
+func has(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// isUser reports whether a directory is the user's own.
+func (r Rules) isUser(dir string) bool {
+	at, err := os.Stat(dir)
+	if err != nil || r.User == "" {
+		return false
+	}
+	user, err := os.Stat(r.User)
+	return err == nil && os.SameFile(at, user)
 }
 
 // allowed reports whether a directory is at or below one that the config lists.

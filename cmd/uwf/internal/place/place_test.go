@@ -265,3 +265,38 @@ func TestForgedWorkTrees(t *testing.T) {
 	w.link(w.at("home/repo2/.git"), "home/repo/own")
 	w.refused(r, w.at("tree2"), false)
 }
+
+// Inside of the thread's directory there are places that git, uwf or the user's
+// programs obey. An agent takes its workspace for chosen by a person.
+func TestSpecialPlacesAreNoWorkplace(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	home, err := filepath.EvalSymlinks(home)
+	require.NoError(t, err)
+	for _, dir := range []string{
+		"repo/.git/hooks", "repo/.GIT", "repo/svc/.workflow", "repo/.workflows", "repo/.uwf", "repo/bare/objects", "repo/bare/refs", "repo/bare/hooks",
+		"repo/.worktrees/x", "repo/src/.hidden", ".ssh", ".config/fish", ".local/bin", "repo/a/.ssh",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(home, dir), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(home, "repo/bare/HEAD"), nil, 0o600))
+	require.NoError(t, os.Symlink(".git/hooks", filepath.Join(home, "repo/lk")))
+	repo := place.Rules{Thread: filepath.Join(home, "repo"), User: home}
+	for _, location := range []string{".git/hooks", "lk", ".git", ".GIT", "svc/.workflow", ".workflows", ".uwf", "bare", "bare/hooks", "a/.ssh"} {
+		_, err := repo.Resolve(location)
+		var special *place.SpecialError
+		require.ErrorAs(t, err, &special, location)
+	}
+	for _, location := range []string{".worktrees/x", "src/.hidden", "svc"} {
+		_, err := repo.Resolve(location)
+		require.NoError(t, err, location)
+	}
+	user := place.Rules{Thread: home, User: home}
+	for _, location := range []string{".ssh", ".config/fish", ".local/bin", "repo/.git/hooks"} {
+		_, err := user.Resolve(location)
+		require.Error(t, err, location)
+	}
+	user.Allowed = []string{filepath.Join(home, ".config")}
+	_, err = user.Resolve(".config/fish")
+	require.NoError(t, err, "the config lists it")
+}
