@@ -46,8 +46,7 @@ func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
 				cancel(&SignalError{Signal: syscall.SIGTERM})
 			}
 			err = <-ended
-			e := requireCode(t, err, want, "")
-			require.NotEmpty(t, e.Hints)
+			requireCode(t, err, want, "") // with a hint, unless the signal came before the agent was seen to end
 			require.NoError(t, held.Unlock())
 			dir := w.runDir(id)
 			w.eventually("the agent has ended", func() bool { return !dir.surelyAlive(t.Context(), dir.read()) })
