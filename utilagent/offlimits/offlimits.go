@@ -16,6 +16,7 @@
 package offlimits
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,7 @@ type List struct {
 	readable []string
 	writable []string
 	guards   []string // what may be read and not be written
+	user     string   // the home directory, if the workspace holds it: file tools write nothing hidden in it
 	home     string   // the user's own directory, with git's settings; "": there is none
 }
 
@@ -58,7 +60,7 @@ func (l List) Write(workspace, path string) error {
 	if err := l.Read(workspace, path); err != nil {
 		return err
 	}
-	if err := l.guarded(path); err != nil {
+	if err := cmp.Or(l.guarded(path), l.dotted(path)); err != nil {
 		return err
 	}
 	rel, err := filepath.Rel(workspace, path)

@@ -82,3 +82,22 @@ func TestPlaces(t *testing.T) {
 	o.AllowRead = []string{"~"}
 	require.Empty(t, offlimits.New(o).Hidden())
 }
+
+// A list of what runs later in a home directory never ends, so in a workspace that
+// holds it file tools write nothing hidden, unless the user allows it.
+func TestNothingHiddenInAHomeIsWritten(t *testing.T) {
+	t.Parallel()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(home, ".notes"), 0o755))
+	l := offlimits.New(offlimits.Options{UserHome: home, Dir: home, AllowWrite: []string{"~/.notes"}})
+	for name, may := range map[string]bool{
+		".local/lib/python3/site-packages/x.pth": false, ".nvm/nvm.sh": false, ".new": false, ".CSHRC": false,
+		"work/file": true, "work/.env": true, ".notes/today": true,
+	} {
+		require.Equal(t, may, l.Write(home, filepath.Join(home, name)) == nil, name)
+	}
+	require.NoError(t, l.Read(home, filepath.Join(home, ".nvm/nvm.sh")))
+	inside := offlimits.New(offlimits.Options{UserHome: home, Dir: filepath.Join(home, "work")})
+	require.NoError(t, inside.Write(filepath.Join(home, "work"), filepath.Join(home, "work/.editorconfig")))
+}

@@ -67,6 +67,9 @@ func New(o Options) List {
 		l.hidden = append(l.hidden, path)
 	}
 	l.guards = o.guard(l)
+	if dir, home := o.resolve(o.Dir), o.resolve(o.UserHome); dir != "" && home != "" && within(dir, home) {
+		l.user = home
+	}
 	return l
 }
 

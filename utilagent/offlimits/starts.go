@@ -50,6 +50,20 @@ func (l List) guarded(path string) error {
 	return nil
 }
 
+// dotted returns an error for what is hidden in the home directory, if the workspace
+// holds that: a list of what programs obey there, such as [starts], never ends. It
+// is for file tools, which ask for each path.
+func (l List) dotted(path string) error {
+	if l.user == "" || !within(folded(l.user), folded(path)) || covered(l.writable, path) {
+		return nil
+	}
+	rel, err := filepath.Rel(folded(l.user), folded(path))
+	if err != nil || rel == "." || !strings.HasPrefix(rel, ".") {
+		return nil
+	}
+	return fmt.Errorf("%s is off limits: hidden files of a home directory say what programs do. Leave it as it is, and say in your answer what should be changed (a person can allow it: builtin.allowWrite in config.yaml)", path)
+}
+
 // folded is a path as a file system may see it; see plain.
 func folded(path string) string {
 	parts := strings.Split(filepath.ToSlash(path), "/")
