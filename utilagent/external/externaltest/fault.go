@@ -60,7 +60,7 @@ var faults = []fault{
 // quick are limits for a test: long enough for a slow machine, and short where the
 // test waits for them.
 func (f fault) quick(t external.Timeouts) external.Timeouts {
-	t.Start, t.Idle, t.Tool, t.Total = 20*time.Second, 20*time.Second, 20*time.Second, 40*time.Second
+	t.Start, t.Idle, t.Tool, t.Total = 2*time.Minute, 2*time.Minute, 2*time.Minute, 4*time.Minute
 	t.Grace, t.Stop, t.Retry = 300*time.Millisecond, 300*time.Millisecond, time.Millisecond
 	if f.name == "says nothing, for ever" {
 		t.Start, t.Idle, t.Total = time.Second, time.Second, 3*time.Second
