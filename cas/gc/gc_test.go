@@ -181,8 +181,10 @@ func TestWhatStays(t *testing.T) {
 	w.start(firstThread)
 	_, err := w.step(firstThread, turn(0))
 	require.NoError(t, err)
-	old, young, announced := w.text("garbage"), w.text("young"), w.text("announced")
+	old, young, announced, kept := w.text("garbage"), w.text("young"), w.text("announced"), w.text("kept")
 	w.age(old, 2*time.Hour)
+	w.age(kept, 2*time.Hour)
+	require.NoError(t, os.WriteFile(filepath.Join(w.home, "runs", firstThread, "result.json"), []byte(`{"stepHash":"`+string(kept)+`"}`), 0o644))
 	w.age(announced, 2*time.Hour)
 	stdout := filepath.Join(w.home, "runs", firstThread, "stdout")
 	require.NoError(t, os.WriteFile(stdout, []byte(`{"uwf":"turn","hash":"`+strings.ToLower(string(announced))+"\"}\n"+
@@ -198,6 +200,7 @@ func TestWhatStays(t *testing.T) {
 	require.False(t, w.has(old))
 	require.True(t, w.has(young))
 	require.True(t, w.has(announced))
+	require.True(t, w.has(kept))
 
 	report = w.collect(gc.Options{})
 	require.Equal(t, 1, report.Freed)

@@ -67,6 +67,7 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 const (
 	recordFile = "run.json"
 	stdoutFile = "stdout"
+	resultFile = "result.json"
 	lockFile   = "agent.lock"
 )
 
@@ -97,7 +98,7 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			return
 		}
 		for _, dir := range dirs {
-			for _, name := range []string{recordFile, stdoutFile} {
+			for _, name := range []string{recordFile, stdoutFile, resultFile} {
 				for h, err := range hashesIn(ctx, filepath.Join(dir, name), careful.NoFollow) {
 					if errors.As(err, new(*careful.NotFileError)) {
 						continue // its agent has put it there; it names nothing

@@ -3,6 +3,8 @@ package stepwork_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -301,4 +303,37 @@ func TestDeepArguments(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, strings.Repeat("[", cas.MaxDepth)+`"bottom"`+strings.Repeat("]", cas.MaxDepth), turn.ToolCalls[0].Args)
 	require.Equal(t, "text", turn.ToolCalls[1].Args)
+}
+
+// A submitted step is known in its run, whatever becomes of the line on stdout.
+func TestSubmitLeavesTheResultInTheRun(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	run := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(run, "run.json"), []byte(`{"cwd":"/where/it/began"}`), 0o600))
+	_, ok := stepwork.KeptResult(run)
+	require.False(t, ok)
+	for n := range 2 {
+		sub := f.submission("planner", n, "The plan.")
+		sub.RunDir = run
+		result, err := stepwork.Submit(t.Context(), f.batch(), f.thread(f.store), sub)
+		require.NoError(t, err)
+		kept, ok := stepwork.KeptResult(run)
+		require.True(t, ok)
+		require.Equal(t, result, kept)
+		step, err := cas.Read[protocol.Step](t.Context(), f.store, result.StepHash)
+		require.NoError(t, err)
+		require.Equal(t, "/where/it/began", step.Cwd)
+	}
+	entries, err := os.ReadDir(run)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	require.NoError(t, os.WriteFile(filepath.Join(run, stepwork.ResultFile), []byte("{"), 0o600))
+	_, ok = stepwork.KeptResult(run)
+	require.False(t, ok)
+
+	sub := f.submission("planner", 3, "The plan.")
+	sub.RunDir = filepath.Join(run, "gone")
+	_, err = stepwork.Submit(t.Context(), f.batch(), f.thread(f.store), sub)
+	require.NoError(t, err, "it is on stdout still")
 }

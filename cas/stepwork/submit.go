@@ -27,14 +27,17 @@ type Submission struct {
 	Answer string // the whole answer
 	Prompt string // what the agent was told; "": not recorded
 
-	EdgePrompt, Cwd            string
+	EdgePrompt string
+	Cwd        string // where the agent is; the step names where it was started, if RunDir says that
+	RunDir     string // of the run that the engine started; "": there is none
+
 	StartedAtMs, CompletedAtMs int64
 	Usage                      *protocol.Usage
 	LimitBase                  *int // nil: as the step before
 }
 
 // Submit adds the nodes of a step to a batch, commits it, and returns the result
-// line. When it fails, nothing durable names the step. Errors: those of
+// line, which it also leaves in the run directory. When it fails, nothing durable names the step. Errors: those of
 // cas.Batch; *cas.SchemaError if the output does not satisfy the role's schema.
 func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (protocol.Result, error) {
 	output, err := addOutput(ctx, b, s)
@@ -50,7 +53,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 		return protocol.Result{}, err
 	}
 	step, err := t.Append(ctx, b, thread.Next{
-		Role: s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: s.Cwd, SessionID: valid(s.SessionID),
+		Role: s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd), SessionID: valid(s.SessionID),
 		Output: output, Detail: detail, Prompt: told,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
 		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase,
@@ -61,9 +64,11 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	if err := b.Commit(ctx); err != nil {
 		return protocol.Result{}, fmt.Errorf("commit: %w", err)
 	}
-	return protocol.Result{
+	result := protocol.Result{
 		StepHash: step, SessionID: valid(s.SessionID), DetailHash: detail, Role: s.Role, Usage: s.Usage, Durable: true,
-	}, nil
+	}
+	keepResult(s.RunDir, result)
+	return result, nil
 }
 
 // AddTurn adds a turn to a batch. What a store cannot hold is replaced: a tool's

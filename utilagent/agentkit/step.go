@@ -53,7 +53,7 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	result, err := stepwork.Submit(ctx, k.batch, k.thread, stepwork.Submission{
 		Role: req.Role, Type: req.RoleDef.Frontmatter, Output: done.output, ExtractedBy: done.by,
 		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.Hide(req.Prompt),
-		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: stepwork.TaskDir(e.Get(protocol.EnvRunDir), req.Cwd), Usage: done.bill.Usage(), LimitBase: k.limitBase,
+		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: req.Cwd, RunDir: e.Get(protocol.EnvRunDir), Usage: done.bill.Usage(), LimitBase: k.limitBase,
 		StartedAtMs: started.UnixMilli(), CompletedAtMs: completed.UnixMilli(),
 	})
 	if err != nil {

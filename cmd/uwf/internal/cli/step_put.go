@@ -135,7 +135,7 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 	now := a.env.Now().UnixMilli()
 	sub := stepwork.Submission{
 		Role: as.Role, Agent: agentName(c.String("agent"), as.agent, as.command), SessionID: c.String("session"),
-		EdgePrompt: as.EdgePrompt, Cwd: stepwork.TaskDir(as.runDir, as.Cwd), Answer: answer, ExtractedBy: protocol.ByFrontmatter,
+		EdgePrompt: as.EdgePrompt, Cwd: as.Cwd, RunDir: as.runDir, Answer: answer, ExtractedBy: protocol.ByFrontmatter,
 		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
 	}
 	if sub.StartedAtMs == 0 || sub.StartedAtMs > now { // not known, or the clock has been set back since

@@ -107,10 +107,13 @@ func (a *attempt) takeSpoiled(ctx context.Context, last record, wrong *agentproc
 	})
 }
 
-// nothingLeft says what is lost, if there was a record.
+// nothingLeft says that the step is made again, if it was begun.
 func (a *attempt) nothingLeft(last record) error {
-	if last.damaged {
+	switch {
+	case last.damaged:
 		a.warn(a.dir.file(recordFile) + " is damaged, and nothing tells of a finished step: it is made anew")
+	case !last.missing:
+		a.warn(fmt.Sprintf("a run of role %q was interrupted, and has left no result in %s: the step is made anew", last.Role, filepath.Clean(a.dir.path)))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
@@ -158,7 +159,7 @@ func keeps(name string) bool {
 // not in the way.
 func ours(name string) bool {
 	switch name {
-	case lockFile, stopFile, agentproc.StdoutFile, agentproc.StderrFile:
+	case lockFile, stopFile, agentproc.StdoutFile, agentproc.StderrFile, stepwork.ResultFile:
 		return true
 	}
 	return keeps(name)
@@ -264,12 +265,19 @@ func (d runDir) held(try func() (*durable.Held, error)) bool {
 	return errors.Is(err, durable.ErrLocked)
 }
 
-// left reads what an agent has left on its stdout. Errors: [*agentproc.ResultError].
+// left reads what an agent has left: on its stdout, or if nothing can be made of
+// that, what it wrote down when it submitted its step. Errors: [*agentproc.ResultError].
 func (d runDir) left() (protocol.Result, error) {
 	if !d.exists() {
 		return protocol.Result{}, &agentproc.ResultError{Reason: "there is no run directory"}
 	}
-	return agentproc.ReadResult(d.path)
+	r, err := agentproc.ReadResult(d.path)
+	if err != nil {
+		if kept, ok := stepwork.KeptResult(d.path); ok {
+			return kept, nil
+		}
+	}
+	return r, err
 }
 
 // finished reads the result that an agent has left, if it has left one that

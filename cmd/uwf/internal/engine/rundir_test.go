@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
@@ -282,5 +283,48 @@ func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
 		require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), old, 0o600))
 		require.NoError(t, os.WriteFile(dir.file(recordFile), make([]byte, 100), 0o600))
 		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+	}
+}
+
+// The stdout of an agent that has submitted its step may be lost while the result
+// waits: what it wrote down then is adopted. If nothing is left, that is said.
+func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(stdout string) error{
+		"removed":   os.Remove,
+		"emptied":   func(stdout string) error { return os.Truncate(stdout, 0) },
+		"truncated": func(stdout string) error { return os.Truncate(stdout, 20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			var told []string
+			w.Warn = func(text string) { told = append(told, text) }
+			id := w.start()
+			w.killedAt(id, "!gate:ready@go")
+			w.open("go")
+			_, err := w.Wait(context.Background(), id)
+			require.NoError(t, err)
+			dir, head := w.runDir(id), w.head(id)
+			kept := w.keepRun(id)
+			line, err := os.ReadFile(dir.file(agentproc.StdoutFile))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(dir.file(stepwork.ResultFile), line, 0o600))
+			require.NoError(t, lose(dir.file(agentproc.StdoutFile)))
+
+			require.True(t, w.show(id).Pending)
+			out := w.mustStep(id, StepOptions{})
+			require.True(t, out.Adopted)
+			require.Equal(t, 1, w.agentRuns())
+			require.Empty(t, told)
+
+			require.NoError(t, w.Index.Move(context.Background(), id, out.Head, head))
+			kept()
+			require.NoError(t, os.Remove(dir.file(stepwork.ResultFile)))
+			require.NoError(t, lose(dir.file(agentproc.StdoutFile)))
+			w.plays("ready")
+			require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+			require.Equal(t, []string{`a run of role "planner" was interrupted, and has left no result in ` + dir.path + `: the step is made anew`}, told)
+		})
 	}
 }
