@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -135,7 +136,9 @@ func Line(s string) string {
 
 // sequence matches a terminal's control sequence, such as a colour. It is compiled
 // when one turns up, which is rare, and not at every start of a program.
-const sequence = `\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`
+var sequence = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`)
+})
 
 // Strip takes out what a program wrote for a terminal: whole control sequences, and
 // what else is harmful.
@@ -145,7 +148,7 @@ func Strip(s string) string {
 	}
 	s = lineFeeds(s)
 	if strings.ContainsRune(s, '\x1b') {
-		s = regexp.MustCompile(sequence).ReplaceAllString(s, "")
+		s = sequence().ReplaceAllString(s, "")
 	}
 	return strings.Map(func(r rune) rune {
 		if Harmful(r) {

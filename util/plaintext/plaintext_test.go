@@ -68,3 +68,8 @@ func TestCleanTextIsNotCopied(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(100, func() { _ = form(s) }), name)
 	}
 }
+
+// TestManyShortLinesAreCheap: a program may colour every line of a flood.
+func TestManyShortLinesAreCheap(t *testing.T) {
+	require.Less(t, testing.AllocsPerRun(100, func() { _ = plaintext.Strip("a \x1b[31mred\x1b[0m line") }), 10.0)
+}

@@ -11,7 +11,9 @@ import (
 )
 
 // refusalWords are how programs say that the system has refused them a file.
-const refusalWords = `(?i)\b(EACCES|EPERM|EROFS)\b|permission denied|operation not permitted|read-only file system|\b(os error|errno):? (1|13|30)\b`
+var refusalWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(EACCES|EPERM|EROFS)\b|permission denied|operation not permitted|read-only file system|\b(os error|errno):? (1|13|30)\b`)
+})
 
 // refusals is the first line of a program's stderr that says so; it is an
 // [io.Writer], safe for concurrent use.
@@ -54,7 +56,7 @@ func (f *refusals) found() string {
 
 // refusalIn is the first line of a text that tells of a refused file; "": none does.
 func refusalIn(text string) string {
-	said := regexp.MustCompile(refusalWords)
+	said := refusalWords()
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(plaintext.Strip(line)); said.MatchString(line) {
 			if len(line) > maxRefusal {

@@ -60,3 +60,9 @@ func TestAConfinedProgramThatIsRefused(t *testing.T) {
 		require.Empty(t, append(r.refusal(c.out), r.heldHints(c.out)...), "it was not confined")
 	}
 }
+
+func TestAFloodOfShortLinesIsReadCheaply(t *testing.T) {
+	var f refusals
+	line := []byte("a \x1b[31mred\x1b[0m line\n")
+	require.Less(t, testing.AllocsPerRun(100, func() { _, _ = f.Write(line) }), 12.0)
+}
