@@ -21,6 +21,10 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 	err := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
 	program := cmd.argv[0]
 	switch {
+	case errors.Is(missing, syscall.EMFILE): // the command line knows what to do
+		return err
+	case errors.Is(missing, syscall.EAGAIN):
+		return hinted(err, "this is the limit of a user's processes and threads: ulimit -u raises it, if the system allows that")
 	case errors.Is(missing, syscall.ENOEXEC):
 		return hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", program))
 	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
