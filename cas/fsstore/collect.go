@@ -34,7 +34,7 @@ func (s *Store) Alone(ctx context.Context) (*Sole, error) {
 	case !s.Exists() || s.format.Layout != fan2:
 		return nil, fmt.Errorf("%w: %s has no %s", cas.ErrReadOnly, s.dir, formatFile)
 	}
-	held, err := durable.Lock(ctx, filepath.Join(s.dir, collectLock))
+	held, err := durable.LockAlone(ctx, filepath.Join(s.dir, collectLock))
 	if err != nil {
 		return nil, fmt.Errorf("lock store: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/durable"
@@ -41,6 +42,7 @@ type Store struct {
 	kinds  *cas.Kinds
 
 	flush func() flushMode
+	holds atomic.Int32 // that are not given back
 
 	making  sync.Mutex
 	made    bool // format.json is there, or must not be

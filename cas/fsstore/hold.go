@@ -26,14 +26,24 @@ func (s *Store) Hold(ctx context.Context) (release func() error, err error) {
 }
 
 func (s *Store) hold(ctx context.Context) (release func() error, err error) {
-	held, err := durable.LockShared(ctx, filepath.Join(s.dir, collectLock))
+	lock := filepath.Join(s.dir, collectLock)
+	if s.holds.Add(1) == 1 {
+		durable.GiveWay(ctx, lock)
+	}
+	held, err := durable.LockShared(ctx, lock)
+	if err != nil {
+		s.holds.Add(-1)
+	}
 	if mayNot(err) {
 		return func() error { return nil }, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hold store: %w", err)
 	}
-	return held.Unlock, nil
+	return func() error {
+		s.holds.Add(-1)
+		return held.Unlock()
+	}, nil
 }
 
 // laterHold is a hold on a store that is still to be made.

@@ -45,6 +45,42 @@ func LockShared(ctx context.Context, path string) (*Held, error) {
 	return wait(ctx, path, openShared)
 }
 
+// turnSuffix is of the file by which one who wants a lock alone is seen to wait;
+// turnPatience is how long others wait for that. Who waits has the lock by then,
+// unless somebody holds it for long.
+const (
+	turnSuffix   = ".turn"
+	turnPatience = 2 * time.Second
+)
+
+// LockAlone is [Lock] for a lock that is nearly always held shared by somebody: who
+// calls [GiveWay] lets it go first.
+func LockAlone(ctx context.Context, path string) (*Held, error) {
+	turn, err := Lock(ctx, path+turnSuffix)
+	if err != nil {
+		return nil, err
+	}
+	held, err := Lock(ctx, path)
+	if ended := turn.Unlock(); ended != nil && err == nil {
+		return nil, errors.Join(ended, held.Unlock())
+	}
+	return held, err
+}
+
+// GiveWay waits, before a lock is taken shared, while somebody wants it alone, for
+// two seconds at most. Who holds it already must not call it: they would wait for
+// each other.
+func GiveWay(ctx context.Context, path string) {
+	if _, err := os.Lstat(path + turnSuffix); err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, turnPatience)
+	defer cancel()
+	if turn, err := LockShared(ctx, path+turnSuffix); err == nil {
+		_ = turn.Unlock()
+	}
+}
+
 // tellAfter is how long Lock waits before it tells somebody; see [WithWaiting].
 const tellAfter = 3 * time.Second
 

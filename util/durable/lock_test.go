@@ -143,3 +143,31 @@ func child(part string, args ...string) *exec.Cmd {
 	c.Env = append(os.Environ(), childVar+"="+part)
 	return c
 }
+
+// Who wants a lock alone gets it, again and again, although so many processes share
+// it all the time that it is never free by chance.
+func TestLockAloneAmongManyWhoShare(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "l")
+	var running []*exec.Cmd
+	for n := range 64 {
+		c := child("share", path, path+".end", path+strconv.Itoa(n))
+		c.Stderr = new(bytes.Buffer)
+		require.NoError(t, c.Start())
+		running = append(running, c)
+	}
+	for n := range running {
+		require.Eventually(t, func() bool { _, err := os.Stat(path + strconv.Itoa(n)); return err == nil }, time.Minute, time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range 5 {
+		held, err := durable.LockAlone(ctx, path)
+		require.NoError(t, err)
+		require.NoError(t, held.Unlock())
+	}
+	require.NoError(t, os.WriteFile(path+".end", nil, 0o644))
+	for _, c := range running {
+		require.NoError(t, c.Wait(), "%s", c.Stderr)
+	}
+}

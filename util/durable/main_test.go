@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -38,6 +39,27 @@ var children = map[string]func(args []string) error{
 			}
 		}
 		return nil
+	},
+	// share holds a lock shared nearly all the time, until there is a file args[1].
+	// It makes args[2] when it has begun.
+	"share": func(args []string) error {
+		for began := false; ; began = true {
+			durable.GiveWay(context.Background(), args[0])
+			held, err := durable.LockShared(context.Background(), args[0])
+			if err != nil {
+				return err
+			}
+			if !began {
+				if err := os.WriteFile(args[2], nil, 0o644); err != nil {
+					return err
+				}
+			}
+			time.Sleep(20 * time.Millisecond) // its work
+			_, ended := os.Stat(args[1])
+			if err := held.Unlock(); err != nil || ended == nil {
+				return err
+			}
+		}
 	},
 	// hold keeps what it inherited until its standard input ends.
 	"hold": func([]string) error {
