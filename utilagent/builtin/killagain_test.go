@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,7 +29,10 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	var mu sync.Mutex
 	var asked []int
 	e := &endpoint{}
-	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	e.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			return
+		}
 		var body struct {
 			Messages []struct {
 				Role, Content string
@@ -58,7 +63,28 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		}
 		(&endpoint{replies: []reply{answer}}).answer(w, r)
 	}))
+	var open atomic.Int32
+	e.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	e.Start()
 	t.Cleanup(e.Close)
+	// quiet waits until what a killed process has asked is answered: requests that come
+	// before this one are taken before it.
+	quiet := func() {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.URL, nil)
+		require.NoError(t, err)
+		r.Close = true
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Eventually(t, func() bool { return open.Load() == 0 }, time.Minute, time.Millisecond)
+	}
 
 	th := agentkittest.New(t, e.scenario(""))
 	random := rand.New(rand.NewPCG(4, 2))
@@ -71,6 +97,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		if last.ExitCode == 0 {
 			break
 		}
+		quiet()
 	}
 	got := last
 	if got.ExitCode != 0 {

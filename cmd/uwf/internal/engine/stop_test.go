@@ -328,6 +328,7 @@ func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	r := w.runDir(id).read()
 	real := r.Pid
 	r.Pid = bystander(t)
+	r.Birth = "1" + proc.Birth(r.Pid) // two that start within one tick of the clock have the same
 	require.NoError(t, w.runDir(id).write(r))
 
 	// Its engine still holds the thread, as one that is frozen would.
