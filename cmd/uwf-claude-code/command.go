@@ -20,7 +20,9 @@ func adapter() external.Adapter {
 		Install: "npm install -g @anthropic-ai/claude-code",
 		Login:   "run claude and type /login, or set ANTHROPIC_API_KEY",
 		Probe: external.Probe{
-			Min: external.V(1, 0, 0),
+			Min:      external.V(1, 0, 0),
+			LoggedIn: []string{"auth", "status"},
+			Since:    external.V(2, 1, 197), // the oldest that was asked; one of 1.0 takes it for a prompt
 			Flaws: []external.Flaw{{
 				Before: external.V(2, 0, 0),
 				Text:   "each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",

@@ -17,6 +17,7 @@ func adapter() external.Adapter {
 		Probe: external.Probe{
 			Help: []string{"exec", "--help"},
 			Min:  external.V(0, 50, 0), // before: another format, no way to continue, status 0 on errors
+			LoggedIn: []string{"login", "status"},
 			Flaws: []external.Flaw{{
 				Before: external.V(0, 123, 0),
 				Text:   "a session that it cannot find is replaced by a new one; uwf notices and starts over: npm install -g @openai/codex@latest",

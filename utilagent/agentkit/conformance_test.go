@@ -159,7 +159,7 @@ func waits(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) 
 
 // spawns leaves a process behind.
 func spawns(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {
 		return agentkit.Result{}, err
 	}

@@ -85,6 +85,10 @@ type Probe struct {
 	Min Version
 	// Flaws are versions that are known to break something.
 	Flaws []Flaw
+	// LoggedIn are arguments with which the program ends well only if somebody is
+	// logged in, Since since which version it knows them. Nil: it cannot be asked.
+	LoggedIn []string
+	Since    Version
 }
 
 // Flaw is what is broken in some versions, and what to do about it. It is a

@@ -23,6 +23,12 @@ func TestCheck(t *testing.T) {
 	old.Probe.Min = external.V(2, 0, 0)
 	silent := toy()
 	silent.Probe.Args = []string{"--no-such-flag"}
+	asked, keyed := toy(), toy()
+	asked.Probe.LoggedIn = []string{"logged", "in?"} // there is no script for it: it fails
+	asked.Probe.Since = external.V(1, 2, 0)
+	keyed.Probe, keyed.Logins = asked.Probe, []string{playVariable}
+	unasked := asked
+	unasked.Probe.Since = external.V(1, 3, 0)
 	commanded := external.Adapter{Name: "toy", Commanded: true}
 	tests := map[string]struct {
 		adapter external.Adapter
@@ -38,7 +44,11 @@ func TestCheck(t *testing.T) {
 			Problems: []protocol.AgentProblem{{What: os.Args[0] + " does not say its version: it may be another program of that name", Do: "start it by hand with --version; UWF_TOY_BIN names another one"}}}},
 		"absent": {toy(), []string{"--check"}, "no-such-toy", protocol.AgentCheck{
 			Problems: []protocol.AgentProblem{{What: "no-such-toy is not installed: it is not on PATH", Do: "correct UWF_TOY_BIN"}}}},
-		"a command": {commanded, []string{"--check", "--", os.Args[0], "--check"}, "", protocol.AgentCheck{Program: os.Args[0]}},
+		"not logged in": {asked, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3",
+			Problems: []protocol.AgentProblem{{What: "nobody is logged in to toy", Do: "toy login"}}}},
+		"a key instead":      {keyed, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3"}},
+		"too old to know it": {unasked, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3"}},
+		"a command":          {commanded, []string{"--check", "--", os.Args[0], "--check"}, "", protocol.AgentCheck{Program: os.Args[0]}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
@@ -48,6 +49,11 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 		}
 	case MaxTurns, Budget, Timeout:
 		if goesOn {
+			res.Suspend = r.limitText(out) + " " + r.howToGoOn()
+			return nil
+		}
+	case Failed:
+		if goesOn && (out.Error == RateLimit || out.Error == Quota) { // only time or money helps
 			res.Suspend = r.limitText(out) + " " + r.howToGoOn()
 			return nil
 		}
@@ -99,6 +105,8 @@ func (r *runner) limitText(out tried) string {
 		return r.adapter.Program + " stopped at its limit of turns."
 	case Budget:
 		return fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
+	case Failed:
+		return fmt.Sprintf("%s %s: %s.", r.adapter.Program, reasons[out.Error], strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
 	}
 	return fmt.Sprintf("%s was stopped: %s.", r.adapter.Program, out.Message)
 }

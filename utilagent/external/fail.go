@@ -24,7 +24,7 @@ func (r *runner) fail(out tried) error {
 	}
 	if hint, ok := remedies[out.Error]; ok && (out.Error != Denied || r.permission != Bypass) {
 		e.Hint = hint
-		if (out.Error == RateLimit || out.Error == Server) && r.resume && out.canGoOn(r.adapter.Sessions) {
+		if out.Error == Server && r.resume && out.canGoOn(r.adapter.Sessions) {
 			e.Hint += ": the session is continued"
 		}
 	}
@@ -81,7 +81,7 @@ var reasons = map[ErrorKind]string{
 // remedies are what to do about an error, whatever the program.
 var remedies = map[ErrorKind]string{
 	RateLimit: "wait, then step the thread again",
-	Quota:     "add to the account, or wait until its limit is reset; then step the thread again: the session is continued. Or let another agent go on: uwf thread step --agent ALIAS",
+	Quota:     "add to the account, or wait until its limit is reset; then step the thread again. Or let another agent go on: uwf thread step --agent ALIAS",
 	Server:    "step the thread again",
 	BadUsage:  "check the agent's args in config.yaml, and the program's version",
 	Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",

@@ -44,10 +44,18 @@ func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) 
 	case err != nil:
 		return "", err
 	case exit.Code != 0:
-		return "", fmt.Errorf("exit status %d: %s", exit.Code, cmp.Or(strings.TrimSpace(said.text()), "it says nothing"))
+		return "", &statusError{exit.Code, cmp.Or(strings.TrimSpace(said.text()), "it says nothing")}
 	}
 	return said.text(), nil
 }
+
+// statusError is a program's answer to a question that ended with a status.
+type statusError struct {
+	code int
+	said string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("exit status %d: %s", e.code, e.said) }
 
 // recall reads what is known of a program, if its file is still the same.
 func recall(cache string, p program) (program, bool) {

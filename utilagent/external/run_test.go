@@ -90,12 +90,21 @@ func TestOutcomes(t *testing.T) {
 		"the rate limit stays": {
 			plays: []string{"X error rate_limit a", "X error rate_limit b", "X error rate_limit c"}, calls: 3, failed: "hint: wait, then step the thread again",
 		},
-		"not logged in":      {plays: []string{"X error auth no key"}, calls: 1, failed: "not logged in, or its key is refused: auth no key\nhint: toy login"},
-		"retries in vain":    {plays: []string{"S {session}\nV the key is refused\n!hang"}, calls: 1, failed: "the key is refused\nhint: toy login"},
-		"a crash at once":    {plays: []string{"!stderr boom\n!exit 9", "S {session}\n" + good + "\n."}, calls: 2, detail: "tried again"},
-		"a crash at work":    {plays: []string{"S {session}\nT I begin.\n!stderr boom\n!exit 9"}, calls: 1, failed: "exit status 9\nboom"},
-		"another format":     {plays: []string{"who are you"}, calls: 1, failed: "who are you"},
-		"the model declines": {plays: []string{"S {session}\nT No.\nX refusal I will not"}, calls: 1, failed: "declines to do this: I will not"},
+		"a rate limit that stays": {
+			plays: []string{"S {session}\nT I begin.\nX error rate_limit a", "S {session}\nT I begin.\nX error rate_limit b", "S {session}\nT I begin.\nX error rate_limit later."}, calls: 3,
+			suspended: "toy is held up by its provider's rate limit: rate_limit later. Resume the thread to go on in its session.",
+		},
+		"a quota that is used up": {
+			plays: []string{"S {session}\nT I begin.\nX error quota add money"}, calls: 1,
+			suspended: "toy has used up its account's quota: quota add money. Resume the thread to go on in its session.",
+		},
+		"no quota from the start": {plays: []string{"X error quota add money"}, calls: 1, failed: "add to the account"},
+		"not logged in":           {plays: []string{"X error auth no key"}, calls: 1, failed: "not logged in, or its key is refused: auth no key\nhint: toy login"},
+		"retries in vain":         {plays: []string{"S {session}\nV the key is refused\n!hang"}, calls: 1, failed: "the key is refused\nhint: toy login"},
+		"a crash at once":         {plays: []string{"!stderr boom\n!exit 9", "S {session}\n" + good + "\n."}, calls: 2, detail: "tried again"},
+		"a crash at work":         {plays: []string{"S {session}\nT I begin.\n!stderr boom\n!exit 9"}, calls: 1, failed: "exit status 9\nboom"},
+		"another format":          {plays: []string{"who are you"}, calls: 1, failed: "who are you"},
+		"the model declines":      {plays: []string{"S {session}\nT No.\nX refusal I will not"}, calls: 1, failed: "declines to do this: I will not"},
 		"an answer without a session": {
 			plays: []string{"!stderr where is it\n" + good + "\n."}, calls: 1, failed: "named no session\nits stdout ends:\n",
 		},
@@ -128,11 +137,11 @@ func TestOutcomes(t *testing.T) {
 // That a session goes on is said only where one does.
 func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
 	t.Parallel()
-	const failing = "S {session}\nT I begin.\nX error rate_limit a"
+	const failing = "S {session}\nT I begin.\nX error server a"
 	for config, goesOn := range map[string]bool{"": true, "resume: false": false} {
 		b := set(t, toy(), config).plays(failing, failing, failing)
 		got := b.step()
-		require.Contains(t, got.Result.Error, "hint: wait, then step the thread again")
+		require.Contains(t, got.Result.Error, "hint: step the thread again")
 		require.Equal(t, goesOn, strings.Contains(got.Result.Error, "the session is continued"), config)
 	}
 	limited := set(t, toy(), "resume: false").plays("S {session}\nT I begin.\nU 100 1\nX max_turns").step().Succeeded()
@@ -236,7 +245,6 @@ func TestNotConfined(t *testing.T) {
 func TestAStuckProvider(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ play, failed, hint, shown string }{
-		"rate limit":     {"S {session}\n!ever Y 429", "toy is held up by its provider's rate limit: for 1s it has done nothing but ask again: rate limit", "hint: wait, then step the thread again", "rate limit, try 2"},
 		"no network":     {"!ever Y 0", "toy cannot reach its model, or the model's server fails: for 1s it has done nothing but ask again", "hint: step the thread again", "the model cannot be reached, try 2"},
 		"after its work": {"S {session}\nT I begin.\nC 1 x\nR 1 x\n!ever Y 529", "the model's endpoint answers with status 529", "hint: step the thread again", "status 529, try 2"},
 	} {

@@ -105,7 +105,7 @@ func environment(environ []string, a Adapter, inv Invocation) []string {
 	var out []string
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
-		if !unset(name, a.Unset) {
+		if !matches(name, a.Unset) {
 			out = append(out, entry)
 		}
 	}
@@ -113,7 +113,9 @@ func environment(environ []string, a Adapter, inv Invocation) []string {
 	return append(out, inv.Env...)
 }
 
-func unset(name string, patterns []string) bool {
+// matches reports whether a variable is among names, of which one that ends with * is
+// a prefix.
+func matches(name string, patterns []string) bool {
 	for _, pattern := range patterns {
 		if prefix, ok := strings.CutSuffix(pattern, "*"); name == pattern || ok && strings.HasPrefix(name, prefix) {
 			return true
