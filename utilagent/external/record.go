@@ -71,10 +71,20 @@ func (r *record) silent() bool { return r.content.empty() && len(r.pending.ToolC
 func (r *record) begin(e Event) {
 	r.pending = protocol.Turn{Role: protocol.TurnAssistant}
 	r.content, r.thought = text{}, text{}
-	if !e.Sub && (e.ID == "" || e.ID != r.id || r.sub) {
+	if !e.Sub && r.isNew(e) {
 		r.messages++
 	}
 	r.open, r.id, r.sub, r.pieces = true, e.ID, e.Sub, false
+}
+
+// isNew reports whether an event begins another message of the model. Where messages
+// have no id, a call beside one that still runs is of the same: the model goes on
+// when all have returned.
+func (r *record) isNew(e Event) bool {
+	if e.ID != "" {
+		return e.ID != r.id || r.sub
+	}
+	return e.Kind != Called || r.running == 0
 }
 
 func (r *record) add(e Event) {

@@ -175,6 +175,13 @@ func TestCountedTurns(t *testing.T) {
 	require.Contains(t, b.heard(2)[1].Prompt, "Stop using tools")
 }
 
+// Calls that run beside each other are of one reply, also where replies have no names.
+func TestParallelCallsAreOneReply(t *testing.T) {
+	t.Parallel()
+	got := set(t, toy(), "").plays("S {session}\nC 1 x\nC 2 x\nR 1 x\nC 3 x\nR 2 x\nR 3 x\nC 4 x\nR 4 x\n" + good + "\nU 100 1\n.").step().Succeeded()
+	require.Equal(t, 3, got.Step.Usage.Turns)
+}
+
 func TestTimeLimits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
