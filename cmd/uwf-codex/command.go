@@ -15,8 +15,8 @@ func adapter() external.Adapter {
 		Install: "npm install -g @openai/codex",
 		Login:   "codex login (or set CODEX_API_KEY)",
 		Probe: external.Probe{
-			Help: []string{"exec", "--help"},
-			Min:  external.V(0, 50, 0), // before: another format, no way to continue, status 0 on errors
+			Help:     []string{"exec", "--help"},
+			Min:      external.V(0, 50, 0), // before: another format, no way to continue, status 0 on errors
 			LoggedIn: []string{"login", "status"},
 			Flaws: []external.Flaw{{
 				Before: external.V(0, 123, 0),

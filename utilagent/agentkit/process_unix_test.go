@@ -3,8 +3,8 @@
 package agentkit_test
 
 import (
-	"context"
 	"bufio"
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
