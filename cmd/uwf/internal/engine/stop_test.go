@@ -286,8 +286,8 @@ func TestWait(t *testing.T) {
 
 	errs := w.inFlight(context.Background(), id)
 	bored := errors.New("bored")
-	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, bored)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(bored)
 	_, err = w.Wait(ctx, id)
 	require.ErrorIs(t, err, bored)
 

@@ -19,6 +19,9 @@ const (
 func (e *Engine) Wait(ctx context.Context, thread string) (protocol.StepOutput, error) {
 	for wait := minWait; ; wait = min(2*wait, maxWait) {
 		running, err := e.running(ctx, thread)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return protocol.StepOutput{}, coded(err)
 		}
