@@ -12,7 +12,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -48,7 +47,7 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 	if facts.Doubt != nil {
 		imported = &index.Imported{Lost: true}
 	}
-	change, err := worksIn(w.Cwd, imported)
+	change, err := e.worksIn(ctx, w.Cwd, imported)
 	if err != nil {
 		return err
 	}
@@ -57,8 +56,8 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 }
 
 // worksIn is what is known of a thread once a person has said where it works.
-func worksIn(dir string, imported *index.Imported) (index.Facts, error) {
-	root, err := place.Real(dir)
+func (e *Engine) worksIn(ctx context.Context, dir string, imported *index.Imported) (index.Facts, error) {
+	root, err := e.chosen(ctx, dir)
 	if err != nil {
 		return index.Facts{}, err
 	}
@@ -186,7 +185,7 @@ func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.H
 	if cwd == "" {
 		return facts, nil
 	}
-	said, err := worksIn(cwd, facts.Imported)
+	said, err := e.worksIn(ctx, cwd, facts.Imported)
 	said.Fork = facts.Fork
 	return said, err
 }

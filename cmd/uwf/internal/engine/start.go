@@ -8,7 +8,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/index"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -21,7 +20,7 @@ func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt
 	if !filepath.IsAbs(cwd) {
 		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", cwd)
 	}
-	if cwd, err = place.Real(cwd); err != nil {
+	if cwd, err = e.chosen(ctx, cwd); err != nil {
 		return "", coded(fmt.Errorf("start a thread: %w", err))
 	}
 	release, err := e.holdStore(ctx)

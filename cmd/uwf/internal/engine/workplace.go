@@ -33,6 +33,16 @@ func (e *Engine) Workplace(ctx context.Context, role, started, location string) 
 	return dir, nil
 }
 
+// chosen is the directory that a person wants a thread to work in, without symbolic
+// links.
+func (e *Engine) chosen(ctx context.Context, cwd string) (string, error) {
+	dir, err := place.Real(cwd)
+	if err != nil {
+		return "", coded(err)
+	}
+	return e.Workplace(ctx, "", dir, "")
+}
+
 // workplace is the directory in which the attempt is to be made. Where the thread's
 // own is gone there is a way on: another one.
 func (a *attempt) workplace(ctx context.Context) (string, error) {
@@ -69,8 +79,8 @@ func (e *Engine) placeRules(ctx context.Context, started string) (place.Rules, [
 	return rules, c.AllowLocations, nil
 }
 
-// misplacedRole says why a role cannot work in a directory, and what would allow
-// it. Where a link leads is said only if the thread may not go there.
+// misplacedRole says why a role, or with "" a whole thread, cannot work in a
+// directory, and what would allow it. Where a link leads is said only if the thread may not go there.
 func (e *Engine) misplacedRole(role, dir string, listed []string, err error) error {
 	var (
 		outside *place.OutsideError
@@ -78,28 +88,32 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 		file    *place.NoDirError
 		special *place.SpecialError
 	)
+	who := "a thread"
+	if role != "" {
+		who = fmt.Sprintf("role %q", role)
+	}
 	fail := func(code protocol.Code, format string, args ...any) *protocol.Error {
 		return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
 	}
 	switch {
 	case errors.As(err, &outside) && outside.Never:
-		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: that is or holds your home directory, and the thread was started in %s", role, shown(outside.Dir), shown(outside.Thread)),
+		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was started in %s", who, shown(outside.Dir), shown(outside.Thread)),
 			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' --cwd "+shown(outside.Dir))
 	case errors.As(err, &outside):
-		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: that is outside the thread's directory %s", role, shown(outside.Dir), shown(outside.Thread)),
+		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who, shown(outside.Dir), shown(outside.Thread)),
 			e.allowLine(listed, outside.Dir))
 	case errors.As(err, &special):
-		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: %s holds settings, programs or keys", role, shown(special.Dir), shown(special.At)),
+		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who, shown(special.Dir), shown(special.At)),
 			e.allowLine(listed, special.Dir))
 	case errors.As(err, &moved):
-		return hinted(fail(protocol.CodeFailed, "role %q may not work in %s: the thread was started there, but now that is a link to %s", role, shown(moved.Thread), shown(moved.Dir)),
+		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that is a link to %s", who, shown(moved.Thread), shown(moved.Dir)),
 			e.allowLine(listed, moved.Dir))
 	case errors.As(err, &file):
-		return fail(protocol.CodeFailed, "role %q cannot work in %s: it is not a directory", role, shown(dir))
+		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, shown(dir))
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(protocol.CodeFailed, "role %q cannot work in %s: there is no such directory", role, shown(dir))
+		return fail(protocol.CodeFailed, "%s cannot work in %s: there is no such directory", who, shown(dir))
 	}
-	return coded(fmt.Errorf("role %q cannot work in its directory: %w", role, err))
+	return coded(fmt.Errorf("%s cannot work in its directory: %w", who, err))
 }
 
 // allowLine is the line of the config that would let steps work in a directory.

@@ -57,6 +57,25 @@ func TestTheHomeIsNeverALocation(t *testing.T) {
 	requireCode(t, err, protocol.CodeFailed, "that is or holds your home directory")
 }
 
+// A person who starts a thread among hooks or keys is told before there is one, and
+// so is who sends one there.
+func TestNoThreadIsStartedAmongHooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "outside,done")
+	hooks := filepath.Join(w.dir, ".git", "hooks")
+	require.NoError(t, os.MkdirAll(hooks, 0o755))
+	_, err := w.StartThread(context.Background(), w.workflow, "task", hooks)
+	e := requireCode(t, err, protocol.CodeFailed, "a thread may not work in "+hooks+": "+hooks[:len(hooks)-len("/hooks")]+" holds settings, programs or keys")
+	require.Contains(t, e.Hints[0], `allowLocations: ["`+hooks+`"]`)
+	id := w.startIn("task", w.dir)
+	_, err = w.Step(context.Background(), id, StepOptions{Cwd: hooks})
+	requireCode(t, err, protocol.CodeFailed, "a thread may not work in "+hooks)
+	w.mustStep(id, StepOptions{})
+
+	w.config.AllowLocations = []string{hooks}
+	w.startIn("task", hooks)
+}
+
 // A fork, and a step in the place of another one, are judged as any step is.
 func TestNoWayAroundTheLocation(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,8 @@ func (e *NoDirError) Error() string { return e.Path + " is not a directory" }
 // it; a work tree that is linked to the repository of the thread's directory, with
 // what is below; and what is at or below an allowed directory. The user's own
 // directory, and what is above it, never is, unless the thread was started there;
-// nor is what holds settings, programs or keys, unless the config lists it.
+// nor is what holds settings, programs or keys, unless the config lists it: the
+// thread's own directory neither.
 //
 // Errors: *[OutsideError], *[SpecialError], *[MovedError], and those of [Real].
 func (r Rules) Resolve(location string) (string, error) {
@@ -94,11 +95,9 @@ func (r Rules) Resolve(location string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case dir == thread:
-		return dir, nil
-	case r.holdsUser(dir):
+	case dir != thread && r.holdsUser(dir):
 		return "", &OutsideError{Dir: dir, Thread: thread, Never: true}
-	case r.allowed(dir), linked(thread, dir):
+	case r.allowed(dir), dir != thread && linked(thread, dir):
 		return dir, nil
 	case !below(thread, dir):
 		return "", &OutsideError{Dir: dir, Thread: thread}
@@ -109,7 +108,7 @@ func (r Rules) Resolve(location string) (string, error) {
 	return dir, nil
 }
 
-// SpecialError says that a location leads into a directory that holds no work: what
+// SpecialError says that a location, or the thread's own directory, leads into one that holds no work: what
 // an agent leaves there, git, uwf or the user's programs obey.
 type SpecialError struct {
 	Dir string // where the location leads, without symbolic links
@@ -120,25 +119,33 @@ func (e *SpecialError) Error() string {
 	return fmt.Sprintf("%s is off limits: %s holds settings, programs or keys", e.Dir, e.At)
 }
 
-// special is the directory at or above dir, within the thread's, in which no step
-// works although it is inside: a repository's own, whatever its name, uwf's, and in
-// the user's home everything that is hidden. The tools of agents refuse to write
-// there, but they take a workspace for what a person has chosen. "": there is none.
+// special is the directory at or above dir in which no step works: a repository's
+// own, whatever its name, uwf's, and in the user's home everything that is hidden.
+// The tools of agents refuse to write there, but they take a workspace for what a
+// person has chosen. "": there is none. Above the thread's directory it stops at a
+// work tree: people keep these in a bare repository, and in hidden directories.
 func (r Rules) special(thread, dir string) string {
-	for ; dir != thread && below(thread, dir); dir = filepath.Dir(dir) {
-		name := strings.ToLower(strings.TrimRight(filepath.Base(dir), ". "))
-		switch {
-		case name == ".git", name == ".uwf", strings.HasPrefix(name, "git~"), strings.HasPrefix(name, ".workflow"), name == ".ssh", name == ".gnupg", name == ".aws":
-			return dir
-		case has(dir, "HEAD") && has(dir, "objects") && has(dir, "refs"): // so git knows a repository
-			return dir
-		case has(dir, "config.yaml") && has(dir, "threads.yaml"), has(dir, "format.json") && has(dir, "nodes"): // a home of uwf, a store
-			return dir
-		case strings.HasPrefix(name, ".") && r.isUser(filepath.Dir(dir)):
+	for ; ; dir = filepath.Dir(dir) {
+		if r.isSpecial(dir) {
 			return dir
 		}
+		if below(dir, thread) && has(dir, ".git") || filepath.Dir(dir) == dir {
+			return ""
+		}
 	}
-	return ""
+}
+
+func (r Rules) isSpecial(dir string) bool {
+	name := strings.ToLower(strings.TrimRight(filepath.Base(dir), ". "))
+	switch {
+	case name == ".git", name == ".uwf", strings.HasPrefix(name, "git~"), strings.HasPrefix(name, ".workflow"), name == ".ssh", name == ".gnupg", name == ".aws":
+		return true
+	case has(dir, "HEAD") && has(dir, "objects") && has(dir, "refs"): // so git knows a repository
+		return true
+	case has(dir, "config.yaml") && has(dir, "threads.yaml"), has(dir, "format.json") && has(dir, "nodes"): // a home of uwf, a store
+		return true
+	}
+	return strings.HasPrefix(name, ".") && r.isUser(filepath.Dir(dir))
 }
 
 func has(dir, name string) bool {

@@ -300,3 +300,27 @@ func TestSpecialPlacesAreNoWorkplace(t *testing.T) {
 	_, err = user.Resolve(".config/fish")
 	require.NoError(t, err, "the config lists it")
 }
+
+// Whoever starts a thread in such a place, or in a part of it, is asked to say so in
+// the config. A work tree in one was made to be worked in.
+func TestSpecialPlacesStartNoThread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, dir := range []string{"home/repo/.git/hooks", "home/.config/fish", "home/.aws", "home/.tool/trees/x/.git", "home/.tool/trees/x/src", "bare.git/objects", "bare.git/refs", "bare.git/main/src", "elsewhere/.ssh/sub"} {
+		require.NoError(t, os.MkdirAll(w.at(dir), 0o755))
+	}
+	for _, file := range []string{"bare.git/HEAD", "bare.git/main/.git", "home/.aws/.git"} {
+		require.NoError(t, os.WriteFile(w.at(file), nil, 0o600))
+	}
+	for _, thread := range []string{
+		"home/repo/.git", "home/repo/.git/hooks", "home/.ssh", "home/.config", "home/.config/fish", "home/.aws", "home/.tool", "home/.tool/trees", "bare.git", "bare.git/refs", "elsewhere/.ssh/sub",
+	} {
+		var special *place.SpecialError
+		_, err := w.rules(thread).Resolve("")
+		require.ErrorAs(t, err, &special, thread)
+		w.leads(w.rules(thread, thread), "", thread)
+	}
+	for _, thread := range []string{"home/.tool/trees/x", "home/.tool/trees/x/src", "bare.git/main", "bare.git/main/src"} {
+		w.leads(w.rules(thread), "", thread)
+	}
+}
