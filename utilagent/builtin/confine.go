@@ -21,7 +21,7 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	}
 	e := w.req.Env
 	w.off = offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Dir: w.workspace.Dir(), Home: w.req.Dirs.Home, Store: w.req.Dirs.Store,
+		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Path: e.Get("PATH"), Dir: w.workspace.Dir(), Home: w.req.Dirs.Home, Store: w.req.Dirs.Store,
 		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
 	})
 	w.workspace.Limit(w.off)

@@ -69,6 +69,9 @@ type Rules struct {
 	// Readable are exceptions from Hidden. So are Dirs and Files that lie in
 	// what is hidden.
 	Readable []string `json:"readable,omitempty"`
+	// Guarded are files and directories that cannot be written, also below Dirs;
+	// but Dirs and Files that lie in them can.
+	Guarded []string `json:"guarded,omitempty"`
 
 	Profile Profile `json:"profile,omitempty"`
 	// Keep names the capabilities that are not dropped, such as "chown"; see

@@ -102,7 +102,7 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
 	off := offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Dir: r.cwd, Home: r.req.Dirs.Home, Store: r.req.Dirs.Store,
+		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Path: env.Get("PATH"), Dir: r.cwd, Home: r.req.Dirs.Home, Store: r.req.Dirs.Store,
 		// What the program is logged in with is its own; a long prompt lies in the run's directory.
 		AllowRead: slices.Concat(dirs, files, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
 	})
@@ -138,10 +138,9 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 	if said := watched.Unseen(); said != "" {
 		fmt.Fprintf(env.Stderr, "warning: %s\n", said)
 	}
-	hidden, readable := off.Held()
 	return confine.Rules{
 		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program,
-		Hidden: hidden, Readable: readable,
+		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
 	}, off, watched, nil
 }
 

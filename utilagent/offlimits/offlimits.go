@@ -40,6 +40,9 @@ func (l List) Hidden() []string { return l.hidden }
 // Readable are exceptions from Hidden.
 func (l List) Readable() []string { return l.readable }
 
+// Guarded are the places that can be read and not be written.
+func (l List) Guarded() []string { return l.guards }
+
 // Writable are exceptions from all that is off limits.
 func (l List) Writable() []string { return l.writable }
 
@@ -60,7 +63,7 @@ func (l List) Write(workspace, path string) error {
 	if err := l.Read(workspace, path); err != nil {
 		return err
 	}
-	if err := cmp.Or(l.guarded(path), l.dotted(path)); err != nil {
+	if err := cmp.Or(l.dotted(path), l.guarded(path)); err != nil {
 		return err
 	}
 	rel, err := filepath.Rel(workspace, path)

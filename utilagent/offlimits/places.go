@@ -35,6 +35,7 @@ func keys() []string {
 // begin with ~; others that are not absolute begin at Dir.
 type Options struct {
 	UserHome string   // the user's own directory; "": there is none
+	Path     string   // the list of directories in which the user's programs are looked for
 	Dir      string   // the workspace
 	Home     string   // of uwf
 	Store    string   // of uwf

@@ -8,36 +8,48 @@ import (
 	"strings"
 )
 
-// starts are what says, below a home directory, which programs run when its owner
-// logs in, opens a shell, types a command or uses git, and who else may log in. In a
-// workspace that holds the home they may be read, but not written, nor made.
-func starts() []string {
-	return []string{
-		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc",
-		".inputrc", ".xprofile", ".xsession", ".xsessionrc", ".xinitrc", ".pam_environment", ".forward", ".vimrc", ".vim", ".emacs", ".emacs.d", ".tmux.conf", ".screenrc",
-		".gdbinit", ".lldbinit", ".pythonrc", ".direnvrc", ".npmrc", ".gitconfig", ".config/git", ".ssh", ".gnupg", ".aws", ".kube", ".docker",
-		".local/bin", "bin", "go/bin", ".cargo/bin", ".cargo/config.toml", ".cargo/config", ".cargo/env", ".config/fish", ".config/zsh", ".config/nvim", ".config/direnv",
-		".config/autostart", ".config/systemd", ".config/environment.d", ".local/share/systemd", ".local/share/applications", ".local/share/dbus-1",
-		"Library/LaunchAgents",
-	}
-}
-
-// guard are the places of [starts], if the workspace holds the home directory; with
-// what they lead to, if they are links.
+// guard are the places that may be read and not be written, nor made, in a workspace
+// that holds the home directory: what is hidden there, since a list of what programs
+// obey when its owner logs in, opens a shell or types a command never ends; what is
+// in the PATH; and what these lead to, if they are links. Caches are not on the list,
+// but their directories are writable by name.
 func (o Options) guard(l List) (places []string) {
 	dir, home := o.resolve(o.Dir), o.resolve(o.UserHome)
 	if dir == "" || home == "" || !within(dir, home) {
 		return nil
 	}
-	for _, name := range starts() {
-		path := filepath.Join(home, filepath.FromSlash(name))
+	named := o.hiddenIn(home)
+	for _, name := range []string{".profile", "bin", "go/bin", ".local/bin", "Library/LaunchAgents"} { // also where they are not yet
+		named = append(named, filepath.Join(home, filepath.FromSlash(name)))
+	}
+	for _, path := range append(named, filepath.SplitList(o.Path)...) {
 		for _, place := range []string{path, o.resolve(path)} {
-			if place != "" && !slices.Contains(places, place) && !covered(l.hidden, place) && !covered(l.writable, place) {
+			if filepath.IsAbs(place) && within(dir, place) && !within(place, home) && !slices.Contains(places, place) && !covered(l.hidden, place) && !covered(l.writable, place) {
 				places = append(places, place)
 			}
 		}
 	}
 	return places
+}
+
+// hiddenIn is what is hidden directly in a home, and the links in its settings: people
+// keep the files themselves in a repository of theirs.
+func (o Options) hiddenIn(home string) (paths []string) {
+	entries, _ := os.ReadDir(home) // what cannot be listed is closed to commands as well
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			paths = append(paths, filepath.Join(home, e.Name()))
+		}
+	}
+	for _, pattern := range []string{".config/*", ".config/*/*", ".config/systemd/user/*", ".local/bin/*", "bin/*"} {
+		found, _ := filepath.Glob(filepath.Join(home, filepath.FromSlash(pattern))) // the pattern is a right one
+		for _, path := range found {
+			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
 }
 
 // guarded returns an error for a path that is such a place or lies in one.
@@ -51,8 +63,7 @@ func (l List) guarded(path string) error {
 }
 
 // dotted returns an error for what is hidden in the home directory, if the workspace
-// holds that: a list of what programs obey there, such as [starts], never ends. It
-// is for file tools, which ask for each path.
+// holds that; also for what is not there yet.
 func (l List) dotted(path string) error {
 	if l.user == "" || !within(folded(l.user), folded(path)) || covered(l.writable, path) {
 		return nil
@@ -71,16 +82,4 @@ func folded(path string) string {
 		parts[i] = plain(part)
 	}
 	return filepath.FromSlash(strings.Join(parts, "/"))
-}
-
-// Held are the places that commands must not write, and those of them that they may
-// read, such as confine.Rules wants them. Places that are not there cannot be made.
-func (l List) Held() (hidden, readable []string) {
-	readable = slices.Clone(l.readable)
-	for _, g := range l.guards {
-		if _, err := os.Stat(g); err == nil {
-			readable = append(readable, g)
-		}
-	}
-	return append(slices.Clone(l.hidden), l.guards...), readable
 }

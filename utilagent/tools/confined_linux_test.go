@@ -3,6 +3,7 @@ package tools
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -127,16 +128,20 @@ func TestCommandsReadThreads(t *testing.T) {
 	}
 }
 
-// In a home directory nobody writes what its owner's shell, session or git starts,
-// whether it is there or not; it can be read.
+// In a home directory nobody writes what is hidden or in the PATH, such as what its
+// owner's shell, session or git starts, whether it is there or not; it can be read,
+// but for keys.
 func TestWhatStartsProgramsIsNotWritten(t *testing.T) {
 	t.Parallel()
-	w, r := space(t, map[string]string{".bashrc": "mine\n", "dotfiles/zshrc": "mine\n", ".config/app/f": "", "src/f": "", ".local/share/f": "", "bin/tool": "mine\n"})
+	w, r := space(t, map[string]string{".bashrc": "mine\n", "dotfiles/zshrc": "mine\n", ".config/app/f": "", "src/f": "", ".local/share/f": "", "bin/tool": "mine\n", "sdk/bin/tool": "mine\n", "dotfiles/app": "mine\n",
+		".config/gh/hosts.yml": "key", ".tool/lib/x": "mine\n", ".cache/own/f": ""})
 	require.NoError(t, os.Symlink("dotfiles/zshrc", filepath.Join(w.real, ".zshrc")))
-	w.Limit(offlimits.New(offlimits.Options{UserHome: w.real, Dir: w.real}))
-	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: os.Environ()})))
+	require.NoError(t, os.Symlink("../../dotfiles/app", filepath.Join(w.real, ".config/app/link")))
+	w.Limit(offlimits.New(offlimits.Options{UserHome: w.real, Dir: w.real, Path: "/bin" + string(filepath.ListSeparator) + filepath.Join(w.real, "sdk/bin")}))
+	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: os.Environ(), Writable: []string{filepath.Join(w.real, ".cache/own")}})))
 	off := []string{".bashrc", ".zshrc", "dotfiles/zshrc", ".gitconfig", ".config/git/config", ".config/autostart/x.desktop", ".config/systemd/user/x.service",
-		".ssh/authorized_keys", ".aws/credentials", ".local/bin/ls", "bin/tool"}
+		".ssh/authorized_keys", ".aws/credentials", ".local/bin/ls", "bin/tool", "sdk/bin/tool", ".config/app/f", "dotfiles/app",
+		".local/share/f", ".tool/lib/x", ".new", ".local/lib/python3/site-packages/x.pth"}
 	for _, name := range off {
 		require.Contains(t, call(t, r, "write_file", args{"path": name, "content": "x"}), "off limits", name)
 		if confine.Level() > 0 {
@@ -144,7 +149,14 @@ func TestWhatStartsProgramsIsNotWritten(t *testing.T) {
 			require.NotContains(t, text, "[exit 0]", name)
 		}
 	}
-	text := call(t, r, "run_command", args{"command": "cat .bashrc .zshrc bin/tool && echo x > src/new && echo x > .config/app/new && echo x > .local/share/f"})
-	require.Equal(t, "mine\nmine\nmine\n[exit 0]", text)
+	text := call(t, r, "run_command", args{"command": "cat .bashrc .zshrc bin/tool && cat .tool/lib/x && echo x > src/new && echo x > .cache/own/f; cat .config/gh/hosts.yml; true"})
+	if confine.Level() > 0 {
+		require.True(t, strings.HasPrefix(text, "mine\nmine\nmine\nmine\n"), text)
+		require.NotContains(t, text, "key")
+		require.FileExists(t, filepath.Join(w.real, "src/new"))
+		info, err := os.Stat(filepath.Join(w.real, ".cache/own/f"))
+		require.NoError(t, err)
+		require.NotZero(t, info.Size())
+	}
 	require.NotContains(t, call(t, r, "write_file", args{"path": "src/x", "content": "x"}), "Error")
 }

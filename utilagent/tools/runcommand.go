@@ -236,10 +236,9 @@ func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Comman
 	if !c.confined() {
 		return cmd, nil
 	}
-	hidden, readable := w.off.Held()
 	bound, err := confine.Command(c.Exe, confine.Rules{
 		Dirs:   slices.Concat([]string{w.real, tmp, "/dev/shm"}, c.Writable, w.gitDirs()),
-		Hidden: hidden, Readable: readable,
+		Hidden: w.off.Hidden(), Readable: w.off.Readable(), Guarded: w.off.Guarded(),
 		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
 	}, cmd)
 	if err != nil {

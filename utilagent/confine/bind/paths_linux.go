@@ -53,6 +53,7 @@ func restrictPaths(r confine.Rules) error {
 	if err != nil {
 		return err
 	}
+	a = allowance{hidden: slices.Concat(a.hidden, r.Guarded)}
 	var write paths
 	for _, dir := range r.Dirs {
 		more, err := a.around(dir)
