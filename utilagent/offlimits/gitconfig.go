@@ -18,6 +18,7 @@ type ground struct {
 	git      string   // the directory that the config lies in
 	top      string   // of the work tree; "": it is not known
 	writable []string // directories that a command can write to
+	allowed  []string // those that the user allows to be written, by name
 }
 
 // tamed returns a changed config of git without the settings that are new and

@@ -50,8 +50,9 @@ func (s setting) harmless(g ground, remotes map[string]bool) bool {
 	return false
 }
 
-// elsewhere tells whether an address leads to where no command can write: pushing
-// runs the hooks of a repository on this machine.
+// elsewhere tells whether an address leads to where no command can write, or to a
+// repository that the user has allowed by its name: pushing runs the hooks of a
+// repository on this machine.
 func (g ground) elsewhere(address string) bool {
 	if address == "" || address[0] == '-' || strings.Contains(address, "::") { // "ext::sh -c …" runs a program
 		return false
@@ -75,5 +76,6 @@ func (g ground) elsewhere(address string) bool {
 		}
 		path = filepath.Join(g.top, path)
 	}
-	return !covered(g.writable, followed(filepath.Clean(path))) && !covered(g.writable, filepath.Clean(path))
+	real := followed(filepath.Clean(path))
+	return slices.Contains(g.allowed, real) || !covered(g.writable, real) && !covered(g.writable, filepath.Clean(path))
 }

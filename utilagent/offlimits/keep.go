@@ -18,6 +18,7 @@ type keeper struct {
 	root    *os.Root
 	dir     string // of root
 	place   Place
+	list    List
 	changes Changes
 	allowed func(name string) bool
 	names   map[string]scope // what is watched now
@@ -106,7 +107,7 @@ func isConfig(name string) bool {
 // ground says what values of a config mean.
 func (k *keeper) ground(name string) ground {
 	git := filepath.Join(k.dir, filepath.FromSlash(path.Dir(name)))
-	g := ground{git: git, writable: append([]string{k.place.Workspace}, k.place.Writable...)}
+	g := ground{git: git, writable: append([]string{k.place.Workspace}, k.place.Writable...), allowed: k.list.writable}
 	if isGit(plain(filepath.Base(git))) {
 		g.top = filepath.Dir(git)
 	}
@@ -147,7 +148,7 @@ func (k *keeper) fresh(name string, s scope) error {
 		return k.fixPlan(name, info, nil)
 	case s == repository && info.IsDir() && !isGit(plain(base)) && k.names[name] == repository:
 		return k.freshBare(name)
-	case info.IsDir() && (s == repository || s == repositories || s == uwfHome || s == settings && (base == "hooks" || base == "info" || base == "branches")):
+	case info.IsDir() && (s == repository || s == repositories || s == settings && (base == "hooks" || base == "info" || base == "branches")):
 		return k.freshDir(name, &node{scope: s})
 	case s == repository && k.leads(name, info, s):
 		return nil

@@ -165,7 +165,7 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 		return Changes{}, fmt.Errorf("look at %s again: %w", t.dir, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	k := &keeper{root: root, dir: t.dir, place: w.place, known: t.known, names: maps.Clone(t.scope)}
+	k := &keeper{root: root, dir: t.dir, place: w.place, list: w.list, known: t.known, names: maps.Clone(t.scope)}
 	k.allowed = func(name string) bool { return w.allowed(t, filepath.Join(t.dir, filepath.FromSlash(name))) }
 	var errs []error
 	for _, name := range t.pointed {

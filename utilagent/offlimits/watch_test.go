@@ -63,7 +63,8 @@ func TestWhatStartsProgramsIsPutBack(t *testing.T) {
 		{"more workflows", `mkdir .workflows; echo evil > .workflows/y.yaml`, ".workflows"},
 		{"a workflow in a lenient place", `mkdir .workflow/info; echo evil > .workflow/info/y.yaml`, ".workflow/info"},
 		{"workflows as a link", `mkdir evil; mv .workflow/x.yaml evil; rmdir .workflow; ln -s evil .workflow; rm -r evil`, ".workflow"},
-		{"a home", `mkdir .uwf; echo evil > .uwf/config.yaml; rm -r .uwf; mkdir .uwf; echo evil > .uwf/config.yaml; `, ".uwf/config.yaml"},
+		{"a home", `mkdir .uwf; echo evil > .uwf/config.yaml; rm -r .uwf; mkdir .uwf; echo evil > .uwf/config.yaml; `, ".uwf"},
+		{"a home below", `mkdir -p inner/.uwf/cas; echo evil > inner/.uwf/config.yaml`, "inner/.uwf"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,9 +83,6 @@ func TestWhatStartsProgramsIsPutBack(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, changed.Undone, c.changed)
 			after := state(t, dir)
-			if c.name == "a home" {
-				after = strings.Replace(after, "./.uwf\n", "", 1)
-			}
 			if strings.HasPrefix(c.name, "a submodule's hook") {
 				after = strings.Replace(after, "./.git/modules/dir/sub/hooks\n", "", 1)
 			}
@@ -144,6 +142,23 @@ func TestAllowedByName(t *testing.T) {
 	changed, err := w.Restore()
 	require.NoError(t, err)
 	require.Equal(t, []string{".git/commondir"}, changed.Undone)
+}
+
+// A push runs the hooks of a repository on this machine. One that the user allows by
+// name may be a remote, not all that lies in a directory.
+func TestRemotesInAllowedPlaces(t *testing.T) {
+	t.Parallel()
+	dir, elsewhere := put(t, map[string]string{"f": ""}), put(t, map[string]string{"o.git/f": "", "all/o.git/f": ""})
+	shell(t, dir, "git init -q")
+	l := offlimits.New(offlimits.Options{Dir: dir, AllowWrite: []string{elsewhere + "/o.git", elsewhere + "/all"}})
+	for remote, stays := range map[string]bool{"o.git": true, "all/o.git": false} {
+		w, err := offlimits.Watch(l, offlimits.Place{Workspace: dir, Writable: l.Writable()})
+		require.NoError(t, err)
+		shell(t, dir, "git remote remove x 2>/dev/null || true; git remote add x "+elsewhere+"/"+remote)
+		changed, err := w.Restore()
+		require.NoError(t, err)
+		require.Equal(t, stays, changed.String() == "", "%s: %v", remote, changed)
+	}
 }
 
 // watching runs a script between a Watch and a Restore.
