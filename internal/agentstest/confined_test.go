@@ -29,6 +29,8 @@ var attempts = []string{
 	"git config --global alias.evil '!true'",
 	`echo x >> "$HOME/.bashrc"`,
 	`mkdir -p "$HOME/.ssh" && echo key >> "$HOME/.ssh/authorized_keys"`,
+	`mkdir -p "$HOME/.npm/_npx" && echo x > "$HOME/.npm/_npx/tool"`, // npx runs what lies there
+	`echo x > "$HOME/.cache/tool"`,
 	"echo x > /etc/uwf-agentstest",
 	"mkdir -p /var/spool/cron && echo '# x' > /var/spool/cron/uwf-agentstest",
 	"echo 'agents: {}' > UWF/config.yaml",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -65,7 +66,10 @@ func (r *runner) confined() (*confinement, error) {
 	r.held = "confined by: " + confine.Describe() + confine.Open(false)
 	c := &confinement{exe: r.req.Env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
-	rules, off, watched, err := r.rules(tmp)
+	// Not by repository: what is its own is for all of them, too.
+	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.req.Env.Environ)
+	c.env = append(c.env, caches...)
+	rules, off, watched, err := r.rules(tmp, dirs)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
@@ -95,7 +99,7 @@ func (r *runner) unconfinable() string {
 
 // rules say what the program may write to: the workspace, and what it cannot work
 // without.
-func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Watched, error) {
+func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *offlimits.Watched, error) {
 	env := r.req.Env
 	dirs, files, err := own(r.driven(), env.Get)
 	if err != nil {
@@ -107,7 +111,7 @@ func (r *runner) rules(tmp string) (confine.Rules, offlimits.List, *offlimits.Wa
 		AllowRead: slices.Concat(dirs, files, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
 	})
 	dirs = append(dirs, r.cwd, tmp, "/dev/shm")
-	dirs = append(dirs, tools.CacheDirs(env.Environ)...)
+	dirs = append(dirs, caches...)
 	var beside []string
 	if repository, ok := worktree.Link(r.cwd); ok {
 		beside = []string{repository} // without it nothing could be committed

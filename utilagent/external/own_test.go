@@ -1,11 +1,17 @@
 package external
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/env"
+	dirs "github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 func TestOwnPlaces(t *testing.T) {
@@ -58,4 +64,32 @@ func TestOwnPlaces(t *testing.T) {
 	env = map[string]string{}
 	dirs, files = of("claude")
 	require.Empty(t, append(dirs, files...))
+}
+
+// What a program writes into the caches of a person is run later, by npx, by a hook, by
+// a build: it has caches of its own. Downloads are shared.
+func TestACacheOfItsOwn(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		require.Zero(t, confine.Level(), "nothing is confined")
+		return
+	}
+	home, cwd := t.TempDir(), t.TempDir()
+	for _, dir := range []string{".npm", ".cache/go-build", ".gradle/wrapper", "go/pkg"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(home, filepath.FromSlash(dir)), 0o755))
+	}
+	r := &runner{adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: cwd, req: &agentkit.Request{
+		Env:  env.Env{Environ: []string{"HOME=" + home}, Exe: "/bin/agent", Stderr: io.Discard},
+		Dirs: dirs.Dirs{Home: filepath.Join(home, ".uwf"), Store: filepath.Join(home, ".uwf", "cas")},
+	}}
+	r.permission = Bypass
+	c, err := r.confined()
+	require.NoError(t, err)
+	own := filepath.Join(home, ".cache/uwf/agents/claude-code")
+	require.Subset(t, c.env, []string{"XDG_CACHE_HOME=" + own, "npm_config_cache=" + own + "/npm", "GOCACHE=" + own + "/go-build"})
+	require.Subset(t, c.rules.Dirs, []string{own, filepath.Join(home, "go/pkg"), filepath.Join(home, ".claude"), cwd})
+	for _, dir := range []string{".npm", ".cache", ".cache/go-build", ".gradle/wrapper"} {
+		require.NotContains(t, c.rules.Dirs, filepath.Join(home, filepath.FromSlash(dir)))
+	}
+	require.NoError(t, c.close())
 }

@@ -14,49 +14,55 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 )
 
-// Caches gives confined commands caches of their own for what may hold programs
-// that people run later, so that a command leaves nothing there for anybody but
-// the commands of the same repository: the general cache directory with all that
-// lies in it (virtual environments, hooks, browsers), Go's built packages, npm's
-// programs. It returns the variables that name them, and all directories to which
-// commands may write: also those of downloads, which tools share with the user.
-// Nothing is made for a user without a cache directory.
+// Caches are those of the commands of a repository; see [CacheSet]. What they leave
+// there is for nobody but commands of the same repository.
 func (w *Workspace) Caches(environ []string) (env, dirs []string) {
-	shared := CacheDirs(environ)
-	general := cacheHome(environ)
-	if general == "" {
-		return nil, shared
-	}
 	of := filepath.Join(w.real, ".git") // work trees of a repository share
 	if common := w.gitDirs(); len(common) > 0 {
 		of = common[0]
 	}
 	sum := sha256.Sum256([]byte(of))
-	own := filepath.Join(general, "uwf", "commands", hex.EncodeToString(sum[:8]))
+	set := filepath.Join("commands", hex.EncodeToString(sum[:8]))
+	own := filepath.Join(cacheHome(environ), "uwf", set)
 	_, err := os.Lstat(own)
-	fresh := err != nil
+	env, dirs = CacheSet(set, environ)
+	if len(env) > 0 && used(own, of) && err != nil {
+		sweepCaches(filepath.Dir(own), own+usedSuffix)
+	}
+	return env, dirs
+}
+
+// CacheSet gives confined programs caches of their own for what may hold programs
+// that people run later: the general cache directory with all that lies in it
+// (virtual environments, hooks, browsers), Go's built packages, npm's programs. It
+// returns the variables that name them, and all directories to which such programs
+// may write: also those of downloads, which tools share with the user. Without a
+// cache directory of the user's there is no set.
+func CacheSet(name string, environ []string) (env, dirs []string) {
+	general := cacheHome(environ)
+	dirs = slices.DeleteFunc(CacheDirs(environ), func(dir string) bool {
+		base := filepath.Base(dir)
+		return isBelow(general, dir) || base == ".npm" || base == "wrapper" || base == "go-build" || hasValue(environ, "GOCACHE", dir) ||
+			hasValue(environ, "npm_config_cache", dir) || hasValue(environ, "PIP_CACHE_DIR", dir)
+	})
+	if general == "" {
+		return nil, dirs
+	}
+	own := filepath.Join(general, "uwf", name)
 	for name, variable := range map[string]string{"": "XDG_CACHE_HOME", "go-build": "GOCACHE", "npm": "npm_config_cache", "pip": "PIP_CACHE_DIR"} {
 		dir := filepath.Join(own, name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, shared
+			return nil, dirs
 		}
 		env = append(env, variable+"="+dir)
 	}
 	slices.Sort(env)
-	if used(own, of) && fresh {
-		sweepCaches(filepath.Dir(own), own+usedSuffix)
-	}
 	for _, browsers := range []string{"ms-playwright"} { // large, and only read
 		dir := filepath.Join(general, browsers)
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
 			env = append(env, "PLAYWRIGHT_BROWSERS_PATH="+dir)
 		}
 	}
-	dirs = slices.DeleteFunc(shared, func(dir string) bool {
-		base := filepath.Base(dir)
-		return isBelow(general, dir) || base == ".npm" || base == "wrapper" || base == "go-build" || hasValue(environ, "GOCACHE", dir) ||
-			hasValue(environ, "npm_config_cache", dir) || hasValue(environ, "PIP_CACHE_DIR", dir)
-	})
 	return env, append(dirs, own)
 }
 

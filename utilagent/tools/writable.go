@@ -11,7 +11,7 @@ import (
 
 // CacheDirs are the directories in which build tools keep what they have
 // downloaded or built, as far as they exist: without them a confined command
-// could hardly build anything. Programs that a person starts do not lie there.
+// could hardly build anything. Some hold programs that a person starts; see [CacheSet].
 // The user's general cache directory is made if it is missing.
 func CacheDirs(environ []string) []string {
 	env := map[string]string{}
