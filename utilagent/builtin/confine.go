@@ -62,9 +62,9 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	return nil
 }
 
-// warn tells a person.
+// warn tells a person: the engine hands on what is called a warning.
 func (w *work) warn(text string) {
-	fmt.Fprintf(w.req.Env.Stderr, "%s: %s\n", protocol.AgentName(w.kind.name), text)
+	fmt.Fprintf(w.req.Env.Stderr, "warning: %s\n", text)
 }
 
 // warnOfCommands tells a person, once a run, where commands are held back less

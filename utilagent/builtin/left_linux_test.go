@@ -22,6 +22,7 @@ func TestDaemonsEndWithTheirCommand(t *testing.T) {
 	th := agentkittest.New(t, s)
 	got := th.Play(process(t.Context(), t)).Succeeded()
 	require.Contains(t, got.Turns[3].Content, "it is gone")
+	require.Contains(t, got.Stderr, "warning: commands are not confined: builtin.confine is off\n", "the engine tells a person what begins so")
 	_, err := os.Stat(filepath.Join(th.Cwd, "pid"))
 	require.NoError(t, err)
 }

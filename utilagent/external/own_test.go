@@ -75,7 +75,7 @@ func TestACacheOfItsOwn(t *testing.T) {
 		return
 	}
 	home, cwd := t.TempDir(), t.TempDir()
-	for _, dir := range []string{".npm", ".cache/go-build", ".gradle/wrapper", "go/pkg"} {
+	for _, dir := range []string{".npm", ".gradle/wrapper", "go/pkg"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, filepath.FromSlash(dir)), 0o755))
 	}
 	r := &runner{adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: cwd, req: &agentkit.Request{

@@ -57,7 +57,7 @@ func Watch(l List, p Place) (*Watched, error) {
 func (w *Watched) Unseen() string {
 	for _, t := range w.trees {
 		if t.space && !t.seen.all() {
-			return fmt.Sprintf("%s has more directories than the %d that are looked at (or some that cannot be read): repositories in the others are not watched", t.dir, maxDirs)
+			return fmt.Sprintf("%s has more directories than the %d that are looked at (or some that cannot be read): repositories in the others are not watched, but for submodules", t.dir, maxDirs)
 		}
 	}
 	return ""
@@ -77,6 +77,11 @@ func (w *Watched) add(dir string, space bool, names map[string]scope) (err error
 	if space {
 		t.seen = w.list.look(dir, maxDirs, nil)
 		maps.Copy(names, t.seen.names)
+		if !t.seen.all() {
+			for _, name := range gitlinks(dir, ".", 0) {
+				names[path.Join(name, ".git")] = repository
+			}
+		}
 		w.addPointed(root, t)
 	}
 	m := &memory{root: root, known: t.known}

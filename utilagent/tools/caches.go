@@ -112,7 +112,8 @@ func hasValue(environ []string, name, value string) bool {
 	return slices.Contains(environ, name+"="+value)
 }
 
-// cacheHome is the user's general cache directory; "": there is none.
+// cacheHome is the user's general cache directory, which is made if it is missing;
+// "": there is none.
 func cacheHome(environ []string) string {
 	home, general := "", ""
 	for _, kv := range environ {
@@ -129,7 +130,7 @@ func cacheHome(environ []string) string {
 	if !filepath.IsAbs(general) {
 		return ""
 	}
-	if info, err := os.Stat(general); err != nil || !info.IsDir() {
+	if err := os.MkdirAll(general, 0o700); err != nil {
 		return ""
 	}
 	return general

@@ -33,13 +33,9 @@ func CacheDirs(environ []string) []string {
 		return filepath.Join(append([]string{dir}, below...)...)
 	}
 	cargo, gradle, gopath := or("CARGO_HOME", ".cargo"), or("GRADLE_USER_HOME", ".gradle"), or("GOPATH", "go")
-	general := or("XDG_CACHE_HOME", ".cache")
-	if filepath.IsAbs(general) {
-		_ = os.MkdirAll(general, 0o700) // if it cannot be made it is left out, as the others
-	}
 	var dirs []string
 	for _, dir := range []string{
-		general, env["GOCACHE"], env["GOMODCACHE"], under(gopath, "pkg"),
+		cacheHome(environ), env["GOCACHE"], env["GOMODCACHE"], under(gopath, "pkg"),
 		or("npm_config_cache", ".npm"), under(cargo, "registry"), under(cargo, "git"),
 		under(gradle, "caches"), under(gradle, "daemon"), under(gradle, "wrapper"), under(home, ".m2", "repository"), env["PIP_CACHE_DIR"],
 	} {

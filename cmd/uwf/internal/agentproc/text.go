@@ -34,7 +34,7 @@ func stderrTail(runDir string) string {
 }
 
 // Warnings are the lines of the agent's stderr that begin with "warning: ", without
-// that, as far as they are in its end: what a person should know of a step that went well.
+// that, as far as they are in its end: what a person should know, however the step went.
 func (o Outcome) Warnings() []string {
 	var found []string
 	for line := range strings.Lines(o.Stderr) {

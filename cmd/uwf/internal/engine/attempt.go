@@ -62,11 +62,11 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	a.started(a.cmd.name, false)
 	defer func() { a.ended(out, err) }()
 	ran, err := a.invoke(ctx, lock)
-	if err != nil {
-		return out, a.giveUp(ctx, ran, err)
-	}
 	for _, text := range ran.Warnings() {
 		a.warn(text)
+	}
+	if err != nil {
+		return out, a.giveUp(ctx, ran, err)
 	}
 	step, err := a.accept(ctx, ran.Result)
 	if err != nil {

@@ -100,6 +100,10 @@ func (a *actor) act(name, arg string) int {
 		fmt.Println(string(line))
 	case "warn":
 		fmt.Fprintf(os.Stderr, "begin\nwarning: \x1b[31mno wall\x1b[0m\nend")
+		if arg == "error" {
+			fmt.Println(`{"error":"no key for the model"}`)
+			break
+		}
 		a.result(a.answer(arg, nil))
 	case "quiet-error":
 		fmt.Println(`{"error":"no key for the model"}`)

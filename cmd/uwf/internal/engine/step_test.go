@@ -66,11 +66,15 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 
 func TestWarningsOfAnAgentAreTold(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "!warn:ready")
+	w := newWorld(t, "!warn:ready,!warn:error")
 	var told []string
 	w.Warn = func(text string) { told = append(told, text) }
-	w.mustStep(w.start(), StepOptions{})
+	id := w.start()
+	w.mustStep(id, StepOptions{})
 	require.Equal(t, []string{"no wall"}, told)
+	_, err := w.Step(t.Context(), id, StepOptions{})
+	require.Error(t, err)
+	require.Equal(t, []string{"no wall", "no wall"}, told, "an error of its own does not hide it")
 }
 
 func TestAgentGetsWhatTheContractSays(t *testing.T) {
