@@ -47,15 +47,31 @@ func (p Place) Path(env func(string) string) string {
 // that only start it, such as npx. They hold what the program would make itself at
 // its first start.
 func Places(command []string) (places []Place, known bool) {
+	known = starts(command, func(program string) (ok bool) {
+		places, ok = placesOf(program)
+		return ok
+	})
+	return places, known
+}
+
+// NoTerminals tells whether a command is known to run what it runs without a terminal.
+func NoTerminals(command []string) bool {
+	return starts(command, func(program string) bool {
+		return slices.Contains([]string{"claude", "claude-code", "claude-agent-acp", "claude-code-acp", "opencode", "opencode-ai"}, program)
+	})
+}
+
+// starts tells whether a command starts such a program.
+func starts(command []string, such func(program string) bool) bool {
 	for i, word := range command {
-		if places, known = placesOf(name(word)); known {
-			return places, true
+		if such(name(word)) {
+			return true
 		}
 		if i == 0 && !slices.Contains(starters, name(word)) {
 			break
 		}
 	}
-	return nil, false
+	return false
 }
 
 // Guess is where a command that is not known may keep what is its own: under its

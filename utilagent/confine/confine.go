@@ -74,6 +74,9 @@ type Rules struct {
 	Guarded []string `json:"guarded,omitempty"`
 
 	Profile Profile `json:"profile,omitempty"`
+	// Terminals lets a program make pseudoterminals and use them. Nothing tells those
+	// from other people's, so that it can read what its user types, and write there.
+	Terminals bool `json:"terminals,omitempty"`
 	// Keep names the capabilities that are not dropped, such as "chown"; see
 	// [Capabilities].
 	Keep []string `json:"keep,omitempty"`

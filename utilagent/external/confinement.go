@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -143,7 +144,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		fmt.Fprintf(env.Stderr, "warning: %s\n", said)
 	}
 	return confine.Rules{
-		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program,
+		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
 		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
 	}, off, watched, nil
 }

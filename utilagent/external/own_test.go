@@ -92,4 +92,11 @@ func TestACacheOfItsOwn(t *testing.T) {
 		require.NotContains(t, c.rules.Dirs, filepath.Join(home, filepath.FromSlash(dir)))
 	}
 	require.NoError(t, c.close())
+	require.False(t, c.rules.Terminals)
+
+	r.adapter = Adapter{Name: "gemini", Program: "gemini"}
+	c, err = r.confined()
+	require.NoError(t, err)
+	require.NoError(t, c.close())
+	require.True(t, c.rules.Terminals, "it runs its commands in terminals")
 }

@@ -22,7 +22,7 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/
 // devpts holds the pseudoterminals of everybody.
 const devpts = "/dev/pts"
 
-// terminals are what makes and uses a pseudoterminal, in which whole agents run their
+// terminals are what makes and uses a pseudoterminal, in which some agents run their
 // commands. What reaches the user's own through them is in the filter.
 var terminals = []string{devpts, "/dev/ptmx", "/dev/tty"}
 
@@ -46,7 +46,7 @@ func restrictPaths(r confine.Rules) error {
 		return err
 	}
 	a := allowance{hidden: r.Hidden}
-	if r.Profile != confine.Program {
+	if !r.Terminals {
 		a.hidden = append(slices.Clone(r.Hidden), devpts) // else a command could read what the user types
 	}
 	read, err := a.around("/")
@@ -68,7 +68,7 @@ func restrictPaths(r confine.Rules) error {
 		writable = writable.WithRefer()
 	}
 	var ptys paths
-	if r.Profile == confine.Program {
+	if r.Terminals {
 		ptys = split(terminals)
 	}
 	return c.BestEffort().Restrict(
