@@ -16,6 +16,10 @@ type Place struct {
 	name     string // below that
 	unless   string // a variable: if it is set the place is not used
 
+	// Obeys are files and directories below, or "." for a file itself, that say which
+	// programs it runs, whoever starts it.
+	Obeys []string
+
 	// Content is what a file holds that is not there yet; "": it is a directory.
 	Content string
 }
@@ -102,15 +106,20 @@ func name(word string) string {
 func placesOf(program string) ([]Place, bool) {
 	switch program {
 	case "claude", "claude-code", "claude-agent-acp", "claude-code-acp":
-		return []Place{{variable: "CLAUDE_CONFIG_DIR", home: ".claude"}, {home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n"}}, true
+		return []Place{
+			{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{
+				".claude.json", "settings.json", "settings.local.json", "hooks", "commands", "agents", "skills", "plugins", "local", "statusline.sh",
+			}},
+			{home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n", Obeys: []string{"."}},
+		}, true
 	case "codex", "codex-acp":
-		return []Place{{variable: "CODEX_HOME", home: ".codex"}}, true
+		return []Place{{variable: "CODEX_HOME", home: ".codex", Obeys: []string{"config.toml", "hooks.json", "hooks", "rules", "prompts", "skills", "bin", "packages"}}}, true
 	case "gemini", "gemini-cli":
-		return []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini"}}, true
+		return []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Obeys: gemini}}, true
 	case "qwen", "qwen-code":
-		return []Place{{home: ".qwen"}}, true
+		return []Place{{home: ".qwen", Obeys: gemini}}, true
 	case "cursor-agent":
-		return append(xdg("cursor", false), Place{home: ".cursor"}), true
+		return append(xdg("cursor", false), Place{home: ".cursor", Obeys: []string{"mcp.json", "hooks.json", "hooks", "cli-config.json", "commands", "extensions"}}), true
 	case "hermes":
 		return []Place{{variable: "HERMES_HOME", home: ".hermes"}}, true
 	case "copilot":
@@ -126,12 +135,18 @@ func placesOf(program string) ([]Place, bool) {
 // xdg are the places of a program that goes by the XDG Base Directory
 // Specification. Its cache is in the directory of all caches.
 func xdg(name string, data bool) []Place {
-	places := []Place{{variable: "XDG_CONFIG_HOME", home: ".config", name: name}}
+	places := []Place{{variable: "XDG_CONFIG_HOME", home: ".config", name: name, Obeys: []string{
+		"opencode.json", "opencode.jsonc", "config.json", "config.yaml", "crush.json", "settings.json", "mcp.json",
+		"plugin", "plugins", "tool", "tools", "command", "commands", "agent", "agents", "mode", "modes", "skill", "skills",
+	}}}
 	if data {
 		places = append(places, Place{variable: "XDG_DATA_HOME", home: ".local/share", name: name}, Place{variable: "XDG_STATE_HOME", home: ".local/state", name: name})
 	}
 	return places
 }
+
+// gemini is what Gemini CLI obeys, and what was made of it.
+var gemini = []string{"settings.json", "extensions", "commands", "hooks", "skills", "agents", "policies"}
 
 // starters start another program as it is, and have nothing of their own that it needs.
 var starters = []string{

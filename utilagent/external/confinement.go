@@ -133,7 +133,9 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
 	}
-	watched, err := offlimits.Watch(off, offlimits.Place{Workspace: r.cwd, Beside: beside, Writable: dirs})
+	watched, err := offlimits.Watch(off, offlimits.Place{
+		Workspace: r.cwd, Beside: beside, Writable: dirs, Obeyed: obeyed(r.driven(), env.Get),
+	})
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, err
 	}

@@ -4,10 +4,29 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/programs"
 )
+
+// obeyed is what a command obeys in its own places, by the directory that it is in: what it says is run
+// by whoever starts the program next, also unconfined.
+func obeyed(command []string, env func(string) string) map[string][]string {
+	found := map[string][]string{}
+	places, _ := programs.Places(command)
+	for _, p := range places {
+		path, err := filepath.EvalSymlinks(p.Path(env))
+		if err != nil {
+			continue
+		}
+		for _, name := range p.Obeys {
+			full := filepath.Join(path, name)
+			found[filepath.Dir(full)] = append(found[filepath.Dir(full)], filepath.Base(full))
+		}
+	}
+	return found
+}
 
 // own finds the directories and files of a command, and makes those of a known
 // program: it could not make them itself, since its home directory is closed. Of one

@@ -85,11 +85,16 @@ func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 		return nil
 	}
 	text, err := careful.ReadFileIn(k.root, name, maxFileBytes)
-	if err == nil && bytes.Equal(text, was.content) {
+	if err == nil && (bytes.Equal(text, was.content) || was.scope == everything && sameSettings(was.content, text)) {
 		return nil
 	}
 	if err == nil && was.scope != everything && isConfig(name) {
 		if kept, ok := tamed(was.content, text, k.ground(name)); ok {
+			return k.rewrite(name, text, kept, was.mode.Perm())
+		}
+	}
+	if err == nil && was.scope == notes {
+		if kept, ok := tamedNotes(was.content, text); ok {
 			return k.rewrite(name, text, kept, was.mode.Perm())
 		}
 	}
@@ -154,6 +159,10 @@ func (k *keeper) fresh(name string, s scope) error {
 		return nil
 	case info.Mode().IsRegular() && s == settings:
 		return k.freshFile(name, base, info)
+	case info.Mode().IsRegular() && s == everything:
+		if text, err := careful.ReadFileIn(k.root, name, maxFileBytes); err == nil && sameSettings(nil, text) {
+			return nil
+		}
 	}
 	return k.remove(name)
 }

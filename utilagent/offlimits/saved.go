@@ -142,7 +142,9 @@ func recoverFile(file string) (Changes, error) {
 	c, err := w.Restore()
 	for _, names := range [][]string{c.Undone, c.Lost} {
 		for i := range names {
-			names[i] = filepath.Join(s.Place.Workspace, filepath.FromSlash(names[i]))
+			if !filepath.IsAbs(names[i]) {
+				names[i] = filepath.Join(s.Place.Workspace, filepath.FromSlash(names[i]))
+			}
 		}
 	}
 	return c, err

@@ -43,12 +43,13 @@ const (
 	settings           // everything, within a repository
 	uwfHome            // what says which programs uwf starts
 	plans              // what git does next, in a repository
+	notes              // a file in JSON that a program keeps, and obeys in a few keys
 )
 
 // inner is the scope of a child; ok is false for one that is not watched.
 func (s scope) inner(name string) (inner scope, ok bool) {
 	switch s {
-	case everything, settings:
+	case everything, settings, notes:
 		return s, true
 	case repositories:
 		return repository, true

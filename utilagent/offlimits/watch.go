@@ -20,6 +20,8 @@ type Place struct {
 	Workspace string
 	Beside    []string // git directories elsewhere
 	Writable  []string // more directories, which are not watched
+	// Obeyed are names in directories of a program's own that say what it runs.
+	Obeyed map[string][]string
 }
 
 // Watched is what commands could change in some directories, as it was.
@@ -49,6 +51,16 @@ func Watch(l List, p Place) (*Watched, error) {
 	errs := []error{w.add(p.Workspace, true, map[string]scope{".git": repository})}
 	for _, dir := range p.Beside {
 		errs = append(errs, w.add(filepath.Dir(dir), false, map[string]scope{filepath.Base(dir): repository}))
+	}
+	for dir, names := range p.Obeyed {
+		scopes := map[string]scope{}
+		for _, name := range names {
+			scopes[name] = everything
+			if path.Base(name) == ".claude.json" {
+				scopes[name] = notes
+			}
+		}
+		errs = append(errs, w.add(dir, false, scopes))
 	}
 	return w, errors.Join(errs...)
 }
@@ -154,6 +166,13 @@ func (w *Watched) Restore() (Changes, error) {
 	var errs []error
 	for _, t := range w.trees {
 		c, err := w.restore(t)
+		if w.place.Obeyed[t.dir] != nil { // in a place that nobody thinks of
+			for _, names := range [][]string{c.Undone, c.Lost} {
+				for i := range names {
+					names[i] = filepath.Join(t.dir, filepath.FromSlash(names[i]))
+				}
+			}
+		}
 		all.Undone, all.Lost = append(all.Undone, c.Undone...), append(all.Lost, c.Lost...)
 		errs = append(errs, err)
 	}

@@ -1,0 +1,52 @@
+package offlimits_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+)
+
+// A confined program can write what is its own. What whoever starts it next runs because
+// of that is as it was: hooks, servers, plugins.
+func TestWhatAProgramObeysIsPutBack(t *testing.T) {
+	t.Parallel()
+	const notes = `{"starts":1,"mcpServers":{"mine":{"command":"x"}},"projects":{"/p":{"n":1,"allowedTools":[]}}}`
+	home := put(t, map[string]string{".claude.json": notes, ".claude/settings.json": "{}", ".claude/skills/a/SKILL.md": "mine", "work/f": ""})
+	own := filepath.Join(home, ".claude")
+	change := func(script string) string {
+		w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: filepath.Join(home, "work"), Obeyed: map[string][]string{
+			home: {".claude.json"}, own: {"settings.json", "skills", "hooks", "new.jsonc"},
+		}})
+		require.NoError(t, err)
+		shell(t, home, script)
+		changed, err := w.Restore()
+		require.NoError(t, err)
+		return changed.String()
+	}
+	text := func() string {
+		b, err := os.ReadFile(filepath.Join(home, ".claude.json"))
+		require.NoError(t, err)
+		return string(b)
+	}
+	require.Empty(t, change(`echo x > .claude/session; sed -i 's/"starts":1/"starts":2/; s|"/p"|"/q":{"mcpServers":{},"hasTrustDialogAccepted":false},"/p"|' .claude.json`))
+	require.Contains(t, text(), `"/q":{"mcpServers"`)
+	require.Empty(t, change(`echo '{"$schema":"x"}' > .claude/settings.json; echo '{"$schema":"x"}' > .claude/new.jsonc`), "programs note that by themselves")
+	before := text()
+	said := change(`echo '{"hooks":{}}' > .claude/settings.json; mkdir .claude/hooks; echo id > .claude/hooks/x; echo evil >> .claude/skills/a/SKILL.md`)
+	for _, name := range []string{"settings.json", "hooks", "skills/a/SKILL.md"} {
+		require.Contains(t, said, filepath.Join(own, name))
+	}
+	require.NoDirExists(t, filepath.Join(own, "hooks"))
+	for _, script := range []string{
+		`sed -i 's/"command": *"x"/"command":"evil"/' .claude.json`, `sed -i 's/"starts"/"apiKeyHelper":"evil","starts"/' .claude.json`,
+		`sed -i 's/"n": *1/"n":1,"mcpServers":{"x":{"command":"evil"}}/' .claude.json`, `sed -i 's/"hasTrustDialogAccepted": *false/"hasTrustDialogAccepted":true/' .claude.json`,
+		`sed -i 's/"allowedTools": *\[\]/"allowedTools":["evil"]/' .claude.json`, `echo evil > .claude.json`, `rm .claude.json`,
+	} {
+		require.Contains(t, change(script), ".claude.json", script)
+		require.JSONEq(t, before, text(), script)
+	}
+}
