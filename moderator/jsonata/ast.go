@@ -90,20 +90,8 @@ type (
 		common
 		operand node
 	}
-	// binaryNode is an operator that needs both operands as values.
+	// binaryNode is an operator between two operands.
 	binaryNode struct {
-		common
-		op          string
-		left, right node
-	}
-	// logicNode is "and" or "or".
-	logicNode struct {
-		common
-		op          string
-		left, right node
-	}
-	// elseNode is "??" or "?:".
-	elseNode struct {
 		common
 		op          string
 		left, right node
@@ -124,6 +112,27 @@ type (
 	applyNode struct {
 		common
 		left, right node
+	}
+	// lambdaNode is function($a, $b){body}.
+	lambdaNode struct {
+		common
+		params    []string
+		signature []param // nil if it takes any arguments
+		body      node
+	}
+	// regexNode is /…/.
+	regexNode struct {
+		common
+		function *function
+	}
+	// sortNode is the step ^(…) of a path.
+	sortNode struct {
+		common
+		terms []sortTerm
+	}
+	sortTerm struct {
+		by         node
+		descending bool
 	}
 )
 
@@ -147,10 +156,6 @@ func children(n node) []node {
 		inner = append(inner, n.operand)
 	case *binaryNode:
 		inner = append(inner, n.left, n.right)
-	case *logicNode:
-		inner = append(inner, n.left, n.right)
-	case *elseNode:
-		inner = append(inner, n.left, n.right)
 	case *conditionNode:
 		inner = append(inner, n.condition, n.then)
 		if n.otherwise != nil {
@@ -160,6 +165,12 @@ func children(n node) []node {
 		inner = append(append(inner, n.callee), given(n.args)...)
 	case *applyNode:
 		inner = append(inner, n.left, n.right)
+	case *lambdaNode:
+		inner = append(inner, n.body)
+	case *sortNode:
+		for _, t := range n.terms {
+			inner = append(inner, t.by)
+		}
 	}
 	c := n.shared()
 	inner = append(append(inner, c.filters...), c.stages...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -18,7 +19,7 @@ func check(x *Expr, assigned map[string]bool) error {
 	if err := c.check(x.root); err != nil {
 		return err
 	}
-	x.unbound = c.unbound
+	x.unbound, x.contextual = c.unbound, c.contextual > 0
 	return nil
 }
 
@@ -29,6 +30,8 @@ type checker struct {
 	// values counts functions that are used as values: only then can a field of
 	// an object that the expression makes be called.
 	values int
+	// contextual counts those that use the context.
+	contextual int
 }
 
 func (c *checker) fail(at int, code, token, format string, args ...any) *Error {
@@ -43,11 +46,18 @@ func (c *checker) collect(n node, depth int) error {
 	}
 	switch n := n.(type) {
 	case *variableNode:
-		c.values += functionNames(n)
+		c.name(n, 1)
+	case *regexNode:
+		c.values++
+	case *lambdaNode:
+		c.values++
+		if slices.ContainsFunc(n.signature, func(p param) bool { return p.context }) {
+			c.contextual++
+		}
 	case *callNode:
-		c.values -= functionNames(n.callee)
+		c.name(n.callee, -1)
 	case *applyNode:
-		c.values -= functionNames(n.right)
+		c.name(n.right, -1)
 	}
 	for _, inner := range children(n) {
 		if err := c.collect(inner, depth+1); err != nil {
@@ -57,12 +67,16 @@ func (c *checker) collect(n node, depth int) error {
 	return nil
 }
 
-// functionNames is 1 if a node is the name of a function.
-func functionNames(n node) int {
-	if v, ok := n.(*variableNode); ok && builtins[v.name].run != nil {
-		return 1
+// name counts a node if it is the name of a function.
+func (c *checker) name(n node, count int) {
+	v, ok := n.(*variableNode)
+	if !ok || builtins[v.name].run == nil {
+		return
 	}
-	return 0
+	c.values += count
+	if strings.Contains(builtins[v.name].params, "-") {
+		c.contextual += count
+	}
 }
 
 func (c *checker) check(n node) error {
@@ -125,6 +139,9 @@ func (c *checker) piped(n *applyNode, call *callNode) error {
 }
 
 func (c *checker) call(n *callNode, args int) error {
+	if len(n.callee.shared().filters) > 0 {
+		return nil
+	}
 	switch callee := n.callee.(type) {
 	case *variableNode:
 		return c.namedCall(n, callee, args)
@@ -146,7 +163,7 @@ func (c *checker) namedCall(n *callNode, v *variableNode, args int) error {
 		e.Hint = didYouMean(v.name)
 		return e
 	}
-	if n.partial || len(v.filters) > 0 {
+	if n.partial {
 		return nil
 	}
 	least, most := v.builtin.arity()
@@ -158,21 +175,37 @@ func (c *checker) namedCall(n *callNode, v *variableNode, args int) error {
 
 // pathCall is a call without a dollar sign, or of something in a field.
 func (c *checker) pathCall(n *callNode, path *pathNode) error {
-	name, ok := path.steps[0].(*nameNode)
-	switch {
-	case c.values > 0:
+	if c.values > 0 {
 		return nil
-	case !ok || len(path.steps) > 1:
+	}
+	if err := missingDollar(c.src, n, path); err != nil {
+		return err
+	}
+	name, ok := path.steps[0].(*nameNode)
+	if !ok || len(path.steps) > 1 {
 		return c.notCallable(n, "a value cannot be called, only a function")
 	}
 	e := c.notCallable(n, quote(shorten(name.name, maxShown))+" is a field and cannot be called")
 	e.Token, e.Hint = name.name, didYouMean(name.name)
-	_, _, isLeftOut := leftOutFunction(name.name)
-	if builtin(name.name) != nil || isLeftOut {
-		e.Code, e.Hint = "T1005", "did you mean $"+name.name+"?"
-		if n.partial {
-			e.Code = "T1007"
-		}
+	return e
+}
+
+// missingDollar is the error if the name of a function is called without its
+// dollar sign, nil if something else is called.
+func missingDollar(src string, n *callNode, path *pathNode) error {
+	name, ok := path.steps[0].(*nameNode)
+	if !ok || len(path.steps) > 1 {
+		return nil
+	}
+	if _, _, isLeftOut := leftOutFunction(name.name); !isLeftOut && builtins[name.name].run == nil {
+		return nil
+	}
+	e := &Error{
+		Code: "T1005", Pos: position(src, n.at), Token: name.name,
+		Message: quote(name.name) + " is a field and cannot be called", Hint: "did you mean $" + name.name + "?",
+	}
+	if n.partial {
+		e.Code = "T1007"
 	}
 	return e
 }

@@ -22,6 +22,7 @@ var (
 const (
 	CodeLeftOut        = "U1001" // a part of JSONata that is left out
 	CodeFunctionResult = "U1002" // the result is a function
+	CodeRegex          = "U1003" // a regular expression that cannot be read
 	CodeTooLong        = "U2001" // the expression is too long
 	CodeTooDeep        = "U2002" // expression or values are nested too deeply
 	CodeTooManySteps   = "U2003" // too many steps

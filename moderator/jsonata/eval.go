@@ -141,9 +141,13 @@ func (e *evaluator) value(n node, in any, env *frame) (any, error) {
 	case *objectNode:
 		return e.group(&n.group, in, env)
 	case *callNode:
-		return e.callFunction(n, in, env, nil)
+		return e.callFunction(n, in, env)
 	case *applyNode:
 		return e.apply(n, in, env)
+	case *lambdaNode:
+		return e.lambda(n, in, env), e.spend(n.at, stepsPerObject)
+	case *regexNode:
+		return n.function, nil
 	}
 	return e.control(n, in, env)
 }
@@ -156,16 +160,17 @@ func (e *evaluator) control(n node, in any, env *frame) (any, error) {
 		return e.block(n, in, env)
 	case *bindNode:
 		v, err := e.eval(n.value, in, env)
-		if err == nil {
-			env.set(n.name, v)
+		if err != nil {
+			return nil, err
 		}
-		return v, err
+		env.set(n.name, v)
+		return v, e.spend(n.at, stepsPerKey)
 	case *conditionNode:
-		return e.condition(n, in, env)
-	case *elseNode:
-		return e.otherwise(n, in, env)
-	case *logicNode:
-		return e.logic(n, in, env)
+		branch, err := e.branch(n, in, env)
+		if err != nil || branch == nil {
+			return undefined{}, err
+		}
+		return e.eval(branch, in, env)
 	case *negateNode:
 		return e.negate(n, in, env)
 	case *binaryNode:
@@ -201,17 +206,13 @@ func (e *evaluator) block(n *blockNode, in any, env *frame) (v any, err error) {
 	return v, nil
 }
 
-func (e *evaluator) condition(n *conditionNode, in any, env *frame) (any, error) {
+// branch is the side of a condition that counts, nil if there is none.
+func (e *evaluator) branch(n *conditionNode, in any, env *frame) (node, error) {
 	holds, err := e.holds(n.condition, in, env)
-	switch {
-	case err != nil:
-		return nil, err
-	case holds:
-		return e.eval(n.then, in, env)
-	case n.otherwise != nil:
-		return e.eval(n.otherwise, in, env)
+	if holds {
+		return n.then, err
 	}
-	return undefined{}, nil
+	return n.otherwise, err
 }
 
 // holds evaluates a node as a condition.

@@ -7,23 +7,40 @@ type call struct {
 	args []any
 }
 
+// tailCall is what a function gives whose last act is to call another: the
+// caller goes on with that, so that a loop written as recursion needs no depth.
+type tailCall struct {
+	site
+	f       *function
+	args    []any
+	context any
+}
+
 // open stands for an argument that a partial call leaves open.
 type open struct{}
 
 // callFunction evaluates a call; piped are the arguments that come from the
 // left of "~>".
-func (e *evaluator) callFunction(n *callNode, in any, env *frame, piped []any) (any, error) {
+func (e *evaluator) callFunction(n *callNode, in any, env *frame, piped ...any) (any, error) {
+	t, err := e.prepare(n, in, env, piped)
+	if err != nil {
+		return nil, err
+	}
+	if n.partial {
+		return partial(t.f, t.args), nil
+	}
+	return t.invoke(t.f, t.args, t.context)
+}
+
+// prepare evaluates the function and the arguments of a call.
+func (e *evaluator) prepare(n *callNode, in any, env *frame, piped []any) (*tailCall, error) {
 	callee, err := e.eval(n.callee, in, env)
 	if err != nil {
 		return nil, err
 	}
 	f, ok := callee.(*function)
 	if !ok {
-		code := "T1006"
-		if n.partial {
-			code = "T1008"
-		}
-		return nil, e.at(n.at, "").failValue(callee, code, "only a function can be called, not %s", describe(callee))
+		return nil, e.notCallable(n, callee)
 	}
 	args := make([]any, 0, len(piped)+len(n.args))
 	args = append(args, piped...)
@@ -36,10 +53,25 @@ func (e *evaluator) callFunction(n *callNode, in any, env *frame, piped []any) (
 		}
 		args = append(args, v)
 	}
-	if n.partial {
-		return partial(f, args), nil
+	name := f.label()
+	if v, ok := n.callee.(*variableNode); ok {
+		name = "$" + shorten(v.name, maxShown)
 	}
-	return e.at(n.at, f.name).invoke(f, args, unwrapOuter(in))
+	return &tailCall{e.at(n.at, name), f, args, unwrapOuter(in)}, nil
+}
+
+func (e *evaluator) notCallable(n *callNode, callee any) error {
+	s := e.at(n.at, "")
+	if path, ok := n.callee.(*pathNode); ok && isUndefined(callee) {
+		if err := missingDollar(e.src, n, path); err != nil {
+			return err
+		}
+	}
+	code := "T1006"
+	if n.partial {
+		code = "T1008"
+	}
+	return s.failValue(callee, code, "only a function can be called, not %s", describe(callee))
 }
 
 // invoke runs a function in a context.
@@ -49,10 +81,20 @@ func (s site) invoke(f *function, args []any, context any) (any, error) {
 	if err := s.deep(s.e.depth); err != nil {
 		return nil, err
 	}
+	for {
+		v, err := s.once(f, args, context)
+		next, ok := v.(*tailCall)
+		if err != nil || !ok {
+			return v, err
+		}
+		s, f, args, context = next.site, next.f, next.args, next.context
+	}
+}
+
+func (s site) once(f *function, args []any, context any) (any, error) {
 	if err := s.spend(stepsPerCall); err != nil {
 		return nil, err
 	}
-	s.token = f.name
 	c := &call{site: s, args: args}
 	if !f.free {
 		if err := c.bind(f, args, context); err != nil {
@@ -62,9 +104,71 @@ func (s site) invoke(f *function, args []any, context any) (any, error) {
 	return f.run(c)
 }
 
+// lambda makes the value of function(…){…}: it keeps the context and the
+// variables of the place where it is written.
+func (e *evaluator) lambda(n *lambdaNode, in any, env *frame) *function {
+	return &function{
+		params: n.signature, free: n.signature == nil, takes: len(n.params),
+		run: func(c *call) (any, error) {
+			if err := c.spend(stepsPerKey * len(n.params)); err != nil {
+				return nil, err
+			}
+			inner := &frame{parent: env}
+			for i, name := range n.params {
+				var v any = undefined{}
+				if i < len(c.args) {
+					v = c.args[i]
+				}
+				inner.set(name, v)
+			}
+			return e.tail(n.body, in, inner)
+		},
+	}
+}
+
+// tail evaluates the body of a function; a call that is the last thing in it is
+// left to the caller.
+func (e *evaluator) tail(n node, in any, env *frame) (any, error) {
+	if c := n.shared(); len(c.filters) > 0 || c.group != nil || c.keep {
+		return e.eval(n, in, env)
+	}
+	if err := e.spend(n.shared().at, 1); err != nil {
+		return nil, err
+	}
+	switch n := n.(type) {
+	case *callNode:
+		if !n.partial {
+			return e.prepare(n, in, env, nil)
+		}
+	case *conditionNode:
+		branch, err := e.branch(n, in, env)
+		if err != nil || branch == nil {
+			return undefined{}, err
+		}
+		return e.tail(branch, in, env)
+	case *blockNode:
+		if last := len(n.exprs) - 1; last >= 0 {
+			inner := &frame{parent: env}
+			for _, expr := range n.exprs[:last] {
+				if _, err := e.eval(expr, in, inner); err != nil {
+					return nil, err
+				}
+			}
+			return e.tail(n.exprs[last], in, inner)
+		}
+	}
+	return e.eval(n, in, env)
+}
+
 // partial is the function that fills the open places of args.
 func partial(f *function, args []any) *function {
-	return &function{name: f.name, free: true, run: func(c *call) (any, error) {
+	takes := 0
+	for _, a := range args {
+		if _, ok := a.(open); ok {
+			takes++
+		}
+	}
+	return &function{name: f.name, free: true, takes: takes, run: func(c *call) (any, error) {
 		filled := make([]any, len(args))
 		next := 0
 		for i, a := range args {
@@ -77,18 +181,18 @@ func partial(f *function, args []any) *function {
 			}
 			filled[i] = a
 		}
-		return c.invoke(f, filled, nil)
+		return &tailCall{c.site, f, filled, nil}, nil
 	}}
 }
 
 // compose is the function that calls first, then second with what first gave.
 func compose(first, second *function) *function {
-	return &function{name: second.name, free: true, run: func(c *call) (any, error) {
+	return &function{name: second.name, free: true, takes: 1, run: func(c *call) (any, error) {
 		v, err := c.invoke(first, c.args, nil)
 		if err != nil {
 			return nil, err
 		}
-		return c.invoke(second, []any{unwrap(v, false)}, nil)
+		return &tailCall{c.site, second, []any{unwrap(v, false)}, nil}, nil
 	}}
 }
 
@@ -100,7 +204,7 @@ func (e *evaluator) apply(n *applyNode, in any, env *frame) (any, error) {
 		return nil, err
 	}
 	if call, ok := n.right.(*callNode); ok && !call.partial {
-		return e.callFunction(call, in, env, []any{left})
+		return e.callFunction(call, in, env, left)
 	}
 	right, err := e.eval(n.right, in, env)
 	if err != nil {
@@ -113,5 +217,5 @@ func (e *evaluator) apply(n *applyNode, in any, env *frame) (any, error) {
 	if first, ok := left.(*function); ok {
 		return compose(first, f), nil
 	}
-	return e.at(n.at, f.name).invoke(f, []any{left}, nil)
+	return e.at(n.at, f.label()).invoke(f, []any{left}, nil)
 }

@@ -1,13 +1,14 @@
 package jsonata
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/jsnumber"
 )
 
-func (e *evaluator) logic(n *logicNode, in any, env *frame) (any, error) {
+func (e *evaluator) logic(n *binaryNode, in any, env *frame) (any, error) {
 	left, err := e.holds(n.left, in, env)
 	if err != nil || left == (n.op == "or") {
 		return left, err
@@ -17,7 +18,7 @@ func (e *evaluator) logic(n *logicNode, in any, env *frame) (any, error) {
 
 // otherwise is "??", which asks whether the left side exists, and "?:", which
 // asks whether it is true.
-func (e *evaluator) otherwise(n *elseNode, in any, env *frame) (any, error) {
+func (e *evaluator) otherwise(n *binaryNode, in any, env *frame) (any, error) {
 	left, err := e.eval(n.left, in, env)
 	if err != nil {
 		return nil, err
@@ -47,6 +48,12 @@ func (e *evaluator) negate(n *negateNode, in any, env *frame) (any, error) {
 }
 
 func (e *evaluator) binary(n *binaryNode, in any, env *frame) (any, error) {
+	switch n.op {
+	case "and", "or":
+		return e.logic(n, in, env)
+	case "??", "?:":
+		return e.otherwise(n, in, env)
+	}
 	left, err := e.eval(n.left, in, env)
 	if err != nil {
 		return nil, err
@@ -136,35 +143,29 @@ func (s site) order(left, right any) (any, error) {
 	if l != r {
 		return nil, s.failValue(left, "T2009", "both sides of %q must be numbers, or both texts, not %s and %s", s.token, describe(left), describe(right))
 	}
-	if l == 's' {
-		return s.ordered(strings.Compare(left.(string), right.(string))), nil
+	order, err := s.compare(left, right)
+	switch s.token {
+	case "<":
+		return order < 0, err
+	case "<=":
+		return order <= 0, err
+	case ">":
+		return order > 0, err
+	}
+	return order >= 0, err
+}
+
+// compare orders two texts or two numbers.
+func (s site) compare(left, right any) (int, error) {
+	if text, ok := left.(string); ok {
+		return strings.Compare(text, right.(string)), nil
 	}
 	a, _, err := s.operand(left, "T2010", "left")
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	b, _, err := s.operand(right, "T2010", "right")
-	switch {
-	case err != nil:
-		return nil, err
-	case a < b:
-		return s.ordered(-1), nil
-	case a > b:
-		return s.ordered(1), nil
-	}
-	return s.ordered(0), nil
-}
-
-func (s site) ordered(order int) bool {
-	switch s.token {
-	case "<":
-		return order < 0
-	case "<=":
-		return order <= 0
-	case ">":
-		return order > 0
-	}
-	return order >= 0
+	return cmp.Compare(a, b), err
 }
 
 // includes looks for a value in an array, by identity as in JavaScript: an

@@ -10,9 +10,13 @@ func (e *evaluator) path(n *pathNode, in any, env *frame) (any, error) {
 	var v any = undefined{}
 	var err error
 	for i, step := range n.steps {
-		if i == 0 && beginsWhole(step) { // an array by itself, not one for each item
+		sort, sorts := step.(*sortNode)
+		switch {
+		case i == 0 && beginsWhole(step): // an array by itself, not one for each item
 			v, err = e.eval(step, &input, env)
-		} else {
+		case sorts:
+			v, err = e.order(sort, v, env)
+		default:
 			v, err = e.step(step, input, env, i == len(n.steps)-1)
 		}
 		if err != nil {

@@ -23,7 +23,9 @@ func (e *evaluator) export(v any, at, depth int) (any, error) {
 		return s.exportObject(v, depth)
 	case *function:
 		err := s.fail(CodeFunctionResult, "the result is %s, not what it gives", describe(v))
-		err.Token, err.Hint = v.name, "write "+v.name+"(…)"
+		if v.name != "" {
+			err.Token, err.Hint = v.name, "write "+v.name+"(…)"
+		}
 		return nil, err
 	}
 	return v, nil
@@ -67,6 +69,9 @@ func (s site) exportObject(o *Object, depth int) (any, error) {
 	}
 	out := make(map[string]any, o.Len())
 	for _, key := range o.keys {
+		if f, ok := o.values[key].(*function); ok && f.hidden {
+			continue
+		}
 		v, err := s.e.export(o.values[key], s.where, depth+1)
 		if err != nil {
 			return nil, err

@@ -17,10 +17,11 @@ var builtins = map[string]struct {
 	"uppercase":       {"s-", (*call).uppercase},
 	"trim":            {"s-", (*call).trim},
 	"pad":             {"s-ns?", (*call).pad},
-	"contains":        {"s-s", (*call).contains},
-	"split":           {"s-sn?", (*call).split},
+	"match":           {"s-fn?", (*call).match},
+	"contains":        {"s-(sf)", (*call).contains},
+	"split":           {"s-(sf)n?", (*call).split},
 	"join":            {"a<s>s?", (*call).join},
-	"replace":         {"s-ssn?", (*call).replace},
+	"replace":         {"s-(sf)(sf)n?", (*call).replace},
 
 	"number":     {"(nsb)-", (*call).toNumber},
 	"abs":        {"n-", (*call).abs},
@@ -49,6 +50,14 @@ var builtins = map[string]struct {
 	"distinct": {"x", (*call).distinct},
 	"zip":      {"a+", (*call).zip},
 
+	"map":    {"af", (*call).mapItems},
+	"filter": {"af", (*call).filter},
+	"single": {"af?", (*call).single},
+	"reduce": {"afj?", (*call).reduce},
+	"sort":   {"af?", (*call).sort},
+	"each":   {"o-f", (*call).each},
+	"sift":   {"o-f", (*call).sift},
+
 	"keys":   {"x-", (*call).keys},
 	"lookup": {"x-s", (*call).lookup},
 	"merge":  {"a<o>", (*call).merge},
@@ -61,7 +70,21 @@ func builtin(name string) *function {
 	if !ok {
 		return nil
 	}
-	return &function{name: "$" + name, params: parseSignature(b.params), run: b.run}
+	params, _, _ := parseSignature(b.params)
+	f := &function{name: "$" + name, params: params, takes: len(params), run: b.run}
+	switch name {
+	case "string": // $map does not give it the index as its second
+		f.takes = 1
+	case "append", "assert", "count", "error", "exists", "zip":
+		return f
+	}
+	f.run = func(c *call) (any, error) {
+		if c.missing(0) {
+			return undefined{}, nil
+		}
+		return b.run(c)
+	}
+	return f
 }
 
 // missing tells whether an argument is undefined; without its first, most

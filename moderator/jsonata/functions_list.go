@@ -23,9 +23,6 @@ func (c *call) append() (any, error) {
 }
 
 func (c *call) reverse() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	l := asList(c.args[0])
 	if l.len() <= 1 {
 		return c.args[0], nil

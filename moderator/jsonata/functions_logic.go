@@ -1,16 +1,10 @@
 package jsonata
 
 func (c *call) boolean() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	return c.truthy(c.args[0], 1)
 }
 
 func (c *call) not() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	holds, err := c.truthy(c.args[0], 1)
 	return !holds, err
 }
@@ -18,9 +12,6 @@ func (c *call) not() (any, error) {
 func (c *call) exists() (any, error) { return !c.missing(0), nil }
 
 func (c *call) typeOf() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	return kindName(kindOf(c.args[0])), nil
 }
 

@@ -58,9 +58,6 @@ func isDecimal(text string) bool {
 
 // numeric wraps a function of one number.
 func (c *call) numeric(f func(float64) float64) (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	return f(c.num(0, 0)), nil
 }
 
@@ -92,9 +89,6 @@ func shift(f float64, places int) float64 {
 }
 
 func (c *call) power() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	base, exponent := c.num(0, 0), c.num(1, math.NaN())
 	f := math.Pow(base, exponent)
 	if !isFinite(f) || math.IsNaN(exponent) {
@@ -111,9 +105,6 @@ func (c *call) sqrt() (any, error) {
 }
 
 func (c *call) formatBase() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	radix := math.RoundToEven(c.num(1, 10))
 	if !(radix >= 2 && radix <= 36) {
 		return nil, c.failValue(c.args[1], "D3100", "the base must be from 2 to 36, not %s", describe(c.args[1]))
@@ -139,9 +130,6 @@ func (c *call) numbers() ([]float64, error) {
 }
 
 func (c *call) sum() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	numbers, err := c.numbers()
 	total := 0.0
 	for _, f := range numbers {
@@ -150,11 +138,8 @@ func (c *call) sum() (any, error) {
 	return total, err
 }
 
-// reduce is a function of at least one number; of none there is no value.
-func (c *call) reduce(f func(numbers []float64) float64) (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
+// fold is a function of at least one number; of none there is no value.
+func (c *call) fold(f func(numbers []float64) float64) (any, error) {
 	numbers, err := c.numbers()
 	if err != nil || len(numbers) == 0 {
 		return undefined{}, err
@@ -163,7 +148,7 @@ func (c *call) reduce(f func(numbers []float64) float64) (any, error) {
 }
 
 func (c *call) average() (any, error) {
-	return c.reduce(func(numbers []float64) float64 {
+	return c.fold(func(numbers []float64) float64 {
 		total := 0.0
 		for _, f := range numbers {
 			total += f
@@ -173,7 +158,7 @@ func (c *call) average() (any, error) {
 }
 
 func (c *call) max() (any, error) {
-	return c.reduce(func(numbers []float64) float64 {
+	return c.fold(func(numbers []float64) float64 {
 		most := numbers[0]
 		for _, f := range numbers {
 			most = max(most, f)
@@ -183,7 +168,7 @@ func (c *call) max() (any, error) {
 }
 
 func (c *call) min() (any, error) {
-	return c.reduce(func(numbers []float64) float64 {
+	return c.fold(func(numbers []float64) float64 {
 		least := numbers[0]
 		for _, f := range numbers {
 			least = min(least, f)

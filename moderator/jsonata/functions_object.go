@@ -46,9 +46,6 @@ func (c *call) lookup() (any, error) {
 
 // merge makes one object of many; the last value of a key wins.
 func (c *call) merge() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	out := &Object{}
 	l := asList(c.args[0])
 	for i := range l.len() {

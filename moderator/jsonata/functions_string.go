@@ -6,9 +6,6 @@ import (
 )
 
 func (c *call) toString() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	indent := ""
 	if pretty, _ := c.args[1].(bool); pretty {
 		indent = "  "
@@ -25,17 +22,11 @@ func (c *call) textOf(v any, indent string) (any, error) {
 }
 
 func (c *call) length() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	return float64(runes(c.textArg(0))), nil
 }
 
 // substring counts characters; a negative start counts from the end.
 func (c *call) substring() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	text := c.textArg(0)
 	length := float64(runes(text))
 	start, end := c.num(1, 0), length
@@ -86,7 +77,7 @@ func byteAt(text string, character int) int {
 }
 
 func (c *call) substringBefore() (any, error) {
-	if c.missing(0) || c.missing(1) {
+	if c.missing(1) {
 		return c.args[0], nil
 	}
 	before, _, _ := strings.Cut(c.textArg(0), c.textArg(1))
@@ -94,7 +85,7 @@ func (c *call) substringBefore() (any, error) {
 }
 
 func (c *call) substringAfter() (any, error) {
-	if c.missing(0) || c.missing(1) {
+	if c.missing(1) {
 		return c.args[0], nil
 	}
 	_, after, found := strings.Cut(c.textArg(0), c.textArg(1))
@@ -105,33 +96,21 @@ func (c *call) substringAfter() (any, error) {
 }
 
 func (c *call) lowercase() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	return c.made(strings.ToLower(c.textArg(0)))
 }
 
 func (c *call) uppercase() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	return c.made(strings.ToUpper(c.textArg(0)))
 }
 
 // trim also makes every run of white space one space.
 func (c *call) trim() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	words := strings.FieldsFunc(c.textArg(0), func(r rune) bool { return strings.ContainsRune(" \t\n\r", r) })
 	return c.made(strings.Join(words, " "))
 }
 
 // pad fills up to a width: on the right, or on the left if it is negative.
 func (c *call) pad() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	text, filler := c.textArg(0), c.textArg(2)
 	if filler == "" {
 		filler = " "
@@ -155,49 +134,7 @@ func (c *call) pad() (any, error) {
 	return text + padding, nil
 }
 
-func (c *call) contains() (any, error) {
-	if c.missing(0) || c.missing(1) {
-		return undefined{}, nil
-	}
-	return strings.Contains(c.textArg(0), c.textArg(1)), nil
-}
-
-func (c *call) split() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
-	limit := c.num(2, maxRange)
-	if limit < 0 {
-		return nil, c.failValue(c.args[2], "D3020", "argument 3 of $split must not be negative")
-	}
-	most := int(min(limit, maxRange))
-	if c.missing(1) {
-		return &list{vals: []any{c.args[0]}[:min(1, most)]}, nil
-	}
-	text, separator := c.textArg(0), c.textArg(1)
-	pieces := strings.Count(text, separator) + 1
-	if separator == "" {
-		pieces = runes(text)
-	}
-	if err := c.grow(min(pieces, most)); err != nil {
-		return nil, err
-	}
-	out := &list{vals: []any{}}
-	if most == 0 {
-		return out, nil
-	}
-	for i, piece := range strings.SplitN(text, separator, most+1) {
-		if i < most {
-			out.vals = append(out.vals, piece)
-		}
-	}
-	return out, c.spend(len(out.vals))
-}
-
 func (c *call) join() (any, error) {
-	if c.missing(0) {
-		return undefined{}, nil
-	}
 	l, separator := asList(c.args[0]), c.textArg(1)
 	pieces := make([]string, l.len())
 	size := 0
@@ -212,23 +149,4 @@ func (c *call) join() (any, error) {
 		return nil, err
 	}
 	return strings.Join(pieces, separator), nil
-}
-
-func (c *call) replace() (any, error) {
-	if c.missing(0) || c.missing(1) || c.missing(2) {
-		return undefined{}, nil
-	}
-	text, old, replacement := c.textArg(0), c.textArg(1), c.textArg(2)
-	if old == "" {
-		return nil, c.fail("D3010", "argument 2 of $replace must not be empty")
-	}
-	limit := c.num(3, maxRange)
-	if limit < 0 {
-		return nil, c.failValue(c.args[3], "D3011", "argument 4 of $replace must not be negative")
-	}
-	times := min(strings.Count(text, old), int(min(math.Ceil(limit), maxRange)))
-	if err := c.write(len(text) + times*len(replacement)); err != nil {
-		return nil, err
-	}
-	return strings.Replace(text, old, replacement, times), nil
 }

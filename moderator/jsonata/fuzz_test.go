@@ -15,7 +15,7 @@ func FuzzParse(f *testing.F) {
 	for _, c := range cases {
 		f.Add(c.Expr)
 	}
-	for _, seed := range []string{"/x/", "function($x){$x}", "a^(b)", "a@$b", "a#$i", "%", "|a|b|", "$map(a)", "'\\ud834", "`", "a[][]{}"} {
+	for _, seed := range []string{"/x/", "function($x){$x}", "a^(b)", "a@$b", "a#$i", "%", "|a|b|", "$map(a)", "function($x)<a<s>-:n>{$x}(/a(b)?/im)^(>$x)", "'\\ud834", "`", "a[][]{}"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, src string) {

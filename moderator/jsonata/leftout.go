@@ -13,20 +13,6 @@ func leftOutCall(src string, v *variableNode) error {
 // have, why, and what to write instead.
 func leftOutFunction(name string) (feature, hint string, ok bool) {
 	switch name {
-	case "map":
-		return higherOrder, "write a path: list.(expression)", true
-	case "filter":
-		return higherOrder, "write a predicate: list[condition]", true
-	case "single":
-		return higherOrder, "write a predicate and an index: list[condition][0]", true
-	case "each", "sift":
-		return higherOrder, "write $spread(object) and a path", true
-	case "reduce":
-		return higherOrder, "$sum, $max, $count and $join reduce a list", true
-	case "sort":
-		return "sorting", "", true
-	case "match":
-		return "regular expressions", "$contains tells whether a text is in another", true
 	case "now", "millis", "fromMillis", "toMillis":
 		return "dates", "", true
 	case "random", "shuffle":
@@ -40,8 +26,6 @@ func leftOutFunction(name string) (feature, hint string, ok bool) {
 	}
 	return "", "", false
 }
-
-const higherOrder = "higher-order functions"
 
 // leftOut refuses a part of JSONata that this package does not have.
 func leftOut(src string, at int, token, feature, hint string) *Error {

@@ -18,6 +18,8 @@ type Expr struct {
 	src     string
 	root    node
 	unbound []Name // see Reads; only their offsets
+	// contextual: there are functions as values that use the context.
+	contextual bool
 }
 
 // String is the expression as it was written.
@@ -51,7 +53,8 @@ type parser struct {
 	tok        token
 	before     token // the one before tok, for hints
 	depth      int
-	assigned   map[string]bool // variables with a ":=" so far
+	assigned   map[string]bool // variables with a ":=" so far, and parameters
+	regexSize  int             // of all regular expressions so far
 	unfinished int             // offset where an operand was missing because the text ended, or -1
 	// invalid is the first thing that reads well and means nothing. What cannot
 	// be read is worth more, so it is kept for later.
@@ -114,14 +117,7 @@ func (p *parser) expression(power int) (node, error) {
 	if p.depth > maxNesting {
 		return nil, tooDeep(p.src, p.tok.start)
 	}
-	t := p.tok
-	if t.is("/") { // before its inside is read as tokens
-		return nil, p.leftOut(t.start, "/", "regular expressions", "$contains, $split and $replace take texts")
-	}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	left, err := p.prefix(t)
+	left, err := p.operand()
 	for err == nil && power < p.tok.power() {
 		t := p.tok
 		if err := p.advance(); err != nil {
@@ -130,6 +126,17 @@ func (p *parser) expression(power int) (node, error) {
 		left, err = p.infix(t, left)
 	}
 	return left, err
+}
+
+func (p *parser) operand() (node, error) {
+	t := p.tok
+	if t.is("/") { // before its inside is read as tokens
+		return p.regex(t)
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	return p.prefix(t)
 }
 
 func tooDeep(src string, at int) *Error {

@@ -15,7 +15,7 @@ func (p *parser) infix(t token, left node) (node, error) {
 	case ":=":
 		return p.assignment(t, left)
 	case "^":
-		return nil, p.leftOut(t.start, "^", "sort operator ^(…)", "")
+		return p.order(t, left)
 	case "@":
 		return nil, p.leftOut(t.start, "@", "joins (context binding @)", "write a block with a variable")
 	case "#":
@@ -32,10 +32,6 @@ func (p *parser) infix(t token, left node) (node, error) {
 	switch t.text {
 	case ".":
 		return p.step(left, right), nil
-	case "and", "or":
-		return &logicNode{at, t.text, left, right}, nil
-	case "??", "?:":
-		return &elseNode{at, t.text, left, right}, nil
 	case "~>":
 		at.keep = left.shared().keep || right.shared().keep
 		return &applyNode{at, left, right}, nil
@@ -71,12 +67,6 @@ func (p *parser) assignment(t token, left node) (node, error) {
 // call reads on after "(" behind an operand.
 func (p *parser) call(t token, callee node) (node, error) {
 	c := &callNode{common: common{at: callee.shared().at}, callee: callee}
-	// Before the arguments, which are left out too if they are lambda functions.
-	if v, ok := callee.(*variableNode); ok && !p.assigned[v.name] {
-		if err := leftOutCall(p.src, v); err != nil {
-			return nil, err
-		}
-	}
 	if p.tok.is(")") {
 		return c, p.advance()
 	}

@@ -98,6 +98,35 @@ func (p *parser) bracket(left node) (node, error) {
 	return left, p.expect("]")
 }
 
+// order reads on after "^" behind an operand: the terms to sort by.
+func (p *parser) order(t token, left node) (node, error) {
+	if err := p.expect("("); err != nil {
+		return nil, err
+	}
+	step := &sortNode{common: common{at: t.start}}
+	err := p.list(func() error {
+		term := sortTerm{descending: p.tok.is(">")}
+		if term.descending || p.tok.is("<") {
+			if err := p.advance(); err != nil {
+				return err
+			}
+		}
+		var err error
+		term.by, err = p.expression(0)
+		step.terms = append(step.terms, term)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	path, ok := left.(*pathNode)
+	if !ok {
+		path = &pathNode{common: common{at: left.shared().at}, steps: []node{left}, keepSingleton: left.shared().keep}
+	}
+	path.steps = append(path.steps, step)
+	return path, p.expect(")")
+}
+
 // grouping reads on after "{" behind an operand.
 func (p *parser) grouping(t token, left node) (node, error) {
 	g, err := p.object(t)

@@ -13,7 +13,7 @@ func (p *parser) prefix(t token) (node, error) {
 		return &constNode{common: at}, nil
 	case nameToken:
 		if !t.quoted && (t.text == "function" || t.text == "λ") && p.tok.is("(") {
-			return nil, p.leftOut(t.start, t.text, "lambda functions", "write a path, a predicate or a block")
+			return p.lambda(t)
 		}
 		return newName(t), nil
 	case variableToken:

@@ -39,7 +39,7 @@ type Name struct {
 
 // Reads analyses the expression.
 func (x *Expr) Reads() Reads {
-	t := &tracer{tested: map[node]bool{}}
+	t := &tracer{tested: map[node]bool{}, contextual: x.contextual}
 	t.use(x.root, true)
 	slices.SortStableFunc(t.paths, func(a, b *Path) int { return a.Pos.Offset - b.Pos.Offset })
 	r := Reads{Whole: t.all, Unbound: slices.Clone(x.unbound)}

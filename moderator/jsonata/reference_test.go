@@ -9,19 +9,40 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReference compares with what JSONata 2.2.2 answers over dataset5. The
-// expressions are ours, the answers its own: functions and corners that the
-// groups of cases.json do not reach.
+// The expressions are ours, the answers those of JSONata 2.2.2: functions and
+// corners that the groups of cases.json do not reach.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	_, datasets := loadCases(t)
-	var input any
-	require.NoError(t, json.Unmarshal(datasets["dataset5"], &input))
-	data, err := os.ReadFile(filepath.Join("testdata", "reference.json"))
-	require.NoError(t, err)
 	var cases []testCase
-	require.NoError(t, json.Unmarshal(data, &cases))
+	readJSON(t, "reference.json", &cases)
 	require.Greater(t, len(cases), 300)
+	compareAll(t, cases, datasets["dataset5"])
+}
+
+// The same for functions as values, sorting and regular expressions.
+func TestReferenceFunctions(t *testing.T) {
+	t.Parallel()
+	var reference struct {
+		Input json.RawMessage
+		Cases []testCase
+	}
+	readJSON(t, "functions.json", &reference)
+	require.Greater(t, len(reference.Cases), 500)
+	compareAll(t, reference.Cases, reference.Input)
+}
+
+func readJSON(t *testing.T, name string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, into))
+}
+
+func compareAll(t *testing.T, cases []testCase, data json.RawMessage) {
+	t.Helper()
+	var input any
+	require.NoError(t, json.Unmarshal(data, &input))
 	for _, c := range cases {
 		t.Run(c.Expr, func(t *testing.T) {
 			t.Parallel()

@@ -1,18 +1,27 @@
 package jsonata
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
 
 // function is a function as a value.
 type function struct {
-	name   string // "$sum"
+	name   string // "$sum", "" if it is written in the expression
 	params []param
-	// free takes any arguments as they come: partial and composed functions.
+	// free takes any arguments as they come.
 	free bool
-	run  func(*call) (any, error)
+	// takes is how many arguments a function that calls it for each item gives it.
+	takes int
+	run   func(*call) (any, error)
+	regex *regex // that it searches for, nil if it is no regular expression
+	// hidden in a result instead of being a mistake in it.
+	hidden bool
 }
+
+// label names the function in messages about its arguments.
+func (f *function) label() string { return cmp.Or(f.name, "the function") }
 
 // param is a parameter of a function. The kinds of arguments are those of
 // kindOf; undefined ('m', missing) fits everywhere but for a function.
@@ -26,34 +35,74 @@ type param struct {
 }
 
 // parseSignature reads JSONata's notation of parameters: s, n, b, l, o, a, f
-// for one kind, x for any, (sn) for a choice, a<s> for an array of strings;
-// after it "?" for optional, "-" for the context, "+" for many.
-func parseSignature(text string) []param {
-	var params []param
+// for one kind, x for any, j for any but functions, (sn) for a choice, a<s> for
+// an array of strings; after it "?" for optional, "-" for the context, "+" for
+// many. What follows ":" is the result, which nobody checks. Without a code it
+// could be read, else at is where it could not.
+func parseSignature(text string) (params []param, at int, code string) {
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
+		c := text[i]
+		if strings.IndexByte("?-+<", c) >= 0 && len(params) == 0 {
+			return nil, i, "S0401"
+		}
+		switch c {
+		case ':':
+			return params, 0, ""
+		case ' ':
 		case '?':
 			params[len(params)-1].optional = true
 		case '-':
 			params[len(params)-1].context = true
 		case '+':
 			params[len(params)-1].many = true
-		case 'x':
-			params = append(params, param{kinds: "asnblfom"})
-		case 'a':
-			params = append(params, param{kinds: "asnblfom", array: true})
 		case '<':
-			params[len(params)-1].item = text[i+1]
-			i += 2
-		case '(':
-			end := i + strings.IndexByte(text[i:], ')')
-			params = append(params, param{kinds: text[i+1:end] + "m"})
+			end := closingAngle(text, i)
+			last := &params[len(params)-1]
+			if end < i+2 || !last.array && last.kinds != "f" {
+				return nil, i, "S0401"
+			}
+			if last.array {
+				last.item = text[i+1]
+			}
 			i = end
+		case 'x', 'a', 'j':
+			params = append(params, param{kinds: "asnblom", array: c == 'a'})
+			if c != 'j' {
+				params[len(params)-1].kinds += "f"
+			}
+		case 'f':
+			params = append(params, param{kinds: "f"})
+		case '(':
+			length := strings.IndexByte(text[i:], ')')
+			if length < 2 || strings.IndexByte(text[i:i+length], '<') > 0 {
+				return nil, i, "S0402"
+			}
+			params = append(params, param{kinds: text[i+1:i+length] + "m"})
+			i += length
 		default:
+			if strings.IndexByte("snblo", c) < 0 {
+				return nil, i, "S0401"
+			}
 			params = append(params, param{kinds: string(c) + "m"})
 		}
 	}
-	return params
+	return params, 0, ""
+}
+
+// closingAngle finds the ">" of the "<" at an offset, -1 if there is none.
+func closingAngle(text string, at int) int {
+	depth := 0
+	for i := at; i < len(text); i++ {
+		switch text[i] {
+		case '<':
+			depth++
+		case '>':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // arity is how few and how many arguments fit; most is -1 without an end.
@@ -84,15 +133,20 @@ func (f *function) takesContext(args int) bool {
 // matcher assigns arguments to parameters like a regular expression over
 // their kinds.
 type matcher struct {
+	site   site
 	params []param
 	kinds  []byte // of the arguments
 	counts []int  // arguments of each parameter
 	// furthest argument that no parameter took, and the parameter that was
 	// tried first for it (len(params) if none was left)
 	arg, param int
+	err        error // a bound was reached: there may be many ways to try
 }
 
 func (m *matcher) match(param, arg int) bool {
+	if m.err = m.site.spend(1); m.err != nil {
+		return false
+	}
 	if arg > m.arg {
 		m.arg, m.param = arg, param
 	}
@@ -110,8 +164,8 @@ func (m *matcher) match(param, arg int) bool {
 	}
 	for ; n >= least; n-- {
 		m.counts[param] = n
-		if m.match(param+1, arg+n) {
-			return true
+		if m.match(param+1, arg+n) || m.err != nil {
+			return m.err == nil
 		}
 	}
 	return false
@@ -119,11 +173,14 @@ func (m *matcher) match(param, arg int) bool {
 
 // bind gives the function's parameters their arguments.
 func (c *call) bind(f *function, args []any, context any) error {
-	m := &matcher{params: f.params, kinds: make([]byte, len(args)), counts: make([]int, len(f.params)), arg: -1}
+	m := &matcher{site: c.site, params: f.params, kinds: make([]byte, len(args)), counts: make([]int, len(f.params)), arg: -1}
 	for i, a := range args {
 		m.kinds[i] = kindOf(a)
 	}
 	if !m.match(0, 0) {
+		if m.err != nil {
+			return m.err
+		}
 		return c.mismatch(m, args)
 	}
 	c.args = make([]any, 0, len(f.params))

@@ -9,6 +9,9 @@ type tracer struct {
 	paths  []*Path // of their places, only the offsets
 	all    bool
 	tested map[node]bool // the paths that are asked whether they have a value
+	// contextual: a function that is only known when it is called may take its
+	// argument from the context.
+	contextual bool
 }
 
 // begin notes a path that begins in the input.
@@ -64,10 +67,17 @@ func (t *tracer) value(n node, whole bool) bool {
 		return t.block(n, whole)
 	case *conditionNode:
 		return t.condition(n, whole)
-	case *elseNode:
-		t.tested[n.left] = true
-		left := t.trace(n.left, whole)
-		return t.trace(n.right, whole) || left
+	case *binaryNode:
+		if n.op == "??" || n.op == "?:" {
+			t.tested[n.left] = true
+			left := t.trace(n.left, whole)
+			return t.trace(n.right, whole) || left
+		}
+	case *sortNode:
+		for _, term := range n.terms {
+			t.use(term.by, whole)
+		}
+		return whole
 	case *callNode:
 		t.call(n, nil, whole)
 		return false
@@ -148,9 +158,9 @@ func (t *tracer) call(n *callNode, piped node, whole bool) {
 	}
 	v, ok := n.callee.(*variableNode)
 	switch {
-	case !ok || v.builtin == nil || v.assigned || len(v.filters) > 0: // whatever it takes from the context
+	case !ok || v.builtin == nil || v.assigned || len(v.filters) > 0:
 		t.use(n.callee, whole)
-		t.all = t.all || whole
+		t.all = t.all || whole && t.contextual
 	case n.partial:
 	case v.name == "lookup" && len(args) == 2 && t.lookup(args[0], args[1], whole):
 		return

@@ -186,6 +186,9 @@ func describe(v any) string {
 	case string:
 		return "the text " + quote(shorten(v, maxShown))
 	case *function:
+		if v.name == "" {
+			return "a function"
+		}
 		return "the function " + v.name
 	}
 	if f, ok := jsnumber.Float(v); ok {

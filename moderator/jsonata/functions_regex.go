@@ -1,0 +1,288 @@
+package jsonata
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// function is the value of a regular expression: of a text it gives the first
+// match, with a function for the next one.
+func (r *regex) function() *function {
+	return &function{
+		name: "/" + shorten(r.source, maxShown) + "/", params: []param{{kinds: "sm"}}, takes: 1, regex: r,
+		run: func(c *call) (any, error) {
+			if c.missing(0) {
+				return undefined{}, nil
+			}
+			m, err := c.find(r, c.textArg(0))
+			return c.matchObject(r, m, err)
+		},
+	}
+}
+
+func (c *call) matchObject(r *regex, m *match, err error) (any, error) {
+	if m == nil || err != nil {
+		return undefined{}, err
+	}
+	groups, err := c.groupList(m)
+	if err != nil {
+		return nil, err
+	}
+	o := &Object{}
+	o.Set("match", m.found())
+	o.Set("start", float64(m.index))
+	o.Set("end", float64(m.index+runes(m.found())))
+	o.Set("groups", groups)
+	o.Set("next", &function{name: "next", free: true, hidden: true, run: func(c *call) (any, error) {
+		next, err := c.findNext(r, m)
+		return c.matchObject(r, next, err)
+	}})
+	return o, c.spend(5 * stepsPerKey)
+}
+
+// pattern is an argument that must be a regular expression.
+func (c *call) pattern(i int) (*regex, error) {
+	if f := c.function(i); f.regex != nil {
+		return f.regex, nil
+	}
+	return nil, c.fail("T1010", "argument %d of %s must be a regular expression, not %s", i+1, c.token, describe(c.args[i]))
+}
+
+// forMatches visits the matches in the first argument, up to a limit.
+func (c *call) forMatches(r *regex, limit float64, visit func(m *match) error) error {
+	m, err := c.find(r, c.textArg(0))
+	for n := 0.0; err == nil && m != nil && n < limit; n++ {
+		if err = c.spend(stepsPerObject); err != nil {
+			return err
+		}
+		if err = visit(m); err == nil {
+			m, err = c.findNext(r, m)
+		}
+	}
+	return err
+}
+
+// limit is an argument that bounds how often something is done.
+func (c *call) limit(i int, code string) (float64, error) {
+	limit := c.num(i, math.Inf(1))
+	if limit < 0 {
+		return 0, c.failValue(c.args[i], code, "argument %d of %s must not be negative", i+1, c.token)
+	}
+	return limit, nil
+}
+
+func (c *call) match() (any, error) {
+	r, err := c.pattern(1)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := c.limit(2, "D3040")
+	if err != nil {
+		return nil, err
+	}
+	out := &list{seq: true}
+	return out, c.forMatches(r, limit, func(m *match) error {
+		groups, err := c.groupList(m)
+		if err != nil {
+			return err
+		}
+		o := &Object{}
+		o.Set("match", m.found())
+		o.Set("index", float64(m.index))
+		o.Set("groups", groups)
+		if err := c.spend(3 * stepsPerKey); err != nil {
+			return err
+		}
+		return c.push(out, o)
+	})
+}
+
+func (c *call) contains() (any, error) {
+	switch part := c.args[1].(type) {
+	case string:
+		return strings.Contains(c.textArg(0), part), nil
+	case *function:
+		r, err := c.pattern(1)
+		if err != nil {
+			return nil, err
+		}
+		m, err := c.find(r, c.textArg(0))
+		return m != nil, err
+	}
+	return undefined{}, nil
+}
+
+func (c *call) split() (any, error) {
+	limit, err := c.limit(2, "D3020")
+	if err != nil {
+		return nil, err
+	}
+	text, out := c.textArg(0), &list{vals: []any{}}
+	start := 0
+	add := func(from, to int) error {
+		if float64(out.len()) >= limit {
+			return nil
+		}
+		if err := c.spend(1); err != nil {
+			return err
+		}
+		return c.push(out, text[from:to])
+	}
+	switch separator := c.args[1].(type) {
+	case undefined:
+		return out, add(0, len(text))
+	case string:
+		return out, splitText(text, separator, math.Trunc(limit), add)
+	}
+	r, err := c.pattern(1)
+	if err != nil {
+		return nil, err
+	}
+	err = c.forMatches(r, limit, func(m *match) error {
+		err := add(start, m.start())
+		start = m.end()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, add(start, len(text))
+}
+
+// splitText gives the places of the pieces of a text; an empty separator is
+// between all characters.
+func splitText(text, separator string, limit float64, piece func(from, to int) error) error {
+	from := 0
+	for n := 0.0; n < limit; n++ {
+		to := strings.Index(text[from:], separator)
+		if separator == "" {
+			if from == len(text) {
+				return nil
+			}
+			_, to = utf8.DecodeRuneInString(text[from:])
+		}
+		if to < 0 {
+			return piece(from, len(text))
+		}
+		if err := piece(from, from+to); err != nil {
+			return err
+		}
+		from += to + len(separator)
+	}
+	return nil
+}
+
+func (c *call) replace() (any, error) {
+	if c.missing(1) || c.missing(2) {
+		return undefined{}, nil
+	}
+	limit, err := c.limit(3, "D3011")
+	if err != nil {
+		return nil, err
+	}
+	if old, ok := c.args[1].(string); ok {
+		return c.replaceText(old, limit)
+	}
+	r, err := c.pattern(1)
+	if err != nil {
+		return nil, err
+	}
+	text := c.textArg(0)
+	var out strings.Builder
+	from := 0
+	err = c.forMatches(r, limit, func(m *match) error {
+		with, err := c.replacement(r, m)
+		if err != nil {
+			return err
+		}
+		kept := text[from:m.start()]
+		if err := c.write(len(kept) + len(with)); err != nil {
+			return err
+		}
+		out.WriteString(kept)
+		out.WriteString(with)
+		from = m.end()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.WriteString(text[from:])
+	return out.String(), c.write(len(text) - from)
+}
+
+func (c *call) replaceText(old string, limit float64) (any, error) {
+	replacement, ok := c.args[2].(string)
+	switch {
+	case old == "":
+		return nil, c.fail("D3010", "argument 2 of $replace must not be empty")
+	case !ok:
+		return nil, c.fail("D3012", "argument 3 of $replace must be a text if argument 2 is one")
+	}
+	text := c.textArg(0)
+	times := int(min(float64(strings.Count(text, old)), math.Ceil(limit)))
+	if err := c.write(len(text) + times*len(replacement)); err != nil {
+		return nil, err
+	}
+	return strings.Replace(text, old, replacement, times), nil
+}
+
+// replacement is what stands for a match: what a function says of it, or a text
+// in which $1 is a group, $0 the match and $$ a dollar sign.
+func (c *call) replacement(r *regex, m *match) (string, error) {
+	if f := c.function(2); f != nil {
+		o, err := c.matchObject(r, m, nil)
+		if err != nil {
+			return "", err
+		}
+		v, err := c.callback(f, o)
+		if err != nil {
+			return "", err
+		}
+		if text, ok := v.(string); ok {
+			return text, nil
+		}
+		return "", c.failValue(v, "D3012", "the function of $replace must give a text, not %s", describe(v))
+	}
+	var out strings.Builder
+	rest := c.textArg(2)
+	for {
+		before, after, found := strings.Cut(rest, "$")
+		out.WriteString(before)
+		if !found {
+			return out.String(), c.write(out.Len())
+		}
+		if err := c.spend(1); err != nil {
+			return "", err
+		}
+		number, digits := groupNumber(after, m.groups())
+		switch {
+		case strings.HasPrefix(after, "$"):
+			digits = 1
+			out.WriteByte('$')
+		case digits == 0:
+			out.WriteByte('$')
+		default:
+			text, _ := m.group(number).(string)
+			out.WriteString(text)
+		}
+		if out.Len() > c.e.limits.MaxBytes {
+			return "", c.write(out.Len())
+		}
+		rest = after[digits:]
+	}
+}
+
+// groupNumber reads the number of a group: as many digits as the number of
+// groups has, or one less if there is no such group.
+func groupNumber(text string, groups int) (number, digits int) {
+	for digits = min(len(strconv.Itoa(groups)), len(text)); digits > 0; digits-- {
+		n, err := strconv.ParseUint(text[:digits], 10, 16)
+		if err == nil && (int(n) <= groups || digits == 1) {
+			return int(n), digits
+		}
+	}
+	return 0, 0
+}

@@ -1,0 +1,98 @@
+package jsonata
+
+import (
+	"io"
+	"unicode/utf8"
+)
+
+// match is what a regular expression found in a text: places in bytes.
+type match struct {
+	text   string
+	places []int // from and to of the whole, then of each group; -1 if it took no part
+	index  int   // of its first character
+}
+
+func (m *match) start() int    { return m.places[0] }
+func (m *match) end() int      { return m.places[1] }
+func (m *match) groups() int   { return len(m.places)/2 - 1 }
+func (m *match) found() string { return m.text[m.start():m.end()] }
+
+// group is what a group took, undefined if it took no part or there is none.
+func (m *match) group(number int) any {
+	if number > m.groups() || m.places[2*number] < 0 {
+		return undefined{}
+	}
+	return m.text[m.places[2*number]:m.places[2*number+1]]
+}
+
+func (s site) groupList(m *match) (*list, error) {
+	out := &list{vals: make([]any, m.groups())}
+	for i := range out.vals {
+		out.vals[i] = m.group(i + 1)
+	}
+	return out, s.grow(1 + m.groups())
+}
+
+// find searches a text for a regular expression, nil if it is not there.
+func (s site) find(r *regex, text string) (*match, error) {
+	in := &counted{site: s, text: text, cost: r.cost}
+	places := r.first.FindReaderSubmatchIndex(in)
+	if in.err != nil || places == nil {
+		return nil, in.err
+	}
+	return &match{text, places, runes(text[:places[0]])}, nil
+}
+
+// findNext searches the rest of the text of a match, nil if there is no more.
+func (s site) findNext(r *regex, m *match) (*match, error) {
+	if m.end() >= len(m.text) {
+		return nil, nil
+	}
+	if m.start() == m.end() {
+		return nil, s.emptyMatch(r)
+	}
+	_, width := utf8.DecodeLastRuneInString(m.text[:m.end()])
+	from := m.end() - width
+	in := &counted{site: s, text: m.text[from:], cost: r.cost}
+	places := r.next.FindReaderSubmatchIndex(in)
+	if in.err != nil || places == nil {
+		return nil, in.err
+	}
+	places = places[2:]
+	for i := range places {
+		if places[i] >= 0 {
+			places[i] += from
+		}
+	}
+	if places[0] == places[1] {
+		return nil, s.emptyMatch(r)
+	}
+	return &match{m.text, places, m.index + runes(m.text[m.start():places[0]])}, nil
+}
+
+func (s site) emptyMatch(r *regex) *Error {
+	return s.fail("D1004", "the regular expression /%s/ finds an empty text, again and again", shorten(r.source, maxShown))
+}
+
+// counted reads a text for a regular expression and accounts for each
+// character.
+type counted struct {
+	site site
+	text string
+	at   int
+	cost int
+	err  error
+}
+
+// ReadRune ends the text where the bound is reached.
+func (c *counted) ReadRune() (rune, int, error) {
+	if c.err == nil {
+		c.err = c.site.spend(c.cost)
+	}
+	if c.err != nil || c.at == len(c.text) {
+		return 0, 0, io.EOF
+	}
+	r, size := utf8.DecodeRuneInString(c.text[c.at:])
+	c.at += size
+	return r, size, nil
+}
