@@ -8,24 +8,24 @@
 //	paths           a.b, `a b`.c, "a b".c, $, $$, *, **
 //	                map over arrays, flatten, unwrap a sequence of one
 //	predicates      a[0], a[-1], a[x = 1], a[[0..2]], a[] (keep the array)
+//	sorting         list^(a, >b)
 //	constructors    [1, 2], [1..9], {"k": v}, list{key: value} (group by key)
 //	operators       + - * / % & = != < <= > >= and or in ~> ?? ?: c ? x : y
 //	blocks          ($x := 1; $x + 1), /* comments */
-//	functions       as values, $f(1, ?) (partial), $f ~> $g (composed)
+//	functions       function($x){$x + 1}, λ($x)<n:n>{$x + 1}, as values,
+//	                $f(1, ?) (partial), $f ~> $g (composed)
+//	patterns        /…/, /…/im: regular expressions, which are functions too
 //	$string …       string length substring substringBefore substringAfter
-//	                uppercase lowercase trim pad contains split join replace
+//	                uppercase lowercase trim pad contains split join replace match
 //	$number …       number abs floor ceil round power sqrt formatBase
 //	$sum …          sum max min average
 //	$boolean …      boolean not exists type error assert
-//	$count …        count append reverse distinct zip
+//	$count …        count append reverse distinct zip sort
+//	$map …          map filter reduce single each sift
 //	$keys …         keys lookup merge spread
 //
 // # What there is not
 //
-//	lambda functions         function($x){…}
-//	higher-order functions   $map $filter $reduce $sift $each $single
-//	regular expressions      /…/ $match
-//	sorting                  list^(…) $sort
 //	joins                    @ and #
 //	the parent operator      %
 //	transforms               |…|…|
@@ -39,6 +39,16 @@
 // functions that do not exist, so an expression that parses can only fail
 // because of the values that it meets. [Expr.Reads] tells which parts of the
 // input it can look at.
+//
+// # Bounds
+//
+// An evaluation is bounded in steps, depth, items and bytes, see [Options]. They
+// are counted, not timed: an expression gives the same on every machine. A call
+// that is the last thing a function does takes no depth.
+//
+// Regular expressions are RE2 (package regexp), whose time grows with the text
+// and no faster: without lookaround and backreferences. Each character that one
+// looks at costs steps.
 //
 // # Values
 //
@@ -58,4 +68,8 @@
 // returned; JSONata goes on with infinity, and a condition would be true for no
 // reason. A path may go on after a predicate on an array constructor
 // ([{"a":1}][0].a is 1); JSONata has nothing there.
+//
+// A regular expression takes a text only, and the places of a match are in
+// characters, as in $substring; JSONata counts UTF-16 units. A pattern of $match,
+// $replace and $split must be one, not a function that does the same.
 package jsonata

@@ -49,6 +49,16 @@ func TestConditions(t *testing.T) {
 		{`"tests" in output.failed`, `{"output":{"failed":"tests"}}`, true},
 		{`output.failed`, `{"output":{"failed":[]}}`, false},
 		{`output.failed`, `{"output":{"failed":["x"]}}`, true},
+		// docs/workflow.md has these.
+		{`$filter(history, function($h){$h.meta.score > 0.5}) ~> $count() > 2`, `{"history":[{"meta":{"score":1}},{"meta":{"score":0.6}},{"meta":{}}]}`, false},
+		{`$filter(history, function($h){$h.meta.score > 0.5}) ~> $count() > 2`, `{"history":[{"meta":{"score":1}},{"meta":{"score":0.6}},{"meta":{"score":2}}]}`, true},
+		{`$reduce(history.meta.cost, function($a, $b){$a + $b}) > 100`, `{"history":[{"meta":{"cost":60}},{"meta":{"cost":50}}]}`, true},
+		{`$reduce(history.meta.cost, function($a, $b){$a + $b}) > 100`, `{"history":[]}`, false},
+		{`history[role = "judge"]^(>meta.score)[0].meta.winner = "a"`, `{"history":[{"role":"judge","meta":{"score":1,"winner":"b"}},{"role":"judge","meta":{"score":2,"winner":"a"}}]}`, true},
+		{`$contains(meta.title, /^(fix|feat):/)`, `{"meta":{"title":"feat: x"}}`, true},
+		{`meta.branch ~> /^release-\d+$/`, `{"meta":{"branch":"release-12"}}`, true},
+		{`meta.branch ~> /^release-\d+$/`, `{"meta":{}}`, false},
+		{`($worst := function($list){$sort($list.severity)[-1]}; $worst(meta.findings) >= 3)`, `{"meta":{"findings":[{"severity":3},{"severity":1}]}}`, true},
 	} {
 		x, err := Parse(c.src)
 		require.NoError(t, err, c.src)

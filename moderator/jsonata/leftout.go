@@ -13,12 +13,14 @@ func leftOutCall(src string, v *variableNode) error {
 // have, why, and what to write instead.
 func leftOutFunction(name string) (feature, hint string, ok bool) {
 	switch name {
-	case "now", "millis", "fromMillis", "toMillis":
-		return "dates", "", true
+	case "now", "millis":
+		return "dates", "let the role put the time into its answer", true
+	case "fromMillis", "toMillis":
+		return "dates", "dates as 2026-11-22 compare as texts", true
 	case "random", "shuffle":
-		return "chance: routing is deterministic", "", true
+		return "chance: routing is deterministic", "let the role choose", true
 	case "eval":
-		return "texts as expressions", "", true
+		return "texts as expressions", "write the expression itself", true
 	case "formatNumber", "formatInteger", "parseInteger":
 		return "pictures of numbers", "$string and $number convert numbers", true
 	case "base64encode", "base64decode", "encodeUrl", "encodeUrlComponent", "decodeUrl", "decodeUrlComponent":

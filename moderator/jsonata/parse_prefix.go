@@ -49,7 +49,7 @@ func (p *parser) prefixOperator(t token) (node, error) {
 	case "%":
 		return nil, p.leftOut(t.start, "%", "parent operator %", "write the path from $$")
 	case "|":
-		return nil, p.leftOut(t.start, "|", "transforms |…|…|", "")
+		return nil, p.leftOut(t.start, "|", "transforms |…|…|", "write $merge([object, {…}])")
 	}
 	e := p.fail(t.start, "S0211", t.text, fmt.Sprintf("an operand should come here, not %q", t.text))
 	switch t.text {

@@ -43,7 +43,7 @@ func TestTouches(t *testing.T) {
 		"($f := function($x){$x + depth}; $f(1))":           {"depth"},
 		"steps^(role, >$$.depth)[-1].output":                {"steps", "depth"},
 		"steps[-1]^(role)":                                  {"steps"},
-		"$replace(role, /x/, function($m){meta.a})":         {"role", "meta"},
+		"$replace(role, /x/, function($m){meta.a}, 1)":      {"role", "meta"},
 		"role ~> /x/":                   {"role"},
 		"meta.(function($x){depth}(1))": {"meta"},
 
