@@ -12,7 +12,7 @@ import (
 // Batch collects the nodes of one commit. What was added can be read through it
 // before it is written. Payloads are validated when they are added, and the
 // schema of each is part of the batch, so that nothing durable has a type that
-// is not.
+// is not ([Batch.AddDurable] knows that it is).
 //
 // A Batch is not safe for concurrent use.
 type Batch struct {
@@ -65,6 +65,19 @@ func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error)
 	if typ == b.Kinds().MetaHash() {
 		return b.AddSchema(ctx, value)
 	}
+	schema, err := getSchema(ctx, b, typ)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.addSchemaNodes(schema); err != nil {
+		return "", err
+	}
+	return b.AddDurable(ctx, typ, value)
+}
+
+// AddDurable is [Batch.AddValue] for a type whose schema is durable already, as
+// all is that a durable node leads to: a commit does not flush it again.
+func (b *Batch) AddDurable(ctx context.Context, typ Hash, value any) (Hash, error) {
 	schema, err := b.Compiled(ctx, typ)
 	if err != nil {
 		return "", err
@@ -243,9 +256,8 @@ func (b *Batch) addSchemaNodes(schema Node) (Hash, error) {
 	return b.addNode(schema)
 }
 
-// Compiled is the compiled schema of a type, whose node becomes part of the
-// batch. Errors: those of [Schema]; [*SchemaError] if it is not one that a store
-// accepts.
+// Compiled is the compiled schema of a type that the store or the batch has.
+// Errors: those of [Schema]; [*SchemaError] if it is not one that a store accepts.
 func (b *Batch) Compiled(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
 	if s, ok := b.compiled[typ]; ok {
 		return s, ctx.Err()
@@ -256,9 +268,6 @@ func (b *Batch) Compiled(ctx context.Context, typ Hash) (*jsonschema.Schema, err
 	}
 	s, err := compile(b.Kinds().MetaHash(), n.Payload, b.judge)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := b.addSchemaNodes(n); err != nil {
 		return nil, err
 	}
 	b.compiled[typ] = s

@@ -89,6 +89,9 @@ type CorruptError struct {
 	Hash   Hash
 	Path   string // of the file, if there is one
 	Reason string
+	// Cut: what is there begins as a node and then ends, or goes on with zeros. So
+	// does what a power cut leaves of a node that was put and not committed.
+	Cut bool
 }
 
 // Error implements error.

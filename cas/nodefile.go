@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // A node file is the CBOR map {type, payload, timestamp}, keys in that order,
@@ -47,7 +48,7 @@ func (a Algorithm) UnmarshalFile(h Hash, data []byte) (Node, error) {
 	}
 	n, err := parseFile(data)
 	if err != nil {
-		return Node{}, &CorruptError{Hash: h, Reason: err.Error()}
+		return Node{}, &CorruptError{Hash: h, Reason: err.Error(), Cut: isCut(data)}
 	}
 	n.Hash = h
 	if !a.Matches(n) {
@@ -75,6 +76,14 @@ func parseFile(data []byte) (Node, error) {
 	}
 	typ := data[len(fileHead) : len(fileHead)+13]
 	return Node{Type: Hash(typ), Payload: data[payloadStart:end:end], Timestamp: timestamp}, nil
+}
+
+// isCut tells whether data, which is no whole file, is one as far as it goes.
+func isCut(data []byte) bool {
+	data = bytes.TrimRight(data, "\x00")
+	head := data[:min(len(data), len(fileHead))]
+	return strings.HasPrefix(fileHead, string(head)) &&
+		(len(data) < payloadStart || string(data[payloadStart-len(fileMiddle):payloadStart]) == fileMiddle)
 }
 
 // findTail finds where the payload ends. The key of the timestamp cannot overlap

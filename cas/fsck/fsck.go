@@ -54,6 +54,7 @@ type Fault struct {
 	Remains bool `json:"remains"`
 
 	stray *fsstore.Stray
+	cut   bool // see [cas.CorruptError]
 }
 
 // Report is the result of a check.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/index"
@@ -266,6 +267,18 @@ func TestGarbageThatIsIncomplete(t *testing.T) {
 	report := w.check(false)
 	require.True(t, hasFault(report, fsck.Missing, "0000000000000"))
 	require.True(t, report.Sound(), "%+v", report.Faults)
+
+	torn := castest.Node(t, cas.XXH3, "a text that nothing names, torn by the power cut")
+	for _, left := range []int{0, 4, 20, 40} {
+		require.NoError(t, w.store.Put(context.Background(), torn))
+		w.change(torn.Hash, func(whole []byte) []byte { return append(whole[:left:left], make([]byte, left)...) })
+		report = w.check(false)
+		require.True(t, hasFault(report, fsck.Damaged, torn.Hash))
+		require.True(t, report.Sound(), "%+v", report.Faults)
+	}
+	w.change(torn.Hash, func([]byte) []byte { return []byte("no power cut leaves this") })
+	require.False(t, w.check(false).Sound())
+	require.NoError(t, os.Remove(w.store.Path(torn.Hash)))
 
 	require.NoError(t, os.Remove(w.store.Path(w.steps[0])))
 	report = w.check(false)

@@ -170,14 +170,14 @@ func (c *check) locate() {
 	}
 }
 
-// excuse takes the weight from nodes that are missing or do not fit their chain and
-// that no thread and no workflow leads to, if nothing else is wrong: that is
-// garbage, left by a commit that a power cut has interrupted, by a collection, or by
-// an agent whose step was refused. Beside another fault nobody knows, and without an
+// excuse takes the weight from nodes that are missing, cut short or do not fit their
+// chain and that no thread and no workflow leads to, if nothing else is wrong: that is
+// garbage, left by a put or a commit that a power cut has interrupted, by a
+// collection, or by an agent whose step was refused. Beside another fault nobody knows, and without an
 // index nobody knows what is garbage.
 func (c *check) excuse() {
 	light := func(f Fault) bool {
-		return !f.Remains || (f.Kind == Missing || f.Kind == Chain) && f.Dependents == 0 && !c.isFoundation(f.Hash)
+		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0 && !c.isFoundation(f.Hash)
 	}
 	if slices.ContainsFunc(c.report.Faults, func(f Fault) bool { return !light(f) }) {
 		return

@@ -62,6 +62,8 @@ func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census
 	}
 	if err != nil {
 		wrong(kindOf(err), reason(err))
+		var corrupt *cas.CorruptError
+		out.faults[0].cut = errors.As(err, &corrupt) && corrupt.Cut
 		return out
 	}
 	refs, err := inspector.Inspect(ctx, n)

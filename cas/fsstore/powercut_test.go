@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -143,4 +144,35 @@ func checkOutcome(t *testing.T, dir string, n int, written []cas.Node, commits [
 	// Work that was lost is done again: nothing that the cut has left may be in
 	// its way.
 	return s.Put(ctx, written...)
+}
+
+// The names of a store's directories are flushed once, also of one that a process
+// has made which never flushed it.
+func TestNamesOfDirectoriesAreFlushedOnce(t *testing.T) {
+	t.Parallel()
+	ctx, root := t.Context(), t.TempDir()
+	rec := durable.NewRecorder(fast{durable.OS()}, root)
+	dir := filepath.Join(root, "cas")
+	s := open(t, dir, fsstore.Options{FS: rec, Flush: "full"})
+	nodes := alike(t, 3)
+	require.NoError(t, s.Put(ctx, nodes[0]))
+	for i := range nodes {
+		require.NoError(t, open(t, dir, fsstore.Options{FS: rec, Flush: "full"}).Commit(ctx, nodes[i]))
+		made := slices.IndexFunc(rec.Ops(), func(op durable.Op) bool { return op.To == "cas/format.json" })
+		got := slices.DeleteFunc(rec.Ops()[made:], func(op durable.Op) bool {
+			return op.Kind != durable.OpSyncDir || op.Path != "cas/nodes"
+		})
+		require.Len(t, got, 1, "after commit %d", i)
+	}
+}
+
+// alike are nodes that lie in one directory.
+func alike(t *testing.T, n int) (nodes []cas.Node) {
+	for i := 0; len(nodes) < n; i++ {
+		one := castest.Node(t, cas.XXH3, fmt.Sprint("node ", i))
+		if len(nodes) == 0 || one.Hash[:2] == nodes[0].Hash[:2] {
+			nodes = append(nodes, one)
+		}
+	}
+	return nodes
 }

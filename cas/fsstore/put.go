@@ -5,18 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Put implements [cas.Store]. A power cut may take the nodes away, but does not
-// leave them torn: nobody could tell that from damage. Errors: also those of the
-// file system.
+// Put implements [cas.Store]. It flushes nothing: a power cut may take the nodes
+// away, or leave them torn. Nothing durable leads to them, so the next put writes
+// them again, and a check of the store takes what is left for garbage. Errors:
+// also those of the file system.
 func (s *Store) Put(ctx context.Context, nodes ...cas.Node) error {
 	return s.write(ctx, nodes, func(files []durable.File) error {
-		return durable.WriteContents(s.fs, files, s.flush().mode)
+		return durable.WriteAll(s.fs, files, durable.None)
 	})
 }
 
@@ -79,15 +82,38 @@ func (s *Store) commitFiles(files []durable.File) error {
 		return err
 	}
 	if mode == durable.Full && s.format.Layout == fan2 {
-		// The names of shards: those made here, and those that another process
-		// has made for a Put, which flushes no names.
-		return s.fs.SyncDir(filepath.Join(s.dir, nodesDir))
+		return s.keepShards(files)
 	}
 	return nil
 }
 
-// makeShards makes the directories of files. Their names are flushed once, after
-// the files, and not one by one.
+// keptFile is in each shard whose own name is known to be durable.
+const keptFile = ".kept"
+
+// keepShards makes the names of shards durable, once: of those made here, and of
+// those that another process has made for a Put, which flushes no names.
+func (s *Store) keepShards(files []durable.File) error {
+	var marks []string
+	for _, f := range files {
+		mark := filepath.Join(filepath.Dir(f.Path), keptFile)
+		if _, err := os.Lstat(mark); err != nil && !slices.Contains(marks, mark) {
+			marks = append(marks, mark)
+		}
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	if err := s.fs.SyncDir(filepath.Join(s.dir, nodesDir)); err != nil {
+		return err
+	}
+	for _, mark := range marks {
+		_ = s.fs.Append(mark, nil, 0o444, durable.NoFlush) // without it the next commit flushes again
+	}
+	return nil
+}
+
+// makeShards makes the directories of files. Their names are flushed after the
+// files, together.
 func (s *Store) makeShards(files []durable.File) error {
 	if s.format.Layout != fan2 {
 		return nil

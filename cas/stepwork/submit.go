@@ -117,7 +117,8 @@ func addOutput(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error
 	if s.Output.Suspend != nil {
 		return b.Add(ctx, protocol.NewSuspend(valid(s.Output.Suspend.Reason)))
 	}
-	return b.AddValue(ctx, s.Type, s.Output.Value)
+	// The schema is as durable as the workflow that names it, and this thread.
+	return b.AddDurable(ctx, s.Type, s.Output.Value)
 }
 
 func addDetail(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error) {

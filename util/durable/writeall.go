@@ -89,23 +89,6 @@ func writeAll(fsys FS, files []File, mode Mode, many int) error {
 	return nil
 }
 
-// WriteContents is WriteAll for files whose names may still be lost when the power
-// goes: whoever needs them to stay writes them again, as present. What is left of
-// them is whole.
-func WriteContents(fsys FS, files []File, mode Mode) error {
-	dirs := parents(files)
-	for _, dir := range dirs {
-		if err := makeParent(fsys, dir, None); err != nil {
-			return err
-		}
-	}
-	missing, _ := split(files)
-	if whole, ok := fsys.(WholeFS); ok && mode == Full && len(missing) >= manyFiles && whole.FlushesAll(dirs) {
-		return nameFlushed(whole, missing, dirs)
-	}
-	return writeMissing(fsys, missing, mode)
-}
-
 func split(files []File) (missing, present []File) {
 	for _, f := range files {
 		if f.Present {

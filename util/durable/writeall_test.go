@@ -120,30 +120,3 @@ func (f *fullAfter) WriteTemp(path string, data []byte, perm os.FileMode, flush 
 	f.writes--
 	return f.FS.WriteTemp(path, data, perm, flush)
 }
-
-// What is written without its name being safe may be gone after a power cut, but
-// is never torn; and it can be made durable later.
-func TestWriteContents(t *testing.T) {
-	t.Parallel()
-	for mode, model := range map[durable.Mode]durable.Model{durable.Full: durable.Posix, durable.Batch: durable.Ordered} {
-		t.Run(mode.String(), func(t *testing.T) {
-			t.Parallel()
-			root := t.TempDir()
-			rec := durable.NewRecorder(durable.OS(), root)
-			file := durable.File{Path: filepath.Join(root, "f"), Data: []byte("whole"), Perm: 0o444}
-			require.NoError(t, durable.WriteContents(rec, []durable.File{file, {Path: file.Path, Present: true}}, mode))
-			written := rec.Ops()
-			require.NoError(t, rec.SyncDir(root))
-			for n, ops := range [][]durable.Op{written, rec.Ops()} {
-				for o := range durable.Replay(ops, len(ops), model) {
-					dir := t.TempDir()
-					require.NoError(t, o.Write(dir))
-					if n == 1 {
-						require.Equal(t, "f=whole", tree(t, dir), o.Name)
-					}
-					require.Contains(t, []string{"", "f=whole"}, tree(t, dir), o.Name)
-				}
-			}
-		})
-	}
-}

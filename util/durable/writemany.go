@@ -24,14 +24,6 @@ func writeMany(fsys WholeFS, files []File, dirs []string) error {
 		}
 	}
 	missing, _ := split(files)
-	if err := nameFlushed(fsys, missing, dirs); err != nil {
-		return err
-	}
-	return fsys.SyncAll(dirs[0])
-}
-
-// nameFlushed writes all contents, flushes everything, and then gives the names.
-func nameFlushed(fsys WholeFS, missing []File, dirs []string) error {
 	temps, err := writeTemps(fsys, missing, NoFlush)
 	if err == nil {
 		err = fsys.SyncAll(dirs[0])
@@ -44,5 +36,5 @@ func nameFlushed(fsys WholeFS, missing []File, dirs []string) error {
 			return removing(fsys, temps[i:], err)
 		}
 	}
-	return nil
+	return fsys.SyncAll(dirs[0])
 }

@@ -103,6 +103,11 @@ func mutants() []mutant {
 			[]string{"-only", "power", "-match", "full"},
 		},
 		{
+			"a directory of nodes counts as durable before it is", "cas/fsstore/put.go",
+			"		if _, err := os.Lstat(mark); err != nil && !slices", "		if _, err := os.Lstat(filepath.Dir(mark)); err != nil && !slices",
+			[]string{"-only", "power", "-match", "full"},
+		},
+		{
 			"a location leads out of the thread's directory", "cmd/uwf/internal/place/place.go",
 			"	case below(thread, dir), r.allowed(dir), linked(thread, dir):\n", "	case below(thread, dir), r.allowed(dir), linked(thread, dir), true:\n",
 			only("repositories"),
