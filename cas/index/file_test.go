@@ -2,12 +2,15 @@ package index
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 func TestInPlaceOrParsed(t *testing.T) {
@@ -82,4 +85,27 @@ func sameInPlace(t *testing.T, text, key string) {
 	text = string(file.render())
 	require.Equal(t, append([]entry{}, table.entries...), append([]entry{}, parseTable("f", text, anyKey).entries...))
 	get()
+}
+
+// 100,000 threads that are listed cost no memory each.
+func TestHeadsAreNotHeld(t *testing.T) {
+	home := t.TempDir()
+	var text strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "01ARZ3NDEKTSV4RRFF%08d: FWXYZ0AMEHPX7\n", i)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(home, threadsFile), []byte(text.String()), 0o600))
+	x := Open(home, durable.OS())
+	var last Head
+	allocations := testing.AllocsPerRun(1, func() {
+		last = Head{}
+		for h, err := range x.Heads(t.Context()) {
+			if err != nil || h.Hash != "FWXYZ0AMEHPX7" || h.Thread <= last.Thread {
+				t.Fatal(h, last, err)
+			}
+			last = h
+		}
+	})
+	require.Less(t, allocations, 100.0)
+	require.Equal(t, "01ARZ3NDEKTSV4RRFF00009999", last.Thread)
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Head is an active thread.
@@ -38,7 +39,15 @@ func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] {
 			yield(Head{}, err)
 			return
 		}
-		t := f.parsed()
+		if f.ours != nil {
+			for text := string(f.ours.text); text != ""; text = text[headLine:] {
+				if !yield(Head{Thread: text[:threadid.Len], Hash: protocol.Hash(text[threadid.Len+len(": ") : headLine-1])}, nil) {
+					return
+				}
+			}
+			return
+		}
+		t := f.table
 		for _, e := range t.entries {
 			if !yield(Head{Thread: e.key, Hash: e.hash}, nil) {
 				return

@@ -3,10 +3,12 @@
 package render
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 )
 
@@ -56,6 +58,41 @@ func Print(w io.Writer, f Format, value any, text func(io.Writer) error) error {
 	return err
 }
 
+// PrintList is [Print] of a list of which only one value is held at a time; text is
+// required.
+func PrintList[T any](w io.Writer, f Format, values iter.Seq[T], text func(io.Writer) error) error {
+	if f == Text {
+		return text(w)
+	}
+	out := bufio.NewWriterSize(w, 64<<10)
+	n := 0
+	for v := range values {
+		var data []byte
+		var err error
+		if f == JSON {
+			_ = out.WriteByte("[,"[min(n, 1)]) // what fails is told by Flush
+			data, err = marshal(v)
+			data = bytes.TrimSuffix(data, []byte("\n"))
+		} else {
+			data, err = asYAML([]T{v})
+		}
+		if err != nil {
+			return err
+		}
+		n++
+		if _, err := out.Write(data); err != nil {
+			return err
+		}
+	}
+	switch {
+	case n == 0:
+		_, _ = out.WriteString("[]\n")
+	case f == JSON:
+		_, _ = out.WriteString("]\n")
+	}
+	return out.Flush()
+}
+
 // marshal is compact JSON with a newline, without HTML escapes: results are
 // read by people and by programs, never by browsers.
 func marshal(value any) ([]byte, error) {
@@ -68,16 +105,24 @@ func marshal(value any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// printYAML goes through JSON, so that the keys and their order are the same.
 func printYAML(w io.Writer, value any) error {
-	data, err := marshal(value)
+	out, err := asYAML(value)
 	if err != nil {
 		return err
 	}
-	out, err := yamlFromJSON(data)
-	if err != nil {
-		return fmt.Errorf("encode result: %w", err)
-	}
 	_, err = w.Write(out)
 	return err
+}
+
+// asYAML goes through JSON, so that the keys and their order are the same.
+func asYAML(value any) ([]byte, error) {
+	data, err := marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	out, err := yamlFromJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return out, nil
 }

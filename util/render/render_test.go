@@ -3,6 +3,8 @@ package render
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,5 +62,29 @@ func TestFormats(t *testing.T) {
 	for _, name := range []string{"", "xml", "raw-text", "JSON"} {
 		_, err := ParseFormat(name)
 		require.Error(t, err, name)
+	}
+}
+
+// A list is the same text whether it is printed whole or value by value, and what is
+// printed is not held until the end.
+func TestPrintList(t *testing.T) {
+	t.Parallel()
+	for _, f := range []Format{JSON, YAML} {
+		for n := range 3 {
+			values := []map[string]any{{"a": "<1>", "b": []int{1, 2}}, {"a": "two\nlines", "c": nil}}[:n]
+			var whole, streamed bytes.Buffer
+			require.NoError(t, Print(&whole, f, values, nil))
+			require.NoError(t, PrintList(&streamed, f, slices.Values(values), nil))
+			require.Equal(t, whole.String(), streamed.String(), "%s of %d", f, n)
+		}
+		var out bytes.Buffer
+		held := 0
+		require.NoError(t, PrintList(&out, f, func(yield func(string) bool) {
+			for given := 0; given < 1<<20; given += 1000 {
+				held = max(held, given-out.Len())
+				yield(strings.Repeat("x", 1000))
+			}
+		}, nil))
+		require.Less(t, held, 100_000)
 	}
 }

@@ -4,8 +4,8 @@
 // original padded on the right, so its ids look four times as late: in 2026 they
 // begin with 06G instead of 01M.
 //
-// Ids are never compared as strings to find the newest: compare their times
-// ([Newer]).
+// Ids are not compared as strings to find the newest: compare their times
+// ([Newer], and [NewestFirst] for many).
 package threadid
 
 import (
@@ -97,6 +97,18 @@ func Compare(a, b string) int {
 		return 1
 	}
 	return cmp.Or(ta.Compare(tb), strings.Compare(a, b))
+}
+
+// first2100 is how the first standard id of 2100 begins.
+const first2100 = "03QCPC7P00"
+
+// NewestFirst is [Compare] of two canonical ids, the newer one first. The text says
+// which that is, and no time is read, unless one of them may be the original's.
+func NewestFirst(a, b string) int {
+	if a < first2100 && b < first2100 {
+		return strings.Compare(b, a)
+	}
+	return Compare(b, a)
 }
 
 // Newer tells whether a is newer than b.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -185,4 +186,19 @@ func FuzzParse(f *testing.F) {
 		_, err = threadid.Time(id)
 		require.NoError(t, err)
 	})
+}
+
+// Whether or not times are read, the order is the same, of ids of both kinds.
+func TestNewestFirst(t *testing.T) {
+	t.Parallel()
+	ids := []string{"03QCPC7P00" + strings.Repeat("0", 16), "7ZZZZZZZZZ" + strings.Repeat("Z", 16)}
+	for i := range 32 {
+		random := strings.Repeat(string("0123456789ABCDEFGHJKMNPQRSTVWXYZ"[i%32]), 13)
+		ids = append(ids, "01M"+random[:10]+random, "06G"+random[:10]+random, fmt.Sprintf("0%d", i%8)+random[:11]+random)
+	}
+	for _, a := range ids {
+		for _, b := range ids {
+			require.Equal(t, threadid.Compare(b, a), threadid.NewestFirst(a, b), "%s, %s", a, b)
+		}
+	}
 }

@@ -95,7 +95,7 @@ func (a *app) threadValues(ctx context.Context) []cmdline.Candidate {
 		ids = append(ids, h.Thread)
 		heads[h.Thread] = h.Hash
 	}
-	slices.SortFunc(ids, func(x, y string) int { return threadid.Compare(y, x) })
+	slices.SortFunc(ids, threadid.NewestFirst)
 	out := []cmdline.Candidate{{Word: "@", Help: "the newest thread"}}
 	overview := e.Overview()
 	for _, id := range ids[:min(len(ids), offered)] {

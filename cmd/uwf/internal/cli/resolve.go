@@ -66,14 +66,14 @@ func (a *app) newestThread(ctx context.Context, x *index.Index) (string, error) 
 		return "", notFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
 	}
 	if a.bundle != nil {
-		return slices.MaxFunc(ids, threadid.Compare), nil
+		return slices.MinFunc(ids, threadid.NewestFirst), nil
 	}
 	// Whoever says @ may be about to step or to kill it: no guess will do.
 	facts, err := x.AllFacts(ctx)
 	if err != nil {
 		return "", unclear(err.Error(), "uwf cas fsck")
 	}
-	slices.SortFunc(ids, func(a, b string) int { return threadid.Compare(b, a) })
+	slices.SortFunc(ids, threadid.NewestFirst)
 	for _, id := range ids {
 		switch known := facts[id]; {
 		case known.Unclear():

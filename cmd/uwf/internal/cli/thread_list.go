@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -140,20 +143,45 @@ func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(items) == 0 && f.statuses == nil && f.limit != 0 && f.offset == 0 {
+	some := false
+	told := func(yield func(protocol.ThreadItem) bool) {
+		for item := range items {
+			some = true
+			if !yield(item) {
+				return
+			}
+		}
+	}
+	err = render.PrintList(a.env.Stdout, a.format(nil), told, func(w io.Writer) error { return listText(w, told, a.env.Now()) })
+	if !some && f.statuses == nil && f.limit != 0 && f.offset == 0 {
 		a.hint("uwf thread start <workflow> -p '<task>'")
 	}
-	return a.print(items, func(w io.Writer) error { return listText(w, items, a.env.Now()) })
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return err
 }
 
-// list is the page that was asked for.
-func (a *app) list(ctx context.Context, f listFilter) ([]protocol.ThreadItem, error) {
+// list is the page that was asked for. It is read while it is walked through, once,
+// and ends early when ctx does.
+func (a *app) list(ctx context.Context, f listFilter) (iter.Seq[protocol.ThreadItem], error) {
 	entries, err := a.listEntries(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	return a.listItems(ctx, entries, f)
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) > manyThreads {
+		// What is kept is the list of threads; what is collected, all that is read of them.
+		debug.SetGCPercent(100)
+	}
+	return f.page(ctx, e.Overview().Items(ctx, entries)), nil
 }
+
+// manyThreads is from how many threads on memory counts more than time.
+const manyThreads = 10_000
 
 // listEntries reads the index only: which threads there are, newest first.
 func (a *app) listEntries(ctx context.Context, f listFilter) ([]engine.Listed, error) {
@@ -169,7 +197,9 @@ func (a *app) listEntries(ctx context.Context, f listFilter) ([]engine.Listed, e
 			a.status = classify(err).Code
 			continue
 		}
-		active[h.Thread] = true
+		if f.wantsEnded() {
+			active[h.Thread] = true
+		}
 		if f.inTime(h.Thread) {
 			entries = append(entries, engine.Listed{Thread: h.Thread, Head: h.Hash})
 		}
@@ -186,42 +216,41 @@ func (a *app) listEntries(ctx context.Context, f listFilter) ([]engine.Listed, e
 			}
 		}
 	}
-	slices.SortStableFunc(entries, func(p, q engine.Listed) int { return threadid.Compare(q.Thread, p.Thread) })
+	slices.SortFunc(entries, func(p, q engine.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
 	return entries, nil
 }
 
-// listItems looks at each thread's head until the page is full.
-func (a *app) listItems(ctx context.Context, entries []engine.Listed, f listFilter) ([]protocol.ThreadItem, error) {
-	e, err := a.engine(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	items := []protocol.ThreadItem{}
-	if f.limit == 0 {
-		return items, nil
-	}
-	skip := f.offset
-	for item := range e.Overview().Items(ctx, entries) {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
+// page is what of the items was asked for.
+func (f listFilter) page(ctx context.Context, items iter.Seq[protocol.ThreadItem]) iter.Seq[protocol.ThreadItem] {
+	return func(yield func(protocol.ThreadItem) bool) {
+		skip, left := f.offset, f.limit
+		if left == 0 {
+			return
 		}
-		if !f.wants(item.Status) {
-			continue
-		}
-		if skip > 0 {
-			skip--
-			continue
-		}
-		if items = append(items, item); len(items) == f.limit {
-			break
+		for item := range items {
+			switch {
+			case ctx.Err() != nil:
+				return
+			case !f.wants(item.Status):
+				continue
+			case skip > 0:
+				skip--
+				continue
+			}
+			if left--; !yield(item) || left == 0 {
+				return
+			}
 		}
 	}
-	return items, nil
 }
 
-func listText(w io.Writer, items []protocol.ThreadItem, now time.Time) error {
-	t := newTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED")
-	for _, it := range items {
+// rowsAtOnce is how many rows are aligned with each other: a list may be longer than
+// should be in memory.
+const rowsAtOnce = 1000
+
+func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) error {
+	t, some := newTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED"), false
+	for it := range items {
 		name := string(it.Workflow)
 		if it.WorkflowName != nil {
 			name = *it.WorkflowName
@@ -231,8 +260,14 @@ func listText(w io.Writer, items []protocol.ThreadItem, now time.Time) error {
 			next = *it.CurrentRole
 		}
 		t.row(it.Thread, string(it.Status), name, next, started(it.StartedAt, now))
+		if some = true; len(t.rows) == rowsAtOnce {
+			if err := t.print(w); err != nil {
+				return err
+			}
+			t.rows = t.rows[:0]
+		}
 	}
-	if len(items) == 0 {
+	if !some {
 		_, err := fmt.Fprintln(w, "no threads")
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,10 @@ func (a *app) watchList(ctx context.Context, f listFilter) error {
 	for {
 		items, err := a.list(ctx, f)
 		if err == nil {
-			err = shown.show(items, a.env.Now())
+			all := slices.Collect(items)
+			if err = context.Cause(ctx); err == nil { // else it is not all
+				err = shown.show(all, a.env.Now())
+			}
 		}
 		if err == nil {
 			select {
@@ -65,7 +69,7 @@ type screen struct {
 func (s *screen) show(items []protocol.ThreadItem, now time.Time) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s · %s\n", counted(len(items), "thread"), now.Format(time.TimeOnly))
-	if err := listText(&text, items, now); err != nil {
+	if err := listText(&text, slices.Values(items), now); err != nil {
 		return err
 	}
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
