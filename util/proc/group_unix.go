@@ -26,6 +26,9 @@ func startInGroup(cmd *exec.Cmd, c Command) (group, error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
+	if c.Session {
+		keepNice(cmd.Process.Pid)
+	}
 	return group(cmd.Process.Pid), nil
 }
 

@@ -1,8 +1,11 @@
 package proc
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 )
 
@@ -27,5 +30,15 @@ func startTied(cmd *exec.Cmd, c Command) (g group, release func(), err error) {
 func tie(a *syscall.SysProcAttr, c Command) {
 	if c.WithParent {
 		a.Pdeathsig = syscall.SIGTERM
+	}
+}
+
+// keepNice gives the session of a child the niceness that this process has. Where the
+// kernel shares the processor among sessions first, the niceness that a child
+// inherits counts only within its own. If it fails, the child is only faster.
+func keepNice(pid int) {
+	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if nice := 20 - raw; err == nil && nice > 0 { // the system call counts down
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0)
 	}
 }
