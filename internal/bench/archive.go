@@ -83,7 +83,6 @@ func (b *bench) collectSQLite(ctx context.Context, a archive) (float64, error) {
 
 func (b *bench) export(ctx context.Context, a archive) (float64, error) {
 	file := b.path(fmt.Sprint("export-", b.fresh(1), ".uwfb"))
-	defer b.drop(file)
 	return timed(func(ctx context.Context) error {
 		_, err := b.uwf(ctx, a.home, "thread", "export", a.thread, "-o", file)
 		return err
@@ -92,7 +91,6 @@ func (b *bench) export(ctx context.Context, a archive) (float64, error) {
 
 func (b *bench) exportSQLite(ctx context.Context, a archive) (float64, error) {
 	file := b.path(fmt.Sprint("export-", b.fresh(1), ".db"))
-	defer b.drop(file)
 	return b.onRows(ctx, a, "export", file)
 }
 
@@ -106,7 +104,6 @@ func (b *bench) importBundle(ctx context.Context, a archive) (float64, error) {
 		return 0, err
 	}
 	home := b.path(fmt.Sprint("import-", b.fresh(1)))
-	defer b.drop(home)
 	return timed(func(ctx context.Context) error {
 		_, err := b.uwf(ctx, home, "thread", "import", file)
 		return err
@@ -126,7 +123,6 @@ func (b *bench) importSQLite(ctx context.Context, a archive) (float64, error) {
 		return 0, err
 	}
 	database := b.path(fmt.Sprint("import-", b.fresh(1), ".db"))
-	defer b.drop(database)
 	return timed(func(ctx context.Context) error {
 		return silent(exec.CommandContext(ctx, program, database, "import", file))
 	})(ctx)

@@ -214,7 +214,6 @@ func (b *bench) gitPrune(ctx context.Context) (float64, error) {
 
 func (b *bench) gitExport(ctx context.Context) (float64, error) {
 	file := b.path(fmt.Sprint("export-", b.fresh(1), ".bundle"))
-	defer b.drop(file)
 	return b.inGitArchive("bundle", "create", "-q", file, "main")(ctx)
 }
 
@@ -230,7 +229,6 @@ func (b *bench) gitImport(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer b.drop(dir)
 	args := append(slices.Clone(flushed), "fetch", "-q", file, "main:imported")
 	return timed(func(ctx context.Context) error { return silent(b.git(ctx, dir, nil, args...)) })(ctx)
 }

@@ -84,3 +84,9 @@ func TestTable(t *testing.T) {
 	require.NoError(t, json.Unmarshal(js.Bytes(), &back))
 	require.Equal(t, out, back)
 }
+
+// Figures say what they were compared with.
+func TestMachineNamesVersions(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, `; git version \d.*; modernc\.org/sqlite v\d`, here(t.Context(), t.TempDir()).String())
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 
@@ -175,8 +174,5 @@ func (b *bench) copied(ctx context.Context, name, dir string) (string, error) {
 	}
 	return b.path(name), silent(exec.CommandContext(ctx, program, b.path(name), "copy", dir))
 }
-
-// drop removes what one round has made.
-func (b *bench) drop(path string) { _ = os.RemoveAll(path) } // all goes at the end
 
 func storeOf(p place) string { return filepath.Join(p.home, "cas") }

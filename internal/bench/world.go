@@ -13,7 +13,9 @@ import (
 // bench has the programs and the fixtures that the rows use. Fixtures are made
 // when a row first needs them, and shared.
 type bench struct {
-	dir  string // everything is below it; the caller removes it
+	// dir holds everything until the end: a file system that has just removed many
+	// files may be slow to make others. The caller removes it.
+	dir  string
 	bin  string // the programs that are measured
 	full bool   // with the large fixtures
 	made map[string]any
