@@ -21,6 +21,10 @@ type Tombstone struct {
 	Reason string // why; may be empty
 	Seal   Seal   // of the node as it was; none if that could not be told
 	At     int64  // ms, when it was redacted
+	// Foreign: an import brought it, so it was not made here. Whole content takes its
+	// place when it is put, since anybody can make a tombstone. Only the file in a store
+	// says so: a bundle's does not.
+	Foreign bool
 }
 
 // RedactedError means that a node was redacted: its content is neither lost nor
@@ -57,9 +61,9 @@ func AsRedacted(err error) (*RedactedError, bool) {
 // A tombstone's file is one canonical CBOR map; the digest is the SHA-256 of the
 // same map without it, so that damage is found:
 //
-//	{uwf: "tombstone", hash, seal, type, digest, reason, version: 1, timestamp}
+//	{uwf: "tombstone", hash, seal, type, digest, reason, foreign?: true, version: 1, timestamp}
 const (
-	tombstoneHead    = "\xa8\x63uwf\x69tombstone"
+	tombstoneHead    = "\x63uwf\x69tombstone" // behind the byte that says how many fields there are
 	tombstoneVersion = 1
 
 	// MaxReason bounds the reason of a tombstone, in bytes.
@@ -67,7 +71,12 @@ const (
 )
 
 // IsTombstone tells whether a node's file is a tombstone, whole or not.
-func IsTombstone(file []byte) bool { return bytes.HasPrefix(file, []byte(tombstoneHead)) }
+func IsTombstone(file []byte) bool {
+	return len(file) > 0 && (file[0] == 0xa8 || file[0] == 0xa9) && bytes.HasPrefix(file[1:], []byte(tombstoneHead))
+}
+
+// MaxTombstone bounds the file of a tombstone, in bytes.
+const MaxTombstone = MaxReason + 512
 
 // MarshalTombstone is the content of a tombstone's file. Errors: a reason that
 // is too long or not UTF-8.
@@ -78,6 +87,9 @@ func MarshalTombstone(t Tombstone) ([]byte, error) {
 	fields := map[string]any{
 		"uwf": "tombstone", "hash": string(t.Hash), "seal": t.Seal.String(), "type": string(t.Type),
 		"reason": t.Reason, "version": tombstoneVersion, "timestamp": t.At,
+	}
+	if t.Foreign {
+		fields["foreign"] = true
 	}
 	undigested, err := Encode(fields)
 	if err != nil {
@@ -109,6 +121,7 @@ func parseTombstone(file []byte) (Tombstone, error) {
 		Reason    string `json:"reason"`
 		Version   int    `json:"version"`
 		Timestamp int64  `json:"timestamp"`
+		Foreign   bool   `json:"foreign"`
 	}
 	if err := decodeInto(file, &fields); err != nil {
 		return Tombstone{}, err
@@ -116,7 +129,7 @@ func parseTombstone(file []byte) (Tombstone, error) {
 	if fields.Version != tombstoneVersion {
 		return Tombstone{}, fmt.Errorf("version %d: a newer program made it", fields.Version)
 	}
-	t := Tombstone{Hash: fields.Hash, Type: fields.Type, Reason: fields.Reason, At: fields.Timestamp}
+	t := Tombstone{Hash: fields.Hash, Type: fields.Type, Reason: fields.Reason, At: fields.Timestamp, Foreign: fields.Foreign}
 	if fields.Seal != "" {
 		seal, err := ParseSeal(fields.Seal)
 		if err != nil {

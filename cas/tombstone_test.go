@@ -13,7 +13,7 @@ import (
 func TestTombstone(t *testing.T) {
 	t.Parallel()
 	stone := cas.Tombstone{Hash: "0123456789ABC", Type: "7VQ43ZSJTEWA7", Reason: "a key, … in it", Seal: cas.Seal{1, 2}, At: 1_780_000_000_000}
-	for _, want := range []cas.Tombstone{stone, {Hash: stone.Hash, Type: stone.Type}} {
+	for _, want := range []cas.Tombstone{stone, {Hash: stone.Hash, Type: stone.Type}, {Hash: stone.Hash, Type: stone.Type, Foreign: true}} {
 		file, err := cas.MarshalTombstone(want)
 		require.NoError(t, err)
 		require.True(t, cas.IsTombstone(file))

@@ -137,6 +137,12 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	}
 	c.visited++
 	if v.Tombstone != nil {
+		switch kind := c.kinds[v.Tombstone.Type]; {
+		case v.Tombstone.Type == c.file.Kinds().MetaHash():
+			return wrong("it is the tombstone of a schema, which nobody can redact")
+		case kind == protocol.KindStep, kind == protocol.KindStart, kind == protocol.KindWorkflow:
+			return wrong("it is the tombstone of a %s, which nobody can redact", kind)
+		}
 		c.tombstones = append(c.tombstones, *v.Tombstone)
 		c.set(h, redacted)
 		return c.sealer.Visit(v)
@@ -150,6 +156,8 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 		err = c.start(ctx, v.Node)
 	case protocol.KindDetail:
 		err = c.detail(ctx, v.Node)
+	case protocol.KindWorkflow:
+		err = c.workflow(v)
 	case "":
 		err = c.original(ctx, v.Node)
 	}
@@ -221,6 +229,17 @@ func (c *check) start(ctx context.Context, n cas.Node) error {
 		return err
 	}
 	return c.names("workflow", s.Workflow, protocol.KindWorkflow, false)
+}
+
+// workflow checks that nothing of a workflow was redacted: a tombstone says of itself
+// what it stood for, and here is a schema.
+func (c *check) workflow(v cas.Visited) error {
+	for _, need := range v.Needs {
+		if c.is[c.file.at[number(need)]] == redacted {
+			return fmt.Errorf("its schema %s was redacted, which nobody can do", need)
+		}
+	}
+	return nil
 }
 
 func (c *check) detail(ctx context.Context, n cas.Node) error {

@@ -84,7 +84,7 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	defer i.unlock()
-	for _, step := range []func(context.Context) error{i.compareNodes, i.planThreads, i.planNames, i.putNodes, i.keepSeals, i.move} {
+	for _, step := range []func(context.Context) error{i.compareNodes, i.passOver, i.planThreads, i.planNames, i.putNodes, i.keepSeals, i.move} {
 		if err := step(ctx); err != nil {
 			return i.done, err
 		}
@@ -100,7 +100,8 @@ type importing struct {
 	done    Imported
 
 	adoptions []index.Adoption
-	names     []Workflow // to be registered
+	wanted    map[cas.Hash]bool // the nodes to put; nil: all of them
+	names     []Workflow        // to be registered
 	locks     []func()
 }
 
@@ -139,12 +140,46 @@ func (i *importing) compareNodes(ctx context.Context) error {
 			return fmt.Errorf("the store: %w", err)
 		}
 		if _, err := i.to.Store.Get(ctx, h); err != nil {
-			if _, redacted := cas.AsRedacted(err); redacted && !i.to.Store.Foreign(h) {
+			if redacted, ok := cas.AsRedacted(err); ok && !redacted.Tombstone.Foreign {
 				i.done.Redacted = append(i.done.Redacted, h)
 			}
 		}
 	}
 	return nil
+}
+
+// passOver leaves out what the bundle needs only below nodes that were redacted here:
+// the turns of a redacted detail do not come back either.
+func (i *importing) passOver(ctx context.Context) error {
+	if len(i.done.Redacted) == 0 {
+		return nil
+	}
+	i.wanted = map[cas.Hash]bool{}
+	here := without{i.file, map[cas.Hash]bool{}}
+	for _, h := range i.done.Redacted {
+		here.redacted[h] = true
+	}
+	for n, err := range cas.Walk(ctx, here, i.file.Manifest.roots(), cas.WalkOptions{FollowTypes: true}) {
+		if _, redacted := cas.AsRedacted(err); err != nil && !redacted {
+			return err
+		}
+		i.wanted[n.Hash] = true
+	}
+	return nil
+}
+
+// without is a bundle in which some more nodes were redacted.
+type without struct {
+	*File
+	redacted map[cas.Hash]bool
+}
+
+// Get implements [cas.Getter].
+func (w without) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	if w.redacted[h] {
+		return cas.Node{}, &cas.RedactedError{Tombstone: cas.Tombstone{Hash: h}}
+	}
+	return w.File.Get(ctx, h)
 }
 
 // titled refuses a schema that is new here and is titled as if it were one of ours.
@@ -177,6 +212,9 @@ func (i *importing) putNodes(ctx context.Context) error {
 	}
 	var tombstones []cas.Tombstone
 	for _, r := range i.file.records {
+		if i.wanted != nil && !i.wanted[r.hash()] {
+			continue
+		}
 		there, err := i.to.Store.Has(ctx, r.hash())
 		if err != nil {
 			return err

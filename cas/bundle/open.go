@@ -228,7 +228,10 @@ func (s *scanner) content(h cas.Hash, kind byte, body []byte) error {
 		return fmt.Errorf("the record of %s is not of the kind that it says", h)
 	}
 	n, err := s.file.Manifest.Hash.UnmarshalFile(h, body)
-	if _, redacted := cas.AsRedacted(err); redacted {
+	if redacted, ok := cas.AsRedacted(err); ok {
+		if redacted.Tombstone.Foreign {
+			return errors.New("its tombstone says where it comes from, which only that in a store does")
+		}
 		return nil
 	}
 	if err != nil {

@@ -9,7 +9,11 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -103,4 +107,52 @@ func TestATombstoneIsNoRoot(t *testing.T) {
 	require.ErrorContains(t, err, "nothing in the bundle refers to it")
 	_, err = to.store.Get(t.Context(), turn)
 	require.ErrorIs(t, err, cas.ErrNotFound)
+}
+
+// Nor does a bundle bring one where nobody can redact anything: over the schema of a
+// role that has not run yet, which says of itself what it likes.
+func TestATombstoneIsNoSchema(t *testing.T) {
+	t.Parallel()
+	for _, says := range []func(*cas.Kinds) cas.Hash{(*cas.Kinds).MetaHash, func(k *cas.Kinds) cas.Hash { return k.Hash(protocol.KindText) }} {
+		from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
+		from.start(idA)
+		_, schema := from.workflow("w")
+		file, err := cas.MarshalTombstone(cas.Tombstone{Hash: schema, Type: says(from.store.Kinds())})
+		require.NoError(t, err)
+		overwrite(t, from.store.Path(schema), file)
+		_, err = to.imports(from.export(idA), bundle.ImportOptions{})
+		require.ErrorContains(t, err, "nobody can")
+		_, err = to.store.Get(t.Context(), schema)
+		require.ErrorIs(t, err, cas.ErrNotFound)
+	}
+}
+
+// What only a redacted node led to does not come back either, once the collector has
+// taken it.
+func TestWhatIsBelowARedactionStaysAway(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
+	from.start(idA)
+	from.step(idA, map[string]any{"n": 1})
+	data := from.export(idA)
+	_, err := to.imports(data, bundle.ImportOptions{})
+	require.NoError(t, err)
+	turn := to.lastTurn(idA)
+	chain, err := thread.Open(ctx, to.store, to.head(idA))
+	require.NoError(t, err)
+	_, err = redact.Node(ctx, to.store, to.index, idA, chain.Last.Detail, redact.Options{Now: clock})
+	require.NoError(t, err)
+	later := func() time.Time { return time.Now().Add(time.Hour) }
+	_, err = gc.Run(ctx, to.store, gc.Options{Homes: []string{to.home}, Now: later})
+	require.NoError(t, err)
+	_, err = to.store.Get(ctx, turn)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+
+	done, err := to.imports(data, bundle.ImportOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []cas.Hash{chain.Last.Detail}, done.Redacted)
+	_, err = to.store.Get(ctx, turn)
+	require.ErrorIs(t, err, cas.ErrNotFound)
+	sound(t, to)
 }

@@ -118,6 +118,7 @@ func (w *writer) node(v cas.Visited) error {
 		w.written.Tombstones++
 		kind = kindTombstone
 		var err error
+		v.Tombstone.Foreign = false // which is about this store
 		if body, err = cas.MarshalTombstone(*v.Tombstone); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ type Tombstone struct {
 func (c *check) bury(id census.ID, t cas.Tombstone) {
 	c.redacted[id] = len(c.report.Tombstones)
 	c.report.Tombstones = append(c.report.Tombstones, Tombstone{
-		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Foreign: c.store.Foreign(t.Hash), Threads: []string{},
+		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Foreign: t.Foreign, Threads: []string{},
 	})
 }
 

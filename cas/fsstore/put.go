@@ -177,9 +177,9 @@ func (s *Store) isThere(n cas.Node) (bool, error) {
 		return false, err
 	}
 	old, err := s.unmarshal(n.Hash, data)
-	if _, redacted := cas.AsRedacted(err); redacted {
+	if redacted, ok := cas.AsRedacted(err); ok {
 		// What was taken away here, on purpose, does not come back by the way.
-		return !s.Foreign(n.Hash), nil
+		return !redacted.Tombstone.Foreign, nil
 	}
 	switch {
 	case err != nil && isTorn(data, n):

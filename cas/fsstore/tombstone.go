@@ -5,53 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/durable"
 )
-
-// foreignDir holds an empty file for each tombstone that was not made here: a
-// bundle brought it. Whole content takes its place when it is put, since anybody
-// can make a tombstone. Without its file a tombstone counts as made here.
-const foreignDir = "foreign"
-
-func (s *Store) foreignPath(h cas.Hash) string {
-	return filepath.Join(s.dir, foreignDir, string(h))
-}
-
-// Foreign reports whether the tombstone of a node came from elsewhere.
-func (s *Store) Foreign(h cas.Hash) bool { return isAt(s.foreignPath(h)) }
-
-// OwnTombstone makes the tombstone of a node, wherever it came from, one that was
-// made here: what it stands for does not come back.
-func (s *Store) OwnTombstone(h cas.Hash) error {
-	if !s.Foreign(h) {
-		return nil
-	}
-	if err := s.fs.Remove(s.foreignPath(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return s.fs.SyncDir(filepath.Join(s.dir, foreignDir))
-}
-
-// noteForeign says durably that tombstones come from elsewhere, before they are
-// there.
-func (s *Store) noteForeign(hashes []cas.Hash) error {
-	if len(hashes) == 0 {
-		return nil
-	}
-	if err := durable.MkdirAll(s.fs, filepath.Join(s.dir, foreignDir), 0o755); err != nil {
-		return err
-	}
-	for _, h := range hashes {
-		if err := durable.WriteFile(s.fs, s.foreignPath(h), nil, nodePerm); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // Redact durably replaces the file of a node by a tombstone, in one step. Errors:
 // those of [cas.MarshalTombstone].
@@ -59,9 +16,6 @@ func (o *Sole) Redact(t cas.Tombstone) error {
 	data, err := cas.MarshalTombstone(t)
 	if err != nil {
 		return err
-	}
-	if err := o.store.OwnTombstone(t.Hash); err != nil {
-		return fmt.Errorf("redact node %s: %w", t.Hash, err)
 	}
 	if err := durable.WriteFile(o.store.fs, o.store.path(t.Hash), data, nodePerm); err != nil {
 		return fmt.Errorf("redact node %s: %w", t.Hash, err)
@@ -93,6 +47,7 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		t.Foreign = true
 		f := durable.File{Path: s.path(t.Hash), Perm: nodePerm}
 		if f.Data, err = cas.MarshalTombstone(t); err != nil {
 			return nil, err
@@ -104,9 +59,6 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 			buried = append(buried, t.Hash)
 		}
 		files = append(files, f)
-	}
-	if err := s.noteForeign(buried); err != nil {
-		return nil, fmt.Errorf("write tombstones: %w", err)
 	}
 	if err := s.writeFiles(files, s.commitFiles); err != nil {
 		return nil, fmt.Errorf("write tombstones: %w", err)

@@ -3,7 +3,8 @@
 // Needed is what can be reached, types included, from a root: the head of a
 // thread, active or ended; a registered workflow; what the run of a step names,
 // in flight or the last one; a node that is young; the schemas that every store
-// begins with. Everything else is garbage.
+// begins with. Everything else is garbage, but tombstones that were made here: they
+// keep away what was redacted.
 //
 // It is safe while threads run, whatever the grace period. The argument is in
 // docs/storage.md; in short:
@@ -217,6 +218,14 @@ func (c *collection) markYoung(ctx context.Context) (young int, err error) {
 func (c *collection) count(ctx context.Context) error {
 	for id := range c.marks.unmarked() {
 		if c.sizes[id] == gone {
+			continue
+		}
+		keep, err := c.isRedactedHere(ctx, id)
+		if err != nil {
+			return err
+		}
+		if keep {
+			c.marks.set(c.nodes.Hash(id))
 			continue
 		}
 		c.report.Freed++

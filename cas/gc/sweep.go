@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/internal/census"
 )
 
 // sweep removes garbage in rounds. In each it has the store to itself, and
@@ -156,7 +157,15 @@ func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool,
 			return true, nil
 		}
 		h := c.nodes.Hash(id)
-		err := sole.Remove(h)
+		keep, err := c.isRedactedHere(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		if keep {
+			c.marks.set(h)
+			continue
+		}
+		err = sole.Remove(h)
 		removed = append(removed, h)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -169,6 +178,18 @@ func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool,
 		c.report.FreedSize += max(c.sizes[id], 0)
 	}
 	return false, nil
+}
+
+// isRedactedHere tells whether a node is a tombstone that was made here. It stays
+// also where nothing needs it: without it an import would bring back what was taken
+// away. It costs a few hundred bytes.
+func (c *collection) isRedactedHere(ctx context.Context, id census.ID) (bool, error) {
+	if c.sizes[id] > cas.MaxTombstone {
+		return false, nil
+	}
+	_, err := c.store.Get(ctx, c.nodes.Hash(id))
+	redacted, ok := cas.AsRedacted(err)
+	return ok && !redacted.Tombstone.Foreign, ctx.Err()
 }
 
 // removeTemporary removes what killed writers have left. Nobody is at a

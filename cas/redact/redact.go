@@ -128,7 +128,7 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 	r.node, err = r.store.Get(ctx, r.done.Node)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		t := redacted.Tombstone
-		if r.store.Foreign(t.Hash) {
+		if t.Foreign {
 			if t, err = r.takeOver(ctx, t); err != nil {
 				return r.done, err
 			}
@@ -152,7 +152,7 @@ func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombst
 		return t, err
 	}
 	defer func() { err = errors.Join(err, sole.Release()) }()
-	t.Reason, t.At = r.options.Reason, r.options.Now().UnixMilli()
+	t.Reason, t.At, t.Foreign = r.options.Reason, r.options.Now().UnixMilli(), false
 	return t, sole.Redact(t)
 }
 

@@ -297,6 +297,38 @@ func TestCollect(t *testing.T) {
 	w.sound(1)
 }
 
+// What was redacted here stays away, also when no thread leads there any more: the
+// collector keeps the tombstone, and takes those that an import brought.
+func TestNothingComesBackAfterTheCollector(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := newWorld(t)
+	turn := w.turn(0)
+	whole, err := w.store.Get(ctx, turn)
+	require.NoError(t, err)
+	_, err = w.redact(turn, redact.Options{Reason: "why"})
+	require.NoError(t, err)
+	_, err = w.store.Bury(ctx, cas.Tombstone{Hash: "0123456789ABC", Type: whole.Type})
+	require.NoError(t, err)
+	head, err := w.index.Head(ctx, idA)
+	require.NoError(t, err)
+	require.NoError(t, w.index.Archive(ctx, index.Ended{Thread: idA, Head: head, Status: protocol.StatusCancelled}))
+	_, err = w.index.Forget(ctx, map[string]bool{idA: true})
+	require.NoError(t, err)
+	for _, dry := range []bool{true, false} {
+		report, err := gc.Run(ctx, w.store, gc.Options{Homes: []string{w.home}, DryRun: dry, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+		require.NoError(t, err)
+		require.Equal(t, report.Reachable, report.Nodes-report.Freed)
+		require.Positive(t, report.Freed)
+	}
+	w.gone(turn)
+	require.NoError(t, w.store.Commit(ctx, whole))
+	w.gone(turn)
+	there, err := w.store.Has(ctx, "0123456789ABC")
+	require.NoError(t, err)
+	require.False(t, there)
+}
+
 // A tombstone that is damaged is found; one in a wrong directory goes back.
 func TestDamagedTombstone(t *testing.T) {
 	t.Parallel()
