@@ -142,7 +142,11 @@ func (i *importing) planThread(ctx context.Context, t Thread, at index.Standing,
 		if err := i.lock(ctx, t.Thread); err != nil {
 			return out, err
 		}
-		i.adopt(t, t.Thread, at.Head)
+		facts, err := i.to.Index.Facts(ctx, t.Thread)
+		if err != nil {
+			return out, err
+		}
+		i.adopt(t, t.Thread, at.Head).Inherited = facts.StartedHere()
 		out.Result = Advanced
 		return out, nil
 	}
@@ -172,11 +176,13 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 }
 
 // adopt notes a thread. From now on it is known to come from elsewhere, also if its
-// first steps were made here, and asks anew where it may work.
-func (i *importing) adopt(t Thread, id string, was cas.Hash) {
+// first steps were made here, and asks anew where it may work. One that was started
+// here, and has gone on elsewhere, is still one of ours to @.
+func (i *importing) adopt(t Thread, id string, was cas.Hash) *index.Imported {
 	a := t.adoption(id, was)
 	a.Facts.Imported = &index.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
 	i.adoptions = append(i.adoptions, a)
+	return a.Facts.Imported
 }
 
 func (t Thread) adoption(id string, was cas.Hash) index.Adoption {

@@ -51,22 +51,26 @@ func TestImportedIsKnown(t *testing.T) {
 	ctx := t.Context()
 	from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
 	from.start(idA)
-	imported := func(w *world, data []byte, name string) {
+	imported := func(w *world, data []byte, name string, startedHere bool) {
 		t.Helper()
 		_, err := w.imports(data, bundle.ImportOptions{From: name})
 		require.NoError(t, err)
 		facts, err := w.index.Facts(ctx, idA)
 		require.NoError(t, err)
-		require.Equal(t, &index.Imported{From: name, AtMs: clock().UnixMilli()}, facts.Imported)
+		require.Equal(t, &index.Imported{From: name, AtMs: clock().UnixMilli(), Inherited: startedHere}, facts.Imported)
+		require.Equal(t, startedHere, facts.StartedHere())
+		require.True(t, facts.Foreign())
 	}
-	imported(to, from.export(idA), "a.uwfb")
+	imported(to, from.export(idA), "a.uwfb", false)
 	require.NoError(t, to.index.SetFacts(ctx, idA, index.Facts{Imported: &index.Imported{From: "a.uwfb", Confirmed: true}}))
 	from.step(idA, map[string]any{"n": 1})
-	imported(to, from.export(idA), "b.uwfb")
+	imported(to, from.export(idA), "b.uwfb", false)
 
-	// Also where it was started.
+	// Also where it was started, and is still known: it asks, too, and is ours to @.
 	to.step(idA, map[string]any{"n": 2})
-	imported(from, to.export(idA), "c.uwfb")
+	imported(from, to.export(idA), "c.uwfb", true)
+	to.step(idA, map[string]any{"n": 3})
+	imported(from, to.export(idA), "d.uwfb", true)
 }
 
 // A thread that has ended here does not begin anew because a bundle goes on with it.

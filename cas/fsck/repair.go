@@ -133,13 +133,17 @@ func layFoundation(ctx context.Context, s *fsstore.Store, o Options, faults []Fa
 // mendLines takes the lines that cannot be read out of a file.
 func mendLines(ctx context.Context, quarantine func(context.Context) (int, string, error), path string, faults []Fault) error {
 	n, to, err := quarantine(ctx)
-	if err != nil || n == 0 {
+	if err != nil {
 		return err
+	}
+	what := "the line was moved to " + to
+	if n == 0 { // the file was lost
+		what = "the file was written anew"
 	}
 	for i := range faults {
 		f := &faults[i]
 		if f.Kind == Index && f.Hash == "" && f.Path == path {
-			f.Repaired = "the line was moved to " + to
+			f.Repaired = what
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -20,13 +21,19 @@ type factsRead struct {
 	known  map[string]fields
 	doubts map[string]error // by thread: the line that may have been about it
 	faults []error          // of lines that cannot be read
-	torn   error            // that the last line is torn, and may be about a thread
+	torn   error            // that the last line is torn, and may be about a thread, or all of the file is lost
 }
 
 // readFacts reads the lines that are about a thread, "" for all of them, and finds
 // those of which that cannot be told.
 func (x *Index) readFacts(ctx context.Context, data []byte, only string) (*factsRead, error) {
 	r := &factsRead{known: map[string]fields{}, doubts: map[string]error{}}
+	if len(data) == 0 && x.saysFacts() {
+		r.torn = lostFacts(x.path(factsFile))
+		r.faults = append(r.faults, r.torn)
+		r.doubt(nil, x.names(ctx), r.torn)
+		return r, ctx.Err()
+	}
 	quoted, err := json.Marshal(only)
 	if err != nil {
 		return r, err
@@ -49,7 +56,7 @@ func (x *Index) readFacts(ctx context.Context, data []byte, only string) (*facts
 		case errors.Is(err, errNothing):
 			// A kill may have torn it, and then nobody was told of a thread that it
 			// is about. One that is here has lost what it said.
-			r.torn = invalid(x.path(factsFile), number, "it ends before it is whole")
+			r.torn = invalid(x.path(factsFile), number, whyTorn(content))
 			err = r.torn
 		default:
 			err = invalid(x.path(factsFile), number, err.Error())
@@ -61,6 +68,19 @@ func (x *Index) readFacts(ctx context.Context, data []byte, only string) (*facts
 		r.doubt(content, standing, err)
 	}
 	return r, ctx.Err()
+}
+
+// whyTorn says what a torn line looks like.
+func whyTorn(content []byte) string {
+	if len(withoutZeros(content)) == 0 {
+		return "it is zeros to its end, as a power cut or a failing disk leaves a file"
+	}
+	return "it ends before it is whole"
+}
+
+// lostFacts is the error for a file that is gone, or empty, although there were facts.
+func lostFacts(path string) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: path + " is lost, which says where threads come from: restore it from a backup"}
 }
 
 // add adds a line that can be read.

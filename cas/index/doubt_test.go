@@ -107,3 +107,98 @@ func TestDamageMakesNoThreadOurs(t *testing.T) {
 		})
 	}
 }
+
+// A file that is lost as a whole makes no thread ours either: that there were facts is
+// said in threads.yaml, too. Threads that begin afterwards are ours.
+func TestLostFactsMakeNoThreadOurs(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for name, lose := range map[string]func(path string) error{
+		"gone":   os.Remove,
+		"empty":  func(path string) error { return os.Truncate(path, 0) },
+		"zeroed": func(path string) error { return os.WriteFile(path, make([]byte, 500), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x, dir := strangers(t)
+			require.NoError(t, lose(filepath.Join(dir, "facts.jsonl")))
+			stay := func() {
+				t.Helper()
+				for _, thread := range []string{"own", "settled", "stranger"} {
+					require.True(t, foreign(t, x, thread), thread)
+				}
+			}
+			stay()
+			facts, err := x.Facts(ctx, id("stranger"))
+			require.NoError(t, err)
+			require.ErrorContains(t, facts.Doubt, "facts.jsonl")
+			_, err = x.AllFacts(ctx)
+			require.Equal(t, name != "zeroed", err != nil, "fsck tells")
+			require.NoError(t, x.Move(ctx, id("own"), h1, h2))
+			stay()
+			require.NoError(t, x.Add(ctx, id("later"), h1))
+			require.False(t, foreign(t, x, "later"))
+			stay()
+			require.NoError(t, x.SetFacts(ctx, id("own"), index.Facts{Imported: &index.Imported{Lost: true, Confirmed: true}}))
+			require.False(t, foreign(t, x, "own"))
+			require.True(t, foreign(t, x, "stranger"))
+			_, _, err = x.QuarantineFacts(ctx)
+			require.NoError(t, err)
+			_, err = x.AllFacts(ctx)
+			require.NoError(t, err)
+			require.True(t, foreign(t, x, "stranger"))
+		})
+	}
+	for name, mend := range map[string]func(x *index.Index) error{
+		"repaired": func(x *index.Index) error { _, _, err := x.QuarantineFacts(ctx); return err },
+		"pruned": func(x *index.Index) error {
+			if err := x.Archive(ctx, ended(id("own"), h1)); err != nil {
+				return err
+			}
+			_, err := x.Forget(ctx, map[string]bool{id("own"): true})
+			return err
+		},
+	} {
+		x, dir := strangers(t)
+		require.NoError(t, os.Remove(filepath.Join(dir, "facts.jsonl")))
+		require.NoError(t, mend(x), name)
+		require.True(t, foreign(t, x, "stranger"), name)
+	}
+
+	// Where all were forgotten, or there never were any, nothing is lost.
+	x, dir := open(t)
+	require.NoError(t, x.Add(ctx, id("own"), h1))
+	require.False(t, foreign(t, x, "own"))
+	require.NoError(t, x.Adopt(ctx, []index.Adoption{{Thread: id("old"), Head: h1, End: &index.Ended{Workflow: h1, Status: "completed"}, Facts: index.Facts{Imported: &index.Imported{From: "x"}}}}, 1))
+	_, err := x.Forget(ctx, map[string]bool{id("old"): true})
+	require.NoError(t, err)
+	require.False(t, foreign(t, x, "own"))
+	require.Contains(t, text(t, dir, "threads.yaml"), "# facts.jsonl")
+}
+
+// A line without a sum says what it says in one way only: what a person overlooks is
+// not taken.
+func TestALineWithoutASumIsExact(t *testing.T) {
+	t.Parallel()
+	const head, tail = `{"thread":"@stranger",`, "}\n"
+	for _, says := range []string{
+		`"imported":{"from":"x","atMs":5,"Confirmed":true}`, `"imported":{"from":"x","atMs":5,"confirmed":false,"confirmed":true}`,
+		`"imported":{"from":"x","atMs":5},"imported":{"from":"x","atMs":5,"confirmed":true}`, `"Imported":{"from":"x","atMs":5,"confirmed":true}`,
+		`"imported":{"from":"x","atMs":5,"confirmed":true,"x":1}`, `"imported":null,"imported":null`, `"imported":{"from":"x","\u0061tMs":5,"atMs":5,"confirmed":true}`,
+	} {
+		x, dir := strangers(t)
+		path := filepath.Join(dir, "facts.jsonl")
+		old, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, append(old, ids(head+says+tail)...), 0o600))
+		require.True(t, foreign(t, x, "stranger"), says)
+		_, err = x.AllFacts(t.Context())
+		require.Error(t, err, says)
+	}
+	x, dir := strangers(t)
+	path := filepath.Join(dir, "facts.jsonl")
+	old, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(old, ids(head+`"imported":{"from":"x","atMs":5,"confirmed":true}`+tail)...), 0o600))
+	require.False(t, foreign(t, x, "stranger"), "a person may say so")
+}

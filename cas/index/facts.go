@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -44,7 +42,8 @@ type Imported struct {
 	AtMs int64  `json:"atMs"`
 	// Confirmed: a person has said in which directory it may work here.
 	Confirmed bool `json:"confirmed,omitempty"`
-	// Inherited: the thread itself was made here, as a fork of such a thread.
+	// Inherited: the thread itself was made here, as a fork of such a thread, or has
+	// gone on elsewhere since.
 	Inherited bool `json:"inherited,omitempty"`
 	// Lost: a line that may have said where the thread comes from is gone, so it may
 	// also have been made here.
@@ -101,11 +100,10 @@ func (f Facts) Unclear() bool { return f.Doubt != nil || f.Imported != nil && f.
 const maxFacts = 1 << 20
 
 // Facts returns what is known of a thread, active or not; nothing is no error, and
-// neither is a line that cannot be read: what it leaves open is the Doubt. It costs a
-// home without facts one failed open.
+// neither is a line that cannot be read: what it leaves open is the Doubt.
 func (x *Index) Facts(ctx context.Context, thread string) (Facts, error) {
 	data, err := x.factsText(ctx)
-	if len(data) == 0 || err != nil {
+	if err != nil {
 		return Facts{}, err
 	}
 	r, err := x.readFacts(ctx, data, thread)
@@ -160,10 +158,10 @@ func (x *Index) SetFacts(ctx context.Context, thread string, change Facts) error
 // appendFacts adds lines durably, under the lock of the threads.
 func (x *Index) appendFacts(ctx context.Context, changes map[string]Facts) error {
 	text, err := factsLines(changes)
-	if len(text) == 0 || err != nil {
+	if err != nil {
 		return err
 	}
-	if done, err := x.mendFacts(ctx, text); done || err != nil {
+	if done, err := x.mendFacts(ctx, text); done || len(text) == 0 || err != nil {
 		return err
 	}
 	start, err := x.mendTail(factsFile, isFacts)
@@ -207,107 +205,4 @@ func factsLine(thread string, change Facts) ([]byte, error) {
 		return nil, nil
 	}
 	return f.line(thread)
-}
-
-// fields are what a line says beside the thread.
-type fields map[string]json.RawMessage
-
-// merge adds a later change.
-func (f fields) merge(change fields) { maps.Copy(f, change) }
-
-// facts reads the fields that this program knows.
-func (f fields) facts() (Facts, error) {
-	var out Facts
-	if len(f) == 0 {
-		return out, nil
-	}
-	data, err := json.Marshal(f)
-	if err != nil {
-		return out, err
-	}
-	return out, json.Unmarshal(data, &out)
-}
-
-// line writes fields as a line; null is left out of what is written anew.
-func (f fields) line(thread string) ([]byte, error) {
-	name, err := json.Marshal(thread)
-	if err != nil {
-		return nil, err
-	}
-	line := append([]byte(`{"thread":`), name...)
-	for _, key := range slices.Sorted(maps.Keys(f)) {
-		quoted, err := json.Marshal(key)
-		if err != nil {
-			return nil, err
-		}
-		line = append(append(append(append(line, ','), quoted...), ':'), f[key]...)
-	}
-	if line = summed(append(line, '}')); len(line) > maxFacts {
-		return nil, fmt.Errorf("facts of thread %s: %d bytes are more than fit", thread, len(line))
-	}
-	return line, nil
-}
-
-// factsChange is one line.
-type factsChange struct {
-	thread string
-	fields fields
-}
-
-// parseFacts reads a line. Its known fields must have their types.
-func parseFacts(line []byte) (factsChange, error) {
-	if isBlank(line) {
-		return factsChange{}, errNothing
-	}
-	if len(line) > maxFacts {
-		return factsChange{}, fmt.Errorf("%d bytes are more than a line of facts has", len(line))
-	}
-	var f fields
-	if err := json.Unmarshal(line, &f); err != nil {
-		return factsChange{}, fmt.Errorf("not a line of facts: %w", err)
-	}
-	var c factsChange
-	if err := json.Unmarshal(f["thread"], &c.thread); err != nil || c.thread == "" {
-		return factsChange{}, errors.New("names no thread")
-	}
-	if problem := threadProblem(c.thread); problem != "" {
-		return factsChange{}, errors.New(problem)
-	}
-	if err := checkSum(line); err != nil {
-		return factsChange{}, err
-	}
-	delete(f, "thread")
-	if _, sound := sumOf(line); sound {
-		delete(f, checkKey)
-	} else if key := unknownKey(f); key != "" {
-		return factsChange{}, fmt.Errorf("has no sum, and %q is no field of it: it is damaged, or misspelt", key)
-	}
-	c.fields = f
-	if _, err := f.facts(); err != nil {
-		return factsChange{}, fmt.Errorf("not a line of facts: %w", err)
-	}
-	return c, nil
-}
-
-// unknownKey is a key that this program does not know; "": there is none. A newer one
-// may write others, but with a sum: without, it may be a damaged one.
-func unknownKey(f fields) string {
-	for _, key := range slices.Sorted(maps.Keys(f)) {
-		if !slices.Contains(factsKeys, key) {
-			return key
-		}
-	}
-	return ""
-}
-
-// factsKeys are the fields of [Facts].
-var factsKeys = jsonKeys(reflect.TypeFor[Facts]())
-
-func jsonKeys(t reflect.Type) (keys []string) {
-	for i := range t.NumField() {
-		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); key != "-" {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }

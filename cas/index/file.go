@@ -18,6 +18,7 @@ import (
 type file struct {
 	path  string
 	keys  rule
+	head  string // our first line, if there is one; else ""
 	ours  *ours  // nil: the table counts
 	table *table // nil: not parsed yet
 }
@@ -32,7 +33,15 @@ func (x *Index) read(ctx context.Context, name string) (*file, error) {
 		return nil, err
 	}
 	if name == threadsFile {
-		return newFile(x.path(name), text, threadProblem, areHeads(text)), nil
+		lines, says := bytes.CutPrefix(text, []byte(saysFacts))
+		if !areHeads(lines) {
+			return newFile(x.path(name), text, threadProblem, false), nil
+		}
+		f := newFile(x.path(name), lines, threadProblem, true)
+		if says {
+			f.head = saysFacts
+		}
+		return f, nil
 	}
 	return newFile(x.path(name), text, anyKey, isOurs(text)), nil
 }
@@ -96,7 +105,7 @@ func (x *Index) done(f *file) {
 // parsed is the table, which counts from now on.
 func (f *file) parsed() *table {
 	if f.table == nil {
-		f.table = parseTable(f.path, string(f.ours.text), f.keys)
+		f.table = parseTable(f.path, f.head+string(f.ours.text), f.keys)
 	}
 	f.ours = nil
 	return f.table
@@ -144,8 +153,11 @@ func (x *Index) save(f *file) error {
 }
 
 func (f *file) render() []byte {
-	if f.ours != nil {
+	if f.ours == nil {
+		return f.table.render()
+	}
+	if f.head == "" {
 		return f.ours.text
 	}
-	return f.table.render()
+	return append([]byte(f.head), f.ours.text...)
 }

@@ -41,8 +41,12 @@ func (x *Index) QuarantineHistory(ctx context.Context) (n int, to string, err er
 }
 
 // QuarantineFacts is [Index.QuarantineHistory] for the facts. The threads that those
-// lines may have been about are from elsewhere from now on, as far as anybody knows.
+// lines may have been about are from elsewhere from now on, as far as anybody knows; so
+// are all, if the file is lost.
 func (x *Index) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
+	if err := x.SetFacts(ctx, "", Facts{}); err != nil {
+		return 0, "", err
+	}
 	return x.quarantine(ctx, threadsLock, factsFile, privateFile, func(data []byte) (good, bad []byte, err error) {
 		return x.sortFacts(ctx, data)
 	})

@@ -179,6 +179,9 @@ func (x *Index) changeThreads(ctx context.Context, edit func(f *file) error) err
 		if err := edit(f); err != nil {
 			return err
 		}
+		if isThere(x.path(factsFile)) {
+			f.sayFacts()
+		}
 		return x.save(f)
 	})
 }

@@ -76,8 +76,10 @@ func (a *app) newestThread(ctx context.Context, x *index.Index) (string, error) 
 	slices.SortFunc(ids, threadid.NewestFirst)
 	for _, id := range ids {
 		switch known := facts[id]; {
+		case known.Doubt != nil:
+			return "", unclear("thread "+id+" may have been started here or elsewhere: "+known.Doubt.Error(), "uwf cas fsck")
 		case known.Unclear():
-			return "", unclear("thread " + id + " may have been started here or elsewhere: the line that said so was damaged")
+			return "", unclear("thread " + id + " may have been started here or elsewhere: what facts.jsonl said of it was damaged or lost")
 		case known.StartedHere():
 			return id, nil
 		}

@@ -97,7 +97,7 @@ func (e *Engine) whence(facts index.Facts) string {
 	case facts.Doubt != nil:
 		return fmt.Sprintf("may come from elsewhere: %v (uwf cas fsck)", facts.Doubt)
 	case imported.From == "" && imported.Lost:
-		return "may come from elsewhere: the line that said so, or not, was damaged"
+		return "may come from elsewhere: what facts.jsonl said of it was damaged or lost"
 	case imported.From == "":
 		return "comes from elsewhere: no thread of this home has made its chain"
 	}
