@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -237,7 +238,7 @@ func (c *CLI) verifyCommand() *ucli.Command {
 		return c.print(out, func(w io.Writer) error {
 			line := fmt.Sprint(out["status"])
 			if err != nil {
-				line += ": " + err.Error()
+				line += ": " + plaintext.Line(err.Error())
 			}
 			_, err := fmt.Fprintln(w, line)
 			return err

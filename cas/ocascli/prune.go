@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // PruneCommand forgets threads that ended long ago. uwf has it among the commands
@@ -51,7 +52,7 @@ func (c *CLI) prune(ctx context.Context, cc *ucli.Context) error {
 func printPrune(w io.Writer, r prune.Report, program string) error {
 	for _, e := range r.Pruned {
 		at := time.UnixMilli(e.CompletedAt).UTC().Format(time.DateOnly)
-		if _, err := fmt.Fprintf(w, "%s  %s %s, head %s\n", e.Thread, e.Status, at, e.Head); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s %s, head %s\n", e.Thread, plaintext.Line(string(e.Status)), at, e.Head); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 func (c *CLI) listCommand() *ucli.Command {
@@ -91,7 +92,7 @@ func (c *CLI) schemaList(ctx context.Context, _ *ucli.Context) error {
 	}
 	return c.print(schemas, func(w io.Writer) error {
 		for _, l := range schemas {
-			if _, err := fmt.Fprintf(w, "%s  %s\n", l.Hash, l.Title); err != nil {
+			if _, err := fmt.Fprintf(w, "%s  %s\n", l.Hash, plaintext.Line(l.Title)); err != nil {
 				return err
 			}
 		}
@@ -147,6 +148,7 @@ func columns(w io.Writer, rows [][]string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
 		for i, cell := range r {
+			cell = plaintext.Line(cell)
 			if i > 0 {
 				cell = "\t" + cell
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // tree prints what a node leads to, indented. A node is opened once; where it
@@ -82,7 +83,7 @@ func (t *tree) line(ctx context.Context, at place) ([]cas.Hash, error) {
 func (t *tree) title(ctx context.Context, typ cas.Hash) string {
 	title, ok := t.titles[typ]
 	if !ok {
-		title = titleOf(ctx, t.store, typ)
+		title = plaintext.Line(titleOf(ctx, t.store, typ))
 		t.titles[typ] = title
 	}
 	return title

@@ -124,14 +124,39 @@ func Replace(s string) string {
 }
 
 // Line makes a text fit into one line of a terminal: a blank for all that is
-// harmful, and for line breaks and tabs.
+// harmful, and for line breaks and tabs. It is for names, titles and reasons, which
+// are told apart by their look: what cannot be seen is shown as a replacement
+// character, but for joiners between letters that need them.
 func Line(s string) string {
+	var last rune
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || Harmful(r) {
+		before := last
+		last = r
+		switch {
+		case r == '\n' || r == '\t' || Harmful(r):
 			return ' '
+		case r == '\u200c' || r == '\u200d' || r >= 0xFE00 && r <= 0xFE0F:
+			if before < 0x0600 && r != '\uFE0F' { // Latin, Greek, Cyrillic, Hebrew
+				return utf8.RuneError
+			}
+		case invisible(r):
+			return utf8.RuneError
 		}
 		return r
 	}, s)
+}
+
+// invisible reports whether nothing is seen of a character, although it is no blank
+// of prose.
+func invisible(r rune) bool {
+	if r < 0xAD {
+		return false
+	}
+	switch r {
+	case '\u00ad', '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0': // a soft hyphen, fillers
+		return true
+	}
+	return unicode.Is(unicode.Cf, r) || r >= 0x180B && r <= 0x180F || r >= 0xE0100 && r <= 0xE01EF
 }
 
 // sequence matches a terminal's control sequence, such as a colour. It is compiled

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/picture"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
@@ -145,9 +146,9 @@ func (p planOutput) text(w io.Writer, width int) error {
 		return err
 	}
 	if p.First.Problem != nil {
-		fmt.Fprintf(w, "problem: %s\n", *p.First.Problem)
+		fmt.Fprintf(w, "problem: %s\n", plaintext.Line(*p.First.Problem))
 		for _, h := range p.First.Hints {
-			fmt.Fprintf(w, "hint: %s\n", h)
+			fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
 		}
 	}
 	told := map[string]bool{}
@@ -156,9 +157,9 @@ func (p planOutput) text(w io.Writer, width int) error {
 			continue
 		}
 		told[*r.Problem] = true
-		fmt.Fprintf(w, "problem: role %s: %s\n", r.Role, *r.Problem)
+		fmt.Fprintf(w, "problem: role %s: %s\n", plaintext.Line(r.Role), plaintext.Line(*r.Problem))
 		for _, h := range r.Hints {
-			fmt.Fprintf(w, "hint: %s\n", h)
+			fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
 		}
 	}
 	return nil

@@ -149,7 +149,7 @@ func (v *view) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) 
 	if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusFailed {
 		mood = terminal.Yellow // a person is needed
 	}
-	v.line(mood, "step %d: %s done in %s%s; %s", s.Number, plaintext.Line(s.Role), took, cost, plaintext.Line(statusText(out)))
+	v.line(mood, "step %d: %s done in %s%s; %s", s.Number, plaintext.Line(s.Role), took, cost, statusText(out))
 }
 
 // line prints a whole line, in place of the counting one.

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 func (a *app) stepReadCommand() *ucli.Command {
@@ -39,7 +40,7 @@ func (a *app) stepRead(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	header := fmt.Sprintf("# Step %s\n\n**Role:** %s\n**Agent:** %s", h, step.Role, step.Agent)
+	header := fmt.Sprintf("# Step %s\n\n**Role:** %s\n**Agent:** %s", h, plaintext.Line(step.Role), plaintext.Line(step.Agent))
 	text := ""
 	if c.Bool("prompt") {
 		text, err = promptOf(ctx, s, step)
@@ -116,13 +117,13 @@ func turnBlock(t protocol.Turn) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n\n## Turn %d\n\n**Turn role:** %s", t.Index+1, t.Role)
+	fmt.Fprintf(&b, "\n\n## Turn %d\n\n**Turn role:** %s", t.Index+1, plaintext.Line(string(t.Role)))
 	for _, call := range t.ToolCalls {
 		args, err := json.Marshal(call.Args)
 		if err != nil { // it came from the store, so it is JSON
 			args = []byte("?")
 		}
-		fmt.Fprintf(&b, "\n- **%s** — `%s`", call.Name, args)
+		fmt.Fprintf(&b, "\n- **%s** — `%s`", plaintext.Line(call.Name), args)
 	}
 	if t.Content != "" {
 		b.WriteString("\n\n")

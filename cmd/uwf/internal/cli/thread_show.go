@@ -11,7 +11,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -91,7 +90,7 @@ func (a *app) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) 
 	lines := []string{
 		"thread", s.Thread,
 		"workflow", name,
-		"status", plaintext.Line(statusText(s.StepOutput)),
+		"status", statusText(s.StepOutput),
 		"head", string(s.Head),
 	}
 	now := a.env.Now()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -152,7 +153,7 @@ func stepsMade(w io.Writer, results []protocol.StepOutput) error {
 func stepText(w io.Writer, r protocol.StepOutput) error {
 	ran := "no step"
 	if r.Role != nil {
-		ran = *r.Role
+		ran = plaintext.Line(*r.Role)
 	}
 	if r.StepHash != nil {
 		ran += " " + string(*r.StepHash)
@@ -163,17 +164,18 @@ func stepText(w io.Writer, r protocol.StepOutput) error {
 
 // statusText says where a thread stands.
 func statusText(r protocol.StepOutput) string {
+	text := string(r.Status)
 	switch {
 	case r.Status == protocol.StatusSuspended && r.SuspendMessage != nil:
-		return "suspended: " + *r.SuspendMessage
+		text = "suspended: " + *r.SuspendMessage
 	case r.Status == protocol.StatusIdle && r.CurrentRole != nil:
-		return "idle, next: " + *r.CurrentRole
+		text = "idle, next: " + *r.CurrentRole
 	case r.Status == protocol.StatusRunning && r.CurrentRole != nil:
-		return "running: " + *r.CurrentRole
+		text = "running: " + *r.CurrentRole
 	case r.Error != nil:
-		return string(r.Status) + ": " + r.Error.Message
+		text += ": " + r.Error.Message
 	}
-	return string(r.Status)
+	return plaintext.Line(text)
 }
 
 // sayNext tells what to type next.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -50,7 +49,7 @@ func (a *app) threadWatch(ctx context.Context, c *ucli.Context) error {
 	if asJSON {
 		return json.NewEncoder(a.env.Stdout).Encode(watchEvent{Event: "end", Thread: id, Output: &out})
 	}
-	_, err = io.WriteString(a.env.Stdout, "thread "+id+": "+plaintext.Line(statusText(out))+"\n")
+	_, err = io.WriteString(a.env.Stdout, "thread "+id+": "+statusText(out)+"\n")
 	return err
 }
 

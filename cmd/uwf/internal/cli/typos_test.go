@@ -77,7 +77,7 @@ func newTypist(t *testing.T) typist {
 		write(to, string(data), 0o644)
 	}
 	require.Contains(t, p.types(t, "uwf thread import good.uwfb"), "0\n")
-	require.NoError(t, os.Remove(filepath.Join(p.dir, "home", "facts.jsonl"))) // as if it had been started here
+	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "home", "facts.jsonl"), []byte("\n"), 0o600)) // as if it had been started here
 	require.Contains(t, p.types(t, "uwf workflow put tidy.yaml"), "0\n")
 	return p
 }
