@@ -1,18 +1,21 @@
 package fsstore
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/exactjson"
 )
 
 // The names beside the nodes.
@@ -81,11 +84,12 @@ func readSmall(path string) ([]byte, error) { return careful.ReadFile(path, maxS
 
 // parseFormat reads format.json. Errors: a [*protocol.Error] of code newer for the
 // store of a newer program, which may rely on something that we would break or
-// not see: that is whatever is JSON and not understood; of code corrupt for what is
-// no JSON.
+// not see: that is whatever is JSON, or nearly so, and not understood; of code corrupt
+// for the rest.
 func parseFormat(data []byte) (found, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as an editor leaves it
 	if !json.Valid(data) {
-		return found{}, damagedFormat("it is not JSON")
+		return found{}, notJSON(data)
 	}
 	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil || entries == nil {
@@ -113,7 +117,26 @@ func parseFormat(data []byte) (found, error) {
 	if extra := slices.Sorted(maps.Keys(entries)); len(extra) > 0 {
 		return found{}, newerFormat("entry %q", extra[0])
 	}
+	if err := exactjson.Check(data); err != nil {
+		return found{}, newerFormat("another form: %v", err)
+	}
 	return found{format: f, exists: true}, nil
+}
+
+// notJSON tells a damaged format.json from that of a newer program in a form which is
+// not quite JSON: one that goes on behind its first value, or names another version.
+func notJSON(data []byte) error {
+	values := json.NewDecoder(bytes.NewReader(data))
+	if values.Decode(new(json.RawMessage)) == nil && len(bytes.Trim(data[values.InputOffset():], "\x00 \t\r\n")) > 0 {
+		return newerFormat("more than one value")
+	}
+	text := bytes.ReplaceAll(data, []byte("\x00"), nil) // it may be UTF-16
+	for _, m := range regexp.MustCompile(`(?i)version\W{0,8}(\w[\w.]*)`).FindAllSubmatch(text, -1) {
+		if string(m[1]) != fmt.Sprint(formatVersion) {
+			return newerFormat("version %.40s", m[1])
+		}
+	}
+	return damagedFormat("it is not JSON")
 }
 
 // newerFormat is the error for the store of a newer program.

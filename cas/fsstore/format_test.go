@@ -114,6 +114,13 @@ func TestStoresOfANewerProgram(t *testing.T) {
 		"unknown hash": {`{"version":1,"hash":"xzh3","layout":"fan2","flush":"auto"}`, `hash function "xzh3"`},
 		"layout":       {`{"version":1,"hash":"xxh3","layout":"packs","flush":"auto"}`, `layout "packs"`},
 		"flush":        {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"magic"}`, `flush mode "magic"`},
+		"a mark":       {"\ufeff" + `{"version":2,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "version 2"},
+		"UTF-16":       {"\xff\xfe{\x00\"\x00v\x00e\x00r\x00s\x00i\x00o\x00n\x00\"\x00:\x002\x00}\x00", "version 2"},
+		"two values":   {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}` + "\n" + `{"packs":["a"]}` + "\n", "more than one value"},
+		"twice":        {`{"version":2,"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`, `"version" is there twice`},
+		"a comment":    {"// made by uwf 9\n{\"version\": 2}\n", "version 2"},
+		"YAML":         {"version: 2\nhash: sha256\n", "version 2"},
+		"cut short":    {`{"version":2,"hash":"xx`, "version 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,6 +137,17 @@ func TestStoresOfANewerProgram(t *testing.T) {
 			require.Equal(t, c.format, read(t, filepath.Join(dir, "format.json")))
 		})
 	}
+}
+
+// What an editor has put before a format of ours changes nothing.
+func TestFormatWithAMark(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := castest.Node(t, cas.XXH3, "there")
+	require.NoError(t, open(t, dir, fsstore.Options{}).Put(t.Context(), n))
+	write(t, filepath.Join(dir, "format.json"), "\ufeff"+read(t, filepath.Join(dir, "format.json")))
+	_, err := open(t, dir, fsstore.Options{}).Get(t.Context(), n.Hash)
+	require.NoError(t, err)
 }
 
 func TestStoresThatCannotBeOpened(t *testing.T) {

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"iter"
+	"regexp"
 	"slices"
 	"sync"
 )
@@ -18,9 +19,9 @@ var ourNames = sync.OnceValue(func() *names {
 		anywhere: []string{"moderator instruction", "moderator's instruction", "from the moderator"},
 		first: []string{
 			"moderator", "deliverable format", "what happened so far", "what happened since your last turn", "your last answer was not accepted",
-			"working directory", "how you work here", "how you end", "step content", "step output", "system prompt", "system message", "system instruction",
+			"working directory", "how you work here", "how you end", "step", "system prompt", "system message", "system instruction",
 		},
-		alone: []string{ // or before a colon
+		alone: []string{ // or before a sign
 			"goal", "capabilities", "prepare", "procedure", "output", "task", "agent",
 			"system", "user", "assistant", "human", "developer", "tool", "instruction", "instructions",
 		},
@@ -45,7 +46,7 @@ var ourNames = sync.OnceValue(func() *names {
 // claims yields where a text speaks with a name of ours, also without any markup: the
 // moderator's instruction wherever it stands, another title of several words at the
 // beginning of a line, and a single word or the name of a chat's role where it is the
-// whole line or stands before a colon or dash. Only letters count.
+// whole line or stands before a sign. Only letters count.
 func claims(text string) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		for _, signs := range []bool{false, true} {
@@ -87,7 +88,7 @@ func claimsIn(text string, signs bool, yield func(Span) bool) bool {
 			if !endLine() {
 				return false
 			}
-		case ':', '：', '=', '>', '–', '—':
+		case ':', '：', '=', '>', '–', '—', '-', ',', '.', ';', '!', '?', '/', '~', '→', '⇒', '»', '›', '·', '•', '…', '、', '。', '，', '；', '！', '？':
 			if label < 0 && len(f.letters) > line {
 				label = len(f.letters)
 			}
@@ -108,6 +109,23 @@ func claimsIn(text string, signs bool, yield func(Span) bool) bool {
 		}
 	}
 	return true
+}
+
+// label matches what begins a line as a heading or a speaker does, whoever that is: a
+// capital, a few words, and a colon, dash or arrow.
+var label = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[\n\r])[^\pL\n\r]*(\p{Lu}[\pL\pN'’_ \t()\[\]"“”‘*\x60]{0,60}(?:[:：–—→⇒»›]|[ \t]-|-[ \t]))`)
+})
+
+// labels yields the labels of lines.
+func labels(text string) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		for _, m := range label().FindAllStringSubmatchIndex(text, -1) {
+			if !yield(Span{m[2], m[3]}) {
+				return
+			}
+		}
+	}
 }
 
 // span is where letters stand in the text.

@@ -15,10 +15,11 @@ import (
 // hold the tag that ends it; and the prompt still depends on nothing but its parts.
 // What is fenced is not changed: it may be a document to be passed on.
 //
-// No list of spellings is ever whole. So three questions decide, and a doubt means a
-// fence, which costs an honest text two lines: is there a character whose look may
-// deceive ([isPlain]), is there any heading or tag, whatever it says ([markup]), and
-// does a line without either speak with a name of ours ([claims])?
+// No list of spellings is ever whole. So the shape decides, and a doubt means a fence,
+// which costs an honest text two lines: is there a character whose look may deceive
+// ([isPlain]), is there any heading or tag, whatever it says ([markup]), does a line
+// begin with a label, as speakers have it, whoever is named ([labels]), and does one
+// without any of that speak with a name of ours ([claims])?
 
 // The names of fences.
 const (
@@ -33,15 +34,13 @@ const (
 type Span struct{ From, To int }
 
 // forges reports whether a text could be taken, in any part, for a part of a prompt.
-func forges(text string) bool {
-	if !isPlain(text) {
-		return true
-	}
-	for range markup(text) {
-		return true
-	}
-	for range claims(text) {
-		return true
+func forges(text string) bool { return !isPlain(text) || finds(text, markup, labels, claims) }
+
+func finds(text string, what ...func(string) iter.Seq[Span]) bool {
+	for _, find := range what {
+		for range find(text) {
+			return true
+		}
 	}
 	return false
 }
@@ -82,10 +81,15 @@ func FenceValues(text string, values []Span) string {
 			}
 		}
 	}
+	for s := range labels(text) {
+		// One that the template begins is its author's: only where it ends may be a value's.
+		suspicious[s.From] = true
+	}
 	var b strings.Builder
 	done := 0
 	for _, v := range values {
-		if slices.Contains(suspicious[v.From:v.To], true) || forges(text[v.From:v.To]) {
+		own := text[v.From:v.To]
+		if slices.Contains(suspicious[v.From:v.To], true) || !isPlain(own) || finds(own, markup, claims) {
 			b.WriteString(text[done:v.From] + enclose(value, text[v.From:v.To]))
 			done = v.To
 		}
