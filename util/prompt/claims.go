@@ -2,9 +2,11 @@ package prompt
 
 import (
 	"iter"
-	"regexp"
 	"slices"
+	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // names are what a text speaks with if it wants to be taken for the moderator, by
@@ -111,21 +113,44 @@ func claimsIn(text string, signs bool, yield func(Span) bool) bool {
 	return true
 }
 
-// label matches what begins a line as a heading or a speaker does, whoever that is: a
+// labels yields what begins a line as a heading or a speaker does, whoever that is: a
 // capital, a few words, and a colon, dash or arrow.
-var label = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[\n\r])[^\pL\n\r]*(\p{Lu}[\pL\pN'’_ \t()\[\]"“”‘*\x60]{0,60}(?:[:：–—→⇒»›]|[ \t]-|-[ \t]))`)
-})
-
-// labels yields the labels of lines.
 func labels(text string) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
-		for _, m := range label().FindAllStringSubmatchIndex(text, -1) {
-			if !yield(Span{m[2], m[3]}) {
+		for from := 0; from < len(text); {
+			line := text[from:]
+			if n := strings.IndexAny(line, "\n\r"); n >= 0 {
+				line = line[:n]
+			}
+			if start, end := label(line); end > 0 && !yield(Span{from + start, from + end}) {
 				return
 			}
+			from += len(line) + 1
 		}
 	}
+}
+
+// label is where the label of a line is; end 0: it has none.
+func label(line string) (start, end int) {
+	const longest = 100 // bytes
+	start = strings.IndexFunc(line, unicode.IsLetter)
+	if start < 0 {
+		return 0, 0
+	}
+	if first, _ := utf8.DecodeRuneInString(line[start:]); !unicode.IsUpper(first) {
+		return 0, 0
+	}
+	line = line[:min(len(line), start+longest)]
+	for i, r := range line[start:] {
+		i += start
+		switch {
+		case strings.ContainsRune(":：–—→⇒»›", r), r == '-' && (line[i-1] == ' ' || strings.HasPrefix(line[i+1:], " ")):
+			return start, i + utf8.RuneLen(r)
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(" \t'’_-()[]\"“”‘*`", r):
+			return 0, 0
+		}
+	}
+	return 0, 0
 }
 
 // span is where letters stand in the text.
