@@ -6,7 +6,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/zeebo/xxh3"
 
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/crockford"
 )
 
@@ -41,10 +40,6 @@ func (a Algorithm) Sum(typ Hash, payload []byte) Hash {
 	}
 	return ""
 }
-
-// KindHash is the hash of the schema of one of our kinds. It is computed anew
-// each time; [Kinds] remembers.
-func (a Algorithm) KindHash(k protocol.Kind) Hash { return NewKinds(a).Hash(k) }
 
 // MetaHash is the hash of the meta-schema, which is its own type.
 func (a Algorithm) MetaHash() Hash { return NewKinds(a).MetaHash() }

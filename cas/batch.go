@@ -51,7 +51,7 @@ func (b *Batch) Add(ctx context.Context, p protocol.Payload) (Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", p.Kind(), err)
 	}
-	typ, err := b.addSchemaNodes(b.Kinds().Schema(p.Kind()))
+	typ, err := b.addSchemaNodes(b.Kinds().Schema(protocol.TypeOf(p)))
 	if err != nil {
 		return "", err
 	}

@@ -74,7 +74,7 @@ func TestCommitCoversEverythingEverAdded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	b, s := newBatch(t)
-	require.NoError(t, s.Store.Put(ctx, s.Kinds().Meta(), s.Kinds().Schema(protocol.KindText)))
+	require.NoError(t, s.Store.Put(ctx, s.Kinds().Meta(), s.Kinds().Schema(protocol.Type{Kind: protocol.KindText, Version: 1})))
 
 	early, err := b.Add(ctx, protocol.Text("early"))
 	require.NoError(t, err)

@@ -1,8 +1,12 @@
 package cas
 
 import (
+	"context"
 	"embed"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -14,30 +18,135 @@ import (
 type Kinds struct {
 	algorithm Algorithm
 	mu        sync.Mutex
-	nodes     map[protocol.Kind]Node
-	originals map[Hash]protocol.Kind // types whose schemas were read; "": not the original's
+	nodes     map[protocol.Type]Node
+	ours      map[Hash]protocol.Type // the types that this program knows; nil: not asked for yet
+	read      map[Hash]protocol.Type // types whose schemas were read; zero: none of ours
 }
-
-// metaKind stands for the meta-schema among the kinds that are remembered.
-const metaKind protocol.Kind = ""
 
 // NewKinds returns the kinds under a hash function.
 func NewKinds(a Algorithm) *Kinds {
-	return &Kinds{algorithm: a, nodes: map[protocol.Kind]Node{}, originals: map[Hash]protocol.Kind{}}
+	return &Kinds{algorithm: a, nodes: map[protocol.Type]Node{}, read: map[Hash]protocol.Type{}}
 }
 
-// Hash is the hash of a kind's schema: the type of the nodes of that kind.
-func (k *Kinds) Hash(kind protocol.Kind) Hash { return k.Schema(kind).Hash }
+// Of tells what the nodes of a type are: their kind, "" if it is none of ours, and
+// its version; 0 is the form of the original. The type of a newer version is known
+// by its schema, which is read from r. Errors: those of [Schema] for a type that this
+// program does not know.
+//
+// Nobody else compares the types of nodes with those of kinds: who did would not
+// see the versions that come after.
+func (k *Kinds) Of(ctx context.Context, r Reader, typ Hash) (protocol.Kind, int, error) {
+	if t, known := k.remembered(typ); known {
+		return t.Kind, t.Version, nil
+	}
+	schema, err := Schema(ctx, r, typ)
+	if err != nil {
+		return "", 0, err
+	}
+	t, ok := k.newer(schema)
+	if !ok && k.algorithm == XXH64 {
+		t = protocol.Type{Kind: originalKind(schema)}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.read) == maxSchemas {
+		clear(k.read)
+	}
+	k.read[typ] = t
+	return t.Kind, t.Version, nil
+}
+
+func (k *Kinds) remembered(typ Hash) (protocol.Type, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ours == nil {
+		k.ours = map[Hash]protocol.Type{k.meta().Hash: {}}
+		for _, t := range protocol.Types() {
+			k.ours[k.schema(t).Hash] = t
+		}
+	}
+	if t, ok := k.ours[typ]; ok {
+		return t, true
+	}
+	t, ok := k.read[typ]
+	return t, ok
+}
+
+// newer tells whether a schema is that of a version which this program does not
+// know. Its title says so, and all that the first version says is still there: else
+// the links of a chain would not be what the schema calls refs, and the collector
+// would take what they lead to.
+func (k *Kinds) newer(schema any) (protocol.Type, bool) {
+	s, _ := schema.(object)
+	title, _ := s["title"].(string)
+	name, titled := strings.CutPrefix(title, protocol.TitlePrefix)
+	t, ok := protocol.ParseType(name)
+	if !titled || !ok || t.Known() {
+		return protocol.Type{}, false
+	}
+	value, err := k.Schema(protocol.Type{Kind: t.Kind, Version: 1}).Value()
+	first, _ := value.(object)
+	if err != nil || s["type"] != first["type"] {
+		return protocol.Type{}, false
+	}
+	fields, _ := first["properties"].(object)
+	properties, _ := s["properties"].(object)
+	for name, field := range fields {
+		if now, ok := properties[name]; !ok || !reflect.DeepEqual(prune(field), prune(now)) {
+			return protocol.Type{}, false
+		}
+	}
+	return t, true
+}
+
+// Foundation are the nodes that a store is made with: the meta-schema, and the
+// schemas of [protocol.Foundation].
+func (k *Kinds) Foundation() []Node {
+	nodes := []Node{k.Meta()}
+	for _, t := range protocol.Foundation() {
+		nodes = append(nodes, k.Schema(t))
+	}
+	return nodes
+}
+
+// InFoundation reports whether a node is part of the foundation.
+func (k *Kinds) InFoundation(h Hash) bool {
+	t, _ := k.remembered(h)
+	return h == k.MetaHash() || t.Known() && slices.Contains(protocol.Foundation(), t)
+}
+
+// Builtin is the node of a schema that this program knows whether or not a store
+// has it, false if h is none.
+func (k *Kinds) Builtin(h Hash) (Node, bool) {
+	if h == k.MetaHash() {
+		return k.Meta(), true
+	}
+	t, _ := k.remembered(h)
+	if !t.Known() {
+		return Node{}, false
+	}
+	return k.Schema(t), true
+}
+
+// Hash is the hash of the schema of a kind's first version: the type of the nodes
+// that say nothing newer.
+func (k *Kinds) Hash(kind protocol.Kind) Hash {
+	return k.Schema(protocol.Type{Kind: kind, Version: 1}).Hash
+}
 
 // MetaHash is the hash of the meta-schema: the type of schema nodes.
 func (k *Kinds) MetaHash() Hash { return k.Meta().Hash }
 
-// Schema is the node of a kind's schema, without a timestamp.
-func (k *Kinds) Schema(kind protocol.Kind) Node {
+// Schema is the node of a type's schema, without a timestamp.
+func (k *Kinds) Schema(t protocol.Type) Node {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.remember(kind, func() Node {
-		payload := schemaPayload(string(kind))
+	return k.schema(t)
+}
+
+func (k *Kinds) schema(t protocol.Type) Node {
+	return k.remember(t, func() Node {
+		payload := schemaPayload(t.String())
 		meta := k.meta().Hash
 		return Node{Hash: k.algorithm.Sum(meta, payload), Type: meta, Payload: payload}
 	})
@@ -51,19 +160,19 @@ func (k *Kinds) Meta() Node {
 }
 
 func (k *Kinds) meta() Node {
-	return k.remember(metaKind, func() Node {
+	return k.remember(protocol.Type{}, func() Node {
 		payload := schemaPayload("meta")
 		h := k.algorithm.Sum("", payload)
 		return Node{Hash: h, Type: h, Payload: payload}
 	})
 }
 
-func (k *Kinds) remember(kind protocol.Kind, compute func() Node) Node {
-	if n, ok := k.nodes[kind]; ok {
+func (k *Kinds) remember(t protocol.Type, compute func() Node) Node {
+	if n, ok := k.nodes[t]; ok {
 		return n
 	}
 	n := compute()
-	k.nodes[kind] = n
+	k.nodes[t] = n
 	return n
 }
 
@@ -76,12 +185,12 @@ var schemaFiles embed.FS
 
 //go:generate go test -run TestSchemaFiles -update .
 
-// schemaPayload panics for a kind that is not in protocol.Kinds: such a value is
+// schemaPayload panics for a type that is not in protocol.Types: such a value is
 // a programming error.
 func schemaPayload(name string) []byte {
 	payload, err := schemaFiles.ReadFile("kinds/" + name + ".cbor")
 	if err != nil {
-		panic(fmt.Sprintf("cas: no schema for kind %q", name))
+		panic(fmt.Sprintf("cas: no schema for %q", name))
 	}
 	return payload
 }

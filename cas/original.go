@@ -3,7 +3,6 @@ package cas
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -34,33 +33,6 @@ var originalFields = map[protocol.Kind][]string{
 	protocol.KindTurn:     {"role", "content"},
 }
 
-// Original is the kind that a type of the original's stands for, "" if it is
-// another type. Errors: those of [Schema] for a type that is not there.
-func (k *Kinds) Original(ctx context.Context, r Reader, typ Hash) (protocol.Kind, error) {
-	if k.algorithm != XXH64 || k.isOurs(typ) {
-		return "", nil
-	}
-	k.mu.Lock()
-	kind, known := k.originals[typ]
-	k.mu.Unlock()
-	if known {
-		return kind, nil
-	}
-	schema, err := Schema(ctx, r, typ)
-	if err != nil {
-		return "", err
-	}
-	kind = originalKind(schema)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.originals[typ] = kind
-	return kind, nil
-}
-
-func (k *Kinds) isOurs(typ Hash) bool {
-	return slices.ContainsFunc(protocol.Kinds(), func(kind protocol.Kind) bool { return k.Hash(kind) == typ })
-}
-
 // originalKind tells what the nodes of a schema are. Every agent of the original
 // has its own detail and turn: they are known by what they end in.
 func originalKind(schema any) protocol.Kind {
@@ -89,8 +61,8 @@ func originalKind(schema any) protocol.Kind {
 // node does not say is left zero: its index, visits and limitBase, which follow
 // from the chain (package thread).
 func OriginalStep(ctx context.Context, r Reader, n Node) (protocol.Step, bool, error) {
-	kind, err := r.Kinds().Original(ctx, r, n.Type)
-	if err != nil || kind != protocol.KindStep {
+	kind, version, err := r.Kinds().Of(ctx, r, n.Type)
+	if err != nil || kind != protocol.KindStep || version != 0 {
 		return protocol.Step{}, false, err
 	}
 	var o originalStep
@@ -104,34 +76,23 @@ func OriginalStep(ctx context.Context, r Reader, n Node) (protocol.Step, bool, e
 	return s, true, nil
 }
 
-// asOriginal reads a node of the original's as a payload of ours, false if it
-// does not stand for that kind.
-func asOriginal[P protocol.Payload](ctx context.Context, r Reader, n Node) (P, bool, error) {
+// asOriginal reads a node of the original's that stands for a payload of ours.
+func asOriginal[P protocol.Payload](n Node) (P, error) {
 	var zero P
-	kind, err := r.Kinds().Original(ctx, r, n.Type)
-	if err != nil || kind != zero.Kind() {
-		return zero, false, err
-	}
 	var form interface{ payload() protocol.Payload }
-	switch kind {
+	switch zero.Kind() {
 	case protocol.KindWorkflow:
 		form = &originalWorkflow{}
 	case protocol.KindDetail:
 		form = &originalDetail{}
 	case protocol.KindTurn:
 		form = &originalTurn{}
-	case protocol.KindStart, protocol.KindText, protocol.KindSuspend:
-		p, err := decodeAs[P](n) // the forms are the same
-		return p, err == nil, err
 	default:
-		return zero, false, nil
+		return decodeAs[P](n) // the forms are the same
 	}
 	if err := decodeInto(n.Payload, form); err != nil {
-		return zero, false, &CorruptError{Hash: n.Hash, Reason: err.Error()}
+		return zero, &CorruptError{Hash: n.Hash, Reason: err.Error()}
 	}
-	p, ok := form.payload().(P)
-	if !ok {
-		return zero, false, nil
-	}
-	return p, true, check(n, p)
+	p, _ := form.payload().(P)
+	return p, check(n, p)
 }

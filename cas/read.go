@@ -18,25 +18,34 @@ func Read[P protocol.Payload](ctx context.Context, r Reader, h Hash) (P, error) 
 	return As[P](ctx, r, n)
 }
 
-// As decodes a node that has been read as one of our kinds. In a store with the
+// As decodes a node that has been read as one of our kinds, of whatever version:
+// fields that this program does not know are ignored. In a store with the
 // original's hash function it also understands the original's nodes, but for
 // steps, whose place only the chain tells (package thread). Errors: [*TypeError]
-// if the node is of another type, [*CorruptError] if its content is not what its
-// kind says, those of [Schema] for a type that is neither ours nor there.
+// if the node is of another kind, [*CorruptError] if its content is not what its
+// kind says, a [*protocol.Error] of code newer for a workflow of a newer version,
+// those of [Schema] for a type that is neither ours nor there.
 func As[P protocol.Payload](ctx context.Context, r Reader, n Node) (P, error) {
 	var zero P
-	kind := zero.Kind()
-	if n.Type == r.Kinds().Hash(kind) {
-		return decodeAs[P](n)
-	}
-	p, ok, err := asOriginal[P](ctx, r, n)
-	if err != nil {
+	want := zero.Kind()
+	kind, version, err := r.Kinds().Of(ctx, r, n.Type)
+	switch {
+	case err != nil:
 		return zero, fmt.Errorf("node %s: %w", n.Hash, err)
+	case kind != want, version == 0 && kind == protocol.KindStep:
+		return zero, &TypeError{Hash: n.Hash, Got: n.Type, Want: want}
+	case version == 0:
+		return asOriginal[P](n)
+	case kind == protocol.KindWorkflow && version > kind.Versions():
+		// What it asks for would be left out.
+		return zero, &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("workflow %s was made by a newer uwf: upgrade", n.Hash)}
 	}
-	if !ok {
-		return zero, &TypeError{Hash: n.Hash, Got: n.Type, Want: kind}
+	p, err := decodeAs[P](n)
+	if err == nil && p.Version() > version {
+		// The refs among them are none to the collector.
+		return zero, &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it has fields that a %s does not have", protocol.Type{Kind: kind, Version: version})}
 	}
-	return p, nil
+	return p, err
 }
 
 // decodeAs decodes a node whose type is known.

@@ -7,10 +7,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// ourTitles is what the titles of the schemas of our kinds begin with. To a person
-// white space before it and capital letters are the same.
-const ourTitles = "@uwf/"
-
 // CheckTitle refuses a schema that is titled as only the schemas of our kinds are,
 // and is none of them: readers would take what has it for what it is not. Those
 // that a store has already stay readable. Of a node that is no schema nothing is
@@ -25,16 +21,15 @@ func CheckTitle(kinds *Kinds, n Node) error {
 	}
 	schema, _ := value.(map[string]any)
 	title, _ := schema["title"].(string)
-	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(title)), ourTitles) || n.Hash == kinds.MetaHash() {
+	// To a person white space before it and capital letters are the same.
+	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(title)), protocol.TitlePrefix) {
 		return nil
 	}
-	for _, k := range protocol.Kinds() {
-		if n.Hash == kinds.Hash(k) {
-			return nil
-		}
+	if _, ok := kinds.Builtin(n.Hash); ok {
+		return nil
 	}
 	return &protocol.Error{
 		Code:    protocol.CodeInvalid,
-		Message: fmt.Sprintf("schema %s is titled %q: titles that begin with %s are for uwf's own schemas, and this is none that this program knows", n.Hash, title, ourTitles),
+		Message: fmt.Sprintf("schema %s is titled %q: titles that begin with %s are for uwf's own schemas, and this is none that this program knows", n.Hash, title, protocol.TitlePrefix),
 	}
 }

@@ -6,9 +6,11 @@ import (
 )
 
 // Payload is the content of a node of one of our kinds. Validate agrees with
-// the kind's JSON Schema, so that a typed payload needs no schema library.
+// the JSON Schema of its type, so that a typed payload needs no schema library.
+// Version is the lowest version of the kind that can say it.
 type Payload interface {
 	Kind() Kind
+	Version() int
 	Validate() error
 }
 
@@ -176,23 +178,44 @@ func addUp(a, b int64) int64 {
 // Kind implements [Payload].
 func (Workflow) Kind() Kind { return KindWorkflow }
 
+// Version implements [Payload].
+func (Workflow) Version() int { return 1 }
+
 // Kind implements [Payload].
 func (Start) Kind() Kind { return KindStart }
+
+// Version implements [Payload].
+func (Start) Version() int { return 1 }
 
 // Kind implements [Payload].
 func (Step) Kind() Kind { return KindStep }
 
+// Version implements [Payload].
+func (Step) Version() int { return 1 }
+
 // Kind implements [Payload].
 func (Detail) Kind() Kind { return KindDetail }
+
+// Version implements [Payload].
+func (Detail) Version() int { return 1 }
 
 // Kind implements [Payload].
 func (Turn) Kind() Kind { return KindTurn }
 
+// Version implements [Payload].
+func (Turn) Version() int { return 1 }
+
 // Kind implements [Payload].
 func (Text) Kind() Kind { return KindText }
 
+// Version implements [Payload].
+func (Text) Version() int { return 1 }
+
 // Kind implements [Payload].
 func (Suspend) Kind() Kind { return KindSuspend }
+
+// Version implements [Payload].
+func (Suspend) Version() int { return 1 }
 
 // Validate reports what the JSON Schema of the kind would refuse.
 func (s Start) Validate() error { return wantHash("start: workflow", s.Workflow) }

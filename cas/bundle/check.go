@@ -58,7 +58,7 @@ const active protocol.Status = "active"
 // there, once and in its place, and nothing else; each satisfies its type; steps
 // form chains; seals fit. Errors: a [*FaultError]; those of reading.
 func (f *File) Check(ctx context.Context) (Report, error) {
-	c := &check{file: f, sealer: seal.New(f, seal.Options{}), kinds: kindTable(f.kinds), is: make([]protocol.Kind, len(f.records)), steps: map[cas.Hash]place{}}
+	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)), steps: map[cas.Hash]place{}}
 	report := Report{Hash: f.Manifest.Hash, Workflows: f.Manifest.Workflows, Bytes: f.Size}
 	err := cas.BottomUp(library.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true, Judge: library.Judge}, func(v cas.Visited) error { return c.visit(ctx, v) })
 	if err != nil {
@@ -101,7 +101,6 @@ func (f *File) locate(err error) error {
 type check struct {
 	file       *File
 	sealer     *seal.Sealer
-	kinds      map[cas.Hash]protocol.Kind
 	is         []protocol.Kind // of each record; "" for what is none of ours
 	visited    int
 	steps      map[cas.Hash]place
@@ -117,14 +116,6 @@ type place struct {
 // redacted stands for the kind of a tombstone.
 const redacted protocol.Kind = "redacted node"
 
-func kindTable(kinds *cas.Kinds) map[cas.Hash]protocol.Kind {
-	table := map[cas.Hash]protocol.Kind{}
-	for _, k := range protocol.Kinds() {
-		table[kinds.Hash(k)] = k
-	}
-	return table
-}
-
 // visit checks a node against the next record, its kind against what names it,
 // and a step against the one before it.
 func (c *check) visit(ctx context.Context, v cas.Visited) error {
@@ -137,7 +128,8 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	}
 	c.visited++
 	if v.Tombstone != nil {
-		switch kind := c.kinds[v.Tombstone.Type]; {
+		kind, _, _ := c.file.kinds.Of(ctx, c.file, v.Tombstone.Type) // a type that is not in the bundle is none of ours
+		switch {
 		case v.Tombstone.Type == c.file.Kinds().MetaHash():
 			return wrong("it is the tombstone of a schema, which nobody can redact")
 		case kind == protocol.KindStep, kind == protocol.KindStart, kind == protocol.KindWorkflow:
@@ -147,9 +139,15 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 		c.set(h, redacted)
 		return c.sealer.Visit(v)
 	}
-	c.set(h, c.kinds[v.Node.Type])
-	var err error
-	switch c.kinds[v.Node.Type] {
+	kind, version, err := c.file.kinds.Of(ctx, c.file, v.Node.Type)
+	if err != nil {
+		return wrong("%w", err)
+	}
+	if version == 0 {
+		kind = "" // the original's is looked at otherwise
+	}
+	c.set(h, kind)
+	switch kind {
 	case protocol.KindStep:
 		err = c.step(ctx, v.Node)
 	case protocol.KindStart:

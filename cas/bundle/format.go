@@ -13,8 +13,9 @@
 // after its type and after what it refers to. So there is one place for each node,
 // and nothing else has any.
 //
-// Timestamps are kept, but for the schemas of our kinds, which have 0: every store
-// has made them itself, and equal threads would differ only by that.
+// Timestamps are kept, but for those of a store's foundation
+// ([cas.Kinds.Foundation]), which are 0: every store has made these nodes itself,
+// and equal threads would differ only by that.
 //
 // [Write] makes a bundle, [Open] reads one and checks its bytes, [File.Check]
 // proves that it is whole, [File.Import] brings it into a store.
@@ -24,7 +25,6 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/protocol"
 )
 
 const (
@@ -41,15 +41,6 @@ const (
 	// MaxNodes bounds a bundle: a reader keeps about 100 bytes of each node.
 	MaxNodes = 1 << 24
 )
-
-// timeless are the schemas that every store begins with.
-func timeless(kinds *cas.Kinds) map[cas.Hash]bool {
-	all := map[cas.Hash]bool{kinds.MetaHash(): true}
-	for _, k := range protocol.Kinds() {
-		all[kinds.Hash(k)] = true
-	}
-	return all
-}
 
 // FaultError means that a bundle is not what it should be, and where: Offset is
 // in bytes from its beginning, Hash the node that it is about, if any.

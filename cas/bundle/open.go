@@ -72,8 +72,6 @@ type scanner struct {
 	digest hash.Hash
 	file   *File
 	buf    []byte
-
-	timeless map[cas.Hash]bool
 }
 
 func (s *scanner) scan(ctx context.Context) error {
@@ -176,7 +174,6 @@ func (s *scanner) manifest() error {
 		return fault(at, "its manifest: %w", err)
 	}
 	s.file.Manifest, s.file.kinds = m, cas.NewKinds(m.Hash)
-	s.timeless = timeless(s.file.kinds)
 	return nil
 }
 
@@ -237,7 +234,7 @@ func (s *scanner) content(h cas.Hash, kind byte, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if n.Timestamp != 0 && s.timeless[h] {
+	if n.Timestamp != 0 && s.file.kinds.InFoundation(h) {
 		return fmt.Errorf("node %s, a schema of every store, has a time", h)
 	}
 	return s.file.Manifest.Hash.Check(n)

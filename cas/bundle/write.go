@@ -35,7 +35,7 @@ func Write(ctx context.Context, w io.Writer, r cas.Reader, m Manifest) (Written,
 	if err != nil {
 		return Written{}, fmt.Errorf("manifest: %w", err)
 	}
-	out := &writer{out: bufio.NewWriterSize(w, 256<<10), digest: sha256.New(), timeless: timeless(r.Kinds())}
+	out := &writer{out: bufio.NewWriterSize(w, 256<<10), digest: sha256.New(), kinds: r.Kinds()}
 	out.write([]byte(magic + version))
 	out.write(binary.BigEndian.AppendUint32(nil, uint32(len(data))))
 	out.write(data)
@@ -55,9 +55,8 @@ type writer struct {
 	out     *bufio.Writer
 	digest  hash.Hash
 	written Written
+	kinds   *cas.Kinds
 	err     error
-	// timeless are the schemas that every store begins with.
-	timeless map[cas.Hash]bool
 }
 
 func (w *writer) write(data []byte) {
@@ -110,7 +109,7 @@ func (w *writer) node(v cas.Visited) error {
 	kind, body := byte(kindNode), []byte(nil)
 	if v.Tombstone == nil {
 		w.written.Nodes++
-		if w.timeless[v.Node.Hash] {
+		if w.kinds.InFoundation(v.Node.Hash) {
 			v.Node.Timestamp = 0
 		}
 		body = cas.MarshalFile(v.Node)

@@ -3,6 +3,7 @@ package fsck
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/internal/census"
@@ -83,13 +84,8 @@ func (c *check) indexOf(id census.ID) int {
 	return n
 }
 
-// is tells whether a type is one of our kinds, or the original's of the same.
+// is tells whether a type is one of some kinds.
 func (c *check) is(typ cas.Hash, kinds ...protocol.Kind) bool {
-	original, err := c.store.Kinds().Original(context.Background(), knowing{c.store}, typ)
-	for _, k := range kinds {
-		if typ == c.store.Kinds().Hash(k) || err == nil && original == k {
-			return true
-		}
-	}
-	return false
+	kind, _, err := c.store.Kinds().Of(context.Background(), knowing{c.store}, typ)
+	return err == nil && slices.Contains(kinds, kind)
 }

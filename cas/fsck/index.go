@@ -177,7 +177,7 @@ func (c *check) locate() {
 // index nobody knows what is garbage.
 func (c *check) excuse() {
 	light := func(f Fault) bool {
-		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0 && !c.isFoundation(f.Hash)
+		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0 && !c.store.Kinds().InFoundation(f.Hash)
 	}
 	if slices.ContainsFunc(c.report.Faults, func(f Fault) bool { return !light(f) }) {
 		return
@@ -194,10 +194,6 @@ func (c *check) excuse() {
 		}
 		f.Remains = false
 	}
-}
-
-func (c *check) isFoundation(h cas.Hash) bool {
-	return slices.ContainsFunc(foundation(c.store.Kinds()), func(n cas.Node) bool { return n.Hash == h })
 }
 
 // rootsAbove returns a function that lists the names that lead to a node.

@@ -22,21 +22,10 @@ func (k knowing) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	if err == nil {
 		return n, nil
 	}
-	for _, known := range foundation(k.Kinds()) {
-		if known.Hash == h {
-			return known, nil
-		}
+	if known, ok := k.Kinds().Builtin(h); ok {
+		return known, nil
 	}
 	return n, err
-}
-
-// foundation are the schemas that every store begins with.
-func foundation(kinds *cas.Kinds) []cas.Node {
-	known := []cas.Node{kinds.Meta()}
-	for _, k := range protocol.Kinds() {
-		known = append(known, kinds.Schema(k))
-	}
-	return known
 }
 
 // seen is what one node said.
@@ -123,19 +112,23 @@ func reason(err error) string {
 // place reads where a step stands. Of the other kinds nothing is read: their
 // schemas say all that their programs ask for.
 func (c *check) place(ctx context.Context, n cas.Node, out *seen) error {
-	if n.Type == c.store.Kinds().Hash(protocol.KindStep) {
-		s, err := cas.As[protocol.Step](ctx, c.store, n)
-		if err == nil {
-			out.step = newStep(s)
-		}
+	kind, version, err := c.store.Kinds().Of(ctx, knowing{c.store}, n.Type)
+	if err != nil || kind != protocol.KindStep {
 		return err
 	}
-	s, ok, err := cas.OriginalStep(ctx, knowing{c.store}, n)
-	if ok {
-		out.step = newStep(s)
+	var s protocol.Step
+	if version == 0 {
+		s, _, err = cas.OriginalStep(ctx, knowing{c.store}, n)
+	} else {
+		s, err = cas.As[protocol.Step](ctx, c.store, n)
+	}
+	if err != nil {
+		return err
+	}
+	if out.step = newStep(s); version == 0 {
 		out.step.index = unplaced
 	}
-	return err
+	return nil
 }
 
 // take collects what a chunk of nodes said.
@@ -160,7 +153,7 @@ func (c *check) expectFoundation() {
 	if !c.store.Exists() || c.store.Originals() {
 		return
 	}
-	for _, n := range foundation(c.store.Kinds()) {
+	for _, n := range c.store.Kinds().Foundation() {
 		c.graph.Node(n.Hash)
 	}
 }

@@ -17,7 +17,7 @@ func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) er
 	if err := repairFiles(ctx, s, faults); err != nil {
 		return err
 	}
-	if err := layFoundation(ctx, s, o, faults); err != nil {
+	if err := makeAgain(ctx, s, o, faults); err != nil {
 		return err
 	}
 	if o.Home == "" {
@@ -109,23 +109,22 @@ func putInPlace(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	return nil
 }
 
-// layFoundation puts the schemas of our kinds again: this program has them.
-func layFoundation(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) error {
-	for _, n := range foundation(s.Kinds()) {
-		for i := range faults {
-			f := &faults[i]
-			if f.Hash != n.Hash || f.Kind != Missing && f.Kind != Damaged {
-				continue
-			}
-			n.Timestamp = o.Now().UnixMilli()
-			if err := s.Commit(ctx, n); err != nil {
-				return err
-			}
-			if f.Repaired != "" {
-				f.Repaired += ", and "
-			}
-			f.Repaired += "made again"
+// makeAgain puts the schemas of our kinds again: this program has them.
+func makeAgain(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) error {
+	for i := range faults {
+		f := &faults[i]
+		n, ok := s.Kinds().Builtin(f.Hash)
+		if !ok || f.Kind != Missing && f.Kind != Damaged {
+			continue
 		}
+		n.Timestamp = o.Now().UnixMilli()
+		if err := s.Commit(ctx, n); err != nil {
+			return err
+		}
+		if f.Repaired != "" {
+			f.Repaired += ", and "
+		}
+		f.Repaired += "made again"
 	}
 	return nil
 }

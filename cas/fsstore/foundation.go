@@ -6,26 +6,17 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// The foundation of a store are the schema nodes of our kinds and the
-// meta-schema. They become durable before format.json does, so that no later
-// commit needs to flush them again: they are the types of every node of a step.
-
-// foundation are its nodes, the meta-schema first.
-func foundation(kinds *cas.Kinds) []cas.Node {
-	nodes := []cas.Node{kinds.Meta()}
-	for _, k := range protocol.Kinds() {
-		nodes = append(nodes, kinds.Schema(k))
-	}
-	return nodes
-}
+// The foundation of a store are the nodes that it is made with
+// ([cas.Kinds.Foundation]). They become durable before format.json does, so that no
+// later commit needs to flush them again: they are the types of nearly every node of
+// a step. The schemas of later versions are flushed like any other node.
 
 // layFoundation makes the foundation durable; at is its timestamp.
 func (s *Store) layFoundation(ctx context.Context, at int64) error {
-	nodes := foundation(s.kinds)
+	nodes := s.kinds.Foundation()
 	for i := range nodes {
 		nodes[i].Timestamp = at
 	}
@@ -39,15 +30,7 @@ func (s *Store) layFoundation(ctx context.Context, at int64) error {
 // isFoundation reports whether a node is durable since the store was made. It
 // is not asked of a store of the original's, which nobody made for us.
 func (s *Store) isFoundation(h cas.Hash) bool {
-	if !s.founded {
-		return false
-	}
-	for _, n := range foundation(s.kinds) {
-		if n.Hash == h {
-			return true
-		}
-	}
-	return false
+	return s.founded && s.kinds.InFoundation(h)
 }
 
 // onlyFoundation reports whether the nodes in dir are at most a foundation:
@@ -55,7 +38,7 @@ func (s *Store) isFoundation(h cas.Hash) bool {
 func onlyFoundation(dir string) (bool, error) {
 	known := map[string]bool{}
 	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
-		for _, n := range foundation(cas.NewKinds(a)) {
+		for _, n := range cas.NewKinds(a).Foundation() {
 			known[string(n.Hash)+nodeExt] = true
 		}
 	}

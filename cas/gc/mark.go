@@ -8,7 +8,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/internal/census"
-	"github.com/united-workforce/uwf/protocol"
 )
 
 // marks remembers what is needed. A mark is never taken back.
@@ -146,11 +145,8 @@ func (m *marks) damaged(err error, known bool) error {
 
 // foundation marks the schemas that every store begins with.
 func (m *marks) foundation(ctx context.Context) error {
-	if err := m.from(ctx, m.store.Kinds().MetaHash(), false); err != nil {
-		return err
-	}
-	for _, k := range protocol.Kinds() {
-		if err := m.from(ctx, m.store.Kinds().Hash(k), false); err != nil {
+	for _, n := range m.store.Kinds().Foundation() {
+		if err := m.from(ctx, n.Hash, false); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
@@ -27,8 +26,7 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err erro
 	if !h.Valid() {
 		return cmdline.UsageError(fmt.Sprintf("--evict %q is not a hash", arg), c.Program+" fsck --evict <hash>, all 13 characters")
 	}
-	isOurs := func(k protocol.Kind) bool { return s.Kinds().Hash(k) == h }
-	if h == s.Kinds().MetaHash() || slices.ContainsFunc(protocol.Kinds(), isOurs) {
+	if s.Kinds().InFoundation(h) {
 		return cmdline.Invalid("node "+string(h)+" is a schema that every store begins with: nothing else may be in its place", c.Program+" fsck --repair makes it again if it is damaged")
 	}
 	there, err := s.Has(ctx, h)

@@ -13,7 +13,6 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/jsonschema/library"
@@ -77,10 +76,8 @@ func (s builtin) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	if !errors.Is(err, cas.ErrNotFound) {
 		return n, err
 	}
-	for _, k := range protocol.Kinds() {
-		if known := s.Kinds().Schema(k); known.Hash == h {
-			return known, nil
-		}
+	if known, ok := s.Kinds().Builtin(h); ok {
+		return known, nil
 	}
 	for _, p := range primitives() {
 		if known, _ := primitive(s, originals+p[0]); known.Hash == h {

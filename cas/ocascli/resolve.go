@@ -75,11 +75,9 @@ func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	if n, ok := primitive(s, arg); ok {
 		return n.Hash, nil
 	}
-	name := strings.TrimPrefix(strings.TrimPrefix(arg, "@uwf/"), originals)
-	for _, k := range protocol.Kinds() {
-		if string(k) == name {
-			return s.Kinds().Hash(k), nil
-		}
+	name := strings.TrimPrefix(strings.TrimPrefix(arg, protocol.TitlePrefix), originals)
+	if t, ok := protocol.ParseType(name); ok && t.Known() {
+		return s.Kinds().Schema(t).Hash, nil
 	}
 	if name == meta {
 		return s.Kinds().MetaHash(), nil
@@ -91,8 +89,8 @@ func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	var coded *protocol.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
 		var names []string
-		for _, k := range protocol.Kinds() {
-			names = append(names, string(k))
+		for _, t := range protocol.Types() {
+			names = append(names, t.String())
 		}
 		names = append(names, meta)
 		coded.Message = "schema not found: " + arg

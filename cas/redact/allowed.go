@@ -22,7 +22,7 @@ func (r *redaction) allowed(ctx context.Context) error {
 	}
 	for _, h := range look.alone {
 		// One that is gone, or was redacted before, holds nothing any more.
-		if n, err := r.store.Get(ctx, h); err == nil && n.Type == r.store.Kinds().Hash(protocol.KindTurn) {
+		if n, err := r.store.Get(ctx, h); err == nil && r.kind(ctx, n) == protocol.KindTurn {
 			r.half = append(r.half, n)
 		}
 	}
@@ -57,21 +57,19 @@ func (r *redaction) neededKind(ctx context.Context) string {
 	if r.node.Type == kinds.MetaHash() || r.node.Type == r.node.Hash {
 		return "it is a schema, without which other nodes cannot be read"
 	}
-	for _, k := range protocol.Kinds() {
-		if r.node.Type == kinds.Hash(k) {
-			r.done.Kind = k
-		}
-	}
-	// Those of the original's are of other types.
-	_, notLink := thread.Open(ctx, r.store, r.node.Hash)
-	_, notWorkflow := cas.As[protocol.Workflow](ctx, r.store, r.node)
-	switch {
-	case notLink == nil, r.done.Kind == protocol.KindStep, r.done.Kind == protocol.KindStart:
+	switch r.done.Kind = r.kind(ctx, r.node); r.done.Kind {
+	case protocol.KindStep, protocol.KindStart:
 		return "it is a link of the chain; redact what it names: its detail, a turn, its prompt, an older output"
-	case notWorkflow == nil, r.done.Kind == protocol.KindWorkflow:
+	case protocol.KindWorkflow:
 		return "it is a workflow, which threads need to go on"
 	}
 	return ""
+}
+
+// kind is that of a node, "" if it is none of ours, or if its schema cannot be read.
+func (r *redaction) kind(ctx context.Context, n cas.Node) protocol.Kind {
+	kind, _, _ := r.store.Kinds().Of(ctx, r.store, n.Type)
+	return kind
 }
 
 // neededOutput says whether routing needs the node as the output of a step.

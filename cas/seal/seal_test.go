@@ -48,7 +48,7 @@ func chain(t *testing.T, s cas.Store, turns int) cas.Hash {
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH3)
-	require.NoError(t, s.Put(t.Context(), s.Kinds().Meta(), s.Kinds().Schema(protocol.KindText)))
+	require.NoError(t, s.Put(t.Context(), s.Kinds().Meta(), s.Kinds().Schema(protocol.Type{Kind: protocol.KindText, Version: 1})))
 	payload, err := cas.Encode("hello")
 	require.NoError(t, err)
 	text := cas.Node{Type: s.Kinds().Hash(protocol.KindText), Payload: payload}
@@ -63,7 +63,7 @@ func TestByHand(t *testing.T) {
 		}
 		return h.Sum(nil)
 	}
-	want := of(text, of(s.Kinds().Schema(protocol.KindText), of(s.Kinds().Meta())))
+	want := of(text, of(s.Kinds().Schema(protocol.Type{Kind: protocol.KindText, Version: 1}), of(s.Kinds().Meta())))
 	got, err := seal.New(s, seal.Options{}).Seal(t.Context(), text.Hash)
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprintf("%x", want), got.String())

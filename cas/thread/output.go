@@ -46,6 +46,9 @@ func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
 	if out.Value, err = n.Value(); err != nil {
 		return Output{}, &cas.CorruptError{Hash: h, Reason: err.Error()}
 	}
+	if value, _ := out.Value.(map[string]any); value[protocol.StatusKey] != protocol.SuspendNode {
+		return out, nil // and the schema need not be read
+	}
 	suspend, err := cas.As[protocol.Suspend](ctx, r, n)
 	var other *cas.TypeError
 	switch {

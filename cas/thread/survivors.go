@@ -15,7 +15,6 @@ import (
 // start: one, unless forks have steps at the same place, too. Nodes that cannot
 // be read are passed over.
 func Survivors(ctx context.Context, s cas.Store, after Step) ([]cas.Hash, error) {
-	kind := s.Kinds().Hash(protocol.KindStep)
 	var found []Step
 	for h, err := range s.All(ctx, "") {
 		if err != nil || h == *after.Prev {
@@ -25,7 +24,7 @@ func Survivors(ctx context.Context, s cas.Store, after Step) ([]cas.Hash, error)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if err != nil || n.Type != kind {
+		if err != nil {
 			continue
 		}
 		if step, err := cas.As[protocol.Step](ctx, s, n); err == nil && precedes(step, after) {

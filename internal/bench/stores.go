@@ -51,7 +51,7 @@ func (b *bench) storeRows() []row {
 // textHash is the hash of the text with a number, in a store of ours.
 func textHash(number int) cas.Hash {
 	payload, _ := cas.Encode(sample.Text(number)) // a string has an encoding
-	return cas.XXH3.Sum(cas.XXH3.KindHash(protocol.KindText), payload)
+	return cas.XXH3.Sum(cas.NewKinds(cas.XXH3).Hash(protocol.KindText), payload)
 }
 
 // texts is a store of ours with the small nodes.

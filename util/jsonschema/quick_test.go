@@ -88,7 +88,7 @@ func TestQuickKnowsOurKinds(t *testing.T) {
 		protocol.KindDetail: `{"sessionId":"s","capture":"turns","turns":["0000000000000"],"durationMs":1}`,
 	}
 	for kind, text := range samples {
-		s, err := jsonschema.Compile(parse(t, string(protocol.SchemaJSON(kind))), nil)
+		s, err := jsonschema.Compile(parse(t, string(protocol.SchemaJSON(protocol.Type{Kind: kind, Version: 1}))), nil)
 		require.NoError(t, err)
 		require.Equal(t, "fits", s.Look(integers(parse(t, text))), kind)
 	}

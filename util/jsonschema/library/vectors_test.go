@@ -49,7 +49,7 @@ func TestValidateVectors(t *testing.T) {
 
 func TestOwnSchemas(t *testing.T) {
 	t.Parallel()
-	for _, kind := range protocol.Kinds() {
+	for _, kind := range protocol.Types() {
 		var schema any
 		require.NoError(t, json.Unmarshal(protocol.SchemaJSON(kind), &schema))
 		_, err := library.Judge(schema)

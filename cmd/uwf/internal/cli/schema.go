@@ -36,31 +36,31 @@ func (a *app) schemaCommand() *ucli.Command {
 }
 
 func kindNames() string {
-	var names []string
-	for _, k := range protocol.Kinds() {
-		names = append(names, string(k))
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(typeNames(), ", ")
 }
 
-func kindOf(word string) (protocol.Kind, error) {
-	word = strings.TrimPrefix(word, "@uwf/")
-	var names []string
-	for _, k := range protocol.Kinds() {
-		if string(k) == word {
-			return k, nil
-		}
-		names = append(names, string(k))
+func typeNames() (names []string) {
+	for _, t := range protocol.Types() {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+func typeOf(word string) (protocol.Type, error) {
+	word = strings.TrimPrefix(word, protocol.TitlePrefix)
+	t, ok := protocol.ParseType(word)
+	if ok && t.Known() {
+		return t, nil
 	}
 	hints := []string{"one of " + kindNames()}
-	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
+	if near := suggest.Nearest(word, typeNames(), 1); len(near) > 0 {
 		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)
 	}
-	return "", notFound(fmt.Sprintf("no such kind: %s", word), hints...)
+	return t, notFound(fmt.Sprintf("no such kind: %s", word), hints...)
 }
 
 func (a *app) schemaHash(ctx context.Context, c *ucli.Context) error {
-	k, err := kindOf(c.Args().First())
+	t, err := typeOf(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -68,19 +68,19 @@ func (a *app) schemaHash(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	h := s.Algorithm().KindHash(k)
-	return a.print(map[string]any{"kind": k, "title": k.Title(), "hash": h}, func(w io.Writer) error {
+	h := s.Kinds().Schema(t).Hash
+	return a.print(map[string]any{"kind": t.Kind, "version": t.Version, "title": t.Title(), "hash": h}, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, h)
 		return err
 	})
 }
 
 func (a *app) schemaShow(_ context.Context, c *ucli.Context) error {
-	k, err := kindOf(c.Args().First())
+	t, err := typeOf(c.Args().First())
 	if err != nil {
 		return err
 	}
-	_, err = a.env.Stdout.Write(protocol.SchemaJSON(k))
+	_, err = a.env.Stdout.Write(protocol.SchemaJSON(t))
 	return err
 }
 

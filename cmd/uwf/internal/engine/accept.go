@@ -114,7 +114,11 @@ func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
 		return err
 	}
 	want := a.pos.workflow.Roles[a.task.role].Frontmatter
-	if node.Type != want && node.Type != a.Store.Kinds().Hash(protocol.KindSuspend) {
+	kind := protocol.KindSuspend
+	if node.Type != want {
+		kind, _, err = a.Store.Kinds().Of(ctx, a.Store, node.Type)
+	}
+	if err != nil || kind != protocol.KindSuspend {
 		return fmt.Errorf("%w: its type is %s, the schema of role %q is %s", errWrongContent, node.Type, a.task.role, want)
 	}
 	return cas.Verify(ctx, a.Store, s.Output, library.Judge)
