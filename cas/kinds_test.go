@@ -119,7 +119,7 @@ func variants(t reflect.Type) []reflect.Value {
 	switch t.Kind() {
 	case reflect.String:
 		add("", "x", string(someHash), "00000000000ab", "0000000000000B", "ZZZZZZZZZZZZZ", "000000000000U",
-			"$SUSPEND", "frontmatter", "value", "llm", "turns", "final", "system", "user", "assistant", "tool", "\n")
+			"$SUSPEND", "frontmatter", "value", "llm", string(someTree), "sha1:0", string(someTree)+"\n", "turns", "final", "system", "user", "assistant", "tool", "\n")
 	case reflect.Int, reflect.Int64:
 		add(-1, 0, 1, 1<<53-1, math.MaxInt32)
 	case reflect.Float64:

@@ -10,7 +10,10 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-const someHash = protocol.Hash("00000000000AB")
+const (
+	someHash = protocol.Hash("00000000000AB")
+	someTree = protocol.Tree("sha1:0123456789abcdef0123456789abcdef01234567")
+)
 
 func ptr[T any](v T) *T { return &v }
 
@@ -47,6 +50,18 @@ func samples() []protocol.Payload {
 			SessionID: "s", Prompt: ptr(someHash), ExtractedBy: protocol.ByFrontmatter, Usage: usage,
 		},
 		protocol.Step{Start: someHash, Output: someHash, Detail: someHash, Visits: map[string]int{}, ExtractedBy: protocol.ByValue},
+		protocol.Start{
+			Workflow: someHash, Prompt: "do", Cwd: "/w", Inputs: map[string]any{"issue": int64(7)},
+			Child: &protocol.Child{Of: someHash, Role: "panel", Key: "docs", Attempt: 1}, Workspace: &protocol.Workspace{Mode: "worktree", Base: someTree, Tree: someTree},
+		},
+		protocol.Step{
+			Start: someHash, Output: someHash, Detail: someHash, Visits: map[string]int{}, ExtractedBy: protocol.ByValue, Root: "/w",
+			Files:    &protocol.Files{Tree: someTree, Before: someTree, Left: []string{"big"}, Note: "n"},
+			Children: []protocol.ChildEnded{{Key: "docs", Head: someHash, Status: protocol.StatusCompleted, Usage: usage}},
+			Tries:    []protocol.Try{{Agent: "uwf-mock", Error: "e", Detail: ptr(someHash), Usage: usage, AtMs: 1}},
+			Memo:     &protocol.Memo{Key: "k", Of: ptr(someHash)},
+		},
+		protocol.Detail{SessionID: "s", Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}, By: "Ada"},
 	}
 }
 
@@ -60,6 +75,9 @@ func TestReadGivesBackWhatWasAdded(t *testing.T) {
 		got, err := readKind(ctx, b, p.Kind(), h)
 		require.NoError(t, err)
 		require.Equal(t, p, got)
+		n, err := b.Get(ctx, h)
+		require.NoError(t, err)
+		require.Equal(t, b.Kinds().Schema(protocol.TypeOf(p)).Hash, n.Type)
 	}
 }
 

@@ -35,6 +35,10 @@ func Kinds() []Kind {
 
 // Versions is how many versions of the kind this program knows.
 func (k Kind) Versions() int {
+	switch k {
+	case KindStart, KindStep, KindDetail:
+		return 2
+	}
 	return 1
 }
 

@@ -20,6 +20,11 @@ type Start struct {
 	Workflow Hash   `json:"workflow"`
 	Prompt   string `json:"prompt"`
 	Cwd      string `json:"cwd"` // absolute
+
+	// Version 2.
+	Inputs    map[string]any `json:"inputs,omitempty"`
+	Child     *Child         `json:"child,omitempty"`
+	Workspace *Workspace     `json:"workspace,omitempty"`
 }
 
 // Step is one finished cycle: moderator, agent, extract.
@@ -47,6 +52,13 @@ type Step struct {
 	Prompt        *Hash       `json:"assembledPrompt,omitempty"` // text node
 	ExtractedBy   ExtractedBy `json:"extractedBy"`
 	Usage         *Usage      `json:"usage,omitempty"`
+
+	// Version 2.
+	Root     string       `json:"root,omitempty"` // of the workspace, absolute
+	Files    *Files       `json:"files,omitempty"`
+	Children []ChildEnded `json:"children,omitempty"`
+	Tries    []Try        `json:"tries,omitempty"` // that failed before
+	Memo     *Memo        `json:"memo,omitempty"`
 }
 
 // ExtractedBy tells how an agent's answer became data.
@@ -69,6 +81,9 @@ type Detail struct {
 	Requests     []Hash  `json:"requests,omitempty"`
 	Outcome      string  `json:"outcome,omitempty"`
 	DurationMs   int64   `json:"durationMs"`
+
+	// Version 2.
+	By string `json:"by,omitempty"` // who answered for a person
 }
 
 // Capture tells how much of the agent's work the detail holds.
@@ -185,19 +200,23 @@ func (Workflow) Version() int { return 1 }
 func (Start) Kind() Kind { return KindStart }
 
 // Version implements [Payload].
-func (Start) Version() int { return 1 }
+func (s Start) Version() int {
+	return version(len(s.Inputs) > 0 || s.Child != nil || s.Workspace != nil)
+}
 
 // Kind implements [Payload].
 func (Step) Kind() Kind { return KindStep }
 
 // Version implements [Payload].
-func (Step) Version() int { return 1 }
+func (s Step) Version() int {
+	return version(s.Root != "" || s.Files != nil || len(s.Children)+len(s.Tries) > 0 || s.Memo != nil)
+}
 
 // Kind implements [Payload].
 func (Detail) Kind() Kind { return KindDetail }
 
 // Version implements [Payload].
-func (Detail) Version() int { return 1 }
+func (d Detail) Version() int { return version(d.By != "") }
 
 // Kind implements [Payload].
 func (Turn) Kind() Kind { return KindTurn }
@@ -218,7 +237,9 @@ func (Suspend) Kind() Kind { return KindSuspend }
 func (Suspend) Version() int { return 1 }
 
 // Validate reports what the JSON Schema of the kind would refuse.
-func (s Start) Validate() error { return wantHash("start: workflow", s.Workflow) }
+func (s Start) Validate() error {
+	return errors.Join(wantHash("start: workflow", s.Workflow), s.Child.validate(), s.Workspace.validate())
+}
 
 // Validate reports what the JSON Schema of the kind would refuse.
 func (s Step) Validate() error {
@@ -239,7 +260,7 @@ func (s Step) Validate() error {
 	default:
 		err = errors.Join(err, fmt.Errorf("step: extractedBy %q is unknown", s.ExtractedBy))
 	}
-	return errors.Join(err, s.Usage.validate())
+	return errors.Join(err, s.Usage.validate(), s.validateNew())
 }
 
 // Validate reports what the JSON Schema of the kind would refuse.

@@ -51,12 +51,12 @@ func homeArgs() map[string]string {
 // What an older uwf has written stays good, and so does what a newer one has.
 func TestHomesOfOtherVersions(t *testing.T) {
 	t.Parallel()
-	for name, grow := range map[string]bool{"the version before": false, "version 9": true} {
+	for name, version := range map[string]int{"the version before": 1, "version 2": 2, "version 9": 9} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home := unpackHome(t)
-			if grow {
-				growHome(t, home)
+			if version > 1 {
+				growHome(t, home, version)
 			}
 			bundle := filepath.Join(t.TempDir(), "x.uwfb")
 			out, status := uwfIn(t, home, "thread export "+works+" -o "+bundle)
@@ -145,9 +145,10 @@ func unpackHome(t *testing.T) string {
 	return home
 }
 
-// growHome rewrites the threads of a home as a uwf of version 9 might have: every
-// node of a chain is of that version, and names something that only it knows.
-func growHome(t *testing.T, home string) {
+// growHome rewrites the threads of a home as a uwf that knows more might have: every
+// node of a chain is of that version, if the kind has it, and names what only that
+// knows.
+func growHome(t *testing.T, home string, version int) {
 	t.Helper()
 	ctx := t.Context()
 	s := storeIn(t, home)
@@ -161,11 +162,14 @@ func growHome(t *testing.T, home string) {
 	unknown := put(s.Kinds().Hash(protocol.KindText), "for a newer uwf")
 	types := map[protocol.Kind]cas.Hash{}
 	for _, kind := range protocol.Kinds() {
+		newest := protocol.Type{Kind: kind, Version: min(version, kind.Versions())}
 		var schema map[string]any
-		require.NoError(t, json.Unmarshal(protocol.SchemaJSON(protocol.Type{Kind: kind, Version: kind.Versions()}), &schema))
-		schema["title"] = protocol.Type{Kind: kind, Version: 9}.Title()
-		if properties, ok := schema["properties"].(map[string]any); ok {
-			properties["brandNew"] = map[string]any{"type": "string", "format": "ocas_ref"}
+		require.NoError(t, json.Unmarshal(protocol.SchemaJSON(newest), &schema))
+		if version == 9 {
+			schema["title"] = protocol.Type{Kind: kind, Version: version}.Title()
+			if properties, ok := schema["properties"].(map[string]any); ok {
+				properties["brandNew"] = map[string]any{"type": "string", "format": "ocas_ref"}
+			}
 		}
 		types[kind] = put(s.Kinds().MetaHash(), schema)
 	}
@@ -180,7 +184,7 @@ func growHome(t *testing.T, home string) {
 			return err
 		}
 		if fields, ok := replaced(value, now).(map[string]any); ok {
-			fields["brandNew"] = string(unknown)
+			maps.Copy(fields, added(kind, version, string(unknown)))
 			value = fields
 		}
 		now[string(v.Node.Hash)] = string(put(types[kind], value))
@@ -198,6 +202,27 @@ func growHome(t *testing.T, home string) {
 	for _, gone := range []string{"runs", filepath.Join("cas", "seals")} { // of the chains as they were
 		require.NoError(t, os.RemoveAll(filepath.Join(home, gone)))
 	}
+}
+
+// added are fields that the first version of a kind does not have.
+func added(kind protocol.Kind, version int, ref string) map[string]any {
+	tree := "sha1:" + strings.Repeat("0", 40)
+	usage := protocol.Usage{Turns: 1}
+	switch {
+	case version == 9:
+		return map[string]any{"brandNew": ref}
+	case kind == protocol.KindStart:
+		return map[string]any{"inputs": map[string]any{"n": 1}, "child": protocol.Child{Of: protocol.Hash(ref)}, "workspace": protocol.Workspace{Mode: "here"}}
+	case kind == protocol.KindStep:
+		return map[string]any{
+			"root": "/", "files": map[string]any{"tree": tree, "left": []string{"big"}}, "memo": map[string]any{"key": "k", "of": ref},
+			"children": []any{map[string]any{"key": "k", "head": ref, "status": "completed", "usage": usage}},
+			"tries":    []any{map[string]any{"agent": "uwf-mock", "error": "e", "detail": ref, "atMs": 1}},
+		}
+	case kind == protocol.KindDetail:
+		return map[string]any{"by": "Ada"}
+	}
+	return nil
 }
 
 // replaced is a value with other words in the places of some.
