@@ -114,7 +114,7 @@ func TestParseErrors(t *testing.T) {
 		"twice":          {"---\na: 1\na: 2\n---\n", "line 3 (a: 2): this key is already in line 2"},
 		"within a fence": {"```yaml\n\n---\n- a\n---\n```", "line 4 (- a): the block must consist of lines 'field: value'"},
 		"reserved":       {"---\na: @x\n---\n", "line 2 (a: @x): a value cannot begin with @; put it in quotes"},
-		"after the end":  {"---\na: 1\n...\nb: 2\n---\n", "line 4 (b: 2): this belongs to nothing before it; check the indentation and the quotes"},
+		"after the end":  {"---\na: 1\n...\nb: 2\n---\n", "line 4 (b: 2): a second document begins here; only one is allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

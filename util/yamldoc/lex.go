@@ -75,23 +75,15 @@ func (l *lexer) take(t *token.Token) error {
 		return l.quoted()
 	case token.LiteralType, token.FoldedType:
 		return l.block(t)
-	case token.AnchorType:
+	case tokAnchor:
 		return l.name(tokAnchor, '&')
-	case token.AliasType:
+	case tokAlias:
 		return l.name(tokAlias, '*')
-	case token.TagType:
-		return l.mark(tokTag, t.Value)
-	case token.MergeKeyType:
-		return l.mark(tokMerge, "<<")
-	case token.DocumentHeaderType:
-		return l.mark(tokDocStart, "---")
-	case token.DocumentEndType:
-		return l.mark(tokDocEnd, "...")
-	case token.DirectiveType:
+	case tokDirective:
 		return l.directive()
-	}
-	if kind, ok := indicators(t.Type); ok {
-		return l.mark(kind, t.Value)
+	case tokTag, tokMerge, tokDocStart, tokDocEnd, tokColon, tokQuestion, tokDash, tokComma,
+		tokOpenSeq, tokCloseSeq, tokOpenMap, tokCloseMap:
+		return l.mark(t.Type, t.Value)
 	}
 	return l.plain(t)
 }

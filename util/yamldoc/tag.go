@@ -2,14 +2,23 @@ package yamldoc
 
 import "strings"
 
+// properties are what may stand before a value.
+type properties struct {
+	anchor string // without its &
+	tag    string // with its !
+	pos    Pos    // of the anchor
+}
+
+func (q properties) any() bool { return q.anchor != "" || q.tag != "" }
+
 // checkTag refuses what is neither a local tag nor one of the core schema.
-func (p *builder) checkTag(tag string) error {
-	switch tag {
+func checkTag(t tok) error {
+	switch t.text {
 	case "!", "!!str", "!!null", "!!bool", "!!int", "!!float", "!!map", "!!seq":
 		return nil
 	}
-	if strings.ContainsAny(tag[1:], "!<>[],\"'\t") {
-		return p.failAbout(tag, "this tag is not supported")
+	if strings.ContainsAny(t.text[1:], "!<>[],\"'\t") {
+		return &Error{t.pos, "this tag is not supported", t.text}
 	}
 	return nil
 }
@@ -17,23 +26,23 @@ func (p *builder) checkTag(tag string) error {
 // isLocal reports whether a tag is one like "!include", for the caller.
 func isLocal(tag string) bool { return len(tag) > 1 && tag[1] != '!' }
 
-// tagCollection gives a list or a mapping its tag.
-func (p *builder) tagCollection(n *Node, tag string) error {
-	switch {
+// tagCollection gives a list or a mapping the tag of the token that it begins with.
+func tagCollection(n *Node, t tok) error {
+	switch tag := t.props.tag; {
 	case isLocal(tag):
 		n.Tag = tag
 	case tag == "" || tag == "!" || tag == "!!map" && n.Kind == Mapping || tag == "!!seq" && n.Kind == Sequence:
 	default:
-		return p.failAbout(tag, "the tag does not fit this value")
+		return &Error{t.pos, "the tag does not fit this value", tag}
 	}
 	return nil
 }
 
 // scalar takes a token as a value.
-func (p *builder) scalar(t tok, text string, props properties) (*Node, error) {
+func scalar(t tok, text string) (*Node, error) {
 	n := &Node{Text: text, Pos: t.pos}
 	v, msg := any(text), ""
-	switch tag := props.tag; {
+	switch tag := t.props.tag; {
 	case isLocal(tag):
 		n.Tag = tag
 	case tag == "!" || tag == "!!str":
@@ -43,10 +52,9 @@ func (p *builder) scalar(t tok, text string, props properties) (*Node, error) {
 		v, msg = resolve(text)
 	}
 	if msg != "" {
-		return nil, p.fail("%s", msg)
+		return nil, failAt(t, msg)
 	}
 	n.Scalar = v
-	p.next()
 	return n, nil
 }
 
@@ -71,18 +79,15 @@ func resolveAs(tag, text string) (any, string) {
 }
 
 // empty is a value that is not there.
-func (p *builder) empty(props properties) (*Node, error) {
-	n := &Node{Pos: p.last.pos}
-	switch tag := props.tag; {
+func empty(t tok) (*Node, error) {
+	n := &Node{Pos: t.pos}
+	switch tag := t.props.tag; {
 	case isLocal(tag):
 		n.Tag, n.Scalar = tag, ""
 	case tag == "!" || tag == "!!str":
 		n.Scalar = ""
 	case tag != "" && tag != "!!null":
-		return nil, p.failAbout(tag, "the value of this tag is missing")
-	}
-	if n.Pos.Line == 0 {
-		n.Pos = Pos{1, 1}
+		return nil, &Error{t.pos, "the value of this tag is missing", tag}
 	}
 	return n, nil
 }

@@ -11,51 +11,54 @@ type tok struct {
 	body string // of a block scalar: its raw lines
 	// adjoins: of a colon, that no white space follows it.
 	adjoins bool
+	props   properties // of a value: what stands before it
 }
 
-type tokKind int
+// tokKind is what the library calls a token, with fewer differences.
+type tokKind = token.Type
 
 const (
-	tokEnd    tokKind = iota
-	tokPlain          // a scalar without quotes
-	tokQuoted         // a scalar in quotes
-	tokBlock          // a block scalar; text is its header
-	tokColon
-	tokQuestion
-	tokDash
-	tokComma
-	tokOpenSeq
-	tokCloseSeq
-	tokOpenMap
-	tokCloseMap
-	tokAnchor
-	tokAlias
-	tokTag
-	tokMerge
-	tokDocStart
-	tokDocEnd
-	tokDirective
+	tokEnd       = token.UnknownType
+	tokPlain     = token.StringType // a scalar without quotes
+	tokQuoted    = token.DoubleQuoteType
+	tokBlock     = token.LiteralType // a block scalar; text is its header
+	tokColon     = token.MappingValueType
+	tokQuestion  = token.MappingKeyType
+	tokDash      = token.SequenceEntryType
+	tokComma     = token.CollectEntryType
+	tokOpenSeq   = token.SequenceStartType
+	tokCloseSeq  = token.SequenceEndType
+	tokOpenMap   = token.MappingStartType
+	tokCloseMap  = token.MappingEndType
+	tokAnchor    = token.AnchorType
+	tokAlias     = token.AliasType
+	tokTag       = token.TagType
+	tokMerge     = token.MergeKeyType
+	tokDocStart  = token.DocumentHeaderType
+	tokDocEnd    = token.DocumentEndType
+	tokDirective = token.DirectiveType
+	tokMissing   = token.ImplicitNullType // a value that is not there
 )
 
-// indicators maps the tokens of the library that are one fixed character.
-func indicators(t token.Type) (tokKind, bool) {
-	switch t {
-	case token.MappingValueType:
-		return tokColon, true
-	case token.MappingKeyType:
-		return tokQuestion, true
-	case token.SequenceEntryType:
-		return tokDash, true
-	case token.CollectEntryType:
-		return tokComma, true
-	case token.SequenceStartType:
-		return tokOpenSeq, true
-	case token.SequenceEndType:
-		return tokCloseSeq, true
-	case token.MappingStartType:
-		return tokOpenMap, true
-	case token.MappingEndType:
-		return tokCloseMap, true
+// opens, closes, property, complete and endsDocument are what matters to a
+// token's neighbours: complete that a value ends with it.
+func (t tok) opens() bool    { return t.kind == tokOpenSeq || t.kind == tokOpenMap }
+func (t tok) closes() bool   { return t.kind == tokCloseSeq || t.kind == tokCloseMap }
+func (t tok) property() bool { return t.kind == tokAnchor || t.kind == tokTag }
+func (t tok) words() bool    { return t.kind == tokPlain || t.kind == tokQuoted }
+func (t tok) complete() bool {
+	return t.words() || t.kind == tokBlock || t.kind == tokAlias || t.closes()
+}
+func (t tok) endsDocument() bool {
+	return t.kind == tokEnd || t.kind == tokDocStart || t.kind == tokDocEnd || t.kind == tokDirective
+}
+
+// atKey reports whether a scalar with its colon is at i.
+func atKey(toks []tok, i int, flow bool) bool {
+	t := toks[i]
+	if !t.words() && t.kind != tokAlias && t.kind != tokMerge {
+		return false
 	}
-	return tokEnd, false
+	colon := toks[i+1] // there is one: a scalar is not the end
+	return colon.kind == tokColon && (flow || colon.pos.Line == t.end)
 }
