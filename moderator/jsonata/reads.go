@@ -29,6 +29,8 @@ type Path struct {
 	// Tested: the expression asks whether it has a value ($exists, ??), so it
 	// may well have none.
 	Tested bool
+	// Equals is the text that it is compared with by = or !=, "" if there is none.
+	Equals string
 }
 
 // Name is a name with its place.
@@ -39,7 +41,7 @@ type Name struct {
 
 // Reads analyses the expression.
 func (x *Expr) Reads() Reads {
-	t := &tracer{tested: map[node]bool{}, contextual: x.contextual}
+	t := &tracer{tested: map[node]bool{}, equals: map[node]string{}, contextual: x.contextual}
 	t.use(x.root, true)
 	slices.SortStableFunc(t.paths, func(a, b *Path) int { return a.Pos.Offset - b.Pos.Offset })
 	r := Reads{Whole: t.all, Unbound: slices.Clone(x.unbound)}

@@ -9,6 +9,7 @@ type tracer struct {
 	paths  []*Path // of their places, only the offsets
 	all    bool
 	tested map[node]bool // the paths that are asked whether they have a value
+	equals map[node]string
 	// contextual: a function that is only known when it is called may take its
 	// argument from the context.
 	contextual bool
@@ -73,6 +74,10 @@ func (t *tracer) value(n node, whole bool) bool {
 			left := t.trace(n.left, whole)
 			return t.trace(n.right, whole) || left
 		}
+		if n.op == "=" || n.op == "!=" {
+			t.compared(n.left, n.right)
+			t.compared(n.right, n.left)
+		}
 	case *sortNode:
 		for _, term := range n.terms {
 			t.use(term.by, whole)
@@ -100,7 +105,7 @@ func (t *tracer) path(n *pathNode, whole bool) bool {
 		switch {
 		case ok && whole:
 			open = t.begin(name.name, name.at)
-			open.Newest, open.Tested = newest(name.stages), t.tested[n]
+			open.Newest, open.Tested, open.Equals = newest(name.stages), t.tested[n], t.equals[n]
 		case ok && open != nil:
 			open.Names = append(open.Names, name.name)
 		default:
@@ -109,6 +114,18 @@ func (t *tracer) path(n *pathNode, whole bool) bool {
 		whole = t.trace(step, whole)
 	}
 	return whole
+}
+
+// compared notes a path of names that is compared with a text written there.
+func (t *tracer) compared(n, with node) {
+	path, ok := n.(*pathNode)
+	text, isText := with.(*stringNode)
+	if !ok || !isText || len(text.filters) > 0 || text.group != nil || path.group != nil {
+		return
+	}
+	if !slices.ContainsFunc(path.steps, func(step node) bool { _, ok := step.(*nameNode); return !ok }) {
+		t.equals[path] = text.text
+	}
 }
 
 // newest is k if the first predicate is -k, else 0.

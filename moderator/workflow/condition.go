@@ -111,6 +111,9 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 	for _, p := range reads.Paths {
 		if remedy, wrong := d.wrongPath(p, r); wrong {
 			d.add(d.inExpression(n, text, p.Pos.Offset), remedy, "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+		} else if values := answerTexts(p, r); p.Equals != "" && len(values) > 0 && !slices.Contains(values, p.Equals) {
+			d.add(d.inExpression(n, text, p.Pos.Offset), d.didYouMean(p.Equals, values, "it may be"),
+				"%s: %s is never %s", what, quote(strings.Join(p.Names, ".")), quote(p.Equals))
 		}
 	}
 }
@@ -135,8 +138,22 @@ func (d *draft) wrongPath(p jsonata.Path, r *roleDraft) (remedy string, wrong bo
 	if _, known := answer.field(rest[0], false); known || rest[0] == protocol.StatusKey {
 		return "", false
 	}
-	if p.Tested && len(nearest(rest[0], answer.names())) == 0 {
+	near := nearest(rest[0], answer.names())
+	if p.Tested && len(near) == 0 {
 		return "", false // a way to say "if there is"
 	}
+	if len(near) == 1 && strings.HasPrefix(near[0], "$") {
+		return "did you mean " + first + ".`" + near[0] + "`?", true
+	}
 	return d.didYouMean(rest[0], answer.names(), "the frontmatter of "+quote(r.name)+" has"), true
+}
+
+// answerTexts are the texts that a field of a role's answer may be; nil if that
+// is not said.
+func answerTexts(p jsonata.Path, r *roleDraft) []string {
+	if r == nil || r.schema == nil || len(p.Names) != 2 || p.Names[0] != "meta" && p.Names[0] != "output" {
+		return nil
+	}
+	value, _ := r.answers.any.field(p.Names[1], false)
+	return value.texts()
 }

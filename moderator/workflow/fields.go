@@ -152,6 +152,26 @@ func (f fields) inSection() fields {
 	return out
 }
 
+// texts lists the texts that a value may be; nil if its schemas allow others.
+func (f fields) texts() []string {
+	var texts []string
+	for _, s := range f.schemas {
+		values, _ := s["enum"].([]any)
+		if value, ok := s["const"]; ok {
+			values = []any{value}
+		}
+		if f.open || values == nil {
+			return nil
+		}
+		for _, v := range values {
+			if text, ok := v.(string); ok {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts
+}
+
 // names lists the fields that are named, sorted.
 func (f fields) names() []string {
 	names := map[string]bool{}

@@ -4,6 +4,7 @@ const (
 	noValue   = "there is no value before this; if it is text, put it in quotes"
 	noKey     = "there is no key before this ':'"
 	noComma   = "a ',' or the closing bracket is missing before this"
+	complete  = "the value before this is complete; if both are one text, put all of it in quotes"
 	keyNoText = "a key must be a single word or text, not a list or a mapping"
 )
 
@@ -29,7 +30,7 @@ func (g *grammar) beside(i int) string {
 	case flow && last.complete():
 		return noComma
 	case same && last.complete():
-		return "the value before this is complete; if both are one text, put all of it in quotes"
+		return complete
 	case t.kind == tokComma || t.closes() || flow && t.kind == tokDash:
 		return noValue
 	case flow && t.kind == tokBlock:

@@ -69,6 +69,9 @@ func (g *grammar) take(i int) error {
 		return failAt(g.open[0], fmt.Sprintf("the bracket %s is never closed", g.open[0].text))
 	}
 	if msg := g.beside(i); msg != "" {
+		if last := g.before(i); msg == complete && last.kind == tokQuoted && last.end > last.pos.Line {
+			return failAt(last, fmt.Sprintf("the quote that opens here is only closed in line %d", last.end))
+		}
 		return failAt(t, msg)
 	}
 	g.fill(i)

@@ -38,6 +38,7 @@ func TestRefuse(t *testing.T) {
 		"list among keys":         {"a: 1\n- b", "line 2, column 1: a list entry where a key is expected; check the indentation"},
 		"list on the key's line":  {"a: - b", "line 1, column 4: a list with dashes must begin on a new line"},
 		"text behind quotes":      {"a: \"b\" c", "line 1, column 8: the value before this is complete; if both are one text, put all of it in quotes"},
+		"a quote too late":        {"a: \"x\nb: \"y\"", "line 1, column 4: the quote that opens here is only closed in line 2"},
 		"reserved":                {"a: @b", "line 1, column 4: a value cannot begin with @; put it in quotes"},
 		"percent":                 {"a: %b", "line 1, column 4: a value cannot begin with %; put it in quotes"},
 		"open quote":              {"a: 1\nb: 'x\n", "line 2, column 4: the quote ' is never closed"},

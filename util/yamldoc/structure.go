@@ -78,7 +78,7 @@ func misplaced(toks []tok, i int) error {
 	case t.kind == tokDash:
 		return failAt(t, "a list entry where a key is expected; check the indentation")
 	case t.kind == tokQuestion || atKey(toks, i, false):
-		return failAt(t, fmt.Sprintf("this begins in column %d, but the entries before it in column %s", t.pos.Column, columns(toks[:i])))
+		return failAt(t, fmt.Sprintf("this begins in column %d, but the entries before it in column %s", t.pos.Column, columns(toks, i)))
 	case t.words():
 		return failAt(t, "a ':' is missing after this key, or the text belongs to the value before it and must be indented")
 	default:
@@ -86,11 +86,11 @@ func misplaced(toks []tok, i int) error {
 	}
 }
 
-// columns are those of the entries that may go on behind toks.
-func columns(toks []tok) string {
+// columns are those of the entries that may go on before the token at i.
+func columns(toks []tok, i int) string {
 	var all []string
 	least, brackets := 1<<30, 0
-	for i := len(toks) - 2; i >= 0; i-- { // the last cannot be a key: its colon would stand behind it
+	for i--; i >= 0; i-- {
 		switch t := toks[i]; {
 		case t.closes():
 			brackets++
