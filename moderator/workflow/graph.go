@@ -1,6 +1,10 @@
 package workflow
 
-import "github.com/united-workforce/uwf/protocol"
+import (
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+)
 
 // checkRoles checks the names of the roles, and that each has a node.
 func (d *draft) checkRoles() {
@@ -28,7 +32,11 @@ func (d *draft) checkGraph() {
 		case n.name == protocol.EndNode || n.name == protocol.SuspendNode:
 			d.add(n.pos, "remove the node", "%s cannot have edges: a thread ends or waits there", n.name)
 		case d.roleByName[n.name] == nil && !d.lostRoles:
-			d.add(n.pos, d.didYouMean(n.name, d.roleNames, "the roles are"), "the graph has a node %s, but there is no such role", quote(n.name))
+			names := d.roleNames
+			if d.nodeByName[protocol.StartNode] == nil {
+				names = append(slices.Clip(names), protocol.StartNode)
+			}
+			d.add(n.pos, d.didYouMean(n.name, names, "the roles are"), "the graph has a node %s, but there is no such role", quote(n.name))
 		}
 		for _, e := range n.edges {
 			d.checkTarget(n, e)

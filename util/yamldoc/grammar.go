@@ -54,7 +54,8 @@ func document(toks []tok) ([]tok, error) {
 	if rest[0].kind != tokEnd {
 		return nil, failAt(rest[0], "a second document begins here; only one is allowed")
 	}
-	return append(toks[:n:n], rest[0]), nil
+	toks[n] = rest[0]
+	return toks[:n+1], nil
 }
 
 func failAt(t tok, msg string) error { return &Error{Pos: t.pos, Message: msg} }

@@ -38,7 +38,8 @@ func structure(toks []tok) (root ast.Node, err error) {
 // time for the keys of a mapping, so each key outside of brackets comes as the
 // only one of an entry of a list: a dash more before it, in a column between
 // that of the key and the one before.
-func theirs(toks []tok) (all token.Tokens) {
+func theirs(toks []tok) token.Tokens {
+	all := make(token.Tokens, 0, len(toks)*3/2)
 	depth, line := 0, 0
 	add := func(kind token.Type, column, offset int) {
 		if depth > 0 || toks[offset].kind == tokMissing { // its place means nothing, but for the parser
