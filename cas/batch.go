@@ -18,7 +18,6 @@ import (
 type Batch struct {
 	store    Store
 	now      func() time.Time
-	judge    jsonschema.Judge
 	added    map[Hash]Node // but those that were dropped
 	order    []Hash        // of all that was ever added
 	written  int           // how many of order are in the store
@@ -31,11 +30,9 @@ type Batch struct {
 // step may have gigabytes of turns.
 const keepBytes = 8 << 20
 
-// NewBatch returns an empty batch on a store; now gives the timestamps. The judge
-// is asked about values of types that are not ours; who only adds nodes of our
-// kinds and schemas needs none.
-func NewBatch(s Store, now func() time.Time, judge jsonschema.Judge) *Batch {
-	return &Batch{store: s, now: now, judge: judge, added: map[Hash]Node{}, compiled: map[Hash]*jsonschema.Schema{}}
+// NewBatch returns an empty batch on a store; now gives the timestamps.
+func NewBatch(s Store, now func() time.Time) *Batch {
+	return &Batch{store: s, now: now, added: map[Hash]Node{}, compiled: map[Hash]*jsonschema.Schema{}}
 }
 
 // Add adds a payload of one of our kinds, and its schema. Errors: those of the
@@ -60,7 +57,7 @@ func (b *Batch) Add(ctx context.Context, p protocol.Payload) (Hash, error) {
 
 // AddValue adds a payload of any type that the store or the batch has a schema
 // for. Errors: [*SchemaError] if the value does not satisfy the schema; those of
-// [Schema] if there is none; those of the judge.
+// [Schema] if there is none; those of [jsonschema.Schema.Validate].
 func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error) {
 	if typ == b.Kinds().MetaHash() {
 		return b.AddSchema(ctx, value)
@@ -110,7 +107,7 @@ func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("schema: %w", err)
 	}
-	compiled, err := compile(b.Kinds().MetaHash(), payload, b.judge)
+	compiled, err := compile(b.Kinds().MetaHash(), payload)
 	if err != nil {
 		return "", err
 	}
@@ -266,7 +263,7 @@ func (b *Batch) Compiled(ctx context.Context, typ Hash) (*jsonschema.Schema, err
 	if err != nil {
 		return nil, err
 	}
-	s, err := compile(b.Kinds().MetaHash(), n.Payload, b.judge)
+	s, err := compile(b.Kinds().MetaHash(), n.Payload)
 	if err != nil {
 		return nil, err
 	}

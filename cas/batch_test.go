@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 func noon() time.Time { return time.UnixMilli(1780000000000) }
@@ -45,7 +44,7 @@ func hashesOf(nodes []cas.Node) []cas.Hash {
 func newBatch(t testing.TB) (*cas.Batch, *recordingStore) {
 	t.Helper()
 	s := &recordingStore{Store: memstore.New(cas.XXH3)}
-	return cas.NewBatch(s, noon, library.Judge), s
+	return cas.NewBatch(s, noon), s
 }
 
 func TestBatchReadsWhatItHolds(t *testing.T) {
@@ -65,7 +64,7 @@ func TestBatchReadsWhatItHolds(t *testing.T) {
 	n, err := s.Get(ctx, h)
 	require.NoError(t, err)
 	require.Equal(t, int64(1780000000000), n.Timestamp)
-	require.NoError(t, cas.Verify(ctx, s, h, library.Judge), "the schema and the meta-schema are there")
+	require.NoError(t, cas.Verify(ctx, s, h), "the schema and the meta-schema are there")
 }
 
 // A step's turns are put as they happen and committed at its end; the schemas
@@ -121,7 +120,7 @@ func TestBatchOfAnySize(t *testing.T) {
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(cas.XXH3)
-	b := cas.NewBatch(store, noon, library.Judge)
+	b := cas.NewBatch(store, noon)
 	first, err := b.Add(t.Context(), protocol.Text("first"))
 	require.NoError(t, err)
 	nodes := b.Handover()
@@ -190,8 +189,8 @@ func TestAddValue(t *testing.T) {
 	require.Len(t, invalid.Problems, 2, "all problems, not the first")
 
 	require.NoError(t, b.Commit(ctx))
-	require.NoError(t, cas.Verify(ctx, s, h, library.Judge))
-	require.NoError(t, cas.Verify(ctx, s, typ, library.Judge))
+	require.NoError(t, cas.Verify(ctx, s, h))
+	require.NoError(t, cas.Verify(ctx, s, typ))
 }
 
 // The schema of a value was registered by an earlier process.
@@ -203,7 +202,7 @@ func TestAddValueFindsTheSchemaInTheStore(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(ctx))
 
-	later := cas.NewBatch(s, noon, library.Judge)
+	later := cas.NewBatch(s, noon)
 	h, err := later.AddValue(ctx, typ, "x")
 	require.NoError(t, err)
 	require.NoError(t, later.Commit(ctx))

@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // sampleStep is a step as a real run makes it, about 700 bytes of JSON.
@@ -59,7 +58,7 @@ func BenchmarkDecodeValue(b *testing.B) {
 func BenchmarkReadStep(b *testing.B) {
 	ctx := context.Background()
 	s := memstore.New(cas.XXH3)
-	batch := cas.NewBatch(s, noon, library.Judge)
+	batch := cas.NewBatch(s, noon)
 	h, err := batch.Add(ctx, sampleStep())
 	require.NoError(b, err)
 	require.NoError(b, batch.Commit(ctx))
@@ -92,7 +91,7 @@ func BenchmarkNewKinds(b *testing.B) {
 // BenchmarkWalk visits a chain of 1,000 steps.
 func BenchmarkWalk(b *testing.B) {
 	s := memstore.New(cas.XXH3)
-	batch := cas.NewBatch(s, time.Now, nil)
+	batch := cas.NewBatch(s, time.Now)
 	detail, err := batch.Add(b.Context(), protocol.Text("detail"))
 	require.NoError(b, err)
 	var head cas.Hash

@@ -3,8 +3,6 @@ package cas
 import (
 	"context"
 	"fmt"
-
-	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // Visited is a node that a [BottomUp] walk has come to.
@@ -22,9 +20,8 @@ type Visited struct {
 type BottomUpOptions struct {
 	// Known tells of a node that the walk is to pass over, with all below it.
 	Known func(Hash) (bool, error)
-	// Verify checks each node against its type, with Judge.
+	// Verify checks each node against its type.
 	Verify bool
-	Judge  jsonschema.Judge
 }
 
 // VisitError says at which node a [BottomUp] walk has ended.
@@ -55,7 +52,7 @@ func (e *VisitError) Unwrap() error { return e.Err }
 // It keeps a stack of its own, because chains are as long as threads, and no
 // payload on it, because together they could be all of a thread.
 func BottomUp(ctx context.Context, r Reader, roots []Hash, o BottomUpOptions, visit func(Visited) error) error {
-	w := climber{reader: r, inspector: NewInspector(r, o.Judge), options: o, state: map[Hash]climbState{}, visit: visit}
+	w := climber{reader: r, inspector: NewInspector(r), options: o, state: map[Hash]climbState{}, visit: visit}
 	for _, root := range roots {
 		if err := w.enter(ctx, root); err != nil {
 			return err

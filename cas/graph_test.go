@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // Hashes that look like refs but name nothing.
@@ -133,7 +132,7 @@ type diamond struct{ typ, root, left, right, bottom cas.Hash }
 func putDiamond(t testing.TB, s cas.Store) diamond {
 	t.Helper()
 	ctx := context.Background()
-	b := cas.NewBatch(s, noon, library.Judge)
+	b := cas.NewBatch(s, noon)
 	typ, err := b.AddSchema(ctx, object{
 		"type":       "object",
 		"properties": object{"name": object{"type": "string"}, "refs": object{"type": "array", "items": refSchema}},
@@ -218,28 +217,28 @@ func TestVerify(t *testing.T) {
 	ctx := context.Background()
 	s := memstore.New(cas.XXH3)
 	d := putDiamond(t, s)
-	verifier := cas.NewVerifier(s, library.Judge)
+	verifier := cas.NewVerifier(s)
 	for _, h := range []cas.Hash{d.root, d.bottom, d.typ, s.Kinds().MetaHash()} {
-		require.NoError(t, cas.Verify(ctx, s, h, library.Judge))
+		require.NoError(t, cas.Verify(ctx, s, h))
 		require.NoError(t, verifier.Verify(ctx, h))
 	}
 
 	var invalid *cas.SchemaError
 	wrong := putNode(t, s, d.typ, object{"name": 7})
-	require.ErrorAs(t, cas.Verify(ctx, s, wrong.Hash, library.Judge), &invalid)
+	require.ErrorAs(t, cas.Verify(ctx, s, wrong.Hash), &invalid)
 	require.Equal(t, d.typ, invalid.Type)
 	badSchema := putNode(t, s, s.Kinds().MetaHash(), object{"type": "nothing"})
-	require.ErrorAs(t, cas.Verify(ctx, s, badSchema.Hash, library.Judge), &invalid)
+	require.ErrorAs(t, cas.Verify(ctx, s, badSchema.Hash), &invalid)
 	require.Equal(t, s.Kinds().MetaHash(), invalid.Type)
 
 	orphan := castest.Node(t, cas.XXH3, "x")
 	require.NoError(t, s.Put(ctx, orphan))
-	require.ErrorIs(t, cas.Verify(ctx, s, orphan.Hash, library.Judge), cas.ErrNotFound)
-	require.ErrorIs(t, cas.Verify(ctx, s, refA, library.Judge), cas.ErrNotFound)
+	require.ErrorIs(t, cas.Verify(ctx, s, orphan.Hash), cas.ErrNotFound)
+	require.ErrorIs(t, cas.Verify(ctx, s, refA), cas.ErrNotFound)
 
 	var corrupt *cas.CorruptError
 	untyped := putNode(t, s, d.root, "its type is no schema")
-	require.ErrorAs(t, cas.Verify(ctx, s, untyped.Hash, library.Judge), &corrupt)
+	require.ErrorAs(t, cas.Verify(ctx, s, untyped.Hash), &corrupt)
 	require.Equal(t, d.root, corrupt.Hash)
 }
 

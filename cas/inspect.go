@@ -2,8 +2,6 @@ package cas
 
 import (
 	"context"
-
-	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // Inspector looks into many nodes: what they refer to, and whether they satisfy
@@ -14,10 +12,9 @@ type Inspector struct {
 	finder   *refFinder
 }
 
-// NewInspector returns an Inspector for the nodes of r. Only Inspect asks the
-// judge.
-func NewInspector(r Reader, judge jsonschema.Judge) *Inspector {
-	return &Inspector{verifier: NewVerifier(r, judge), finder: newRefFinder(r)}
+// NewInspector returns an Inspector for the nodes of r.
+func NewInspector(r Reader) *Inspector {
+	return &Inspector{verifier: NewVerifier(r), finder: newRefFinder(r)}
 }
 
 // Refs is [Refs].

@@ -11,10 +11,9 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
-// Add trusts a payload's Validate and asks no schema library. So for every kind
+// Add trusts a payload's Validate and compiles no schema. So for every kind
 // the two must accept and refuse the same payloads: here each field of each
 // sample, however deep, is given every value that might matter.
 func TestValidateAgreesWithTheSchema(t *testing.T) {
@@ -52,7 +51,7 @@ func TestValidateAgreesWithTheSchema(t *testing.T) {
 
 func typeSchema(t testing.TB, typ protocol.Type) *jsonschema.Schema {
 	t.Helper()
-	schema, err := jsonschema.Compile(parseJSON(t, protocol.SchemaJSON(typ)), library.Judge)
+	schema, err := jsonschema.Compile(parseJSON(t, protocol.SchemaJSON(typ)))
 	require.NoError(t, err, typ)
 	return schema
 }

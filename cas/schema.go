@@ -32,12 +32,12 @@ func getSchema(ctx context.Context, r Reader, typ Hash) (Node, error) {
 
 // compile checks the payload of a schema node and compiles it. Errors:
 // [*SchemaError] against the meta-schema, whose hash is meta.
-func compile(meta Hash, payload []byte, judge jsonschema.Judge) (*jsonschema.Schema, error) {
+func compile(meta Hash, payload []byte) (*jsonschema.Schema, error) {
 	schema, err := Decode(payload)
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := jsonschema.Compile(schema, judge)
+	compiled, err := jsonschema.Compile(schema)
 	var invalid *jsonschema.InvalidError
 	if errors.As(err, &invalid) {
 		return nil, &SchemaError{Type: meta, Problems: invalid.Problems}

@@ -9,22 +9,22 @@ import (
 
 // Verify reads a node and checks its hash, that its type exists, and that it
 // satisfies it. Errors: those of Get for the node or its schema, [*CorruptError]
-// for a payload that is not canonical, [*SchemaError], those of the judge.
-func Verify(ctx context.Context, r Reader, h Hash, judge jsonschema.Judge) error {
-	return NewVerifier(r, judge).Verify(ctx, h)
+// for a payload that is not canonical, [*SchemaError], those of
+// [jsonschema.Schema.Validate].
+func Verify(ctx context.Context, r Reader, h Hash) error {
+	return NewVerifier(r).Verify(ctx, h)
 }
 
 // Verifier verifies many nodes and compiles each schema once. Not safe for
 // concurrent use.
 type Verifier struct {
 	reader   Reader
-	judge    jsonschema.Judge
 	compiled map[Hash]*jsonschema.Schema
 }
 
 // NewVerifier returns a Verifier for the nodes of r.
-func NewVerifier(r Reader, judge jsonschema.Judge) *Verifier {
-	return &Verifier{reader: r, judge: judge, compiled: map[Hash]*jsonschema.Schema{}}
+func NewVerifier(r Reader) *Verifier {
+	return &Verifier{reader: r, compiled: map[Hash]*jsonschema.Schema{}}
 }
 
 // Verify is [Verify].
@@ -74,7 +74,7 @@ func (v *Verifier) schema(ctx context.Context, typ Hash) (*jsonschema.Schema, er
 	if err != nil {
 		return nil, err
 	}
-	s, err := compile(n.Type, n.Payload, v.judge)
+	s, err := compile(n.Type, n.Payload)
 	if len(v.compiled) == maxSchemas {
 		clear(v.compiled)
 	}

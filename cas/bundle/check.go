@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
+	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // Report says what is in a bundle.
@@ -60,7 +60,7 @@ const active protocol.Status = "active"
 func (f *File) Check(ctx context.Context) (Report, error) {
 	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)), steps: map[cas.Hash]place{}}
 	report := Report{Hash: f.Manifest.Hash, Workflows: f.Manifest.Workflows, Bytes: f.Size}
-	err := cas.BottomUp(library.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true, Judge: library.Judge}, func(v cas.Visited) error { return c.visit(ctx, v) })
+	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true}, func(v cas.Visited) error { return c.visit(ctx, v) })
 	if err != nil {
 		return report, f.locate(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // Ids of threads.
@@ -51,7 +50,7 @@ func openWorld(t testing.TB, home string, a cas.Algorithm, disk durable.FS) *wor
 
 func clock() time.Time { return time.UnixMilli(1_780_000_000_000) }
 
-func (w *world) batch() *cas.Batch { return cas.NewBatch(w.store, clock, library.Judge) }
+func (w *world) batch() *cas.Batch { return cas.NewBatch(w.store, clock) }
 
 // workflow makes the workflow of all threads here, under a name.
 func (w *world) workflow(name string) (hash, schema cas.Hash) {

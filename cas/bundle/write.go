@@ -12,7 +12,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/seal"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // Written says what a bundle that was written has.
@@ -71,7 +70,7 @@ func (w *writer) write(data []byte) {
 func (w *writer) nodes(ctx context.Context, r cas.Reader, m Manifest) error {
 	sealer := seal.New(r, seal.Options{})
 	sealed := m.sealed()
-	err := cas.BottomUp(ctx, r, m.roots(), cas.BottomUpOptions{Verify: true, Judge: library.Judge}, func(v cas.Visited) error {
+	err := cas.BottomUp(ctx, r, m.roots(), cas.BottomUpOptions{Verify: true}, func(v cas.Visited) error {
 		if len(sealed) > 0 {
 			if err := sealer.Visit(v); err != nil {
 				return err

@@ -21,7 +21,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 const threadID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -70,7 +69,7 @@ func (w *world) open() {
 	w.store = s
 }
 
-func (w *world) batch() *cas.Batch { return cas.NewBatch(w.store, time.Now, library.Judge) }
+func (w *world) batch() *cas.Batch { return cas.NewBatch(w.store, time.Now) }
 
 func (w *world) step(head, schema cas.Hash, i int) cas.Hash {
 	ctx := context.Background()

@@ -9,7 +9,6 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // knowing reads the schemas of our kinds also where the store has lost them:
@@ -159,7 +158,7 @@ func (c *check) expectFoundation() {
 }
 
 func (c *check) inspector() *cas.Inspector {
-	return cas.NewInspector(knowing{c.store}, library.Judge)
+	return cas.NewInspector(knowing{c.store})
 }
 
 // absent looks for the nodes that are named but were not listed. One that was

@@ -23,7 +23,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // world is a home with its store, on the real disk without flushes.
@@ -45,7 +44,7 @@ func openStore(t testing.TB, home string) *fsstore.Store {
 	return s
 }
 
-func (w *world) batch() *cas.Batch { return cas.NewBatch(w.store, time.Now, library.Judge) }
+func (w *world) batch() *cas.Batch { return cas.NewBatch(w.store, time.Now) }
 
 // text puts a text node.
 func (w *world) text(s string) cas.Hash {
@@ -97,7 +96,7 @@ func (w *world) step(id string, said protocol.Turn) (cas.Hash, error) {
 	}
 	defer func() { _ = lock.Unlock() }()
 	agent := openStore(w.t, w.home)
-	b := cas.NewBatch(agent, time.Now, library.Judge)
+	b := cas.NewBatch(agent, time.Now)
 	t, err := thread.Open(ctx, agent, head)
 	if err != nil {
 		return "", err

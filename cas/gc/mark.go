@@ -23,7 +23,7 @@ type marks struct {
 
 func newMarks(s *fsstore.Store, nodes census.Set) *marks {
 	return &marks{
-		store: s, inspector: cas.NewInspector(s, nil), nodes: nodes, needed: make([]bool, nodes.Len()),
+		store: s, inspector: cas.NewInspector(s), nodes: nodes, needed: make([]bool, nodes.Len()),
 		removed: make([]bool, nodes.Len()),
 		others:  map[cas.Hash]bool{},
 	}

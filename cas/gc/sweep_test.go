@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // surveyed is a collection that has looked and not yet removed anything: what
@@ -49,7 +48,7 @@ func TestNeededSinceTheSurvey(t *testing.T) {
 		},
 		"put again": {
 			func(s *surveyed, _ node) {
-				s.batch = cas.NewBatch(s.store, time.Now, library.Judge)
+				s.batch = cas.NewBatch(s.store, time.Now)
 				s.put(protocol.Text("old"))
 			},
 			func(old node) []cas.Hash { return []cas.Hash{old.text} },
@@ -60,7 +59,7 @@ func TestNeededSinceTheSurvey(t *testing.T) {
 		},
 		"a new node refers to an old one": {
 			func(s *surveyed, old node) {
-				s.batch = cas.NewBatch(s.store, time.Now, library.Judge)
+				s.batch = cas.NewBatch(s.store, time.Now)
 				s.put(protocol.Detail{SessionID: "new", Capture: protocol.CaptureTurns, Turns: []cas.Hash{old.turn}})
 			},
 			func(old node) []cas.Hash { return []cas.Hash{old.turn} },
@@ -123,7 +122,7 @@ func newSurveyed(t *testing.T) *surveyed {
 	home := t.TempDir()
 	store, err := fsstore.Open(t.Context(), filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
 	require.NoError(t, err)
-	return &surveyed{T: t, home: home, store: store, batch: cas.NewBatch(store, time.Now, library.Judge)}
+	return &surveyed{T: t, home: home, store: store, batch: cas.NewBatch(store, time.Now)}
 }
 
 func (s *surveyed) register(h cas.Hash) {

@@ -16,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // world is a home and a store as the program has them.
@@ -33,7 +32,7 @@ func newWorld(ctx context.Context, root string, fsys durable.FS, flush string) (
 
 // register does what "workflow put" does.
 func (w world) register(ctx context.Context, name string) error {
-	b := cas.NewBatch(w.store, time.Now, library.Judge)
+	b := cas.NewBatch(w.store, time.Now)
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object"})
 	if err != nil {
 		return err
@@ -57,7 +56,7 @@ func (w world) start(ctx context.Context, id, workflow string) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(w.store, time.Now, library.Judge)
+	b := cas.NewBatch(w.store, time.Now)
 	head, err := b.Add(ctx, protocol.Start{Workflow: h, Prompt: id, Cwd: "/"})
 	if err != nil {
 		return err
@@ -79,7 +78,7 @@ func (w world) step(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(w.store, time.Now, library.Judge)
+	b := cas.NewBatch(w.store, time.Now)
 	output, err := b.Add(ctx, protocol.NewSuspend(fmt.Sprintf("%s, step %d", id, t.Len())))
 	if err != nil {
 		return err

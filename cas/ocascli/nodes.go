@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -214,7 +213,7 @@ func (c *CLI) verifyCommand() *ucli.Command {
 			return err
 		}
 		out := map[string]any{"hash": h, "status": "ok"}
-		err = cas.Verify(ctx, s, h, library.Judge)
+		err = cas.Verify(ctx, s, h)
 		var (
 			corrupt *cas.CorruptError
 			schema  *cas.SchemaError

@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
+	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -145,7 +145,7 @@ func Classify(err error, program string) *protocol.Error {
 		schema    *cas.SchemaError
 		kind      *cas.TypeError
 		damaged   *gc.DamagedError
-		budget    *library.BudgetError
+		budget    *jsonschema.BudgetError
 	)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		out.Code, out.Hints = protocol.CodeRedacted, []string{fmt.Sprintf("it was redacted at %s; its hash still stands for it", time.UnixMilli(redacted.Tombstone.At).UTC().Format(time.RFC3339))}

@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/exactjson"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 func (c *CLI) putCommand() *ucli.Command {
@@ -44,7 +43,7 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(builtin{s}, c.Env.Now, library.Judge)
+	b := cas.NewBatch(builtin{s}, c.Env.Now)
 	h, err := b.AddValue(ctx, typ, value)
 	if err == nil && store {
 		err = b.Commit(ctx)
@@ -114,7 +113,7 @@ func (c *CLI) putTextCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		b := cas.NewBatch(builtin{s}, c.Env.Now, library.Judge)
+		b := cas.NewBatch(builtin{s}, c.Env.Now)
 		h, err := b.AddValue(ctx, typ, text)
 		if err != nil {
 			return cmdline.Invalid(err.Error())

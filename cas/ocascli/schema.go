@@ -10,7 +10,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -132,7 +131,7 @@ func (c *CLI) schemaPut(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, c.Env.Now, library.Judge)
+	b := cas.NewBatch(s, c.Env.Now)
 	h, err := b.AddSchema(ctx, schema)
 	if err == nil {
 		err = b.Commit(ctx)

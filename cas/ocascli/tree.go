@@ -33,7 +33,7 @@ type place struct {
 const maxIndent = 40
 
 func printTree(ctx context.Context, out io.Writer, s cas.Store, root cas.Hash, types bool) error {
-	t := &tree{out: out, store: s, inspector: cas.NewInspector(s, nil), types: types, seen: map[cas.Hash]bool{}, titles: map[cas.Hash]string{}}
+	t := &tree{out: out, store: s, inspector: cas.NewInspector(s), types: types, seen: map[cas.Hash]bool{}, titles: map[cas.Hash]string{}}
 	for stack := []place{{root, 0}}; len(stack) > 0; {
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]

@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 func (c *CLI) validateCommand() *ucli.Command {
@@ -23,7 +22,7 @@ func (c *CLI) validateCommand() *ucli.Command {
 		Name: "validate", Usage: "check a value against a type or a JSON Schema, and store nothing",
 		ArgsUsage: "<type|schema> <json|file|->",
 		Description: "A schema is JSON text, or - for stdin; if the value is - too, it stands behind the schema there. " +
-			"Of a value that does not fit, the JSON result lists the problems, and the status is 4. Agents let uwf judge their outputs in this way.",
+			"Of a value that does not fit, the JSON result lists the problems, and the status is 4.",
 	}, c.schemaValidate)
 }
 
@@ -70,7 +69,7 @@ func (c *CLI) fitsType(ctx context.Context, typ, arg string) (cas.Hash, error) {
 	if err != nil {
 		return "", err
 	}
-	return cas.NewBatch(builtin{s}, c.Env.Now, library.Judge).AddValue(ctx, h, value)
+	return cas.NewBatch(builtin{s}, c.Env.Now).AddValue(ctx, h, value)
 }
 
 // fitsSchema holds a value against a schema that no store needs to have; there is
@@ -80,7 +79,7 @@ func (c *CLI) fitsSchema(ctx context.Context, schemaArg, valueArg string) (cas.H
 	if err != nil {
 		return "", err
 	}
-	compiled, err := jsonschema.Compile(schema, library.Judge)
+	compiled, err := jsonschema.Compile(schema)
 	if err != nil {
 		return "", cmdline.Invalid(err.Error())
 	}

@@ -137,7 +137,7 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 		t, err := thread.Open(ctx, r.store, n.Hash)
 		return seen{id: id, refs: refs, outputOf: err == nil && t.Last != nil && t.Last.Output == r.node.Hash}
 	}
-	inspector := func() *cas.Inspector { return cas.NewInspector(r.store, nil) }
+	inspector := func() *cas.Inspector { return cas.NewInspector(r.store) }
 	err = census.EachNode(ctx, r.store, inspector, set, look, func(nodes []seen) {
 		for _, n := range nodes {
 			graph.Add(n.id, n.refs...)

@@ -22,7 +22,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/prompt"
 )
 
@@ -49,7 +48,7 @@ func newWorld(t *testing.T) *world {
 	s, err := fsstore.Open(ctx, filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
 	require.NoError(t, err)
 	w := &world{t: t, home: home, store: s, index: index.Open(home, durable.OS())}
-	b := cas.NewBatch(s, clock, library.Judge)
+	b := cas.NewBatch(s, clock)
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}})
 	require.NoError(t, err)
 	workflow, err := b.Add(ctx, protocol.Workflow{
@@ -77,7 +76,7 @@ func (w *world) step(id, secret string, n int) {
 	require.NoError(w.t, err)
 	wf, err := chain.Workflow(ctx)
 	require.NoError(w.t, err)
-	result, err := stepwork.Submit(ctx, cas.NewBatch(w.store, clock, library.Judge), chain, stepwork.Submission{
+	result, err := stepwork.Submit(ctx, cas.NewBatch(w.store, clock), chain, stepwork.Submission{
 		Role: "r", Type: wf.Roles["r"].Frontmatter, Output: extract.Output{Value: map[string]any{"n": n}}, ExtractedBy: protocol.ByValue,
 		Agent: "uwf-test", SessionID: "s", Answer: secret, Prompt: "do " + secret, CompletedAtMs: 2,
 	})
@@ -192,7 +191,7 @@ func TestSharedWithAnotherHome(t *testing.T) {
 	home := t.TempDir()
 	other, err := fsstore.Open(t.Context(), w.store.Dir(), fsstore.Options{Home: home, Flush: "none"})
 	require.NoError(t, err)
-	b := cas.NewBatch(other, clock, library.Judge)
+	b := cas.NewBatch(other, clock)
 	_, err = b.Add(t.Context(), protocol.Text("it is used"))
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(t.Context()))
@@ -389,7 +388,7 @@ func TestTombstoneInTheWay(t *testing.T) {
 func TestHalfWrittenTurnsGoAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	b := cas.NewBatch(w.store, clock, library.Judge)
+	b := cas.NewBatch(w.store, clock)
 	half, err := stepwork.AddTurn(t.Context(), b, protocol.Turn{Index: 1, Role: protocol.TurnAssistant, Content: "secr", AtMs: 1})
 	require.NoError(t, err)
 	text, err := b.Add(t.Context(), protocol.Text("not a turn"))

@@ -18,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 func openStore(t *testing.T) *fsstore.Store {
@@ -31,7 +30,7 @@ func openStore(t *testing.T) *fsstore.Store {
 // chain puts a detail with so many turns.
 func chain(t *testing.T, s cas.Store, turns int) cas.Hash {
 	t.Helper()
-	b := cas.NewBatch(s, func() time.Time { return time.UnixMilli(1) }, library.Judge)
+	b := cas.NewBatch(s, func() time.Time { return time.UnixMilli(1) })
 	hashes := []cas.Hash{}
 	for i := range turns {
 		h, err := b.Add(t.Context(), protocol.Turn{Index: i, Role: protocol.TurnUser, Content: fmt.Sprint("turn ", i)})

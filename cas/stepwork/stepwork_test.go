@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/prompt"
 )
 
@@ -63,7 +62,7 @@ func setup(t *testing.T) *fixture {
 }
 
 func (f *fixture) batch() *cas.Batch {
-	return cas.NewBatch(f.store, func() time.Time { return time.UnixMilli(1) }, library.Judge)
+	return cas.NewBatch(f.store, func() time.Time { return time.UnixMilli(1) })
 }
 
 func (f *fixture) thread(r cas.Reader) *thread.Thread {
@@ -294,7 +293,7 @@ func TestDeepArguments(t *testing.T) {
 	for range cas.MaxDepth {
 		deep = []any{deep}
 	}
-	b := cas.NewBatch(memstore.New(cas.XXH3), time.Now, library.Judge)
+	b := cas.NewBatch(memstore.New(cas.XXH3), time.Now)
 	h, err := stepwork.AddTurn(t.Context(), b, protocol.Turn{
 		Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: "1", Name: "x", Args: deep}, {ID: "2", Name: "y", Args: "text"}},
 	})

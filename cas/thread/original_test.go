@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // chainOfOriginals puts a start and steps as the original writes them; it
@@ -106,7 +105,7 @@ func TestOursFollowOriginals(t *testing.T) {
 	chain := chainOfOriginals(t, s, "a", "b")
 	th, err := thread.Open(t.Context(), s, chain[2])
 	require.NoError(t, err)
-	b := cas.NewBatch(s, time.Now, library.Judge)
+	b := cas.NewBatch(s, time.Now)
 	head, err := th.Append(t.Context(), b, thread.Next{Role: "a", Agent: "uwf-y", Output: chain[0], Detail: chain[0], ExtractedBy: protocol.ByValue})
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(t.Context()))
@@ -131,7 +130,7 @@ func TestMiscountedOriginals(t *testing.T) {
 	s := memstore.New(cas.XXH64)
 	chain := chainOfOriginals(t, s, "a", "b")
 	for _, index := range []int{1, 5} {
-		b := cas.NewBatch(s, time.Now, library.Judge)
+		b := cas.NewBatch(s, time.Now)
 		head, err := b.Add(t.Context(), protocol.Step{
 			Start: chain[0], Prev: &chain[2], Index: index, Visits: map[string]int{"a": 2, "b": 1}, Role: "a",
 			Output: chain[0], Detail: chain[0], ExtractedBy: protocol.ByValue,

@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // fixture is a store with a start, an output and a detail to build chains of.
@@ -43,7 +42,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) commit(add func(b *cas.Batch)) {
 	f.Helper()
-	b := cas.NewBatch(f.store, func() time.Time { return time.UnixMilli(1700000000000) }, library.Judge)
+	b := cas.NewBatch(f.store, func() time.Time { return time.UnixMilli(1700000000000) })
 	add(b)
 	require.NoError(f, b.Commit(f.Context()))
 }
@@ -315,7 +314,7 @@ func TestAStepCostsTheSameInALongThread(t *testing.T) {
 		require.NoError(t, err)
 		_, err = th.Output(t.Context(), *th.Last)
 		require.NoError(t, err)
-		_, err = th.Append(t.Context(), cas.NewBatch(f.store, time.Now, library.Judge), f.next("planner"))
+		_, err = th.Append(t.Context(), cas.NewBatch(f.store, time.Now), f.next("planner"))
 		require.NoError(t, err)
 		step := c.reads - open
 		for range 3 {

@@ -52,7 +52,7 @@ func Measure(ctx context.Context, s *fsstore.Store, x *index.Index) (Report, err
 		return m.report, err
 	}
 	m.graph, m.sizes = census.NewGraph(set), make([]int64, set.Len())
-	inspector := func() *cas.Inspector { return cas.NewInspector(s, nil) }
+	inspector := func() *cas.Inspector { return cas.NewInspector(s) }
 	if err := census.EachNode(ctx, s, inspector, set, m.look, m.take); err != nil {
 		return m.report, err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/cas/usage"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // Two threads that share all but their starts take less together than alone, by
@@ -25,7 +24,7 @@ func TestMeasure(t *testing.T) {
 	home := t.TempDir()
 	s, err := fsstore.Open(ctx, filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
 	require.NoError(t, err)
-	b := cas.NewBatch(s, time.Now, library.Judge)
+	b := cas.NewBatch(s, time.Now)
 	workflow, err := b.Add(ctx, protocol.Workflow{Name: "w", Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{}})
 	require.NoError(t, err)
 	x := index.Open(home, durable.OS())

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/united-workforce/uwf/cas v0.1.0
-	github.com/united-workforce/uwf/protocol v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
 	github.com/urfave/cli/v2 v2.27.7
 )
@@ -19,6 +18,7 @@ require (
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
+	github.com/united-workforce/uwf/protocol v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect

@@ -25,7 +25,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // Thread ids as the original makes them: they are no standard ULIDs.
@@ -304,7 +303,7 @@ func TestOursHasGoneOn(t *testing.T) {
 	s := u.store()
 	th, err := thread.Open(ctx, s, u.idle[2])
 	require.NoError(t, err)
-	b := cas.NewBatch(s, time.Now, library.Judge)
+	b := cas.NewBatch(s, time.Now)
 	detail, err := b.Add(ctx, protocol.Detail{Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}})
 	require.NoError(t, err)
 	next, err := th.Append(ctx, b, thread.Next{Role: "writer", Agent: "uwf-x", Output: th.Last.Output, Detail: detail, ExtractedBy: protocol.ByValue})

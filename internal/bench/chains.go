@@ -61,7 +61,7 @@ func grow(ctx context.Context, p place, n int) error {
 	if err != nil {
 		return err
 	}
-	batch := cas.NewBatch(s, time.Now, nil)
+	batch := cas.NewBatch(s, time.Now)
 	head := old
 	for {
 		t, err := thread.Open(ctx, batch, head)
@@ -124,7 +124,7 @@ func fillFrom(ctx context.Context, dir string, first, n int) error {
 	}
 	const atOnce = 10_000
 	for done := 0; done < n; {
-		batch := cas.NewBatch(s, time.Now, nil)
+		batch := cas.NewBatch(s, time.Now)
 		for range min(atOnce, n-done) {
 			if _, err := batch.Add(ctx, protocol.Text(sample.Text(first+done))); err != nil {
 				return err

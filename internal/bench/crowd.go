@@ -68,7 +68,7 @@ func manyHeads(ctx context.Context, p place, n int) ([]cas.Hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	batch := cas.NewBatch(s, time.Now, nil)
+	batch := cas.NewBatch(s, time.Now)
 	heads := make([]cas.Hash, n)
 	for i := range heads {
 		start := model.Start

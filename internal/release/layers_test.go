@@ -46,7 +46,7 @@ var layers = []struct {
 // onlyIn says which packages may import a foreign one: those that wrap it, so
 // that its traps are dealt with once and it can be replaced.
 var onlyIn = map[string][]string{
-	"github.com/santhosh-tekuri/jsonschema/": {"util/jsonschema/library"},
+	"github.com/santhosh-tekuri/jsonschema/": {"util/jsonschema"},
 	"github.com/goccy/go-yaml":               {"util/"},
 	"github.com/zeebo/xxh3":                  {"cas"},
 	"github.com/urfave/cli/":                 {"cmd/", "util/cmdline", "cas/ocascli"},
@@ -67,38 +67,6 @@ var never = []struct{ pkg, other, because string }{
 	{"utilagent/tools", "net/http", "only fetch_url needs it, which is a package of its own"},
 	{"utilagent/acp", "net/http", "an adapter starts with every step"},
 	{"utilagent/external", "net/http", "an adapter starts with every step"},
-	{"utilagent/agentkit", library, "what an agent is not sure of it asks uwf"},
-	{"utilagent/external", library, "what an agent is not sure of it asks uwf"},
-}
-
-// library is the foreign one that judges values. It costs a program that links it
-// two milliseconds before main.
-const library = "github.com/santhosh-tekuri/jsonschema/v5"
-
-// mustJudge are the programs that keep the user's data: nothing gets in that the
-// library would refuse.
-func mustJudge() []string { return []string{"cmd/uwf", "cmd/ocas"} }
-
-// checkJudges holds that these programs link the library, and that no agent does:
-// agents start with every step, and ask uwf.
-func checkJudges(t *testing.T, packages map[string]listedPackage) {
-	for path, p := range packages {
-		dir, ours := strings.CutPrefix(path, prefix)
-		if !ours || p.Name != "main" {
-			continue
-		}
-		links := slices.Contains(linked(packages, path), library)
-		agent := strings.HasPrefix(dir, "cmd/uwf-") && dir != "cmd/uwf-import-original" || strings.HasPrefix(dir, "examples/agents/")
-		if links && agent {
-			t.Errorf("%s links %s: an agent asks uwf, which does", dir, library)
-		}
-		if !links && slices.Contains(mustJudge(), dir) {
-			t.Errorf("%s does not link %s, which is to judge all that it keeps", dir, library)
-		}
-	}
-	for _, dir := range mustJudge() {
-		require.Contains(t, packages, prefix+dir)
-	}
 }
 
 // TestLayers holds who may import whom, on every system that we build for.
@@ -121,7 +89,6 @@ func TestLayers(t *testing.T) {
 					t.Errorf("%s links %s: %s", n.pkg, n.other, n.because)
 				}
 			}
-			checkJudges(t, packages)
 			for _, found := range linked(packages, prefix+"protocol") {
 				if !packages[found].Standard && found != prefix+"protocol" {
 					t.Errorf("protocol links %s: it stands on the standard library alone", found)

@@ -100,17 +100,23 @@ func (r Role) accept(ctx context.Context, fields map[string]any) (Output, error)
 	}
 	candidate := known.only(fields)
 	if plain, ok := plainStatus(candidate); ok {
-		if fits, err := r.Compiled.Fits(ctx, plain); err != nil || fits {
+		if fits, err := r.fits(ctx, plain); err != nil || fits {
 			return Output{Value: plain}, err
 		}
 	}
 	if narrow, ok := variantOf(r.Schema, candidate); ok {
-		if fits, err := r.Compiled.Fits(ctx, candidate); err != nil || fits {
+		if fits, err := r.fits(ctx, candidate); err != nil || fits {
 			return Output{Value: candidate}, err
 		}
 		candidate = narrow.only(candidate)
 	}
 	return r.take(ctx, candidate)
+}
+
+// fits reports whether a value satisfies the schema.
+func (r Role) fits(ctx context.Context, v any) (bool, error) {
+	problems, err := r.Compiled.Validate(ctx, v)
+	return err == nil && problems == nil, err
 }
 
 // take takes a value as it is, if it satisfies the schema.

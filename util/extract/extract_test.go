@@ -158,7 +158,7 @@ func FuzzText(f *testing.F) {
 				require.NoError(t, out.Suspend.Validate())
 				continue
 			}
-			fits, err := r.Compiled.Fits(t.Context(), out.Value)
+			fits, err := r.fits(t.Context(), out.Value)
 			require.NoError(t, err)
 			require.True(t, fits)
 		}

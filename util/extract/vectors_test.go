@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // deviations are the texts that we take differently from the original: what we
@@ -72,7 +71,7 @@ func TestFastPathVectors(t *testing.T) {
 
 func role(t *testing.T, schema any) Role {
 	t.Helper()
-	compiled, err := jsonschema.Compile(schema, library.Judge)
+	compiled, err := jsonschema.Compile(schema)
 	require.NoError(t, err)
 	return Role{Schema: schema, Compiled: compiled}
 }

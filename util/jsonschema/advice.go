@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -34,7 +33,7 @@ func unknown(name string) string {
 	case "nullable":
 		return `nullable is not a keyword of JSON Schema; write {"type": ["string", "null"]}`
 	}
-	return fmt.Sprintf("the keyword %s is not supported%s", dialect.Show(name), didYouMean(name, dialect.Keywords()))
+	return fmt.Sprintf("the keyword %s is not supported%s", show(name), didYouMean(name, keywordNames()))
 }
 
 func didYouMean(word string, candidates []string) string {
@@ -42,5 +41,5 @@ func didYouMean(word string, candidates []string) string {
 	if word == "" || len(near) == 0 {
 		return ""
 	}
-	return "; did you mean " + dialect.Show(near[0]) + "?"
+	return "; did you mean " + show(near[0]) + "?"
 }

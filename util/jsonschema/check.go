@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // Bounds of a schema, and the depth of a value. They keep the library's
@@ -30,7 +28,7 @@ func Check(schema any) []Problem {
 	}
 	var c checker
 	c.schema(schema, "")
-	return Sorted(c.problems)
+	return sorted(c.problems)
 }
 
 type checker struct{ problems []Problem }
@@ -46,12 +44,12 @@ func (c *checker) schema(v any, path string) {
 		if _, ok := v.(bool); ok {
 			hint = "; write {} to accept anything, {\"not\": {}} to accept nothing"
 		}
-		c.add(path, "a schema must be an object, but this is %s%s", dialect.Show(v), hint)
+		c.add(path, "a schema must be an object, but this is %s%s", show(v), hint)
 		return
 	}
 	for name, value := range m {
-		at := path + "/" + dialect.Escape(name)
-		takes, known := dialect.Keyword(name)
+		at := path + "/" + escape(name)
+		takes, known := keywords[name]
 		if !known {
 			c.add(at, "%s", unknown(name))
 			continue
@@ -61,23 +59,23 @@ func (c *checker) schema(v any, path string) {
 }
 
 // value checks what a keyword is given.
-func (c *checker) value(t dialect.Takes, v any, path string) {
+func (c *checker) value(t takes, v any, path string) {
 	switch t {
-	case dialect.Schema:
+	case takesSchema:
 		c.schema(v, path)
-	case dialect.SchemaOrBool:
+	case takesSchemaOrBool:
 		if _, ok := v.(bool); !ok {
 			c.schema(v, path)
 		}
-	case dialect.SchemaList:
+	case takesSchemaList:
 		c.schemaList(v, path)
-	case dialect.SchemaMap, dialect.PatternMap:
-		c.schemaMap(v, path, t == dialect.PatternMap)
-	case dialect.Type:
+	case takesSchemaMap, takesPatternMap:
+		c.schemaMap(v, path, t == takesPatternMap)
+	case takesType:
 		c.types(v, path)
-	case dialect.NameList:
+	case takesNameList:
 		c.names(v, path)
-	case dialect.FullList:
+	case takesFullList:
 		c.values(v, path)
 	default:
 		if msg := scalarProblem(t, v); msg != "" {
@@ -89,7 +87,7 @@ func (c *checker) value(t dialect.Takes, v any, path string) {
 func (c *checker) schemaList(v any, path string) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
-		c.add(path, "must be a list of at least one schema, but is %s", dialect.Show(v))
+		c.add(path, "must be a list of at least one schema, but is %s", show(v))
 		return
 	}
 	for i, item := range list {
@@ -100,11 +98,11 @@ func (c *checker) schemaList(v any, path string) {
 func (c *checker) schemaMap(v any, path string, patterns bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		c.add(path, "must be an object of schemas, but is %s", dialect.Show(v))
+		c.add(path, "must be an object of schemas, but is %s", show(v))
 		return
 	}
 	for name, item := range m {
-		at := path + "/" + dialect.Escape(name)
+		at := path + "/" + escape(name)
 		if patterns {
 			if msg := patternProblem(name); msg != "" {
 				c.add(at, "%s", msg)
@@ -124,11 +122,11 @@ func (c *checker) types(v any, path string) {
 	}
 	for i, item := range list {
 		name, ok := item.(string)
-		if !ok || !dialect.Contains(dialect.Types(), name) {
-			c.add(path, "%s is not a type; the types are %s%s", dialect.Show(item), strings.Join(dialect.Types(), ", "), didYouMean(name, dialect.Types()))
+		if !ok || !slices.Contains(types(), name) {
+			c.add(path, "%s is not a type; the types are %s%s", show(item), strings.Join(types(), ", "), didYouMean(name, types()))
 		}
 		if slices.Contains(list[:i], item) {
-			c.add(path, "%s is there twice", dialect.Show(item))
+			c.add(path, "%s is there twice", show(item))
 		}
 	}
 }
@@ -136,7 +134,7 @@ func (c *checker) types(v any, path string) {
 func (c *checker) names(v any, path string) {
 	list, ok := v.([]any)
 	if !ok {
-		c.add(path, "must be a list of property names, but is %s", dialect.Show(v))
+		c.add(path, "must be a list of property names, but is %s", show(v))
 		return
 	}
 	seen := map[string]bool{}
@@ -144,9 +142,9 @@ func (c *checker) names(v any, path string) {
 		name, ok := item.(string)
 		switch {
 		case !ok:
-			c.add(path+"/"+strconv.Itoa(i), "must be a property name, but is %s", dialect.Show(item))
+			c.add(path+"/"+strconv.Itoa(i), "must be a property name, but is %s", show(item))
 		case seen[name]:
-			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", dialect.Show(name))
+			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", show(name))
 		}
 		seen[name] = true
 	}
@@ -156,54 +154,54 @@ func (c *checker) names(v any, path string) {
 func (c *checker) values(v any, path string) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
-		c.add(path, "must be a list with at least one value, but is %s", dialect.Show(v))
+		c.add(path, "must be a list with at least one value, but is %s", show(v))
 		return
 	}
 	seen := make(map[string]bool, len(list))
 	for i, item := range list {
-		key := dialect.Key(item)
+		key := keyOf(item)
 		if seen[key] {
-			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", dialect.Show(item))
+			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", show(item))
 		}
 		seen[key] = true
 	}
 }
 
 // scalarProblem checks the keywords that take no schemas.
-func scalarProblem(t dialect.Takes, v any) string {
+func scalarProblem(t takes, v any) string {
 	s, isString := v.(string)
 	_, isList := v.([]any)
 	_, isBool := v.(bool)
-	f, isNumber := dialect.Float(v)
+	f, isNumber := toFloat(v)
 	want := ""
 	switch t {
-	case dialect.Format:
-		if isString && !dialect.Contains(dialect.Formats(), s) {
-			return fmt.Sprintf("the format %s is not supported; the formats are %s%s", dialect.Show(s), strings.Join(dialect.Formats(), ", "), didYouMean(s, dialect.Formats()))
+	case takesFormat:
+		if isString && !slices.Contains(formats(), s) {
+			return fmt.Sprintf("the format %s is not supported; the formats are %s%s", show(s), strings.Join(formats(), ", "), didYouMean(s, formats()))
 		}
 		want = or(isString, "a string")
-	case dialect.Pattern:
+	case takesPattern:
 		if isString {
 			return patternProblem(s)
 		}
 		want = "a regular expression"
-	case dialect.String:
+	case takesString:
 		want = or(isString, "a string")
-	case dialect.Number:
+	case takesNumber:
 		want = or(isNumber, "a number")
-	case dialect.Positive:
+	case takesPositive:
 		want = or(isNumber && f > 0, "a number above 0")
-	case dialect.Natural:
+	case takesNatural:
 		want = or(isNumber && f >= 0 && f == math.Trunc(f) && f <= math.MaxInt32, "a whole number, at least 0")
-	case dialect.Bool:
+	case takesBool:
 		want = or(isBool, "true or false")
-	case dialect.List:
+	case takesList:
 		want = or(isList, "a list")
 	}
 	if want == "" {
 		return ""
 	}
-	return "must be " + want + ", but is " + dialect.Show(v)
+	return "must be " + want + ", but is " + show(v)
 }
 
 // or returns what is wanted unless it is there.

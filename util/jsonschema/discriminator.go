@@ -2,8 +2,6 @@ package jsonschema
 
 import (
 	"slices"
-
-	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // Discriminator finds the property that tells the variants of a oneOf or anyOf
@@ -15,7 +13,7 @@ func Discriminator(variants []any) (name string, values []any) {
 		return "", nil
 	}
 	first, _ := variants[0].(map[string]any)
-	names := dialect.PropertyNames(first)
+	names := propertyNames(first)
 	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
 	for _, name := range names {
 		if values := constants(variants, name); values != nil {
@@ -40,8 +38,8 @@ func rank(name string) int {
 func constants(variants []any, name string) []any {
 	var values []any
 	for _, v := range variants {
-		c, ok := constant(dialect.At(v, "properties", name))
-		if !ok || slices.ContainsFunc(values, func(have any) bool { return dialect.Equal(have, c) }) {
+		c, ok := constant(valueAt(v, "properties", name))
+		if !ok || slices.ContainsFunc(values, func(have any) bool { return equal(have, c) }) {
 			return nil
 		}
 		values = append(values, c)

@@ -31,9 +31,9 @@ func few(problems []Problem) []Problem {
 	return append(problems[:maxProblems:maxProblems], Problem{Message: "and more of this kind: correct these first"})
 }
 
-// Sorted sorts problems and drops those that are there twice; nil if there are
+// sorted sorts problems and drops those that are there twice; nil if there are
 // none.
-func Sorted(problems []Problem) []Problem {
+func sorted(problems []Problem) []Problem {
 	slices.SortFunc(problems, func(a, b Problem) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
 			return c

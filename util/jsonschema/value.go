@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-
-	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
-// checkValue finds what JSON cannot say, before a judge stumbles over it.
+// checkValue finds what JSON cannot say, before the library stumbles over it.
 func checkValue(v any) *Problem {
 	values := 0
 	return measure(v, "", 0, &values)
@@ -26,7 +24,7 @@ func measure(v any, path string, depth int, values *int) *Problem {
 		return nil
 	case map[string]any:
 		for name, item := range v {
-			if p := measure(item, path+"/"+dialect.Escape(name), depth+1, values); p != nil {
+			if p := measure(item, path+"/"+escape(name), depth+1, values); p != nil {
 				return p
 			}
 		}
@@ -39,7 +37,7 @@ func measure(v any, path string, depth int, values *int) *Problem {
 		}
 		return nil
 	}
-	if f, ok := dialect.Float(v); !ok || math.IsNaN(f) || math.IsInf(f, 0) {
+	if f, ok := toFloat(v); !ok || math.IsNaN(f) || math.IsInf(f, 0) {
 		return &Problem{path, fmt.Sprintf("is not a JSON value (%T %v)", v, v)}
 	}
 	return nil

@@ -77,7 +77,7 @@ func AdaptAgent(agent RunFunc, extractor TextExtractor) Adapter {
 
 // readText makes a value of an answer in text.
 func readText(ctx context.Context, req *Request, res Result, schema any, extractor TextExtractor) (Result, error) {
-	role, err := ExtractRole(schema, req.Judge)
+	role, err := ExtractRole(schema)
 	if err != nil {
 		return res, err
 	}
@@ -116,10 +116,10 @@ func (r *Result) charge(u protocol.Usage) {
 	r.Usage = b.Usage()
 }
 
-// ExtractRole compiles a schema for package extract, with the judge of the
-// request. Errors: those of jsonschema.Compile.
-func ExtractRole(schema any, judge jsonschema.Judge) (extract.Role, error) {
-	compiled, err := jsonschema.Compile(schema, judge)
+// ExtractRole compiles a schema for package extract. Errors: those of
+// jsonschema.Compile.
+func ExtractRole(schema any) (extract.Role, error) {
+	compiled, err := jsonschema.Compile(schema)
 	if err != nil {
 		return extract.Role{}, fmt.Errorf("schema of the role: %w", err)
 	}

@@ -11,9 +11,7 @@
 //     names them; an agent that fails leaves nothing that anything refers to;
 //   - an answer that does not satisfy the role's schema is never stored as output.
 //
-// agentkit links no HTTP client and no schema library: an output that is not valid
-// for sure is shown to uwf, by $UWF_BIN or on PATH (Options.Judge). Package
-// agentkittest runs an agent in a test, which needs no uwf.
+// agentkit links no HTTP client. Package agentkittest runs an agent in a test.
 package agentkit
 
 import (
@@ -24,7 +22,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // RunFunc does a role's work.
@@ -61,10 +58,6 @@ type Options struct {
 	// a model for it. The step is marked. Nil: uwf is asked to do it, which links no
 	// HTTP client into the agent and costs it nothing at its start.
 	Extractor Extractor
-	// Judge decides about an output that is not valid for sure, such as one that is
-	// wrong. Nil: uwf is asked, by $UWF_BIN or on PATH, which costs some
-	// milliseconds; it spares the agent the schema library, 2 ms at each start.
-	Judge jsonschema.Judge
 	// ParseArgs takes the agent's own arguments out of args and returns the rest.
 	// It sees what the kit does not know, in order; an error is a usage error.
 	ParseArgs func(args []string) (rest []string, err error)

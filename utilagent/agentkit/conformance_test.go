@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,9 +24,6 @@ import (
 const beAgent = "AGENTKIT_TEST_AGENT"
 
 func TestMain(m *testing.M) {
-	if strings.Join(os.Args[1:], " ") == asked {
-		os.Exit(playUwf(os.Getenv(beUwf)))
-	}
 	if name := os.Getenv(beAgent); name != "" {
 		agentkit.Run(agents()[name])
 	}

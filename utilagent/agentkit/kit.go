@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/log"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -29,7 +28,6 @@ type kit struct {
 	env     env.Env
 	dirs    home.Dirs
 	store   cas.Store
-	judge   jsonschema.Judge
 	batch   *cas.Batch // all nodes of the step
 	thread  *thread.Thread
 	turns   *turns
@@ -68,15 +66,12 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	said := hidden.NewWriter(e.Stderr)
 	k.env.Stderr = said
 	k.atEnd = append(k.atEnd, func() { _ = said.Flush() })
-	if k.judge = o.Judge; k.judge == nil {
-		k.judge = uwfJudge(e)
-	}
 	runDir := ""
 	if k.engine {
 		runDir = e.Get(protocol.EnvRunDir)
 	}
 	k.log = log.New(runDir, &hidden.Set, e.Now)
-	k.batch = cas.NewBatch(store, e.Now, k.judge)
+	k.batch = cas.NewBatch(store, e.Now)
 	k.turns = newTurns(k.batch, store, out, e.Now, k.secrets)
 	head, err := k.head(ctx)
 	if err != nil {
@@ -161,7 +156,7 @@ func (k *kit) request(b stepwork.Brief) *Request {
 		Workflow: b.Workflow, RoleDef: b.Role, Schema: b.Schema,
 		Head: k.thread.Head, Start: k.thread.Start,
 		SessionID: s.id, Fork: s.way == forked || s.way == cutOff, Cut: s.mark, Interrupted: s.interrupted,
-		Cwd: k.env.Dir, Dirs: k.dirs, Alias: k.alias(), Env: e, Store: k.store, Judge: k.judge, kit: k,
+		Cwd: k.env.Dir, Dirs: k.dirs, Alias: k.alias(), Env: e, Store: k.store, kit: k,
 	}
 	if k.engine {
 		r.RunDir = k.env.Get(protocol.EnvRunDir)

@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/log"
 	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/secret"
@@ -55,8 +54,6 @@ type Request struct {
 	Alias  string  // of this agent in the config; its bare name if it was started otherwise
 	Env    env.Env // with .env; what another's program should get is [Request.Environ]
 	Store  cas.Store
-	// Judge decides about outputs, for [ExtractRole] and who checks them himself.
-	Judge jsonschema.Judge
 
 	kit *kit
 }

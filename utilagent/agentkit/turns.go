@@ -159,7 +159,7 @@ func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
 	if err := t.beside.wait(); err != nil {
 		return err
 	}
-	batch := cas.NewBatch(t.store, t.now, nil)
+	batch := cas.NewBatch(t.store, t.now)
 	h, err := stepwork.AddTurn(ctx, batch, t.complete(t.secrets.unfinished(turn)))
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
@@ -63,15 +62,12 @@ func (th *Thread) Run(o agentkit.Options) *Outcome {
 // RunContext is Run for an agent that ctx may interrupt.
 func (th *Thread) RunContext(ctx context.Context, o agentkit.Options) *Outcome {
 	th.t.Helper()
-	if o.Judge == nil {
-		o.Judge = library.Judge // a test needs no uwf
-	}
 	return th.Play(func(e env.Env) int { return agentkit.Main(ctx, e, o) })
 }
 
 // Play is Run for an agent that is started in another way, such as a process of
-// its own, which asks $UWF_BIN about an output that is wrong. The function gets what the agent should see of the world, with
-// standard streams that are read afterwards, and returns its exit status.
+// its own. The function gets what the agent should see of the world, with standard
+// streams that are read afterwards, and returns its exit status.
 func (th *Thread) Play(agent func(env.Env) int) *Outcome {
 	th.t.Helper()
 	var stdout, stderr buffer

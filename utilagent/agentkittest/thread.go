@@ -19,7 +19,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -109,7 +108,7 @@ func (th *Thread) step(s stepwork.Submission) {
 	require.NoError(th.t, err)
 	require.Contains(th.t, w.Roles, s.Role)
 	s.Type = w.Roles[s.Role].Frontmatter
-	made, err := stepwork.Submit(ctx, cas.NewBatch(th.Store, th.env.Now, library.Judge), at, s)
+	made, err := stepwork.Submit(ctx, cas.NewBatch(th.Store, th.env.Now), at, s)
 	require.NoError(th.t, err)
 	th.move(made.StepHash)
 }
@@ -117,7 +116,7 @@ func (th *Thread) step(s stepwork.Submission) {
 // start stores the workflow and the start, and makes the thread active.
 func (th *Thread) start() {
 	th.t.Helper()
-	ctx, b := th.ctx(), cas.NewBatch(th.Store, th.env.Now, library.Judge)
+	ctx, b := th.ctx(), cas.NewBatch(th.Store, th.env.Now)
 	schema := th.scenario.Schema
 	if schema == nil {
 		schema = defaultSchema()
@@ -165,7 +164,7 @@ func (th *Thread) move(head cas.Hash) {
 
 func (th *Thread) put(p protocol.Payload) cas.Hash {
 	th.t.Helper()
-	b := cas.NewBatch(th.Store, th.env.Now, library.Judge)
+	b := cas.NewBatch(th.Store, th.env.Now)
 	h, err := b.Add(context.Background(), p)
 	require.NoError(th.t, err)
 	require.NoError(th.t, b.Put(context.Background()))

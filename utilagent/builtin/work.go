@@ -66,7 +66,7 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 		NewID: func() (string, error) { return threadid.New(req.Env.Now(), req.Env.Rand) },
 	}
 	if a.resolves {
-		if w.resolve, err = react.NewResolve(req.Schema, req.Judge); err != nil {
+		if w.resolve, err = react.NewResolve(req.Schema); err != nil {
 			return nil, err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"
@@ -24,7 +23,7 @@ func NewAdapter(l Loop) agentkit.Adapter {
 	return func(prompt string, schema any) agentkit.RoleFunc {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 			loop := l
-			resolve, err := NewResolve(schema, req.Judge)
+			resolve, err := NewResolve(schema)
 			if err != nil {
 				return agentkit.Result{}, err
 			}
@@ -50,10 +49,9 @@ func NewAdapter(l Loop) agentkit.Adapter {
 	}
 }
 
-// NewResolve returns the end of a run for a role's schema; the judge is the
-// request's. Every role may also suspend. Errors: the schema's.
-func NewResolve(schema any, judge jsonschema.Judge) (*Resolve, error) {
-	role, err := agentkit.ExtractRole(schema, judge)
+// NewResolve returns the end of a run for a role's schema. Every role may also suspend. Errors: the schema's.
+func NewResolve(schema any) (*Resolve, error) {
+	role, err := agentkit.ExtractRole(schema)
 	if err != nil {
 		return nil, err
 	}

@@ -15,13 +15,12 @@ import (
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // filled is a store with some texts.
 func filled(t *testing.T, n int) (cas.Store, []cas.Hash) {
 	s := memstore.New(cas.XXH3)
-	b := cas.NewBatch(s, time.Now, library.Judge)
+	b := cas.NewBatch(s, time.Now)
 	var texts []cas.Hash
 	for i := range n {
 		h, err := b.Add(t.Context(), protocol.Text(fmt.Sprint("text ", i)))
@@ -125,7 +124,7 @@ func TestEachNodeReadsAllOnce(t *testing.T) {
 			counts[h]++
 		}
 	}
-	inspector := func() *cas.Inspector { return cas.NewInspector(s, nil) }
+	inspector := func() *cas.Inspector { return cas.NewInspector(s) }
 	require.NoError(t, census.EachNode(t.Context(), s, inspector, set, look, take))
 	require.Len(t, counts, set.Len())
 	for _, h := range texts {

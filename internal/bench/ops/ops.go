@@ -51,7 +51,7 @@ func put(ctx context.Context, s cas.Store, now func() time.Time, args []string) 
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, now, nil)
+	b := cas.NewBatch(s, now)
 	for i := range n {
 		if _, err := b.Add(ctx, protocol.Text(sample.Text(first+i))); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // What our own programs do with a whole store.
@@ -53,7 +52,7 @@ func (s *store) verify(ctx context.Context) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	inspector := cas.NewInspector(s, library.Judge)
+	inspector := cas.NewInspector(s)
 	for _, n := range nodes {
 		if _, err := inspector.Inspect(ctx, n); err != nil {
 			return err

@@ -31,7 +31,7 @@ const (
 
 func newCopier(from, to cas.Store, dryRun bool, count *Count) *copier {
 	return &copier{
-		from: from, to: to, dryRun: dryRun, count: count, inspector: cas.NewInspector(from, nil),
+		from: from, to: to, dryRun: dryRun, count: count, inspector: cas.NewInspector(from),
 		whole: map[cas.Hash]bool{}, bad: map[cas.Hash]string{},
 	}
 }

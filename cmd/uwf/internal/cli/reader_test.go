@@ -14,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // chain stores a thread whose steps, by alternating roles, give the answers.
@@ -22,7 +21,7 @@ func chain(t *testing.T, task string, answers ...string) reader {
 	t.Helper()
 	ctx := context.Background()
 	store := memstore.New(cas.XXH3)
-	b := cas.NewBatch(store, func() time.Time { return time.UnixMilli(1) }, library.Judge)
+	b := cas.NewBatch(store, func() time.Time { return time.UnixMilli(1) })
 	role := protocol.Role{Description: "d", Goal: "Do what is to be done, and say so.", Capabilities: []string{}, Procedure: "p", Output: "o"}
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object"})
 	require.NoError(t, err)
@@ -124,7 +123,7 @@ func TestRunningStepIsReadWithinTheQuota(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	r := chain(t, "task", answers(3, 500)...)
-	b := cas.NewBatch(r.store, time.Now, library.Judge)
+	b := cas.NewBatch(r.store, time.Now)
 	f := engine.Flight{Number: 4, Role: "b", Agent: "builtin", Started: time.UnixMilli(1)}
 	for i := range 6 {
 		h, err := b.Add(ctx, protocol.Turn{Index: i, Role: protocol.TurnAssistant, Content: fmt.Sprintf("turn %d %s", i, strings.Repeat("x", 400))})

@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -70,7 +69,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, a.env.Now, library.Judge)
+	b := cas.NewBatch(s, a.env.Now)
 	if sub.Detail.Turns, err = addTurns(ctx, b, as, turns, answer, sub.CompletedAtMs); err != nil {
 		return err
 	}
@@ -176,7 +175,7 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwor
 
 // roleOf is what an answer is held against.
 func roleOf(schema any) (extract.Role, error) {
-	compiled, err := jsonschema.Compile(schema, library.Judge)
+	compiled, err := jsonschema.Compile(schema)
 	if err != nil {
 		return extract.Role{}, fmt.Errorf("schema of the role: %w", err)
 	}

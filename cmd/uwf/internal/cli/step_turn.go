@@ -14,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -65,7 +64,7 @@ func (a *app) putTurn(ctx context.Context, turn protocol.Turn) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, a.env.Now, library.Judge)
+	b := cas.NewBatch(s, a.env.Now)
 	h, err := stepwork.AddTurn(ctx, b, turn)
 	if err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -220,7 +219,7 @@ func (a *app) stored(ctx context.Context, def workflow.Definition) (*cas.Batch, 
 	if err != nil {
 		return nil, "", err
 	}
-	b := cas.NewBatch(s, a.env.Now, library.Judge)
+	b := cas.NewBatch(s, a.env.Now)
 	w, err := def.Store(func(role string, schema any) (protocol.Hash, error) {
 		h, err := b.AddSchema(ctx, schema)
 		if err != nil {

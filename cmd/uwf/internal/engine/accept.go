@@ -8,7 +8,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // rejection says why the step that an agent returned is not taken. It is final:
@@ -121,7 +120,7 @@ func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
 	if err != nil || kind != protocol.KindSuspend {
 		return fmt.Errorf("%w: its type is %s, the schema of role %q is %s", errWrongContent, node.Type, a.task.role, want)
 	}
-	return cas.Verify(ctx, a.Store, s.Output, library.Judge)
+	return cas.Verify(ctx, a.Store, s.Output)
 }
 
 // contents reads everything that a step names but the chain: output, detail,

@@ -23,7 +23,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // agentLog is where agents write down that they ran.
@@ -175,7 +174,7 @@ func (a *actor) log(line string) {
 
 // answer writes a right step, changed by change, and returns its hash.
 func (a *actor) answer(status string, change func(*protocol.Step, *cas.Batch)) protocol.Hash {
-	b := cas.NewBatch(a.store, time.Now, library.Judge)
+	b := cas.NewBatch(a.store, time.Now)
 	wf, err := a.thread.Workflow(a.ctx)
 	must(err)
 	var output protocol.Hash
@@ -295,7 +294,7 @@ func (a *actor) invalidOutput(value any) protocol.Hash {
 // turns announces two turns as they happen.
 func (a *actor) turns() {
 	for i, text := range []string{"first", "second"} {
-		b := cas.NewBatch(a.store, time.Now, library.Judge)
+		b := cas.NewBatch(a.store, time.Now)
 		h, err := b.Add(a.ctx, protocol.Turn{Index: i, Role: protocol.TurnAssistant, Content: text})
 		must(err)
 		must(b.Put(a.ctx))

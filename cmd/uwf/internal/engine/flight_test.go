@@ -14,13 +14,12 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // writes announces a turn and the half of another, waits at a gate, and answers.
 func (a *actor) writes(gate string) {
 	say := func(line func(protocol.Hash) protocol.TurnLine, t protocol.Turn) {
-		b := cas.NewBatch(a.store, time.Now, library.Judge)
+		b := cas.NewBatch(a.store, time.Now)
 		h, err := b.Add(a.ctx, t)
 		must(err)
 		must(b.Put(a.ctx))

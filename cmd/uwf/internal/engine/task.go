@@ -6,7 +6,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // task is what the next step of a thread must be, whoever makes it.
@@ -36,4 +35,4 @@ func (p *position) limitBase() int {
 	return p.thread.Last.LimitBase
 }
 
-func (e *Engine) batch() *cas.Batch { return cas.NewBatch(e.Store, e.Env.Now, library.Judge) }
+func (e *Engine) batch() *cas.Batch { return cas.NewBatch(e.Store, e.Env.Now) }

@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/threaddiff"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // world stores chains of steps.
@@ -27,7 +26,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, store: memstore.New(cas.XXH3)}
-	w.batch = cas.NewBatch(w.store, func() time.Time { return time.UnixMilli(1) }, library.Judge)
+	w.batch = cas.NewBatch(w.store, func() time.Time { return time.UnixMilli(1) })
 	var err error
 	w.schema, err = w.batch.AddSchema(context.Background(), map[string]any{"type": "object"})
 	require.NoError(t, err)

@@ -1,9 +1,7 @@
-package library
+package jsonschema
 
 import (
 	lib "github.com/santhosh-tekuri/jsonschema/v5"
-
-	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // multipleOf is the name under which the library sees that keyword. Its own one
@@ -14,7 +12,7 @@ const multipleOf = "x-multipleOf"
 type multipleOfCompiler struct{}
 
 func (multipleOfCompiler) Compile(_ lib.CompilerContext, m map[string]any) (lib.ExtSchema, error) {
-	n, ok := dialect.Float(m[multipleOf])
+	n, ok := toFloat(m[multipleOf])
 	if !ok {
 		return nil, nil
 	}
@@ -24,11 +22,11 @@ func (multipleOfCompiler) Compile(_ lib.CompilerContext, m map[string]any) (lib.
 type multipleOfSchema float64
 
 func (d multipleOfSchema) Validate(ctx lib.ValidationContext, v any) error {
-	f, ok := dialect.Float(v)
+	f, ok := toFloat(v)
 	if !ok {
 		return nil
 	}
-	if dialect.IsMultiple(f, float64(d)) {
+	if isMultiple(f, float64(d)) {
 		return nil
 	}
 	return ctx.Error("multipleOf", "not a multiple")
@@ -43,19 +41,19 @@ func rename(schema any) any {
 	}
 	out := make(map[string]any, len(m))
 	for name, v := range m {
-		switch takes, _ := dialect.Keyword(name); takes {
-		case dialect.Positive:
+		switch keywords[name] {
+		case takesPositive:
 			name = multipleOf
-		case dialect.Schema, dialect.SchemaOrBool:
+		case takesSchema, takesSchemaOrBool:
 			v = rename(v)
-		case dialect.SchemaList:
+		case takesSchemaList:
 			list := v.([]any) // Check has seen to it
 			renamed := make([]any, len(list))
 			for i, item := range list {
 				renamed[i] = rename(item)
 			}
 			v = renamed
-		case dialect.SchemaMap, dialect.PatternMap:
+		case takesSchemaMap, takesPatternMap:
 			renamed := map[string]any{}
 			for key, item := range v.(map[string]any) {
 				renamed[key] = rename(item)

@@ -1,23 +1,22 @@
-package library
+package jsonschema
 
 import (
 	"context"
 	"fmt"
+	"regexp/syntax"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	lib "github.com/santhosh-tekuri/jsonschema/v5"
-
-	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// A schema of 140 KB can be so made that judging a text of as many bytes takes
-// hours, and the library knows no context. But it calls an extension each time that
-// it holds a part of a schema against a value: there the work is counted, and the
+// A schema of 140 KB can be written so that checking a text of as many bytes takes
+// hours, and the library knows no context. But it calls an extension each time it
+// checks a value against a part of a schema: there the work is counted, and the
 // context asked.
 
-// BudgetError means that judging a value would take too long. Nothing is known
+// BudgetError means that checking a value would take too long. Nothing is known
 // about it.
 type BudgetError struct{ Work int }
 
@@ -33,7 +32,7 @@ const maxWork = 20_000_000
 // What parts of the work cost. What does not fit costs most: the library describes
 // each fault, also of an alternative that nobody asks about.
 const (
-	perPart     = 5   // to hold one part of a schema against one value
+	perPart     = 5   // to check one value against one part of a schema
 	perChild    = 2   // of an object or array
 	perMismatch = 100 // a value that is not the one that is wanted
 	perCheck    = 20  // any other condition, which may fail
@@ -46,7 +45,7 @@ type shared struct{ left atomic.Int64 }
 
 type sharedKey struct{}
 
-// WithBudget bounds the work of all values that are judged in a context: 10 seconds,
+// WithBudget bounds the work of all values that are checked in a context: 10 seconds,
 // and what is usual for so many values.
 func WithBudget(ctx context.Context, values int) context.Context {
 	s := &shared{}
@@ -75,8 +74,12 @@ type meter struct {
 // stopped is what a run panics with, through the library.
 type stopped struct{ err error }
 
-// run lets judge work until the budget is spent or the context has ended.
-func (m *meter) run(ctx context.Context, value any, judge func() error) (said error, err error) {
+// run lets check work until the budget is spent or the context has ended, and
+// returns what check found.
+func (m *meter) run(ctx context.Context, value any, check func() error) (found error, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ctx, m.left, m.next = ctx, maxWork, maxWork-askEvery
@@ -99,7 +102,7 @@ func (m *meter) run(ctx context.Context, value any, judge func() error) (said er
 	if m.names+m.text > 0 && m.largest(value) > maxWork {
 		return nil, &BudgetError{Work: maxWork}
 	}
-	return judge(), nil
+	return check(), nil
 }
 
 // largest is the most that one object's names or one text in a value may cost.
@@ -189,7 +192,15 @@ func (m *meter) Compile(_ lib.CompilerContext, schema map[string]any) (lib.ExtSc
 }
 
 // steps is how many instructions a pattern may take for a byte.
-func steps(pattern string) int { return jsonschema.Instructions(pattern) + perByte }
+// A short one with counts in it may take very many.
+func steps(pattern string) int {
+	if parsed, err := syntax.Parse(pattern, syntax.Perl); err == nil {
+		if program, err := syntax.Compile(parsed.Simplify()); err == nil {
+			return len(program.Inst) + perByte
+		}
+	}
+	return len(pattern) + perByte
+}
 
 // weigh is how much there is to compare in a value.
 func weigh(value any) int {

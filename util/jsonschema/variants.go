@@ -1,4 +1,4 @@
-package library
+package jsonschema
 
 import (
 	"fmt"
@@ -6,26 +6,23 @@ import (
 	"strings"
 
 	lib "github.com/santhosh-tekuri/jsonschema/v5"
-
-	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // noVariant reports a value that fits none of several schemas. If a property
 // tells the variants apart, only the one that is meant counts.
-func (r reporter) noVariant(p place, causes []*lib.ValidationError) []jsonschema.Problem {
+func (r reporter) noVariant(p place, causes []*lib.ValidationError) []Problem {
 	variants, _ := p.schema[p.keyword].([]any)
-	if name, values := jsonschema.Discriminator(variants); name != "" {
+	if name, values := Discriminator(variants); name != "" {
 		if object, ok := p.value.(map[string]any); ok {
 			return r.discriminated(p, object, name, values, causes)
 		}
 	}
-	reports := make([][]jsonschema.Problem, len(causes))
+	reports := make([][]Problem, len(causes))
 	for i, cause := range causes {
-		reports[i] = jsonschema.Sorted(r.problems(cause))
+		reports[i] = sorted(r.problems(cause))
 	}
 	if want := wantedTypes(p, reports, variants); want != "" {
-		return problem(p.path, "must be "+want+", but is "+dialect.Show(p.value))
+		return problem(p.path, "must be "+want+", but is "+show(p.value))
 	}
 	if best := onlyRightType(p, reports); best >= 0 {
 		return reports[best]
@@ -35,22 +32,22 @@ func (r reporter) noVariant(p place, causes []*lib.ValidationError) []jsonschema
 
 // discriminated reports the problems of the variant that an object claims to
 // be, or that it claims to be none.
-func (r reporter) discriminated(p place, object map[string]any, name string, values []any, causes []*lib.ValidationError) []jsonschema.Problem {
-	path := p.path + "/" + dialect.Escape(name)
+func (r reporter) discriminated(p place, object map[string]any, name string, values []any, causes []*lib.ValidationError) []Problem {
+	path := p.path + "/" + escape(name)
 	claimed, ok := object[name]
 	if !ok {
 		return problem(path, "is required, but missing; it must be "+oneOfThese(values))
 	}
-	i := slices.IndexFunc(values, func(v any) bool { return dialect.Equal(v, claimed) })
+	i := slices.IndexFunc(values, func(v any) bool { return equal(v, claimed) })
 	if i < 0 {
-		return problem(path, "must be "+oneOfThese(values)+", but is "+dialect.Show(claimed))
+		return problem(path, "must be "+oneOfThese(values)+", but is "+show(claimed))
 	}
 	return r.problems(causes[i])
 }
 
 // wantedTypes joins what the variants want if each of them only says that the
 // whole value is not of its type.
-func wantedTypes(p place, reports [][]jsonschema.Problem, variants []any) string {
+func wantedTypes(p place, reports [][]Problem, variants []any) string {
 	var want []string
 	for i, report := range reports {
 		simple := wanted(variants[i])
@@ -64,10 +61,10 @@ func wantedTypes(p place, reports [][]jsonschema.Problem, variants []any) string
 
 // onlyRightType returns the variant that complains about parts of the value
 // while all others complain about the whole, or -1.
-func onlyRightType(p place, reports [][]jsonschema.Problem) int {
+func onlyRightType(p place, reports [][]Problem) int {
 	best := -1
 	for i, report := range reports {
-		aboutWhole := slices.ContainsFunc(report, func(q jsonschema.Problem) bool { return q.Path == p.path })
+		aboutWhole := slices.ContainsFunc(report, func(q Problem) bool { return q.Path == p.path })
 		if aboutWhole {
 			continue
 		}
@@ -80,7 +77,7 @@ func onlyRightType(p place, reports [][]jsonschema.Problem) int {
 }
 
 // listVariants says in one line why each of the first variants does not fit.
-func listVariants(reports [][]jsonschema.Problem) string {
+func listVariants(reports [][]Problem) string {
 	const limit = 3
 	lines := make([]string, 0, limit)
 	for i, report := range reports[:min(limit, len(reports))] {
@@ -98,7 +95,7 @@ func variantNames(p place) string {
 	variants, _ := p.schema[p.keyword].([]any)
 	names := make([]string, 0, len(variants))
 	for i, v := range variants {
-		if title, ok := dialect.At(v, "title").(string); ok {
+		if title, ok := valueAt(v, "title").(string); ok {
 			names = append(names, title)
 			continue
 		}

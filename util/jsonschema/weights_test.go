@@ -1,4 +1,4 @@
-package library_test
+package jsonschema_test
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // What a schema may ask of a value is bounded by what it costs, not by how often it
@@ -50,10 +49,10 @@ func TestWeights(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			compiled, err := jsonschema.Compile(c.schema, library.Judge)
+			compiled, err := jsonschema.Compile(c.schema)
 			require.NoError(t, err)
 			_, err = compiled.Validate(t.Context(), c.value)
-			var spent *library.BudgetError
+			var spent *jsonschema.BudgetError
 			require.Equal(t, !c.ok, errors.As(err, &spent), "%v", err)
 		})
 	}
@@ -66,15 +65,15 @@ func TestSharedBudget(t *testing.T) {
 	for i := range list {
 		list[i] = "y"
 	}
-	compiled, err := jsonschema.Compile(map[string]any{"contains": map[string]any{"const": "x"}}, library.Judge)
+	compiled, err := jsonschema.Compile(map[string]any{"contains": map[string]any{"const": "x"}})
 	require.NoError(t, err)
-	ctx := library.WithBudget(t.Context(), 1)
+	ctx := jsonschema.WithBudget(t.Context(), 1)
 	for range 40 {
 		if _, err = compiled.Validate(ctx, list); err != nil {
 			break
 		}
 	}
-	var spent *library.BudgetError
+	var spent *jsonschema.BudgetError
 	require.ErrorAs(t, err, &spent)
 	_, err = compiled.Validate(t.Context(), list)
 	require.NoError(t, err)

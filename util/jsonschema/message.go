@@ -1,12 +1,10 @@
-package library
+package jsonschema
 
 import (
 	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // message says what a keyword wants and what is there instead.
@@ -15,8 +13,8 @@ func message(p place) string {
 	if p.name {
 		subject = "the name of this property must "
 	}
-	limit := dialect.Show(p.schema[p.keyword])
-	is := ", but is " + dialect.Show(p.value)
+	limit := show(p.schema[p.keyword])
+	is := ", but is " + show(p.value)
 	switch p.keyword {
 	case "type", "const", "enum", "format":
 		return subject + "be " + wanted(map[string]any{p.keyword: p.schema[p.keyword]}) + is
@@ -67,7 +65,7 @@ func wanted(schema any) string {
 		return ""
 	}
 	if c, ok := m["const"]; ok {
-		return dialect.Show(c)
+		return show(c)
 	}
 	if values, ok := m["enum"].([]any); ok {
 		return oneOfThese(values)
@@ -81,7 +79,7 @@ func wanted(schema any) string {
 func oneOfThese(values []any) string {
 	shown := make([]string, len(values))
 	for i, v := range values {
-		shown[i] = dialect.Show(v)
+		shown[i] = show(v)
 	}
 	if len(shown) == 1 {
 		return shown[0]

@@ -1,4 +1,4 @@
-package library_test
+package jsonschema_test
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 // expensive is a schema, and a value of as many bytes, that would take hours.
@@ -27,10 +26,10 @@ func expensive(parts, texts int) (schema, value any) {
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	schema, value := expensive(1000, 100)
-	compiled, err := jsonschema.Compile(schema, library.Judge)
+	compiled, err := jsonschema.Compile(schema)
 	require.NoError(t, err)
 	_, err = compiled.Validate(t.Context(), value)
-	var spent *library.BudgetError
+	var spent *jsonschema.BudgetError
 	require.ErrorAs(t, err, &spent)
 
 	// The next value has a budget of its own.
@@ -41,10 +40,10 @@ func TestBudget(t *testing.T) {
 }
 
 // A run ends with its context, also in the middle of one value.
-func TestJudgeEndsWithTheContext(t *testing.T) {
+func TestValidateEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	schema, value := expensive(2000, 40)
-	compiled, err := jsonschema.Compile(schema, library.Judge)
+	compiled, err := jsonschema.Compile(schema)
 	require.NoError(t, err)
 	ctx := &endsAfter{Context: t.Context(), looks: 3}
 	_, err = compiled.Validate(ctx, value)

@@ -1,4 +1,4 @@
-package dialect
+package jsonschema
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Float is the value of a number, and whether it is one.
-func Float(v any) (float64, bool) {
+// toFloat is the value of a number, and whether it is one.
+func toFloat(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int64:
 		return float64(n), true
@@ -26,27 +26,27 @@ func Float(v any) (float64, bool) {
 	return 0, false
 }
 
-// IsMultiple divides floats, as the original does: 0.3 is no multiple of 0.1.
-func IsMultiple(n, of float64) bool {
+// isMultiple divides floats, as the original does: 0.3 is no multiple of 0.1.
+func isMultiple(n, of float64) bool {
 	q := n / of
 	return q == math.Trunc(q) && !math.IsInf(q, 0)
 }
 
-// Equal compares two JSON values: numbers by what they are worth, whatever Go
+// equal compares two JSON values: numbers by what they are worth, whatever Go
 // type they have.
-func Equal(a, b any) bool {
-	x, isNumber := Float(a)
-	y, isNumber2 := Float(b)
+func equal(a, b any) bool {
+	x, isNumber := toFloat(a)
+	y, isNumber2 := toFloat(b)
 	if isNumber || isNumber2 {
 		return isNumber && isNumber2 && x == y
 	}
 	switch a := a.(type) {
 	case []any:
 		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, Equal)
+		return ok && slices.EqualFunc(a, b, equal)
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, b, Equal)
+		return ok && maps.EqualFunc(a, b, equal)
 	}
 	switch b.(type) {
 	case []any, map[string]any:
@@ -55,8 +55,8 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// Key is a text that equal values have in common, and only these.
-func Key(v any) string {
+// keyOf is a text that equal values have in common, and only these.
+func keyOf(v any) string {
 	b, err := json.Marshal(plain(v))
 	if err != nil {
 		return fmt.Sprintf("%T %v", v, v)
@@ -66,7 +66,7 @@ func Key(v any) string {
 
 // plain makes a float of each number; there is no negative zero.
 func plain(v any) any {
-	if f, ok := Float(v); ok {
+	if f, ok := toFloat(v); ok {
 		return f + 0
 	}
 	switch v := v.(type) {
@@ -86,8 +86,8 @@ func plain(v any) any {
 	return v
 }
 
-// Show writes a value as JSON, cut to what fits into a message.
-func Show(v any) string {
+// show writes a value as JSON, cut to what fits into a message.
+func show(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -102,8 +102,8 @@ func Show(v any) string {
 	return s
 }
 
-// PropertyNames lists the properties that a schema names, sorted.
-func PropertyNames(schema map[string]any) []string {
+// propertyNames lists the properties that a schema names, sorted.
+func propertyNames(schema map[string]any) []string {
 	properties, _ := schema["properties"].(map[string]any)
 	names := make([]string, 0, len(properties))
 	for name := range properties {
@@ -113,22 +113,22 @@ func PropertyNames(schema map[string]any) []string {
 	return names
 }
 
-// Escape makes a name a token of a JSON pointer.
-func Escape(name string) string {
+// escape makes a name a token of a JSON pointer.
+func escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// Pointer joins tokens to a JSON pointer.
-func Pointer(tokens []string) string {
+// pointer joins tokens to a JSON pointer.
+func pointer(tokens []string) string {
 	var b strings.Builder
 	for _, t := range tokens {
-		b.WriteString("/" + Escape(t))
+		b.WriteString("/" + escape(t))
 	}
 	return b.String()
 }
 
-// At follows tokens into a value; nil if there is nothing.
-func At(v any, tokens ...string) any {
+// valueAt follows tokens into a value; nil if there is nothing.
+func valueAt(v any, tokens ...string) any {
 	for _, t := range tokens {
 		switch c := v.(type) {
 		case map[string]any:

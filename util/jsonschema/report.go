@@ -1,4 +1,4 @@
-package library
+package jsonschema
 
 import (
 	"net/url"
@@ -6,9 +6,6 @@ import (
 	"strings"
 
 	lib "github.com/santhosh-tekuri/jsonschema/v5"
-
-	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/internal/dialect"
 )
 
 // reporter turns the library's tree of errors into problems that a model can
@@ -16,7 +13,7 @@ import (
 type reporter struct{ schema, value any }
 
 // problems collects what is wrong at and below an error.
-func (r reporter) problems(e *lib.ValidationError) []jsonschema.Problem {
+func (r reporter) problems(e *lib.ValidationError) []Problem {
 	if e.Message == "" { // the library's wrapper; its place ends with a name
 		return r.all(e.Causes)
 	}
@@ -28,7 +25,7 @@ func (r reporter) problems(e *lib.ValidationError) []jsonschema.Problem {
 		}
 		return problem(where.path, "fits more than one variant, of which only one may fit; "+variantNames(where))
 	case "contains", "minContains":
-		return problem(where.path, "must have an item that fits "+dialect.Show(where.schema["contains"]))
+		return problem(where.path, "must have an item that fits "+show(where.schema["contains"]))
 	case "required":
 		return missing(where)
 	case "additionalProperties":
@@ -40,8 +37,8 @@ func (r reporter) problems(e *lib.ValidationError) []jsonschema.Problem {
 	return r.all(e.Causes)
 }
 
-func (r reporter) all(errors []*lib.ValidationError) []jsonschema.Problem {
-	var all []jsonschema.Problem
+func (r reporter) all(errors []*lib.ValidationError) []Problem {
+	var all []Problem
 	for _, e := range errors {
 		if all = append(all, r.problems(e)...); len(all) > enough {
 			break
@@ -65,10 +62,10 @@ type place struct {
 func (r reporter) locate(e *lib.ValidationError) place {
 	_, fragment, _ := strings.Cut(e.AbsoluteKeywordLocation, "#")
 	keyPath, valuePath := tokens(fragment), tokens(e.InstanceLocation)
-	p := place{path: dialect.Pointer(valuePath), value: dialect.At(r.value, valuePath...)}
+	p := place{path: pointer(valuePath), value: valueAt(r.value, valuePath...)}
 	if len(keyPath) > 0 {
 		p.keyword = keyPath[len(keyPath)-1]
-		p.schema, _ = dialect.At(r.schema, keyPath[:len(keyPath)-1]...).(map[string]any)
+		p.schema, _ = valueAt(r.schema, keyPath[:len(keyPath)-1]...).(map[string]any)
 	}
 	if i := slices.Index(keyPath, "propertyNames"); i >= 0 && len(valuePath) > 0 && r.isKeyword(keyPath[:i]) {
 		p.name, p.value = true, valuePath[len(valuePath)-1]
@@ -97,22 +94,22 @@ func (r reporter) isKeyword(path []string) bool {
 	if len(path) == 0 {
 		return true
 	}
-	switch takes, _ := dialect.Keyword(path[len(path)-1]); takes {
-	case dialect.SchemaMap, dialect.PatternMap:
+	switch keywords[path[len(path)-1]] {
+	case takesSchemaMap, takesPatternMap:
 		return len(path) > 1 && !r.isKeyword(path[:len(path)-1])
 	}
 	return true
 }
 
-func problem(path, message string) []jsonschema.Problem {
-	return []jsonschema.Problem{{Path: path, Message: message}}
+func problem(path, message string) []Problem {
+	return []Problem{{Path: path, Message: message}}
 }
 
 // missing names each property that is required and not there.
-func missing(p place) []jsonschema.Problem {
+func missing(p place) []Problem {
 	have, _ := p.value.(map[string]any)
 	names, _ := p.schema["required"].([]any)
-	var all []jsonschema.Problem
+	var all []Problem
 	for _, name := range names {
 		name, _ := name.(string)
 		if _, ok := have[name]; ok {
@@ -124,16 +121,16 @@ func missing(p place) []jsonschema.Problem {
 				msg += "; it must be " + want
 			}
 		}
-		all = append(all, jsonschema.Problem{Path: p.path + "/" + dialect.Escape(name), Message: msg})
+		all = append(all, Problem{Path: p.path + "/" + escape(name), Message: msg})
 	}
 	return all
 }
 
 // notAllowed names each property that a schema does not know.
-func notAllowed(p place) []jsonschema.Problem {
+func notAllowed(p place) []Problem {
 	have, _ := p.value.(map[string]any)
-	known := dialect.PropertyNames(p.schema)
-	var all []jsonschema.Problem
+	known := propertyNames(p.schema)
+	var all []Problem
 	for name := range have {
 		if slices.Contains(known, name) || fitsPattern(p.schema, name) {
 			continue
@@ -142,7 +139,7 @@ func notAllowed(p place) []jsonschema.Problem {
 		if len(known) > 0 {
 			msg += "; allowed are " + strings.Join(known, ", ")
 		}
-		all = append(all, jsonschema.Problem{Path: p.path + "/" + dialect.Escape(name), Message: msg})
+		all = append(all, Problem{Path: p.path + "/" + escape(name), Message: msg})
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package library_test
+package jsonschema_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/jsonschema/library"
 )
 
 func parse(t *testing.T, text string) any {
@@ -22,7 +21,7 @@ func parse(t *testing.T, text string) any {
 
 func compile(t *testing.T, schema any) *jsonschema.Schema {
 	t.Helper()
-	s, err := jsonschema.Compile(schema, library.Judge)
+	s, err := jsonschema.Compile(schema)
 	require.NoError(t, err)
 	return s
 }

@@ -1,0 +1,38 @@
+package agentkit_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+)
+
+// An agent tells right from wrong by itself, wherever uwf is.
+func TestNoUwfIsNeeded(t *testing.T) {
+	t.Parallel()
+	schema := map[string]any{
+		"type": "object", "required": []any{"$status", "mail"},
+		"properties": map[string]any{
+			"$status": map[string]any{"type": "string"},
+			"mail":    map[string]any{"format": "email"},
+			"urgency": map[string]any{"maximum": 5},
+		},
+	}
+	play := func(mail string, urgency int) *agentkittest.Outcome {
+		o := agentkit.Options{Name: "alone", Structured: true, Run: func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{Value: map[string]any{"$status": "done", "mail": mail, "urgency": urgency}, SessionID: "s"}, nil
+		}}
+		th := agentkittest.New(t, agentkittest.Scenario{Schema: schema, Environ: []string{"PATH=" + t.TempDir(), protocol.EnvBin + "="}})
+		return th.Play(func(e env.Env) int { return agentkit.Main(t.Context(), e, o) })
+	}
+	got := play(`"a b"@b.example`, 5).Succeeded()
+	require.Equal(t, `"a b"@b.example`, got.Output.(map[string]any)["mail"])
+	wrong := play("nobody", 9)
+	wrong.Failed("`mail`: must be an email address, but is \"nobody\"")
+	wrong.Failed("`urgency`: must be at most 5, but is 9")
+}
