@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
-
-	"github.com/united-workforce/uwf/utilagent/tools/dfa"
 )
 
 // pattern is a regular expression that matches within a line.
@@ -16,9 +14,7 @@ type pattern struct {
 	// words: every match holds at least one of them; nil: nothing is known.
 	words []string
 	fold  bool // in whatever case; words are in lower case
-	// program finds lines that may match; nil: the expression is too large.
-	program *dfa.Program
-	note    string
+	note  string
 }
 
 // parsePattern reads a regular expression of RE2. What is none is searched for
@@ -52,7 +48,6 @@ func parsePattern(text string, fold bool) (pattern, error) {
 		return pattern{}, fmt.Errorf("the pattern is not valid: %w. Use the syntax of RE2", err)
 	}
 	p.words, p.fold = words(tree.Simplify())
-	p.program = dfa.Compile(tree)
 	return p, nil
 }
 
