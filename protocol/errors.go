@@ -13,6 +13,7 @@ const (
 	CodeInvalid     Code = "invalid"     // 4: a file or value has wrong content
 	CodeAgent       Code = "agent"       // 5: the agent failed
 	CodeSuspended   Code = "suspended"   // 6: ended suspended
+	CodeBudget      Code = "budget"      // 6: ended suspended, at a limit of what a run may cost
 	CodeCorrupt     Code = "corrupt"     // 7: a node is missing, damaged or not what it should be
 	CodeNewer       Code = "newer"       // 7: a newer program made it, and this one must not touch it
 	CodeUnprinted   Code = "unprinted"   // 74: it is done, but the result could not be written to stdout
@@ -36,7 +37,7 @@ func (c Code) ExitCode() int {
 		return 4
 	case CodeAgent:
 		return 5
-	case CodeSuspended:
+	case CodeSuspended, CodeBudget:
 		return 6
 	case CodeCorrupt, CodeNewer:
 		return 7

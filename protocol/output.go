@@ -16,6 +16,8 @@ const (
 	StatusCompleted Status = "completed" // reached $END
 	StatusCancelled Status = "cancelled" // ended by a person
 	StatusCorrupt   Status = "corrupt"   // a node that it needs is missing or damaged
+	StatusWaiting   Status = "waiting"   // reserved: its children are at work or due
+	StatusParked    Status = "parked"    // reserved: goes on at a time that is known
 	// StatusResumed appears only in history.jsonl: the thread is active again.
 	StatusResumed Status = "resumed"
 )
@@ -39,6 +41,13 @@ type StepOutput struct {
 	Pending        bool       `json:"pending,omitempty"` // such work waits: the next step adopts it
 	Agent          string     `json:"agent,omitempty"`
 	Usage          *Usage     `json:"usage,omitempty"`
+	Question       *Question  `json:"question,omitempty"` // that a person is asked
+}
+
+// Question is what a suspended thread asks a person.
+type Question struct {
+	Role string `json:"role"`
+	Text string `json:"text"`
 }
 
 // StepError is the failure of the last try of the next step.

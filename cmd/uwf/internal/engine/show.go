@@ -90,7 +90,7 @@ func (e *Engine) overlay(out *protocol.StepOutput) {
 		return
 	case r.Status.inFlight() && dir.alive(r):
 		out.Status, out.CurrentRole, out.Agent = protocol.StatusRunning, &r.Role, r.Agent
-		out.SuspendedRole, out.SuspendMessage, out.Done = nil, nil, false
+		out.SuspendedRole, out.SuspendMessage, out.Question, out.Done = nil, nil, nil, false
 	case r.Status.inFlight():
 		_, out.Pending = dir.finished()
 	case r.Error != nil && r.Status != runStopped:
