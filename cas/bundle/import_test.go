@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/index"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // pair is two homes that have the same thread at its second step.
@@ -210,12 +211,12 @@ func TestPowerCut(t *testing.T) {
 	data := from.export()
 	for name, c := range map[string]struct {
 		flush string
-		model durable.Model
-	}{"full": {"full", durable.Posix}, "batch": {"batch", durable.Ordered}} {
+		model durabletest.Model
+	}{"full": {"full", durabletest.Posix}, "batch": {"batch", durabletest.Ordered}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			rec := durable.NewRecorder(fast{durable.OS()}, root)
+			rec := durabletest.NewRecorder(fast{durable.OS()}, root)
 			s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, Flush: c.flush, FS: rec})
 			require.NoError(t, err)
 			require.NoError(t, s.Make(t.Context(), 1)) // which is tested where it is done
@@ -226,7 +227,7 @@ func TestPowerCut(t *testing.T) {
 			ops := rec.Ops()
 			seen := map[string]bool{}
 			for n := made; n <= len(ops); n++ {
-				for o := range durable.Replay(ops, n, c.model) {
+				for o := range durabletest.Replay(ops, n, c.model) {
 					key := fmt.Sprint(n == len(ops), o.Key())
 					if seen[key] {
 						continue

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // finished is a commit and the number of operations after which it was finished.
@@ -29,19 +30,19 @@ func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		flush string
-		model durable.Model
+		model durabletest.Model
 		holds bool
 	}{
-		{"full", durable.Posix, true},
-		{"full", durable.Ordered, true},
-		{"batch", durable.Ordered, true},
-		{"batch", durable.Posix, false},
-		{"none", durable.Ordered, false},
+		{"full", durabletest.Posix, true},
+		{"full", durabletest.Ordered, true},
+		{"batch", durabletest.Ordered, true},
+		{"batch", durabletest.Posix, false},
+		{"none", durabletest.Ordered, false},
 	} {
 		t.Run(fmt.Sprintf("%s on model %d", c.flush, c.model), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			rec := durable.NewRecorder(fast{durable.OS()}, root)
+			rec := durabletest.NewRecorder(fast{durable.OS()}, root)
 			written, commits := writeSteps(t, rec, root, c.flush)
 			err := everyOutcome(t, rec.Ops(), c.model, written, commits)
 			if c.holds {
@@ -55,12 +56,12 @@ func TestPowerCut(t *testing.T) {
 
 // everyOutcome cuts the power everywhere until a check fails. What is on the disk
 // and which commits are finished is all that a check depends on.
-func everyOutcome(t *testing.T, ops []durable.Op, model durable.Model, written []cas.Node, commits []finished) error {
+func everyOutcome(t *testing.T, ops []durabletest.Op, model durabletest.Model, written []cas.Node, commits []finished) error {
 	t.Helper()
 	base := t.TempDir()
 	seen := map[string]bool{}
 	for n := range len(ops) + 1 {
-		for o := range durable.Replay(ops, n, model) {
+		for o := range durabletest.Replay(ops, n, model) {
 			key := fmt.Sprint(countFinished(commits, n), o.Key())
 			if seen[key] {
 				continue
@@ -100,7 +101,7 @@ func (fast) SyncDir(string) error   { return nil }
 // writeSteps does what two steps do: a schema is put by one process, a turn by
 // another as it happens; then everything is committed, what is there already
 // included.
-func writeSteps(t *testing.T, rec *durable.Recorder, root, flush string) (written []cas.Node, commits []finished) {
+func writeSteps(t *testing.T, rec *durabletest.Recorder, root, flush string) (written []cas.Node, commits []finished) {
 	t.Helper()
 	ctx := context.Background()
 	engine := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec, Flush: flush})

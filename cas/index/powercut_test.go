@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // TestPowerCut cuts the power at every operation on the disk, with every state
@@ -23,12 +24,12 @@ func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		flush string
-		model durable.Model
-	}{{"full", durable.Posix}, {"batch", durable.Ordered}} {
+		model durabletest.Model
+	}{{"full", durabletest.Posix}, {"batch", durabletest.Ordered}} {
 		t.Run(c.flush, func(t *testing.T) {
 			t.Parallel()
 			ctx, root := t.Context(), t.TempDir()
-			disk := durable.NewRecorder(durable.OS(), root)
+			disk := durabletest.NewRecorder(durable.OS(), root)
 			w, err := newWorld(ctx, root, disk, c.flush)
 			require.NoError(t, err)
 
@@ -48,7 +49,7 @@ func TestPowerCut(t *testing.T) {
 					done++
 				}
 				next := acknowledged[min(done+1, len(life()))]
-				for outcome := range durable.Replay(ops, n, c.model) {
+				for outcome := range durabletest.Replay(ops, n, c.model) {
 					key := fmt.Sprint(done, outcome.Key())
 					if seen[key] {
 						continue

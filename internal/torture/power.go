@@ -11,14 +11,14 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/torture/trace"
-	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // disks are the ways in which a store flushes, each with what a disk may do to it.
 var disks = []struct {
 	flush string
-	model durable.Model
-}{{"full", durable.Posix}, {"batch", durable.Ordered}}
+	model durabletest.Model
+}{{"full", durabletest.Posix}, {"batch", durabletest.Ordered}}
 
 // cutsPerCommand is how many outcomes of a command are tried before the next
 // command has its turn; a long run comes back to it.
@@ -62,7 +62,7 @@ func power(ctx context.Context, t *trial) error {
 
 // cuts runs a command once, and tries what power cuts can leave of it. It
 // returns how many different outcomes there are.
-func (t *trial) cuts(ctx context.Context, sub subject, flush string, model durable.Model) (int, error) {
+func (t *trial) cuts(ctx context.Context, sub subject, flush string, model durabletest.Model) (int, error) {
 	s, err := t.stage(ctx, nil)
 	if err != nil {
 		return 0, err
@@ -123,9 +123,9 @@ func (t *trial) sample(all []cutAt) []cutAt {
 type recording struct {
 	*stage
 	before int // how many ops are from before
-	ops    []durable.Op
+	ops    []durabletest.Op
 	told   int // how many are done when the command says what it has done
-	model  durable.Model
+	model  durabletest.Model
 	said   ended
 }
 
@@ -146,7 +146,7 @@ func (r recording) outcomes(skip func() bool) []cutAt {
 			continue
 		}
 		number := 0
-		for o := range durable.Replay(r.ops, n, r.model) {
+		for o := range durabletest.Replay(r.ops, n, r.model) {
 			c := cutAt{n, number, n >= r.told}
 			number++
 			if key := fmt.Sprint(c.told, o.Key()); !seen[key] {
@@ -161,7 +161,7 @@ func (r recording) outcomes(skip func() bool) []cutAt {
 // cut holds the promises on what one power cut has left.
 func (t *trial) cut(ctx context.Context, r recording, sub subject, c cutAt) error {
 	number := 0
-	for o := range durable.Replay(r.ops, c.ops, r.model) {
+	for o := range durabletest.Replay(r.ops, c.ops, r.model) {
 		if number++; number <= c.number {
 			continue
 		}
@@ -183,7 +183,7 @@ func (t *trial) cut(ctx context.Context, r recording, sub subject, c cutAt) erro
 	return fmt.Errorf("outcome %d after %d operations is gone", c.number, c.ops)
 }
 
-func last(ops []durable.Op) durable.Op { return ops[len(ops)-1] }
+func last(ops []durabletest.Op) durabletest.Op { return ops[len(ops)-1] }
 
 // survived holds the promises after a power cut. Unlike after a kill, finished
 // work may be done again: that an agent had finished is not flushed.
@@ -217,8 +217,8 @@ func (s *stage) recorded(ctx context.Context, args []string) (trace.Outcome, end
 }
 
 // promised leaves out what no promise is about: the diary, and locks.
-func promised(ops []durable.Op) []durable.Op {
-	return slices.DeleteFunc(slices.Clone(ops), func(op durable.Op) bool { return unpromised(op.Path) })
+func promised(ops []durabletest.Op) []durabletest.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(op durabletest.Op) bool { return unpromised(op.Path) })
 }
 
 func unpromised(path string) bool {
@@ -226,8 +226,8 @@ func unpromised(path string) bool {
 }
 
 // asOps says what is in a directory as what has made it, and flushes it all.
-func asOps(dir string) ([]durable.Op, error) {
-	var ops []durable.Op
+func asOps(dir string) ([]durabletest.Op, error) {
+	var ops []durabletest.Op
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -241,14 +241,14 @@ func asOps(dir string) ([]durable.Op, error) {
 			return err
 		}
 		if d.IsDir() {
-			ops = append(ops, durable.Op{Kind: durable.OpMkdir, Path: rel, Perm: info.Mode().Perm()})
+			ops = append(ops, durabletest.Op{Kind: durabletest.OpMkdir, Path: rel, Perm: info.Mode().Perm()})
 			return nil
 		}
 		data, err := os.ReadFile(path)
-		ops = append(ops, durable.Op{Kind: durable.OpAppend, Path: rel, Data: data, Perm: info.Mode().Perm()})
+		ops = append(ops, durabletest.Op{Kind: durabletest.OpAppend, Path: rel, Data: data, Perm: info.Mode().Perm()})
 		return err
 	})
-	return append(ops, durable.Op{Kind: durable.OpSyncAll, Path: "."}), err
+	return append(ops, durabletest.Op{Kind: durabletest.OpSyncAll, Path: "."}), err
 }
 
 // flushes sets how the store flushes.

@@ -1,6 +1,6 @@
 // Package durable is the only way in which the program changes a disk. Every
 // write, rename, removal and flush goes through an [FS], so that a test can
-// record them ([Recorder]) and cut the power after any of them ([Replay]).
+// record them and cut the power after any of them (package durabletest).
 //
 // Files that name other data are replaced whole ([WriteFile]: temporary file,
 // flush, rename, flush of the directory) or appended to and flushed

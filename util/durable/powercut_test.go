@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // The promise that everything rests on: nothing durable names a file before
@@ -21,21 +22,21 @@ func TestPromiseHoldsAnywhere(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		mode  durable.Mode
-		model durable.Model
+		model durabletest.Model
 		holds bool
 	}{
-		"full":                        {durable.Full, durable.Posix, true},
-		"full, ordered":               {durable.Full, durable.Ordered, true},
-		"batch, ordered":              {durable.Batch, durable.Ordered, true},
-		"batch is not for every disk": {durable.Batch, durable.Posix, false},
-		"nothing flushed":             {durable.None, durable.Posix, false},
-		"nothing flushed, which no journal forgives": {durable.None, durable.Ordered, false},
+		"full":                        {durable.Full, durabletest.Posix, true},
+		"full, ordered":               {durable.Full, durabletest.Ordered, true},
+		"batch, ordered":              {durable.Batch, durabletest.Ordered, true},
+		"batch is not for every disk": {durable.Batch, durabletest.Posix, false},
+		"nothing flushed":             {durable.None, durabletest.Posix, false},
+		"nothing flushed, which no journal forgives": {durable.None, durabletest.Ordered, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			rec := durable.NewRecorder(durable.OS(), root)
+			rec := durabletest.NewRecorder(durable.OS(), root)
 			commitTwice(t, rec, root, tt.mode)
 			broken := firstBroken(t, rec.Ops(), tt.model, checkPromise)
 			if tt.holds {
@@ -89,12 +90,12 @@ func checkPromise(dir string) error {
 }
 
 // firstBroken cuts the power everywhere, until the check complains.
-func firstBroken(t *testing.T, ops []durable.Op, model durable.Model, check func(dir string) error) error {
+func firstBroken(t *testing.T, ops []durabletest.Op, model durabletest.Model, check func(dir string) error) error {
 	t.Helper()
 	base := t.TempDir()
 	for n := range len(ops) + 1 {
 		i := 0
-		for o := range durable.Replay(ops, n, model) {
+		for o := range durabletest.Replay(ops, n, model) {
 			dir := filepath.Join(base, fmt.Sprintf("%d-%d", n, i))
 			i++
 			require.NoError(t, os.Mkdir(dir, 0o755))
@@ -121,7 +122,7 @@ func TestReplay(t *testing.T) {
 	}
 	tests := map[string]struct {
 		do    try
-		model durable.Model
+		model durabletest.Model
 		want  []string
 	}{
 		"nothing": {
@@ -149,7 +150,7 @@ func TestReplay(t *testing.T) {
 			want: []string{"f=", "f=ab", "f=ab00", "f=abcd"},
 		},
 		"a journal keeps names by any flush, but not content": {
-			model: durable.Ordered,
+			model: durabletest.Ordered,
 			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
 				write(durable.NoFlush)(t, fsys, at)
 				require.NoError(t, fsys.Append(at("g"), []byte("x"), 0o644, durable.FullFlush))
@@ -157,7 +158,7 @@ func TestReplay(t *testing.T) {
 			want: []string{"f= g=x", "f=ab g=x", "f=ab00 g=x", "f=abcd g=x"},
 		},
 		"a journal keeps what the device was handed": {
-			model: durable.Ordered,
+			model: durabletest.Ordered,
 			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
 				write(durable.StartFlush)(t, fsys, at)
 				require.NoError(t, fsys.Append(at("g"), []byte("x"), 0o644, durable.FullFlush))
@@ -165,17 +166,17 @@ func TestReplay(t *testing.T) {
 			want: []string{"f=abcd g=x"},
 		},
 		"a journal that commits by itself keeps what the device was handed": {
-			model: durable.Ordered,
+			model: durabletest.Ordered,
 			do:    write(durable.StartFlush),
 			want:  []string{"", "f=abcd"},
 		},
 		"a name whose content the device was not handed": {
-			model: durable.Ordered,
+			model: durabletest.Ordered,
 			do:    write(durable.NoFlush),
 			want:  []string{"", "f=", "f=ab", "f=ab00", "f=abcd"},
 		},
 		"names in order with a journal": {
-			model: durable.Ordered,
+			model: durabletest.Ordered,
 			do:    appendEach("a", "b"),
 			want:  []string{"", "a=", "a= b="},
 		},
@@ -231,10 +232,10 @@ func TestReplay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			rec := durable.NewRecorder(durable.OS(), root)
+			rec := durabletest.NewRecorder(durable.OS(), root)
 			tt.do(t, rec, func(name string) string { return filepath.Join(root, name) })
 			var got []string
-			for o := range durable.Replay(rec.Ops(), len(rec.Ops()), tt.model) {
+			for o := range durabletest.Replay(rec.Ops(), len(rec.Ops()), tt.model) {
 				dir := t.TempDir()
 				require.NoError(t, o.Write(dir))
 				got = append(got, tree(t, dir))
@@ -257,12 +258,12 @@ func appendEach(names ...string) func(*testing.T, durable.FS, func(string) strin
 func TestReplayBegunOperation(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	rec := durable.NewRecorder(durable.OS(), root)
+	rec := durabletest.NewRecorder(durable.OS(), root)
 	require.NoError(t, rec.Append(filepath.Join(root, "f"), nil, 0o644, durable.NoFlush))
 	require.NoError(t, rec.SyncDir(root))
 	require.NoError(t, rec.Append(filepath.Join(root, "f"), []byte("line"), 0o644, durable.FullFlush))
 	var got []string
-	for o := range durable.Replay(rec.Ops(), 2, durable.Posix) {
+	for o := range durabletest.Replay(rec.Ops(), 2, durabletest.Posix) {
 		dir := t.TempDir()
 		require.NoError(t, o.Write(dir))
 		got = append(got, tree(t, dir))
@@ -273,7 +274,7 @@ func TestReplayBegunOperation(t *testing.T) {
 func TestRecorderRefusesOtherPlaces(t *testing.T) {
 	t.Parallel()
 	root, other := t.TempDir(), t.TempDir()
-	rec := durable.NewRecorder(durable.OS(), root)
+	rec := durabletest.NewRecorder(durable.OS(), root)
 	require.Error(t, rec.Append(filepath.Join(other, "f"), nil, 0o644, durable.NoFlush))
 	require.Error(t, durable.WriteFile(rec, filepath.Join(other, "f"), nil, 0o644))
 	require.NoError(t, rec.SyncDir(filepath.Dir(root)), "making the root durable is no part of the recording")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 func TestWriteAll(t *testing.T) {
@@ -43,7 +44,7 @@ func TestWriteAllFlushes(t *testing.T) {
 			root := t.TempDir()
 			require.NoError(t, os.MkdirAll(filepath.Join(root, "AA"), 0o755))
 			require.NoError(t, os.MkdirAll(filepath.Join(root, "BB"), 0o755))
-			rec := durable.NewRecorder(durable.OS(), root)
+			rec := durabletest.NewRecorder(durable.OS(), root)
 			var files []durable.File
 			for _, name := range []string{"AA/1", "AA/2", "BB/3", "BB/4"} {
 				files = append(files, durable.File{Path: filepath.Join(root, name), Data: []byte(name), Perm: 0o444})
@@ -51,7 +52,7 @@ func TestWriteAllFlushes(t *testing.T) {
 			require.NoError(t, durable.WriteAll(rec, files, mode))
 			flushes := 0
 			for _, op := range rec.Ops() {
-				if op.Flush == durable.FullFlush || op.Kind == durable.OpSyncDir || op.Kind == durable.OpSyncFile {
+				if op.Flush == durable.FullFlush || op.Kind == durabletest.OpSyncDir || op.Kind == durabletest.OpSyncFile {
 					flushes++
 				}
 			}
@@ -64,12 +65,12 @@ func TestWriteAllFlushes(t *testing.T) {
 // so is its name.
 func TestWriteAllOfWhatIsPresent(t *testing.T) {
 	t.Parallel()
-	for mode, model := range map[durable.Mode]durable.Model{durable.Full: durable.Posix, durable.Batch: durable.Ordered} {
+	for mode, model := range map[durable.Mode]durabletest.Model{durable.Full: durabletest.Posix, durable.Batch: durabletest.Ordered} {
 		for _, alone := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v, alone %v", mode, alone), func(t *testing.T) {
 				t.Parallel()
 				root := t.TempDir()
-				rec := durable.NewRecorder(durable.OS(), root)
+				rec := durabletest.NewRecorder(durable.OS(), root)
 				early := durable.File{Path: filepath.Join(root, "early"), Data: []byte("early"), Perm: 0o444}
 				require.NoError(t, durable.WriteAll(rec, []durable.File{early}, durable.None))
 				// Another flush may have made the name durable, but not the content.
@@ -82,7 +83,7 @@ func TestWriteAllOfWhatIsPresent(t *testing.T) {
 					want += " late=late"
 				}
 				require.NoError(t, durable.WriteAll(rec, files, mode))
-				for o := range durable.Replay(rec.Ops(), len(rec.Ops()), model) {
+				for o := range durabletest.Replay(rec.Ops(), len(rec.Ops()), model) {
 					dir := t.TempDir()
 					require.NoError(t, o.Write(dir))
 					require.Equal(t, want, tree(t, dir), o.Name)

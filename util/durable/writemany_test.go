@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // bulk is a disk that can flush everything at once, whatever file system the
@@ -36,21 +37,21 @@ func some(root string) (files []durable.File) {
 func TestWriteMany(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	rec := durable.NewRecorder(bulk{FS: durable.OS()}, root)
+	rec := durabletest.NewRecorder(bulk{FS: durable.OS()}, root)
 	require.NoError(t, durable.WriteAllMany(rec, some(root), durable.Full))
 	flushes := 0
 	for _, op := range rec.Ops() {
 		require.NotEqual(t, durable.FullFlush, op.Flush)
-		if op.Kind == durable.OpSyncAll {
+		if op.Kind == durabletest.OpSyncAll {
 			flushes++
 		}
 	}
 	require.Equal(t, 2, flushes)
 
 	ops := rec.Ops()
-	for _, model := range []durable.Model{durable.Posix, durable.Ordered} {
+	for _, model := range []durabletest.Model{durabletest.Posix, durabletest.Ordered} {
 		for n := range len(ops) + 1 {
-			for outcome := range durable.Replay(ops, n, model) {
+			for outcome := range durabletest.Replay(ops, n, model) {
 				dir := t.TempDir()
 				require.NoError(t, outcome.Write(dir))
 				for _, f := range some(dir) {

@@ -11,12 +11,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // begun is a call of which the recorder waits for the end.
 type begun struct {
-	op     durable.Op
+	op     durabletest.Op
 	buffer uintptr // of a write; what has been written is read when it ends
 }
 
@@ -31,7 +31,7 @@ func (t *tracer) begin(tid int, regs *syscall.PtraceRegs) (*begun, error) {
 	if b.op.Path, inside = t.below(b.op.Path); !inside {
 		return nil, nil
 	}
-	if b.op.Kind == durable.OpRename {
+	if b.op.Kind == durabletest.OpRename {
 		if b.op.To, inside = t.below(b.op.To); !inside {
 			return nil, fmt.Errorf("%s leaves %s", b.op, t.plan.Under)
 		}
@@ -40,10 +40,12 @@ func (t *tracer) begin(tid int, regs *syscall.PtraceRegs) (*begun, error) {
 }
 
 func (t *tracer) describe(tid int, regs *syscall.PtraceRegs) (*begun, error) {
-	op := func(kind durable.Kind, path string) *begun { return &begun{op: durable.Op{Kind: kind, Path: path}} }
+	op := func(kind durabletest.Kind, path string) *begun {
+		return &begun{op: durabletest.Op{Kind: kind, Path: path}}
+	}
 	switch regs.Orig_rax {
 	case unix.SYS_WRITE:
-		b := op(durable.OpAppend, descriptor(tid, regs.Rdi))
+		b := op(durabletest.OpAppend, descriptor(tid, regs.Rdi))
 		b.buffer = uintptr(regs.Rsi)
 		return b, nil
 	case unix.SYS_PWRITE64, unix.SYS_WRITEV, unix.SYS_PWRITEV, unix.SYS_COPY_FILE_RANGE, unix.SYS_LINK, unix.SYS_LINKAT, unix.SYS_SYMLINK:
@@ -51,17 +53,17 @@ func (t *tracer) describe(tid int, regs *syscall.PtraceRegs) (*begun, error) {
 	case unix.SYS_FSYNC, unix.SYS_FDATASYNC:
 		path := descriptor(tid, regs.Rdi)
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return op(durable.OpSyncDir, path), nil
+			return op(durabletest.OpSyncDir, path), nil
 		}
-		return op(durable.OpSyncFile, path), nil
+		return op(durabletest.OpSyncFile, path), nil
 	case unix.SYS_SYNC_FILE_RANGE:
-		return op(durable.OpStartSync, descriptor(tid, regs.Rdi)), nil
+		return op(durabletest.OpStartSync, descriptor(tid, regs.Rdi)), nil
 	case unix.SYS_SYNCFS:
-		return op(durable.OpSyncAll, descriptor(tid, regs.Rdi)), nil
+		return op(durabletest.OpSyncAll, descriptor(tid, regs.Rdi)), nil
 	case unix.SYS_OPENAT:
 		return opening(tid, regs), nil
 	case unix.SYS_FTRUNCATE:
-		b := op(durable.OpTruncate, descriptor(tid, regs.Rdi))
+		b := op(durabletest.OpTruncate, descriptor(tid, regs.Rdi))
 		b.op.Size = int64(regs.Rsi)
 		return b, nil
 	case unix.SYS_RENAME:
@@ -69,13 +71,13 @@ func (t *tracer) describe(tid int, regs *syscall.PtraceRegs) (*begun, error) {
 	case unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2:
 		return renaming(at(tid, int32(regs.Rdi), uintptr(regs.Rsi)), at(tid, int32(regs.Rdx), uintptr(regs.R10))), nil
 	case unix.SYS_UNLINK, unix.SYS_RMDIR:
-		return op(durable.OpRemove, at(tid, unix.AT_FDCWD, uintptr(regs.Rdi))), nil
+		return op(durabletest.OpRemove, at(tid, unix.AT_FDCWD, uintptr(regs.Rdi))), nil
 	case unix.SYS_UNLINKAT:
-		return op(durable.OpRemove, at(tid, int32(regs.Rdi), uintptr(regs.Rsi))), nil
+		return op(durabletest.OpRemove, at(tid, int32(regs.Rdi), uintptr(regs.Rsi))), nil
 	case unix.SYS_MKDIR:
-		return op(durable.OpMkdir, at(tid, unix.AT_FDCWD, uintptr(regs.Rdi))), nil
+		return op(durabletest.OpMkdir, at(tid, unix.AT_FDCWD, uintptr(regs.Rdi))), nil
 	case unix.SYS_MKDIRAT:
-		return op(durable.OpMkdir, at(tid, int32(regs.Rdi), uintptr(regs.Rsi))), nil
+		return op(durabletest.OpMkdir, at(tid, int32(regs.Rdi), uintptr(regs.Rsi))), nil
 	}
 	return nil, nil
 }
@@ -98,15 +100,15 @@ func opening(tid int, regs *syscall.PtraceRegs) *begun {
 	_, err := os.Lstat(path)
 	switch absent := errors.Is(err, fs.ErrNotExist); {
 	case absent && regs.Rdx&unix.O_CREAT != 0:
-		return &begun{op: durable.Op{Kind: durable.OpAppend, Path: path, Perm: fs.FileMode(regs.R10).Perm()}}
+		return &begun{op: durabletest.Op{Kind: durabletest.OpAppend, Path: path, Perm: fs.FileMode(regs.R10).Perm()}}
 	case !absent && regs.Rdx&unix.O_TRUNC != 0:
-		return &begun{op: durable.Op{Kind: durable.OpTruncate, Path: path}}
+		return &begun{op: durabletest.Op{Kind: durabletest.OpTruncate, Path: path}}
 	}
 	return nil
 }
 
 func renaming(from, to string) *begun {
-	return &begun{op: durable.Op{Kind: durable.OpRename, Path: from, To: to}}
+	return &begun{op: durabletest.Op{Kind: durabletest.OpRename, Path: from, To: to}}
 }
 
 // end records a call that has succeeded.

@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"os/exec"
 
-	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // ErrUnsupported means that this system's calls cannot be traced here.
@@ -44,7 +44,7 @@ type Plan struct {
 	// At is the number of the call from 1; 0: none.
 	At    int
 	Fault Fault
-	// Record keeps what was done to the disk below Under, for [durable.Replay].
+	// Record keeps what was done to the disk below Under, for [durabletest.Replay].
 	// It goes with no fault.
 	Record bool
 }
@@ -66,7 +66,7 @@ type Outcome struct {
 	WasHit bool
 	Code   int    // exit status of the program; -1 if a signal ended it
 	Signal string // which one
-	Ops    []durable.Op
+	Ops    []durabletest.Op
 	Told   int // how many of Ops were done when the program began to print its last line
 }
 

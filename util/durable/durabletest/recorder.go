@@ -1,13 +1,19 @@
-package durable
+// Package durabletest holds what a package promises against power cuts: it records
+// what the package does to a disk ([Recorder]), and replays what the disk may hold
+// if the power goes after any of it ([Replay]).
+package durabletest
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Kind is what an operation does.
@@ -35,7 +41,7 @@ type Op struct {
 	Data  []byte
 	Size  int64 // of a truncate
 	Perm  fs.FileMode
-	Flush Flush
+	Flush durable.Flush
 }
 
 // String is the operation in short, for the message of a failing test.
@@ -50,10 +56,10 @@ func (o Op) String() string {
 	}
 }
 
-// Recorder is an FS that does and records every operation below a root
+// Recorder is a [durable.FS] that does and records every operation below a root
 // directory. It is safe for concurrent use; the operations are done one by one.
 type Recorder struct {
-	disk FS
+	disk durable.FS
 	root string
 	mu   sync.Mutex
 	ops  []Op
@@ -61,7 +67,7 @@ type Recorder struct {
 
 // NewRecorder records what is done to a disk below root. What root holds already
 // is no part of a [Replay]: begin with an empty one.
-func NewRecorder(disk FS, root string) *Recorder { return &Recorder{disk: disk, root: root} }
+func NewRecorder(disk durable.FS, root string) *Recorder { return &Recorder{disk: disk, root: root} }
 
 // Ops returns the operations so far.
 func (r *Recorder) Ops() []Op {
@@ -70,8 +76,8 @@ func (r *Recorder) Ops() []Op {
 	return slices.Clone(r.ops)
 }
 
-// WriteTemp implements FS.
-func (r *Recorder) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (temp string, err error) {
+// WriteTemp implements [durable.FS].
+func (r *Recorder) WriteTemp(path string, data []byte, perm fs.FileMode, flush durable.Flush) (temp string, err error) {
 	err = r.do(path, func() (Op, error) {
 		temp, err = r.disk.WriteTemp(path, data, perm, flush)
 		return Op{Kind: OpWrite, Path: temp, Data: slices.Clone(data), Perm: perm, Flush: flush}, err
@@ -79,7 +85,7 @@ func (r *Recorder) WriteTemp(path string, data []byte, perm fs.FileMode, flush F
 	return temp, err
 }
 
-// Rename implements FS.
+// Rename implements [durable.FS].
 func (r *Recorder) Rename(from, to string) error {
 	return r.do(to, func() (Op, error) {
 		target, err := r.below(to)
@@ -90,64 +96,60 @@ func (r *Recorder) Rename(from, to string) error {
 	})
 }
 
-// Append implements FS.
-func (r *Recorder) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
+// Append implements [durable.FS].
+func (r *Recorder) Append(path string, data []byte, perm fs.FileMode, flush durable.Flush) error {
 	return r.do(path, func() (Op, error) {
 		op := Op{Kind: OpAppend, Path: path, Data: slices.Clone(data), Perm: perm, Flush: flush}
 		return op, r.disk.Append(path, data, perm, flush)
 	})
 }
 
-// Truncate implements FS.
+// Truncate implements [durable.FS].
 func (r *Recorder) Truncate(path string, size int64) error {
 	return r.do(path, func() (Op, error) {
 		return Op{Kind: OpTruncate, Path: path, Size: size}, r.disk.Truncate(path, size)
 	})
 }
 
-// Remove implements FS.
+// Remove implements [durable.FS].
 func (r *Recorder) Remove(path string) error {
 	return r.do(path, func() (Op, error) {
 		return Op{Kind: OpRemove, Path: path}, r.disk.Remove(path)
 	})
 }
 
-// MkdirAll implements FS. Each directory that it makes is one operation.
+// MkdirAll implements [durable.FS]. Each directory that it makes is one operation.
 func (r *Recorder) MkdirAll(path string, perm fs.FileMode) error {
-	missing, err := missingDirs(path)
-	if err != nil {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return r.disk.MkdirAll(path, perm) // there is nothing to make
+	}
+	if err := r.MkdirAll(filepath.Dir(path), perm); err != nil {
 		return err
 	}
-	for _, dir := range slices.Backward(missing) {
-		err := r.do(dir, func() (Op, error) {
-			return Op{Kind: OpMkdir, Path: dir, Perm: perm}, r.disk.MkdirAll(dir, perm)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.do(path, func() (Op, error) {
+		return Op{Kind: OpMkdir, Path: path, Perm: perm}, r.disk.MkdirAll(path, perm)
+	})
 }
 
-// Touch implements FS. It is not recorded: a time is no content, and no promise
+// Touch implements [durable.FS]. It is not recorded: a time is no content, and no promise
 // depends on it after a power cut.
 func (r *Recorder) Touch(path string) error { return r.disk.Touch(path) }
 
-// StartSync implements FS.
+// StartSync implements [durable.FS].
 func (r *Recorder) StartSync(path string) error {
 	return r.do(path, func() (Op, error) {
 		return Op{Kind: OpStartSync, Path: path}, r.disk.StartSync(path)
 	})
 }
 
-// SyncFile implements FS.
+// SyncFile implements [durable.FS].
 func (r *Recorder) SyncFile(path string) error {
 	return r.do(path, func() (Op, error) {
 		return Op{Kind: OpSyncFile, Path: path}, r.disk.SyncFile(path)
 	})
 }
 
-// SyncDir implements FS. Above the root there is nothing to record.
+// SyncDir implements [durable.FS]. Above the root there is nothing to record.
 func (r *Recorder) SyncDir(path string) error {
 	if _, err := r.below(path); err != nil {
 		return r.disk.SyncDir(path)
@@ -157,15 +159,15 @@ func (r *Recorder) SyncDir(path string) error {
 	})
 }
 
-// FlushesAll implements WholeFS.
+// FlushesAll implements [durable.WholeFS].
 func (r *Recorder) FlushesAll(dirs []string) bool {
-	whole, ok := r.disk.(WholeFS)
+	whole, ok := r.disk.(durable.WholeFS)
 	return ok && whole.FlushesAll(dirs)
 }
 
-// SyncAll implements WholeFS.
+// SyncAll implements [durable.WholeFS].
 func (r *Recorder) SyncAll(dir string) error {
-	whole, ok := r.disk.(WholeFS)
+	whole, ok := r.disk.(durable.WholeFS)
 	if !ok {
 		return fmt.Errorf("flush %s: %w", dir, errors.ErrUnsupported)
 	}

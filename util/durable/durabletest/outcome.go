@@ -1,4 +1,4 @@
-package durable
+package durabletest
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Outcome is what a disk may hold after a power cut.
@@ -170,7 +172,7 @@ func (d *disk) reachable(left map[string]*inode, name string) bool {
 func (o Outcome) Key() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(o.files)) {
-		if !IsTemp(name) {
+		if !durable.IsTemp(name) {
 			data := o.files[name].data
 			fmt.Fprintf(&b, "%q %d %s\n", name, len(data), data)
 		}

@@ -1,10 +1,12 @@
-package durable
+package durabletest
 
 import (
 	"bytes"
 	"io/fs"
 	"path"
 	"slices"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Model says what a disk may do, when the power goes, with what was not flushed.
@@ -19,8 +21,8 @@ const (
 	// creation, rename or removal may have happened or not, each by itself.
 	// StartFlush and StartSync count for nothing.
 	Posix Model = iota
-	// Ordered is a file system with one journal, as [SafeMode] demands for
-	// [Batch]: a real flush of anything that has changed since the last one
+	// Ordered is a file system with one journal, as [durable.SafeMode] demands for
+	// [durable.Batch]: a real flush of anything that has changed since the last one
 	// keeps all changes of names before it, and the content that was handed to
 	// the device (StartFlush, StartSync) before it. Of the changes of names after
 	// the last flush, the first few may survive, never a later one without all
@@ -69,7 +71,7 @@ func newDisk(ops []Op, n int, model Model) *disk {
 	}
 	if n < len(ops) && ops[n].changes() {
 		begun := ops[n]
-		begun.Flush = NoFlush
+		begun.Flush = durable.NoFlush
 		d.do(begun)
 	}
 	return d
@@ -125,9 +127,9 @@ func (d *disk) write(op Op) {
 	f.now = slices.Concat(f.now, op.Data)
 	f.torn, f.zeroed = half, slices.Concat(half, make([]byte, len(f.now)-len(half)))
 	switch op.Flush {
-	case StartFlush:
+	case durable.StartFlush:
 		d.hand(f)
-	case FullFlush:
+	case durable.FullFlush:
 		d.flushed(f)
 	}
 }
