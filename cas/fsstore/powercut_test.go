@@ -152,16 +152,16 @@ func checkOutcome(t *testing.T, dir string, n int, written []cas.Node, commits [
 func TestNamesOfDirectoriesAreFlushedOnce(t *testing.T) {
 	t.Parallel()
 	ctx, root := t.Context(), t.TempDir()
-	rec := durable.NewRecorder(fast{durable.OS()}, root)
+	rec := durabletest.NewRecorder(fast{durable.OS()}, root)
 	dir := filepath.Join(root, "cas")
 	s := open(t, dir, fsstore.Options{FS: rec, Flush: "full"})
 	nodes := alike(t, 3)
 	require.NoError(t, s.Put(ctx, nodes[0]))
 	for i := range nodes {
 		require.NoError(t, open(t, dir, fsstore.Options{FS: rec, Flush: "full"}).Commit(ctx, nodes[i]))
-		made := slices.IndexFunc(rec.Ops(), func(op durable.Op) bool { return op.To == "cas/format.json" })
-		got := slices.DeleteFunc(rec.Ops()[made:], func(op durable.Op) bool {
-			return op.Kind != durable.OpSyncDir || op.Path != "cas/nodes"
+		made := slices.IndexFunc(rec.Ops(), func(op durabletest.Op) bool { return op.To == "cas/format.json" })
+		got := slices.DeleteFunc(rec.Ops()[made:], func(op durabletest.Op) bool {
+			return op.Kind != durabletest.OpSyncDir || op.Path != "cas/nodes"
 		})
 		require.Len(t, got, 1, "after commit %d", i)
 	}

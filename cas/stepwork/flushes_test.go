@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 // Where each file and directory needs a flush of its own, a step flushes the files of
@@ -19,7 +20,7 @@ import (
 func TestFlushesOfAStep(t *testing.T) {
 	t.Parallel()
 	f, root := setup(t), t.TempDir()
-	rec := durable.NewRecorder(durable.OS(), root)
+	rec := durabletest.NewRecorder(durable.OS(), root)
 	onDisk, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{FS: rec, Flush: "full"})
 	require.NoError(t, err)
 	for h, err := range f.store.All(t.Context(), "") {
@@ -56,9 +57,9 @@ func TestFlushesOfAStep(t *testing.T) {
 }
 
 // flushed is what was flushed, in order.
-func flushed(ops []durable.Op) (paths []string) {
+func flushed(ops []durabletest.Op) (paths []string) {
 	for _, op := range ops {
-		if op.Flush == durable.FullFlush || op.Kind == durable.OpSyncFile || op.Kind == durable.OpSyncDir || op.Kind == durable.OpSyncAll {
+		if op.Flush == durable.FullFlush || op.Kind == durabletest.OpSyncFile || op.Kind == durabletest.OpSyncDir || op.Kind == durabletest.OpSyncAll {
 			paths = append(paths, op.Path)
 		}
 	}
