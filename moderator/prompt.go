@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/prompt"
+	"github.com/united-workforce/uwf/step/prompt"
 )
 
 // place names an edge: the node that it leaves, its key in the map or its number

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/prompt"
+	"github.com/united-workforce/uwf/step/prompt"
 )
 
 // completedPrompt tells a role that a completed thread goes on, if the workflow

@@ -9,6 +9,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/united-workforce/uwf/cas v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
+	github.com/united-workforce/uwf/step v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
 	golang.org/x/net v0.62.0
 	golang.org/x/sys v0.49.0

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 )
 
@@ -20,8 +20,8 @@ type Source interface {
 
 // Collect makes the manifest of threads: how they stand now, the names in the
 // registry of the workflows that they run, and the seals that their heads have.
-// No ids: all threads. Errors: [index.ErrNoThread]; those of [thread.Open].
-func Collect(ctx context.Context, s Source, x *index.Index, ids []string) (Manifest, error) {
+// No ids: all threads. Errors: [fileheads.ErrNoThread]; those of [thread.Open].
+func Collect(ctx context.Context, s Source, x *fileheads.Index, ids []string) (Manifest, error) {
 	standings, err := x.Standings(ctx)
 	if len(ids) == 0 {
 		if err != nil {
@@ -37,7 +37,7 @@ func Collect(ctx context.Context, s Source, x *index.Index, ids []string) (Manif
 		case !known && err != nil:
 			return m, err // one of the lines that cannot be read may be its
 		case !known:
-			return m, fmt.Errorf("%w: %s", index.ErrNoThread, id)
+			return m, fmt.Errorf("%w: %s", fileheads.ErrNoThread, id)
 		}
 		t, err := threadOf(ctx, s, id, at, workflows)
 		if err != nil {
@@ -58,7 +58,7 @@ func Collect(ctx context.Context, s Source, x *index.Index, ids []string) (Manif
 }
 
 // threadOf is the entry of one thread; it notes the workflow that it runs.
-func threadOf(ctx context.Context, s Source, id string, at index.Standing, workflows map[cas.Hash]bool) (Thread, error) {
+func threadOf(ctx context.Context, s Source, id string, at fileheads.Standing, workflows map[cas.Hash]bool) (Thread, error) {
 	chain, err := thread.Open(ctx, s, at.Head)
 	if err != nil {
 		return Thread{}, err

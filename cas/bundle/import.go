@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
 )
 
@@ -17,7 +17,7 @@ import (
 // function.
 type Target struct {
 	Store *fsstore.Store
-	Index *index.Index // nil: only nodes
+	Index *fileheads.Index // nil: only nodes
 }
 
 // ImportOptions of an import. Now is required.
@@ -99,7 +99,7 @@ type importing struct {
 	options ImportOptions
 	done    Imported
 
-	adoptions []index.Adoption
+	adoptions []fileheads.Adoption
 	wanted    map[cas.Hash]bool // the nodes to put; nil: all of them
 	names     []Workflow        // to be registered
 	locks     []func()

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/durable/durabletest"
@@ -221,7 +221,7 @@ func TestPowerCut(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Make(t.Context(), 1)) // which is tested where it is done
 			made := len(rec.Ops())
-			to := &world{t: t, home: root, store: s, index: index.Open(root, rec)}
+			to := &world{t: t, home: root, store: s, index: fileheads.Open(root, rec)}
 			_, err = to.imports(data, bundle.ImportOptions{})
 			require.NoError(t, err)
 			ops := rec.Ops()

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -109,7 +109,7 @@ func (i *importing) planThreads(ctx context.Context) error {
 	return nil
 }
 
-func (i *importing) planThread(ctx context.Context, t Thread, at index.Standing, known bool) (ImportedThread, error) {
+func (i *importing) planThread(ctx context.Context, t Thread, at fileheads.Standing, known bool) (ImportedThread, error) {
 	out := ImportedThread{Thread: t.Thread, Head: t.Head, Result: Added}
 	if !known {
 		future := i.ofTheFuture(t.Thread)
@@ -178,24 +178,24 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 // adopt notes a thread. From now on it is known to come from elsewhere, also if its
 // first steps were made here, and asks anew where it may work. One that was started
 // here, and has gone on elsewhere, is still one of ours to @.
-func (i *importing) adopt(t Thread, id string, was cas.Hash) *index.Imported {
+func (i *importing) adopt(t Thread, id string, was cas.Hash) *fileheads.Imported {
 	a := t.adoption(id, was)
-	a.Facts.Imported = &index.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
+	a.Facts.Imported = &fileheads.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
 	i.adoptions = append(i.adoptions, a)
 	return a.Facts.Imported
 }
 
-func (t Thread) adoption(id string, was cas.Hash) index.Adoption {
-	a := index.Adoption{Thread: id, Was: was, Head: t.Head}
+func (t Thread) adoption(id string, was cas.Hash) fileheads.Adoption {
+	a := fileheads.Adoption{Thread: id, Was: was, Head: t.Head}
 	if t.Ended() {
-		a.End = &index.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
+		a.End = &fileheads.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
 	}
 	return a
 }
 
 // Adoptions are what brings the threads of a bundle into an empty index.
-func (f *File) Adoptions() []index.Adoption {
-	all := make([]index.Adoption, 0, len(f.Manifest.Threads))
+func (f *File) Adoptions() []fileheads.Adoption {
+	all := make([]fileheads.Adoption, 0, len(f.Manifest.Threads))
 	for _, t := range f.Manifest.Threads {
 		all = append(all, t.adoption(t.Thread, ""))
 	}
@@ -266,7 +266,7 @@ func (i *importing) planNames(ctx context.Context) error {
 	}
 	for _, w := range i.file.Manifest.Workflows {
 		out := ImportedWorkflow{Name: w.Name, Hash: w.Hash, Result: Added}
-		at := slices.IndexFunc(names, func(n index.Named) bool { return n.Name == w.Name })
+		at := slices.IndexFunc(names, func(n fileheads.Named) bool { return n.Name == w.Name })
 		switch {
 		case at < 0:
 			i.names = append(i.names, w)

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -33,7 +33,7 @@ type world struct {
 	t     testing.TB
 	home  string
 	store *fsstore.Store
-	index *index.Index
+	index *fileheads.Index
 }
 
 func newWorld(t testing.TB, a cas.Algorithm) *world {
@@ -45,7 +45,7 @@ func openWorld(t testing.TB, home string, a cas.Algorithm, disk durable.FS) *wor
 	t.Helper()
 	s, err := fsstore.Open(context.Background(), filepath.Join(home, "cas"), fsstore.Options{Home: home, Hash: a, Flush: "none", FS: disk})
 	require.NoError(t, err)
-	return &world{t: t, home: home, store: s, index: index.Open(home, disk)}
+	return &world{t: t, home: home, store: s, index: fileheads.Open(home, disk)}
 }
 
 func clock() time.Time { return time.UnixMilli(1_780_000_000_000) }
@@ -129,7 +129,7 @@ func (w *world) end(id string) {
 	head, err := w.index.Head(ctx, id)
 	require.NoError(w.t, err)
 	workflow, _ := w.workflow("w")
-	require.NoError(w.t, w.index.Archive(ctx, index.Ended{Thread: id, Workflow: workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: 7}))
+	require.NoError(w.t, w.index.Archive(ctx, fileheads.Ended{Thread: id, Workflow: workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: 7}))
 }
 
 // head is where a thread stands, active or ended.

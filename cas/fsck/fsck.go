@@ -17,7 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -123,7 +123,7 @@ func newCheck(s *fsstore.Store, o Options) *check {
 	c := &check{store: s, home: o.Home, limit: o.Now().Add(tomorrow).UnixMilli(), redacted: map[census.ID]int{}}
 	c.report.Tombstones = []Tombstone{}
 	if o.Home != "" {
-		c.index = index.Open(o.Home, durable.OS())
+		c.index = fileheads.Open(o.Home, durable.OS())
 	}
 	return c
 }
@@ -132,8 +132,8 @@ func newCheck(s *fsstore.Store, o Options) *check {
 type check struct {
 	store  *fsstore.Store
 	home   string
-	index  *index.Index // nil: none
-	limit  int64        // of timestamps, ms
+	index  *fileheads.Index // nil: none
+	limit  int64            // of timestamps, ms
 	report Report
 
 	graph *census.Graph

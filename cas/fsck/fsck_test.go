@@ -15,12 +15,12 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
-	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/extract"
 )
 
 const threadID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -30,7 +30,7 @@ type world struct {
 	testing.TB
 	home     string
 	store    *fsstore.Store
-	index    *index.Index
+	index    *fileheads.Index
 	workflow cas.Hash
 	start    cas.Hash
 	steps    []cas.Hash
@@ -39,7 +39,7 @@ type world struct {
 func newWorld(t testing.TB, steps int) *world {
 	ctx := context.Background()
 	home := t.TempDir()
-	w := &world{TB: t, home: home, index: index.Open(home, durable.OS())}
+	w := &world{TB: t, home: home, index: fileheads.Open(home, durable.OS())}
 	w.open()
 	b := w.batch()
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}})
@@ -75,7 +75,7 @@ func (w *world) step(head, schema cas.Hash, i int) cas.Hash {
 	ctx := context.Background()
 	t, err := thread.Open(ctx, w.store, head)
 	require.NoError(w, err)
-	result, err := stepwork.Submit(ctx, w.batch(), t, stepwork.Submission{
+	result, err := step.Submit(ctx, w.batch(), t, step.Submission{
 		Role: "r", Type: schema, Output: extract.Output{Value: map[string]any{"n": i}}, ExtractedBy: protocol.ByValue,
 		Agent: "uwf-test", SessionID: "s", Answer: fmt.Sprintf("answer %d", i), Prompt: fmt.Sprintf("prompt %d", i),
 		StartedAtMs: 1, CompletedAtMs: 2,

@@ -13,11 +13,11 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsck"
-	"github.com/united-workforce/uwf/cas/index"
-	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
 )
 
 const otherID = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
@@ -135,7 +135,7 @@ func TestARefusedStepIsGarbage(t *testing.T) {
 	require.NoError(t, err)
 	at.Last.Index = 6 // what follows it will lie
 	b := w.batch()
-	result, err := stepwork.Submit(ctx, b, at, stepwork.Submission{
+	result, err := step.Submit(ctx, b, at, step.Submission{
 		Role: "r", Type: w.store.Kinds().Hash(protocol.KindSuspend), Output: extract.Output{Value: map[string]any{"$status": "$SUSPEND", "reason": "x"}},
 		ExtractedBy: protocol.ByValue, Agent: "uwf-test", Answer: "x", Prompt: "x",
 	})
@@ -146,6 +146,6 @@ func TestARefusedStepIsGarbage(t *testing.T) {
 
 	require.NoError(t, w.index.Add(ctx, otherID, result.StepHash))
 	require.False(t, w.check(false).Sound())
-	require.NoError(t, w.index.Archive(ctx, index.Ended{Thread: otherID, Head: result.StepHash, Status: protocol.StatusCompleted}))
+	require.NoError(t, w.index.Archive(ctx, fileheads.Ended{Thread: otherID, Head: result.StepHash, Status: protocol.StatusCompleted}))
 	require.False(t, w.check(false).Sound())
 }

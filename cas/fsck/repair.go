@@ -7,7 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -23,7 +23,7 @@ func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) er
 	if o.Home == "" {
 		return nil
 	}
-	x := index.Open(o.Home, durable.OS())
+	x := fileheads.Open(o.Home, durable.OS())
 	return errors.Join(
 		mendLines(ctx, x.QuarantineThreads, x.ThreadsPath(), faults),
 		mendLines(ctx, x.QuarantineHistory, x.HistoryPath(), faults),

@@ -17,12 +17,12 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/index"
-	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/extract"
 )
 
 // world is a home with its store, on the real disk without flushes.
@@ -30,12 +30,12 @@ type world struct {
 	t     testing.TB
 	home  string
 	store *fsstore.Store
-	index *index.Index
+	index *fileheads.Index
 }
 
 func newWorld(t testing.TB) *world {
 	home := t.TempDir()
-	return &world{t: t, home: home, store: openStore(t, home), index: index.Open(home, durable.OS())}
+	return &world{t: t, home: home, store: openStore(t, home), index: fileheads.Open(home, durable.OS())}
 }
 
 func openStore(t testing.TB, home string) *fsstore.Store {
@@ -105,14 +105,14 @@ func (w *world) step(id string, said protocol.Turn) (cas.Hash, error) {
 	if err != nil {
 		return "", err
 	}
-	turn, err := stepwork.AddTurn(ctx, b, said)
+	turn, err := step.AddTurn(ctx, b, said)
 	if err != nil {
 		return "", err
 	}
 	if err := b.Put(ctx); err != nil {
 		return "", err
 	}
-	result, err := stepwork.Submit(ctx, b, t, stepwork.Submission{
+	result, err := step.Submit(ctx, b, t, step.Submission{
 		Role: "r", Type: workflow.Roles["r"].Frontmatter, Output: extract.Output{Value: map[string]any{"n": rand.IntN(4)}},
 		ExtractedBy: protocol.ByValue, Agent: "uwf-test", SessionID: "s", Detail: protocol.Detail{Turns: []cas.Hash{turn}},
 		Prompt: "prompt of " + said.Content, StartedAtMs: 1, CompletedAtMs: 2,
@@ -219,11 +219,11 @@ func TestRootsOfTheIndex(t *testing.T) {
 	start := w.start(firstThread)
 	head, err := w.step(firstThread, turn(0))
 	require.NoError(t, err)
-	require.NoError(t, w.index.Archive(ctx, index.Ended{Thread: firstThread, Head: head, Status: protocol.StatusCompleted}))
+	require.NoError(t, w.index.Archive(ctx, fileheads.Ended{Thread: firstThread, Head: head, Status: protocol.StatusCompleted}))
 	registered := w.text("stands for a workflow")
 	require.NoError(t, w.index.Register(ctx, "w", registered))
 	undone := w.text("a step that was undone")
-	require.NoError(t, w.index.SetFacts(ctx, firstThread, index.Facts{Undone: []protocol.Hash{undone}}))
+	require.NoError(t, w.index.SetFacts(ctx, firstThread, fileheads.Facts{Undone: []protocol.Hash{undone}}))
 	require.NoError(t, os.RemoveAll(filepath.Join(w.home, "runs")))
 	require.Zero(t, w.collect(gc.Options{}).Freed)
 	require.True(t, w.has(undone))
@@ -377,7 +377,7 @@ func (w *world) litter(out chan<- protocol.Turn, stop <-chan struct{}) {
 	for i := 1; !closed(stop); i++ {
 		b := w.batch()
 		said := turn(i)
-		h, err := stepwork.AddTurn(ctx, b, said)
+		h, err := step.AddTurn(ctx, b, said)
 		require.NoError(w.t, err)
 		require.NoError(w.t, b.Put(ctx))
 		long := time.Now().Add(-2 * time.Hour)

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -16,7 +16,7 @@ import (
 // Such a file is small: what cannot be done about it is left.
 func sweepLocks(ctx context.Context, home string) {
 	active := map[string]bool{}
-	for h, err := range index.Open(home, durable.OS()).Heads(ctx) {
+	for h, err := range fileheads.Open(home, durable.OS()).Heads(ctx) {
 		if err != nil {
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
@@ -30,7 +30,7 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			yield("", err)
 			return
 		}
-		x := index.Open(home, durable.OS())
+		x := fileheads.Open(home, durable.OS())
 		heads := func() bool {
 			for h, err := range x.Heads(ctx) {
 				if !yield(h.Hash, err) {
@@ -78,7 +78,7 @@ const (
 // needs them.
 func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		x := index.Open(home, durable.OS())
+		x := fileheads.Open(home, durable.OS())
 		files := []string{x.FactsPath()}
 		// A thread whose line fsck had to move away is not garbage before a person
 		// has said so, and removed the file.

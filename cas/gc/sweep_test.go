@@ -12,7 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -126,5 +126,5 @@ func newSurveyed(t *testing.T) *surveyed {
 }
 
 func (s *surveyed) register(h cas.Hash) {
-	require.NoError(s, index.Open(s.home, durable.OS()).Register(context.Background(), "w", h))
+	require.NoError(s, fileheads.Open(s.home, durable.OS()).Register(context.Background(), "w", h))
 }

@@ -13,11 +13,11 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas/du"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/index"
-	"github.com/united-workforce/uwf/cas/usage"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
@@ -255,11 +255,11 @@ func (c *CLI) statCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		var x *index.Index
+		var x *fileheads.Index
 		if home != "" {
-			x = index.Open(home, durable.OS())
+			x = fileheads.Open(home, durable.OS())
 		}
-		report, err := usage.Measure(ctx, s, x)
+		report, err := du.Measure(ctx, s, x)
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (c *CLI) statCommand() *ucli.Command {
 	})
 }
 
-func printStat(w io.Writer, r usage.Report) error {
+func printStat(w io.Writer, r du.Report) error {
 	rows := [][]string{{"TYPE", "NODES", "BYTES"}}
 	for _, t := range r.Types {
 		title := t.Title

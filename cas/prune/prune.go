@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -30,10 +30,10 @@ type Options struct {
 
 // Report says what was done.
 type Report struct {
-	Pruned []index.Ended `json:"pruned"` // what would be, in a dry run
-	Kept   int           `json:"kept"`   // threads of the history that stay
-	Busy   []string      `json:"busy"`   // somebody is at these threads: they stay as well
-	DryRun bool          `json:"dryRun"`
+	Pruned []fileheads.Ended `json:"pruned"` // what would be, in a dry run
+	Kept   int               `json:"kept"`   // threads of the history that stay
+	Busy   []string          `json:"busy"`   // somebody is at these threads: they stay as well
+	DryRun bool              `json:"dryRun"`
 }
 
 // batch is how many threads are locked at once.
@@ -44,9 +44,9 @@ const batch = 100
 func Run(ctx context.Context, o Options) (Report, error) {
 	p := &pruner{
 		options: o, dirs: home.Dirs{Home: o.Home}, disk: durable.OS(),
-		report: Report{Pruned: []index.Ended{}, Busy: []string{}, DryRun: o.DryRun},
+		report: Report{Pruned: []fileheads.Ended{}, Busy: []string{}, DryRun: o.DryRun},
 	}
-	p.index = index.Open(o.Home, p.disk)
+	p.index = fileheads.Open(o.Home, p.disk)
 	old, err := p.old(ctx)
 	if err != nil {
 		return p.report, err
@@ -66,14 +66,14 @@ type pruner struct {
 	options Options
 	dirs    home.Dirs
 	disk    durable.FS
-	index   *index.Index
+	index   *fileheads.Index
 	report  Report
 }
 
 // old lists the threads that ended long enough ago.
-func (p *pruner) old(ctx context.Context) ([]index.Ended, error) {
+func (p *pruner) old(ctx context.Context) ([]fileheads.Ended, error) {
 	cutoff := p.options.Now.Add(-p.options.Keep)
-	var old []index.Ended
+	var old []fileheads.Ended
 	for e, err := range p.index.History(ctx) {
 		if err != nil {
 			return nil, err
@@ -88,7 +88,7 @@ func (p *pruner) old(ctx context.Context) ([]index.Ended, error) {
 }
 
 // endedAt is when a thread ended; if the history does not say, when it began.
-func endedAt(e index.Ended) time.Time {
+func endedAt(e fileheads.Ended) time.Time {
 	if e.CompletedAt > 0 {
 		return time.UnixMilli(e.CompletedAt)
 	}
@@ -101,7 +101,7 @@ func endedAt(e index.Ended) time.Time {
 
 // forget forgets some threads under their locks: one that is being resumed would
 // lose what an agent has just done.
-func (p *pruner) forget(ctx context.Context, threads []index.Ended) (err error) {
+func (p *pruner) forget(ctx context.Context, threads []fileheads.Ended) (err error) {
 	free := map[string]bool{}
 	for _, e := range threads {
 		lock, err := p.lock(e.Thread)

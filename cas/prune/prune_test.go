@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -30,10 +30,10 @@ const (
 func world(t *testing.T) (home string, now time.Time) {
 	ctx := t.Context()
 	home, now = t.TempDir(), time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
-	x := index.Open(home, durable.OS())
-	end := func(id string, ago time.Duration) index.Ended {
+	x := fileheads.Open(home, durable.OS())
+	end := func(id string, ago time.Duration) fileheads.Ended {
 		require.NoError(t, x.Add(ctx, id, head))
-		e := index.Ended{Thread: id, Workflow: head, Head: head, Status: protocol.StatusCompleted, CompletedAt: now.Add(-ago).UnixMilli()}
+		e := fileheads.Ended{Thread: id, Workflow: head, Head: head, Status: protocol.StatusCompleted, CompletedAt: now.Add(-ago).UnixMilli()}
 		require.NoError(t, x.Archive(ctx, e))
 		return e
 	}
@@ -48,7 +48,7 @@ func world(t *testing.T) (home string, now time.Time) {
 	end(recent, 10*day)
 	require.NoError(t, x.Reopen(ctx, end(reopened, 50*day), 1))
 	require.NoError(t, x.Add(ctx, undated, head))
-	require.NoError(t, x.Archive(ctx, index.Ended{Thread: undated, Head: head, Status: protocol.StatusCancelled}))
+	require.NoError(t, x.Archive(ctx, fileheads.Ended{Thread: undated, Head: head, Status: protocol.StatusCancelled}))
 	return home, now
 }
 
@@ -83,9 +83,9 @@ func TestPrune(t *testing.T) {
 	dry.DryRun = false
 	require.Equal(t, dry, report, "a dry run says what will be done")
 
-	x := index.Open(home, durable.OS())
+	x := fileheads.Open(home, durable.OS())
 	_, err = x.Ended(ctx, old)
-	require.ErrorIs(t, err, index.ErrNoThread)
+	require.ErrorIs(t, err, fileheads.ErrNoThread)
 	require.NoDirExists(t, filepath.Join(home, "runs", old))
 	for _, id := range []string{active, reopened} {
 		got, err := x.Head(ctx, id)
@@ -102,7 +102,7 @@ func TestPrune(t *testing.T) {
 	require.Empty(t, report.Pruned)
 }
 
-func ids(all []index.Ended) []string {
+func ids(all []fileheads.Ended) []string {
 	var out []string
 	for _, e := range all {
 		out = append(out, e.Thread)

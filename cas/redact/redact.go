@@ -18,7 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -84,11 +84,11 @@ var ErrNotPart = errors.New("is not part of the thread")
 // tries bounds how often a redaction begins again because a head has moved.
 const tries = 5
 
-// Node redacts a node of a thread. Errors: [index.ErrNoThread]; [ErrNotPart];
+// Node redacts a node of a thread. Errors: [fileheads.ErrNoThread]; [ErrNotPart];
 // [*NeededError]; [*SharedError]; [cas.ErrNotFound]; a [*cas.CorruptError] for a
 // damaged node, which is no longer what was asked for; [errors.ErrUnsupported]
 // for a store of the original's; an unreadable line of the index.
-func Node(ctx context.Context, s *fsstore.Store, x *index.Index, thread string, h cas.Hash, o Options) (Done, error) {
+func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Index, thread string, h cas.Hash, o Options) (Done, error) {
 	if s.Originals() {
 		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original's", s.Dir(), errors.ErrUnsupported)
 	}
@@ -109,7 +109,7 @@ var errMoved = errors.New("a thread has moved meanwhile")
 // redaction is one try.
 type redaction struct {
 	store   *fsstore.Store
-	index   *index.Index
+	index   *fileheads.Index
 	options Options
 	done    Done
 	node    cas.Node
@@ -123,7 +123,7 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 		return r.done, err
 	}
 	if _, known := r.heads[r.done.Thread]; !known {
-		return r.done, fmt.Errorf("%w: %s", index.ErrNoThread, r.done.Thread)
+		return r.done, fmt.Errorf("%w: %s", fileheads.ErrNoThread, r.done.Thread)
 	}
 	r.node, err = r.store.Get(ctx, r.done.Node)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -160,7 +160,7 @@ func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombst
 // store: those are called "<id> in <home>".
 func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) {
 	heads := map[string]cas.Hash{}
-	add := func(x *index.Index, suffix string) error {
+	add := func(x *fileheads.Index, suffix string) error {
 		all, err := x.Standings(ctx)
 		for id, at := range all {
 			heads[id+suffix] = at.Head
@@ -178,7 +178,7 @@ func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) 
 		if sameDir(home, filepath.Dir(r.index.HistoryPath())) {
 			continue
 		}
-		if err := add(index.Open(home, durable.OS()), " in "+home); err != nil {
+		if err := add(fileheads.Open(home, durable.OS()), " in "+home); err != nil {
 			return nil, err
 		}
 	}

@@ -11,18 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/du"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/redact"
-	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/cas/usage"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/prompt"
 )
 
 const (
@@ -37,7 +37,7 @@ type world struct {
 	t     *testing.T
 	home  string
 	store *fsstore.Store
-	index *index.Index
+	index *fileheads.Index
 	steps []thread.Step // oldest first
 }
 
@@ -47,7 +47,7 @@ func newWorld(t *testing.T) *world {
 	home := t.TempDir()
 	s, err := fsstore.Open(ctx, filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
 	require.NoError(t, err)
-	w := &world{t: t, home: home, store: s, index: index.Open(home, durable.OS())}
+	w := &world{t: t, home: home, store: s, index: fileheads.Open(home, durable.OS())}
 	b := cas.NewBatch(s, clock)
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}})
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func (w *world) step(id, secret string, n int) {
 	require.NoError(w.t, err)
 	wf, err := chain.Workflow(ctx)
 	require.NoError(w.t, err)
-	result, err := stepwork.Submit(ctx, cas.NewBatch(w.store, clock), chain, stepwork.Submission{
+	result, err := step.Submit(ctx, cas.NewBatch(w.store, clock), chain, step.Submission{
 		Role: "r", Type: wf.Roles["r"].Frontmatter, Output: extract.Output{Value: map[string]any{"n": n}}, ExtractedBy: protocol.ByValue,
 		Agent: "uwf-test", SessionID: "s", Answer: secret, Prompt: "do " + secret, CompletedAtMs: 2,
 	})
@@ -141,7 +141,7 @@ func TestWhatMayGo(t *testing.T) {
 	_, err = w.redact("0000000000000", redact.Options{})
 	require.ErrorIs(t, err, cas.ErrNotFound)
 	_, err = redact.Node(t.Context(), w.store, w.index, idB, last.Detail, redact.Options{Now: clock})
-	require.ErrorIs(t, err, index.ErrNoThread)
+	require.ErrorIs(t, err, fileheads.ErrNoThread)
 	w.sound(6)
 }
 
@@ -195,7 +195,7 @@ func TestSharedWithAnotherHome(t *testing.T) {
 	_, err = b.Add(t.Context(), protocol.Text("it is used"))
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(t.Context()))
-	require.NoError(t, index.Open(home, durable.OS()).Add(t.Context(), idB, w.steps[1].Hash))
+	require.NoError(t, fileheads.Open(home, durable.OS()).Add(t.Context(), idB, w.steps[1].Hash))
 	_, err = w.redact(w.turn(0), redact.Options{})
 	var shared *redact.SharedError
 	require.ErrorAs(t, err, &shared)
@@ -262,7 +262,7 @@ func TestReaders(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "[redacted: a key]", detail.Outcome)
 
-	brief, err := stepwork.NewBrief(ctx, w.store, chain, stepwork.Assignment{Thread: idA, Role: "r", Cwd: "/"})
+	brief, err := step.NewBrief(ctx, w.store, chain, step.Assignment{Thread: idA, Role: "r", Cwd: "/"})
 	require.NoError(t, err)
 	text := prompt.Full(brief.Parts)
 	require.Contains(t, text, "redacted: a key")
@@ -273,7 +273,7 @@ func TestReaders(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprint(whole), "$redacted")
 
-	report, err := usage.Measure(ctx, w.store, w.index)
+	report, err := du.Measure(ctx, w.store, w.index)
 	require.NoError(t, err)
 	require.Equal(t, 4, report.Tombstones)
 	require.Zero(t, report.Unreadable)
@@ -311,7 +311,7 @@ func TestNothingComesBackAfterTheCollector(t *testing.T) {
 	require.NoError(t, err)
 	head, err := w.index.Head(ctx, idA)
 	require.NoError(t, err)
-	require.NoError(t, w.index.Archive(ctx, index.Ended{Thread: idA, Head: head, Status: protocol.StatusCancelled}))
+	require.NoError(t, w.index.Archive(ctx, fileheads.Ended{Thread: idA, Head: head, Status: protocol.StatusCancelled}))
 	_, err = w.index.Forget(ctx, map[string]bool{idA: true})
 	require.NoError(t, err)
 	for _, dry := range []bool{true, false} {
@@ -389,7 +389,7 @@ func TestHalfWrittenTurnsGoAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := cas.NewBatch(w.store, clock)
-	half, err := stepwork.AddTurn(t.Context(), b, protocol.Turn{Index: 1, Role: protocol.TurnAssistant, Content: "secr", AtMs: 1})
+	half, err := step.AddTurn(t.Context(), b, protocol.Turn{Index: 1, Role: protocol.TurnAssistant, Content: "secr", AtMs: 1})
 	require.NoError(t, err)
 	text, err := b.Add(t.Context(), protocol.Text("not a turn"))
 	require.NoError(t, err)

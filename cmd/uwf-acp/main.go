@@ -6,7 +6,7 @@ package main
 import (
 	"github.com/united-workforce/uwf/utilagent/acp"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-func main() { agentkit.Run(external.Options(acp.Adapter())) }
+func main() { agentkit.Run(cliagent.Options(acp.Adapter())) }

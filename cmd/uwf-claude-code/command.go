@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // structuredFlag is our own argument: claude is held to the role's schema.
@@ -14,25 +14,25 @@ const structuredFlag = "--structured"
 
 // adapter describes claude. What is said of versions was seen with 1.0.120,
 // 2.0.30, 2.1.50 and 2.1.329.
-func adapter() external.Adapter {
-	return external.Adapter{
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
 		Name: "claude-code", Program: "claude",
 		Install: "npm install -g @anthropic-ai/claude-code",
 		Login:   "run claude and type /login, or set ANTHROPIC_API_KEY",
-		Probe: external.Probe{
-			Min:      external.V(1, 0, 0),
+		Probe: cliagent.Probe{
+			Min:      cliagent.V(1, 0, 0),
 			LoggedIn: []string{"auth", "status"},
-			Since:    external.V(2, 1, 197), // the oldest that was asked; one of 1.0 takes it for a prompt
-			Flaws: []external.Flaw{{
-				Before: external.V(2, 0, 0),
+			Since:    cliagent.V(2, 1, 197), // the oldest that was asked; one of 1.0 takes it for a prompt
+			Flaws: []cliagent.Flaw{{
+				Before: cliagent.V(2, 0, 0),
 				Text:   "each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",
 			}},
 		},
 		Command: command,
-		Decoder: func(external.Call) external.Decoder { return &decoder{} },
-		Sessions: external.Sessions{
+		Decoder: func(cliagent.Call) cliagent.Decoder { return &decoder{} },
+		Sessions: cliagent.Sessions{
 			Preset: true, Forks: true, Cuts: true,
-			Renames: func(v external.Version) bool { return v.Before(external.V(2, 0, 0)) },
+			Renames: func(v cliagent.Version) bool { return v.Before(cliagent.V(2, 0, 0)) },
 		},
 		MaxTurns: 90,
 		// What a claude that runs uwf has left for its own children.
@@ -46,9 +46,9 @@ func adapter() external.Adapter {
 // argument may be, and begin with a dash.
 // cuts is the first version that was seen to cut a conversation at an entry that its
 // output names. Older ones want another name, which is not that of one entry.
-var cuts = external.V(2, 1, 197)
+var cuts = cliagent.V(2, 1, 197)
 
-func command(c external.Call) (external.Invocation, error) {
+func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"-p", "--output-format", "stream-json", "--verbose"}
 	if c.MaxTurns > 0 {
 		args = append(args, "--max-turns", strconv.Itoa(c.MaxTurns))
@@ -59,7 +59,7 @@ func command(c external.Call) (external.Invocation, error) {
 	args = append(args, permission(c.Permission)...)
 	switch {
 	case c.Cut != "" && !c.Version.AtLeast(cuts):
-		return external.Invocation{}, fmt.Errorf("claude %s: %w as it was at an earlier step", c.Version, external.ErrCannotFork)
+		return cliagent.Invocation{}, fmt.Errorf("claude %s: %w as it was at an earlier step", c.Version, cliagent.ErrCannotFork)
 	case c.Resume && c.Fork:
 		args = append(args, "--resume", c.Session, "--fork-session")
 		if c.Cut != "" {
@@ -67,7 +67,7 @@ func command(c external.Call) (external.Invocation, error) {
 		}
 	case c.Resume:
 		args = append(args, "--resume", c.Session)
-	case c.Version.AtLeast(external.V(2, 0, 0)):
+	case c.Version.AtLeast(cliagent.V(2, 0, 0)):
 		args = append(args, "--session-id", c.Session)
 	}
 	if c.Model != "" {
@@ -77,23 +77,23 @@ func command(c external.Call) (external.Invocation, error) {
 	if i := slices.Index(extra, structuredFlag); i >= 0 {
 		schema, err := json.Marshal(c.Schema)
 		if err != nil {
-			return external.Invocation{}, err
+			return cliagent.Invocation{}, err
 		}
 		extra = slices.Replace(extra, i, i+1, "--json-schema", string(schema))
 	}
 	format, stdin, err := input(c.Prompt)
 	if err != nil {
-		return external.Invocation{}, err
+		return cliagent.Invocation{}, err
 	}
-	return external.Invocation{Args: append(append(args, format...), extra...), Stdin: stdin, Env: environ(c)}, nil
+	return cliagent.Invocation{Args: append(append(args, format...), extra...), Stdin: stdin, Env: environ(c)}, nil
 }
 
 // permission are the switches for what claude may do unasked.
-func permission(p external.Permission) []string {
+func permission(p cliagent.Permission) []string {
 	switch p {
-	case external.Edits:
+	case cliagent.Edits:
 		return []string{"--permission-mode", "acceptEdits"}
-	case external.Readonly:
+	case cliagent.Readonly:
 		return []string{"--permission-mode", "plan"}
 	}
 	return []string{"--dangerously-skip-permissions"}
@@ -102,7 +102,7 @@ func permission(p external.Permission) []string {
 // environ keeps claude from updating itself in the middle of a step, from talking
 // home, from repeating requests for minutes, and from reading files that a prompt
 // seems to mention; what the user has set stays.
-func environ(c external.Call) []string {
+func environ(c cliagent.Call) []string {
 	var env []string
 	for _, v := range [][2]string{
 		{"DISABLE_AUTOUPDATER", "1"}, {"DISABLE_TELEMETRY", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // decoder reads claude's stream-json: one object a line, each content block of a
@@ -14,7 +14,7 @@ import (
 // is passed over.
 type decoder struct {
 	result  *line // the last line of type result
-	spent   external.Usage
+	spent   cliagent.Usage
 	session string // as told last
 	spoke   bool   // the model has
 	mark    string // the newest entry of the conversation
@@ -55,15 +55,15 @@ type line struct {
 // synthetic is the model of messages that claude makes up to tell of errors.
 const synthetic = "<synthetic>"
 
-// Line implements [external.Decoder]. A line that is an array holds what else
+// Line implements [cliagent.Decoder]. A line that is an array holds what else
 // comes in lines (--output-format json --verbose).
-func (d *decoder) Line(text []byte) ([]external.Event, bool) {
+func (d *decoder) Line(text []byte) ([]cliagent.Event, bool) {
 	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '[' {
 		var items []json.RawMessage
 		if json.Unmarshal(text, &items) != nil {
 			return nil, false
 		}
-		var events []external.Event
+		var events []cliagent.Event
 		for _, item := range items {
 			more, _ := d.Line(item)
 			events = append(events, more...)
@@ -71,7 +71,7 @@ func (d *decoder) Line(text []byte) ([]external.Event, bool) {
 		return events, true
 	}
 	var l line
-	if !external.Object(text, &l) || l.Type == "" {
+	if !cliagent.Object(text, &l) || l.Type == "" {
 		return nil, false
 	}
 	if l.Session != "" {
@@ -81,10 +81,10 @@ func (d *decoder) Line(text []byte) ([]external.Event, bool) {
 }
 
 // events are what a line tells.
-func (d *decoder) events(l *line) []external.Event {
+func (d *decoder) events(l *line) []cliagent.Event {
 	if l.Type == "system" && l.Subtype == "api_retry" {
 		d.retry = l
-		return []external.Event{retrying(l)}
+		return []cliagent.Event{retrying(l)}
 	}
 	if l.Type != "system" {
 		d.retry = nil
@@ -101,27 +101,27 @@ func (d *decoder) events(l *line) []external.Event {
 	case "result":
 		d.result = l
 		d.spend(l)
-		return []external.Event{{Kind: external.Done, Session: l.Session}}
+		return []cliagent.Event{{Kind: cliagent.Done, Session: l.Session}}
 	}
 	return nil
 }
 
-func system(l *line) []external.Event {
+func system(l *line) []cliagent.Event {
 	switch l.Subtype {
 	case "init":
-		return []external.Event{{Kind: external.Started, Session: l.Session, Model: l.Model, Version: l.Version}}
+		return []cliagent.Event{{Kind: cliagent.Started, Session: l.Session, Model: l.Model, Version: l.Version}}
 	case "compact_boundary":
-		return []external.Event{{Kind: external.Notice, Session: l.Session, Text: "claude has summarised the conversation so far"}}
+		return []cliagent.Event{{Kind: cliagent.Notice, Session: l.Session, Text: "claude has summarised the conversation so far"}}
 	}
 	return nil
 }
 
 // retrying tells of a request that is repeated. claude repeats one whose key is
 // refused for minutes; once is enough.
-func retrying(l *line) external.Event {
-	kind := external.StatusKind(l.Status)
-	e := external.Event{Kind: external.Retrying, Session: l.Session, Status: l.Status}
-	if kind == external.Auth && l.Attempt >= 2 {
+func retrying(l *line) cliagent.Event {
+	kind := cliagent.StatusKind(l.Status)
+	e := cliagent.Event{Kind: cliagent.Retrying, Session: l.Session, Status: l.Status}
+	if kind == cliagent.Auth && l.Attempt >= 2 {
 		e.Error, e.Text = kind, "the model's endpoint refuses the key"
 	}
 	return e
@@ -148,50 +148,50 @@ type block struct {
 }
 
 // blocks are the events of a message.
-func blocks(l *line) []external.Event {
+func blocks(l *line) []cliagent.Event {
 	if l.Message == nil {
 		return nil
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(l.Message.Content, &list) != nil {
-		return l.tell(block{Type: "text", Text: external.TextOf(l.Message.Content)})
+		return l.tell(block{Type: "text", Text: cliagent.TextOf(l.Message.Content)})
 	}
-	var events []external.Event
+	var events []cliagent.Event
 	for _, raw := range list {
 		var b block
-		external.Object(raw, &b)
+		cliagent.Object(raw, &b)
 		events = append(events, l.tell(b)...)
 	}
 	return events
 }
 
 // tell is what a block tells, if anything.
-func (l *line) tell(b block) []external.Event {
-	e := external.Event{Session: l.Session, Sub: l.Parent != ""}
+func (l *line) tell(b block) []cliagent.Event {
+	e := cliagent.Event{Session: l.Session, Sub: l.Parent != ""}
 	if !b.event(l, &e) {
 		return nil
 	}
-	return []external.Event{e}
+	return []cliagent.Event{e}
 }
 
 // event fills in what a block tells; false if that is nothing.
-func (b block) event(l *line, e *external.Event) bool {
+func (b block) event(l *line, e *cliagent.Event) bool {
 	if l.Type == "assistant" {
 		e.ID = l.Message.ID
 	}
 	switch {
 	case strings.HasSuffix(b.Type, "tool_result"):
-		e.Kind, e.Call.ID, e.Text, e.Failed = external.Returned, b.CallID, external.TextOf(b.Content), b.IsError
+		e.Kind, e.Call.ID, e.Text, e.Failed = cliagent.Returned, b.CallID, cliagent.TextOf(b.Content), b.IsError
 	case l.Type != "assistant":
 		return false // what claude tells itself, such as a sub-agent's task
 	case l.Message.Model == synthetic:
-		e.Kind, e.Text = external.Notice, b.Text
+		e.Kind, e.Text = cliagent.Notice, b.Text
 	case b.Type == "text":
-		e.Kind, e.Text, e.Model = external.Text, b.Text, l.Message.Model
+		e.Kind, e.Text, e.Model = cliagent.Text, b.Text, l.Message.Model
 	case b.Type == "thinking":
-		e.Kind, e.Text = external.Reasoning, b.Thinking
+		e.Kind, e.Text = cliagent.Reasoning, b.Thinking
 	case strings.HasSuffix(b.Type, "tool_use"):
-		e.Kind, e.Call = external.Called, protocol.ToolCall{ID: b.ID, Name: b.Name, Args: external.Arguments(b.Input)}
+		e.Kind, e.Call = cliagent.Called, protocol.ToolCall{ID: b.ID, Name: b.Name, Args: cliagent.Arguments(b.Input)}
 	default:
 		return false
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
-	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
 )
 
 // What the recorded runs do not have.
@@ -22,37 +22,37 @@ func TestDecoder(t *testing.T) {
 	}
 	tests := map[string]struct {
 		lines   string
-		exit    external.Exit
-		kind    external.OutcomeKind
-		failure external.ErrorKind
+		exit    cliagent.Exit
+		kind    cliagent.OutcomeKind
+		failure cliagent.ErrorKind
 		session string
 		turns   []string
 	}{
 		"interrupted, with exit status 0": {
 			lines: init + say("I begin.") + result(`"subtype":"error_during_execution","terminal_reason":"aborted_tools","is_error":true`),
-			kind:  external.Interrupted, session: "s", turns: []string{"I begin."},
+			kind:  cliagent.Interrupted, session: "s", turns: []string{"I begin."},
 		},
 		"the budget": {
 			lines: init + say("I begin.") + result(`"subtype":"error_max_budget_usd","is_error":true`),
-			exit:  external.Exit{Code: 1}, kind: external.Budget, session: "s", turns: []string{"I begin."},
+			exit:  cliagent.Exit{Code: 1}, kind: cliagent.Budget, session: "s", turns: []string{"I begin."},
 		},
 		"no result line, ended by a signal": {
-			lines: init + say("I begin."), exit: external.Exit{Code: -1, Signal: "killed"},
-			kind: external.Failed, failure: external.Crashed, session: "s", turns: []string{"I begin."},
+			lines: init + say("I begin."), exit: cliagent.Exit{Code: -1, Signal: "killed"},
+			kind: cliagent.Failed, failure: cliagent.Crashed, session: "s", turns: []string{"I begin."},
 		},
 		"no result line, exit status 0": {
-			lines: init + say("I begin."), kind: external.Incomplete, session: "s", turns: []string{"I begin."},
+			lines: init + say("I begin."), kind: cliagent.Incomplete, session: "s", turns: []string{"I begin."},
 		},
 		"a conversation that is too long": {
 			lines: init + result(`"subtype":"success","is_error":true,"api_error_status":400,"result":"prompt is too long: 210000 tokens"`),
-			exit:  external.Exit{Code: 1}, kind: external.Failed, failure: external.Context,
+			exit:  cliagent.Exit{Code: 1}, kind: cliagent.Failed, failure: cliagent.Context,
 		},
 		"the model declines": {
-			lines: init + say("No.") + result(`"subtype":"success","stop_reason":"refusal","result":"No."`), kind: external.Refusal, session: "s", turns: []string{"No."},
+			lines: init + say("No.") + result(`"subtype":"success","stop_reason":"refusal","result":"No."`), kind: cliagent.Refusal, session: "s", turns: []string{"No."},
 		},
 		"two objects on a line, behind a warning": {
 			lines: "warning: {no json} here\nwarning: " + strings.ReplaceAll(init+say("The end."), "\n", "") + "\n(node) x" + result(`"subtype":"success","result":"The end."`),
-			kind:  external.OK, session: "s", turns: []string{"The end."},
+			kind:  cliagent.OK, session: "s", turns: []string{"The end."},
 		},
 		"a sub-agent, results in blocks, thoughts, and lines of the future": {
 			lines: init +
@@ -62,14 +62,14 @@ func TestDecoder(t *testing.T) {
 				`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[{"type":"text","text":"one"},{"type":"image"},{"type":"text","text":"two"}]}]},"session_id":"s"}` + "\n" +
 				`{"type":"of_the_future","message":7}` + "\n" + `{"type":"system","subtype":"compact_boundary"}` + "\n" + say("The end.") +
 				result(`"subtype":"success","result":"The end."`),
-			kind: external.OK, session: "s",
+			kind: cliagent.OK, session: "s",
 			turns: []string{"hm Task", "[sub-agent] ---\nfrom: below\n---", "[failed] one\n[image]\ntwo", "claude has summarised the conversation so far", "The end."},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen, err := external.Replay(t.Context(), adapter(), external.Call{}, strings.NewReader(tt.lines), tt.exit)
+			seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(tt.lines), tt.exit)
 			require.NoError(t, err)
 			require.Equal(t, tt.kind, seen.Kind, "%+v", seen.Outcome)
 			require.Equal(t, tt.failure, seen.Error)
@@ -83,7 +83,7 @@ func TestDecoder(t *testing.T) {
 				turns = append(turns, text)
 			}
 			require.ElementsMatch(t, tt.turns, turns)
-			if tt.kind == external.OK {
+			if tt.kind == cliagent.OK {
 				require.Equal(t, "The end.", seen.Answer)
 			}
 		})
@@ -92,13 +92,13 @@ func TestDecoder(t *testing.T) {
 
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	old, now := external.ParseVersion("1.0.120"), external.ParseVersion("2.1.329")
+	old, now := cliagent.ParseVersion("1.0.120"), cliagent.ParseVersion("2.1.329")
 	const always = "-p --output-format stream-json --verbose"
-	for want, call := range map[string]external.Call{
+	for want, call := range map[string]cliagent.Call{
 		" --max-turns 90 --dangerously-skip-permissions --session-id s": {Version: now, Session: "s", MaxTurns: 90},
-		" --dangerously-skip-permissions":                               {Version: old, Session: "s", Permission: external.Bypass},
-		" --permission-mode acceptEdits --resume s":                     {Version: now, Session: "s", Resume: true, Permission: external.Edits},
-		" --permission-mode plan --resume s --fork-session --model m":   {Version: now, Session: "s", Resume: true, Fork: true, Permission: external.Readonly, Model: "m"},
+		" --dangerously-skip-permissions":                               {Version: old, Session: "s", Permission: cliagent.Bypass},
+		" --permission-mode acceptEdits --resume s":                     {Version: now, Session: "s", Resume: true, Permission: cliagent.Edits},
+		" --permission-mode plan --resume s --fork-session --model m":   {Version: now, Session: "s", Resume: true, Fork: true, Permission: cliagent.Readonly, Model: "m"},
 		` --max-budget-usd 0.5 --dangerously-skip-permissions --effort high --json-schema {"type":"object"}`: {
 			MaxCostUSD: 0.5, Extra: []string{"--effort", "high", "--structured"}, Schema: map[string]any{"type": "object"},
 		},
@@ -109,15 +109,15 @@ func TestCommandLine(t *testing.T) {
 		require.Equal(t, always+want, strings.Join(inv.Args, " "))
 		require.Equal(t, "-the prompt", inv.Stdin)
 	}
-	inv, err := command(external.Call{Env: func(name string) string { return map[string]string{"CLAUDE_CODE_MAX_RETRIES": "9"}[name] }})
+	inv, err := command(cliagent.Call{Env: func(name string) string { return map[string]string{"CLAUDE_CODE_MAX_RETRIES": "9"}[name] }})
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(inv.Env, " "), "MAX_RETRIES", "what the user has set stays")
 	require.Contains(t, inv.Env, "DISABLE_AUTOUPDATER=1")
 }
 
-func FuzzDecoder(f *testing.F) { externaltest.FuzzDecoder(f, adapter()) }
+func FuzzDecoder(f *testing.F) { cliagenttest.FuzzDecoder(f, adapter()) }
 
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	externaltest.Streams(t, adapter())
+	cliagenttest.Streams(t, adapter())
 }

@@ -3,13 +3,13 @@ package main
 import (
 	"testing"
 
-	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
 )
 
-func TestMain(m *testing.M) { externaltest.Main(m) }
+func TestMain(m *testing.M) { cliagenttest.Main(m) }
 
 // The recorded runs are of the real program, versions 1.0.120 to 2.1.329.
 func TestAdapter(t *testing.T) {
 	t.Parallel()
-	externaltest.Run(t, adapter(), externaltest.Load(t, "testdata/fixtures"))
+	cliagenttest.Run(t, adapter(), cliagenttest.Load(t, "testdata/fixtures"))
 }

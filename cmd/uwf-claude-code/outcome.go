@@ -8,18 +8,18 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// End implements [external.Decoder]. The result line decides, not the exit
+// End implements [cliagent.Decoder]. The result line decides, not the exit
 // status: that is 0 after an interrupt, and 1 or 0 at the limit of turns.
-func (d *decoder) End(e external.Exit) external.Outcome {
+func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	if d.result == nil {
 		return d.unfinished(e)
 	}
 	r := d.result
 	out := r.outcome(e)
-	if out.Kind != external.OK {
+	if out.Kind != cliagent.OK {
 		out.Message = cmp.Or(out.Message, r.Terminal, r.Subtype, "it does not say why")
 	}
 	out.Session, out.Mark = d.canGoOn(out), d.mark
@@ -29,31 +29,31 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 
 // outcome reads the result line. "success" as subtype says nothing: an error of
 // the model's endpoint has it, too.
-func (l *line) outcome(e external.Exit) external.Outcome {
+func (l *line) outcome(e cliagent.Exit) cliagent.Outcome {
 	message := l.errorText()
 	switch {
 	case l.Subtype == "error_max_turns", l.Terminal == "max_turns":
-		return external.Outcome{Kind: external.MaxTurns, Message: message}
+		return cliagent.Outcome{Kind: cliagent.MaxTurns, Message: message}
 	case l.Subtype == "error_max_budget_usd":
-		return external.Outcome{Kind: external.Budget, Message: message}
+		return cliagent.Outcome{Kind: cliagent.Budget, Message: message}
 	case l.Subtype == "error_max_structured_output_retries":
-		return external.Outcome{Kind: external.Incomplete, Message: message}
+		return cliagent.Outcome{Kind: cliagent.Incomplete, Message: message}
 	case strings.HasPrefix(l.Terminal, "aborted"):
-		return external.Outcome{Kind: external.Interrupted, Message: message}
+		return cliagent.Outcome{Kind: cliagent.Interrupted, Message: message}
 	case l.APIStatus >= 400:
-		return external.Fail(refine(external.StatusKind(l.APIStatus), message), message, e)
+		return cliagent.Fail(refine(cliagent.StatusKind(l.APIStatus), message), message, e)
 	case l.IsError || strings.HasPrefix(l.Subtype, "error"):
-		return external.Fail(external.Classify(message+"\n"+e.Said()), message, e)
+		return cliagent.Fail(cliagent.Classify(message+"\n"+e.Said()), message, e)
 	case l.Stop == "refusal":
-		return external.Outcome{Kind: external.Refusal, Message: l.Result}
+		return cliagent.Outcome{Kind: cliagent.Refusal, Message: l.Result}
 	}
-	return external.Outcome{Kind: external.OK, Final: l.Result, Value: l.Structured}
+	return cliagent.Outcome{Kind: cliagent.OK, Final: l.Result, Value: l.Structured}
 }
 
 // refine tells a conversation that is too long, or an account without money, from
 // other requests that are refused.
-func refine(kind external.ErrorKind, message string) external.ErrorKind {
-	if better := external.Classify(message); better == external.Context || better == external.Quota {
+func refine(kind cliagent.ErrorKind, message string) cliagent.ErrorKind {
+	if better := cliagent.Classify(message); better == cliagent.Context || better == cliagent.Quota {
 		return better
 	}
 	return kind
@@ -65,17 +65,17 @@ func (l *line) errorText() string {
 	}
 	var parts []string
 	for _, e := range l.Errors {
-		parts = append(parts, external.TextOf(e))
+		parts = append(parts, cliagent.TextOf(e))
 	}
 	return strings.Join(parts, "\n")
 }
 
 // unfinished is the outcome without a result line.
-func (d *decoder) unfinished(e external.Exit) external.Outcome {
+func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	out := e.Unfinished()
 	out.Message = cmp.Or(out.Message, "claude ended without its last line")
 	if strings.Contains(e.Stderr, "root/sudo privileges") {
-		out.Error = external.Denied
+		out.Error = cliagent.Denied
 		out.Hint = `if this machine is there for that, set agents.<alias>.env in config.yaml: { IS_SANDBOX: "1" }; or permission: edits`
 	}
 	if d.retry != nil {
@@ -86,17 +86,17 @@ func (d *decoder) unfinished(e external.Exit) external.Outcome {
 }
 
 // gaveUp is the outcome of a run that ended while it repeated a request.
-func (l *line) gaveUp(e external.Exit) external.Outcome {
+func (l *line) gaveUp(e cliagent.Exit) cliagent.Outcome {
 	if l.Status == 0 {
-		return external.Fail(external.Server, cmp.Or(l.Error, "no answer")+": the model's endpoint could not be reached, again and again", e)
+		return cliagent.Fail(cliagent.Server, cmp.Or(l.Error, "no answer")+": the model's endpoint could not be reached, again and again", e)
 	}
-	return external.Fail(external.StatusKind(l.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", l.Status), e)
+	return cliagent.Fail(cliagent.StatusKind(l.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", l.Status), e)
 }
 
 // canGoOn is the session, unless no model has spoken in it: the id that a failed
 // start prints is not of a session.
-func (d *decoder) canGoOn(out external.Outcome) string {
-	if d.spoke || out.Kind == external.OK {
+func (d *decoder) canGoOn(out cliagent.Outcome) string {
+	if d.spoke || out.Kind == cliagent.OK {
 		return d.session
 	}
 	return ""

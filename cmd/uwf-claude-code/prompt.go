@@ -3,14 +3,14 @@ package main
 import (
 	"encoding/json"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // input is how a prompt reaches claude: on stdin, and with these arguments.
 //
 // One in which claude could take anything for more than text goes in blocks.
 func input(prompt string) (args []string, stdin string, err error) {
-	parts, plain := external.ClaudeBlocks(prompt)
+	parts, plain := cliagent.ClaudeBlocks(prompt)
 	if plain {
 		return nil, prompt, nil
 	}

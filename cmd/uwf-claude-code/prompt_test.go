@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func TestNothingInAPromptIsAMention(t *testing.T) {
@@ -49,7 +49,7 @@ func TestNothingInAPromptIsAMention(t *testing.T) {
 
 func TestTheCommandLineWithAMention(t *testing.T) {
 	t.Parallel()
-	inv, err := command(external.Call{Prompt: "a@b.com is\nmine", Session: "x", Version: external.V(2, 1, 0)})
+	inv, err := command(cliagent.Call{Prompt: "a@b.com is\nmine", Session: "x", Version: cliagent.V(2, 1, 0)})
 	require.NoError(t, err)
 	require.Contains(t, inv.Args, "--input-format")
 	require.Contains(t, inv.Env, "CLAUDE_CODE_DISABLE_FILE_MENTIONS=1")

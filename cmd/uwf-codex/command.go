@@ -4,29 +4,29 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // adapter describes the Codex CLI.
-func adapter() external.Adapter {
-	return external.Adapter{
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
 		Name:    "codex",
 		Program: "codex",
 		Install: "npm install -g @openai/codex",
 		Login:   "codex login (or set CODEX_API_KEY)",
-		Probe: external.Probe{
+		Probe: cliagent.Probe{
 			Help:     []string{"exec", "--help"},
-			Min:      external.V(0, 50, 0), // before: another format, no way to continue, status 0 on errors
+			Min:      cliagent.V(0, 50, 0), // before: another format, no way to continue, status 0 on errors
 			LoggedIn: []string{"login", "status"},
-			Flaws: []external.Flaw{{
-				Before: external.V(0, 123, 0),
+			Flaws: []cliagent.Flaw{{
+				Before: cliagent.V(0, 123, 0),
 				Text:   "a session that it cannot find is replaced by a new one; uwf notices and starts over: npm install -g @openai/codex@latest",
 			}},
 		},
 		Command:     command,
-		Decoder:     func(c external.Call) external.Decoder { return &decoder{call: c} },
+		Decoder:     func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c} },
 		Logins:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
-		Sessions:    external.Sessions{Forks: true, AnyDir: true},
+		Sessions:    cliagent.Sessions{Forks: true, AnyDir: true},
 		Sandboxes:   true,
 		CountsTurns: true,
 		Usage: `Runs "codex exec --json" in the working directory; arguments that it does not
@@ -37,12 +37,12 @@ codex on PATH.`,
 
 // command is the command line. All options stand before "resume" and "fork",
 // which take none of them.
-func command(c external.Call) (external.Invocation, error) {
+func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"exec", "--json", "--skip-git-repo-check", "-C", c.Cwd}
 	switch c.Permission {
-	case external.Readonly:
+	case cliagent.Readonly:
 		args = append(args, "-s", "read-only")
-	case external.Edits:
+	case cliagent.Edits:
 		args = append(args, "-s", "workspace-write")
 	default:
 		args = append(args, "--dangerously-bypass-approvals-and-sandbox")
@@ -53,11 +53,11 @@ func command(c external.Call) (external.Invocation, error) {
 	args = append(args, c.Extra...)
 	switch {
 	case c.Resume && c.Fork && c.Help != "" && !strings.Contains(c.Help, "fork"):
-		return external.Invocation{}, fmt.Errorf("codex %s: %w", c.Version, external.ErrCannotFork)
+		return cliagent.Invocation{}, fmt.Errorf("codex %s: %w", c.Version, cliagent.ErrCannotFork)
 	case c.Resume && c.Fork:
 		args = append(args, "fork", c.Session)
 	case c.Resume:
 		args = append(args, "resume", c.Session)
 	}
-	return external.Invocation{Args: append(args, "-"), Stdin: c.Prompt}, nil
+	return cliagent.Invocation{Args: append(args, "-"), Stdin: c.Prompt}, nil
 }

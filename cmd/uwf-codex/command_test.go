@@ -6,18 +6,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	const begin = "exec --json --skip-git-repo-check -C /dir "
-	for want, c := range map[string]external.Call{
-		"--dangerously-bypass-approvals-and-sandbox -":           {Permission: external.Bypass},
-		"-s workspace-write -m gpt-5 -":                          {Permission: external.Edits, Model: "gpt-5"},
-		"-s read-only -c a=b resume ID -":                        {Permission: external.Readonly, Extra: []string{"-c", "a=b"}, Resume: true, Session: "ID"},
-		"--dangerously-bypass-approvals-and-sandbox fork ID -":   {Permission: external.Bypass, Resume: true, Fork: true, Session: "ID", Help: "resume fork"},
-		"--dangerously-bypass-approvals-and-sandbox resume ID -": {Permission: external.Bypass, Resume: true, Session: "ID", Help: "resume"},
+	for want, c := range map[string]cliagent.Call{
+		"--dangerously-bypass-approvals-and-sandbox -":           {Permission: cliagent.Bypass},
+		"-s workspace-write -m gpt-5 -":                          {Permission: cliagent.Edits, Model: "gpt-5"},
+		"-s read-only -c a=b resume ID -":                        {Permission: cliagent.Readonly, Extra: []string{"-c", "a=b"}, Resume: true, Session: "ID"},
+		"--dangerously-bypass-approvals-and-sandbox fork ID -":   {Permission: cliagent.Bypass, Resume: true, Fork: true, Session: "ID", Help: "resume fork"},
+		"--dangerously-bypass-approvals-and-sandbox resume ID -": {Permission: cliagent.Bypass, Resume: true, Session: "ID", Help: "resume"},
 	} {
 		c.Cwd, c.Prompt = "/dir", "the prompt"
 		inv, err := command(c)
@@ -25,8 +25,8 @@ func TestCommand(t *testing.T) {
 		require.Equal(t, begin+want, strings.Join(inv.Args, " "))
 		require.Equal(t, "the prompt", inv.Stdin)
 	}
-	_, err := command(external.Call{Resume: true, Fork: true, Session: "ID", Help: "resume"})
-	require.ErrorIs(t, err, external.ErrCannotFork)
+	_, err := command(cliagent.Call{Resume: true, Fork: true, Session: "ID", Help: "resume"})
+	require.ErrorIs(t, err, cliagent.ErrCannotFork)
 }
 
 // What the recorded runs do not have: all kinds of items, and what may stand
@@ -51,9 +51,9 @@ func TestItems(t *testing.T) {
 		`{"type":"something.new","item":7}`,
 		`{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":2}}`,
 	}, "\n")
-	seen, err := external.Replay(t.Context(), adapter(), external.Call{Version: external.V(0, 169, 0)}, strings.NewReader(stream), external.Exit{})
+	seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{Version: cliagent.V(0, 169, 0)}, strings.NewReader(stream), cliagent.Exit{})
 	require.NoError(t, err)
-	require.Equal(t, external.OK, seen.Kind)
+	require.Equal(t, cliagent.OK, seen.Kind)
 	require.Equal(t, "the answer", seen.Answer)
 	require.Equal(t, "T", seen.Session)
 	require.EqualValues(t, 6, seen.Usage.InputTokens)

@@ -9,19 +9,19 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // cumulative is the version from which on the token figures count on over all
 // runs of a thread.
-var cumulative = external.V(0, 79, 0)
+var cumulative = cliagent.V(0, 79, 0)
 
 // decoder reads "codex exec --json": one event a line, tools as items that begin
 // and end. Versions before 0.50 write another format; see legacy.go.
 type decoder struct {
-	call    external.Call
+	call    cliagent.Call
 	session string
-	calls   external.Calls
+	calls   cliagent.Calls
 
 	worked    bool   // the model has said or done something
 	answered  bool   // a message has come, and no tool since
@@ -52,9 +52,9 @@ type tokens struct {
 	Reasoning  int64 `json:"reasoning_output_tokens"`
 }
 
-func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	var l line
-	if !external.Object(data, &l) {
+	if !cliagent.Object(data, &l) {
 		return nil, false
 	}
 	switch l.Type {
@@ -62,7 +62,7 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 		return d.old(l, data)
 	case "thread.started":
 		d.session = l.ThreadID
-		return []external.Event{{Kind: external.Started, Session: l.ThreadID}}, true
+		return []cliagent.Event{{Kind: cliagent.Started, Session: l.ThreadID}}, true
 	case "turn.started": // the newest turn decides
 		d.completed, d.failed = false, ""
 	case "item.started", "item.completed":
@@ -71,41 +71,41 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 		if d.completed = true; l.Usage != nil {
 			d.usage = l.Usage
 		}
-		return []external.Event{{Kind: external.Done}}, true
+		return []cliagent.Event{{Kind: cliagent.Done}}, true
 	case "turn.failed":
-		d.failed = cmp.Or(external.TextOf(l.Error), d.last, "the turn failed")
-		return []external.Event{{Kind: external.Done}}, true
+		d.failed = cmp.Or(cliagent.TextOf(l.Error), d.last, "the turn failed")
+		return []cliagent.Event{{Kind: cliagent.Done}}, true
 	case "error":
-		d.last = external.TextOf(data)
-		return []external.Event{{Kind: external.Retrying, Status: statusIn(d.last), Text: d.last}}, true
+		d.last = cliagent.TextOf(data)
+		return []cliagent.Event{{Kind: cliagent.Retrying, Status: statusIn(d.last), Text: d.last}}, true
 	}
 	return nil, true
 }
 
 // End judges by the turn's end. Without one, Codex was stopped or has crashed.
-func (d *decoder) End(e external.Exit) external.Outcome {
-	o := external.Outcome{Usage: d.spent()}
+func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
+	o := cliagent.Outcome{Usage: d.spent()}
 	if d.worked {
 		o.Session = d.session
 	}
 	switch {
 	case d.failed != "":
-		o.Kind, o.Error, o.Message = external.Failed, kindOf(d.failed), readable(d.failed)
+		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(d.failed), readable(d.failed)
 	case d.completed && d.answered:
-		o.Kind = external.OK
+		o.Kind = cliagent.OK
 	case d.completed:
-		o.Kind, o.Message = external.Incomplete, "the turn ended without a message after its last tool"
+		o.Kind, o.Message = cliagent.Incomplete, "the turn ended without a message after its last tool"
 	case d.legacy && d.answered && d.last == "":
-		o.Kind = external.OK
+		o.Kind = cliagent.OK
 	case d.last != "":
-		o.Kind, o.Error, o.Message = external.Failed, kindOf(d.last), readable(d.last)
+		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(d.last), readable(d.last)
 	case d.session == "":
-		o.Kind, o.Error, o.Message = external.Failed, kindOf(e.Said()), cmp.Or(e.Said(), "codex printed nothing")
+		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(e.Said()), cmp.Or(e.Said(), "codex printed nothing")
 	default:
-		o.Kind, o.Error, o.Message = external.Failed, external.Crashed, "codex ended in the middle of its turn"
+		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Crashed, "codex ended in the middle of its turn"
 		if said := e.Said(); said != "" {
 			o.Message += ": " + said
-			if kind := kindOf(said); kind != external.Unknown {
+			if kind := kindOf(said); kind != cliagent.Unknown {
 				o.Error = kind
 			}
 		}
@@ -113,12 +113,12 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	return o
 }
 
-func (d *decoder) spent() external.Usage {
+func (d *decoder) spent() cliagent.Usage {
 	if d.usage == nil {
-		return external.Usage{}
+		return cliagent.Usage{}
 	}
 	t, v := *d.usage, d.call.Version
-	return external.Usage{
+	return cliagent.Usage{
 		TokensOfSession: !d.legacy && (!v.Known() || v.AtLeast(cumulative)),
 		Usage: &protocol.Usage{
 			InputTokens:      max(t.Input-t.CacheRead-t.CacheWrite, 0),
@@ -153,9 +153,9 @@ type item struct {
 	Message string `json:"message"` // error
 }
 
-func (d *decoder) item(raw json.RawMessage, ended bool) []external.Event {
+func (d *decoder) item(raw json.RawMessage, ended bool) []cliagent.Event {
 	var it item
-	if !external.Object(raw, &it) {
+	if !cliagent.Object(raw, &it) {
 		return nil
 	}
 	switch it.Type {
@@ -164,31 +164,31 @@ func (d *decoder) item(raw json.RawMessage, ended bool) []external.Event {
 			return nil
 		}
 		d.worked, d.answered, d.last = true, true, ""
-		return []external.Event{{Kind: external.Text, Text: it.Text}}
+		return []cliagent.Event{{Kind: cliagent.Text, Text: it.Text}}
 	case "reasoning":
 		if !ended {
 			return nil
 		}
-		return []external.Event{{Kind: external.Reasoning, Text: it.Text}}
+		return []cliagent.Event{{Kind: cliagent.Reasoning, Text: it.Text}}
 	case "error": // a warning; what is fatal comes as turn.failed
-		return []external.Event{{Kind: external.Notice, Text: it.Message}}
+		return []cliagent.Event{{Kind: cliagent.Notice, Text: it.Message}}
 	case "command_execution":
 		return d.tool(it, ended, "command_execution", map[string]any{"command": it.Command}, it.commandResult())
 	case "file_change":
-		return d.tool(it, ended, "file_change", external.Arguments(it.Changes), it.Status)
+		return d.tool(it, ended, "file_change", cliagent.Arguments(it.Changes), it.Status)
 	case "mcp_tool_call":
-		return d.tool(it, ended, it.Server+"."+it.Tool, external.Arguments(it.Arguments), it.mcpResult())
+		return d.tool(it, ended, it.Server+"."+it.Tool, cliagent.Arguments(it.Arguments), it.mcpResult())
 	case "web_search":
 		return d.tool(it, ended, "web_search", map[string]any{"query": it.Query}, "")
 	}
 	if it.Status == "" {
 		return nil // a plan, or what this program does not know
 	}
-	return d.tool(it, ended, it.Type, external.Arguments(raw), it.Status)
+	return d.tool(it, ended, it.Type, cliagent.Arguments(raw), it.Status)
 }
 
 // tool tells of a call and of its result.
-func (d *decoder) tool(it item, ended bool, name string, args any, result string) []external.Event {
+func (d *decoder) tool(it item, ended bool, name string, args any, result string) []cliagent.Event {
 	d.worked, d.answered, d.last = true, false, ""
 	call := protocol.ToolCall{ID: it.ID, Name: name, Args: args}
 	if !ended {
@@ -210,16 +210,16 @@ func (it item) commandResult() string {
 
 // mcpResult is what a tool of an MCP server returned.
 func (it item) mcpResult() string {
-	if text := external.TextOf(it.Error); text != "" {
+	if text := cliagent.TextOf(it.Error); text != "" {
 		return text
 	}
 	var result struct {
 		Content json.RawMessage `json:"content"`
 	}
-	if external.Object(it.Result, &result) && len(result.Content) > 0 {
-		return external.TextOf(result.Content)
+	if cliagent.Object(it.Result, &result) && len(result.Content) > 0 {
+		return cliagent.TextOf(result.Content)
 	}
-	return external.TextOf(it.Result)
+	return cliagent.TextOf(it.Result)
 }
 
 var statusPattern = regexp.MustCompile(`status:? (\d{3})\b`)
@@ -233,19 +233,19 @@ func statusIn(message string) int {
 	return 0
 }
 
-func kindOf(message string) external.ErrorKind {
-	if kind := external.StatusKind(statusIn(message)); kind != external.Unknown {
+func kindOf(message string) cliagent.ErrorKind {
+	if kind := cliagent.StatusKind(statusIn(message)); kind != cliagent.Unknown {
 		return kind
 	}
 	switch {
 	case strings.HasPrefix(message, "Missing environment variable"):
-		return external.Auth // only keys are asked for in this way
+		return cliagent.Auth // only keys are asked for in this way
 	case strings.Contains(message, "exceeds the maximum length"):
-		return external.Context // of a prompt, in characters
+		return cliagent.Context // of a prompt, in characters
 	case strings.Contains(message, "experiencing high demand"):
-		return external.Server // how it tells of status 500
+		return cliagent.Server // how it tells of status 500
 	}
-	return external.Classify(message)
+	return cliagent.Classify(message)
 }
 
 // readable takes the message out of an endpoint's answer that is passed on whole.
@@ -253,5 +253,5 @@ func readable(message string) string {
 	if !strings.HasPrefix(message, "{") || !json.Valid([]byte(message)) {
 		return message
 	}
-	return external.TextOf([]byte(message))
+	return cliagent.TextOf([]byte(message))
 }

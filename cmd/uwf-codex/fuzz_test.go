@@ -3,10 +3,10 @@ package main
 import (
 	"testing"
 
-	"github.com/united-workforce/uwf/utilagent/external"
-	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
 )
 
 func FuzzDecoder(f *testing.F) {
-	externaltest.FuzzDecoder(f, adapter(), external.Call{}, external.Call{Version: external.V(0, 50, 0)})
+	cliagenttest.FuzzDecoder(f, adapter(), cliagent.Call{}, cliagent.Call{Version: cliagent.V(0, 50, 0)})
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // message is an event of the format before 0.50, which has no session ids and no
@@ -27,7 +27,7 @@ type message struct {
 
 // old reads a line without a type: an event of the older format, or one of the
 // two lines that it begins with.
-func (d *decoder) old(l line, data []byte) ([]external.Event, bool) {
+func (d *decoder) old(l line, data []byte) ([]cliagent.Event, bool) {
 	if l.Msg == nil {
 		var head struct {
 			Workdir *string `json:"workdir"`
@@ -41,25 +41,25 @@ func (d *decoder) old(l line, data []byte) ([]external.Event, bool) {
 	switch m.Type {
 	case "session_configured":
 		d.session = m.SessionID
-		return []external.Event{{Kind: external.Started, Session: m.SessionID}}, true
+		return []cliagent.Event{{Kind: cliagent.Started, Session: m.SessionID}}, true
 	case "agent_message":
 		d.worked, d.answered = true, true
-		return []external.Event{{Kind: external.Text, Text: m.Message}}, true
+		return []cliagent.Event{{Kind: cliagent.Text, Text: m.Message}}, true
 	case "agent_reasoning":
-		return []external.Event{{Kind: external.Reasoning, Text: m.Text}}, true
+		return []cliagent.Event{{Kind: cliagent.Reasoning, Text: m.Text}}, true
 	case "exec_command_begin":
 		d.worked, d.answered = true, false
 		args := map[string]any{"command": strings.Join(m.Command, " ")}
-		return []external.Event{{Kind: external.Called, Call: protocol.ToolCall{ID: m.CallID, Name: "command_execution", Args: args}}}, true
+		return []cliagent.Event{{Kind: cliagent.Called, Call: protocol.ToolCall{ID: m.CallID, Name: "command_execution", Args: args}}}, true
 	case "exec_command_end":
 		text := item{Output: m.Output, Exit: &m.ExitCode}.commandResult()
-		return []external.Event{{Kind: external.Returned, Call: protocol.ToolCall{ID: m.CallID}, Text: text, Failed: m.ExitCode != 0}}, true
+		return []cliagent.Event{{Kind: cliagent.Returned, Call: protocol.ToolCall{ID: m.CallID}, Text: text, Failed: m.ExitCode != 0}}, true
 	case "token_count":
 		if m.Info != nil && m.Info.Total != nil {
 			d.usage = m.Info.Total
 		}
 	case "stream_error":
-		return []external.Event{{Kind: external.Retrying, Status: statusIn(m.Message), Text: m.Message}}, true
+		return []cliagent.Event{{Kind: cliagent.Retrying, Status: statusIn(m.Message), Text: m.Message}}, true
 	case "error":
 		d.last = m.Message
 	}

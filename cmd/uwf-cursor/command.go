@@ -3,21 +3,21 @@ package main
 import (
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // adapter describes Cursor's CLI.
-func adapter() external.Adapter {
-	return external.Adapter{
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
 		Name:        "cursor",
 		Program:     "cursor-agent",
 		Aliases:     []string{"agent"},
 		Install:     "curl https://cursor.com/install -fsS | bash",
 		Login:       "cursor-agent login (or set CURSOR_API_KEY)",
-		Probe:       external.Probe{Help: []string{"--help"}},
+		Probe:       cliagent.Probe{Help: []string{"--help"}},
 		Logins:      []string{"CURSOR_API_KEY"},
 		Command:     command,
-		Decoder:     func(external.Call) external.Decoder { return &decoder{} },
+		Decoder:     func(cliagent.Call) cliagent.Decoder { return &decoder{} },
 		CountsTurns: true,
 		Usage: `Runs "cursor-agent -p --output-format stream-json" in the working directory;
 arguments that it does not know are passed to cursor-agent. The program is
@@ -27,13 +27,13 @@ UWF_CURSOR_BIN, else cursor-agent or agent on PATH.`,
 
 // switches are what a permission is called. --trust alone lets it change files and
 // refuses commands.
-var switches = map[external.Permission][]string{
-	external.Bypass:   {"--force", "--trust", "--approve-mcps"},
-	external.Edits:    {"--trust"},
-	external.Readonly: {"--trust", "--mode", "ask"},
+var switches = map[cliagent.Permission][]string{
+	cliagent.Bypass:   {"--force", "--trust", "--approve-mcps"},
+	cliagent.Edits:    {"--trust"},
+	cliagent.Readonly: {"--trust", "--mode", "ask"},
 }
 
-func command(c external.Call) (external.Invocation, error) {
+func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"-p", "--output-format", "stream-json"}
 	for _, arg := range switches[c.Permission] {
 		if has(c, arg) {
@@ -51,14 +51,14 @@ func command(c external.Call) (external.Invocation, error) {
 	}
 	prompt, err := c.PromptArgument()
 	if err != nil {
-		return external.Invocation{}, err
+		return cliagent.Invocation{}, err
 	}
-	return external.Invocation{Args: append(append(args, c.Extra...), prompt)}, nil
+	return cliagent.Invocation{Args: append(append(args, c.Extra...), prompt)}, nil
 }
 
 // has reports whether this version knows an option, as far as it tells: older
 // ones refuse what they do not know. What narrows the permission is never left out.
-func has(c external.Call, option string) bool {
+func has(c cliagent.Call, option string) bool {
 	switch option {
 	case "--trust", "--approve-mcps", "--workspace":
 		return c.Help == "" || strings.Contains(c.Help, option)

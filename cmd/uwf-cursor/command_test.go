@@ -7,18 +7,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	const begin = "-p --output-format stream-json "
-	for want, c := range map[string]external.Call{
-		"--force --trust --approve-mcps --workspace /dir the prompt":     {Permission: external.Bypass},
-		"--trust --workspace /dir --model m --resume ID -H x the prompt": {Permission: external.Edits, Model: "m", Resume: true, Session: "ID", Extra: []string{"-H", "x"}},
-		"--trust --mode ask --workspace /dir the prompt":                 {Permission: external.Readonly},
-		"--force the prompt":    {Permission: external.Bypass, Help: "an older version: --force"},
-		"--mode ask the prompt": {Permission: external.Readonly, Help: "an older version, which will refuse it"},
+	for want, c := range map[string]cliagent.Call{
+		"--force --trust --approve-mcps --workspace /dir the prompt":     {Permission: cliagent.Bypass},
+		"--trust --workspace /dir --model m --resume ID -H x the prompt": {Permission: cliagent.Edits, Model: "m", Resume: true, Session: "ID", Extra: []string{"-H", "x"}},
+		"--trust --mode ask --workspace /dir the prompt":                 {Permission: cliagent.Readonly},
+		"--force the prompt":    {Permission: cliagent.Bypass, Help: "an older version: --force"},
+		"--mode ask the prompt": {Permission: cliagent.Readonly, Help: "an older version, which will refuse it"},
 	} {
 		c.Cwd, c.Prompt = "/dir", "the prompt"
 		inv, err := command(c)
@@ -32,7 +32,7 @@ func TestPrompt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	last := func(prompt string) string {
-		inv, err := command(external.Call{Prompt: prompt, RunDir: dir})
+		inv, err := command(cliagent.Call{Prompt: prompt, RunDir: dir})
 		require.NoError(t, err)
 		return inv.Args[len(inv.Args)-1]
 	}
@@ -56,9 +56,9 @@ func TestShapes(t *testing.T) {
 {"type":"tool_call","subtype":"completed","call_id":"4","tool_call":{"newToolCall":7}}
 {"type":"assistant","message":{"role":"assistant","content":"the answer"},"session_id":"S"}
 {"type":"result","subtype":"success","is_error":false,"result":"the answer"}`
-	seen, err := external.Replay(t.Context(), adapter(), external.Call{}, strings.NewReader(stream), external.Exit{})
+	seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(stream), cliagent.Exit{})
 	require.NoError(t, err)
-	require.Equal(t, external.OK, seen.Kind)
+	require.Equal(t, cliagent.OK, seen.Kind)
 	require.Equal(t, "the answer", seen.Answer)
 	require.Nil(t, seen.Usage.Usage)
 	var results []string
@@ -70,7 +70,7 @@ func TestShapes(t *testing.T) {
 	require.Equal(t, []string{"[failed] no space", "[failed] text", `{"files":["a"]}`, ""}, results)
 
 	// A version that prints nothing but the result.
-	seen, err = external.Replay(t.Context(), adapter(), external.Call{}, strings.NewReader(`{"type":"result","subtype":"success","result":"only this","session_id":"S"}`), external.Exit{})
+	seen, err = cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(`{"type":"result","subtype":"success","result":"only this","session_id":"S"}`), cliagent.Exit{})
 	require.NoError(t, err)
 	require.Equal(t, "only this", seen.Answer)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // decoder reads "cursor-agent -p --output-format stream-json". A failure often
@@ -17,7 +17,7 @@ type decoder struct {
 	session string
 	worked  bool // the model has said or done something
 	spoke   bool // there was a line with a text
-	calls   external.Calls
+	calls   cliagent.Calls
 	failure string // that it told of in a line of its own
 	result  *line  // the last line
 }
@@ -31,7 +31,7 @@ type line struct {
 	CallID    string `json:"model_call_id"`
 
 	Message struct { // assistant, user
-		Content external.Content `json:"content"`
+		Content cliagent.Content `json:"content"`
 	} `json:"message"`
 	Text string `json:"text"` // thinking
 
@@ -52,14 +52,14 @@ type usage struct {
 	CacheWrite int64 `json:"cacheWriteTokens"`
 }
 
-func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	var l line
-	if !external.Object(data, &l) || l.Type == "" {
+	if !cliagent.Object(data, &l) || l.Type == "" {
 		return nil, false
 	}
 	d.session = cmp.Or(l.SessionID, d.session)
 	if l.Type == "error" {
-		d.failure = external.TextOf(data)
+		d.failure = cliagent.TextOf(data)
 	}
 	events := d.events(l)
 	for i := range events {
@@ -68,33 +68,33 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	return events, true
 }
 
-func (d *decoder) events(l line) []external.Event {
+func (d *decoder) events(l line) []cliagent.Event {
 	switch l.Type {
 	case "system":
-		return []external.Event{{Kind: external.Started, Model: l.Model}}
+		return []cliagent.Event{{Kind: cliagent.Started, Model: l.Model}}
 	case "assistant":
 		text := string(l.Message.Content)
 		if text == "" {
 			return nil
 		}
 		d.worked, d.spoke = true, true
-		return []external.Event{{Kind: external.Text, Text: text}}
+		return []cliagent.Event{{Kind: cliagent.Text, Text: text}}
 	case "thinking":
 		if l.Text == "" {
 			return nil
 		}
-		return []external.Event{{Kind: external.Reasoning, Text: l.Text}}
+		return []cliagent.Event{{Kind: cliagent.Reasoning, Text: l.Text}}
 	case "tool_call":
 		return d.tool(l)
 	case "result":
 		d.result = &l
-		return []external.Event{{Kind: external.Done}}
+		return []cliagent.Event{{Kind: cliagent.Done}}
 	}
 	return nil
 }
 
 // tool tells of a call and of its result.
-func (d *decoder) tool(l line) []external.Event {
+func (d *decoder) tool(l line) []cliagent.Event {
 	d.worked = true
 	t := toolOf(l.ToolCall)
 	call := protocol.ToolCall{ID: l.ToolID, Name: t.name, Args: t.args}
@@ -105,29 +105,29 @@ func (d *decoder) tool(l line) []external.Event {
 }
 
 // End judges by the last line.
-func (d *decoder) End(e external.Exit) external.Outcome {
-	o := external.Outcome{Message: cmp.Or(d.failure, e.Said())}
+func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
+	o := cliagent.Outcome{Message: cmp.Or(d.failure, e.Said())}
 	if d.worked {
 		o.Session = d.session
 	}
 	r := d.result
 	switch {
 	case r == nil && o.Message != "":
-		o.Kind, o.Error = external.Failed, external.Classify(o.Message)
-		if o.Error == external.Unknown && d.session != "" {
-			o.Error = external.Crashed
+		o.Kind, o.Error = cliagent.Failed, cliagent.Classify(o.Message)
+		if o.Error == cliagent.Unknown && d.session != "" {
+			o.Error = cliagent.Crashed
 		}
 	case r == nil && d.session != "":
-		o.Kind, o.Error, o.Message = external.Failed, external.Crashed, "cursor-agent ended without its last line"
+		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Crashed, "cursor-agent ended without its last line"
 	case r == nil:
-		o.Kind, o.Message = external.Incomplete, "cursor-agent printed nothing"
+		o.Kind, o.Message = cliagent.Incomplete, "cursor-agent printed nothing"
 	case r.IsError || r.Subtype != "" && r.Subtype != "success":
-		o.Kind, o.Message = external.Failed, cmp.Or(external.TextOf(r.Error), r.Result, o.Message, r.Subtype, "it does not say why")
-		o.Error = external.Classify(o.Message)
+		o.Kind, o.Message = cliagent.Failed, cmp.Or(cliagent.TextOf(r.Error), r.Result, o.Message, r.Subtype, "it does not say why")
+		o.Error = cliagent.Classify(o.Message)
 	case !d.spoke:
-		o.Kind, o.Message, o.Final = external.OK, "", r.Result
+		o.Kind, o.Message, o.Final = cliagent.OK, "", r.Result
 	default: // its Result is all that the model has said, run together
-		o.Kind, o.Message = external.OK, ""
+		o.Kind, o.Message = cliagent.OK, ""
 	}
 	if r != nil {
 		o.Usage = r.Usage.usage()
@@ -135,11 +135,11 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	return o
 }
 
-func (u *usage) usage() external.Usage {
+func (u *usage) usage() cliagent.Usage {
 	if u == nil {
-		return external.Usage{}
+		return cliagent.Usage{}
 	}
-	return external.Usage{Usage: &protocol.Usage{
+	return cliagent.Usage{Usage: &protocol.Usage{
 		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
 	}}
 }
@@ -164,12 +164,12 @@ func toolOf(raw map[string]json.RawMessage) tool {
 	t, result := tool{}, raw["result"]
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		var b body
-		if key == "result" || t.name != "" || !external.Object(raw[key], &b) {
+		if key == "result" || t.name != "" || !cliagent.Object(raw[key], &b) {
 			continue
 		}
 		t.name, t.args = cmp.Or(b.Name, strings.TrimSuffix(key, "ToolCall")), b.Args
 		if b.Args == nil {
-			t.args = external.Arguments(b.Arguments)
+			t.args = cliagent.Arguments(b.Arguments)
 		}
 		if b.Result != nil {
 			result = b.Result
@@ -183,7 +183,7 @@ func toolOf(raw map[string]json.RawMessage) tool {
 func outcome(raw json.RawMessage) (text string, failed bool) {
 	var result map[string]json.RawMessage
 	if json.Unmarshal(raw, &result) != nil {
-		return external.TextOf(raw), false // of another shape
+		return cliagent.TextOf(raw), false // of another shape
 	}
 	for _, kind := range slices.Sorted(maps.Keys(result)) {
 		body := result[kind]
@@ -194,7 +194,7 @@ func outcome(raw json.RawMessage) (text string, failed bool) {
 			var r struct {
 				Reason string `json:"reason"`
 			}
-			external.Object(body, &r)
+			cliagent.Object(body, &r)
 			return strings.TrimSuffix("rejected: "+r.Reason, ": "), true
 		default:
 			return cmp.Or(failureOf(body), kind), true
@@ -211,7 +211,7 @@ func success(body json.RawMessage) string {
 		Stderr  string  `json:"stderr"`
 		Content *string `json:"content"`
 	}
-	switch external.Object(body, &r); {
+	switch cliagent.Object(body, &r); {
 	case r.Stdout != nil:
 		return *r.Stdout + r.Stderr
 	case r.Content != nil:
@@ -219,7 +219,7 @@ func success(body json.RawMessage) string {
 	case string(body) == "{}":
 		return ""
 	}
-	return external.TextOf(body)
+	return cliagent.TextOf(body)
 }
 
 // failureOf is what a tool says of its failure; "" if nothing.
@@ -227,7 +227,7 @@ func failureOf(body json.RawMessage) string {
 	var r struct {
 		Message string `json:"errorMessage"`
 	}
-	if external.Object(body, &r); r.Message != "" {
+	if cliagent.Object(body, &r); r.Message != "" {
 		return r.Message
 	}
 	return success(body)

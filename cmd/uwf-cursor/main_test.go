@@ -3,19 +3,19 @@ package main
 import (
 	"testing"
 
-	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
 )
 
-func TestMain(m *testing.M) { externaltest.Main(m) }
+func TestMain(m *testing.M) { cliagenttest.Main(m) }
 
 // The runs were written by hand from the documentation: the program itself could
 // not be had.
 func TestAdapter(t *testing.T) {
 	t.Parallel()
-	externaltest.Run(t, adapter(), externaltest.Load(t, "testdata/fixtures"))
+	cliagenttest.Run(t, adapter(), cliagenttest.Load(t, "testdata/fixtures"))
 }
 
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	externaltest.Streams(t, adapter())
+	cliagenttest.Streams(t, adapter())
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // What stands for something in the command's arguments.
@@ -35,13 +35,13 @@ Without both the command is taken to remember nothing: what is wrong with an ans
 is sent with the whole prompt.`
 
 // adapter describes a command that nothing is known about but what it prints.
-func adapter(o *options) external.Adapter {
-	return external.Adapter{
+func adapter(o *options) cliagent.Adapter {
+	return cliagent.Adapter{
 		Name: "exec", Commanded: true, Usage: usage,
 		ParseArgs: o.parse,
 		Command:   o.command,
-		Decoder:   func(external.Call) external.Decoder { return &decoder{session: o.session} },
-		Sessions:  external.Sessions{Optional: true, Unverified: true},
+		Decoder:   func(cliagent.Call) cliagent.Decoder { return &decoder{session: o.session} },
+		Sessions:  cliagent.Sessions{Optional: true, Unverified: true},
 	}
 }
 
@@ -77,8 +77,8 @@ func (o *options) parse(args []string) (rest []string, err error) {
 }
 
 // command is the command line of a call.
-func (o *options) command(c external.Call) (external.Invocation, error) {
-	inv := external.Invocation{Args: slices.Clone(c.Extra), Stdin: c.Prompt, Silent: true}
+func (o *options) command(c cliagent.Call) (cliagent.Invocation, error) {
+	inv := cliagent.Invocation{Args: slices.Clone(c.Extra), Stdin: c.Prompt, Silent: true}
 	if c.Resume {
 		for _, arg := range o.resume {
 			inv.Args = append(inv.Args, strings.ReplaceAll(arg, sessionMark, c.Session))

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // maxAnswer is how long an answer may be; the rest of a longer one is only kept in
@@ -19,8 +19,8 @@ type decoder struct {
 	cut     bool // there was more of it
 }
 
-// Line implements [external.Decoder].
-func (d *decoder) Line(line []byte) ([]external.Event, bool) {
+// Line implements [cliagent.Decoder].
+func (d *decoder) Line(line []byte) ([]cliagent.Event, bool) {
 	switch {
 	case d.find(line):
 	case d.cut:
@@ -33,8 +33,8 @@ func (d *decoder) Line(line []byte) ([]external.Event, bool) {
 	return nil, true
 }
 
-// ErrLine implements [external.ErrLiner].
-func (d *decoder) ErrLine(line []byte) []external.Event {
+// ErrLine implements [cliagent.ErrLiner].
+func (d *decoder) ErrLine(line []byte) []cliagent.Event {
 	d.find(line)
 	return nil
 }
@@ -52,16 +52,16 @@ func (d *decoder) find(line []byte) bool {
 	return strings.TrimSpace(string(line)) == strings.TrimSpace(string(m[0]))
 }
 
-// End implements [external.Decoder]. Nothing but the exit status tells whether the
+// End implements [cliagent.Decoder]. Nothing but the exit status tells whether the
 // text is an answer.
-func (d *decoder) End(e external.Exit) external.Outcome {
-	text := strings.TrimSpace(external.Clean(d.answer.String()))
+func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
+	text := strings.TrimSpace(cliagent.Clean(d.answer.String()))
 	if d.cut {
 		text += "\n\n[the answer goes on; all of it is in the run directory]"
 	}
-	out := external.Outcome{Kind: external.OK, Final: text}
+	out := cliagent.Outcome{Kind: cliagent.OK, Final: text}
 	if e.Code != 0 {
-		e.Noise = external.Excerpt(text)
+		e.Noise = cliagent.Excerpt(text)
 		out = e.Unfinished()
 	}
 	out.Session = d.id

@@ -7,16 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
-	"github.com/united-workforce/uwf/utilagent/external"
-	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
 )
 
-func TestMain(m *testing.M) { externaltest.Main(m) }
+func TestMain(m *testing.M) { cliagenttest.Main(m) }
 
 // The recorded runs are of simple programs, made up.
 func TestAdapter(t *testing.T) {
 	t.Parallel()
-	externaltest.Run(t, adapter(&options{}), externaltest.Load(t, "testdata/fixtures"))
+	cliagenttest.Run(t, adapter(&options{}), cliagenttest.Load(t, "testdata/fixtures"))
 }
 
 func TestParse(t *testing.T) {
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	o := &options{resume: []string{"--continue", "{session}"}}
-	call := external.Call{Prompt: "the prompt", Extra: []string{"-m", "model"}}
+	call := cliagent.Call{Prompt: "the prompt", Extra: []string{"-m", "model"}}
 	inv, err := o.command(call)
 	require.NoError(t, err)
 	require.Equal(t, []string{"-m", "model"}, inv.Args)
@@ -62,24 +62,24 @@ func TestDecoder(t *testing.T) {
 	o := &options{}
 	_, err := o.parse([]string{"--session", `(?i)session[ :]+(\S+)`, "--resume", "x"})
 	require.NoError(t, err)
-	seen, err := external.Replay(t.Context(), adapter(o), external.Call{},
-		strings.NewReader("session: first\n\x1b[1m---\nstatus: done\x1b[0m\n---\n\nIn session: second it was done.\n"), external.Exit{})
+	seen, err := cliagent.Replay(t.Context(), adapter(o), cliagent.Call{},
+		strings.NewReader("session: first\n\x1b[1m---\nstatus: done\x1b[0m\n---\n\nIn session: second it was done.\n"), cliagent.Exit{})
 	require.NoError(t, err)
 	require.Equal(t, "---\nstatus: done\n---\n\nIn session: second it was done.", seen.Answer, "a line with nothing but the id is no part of the answer")
 	require.Equal(t, "second", seen.Session)
 	require.Empty(t, seen.Turns)
 
-	seen, err = external.Replay(t.Context(), adapter(o), external.Call{}, strings.NewReader("half an ans"), external.Exit{Code: 2, Stderr: "SESSION third\nno api key set"})
+	seen, err = cliagent.Replay(t.Context(), adapter(o), cliagent.Call{}, strings.NewReader("half an ans"), cliagent.Exit{Code: 2, Stderr: "SESSION third\nno api key set"})
 	require.NoError(t, err)
-	require.Equal(t, external.Failed, seen.Kind)
-	require.Equal(t, external.Auth, seen.Error)
+	require.Equal(t, cliagent.Failed, seen.Kind)
+	require.Equal(t, cliagent.Auth, seen.Error)
 	require.Contains(t, seen.Message, "half an ans")
 }
 
 // A command that is run with a shell has one quoted argument for it.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	got := agentkittest.Run(t, external.Options(adapter(&options{})), agentkittest.Scenario{
+	got := agentkittest.Run(t, cliagent.Options(adapter(&options{})), agentkittest.Scenario{
 		Args: []string{"--", "sh", "-c", `cat >prompt; grep -c "the task" prompt >&2; printf -- '---\n$status: done\n---\n%s' "$1"`, "--", "it is done"},
 		Task: "the task",
 	}).Succeeded()
@@ -87,7 +87,7 @@ func TestCommandLine(t *testing.T) {
 	require.Equal(t, "sh", got.Detail.AgentVersion)
 	require.Equal(t, "final", string(got.Detail.Capture))
 	require.Nil(t, got.Step.Usage)
-	without := agentkittest.Run(t, external.Options(adapter(&options{})), agentkittest.Scenario{})
+	without := agentkittest.Run(t, cliagent.Options(adapter(&options{})), agentkittest.Scenario{})
 	require.Equal(t, 2, without.ExitCode)
 	require.Contains(t, without.Stderr, "the command is missing: put it behind --")
 }

@@ -6,17 +6,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	const begin = "--output-format stream-json --approval-mode "
-	for want, c := range map[string]external.Call{
-		"yolo --session-id ID":                 {Permission: external.Bypass, Session: "ID"},
-		"auto_edit -m pro --resume ID --debug": {Permission: external.Edits, Model: "pro", Resume: true, Session: "ID", Extra: []string{"--debug"}},
-		"default --session-id ID":              {Permission: external.Readonly, Session: "ID", Help: "--session-id"},
-		"default":                              {Permission: external.Readonly, Session: "ID", Help: "an older version"},
+	for want, c := range map[string]cliagent.Call{
+		"yolo --session-id ID":                 {Permission: cliagent.Bypass, Session: "ID"},
+		"auto_edit -m pro --resume ID --debug": {Permission: cliagent.Edits, Model: "pro", Resume: true, Session: "ID", Extra: []string{"--debug"}},
+		"default --session-id ID":              {Permission: cliagent.Readonly, Session: "ID", Help: "--session-id"},
+		"default":                              {Permission: cliagent.Readonly, Session: "ID", Help: "an older version"},
 	} {
 		c.Prompt = "the prompt"
 		inv, err := command(c)
@@ -33,19 +33,19 @@ func TestExitStatus(t *testing.T) {
 	for _, c := range []struct {
 		code   int
 		stdout string
-		kind   external.OutcomeKind
-		error  external.ErrorKind
+		kind   cliagent.OutcomeKind
+		error  cliagent.ErrorKind
 	}{
-		{41, "", external.Failed, external.Auth},
-		{42, "", external.Failed, external.BadUsage},
-		{53, "", external.MaxTurns, ""},
-		{55, "", external.Failed, external.UntrustedDir},
-		{429 & 0xff, apiError, external.Failed, external.RateLimit},
-		{500 & 0xff, apiError, external.Failed, external.Server},
-		{403 & 0xff, apiError, external.Failed, external.Auth},
-		{1, apiError, external.Failed, external.Unknown},
+		{41, "", cliagent.Failed, cliagent.Auth},
+		{42, "", cliagent.Failed, cliagent.BadUsage},
+		{53, "", cliagent.MaxTurns, ""},
+		{55, "", cliagent.Failed, cliagent.UntrustedDir},
+		{429 & 0xff, apiError, cliagent.Failed, cliagent.RateLimit},
+		{500 & 0xff, apiError, cliagent.Failed, cliagent.Server},
+		{403 & 0xff, apiError, cliagent.Failed, cliagent.Auth},
+		{1, apiError, cliagent.Failed, cliagent.Unknown},
 	} {
-		seen, err := external.Replay(t.Context(), adapter(), external.Call{}, strings.NewReader(c.stdout), external.Exit{Code: c.code})
+		seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(c.stdout), cliagent.Exit{Code: c.code})
 		require.NoError(t, err)
 		require.Equal(t, c.kind, seen.Kind, c.code)
 		require.Equal(t, c.error, seen.Error, c.code)
@@ -59,9 +59,9 @@ func TestOlderStats(t *testing.T) {
 {"type":"message","role":"assistant","content":"the answer"}
 {"type":"error","severity":"warning","message":"a loop?"}
 {"type":"result","status":"success","stats":{"input_tokens":10,"cached":4,"output_tokens":2}}`
-	seen, err := external.Replay(t.Context(), adapter(), external.Call{}, strings.NewReader(stream), external.Exit{})
+	seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(stream), cliagent.Exit{})
 	require.NoError(t, err)
-	require.Equal(t, external.OK, seen.Kind)
+	require.Equal(t, cliagent.OK, seen.Kind)
 	require.Equal(t, "the answer", seen.Answer)
 	require.EqualValues(t, 6, seen.Usage.InputTokens)
 	require.EqualValues(t, 4, seen.Usage.CacheReadTokens)

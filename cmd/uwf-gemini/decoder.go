@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // decoder reads "gemini --output-format stream-json". The last line says how the
@@ -28,7 +28,7 @@ type line struct {
 	Model     string `json:"model"`
 
 	Role    string           `json:"role"` // message
-	Content external.Content `json:"content"`
+	Content cliagent.Content `json:"content"`
 	Delta   bool             `json:"delta"`
 
 	ToolName   string          `json:"tool_name"` // tool_use, tool_result
@@ -48,9 +48,9 @@ type failure struct {
 
 // failureOf reads an error: an object, or a text.
 func failureOf(raw json.RawMessage) (f failure) {
-	external.Object(raw, &f)
+	cliagent.Object(raw, &f)
 	if f.Message == "" {
-		f.Message = external.TextOf(raw)
+		f.Message = cliagent.TextOf(raw)
 	}
 	return f
 }
@@ -67,63 +67,63 @@ type stats struct {
 // turnLimit is how the limit of turns is told in a line of type error.
 var turnLimit = regexp.MustCompile(`(?i)max(imum)? session turns`)
 
-func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	var l line
-	if !external.Object(data, &l) || l.Type == "" {
+	if !cliagent.Object(data, &l) || l.Type == "" {
 		return nil, false
 	}
 	switch l.Type {
 	case "init":
 		d.session = l.SessionID
-		events := []external.Event{{Kind: external.Started, Session: l.SessionID, Model: l.Model}}
+		events := []cliagent.Event{{Kind: cliagent.Started, Session: l.SessionID, Model: l.Model}}
 		if d.escaped {
-			events = append(events, external.Event{Kind: external.Notice, Text: escaped})
+			events = append(events, cliagent.Event{Kind: cliagent.Notice, Text: escaped})
 		}
 		return events, true
 	case "message":
 		return d.message(l), true
 	case "tool_use":
 		d.worked, d.answer = true, false
-		call := protocol.ToolCall{ID: l.ToolID, Name: l.ToolName, Args: external.Arguments(l.Parameters)}
-		return []external.Event{{Kind: external.Called, Call: call}}, true
+		call := protocol.ToolCall{ID: l.ToolID, Name: l.ToolName, Args: cliagent.Arguments(l.Parameters)}
+		return []cliagent.Event{{Kind: cliagent.Called, Call: call}}, true
 	case "tool_result":
 		d.answer = false
-		return []external.Event{{
-			Kind: external.Returned, Call: protocol.ToolCall{ID: l.ToolID}, Text: l.output(), Failed: l.Status == "error",
+		return []cliagent.Event{{
+			Kind: cliagent.Returned, Call: protocol.ToolCall{ID: l.ToolID}, Text: l.output(), Failed: l.Status == "error",
 		}}, true
 	case "error":
-		text := external.TextOf(data)
+		text := cliagent.TextOf(data)
 		d.limited = d.limited || turnLimit.MatchString(text)
-		return []external.Event{{Kind: external.Notice, Text: text}}, true
+		return []cliagent.Event{{Kind: cliagent.Notice, Text: text}}, true
 	case "result":
 		d.result = &l
-		return []external.Event{{Kind: external.Done}}, true
+		return []cliagent.Event{{Kind: cliagent.Done}}, true
 	}
 	return nil, true
 }
 
 // message takes a text of the model; our own comes back as role "user".
-func (d *decoder) message(l line) []external.Event {
+func (d *decoder) message(l line) []cliagent.Event {
 	if l.Role != "assistant" || l.Content == "" {
 		return nil
 	}
 	d.worked, d.answer = true, true
-	kind := external.Text
+	kind := cliagent.Text
 	if l.Delta {
-		kind = external.Delta
+		kind = cliagent.Delta
 	}
-	return []external.Event{{Kind: kind, Text: string(l.Content)}}
+	return []cliagent.Event{{Kind: kind, Text: string(l.Content)}}
 }
 
 // output is a tool's result, or why there is none.
 func (l line) output() string {
-	return cmp.Or(external.TextOf(l.Output), external.TextOf(l.Error))
+	return cmp.Or(cliagent.TextOf(l.Output), cliagent.TextOf(l.Error))
 }
 
 // End judges by the last line; where there is none by the exit status, which has
 // a meaning of its own.
-func (d *decoder) End(e external.Exit) external.Outcome {
-	o := external.Outcome{}
+func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
+	o := cliagent.Outcome{}
 	if d.worked {
 		o.Session = d.session
 	}
@@ -134,13 +134,13 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	f := failureOf(d.result.Error)
 	switch failed := d.result.Status == "error" || f.Type+f.Message != ""; {
 	case failed && f.Type == "FatalTurnLimitedError", !d.answer && d.limited:
-		o.Kind, o.Message = external.MaxTurns, cmp.Or(f.Message, "the limit of turns is reached")
+		o.Kind, o.Message = cliagent.MaxTurns, cmp.Or(f.Message, "the limit of turns is reached")
 	case failed:
-		o.Kind, o.Error, o.Message = external.Failed, f.kind(e), cmp.Or(f.Message, f.Type, e.Said(), "the run failed")
+		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(e), cmp.Or(f.Message, f.Type, e.Said(), "the run failed")
 	case d.answer:
-		o.Kind = external.OK
+		o.Kind = cliagent.OK
 	default:
-		o.Kind, o.Message = external.Incomplete, "the run ended without a text after its last tool"
+		o.Kind, o.Message = cliagent.Incomplete, "the run ended without a text after its last tool"
 	}
 	o.Hint = hint(o)
 	return o
@@ -148,52 +148,52 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 
 // hint is what to do about a login that no key cures: with an endpoint of one's own
 // the CLI wants to be told how it logs in.
-func hint(o external.Outcome) string {
-	if o.Error == external.Auth && strings.Contains(o.Message, "Invalid auth method") {
+func hint(o cliagent.Outcome) string {
+	if o.Error == cliagent.Auth && strings.Contains(o.Message, "Invalid auth method") {
 		return `put {"security":{"auth":{"selectedType":"gemini-api-key"}}} into ~/.gemini/settings.json: a key in the environment is not enough where GOOGLE_GEMINI_BASE_URL is set`
 	}
 	return ""
 }
 
 // exits are the statuses of the CLI's own errors.
-var exits = map[int]external.ErrorKind{
-	41: external.Auth,
-	42: external.BadUsage, // an argument, or a session that is not there
-	55: external.UntrustedDir,
+var exits = map[int]cliagent.ErrorKind{
+	41: cliagent.Auth,
+	42: cliagent.BadUsage, // an argument, or a session that is not there
+	55: cliagent.UntrustedDir,
 }
 
 const exitTurns = 53
 
 // unfinished is the outcome of a run without a last line.
-func (d *decoder) unfinished(o external.Outcome, e external.Exit) external.Outcome {
-	o.Kind, o.Error = external.Failed, external.Classify(e.Said())
+func (d *decoder) unfinished(o cliagent.Outcome, e cliagent.Exit) cliagent.Outcome {
+	o.Kind, o.Error = cliagent.Failed, cliagent.Classify(e.Said())
 	o.Message = cmp.Or(e.Said(), "gemini ended without its last line")
 	own, isOwn := exits[e.Code]
 	switch {
 	case e.Stopped:
-		o.Error = external.Crashed
+		o.Error = cliagent.Crashed
 	case e.Code == exitTurns:
-		o.Kind, o.Error = external.MaxTurns, ""
+		o.Kind, o.Error = cliagent.MaxTurns, ""
 	case isOwn && strings.Contains(e.Stderr, "resuming session"):
-		o.Error = external.SessionNotFound
-	case isOwn && o.Error != external.SessionInUse:
+		o.Error = cliagent.SessionNotFound
+	case isOwn && o.Error != cliagent.SessionInUse:
 		o.Error = own
-	case d.session != "" && o.Error == external.Unknown:
-		o.Error = external.Crashed
+	case d.session != "" && o.Error == cliagent.Unknown:
+		o.Error = cliagent.Crashed
 	}
 	o.Hint = hint(o)
 	return o
 }
 
-func (s *stats) usage() external.Usage {
+func (s *stats) usage() cliagent.Usage {
 	if s == nil {
-		return external.Usage{}
+		return cliagent.Usage{}
 	}
 	u := &protocol.Usage{InputTokens: max(s.InputTokens-s.Cached, 0), CacheReadTokens: s.Cached, OutputTokens: s.OutputTokens}
 	if s.Input != nil {
 		u.InputTokens = *s.Input
 	}
-	return external.Usage{Usage: u}
+	return cliagent.Usage{Usage: u}
 }
 
 // statuses are those of HTTP answers that are told from an exit status, which is
@@ -201,17 +201,17 @@ func (s *stats) usage() external.Usage {
 var statuses = []int{400, 401, 402, 403, 404, 408, 422, 429, 500, 502, 503, 504, 529}
 
 // kind tells by the type of a fatal error, else by the status of the HTTP answer.
-func (f failure) kind(e external.Exit) external.ErrorKind {
+func (f failure) kind(e cliagent.Exit) cliagent.ErrorKind {
 	switch f.Type {
 	case "FatalAuthenticationError":
-		return external.Auth
+		return cliagent.Auth
 	case "FatalUntrustedWorkspaceError":
-		return external.UntrustedDir
+		return cliagent.UntrustedDir
 	}
 	for _, status := range statuses {
 		if !e.Stopped && e.Code == status&0xff {
-			return external.StatusKind(status)
+			return cliagent.StatusKind(status)
 		}
 	}
-	return external.Classify(f.Type + " " + f.Message)
+	return cliagent.Classify(f.Type + " " + f.Message)
 }

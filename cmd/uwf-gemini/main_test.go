@@ -3,18 +3,18 @@ package main
 import (
 	"testing"
 
-	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
 )
 
-func TestMain(m *testing.M) { externaltest.Main(m) }
+func TestMain(m *testing.M) { cliagenttest.Main(m) }
 
 // The recorded runs are of the real program, version 0.61.0.
 func TestAdapter(t *testing.T) {
 	t.Parallel()
-	externaltest.Run(t, adapter(), externaltest.Load(t, "testdata/fixtures"))
+	cliagenttest.Run(t, adapter(), cliagenttest.Load(t, "testdata/fixtures"))
 }
 
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	externaltest.Streams(t, adapter())
+	cliagenttest.Streams(t, adapter())
 }

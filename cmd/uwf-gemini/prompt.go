@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // hand puts a prompt into an invocation.
@@ -17,7 +17,7 @@ import (
 // mail addresses, code and what other roles have said, and none of it is meant in that
 // way. What a user's custom command expands to is left as it is, so such a prompt
 // becomes one for this call alone.
-func hand(c external.Call, inv *external.Invocation) {
+func hand(c cliagent.Call, inv *cliagent.Invocation) {
 	inv.Stdin = c.Prompt
 	if !isSpecial(c.Prompt) {
 		return
@@ -28,7 +28,7 @@ func hand(c external.Call, inv *external.Invocation) {
 		return
 	}
 	name := commandName(c.Session)
-	inv.Files = []external.File{{Path: filepath.Join(t.dir, name+".toml"), Data: t.toml()}}
+	inv.Files = []cliagent.File{{Path: filepath.Join(t.dir, name+".toml"), Data: t.toml()}}
 	inv.Stdin = strings.TrimSpace("/" + name + " " + t.arg)
 }
 
@@ -48,7 +48,7 @@ func escape(prompt string) string {
 // escaped tells a person that the text was changed on its way to the model.
 const escaped = `the Gemini CLI takes "@" before a word for a file to read: the model was given "\@" instead`
 
-func isEscaped(c external.Call) bool {
+func isEscaped(c cliagent.Call) bool {
 	if !mention.MatchString(c.Prompt) {
 		return false
 	}
@@ -65,9 +65,9 @@ const argsMark = "{{args}}"
 // templateOf is the command that expands to a prompt; false if the version has no
 // such commands without a terminal, or the prompt has more than one kind of the marks
 // that mean something in them: {{args}}, @{file}, !{command}.
-func templateOf(c external.Call) (template, bool) {
+func templateOf(c cliagent.Call) (template, bool) {
 	t := template{dir: commandDir(c.Env)}
-	if t.dir == "" || !c.Version.AtLeast(external.V(0, 10, 0)) {
+	if t.dir == "" || !c.Version.AtLeast(cliagent.V(0, 10, 0)) {
 		return t, false
 	}
 	for _, way := range []struct{ mark, text, arg string }{

@@ -9,21 +9,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 var userHome = os.TempDir() // an absolute path; nothing is written there
 
 // callWith is one with a prompt.
-func callWith(prompt, version string) external.Call {
-	return external.Call{
-		Prompt: prompt, Session: "1-2", Version: external.ParseVersion(version),
+func callWith(prompt, version string) cliagent.Call {
+	return cliagent.Call{
+		Prompt: prompt, Session: "1-2", Version: cliagent.ParseVersion(version),
 		Env: func(name string) string { return map[string]string{"HOME": userHome}[name] },
 	}
 }
 
 // expand is what the CLI makes of the command's file and its argument.
-func expand(t *testing.T, inv external.Invocation) string {
+func expand(t *testing.T, inv cliagent.Invocation) string {
 	t.Helper()
 	require.Len(t, inv.Files, 1)
 	command, arg, _ := strings.Cut(inv.Stdin, " ")
@@ -65,7 +65,7 @@ func TestAPromptReachesTheModelAsItIs(t *testing.T) {
 // Where there is no other way the model sees a backslash, and the detail says so.
 func TestAPromptIsEscaped(t *testing.T) {
 	t.Parallel()
-	for prompt, c := range map[string]external.Call{
+	for prompt, c := range map[string]cliagent.Call{
 		"an older version @x":   callWith("an older version @x", "0.9.0"),
 		"one unknown @x":        callWith("one unknown @x", ""),
 		"marks @x !{a} @{b}":    callWith("marks @x !{a} @{b}", "0.61.0"),
@@ -78,7 +78,7 @@ func TestAPromptIsEscaped(t *testing.T) {
 		require.True(t, isEscaped(c))
 		events, known := adapter().Decoder(c).Line([]byte(`{"type":"init","session_id":"S"}`))
 		require.True(t, known)
-		require.Contains(t, events, external.Event{Kind: external.Notice, Text: escaped})
+		require.Contains(t, events, cliagent.Event{Kind: cliagent.Notice, Text: escaped})
 	}
 	require.Equal(t, `a\@b.com \@/etc/x HEAD@{1} \@@`, escape(`a@b.com @/etc/x HEAD@{1} @@`))
 }

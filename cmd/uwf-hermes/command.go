@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // usualTurns is Hermes's limit of turns if the config sets none: its own default
@@ -17,21 +17,21 @@ import (
 const usualTurns = 90
 
 // adapter describes Hermes Agent.
-func adapter() external.Adapter {
-	return external.Adapter{
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
 		Name:    "hermes",
 		Program: "hermes",
 		Install: "curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash",
 		Login:   "hermes setup",
-		Probe:   external.Probe{Help: []string{"chat", "--help"}},
+		Probe:   cliagent.Probe{Help: []string{"chat", "--help"}},
 		Command: command,
-		Decoder: func(c external.Call) external.Decoder { return &decoder{call: c, stream: streams(c)} },
-		Logins:  external.ModelKeys(),
-		Sessions: external.Sessions{
+		Decoder: func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c, stream: streams(c)} },
+		Logins:  cliagent.ModelKeys(),
+		Sessions: cliagent.Sessions{
 			AnyDir: true,
 			// A session that Hermes has compressed comes back as the one that it was
 			// split into. Whether it is one of those, transcript finds out.
-			Renames: func(external.Version) bool { return true },
+			Renames: func(cliagent.Version) bool { return true },
 		},
 		MaxTurns:   usualTurns,
 		Unset:      []string{"HERMES_SESSION_*"},
@@ -43,13 +43,13 @@ Hermes. The program is UWF_HERMES_BIN, else hermes on PATH.`,
 }
 
 // streams reports whether this version prints JSON lines.
-func streams(c external.Call) bool {
+func streams(c cliagent.Call) bool {
 	return strings.Contains(c.Help, "--format") && strings.Contains(c.Help, "stream-json")
 }
 
-func command(c external.Call) (external.Invocation, error) {
+func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"chat"}
-	inv := external.Invocation{}
+	inv := cliagent.Invocation{}
 	switch {
 	case streams(c) && strings.Contains(c.Help, "--query-file"):
 		args, inv.Stdin = append(args, "--query-file", "-", "--format", "stream-json"), c.Prompt
@@ -66,10 +66,10 @@ func command(c external.Call) (external.Invocation, error) {
 		}
 	}
 	switch c.Permission {
-	case external.Readonly:
+	case cliagent.Readonly:
 		return inv, errors.New(`hermes has no switch that keeps it from changing files, so permission "readonly" cannot be held
 hint: set agents.<alias>.permission to "edits" or "bypass", or give the role to another agent`)
-	case external.Bypass:
+	case cliagent.Bypass:
 		args = append(args, "--yolo")
 	}
 	if c.MaxTurns > 0 {
@@ -91,7 +91,7 @@ hint: set agents.<alias>.permission to "edits" or "bypass", or give the role to 
 // transcript looks the session up where Hermes keeps it: the turns, which an older
 // version does not print, the cost, and whether it is the session that was asked
 // for. A store that is not there says nothing about a session.
-func transcript(ctx context.Context, c external.Call, o external.Outcome) (external.Transcript, error) {
+func transcript(ctx context.Context, c cliagent.Call, o cliagent.Outcome) (cliagent.Transcript, error) {
 	a := archive{home: c.Env("HERMES_HOME")}
 	if a.home == "" {
 		a.home = filepath.Join(cmp.Or(c.Env("HOME"), c.Env("USERPROFILE")), ".hermes")
@@ -99,18 +99,18 @@ func transcript(ctx context.Context, c external.Call, o external.Outcome) (exter
 	s, err := a.load(ctx, o.Session)
 	switch {
 	case isMissing(err):
-		return external.Transcript{}, nil
+		return cliagent.Transcript{}, nil
 	case errors.Is(err, errNoSession):
-		return external.Transcript{}, fmt.Errorf("session %s is not in %s: it cannot be continued, and only the answer is kept", o.Session, a.home)
+		return cliagent.Transcript{}, fmt.Errorf("session %s is not in %s: it cannot be continued, and only the answer is kept", o.Session, a.home)
 	case err != nil:
-		return external.Transcript{}, err
+		return cliagent.Transcript{}, err
 	}
-	t := external.Transcript{Found: true, Model: s.model, Turns: turns(a.since(ctx, s, c.Prompt))}
-	t.Usage = external.Usage{Usage: s.usage, TokensOfSession: true, CostOfSession: true}
+	t := cliagent.Transcript{Found: true, Model: s.model, Turns: turns(a.since(ctx, s, c.Prompt))}
+	t.Usage = cliagent.Usage{Usage: s.usage, TokensOfSession: true, CostOfSession: true}
 	if told := o.Usage.Usage; told != nil && s.usage != nil {
 		run := *told // of this run alone; only the cost is the session's
 		run.CostUSD = s.usage.CostUSD
-		t.Usage = external.Usage{Usage: &run, CostOfSession: true}
+		t.Usage = cliagent.Usage{Usage: &run, CostOfSession: true}
 	}
 	t.Fresh = c.Resume && o.Session != c.Session && !a.descends(ctx, s, c.Session)
 	return t, nil

@@ -6,18 +6,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 const newHelp = "--query-file PATH --format {text,stream-json} --source SOURCE"
 
 func TestCommand(t *testing.T) {
 	t.Parallel()
-	for want, c := range map[string]external.Call{
-		"chat --query-file - --format stream-json --yolo --max-turns 90 --source tool":         {Permission: external.Bypass, MaxTurns: 90, Help: newHelp},
-		"chat --query-file - --format stream-json --source tool -m x --resume ID --provider p": {Permission: external.Edits, Model: "x", Resume: true, Session: "ID", Extra: []string{"--provider", "p"}, Help: newHelp},
-		"chat -q the prompt --quiet --yolo --max-turns 90 --source tool":                       {Permission: external.Bypass, MaxTurns: 90},
-		"chat -q the prompt --quiet --yolo --max-turns 5 --resume ID":                          {Permission: external.Bypass, MaxTurns: 5, Resume: true, Session: "ID", Help: "-q --quiet --yolo"},
+	for want, c := range map[string]cliagent.Call{
+		"chat --query-file - --format stream-json --yolo --max-turns 90 --source tool":         {Permission: cliagent.Bypass, MaxTurns: 90, Help: newHelp},
+		"chat --query-file - --format stream-json --source tool -m x --resume ID --provider p": {Permission: cliagent.Edits, Model: "x", Resume: true, Session: "ID", Extra: []string{"--provider", "p"}, Help: newHelp},
+		"chat -q the prompt --quiet --yolo --max-turns 90 --source tool":                       {Permission: cliagent.Bypass, MaxTurns: 90},
+		"chat -q the prompt --quiet --yolo --max-turns 5 --resume ID":                          {Permission: cliagent.Bypass, MaxTurns: 5, Resume: true, Session: "ID", Help: "-q --quiet --yolo"},
 	} {
 		c.Prompt = "the prompt"
 		inv, err := command(c)
@@ -26,7 +26,7 @@ func TestCommand(t *testing.T) {
 		require.Equal(t, strings.Contains(want, "--query-file"), inv.Stdin == "the prompt")
 		require.Equal(t, strings.Contains(want, "--quiet"), inv.Silent)
 	}
-	_, err := command(external.Call{Permission: external.Readonly, Help: newHelp})
+	_, err := command(cliagent.Call{Permission: cliagent.Readonly, Help: newHelp})
 	require.ErrorContains(t, err, "hint: ")
 }
 
@@ -39,8 +39,8 @@ func TestQuiet(t *testing.T) {
 		resume         bool
 		code           int
 		session, final string
-		kind           external.OutcomeKind
-		error          external.ErrorKind
+		kind           cliagent.OutcomeKind
+		error          cliagent.ErrorKind
 	}{
 		"id on stderr":               {stdout: answer, stderr: "\nsession_id: 20261121_013037_de8721\n"},
 		"id on stderr, with a flood": {stdout: answer, stderr: strings.Repeat("x\n", 9999) + "session_id: 20261121_013037_de8721\n" + strings.Repeat("y\n", 9999)},
@@ -55,18 +55,18 @@ func TestQuiet(t *testing.T) {
 		},
 		"CR LF":                     {stdout: strings.ReplaceAll(answer, "\n", "\r\n"), stderr: "session_id: 20261121_013037_de8721\r\n"},
 		"failed, but answered":      {stdout: answer, stderr: "session_id: 20261121_013037_de8721", code: 1},
-		"session not found":         {stdout: "Session not found: 20261121_013037_de8721\n", resume: true, code: 1, kind: external.SessionLost},
-		"not found, and begun anew": {stdout: "Session not found: 20261121_013037_de8721\n" + answer, resume: true, kind: external.SessionLost},
-		"no key":                    {stderr: "Error: HTTP 401: invalid api key", code: 1, kind: external.Failed, error: external.Auth},
-		"an error as the answer":    {stdout: "HTTP 429: too many requests", kind: external.Failed, error: external.RateLimit},
-		"arguments":                 {stderr: "hermes: error: unrecognized arguments", code: 2, kind: external.Failed, error: external.BadUsage},
-		"nothing":                   {kind: external.Incomplete},
-		"interrupted":               {stdout: answer, code: 130, kind: external.Failed, error: external.Crashed},
+		"session not found":         {stdout: "Session not found: 20261121_013037_de8721\n", resume: true, code: 1, kind: cliagent.SessionLost},
+		"not found, and begun anew": {stdout: "Session not found: 20261121_013037_de8721\n" + answer, resume: true, kind: cliagent.SessionLost},
+		"no key":                    {stderr: "Error: HTTP 401: invalid api key", code: 1, kind: cliagent.Failed, error: cliagent.Auth},
+		"an error as the answer":    {stdout: "HTTP 429: too many requests", kind: cliagent.Failed, error: cliagent.RateLimit},
+		"arguments":                 {stderr: "hermes: error: unrecognized arguments", code: 2, kind: cliagent.Failed, error: cliagent.BadUsage},
+		"nothing":                   {kind: cliagent.Incomplete},
+		"interrupted":               {stdout: answer, code: 130, kind: cliagent.Failed, error: cliagent.Crashed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			call := external.Call{Resume: c.resume, Session: map[bool]string{true: "20261121_013037_de8721"}[c.resume]}
-			seen, err := external.Replay(t.Context(), adapter(), call, strings.NewReader(c.stdout), external.Exit{Code: c.code, Stderr: c.stderr})
+			call := cliagent.Call{Resume: c.resume, Session: map[bool]string{true: "20261121_013037_de8721"}[c.resume]}
+			seen, err := cliagent.Replay(t.Context(), adapter(), call, strings.NewReader(c.stdout), cliagent.Exit{Code: c.code, Stderr: c.stderr})
 			require.NoError(t, err)
 			if c.kind != "" {
 				require.Equal(t, c.kind, seen.Kind, "%+v", seen.Outcome)
@@ -75,7 +75,7 @@ func TestQuiet(t *testing.T) {
 				}
 				return
 			}
-			require.Equal(t, external.OK, seen.Kind, "%+v", seen.Outcome)
+			require.Equal(t, cliagent.OK, seen.Kind, "%+v", seen.Outcome)
 			want, session := c.final, c.session
 			if want == "" {
 				want = answer

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // decoder reads what Hermes prints: JSON lines where the version has them, else
 // only the answer, with the session's id somewhere on either stream.
 type decoder struct {
-	call    external.Call
+	call    cliagent.Call
 	stream  bool   // JSON lines
 	session string // the last one told: it may change when Hermes compresses
 	missing bool   // it said that it does not know the session
@@ -50,18 +50,18 @@ type tokens struct {
 	Reasoning  int64 `json:"reasoning"`
 }
 
-func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	if !d.stream {
 		return d.plain(data)
 	}
 	var l line
-	if !external.Object(data, &l) || l.Type == "" {
+	if !cliagent.Object(data, &l) || l.Type == "" {
 		d.ErrLine(data) // banners, and in some versions the id
 		return nil, false
 	}
 	d.session = cmp.Or(l.SessionID, d.session)
 	if l.Type == "error" {
-		d.failure = external.TextOf(data)
+		d.failure = cliagent.TextOf(data)
 	}
 	events := d.events(l)
 	for i := range events {
@@ -70,25 +70,25 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	return events, true
 }
 
-func (d *decoder) events(l line) []external.Event {
+func (d *decoder) events(l line) []cliagent.Event {
 	switch l.Type {
 	case "system":
-		return []external.Event{{Kind: external.Started, Model: l.Model}}
+		return []cliagent.Event{{Kind: cliagent.Started, Model: l.Model}}
 	case "text":
 		d.worked = d.worked || l.Text != ""
-		return []external.Event{{Kind: external.Delta, Text: l.Text}}
+		return []cliagent.Event{{Kind: cliagent.Delta, Text: l.Text}}
 	case "reasoning", "thinking":
-		return []external.Event{{Kind: external.Reasoning, Text: l.Text}}
+		return []cliagent.Event{{Kind: cliagent.Reasoning, Text: l.Text}}
 	case "tool_use":
 		d.worked = true
-		return []external.Event{{Kind: external.Called, Call: protocol.ToolCall{ID: l.CallID, Name: l.Name, Args: external.Arguments(l.Input)}}}
+		return []cliagent.Event{{Kind: cliagent.Called, Call: protocol.ToolCall{ID: l.CallID, Name: l.Name, Args: cliagent.Arguments(l.Input)}}}
 	case "tool_result":
-		return []external.Event{{
-			Kind: external.Returned, Call: protocol.ToolCall{ID: l.CallID}, Text: external.TextOf(l.Output), Failed: l.IsError,
+		return []cliagent.Event{{
+			Kind: cliagent.Returned, Call: protocol.ToolCall{ID: l.CallID}, Text: cliagent.TextOf(l.Output), Failed: l.IsError,
 		}}
 	case "result":
 		d.result = &l
-		return []external.Event{{Kind: external.Done}}
+		return []cliagent.Event{{Kind: cliagent.Done}}
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ var (
 )
 
 // ErrLine reads a line of stderr.
-func (d *decoder) ErrLine(data []byte) []external.Event {
+func (d *decoder) ErrLine(data []byte) []cliagent.Event {
 	text := bytes.TrimSpace(data)
 	if unknown.Match(text) {
 		d.missing = true
@@ -113,12 +113,12 @@ func (d *decoder) ErrLine(data []byte) []external.Event {
 		return nil
 	}
 	d.session = string(m[1])
-	return append([]external.Event{{Kind: external.Started, Session: d.session}}, d.ended()...)
+	return append([]cliagent.Event{{Kind: cliagent.Started, Session: d.session}}, d.ended()...)
 }
 
 // End judges by the last line, or by the exit status where there are no lines.
-func (d *decoder) End(e external.Exit) external.Outcome {
-	var o external.Outcome
+func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
+	var o cliagent.Outcome
 	switch {
 	case !d.stream:
 		o = d.plainEnd(e)
@@ -133,60 +133,60 @@ func (d *decoder) End(e external.Exit) external.Outcome {
 	return o
 }
 
-func (d *decoder) finished(e external.Exit) external.Outcome {
+func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 	r := d.result
-	o := external.Outcome{Usage: r.Tokens.usage()}
-	why := external.TextOf(r.Error)
+	o := cliagent.Outcome{Usage: r.Tokens.usage()}
+	why := cliagent.TextOf(r.Error)
 	said := cmp.Or(why, r.Text, d.failure, e.Said(), "it does not say why")
 	switch failed := r.ExitCode != 0 || why != ""; {
 	case d.missing && d.call.Resume:
-		o.Kind, o.Error, o.Message = external.Failed, external.SessionNotFound, "Hermes does not know session "+d.call.Session
+		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.SessionNotFound, "Hermes does not know session "+d.call.Session
 	case r.ExitCode == interrupted:
-		o.Kind, o.Message = external.Interrupted, said
+		o.Kind, o.Message = cliagent.Interrupted, said
 	case failed && why == "" && strings.HasPrefix(r.Text, "---"):
-		o.Kind, o.Message, o.Final = external.Incomplete, "Hermes says that it failed, but it answered", r.Text
+		o.Kind, o.Message, o.Final = cliagent.Incomplete, "Hermes says that it failed, but it answered", r.Text
 	case failed && limited.MatchString(said):
-		o.Kind, o.Message = external.MaxTurns, said
+		o.Kind, o.Message = cliagent.MaxTurns, said
 	case failed:
-		o.Kind, o.Error, o.Message = external.Failed, kindOf(r.ExitCode, said), said
+		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(r.ExitCode, said), said
 	case failure.MatchString(r.Text):
-		o.Kind, o.Error, o.Message = external.Failed, external.Classify(r.Text), r.Text
+		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Classify(r.Text), r.Text
 	case r.Text == "" && !d.worked:
-		o.Kind, o.Message = external.Incomplete, "Hermes ended without an answer"
+		o.Kind, o.Message = cliagent.Incomplete, "Hermes ended without an answer"
 	default:
-		o.Kind, o.Final, d.worked = external.OK, r.Text, true
+		o.Kind, o.Final, d.worked = cliagent.OK, r.Text, true
 	}
 	return o
 }
 
 // unfinished is the outcome of JSON lines without the last one.
-func (d *decoder) unfinished(e external.Exit) external.Outcome {
+func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	said := cmp.Or(d.failure, e.Said())
-	o := external.Outcome{Kind: external.Failed, Error: external.Classify(said)}
+	o := cliagent.Outcome{Kind: cliagent.Failed, Error: cliagent.Classify(said)}
 	o.Message = cmp.Or(said, "hermes ended without its last line")
 	switch {
 	case d.missing && d.call.Resume:
-		o.Error = external.SessionNotFound
+		o.Error = cliagent.SessionNotFound
 	case e.Code == 2 && !e.Stopped:
-		o.Error = external.BadUsage
-	case d.session != "" && o.Error == external.Unknown:
-		o.Error = external.Crashed
+		o.Error = cliagent.BadUsage
+	case d.session != "" && o.Error == cliagent.Unknown:
+		o.Error = cliagent.Crashed
 	}
 	return o
 }
 
-func kindOf(code int, said string) external.ErrorKind {
+func kindOf(code int, said string) cliagent.ErrorKind {
 	if code == 2 {
-		return external.BadUsage
+		return cliagent.BadUsage
 	}
-	return external.Classify(said)
+	return cliagent.Classify(said)
 }
 
-func (t *tokens) usage() external.Usage {
+func (t *tokens) usage() cliagent.Usage {
 	if t == nil {
-		return external.Usage{}
+		return cliagent.Usage{}
 	}
-	return external.Usage{Usage: &protocol.Usage{
+	return cliagent.Usage{Usage: &protocol.Usage{
 		InputTokens: t.Input, OutputTokens: t.Output, CacheReadTokens: t.CacheRead, CacheWriteTokens: t.CacheWrite,
 		ReasoningTokens: t.Reasoning,
 	}}

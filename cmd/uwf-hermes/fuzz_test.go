@@ -3,10 +3,10 @@ package main
 import (
 	"testing"
 
-	"github.com/united-workforce/uwf/utilagent/external"
-	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
 )
 
 func FuzzDecoder(f *testing.F) {
-	externaltest.FuzzDecoder(f, adapter(), external.Call{}, external.Call{Help: "--format stream-json"}, external.Call{Resume: true, Session: "s"})
+	cliagenttest.FuzzDecoder(f, adapter(), cliagent.Call{}, cliagent.Call{Help: "--format stream-json"}, cliagent.Call{Resume: true, Session: "s"})
 }

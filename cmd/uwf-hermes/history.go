@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // errNoSession means that Hermes keeps no session of that id.
@@ -29,7 +29,7 @@ type session struct {
 // message is one of a session, as the JSON files have it and the database nearly.
 type message struct {
 	Role       string           `json:"role"`
-	Content    external.Content `json:"content"`
+	Content    cliagent.Content `json:"content"`
 	Reasoning  string           `json:"reasoning"`
 	ToolCallID string           `json:"tool_call_id"`
 	ToolCalls  []struct {
@@ -164,7 +164,7 @@ func turns(list []message) []protocol.Turn {
 			continue
 		}
 		for _, c := range m.ToolCalls {
-			t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: c.ID, Name: c.Function.Name, Args: external.Arguments(c.Function.Arguments)})
+			t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: c.ID, Name: c.Function.Name, Args: cliagent.Arguments(c.Function.Arguments)})
 		}
 		out = append(out, t)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 const (
@@ -36,10 +36,10 @@ func hermesHome(t *testing.T, statements ...string) (home string) {
 	return home
 }
 
-func ask(t *testing.T, home string, c external.Call, session string) external.Transcript {
+func ask(t *testing.T, home string, c cliagent.Call, session string) cliagent.Transcript {
 	t.Helper()
 	c.Env = func(name string) string { return map[string]string{"HERMES_HOME": home}[name] }
-	got, err := transcript(t.Context(), c, external.Outcome{Session: session})
+	got, err := transcript(t.Context(), c, cliagent.Outcome{Session: session})
 	require.NoError(t, err)
 	return got
 }
@@ -47,7 +47,7 @@ func ask(t *testing.T, home string, c external.Call, session string) external.Tr
 // What a run did is in the database, while Hermes may still have it open.
 func TestTranscriptOfDatabase(t *testing.T) {
 	t.Parallel()
-	got := ask(t, hermesHome(t), external.Call{Prompt: "do it"}, id)
+	got := ask(t, hermesHome(t), cliagent.Call{Prompt: "do it"}, id)
 	require.True(t, got.Found)
 	require.Equal(t, "anthropic/claude-sonnet-4.6", got.Model)
 	require.Equal(t, []protocol.Turn{
@@ -72,7 +72,7 @@ func TestTranscriptIsOfThisRun(t *testing.T) {
 		`INSERT INTO messages(session_id,role,content,timestamp,active) VALUES('`+id+`','assistant','taken back',2,0)`,
 		`INSERT INTO messages(session_id,role,content,timestamp) VALUES('`+id+`','assistant','again',3)`)
 	for _, prompt := range []string{"Again, please.", "what Hermes has changed"} {
-		got := ask(t, home, external.Call{Prompt: prompt, Resume: true, Session: id}, id)
+		got := ask(t, home, cliagent.Call{Prompt: prompt, Resume: true, Session: id}, id)
 		require.Len(t, got.Turns, 1)
 		require.Equal(t, "again", got.Turns[0].Content)
 		require.False(t, got.Fresh)
@@ -87,7 +87,7 @@ func TestTranscriptOfSplitSession(t *testing.T) {
 		`INSERT INTO sessions(id,source,started_at,parent_session_id) VALUES('`+next+`','tool',2,'`+id+`')`,
 		`INSERT INTO messages(session_id,role,content,timestamp) VALUES('`+next+`','assistant','the end',3)`,
 		`INSERT INTO sessions(id,source,started_at) VALUES('another','tool',2)`)
-	c := external.Call{Prompt: "do it", Resume: true, Session: id}
+	c := cliagent.Call{Prompt: "do it", Resume: true, Session: id}
 	got := ask(t, home, c, next)
 	require.False(t, got.Fresh, "it goes on from the session that was asked for")
 	require.Len(t, got.Turns, 4, "with its beginning")
@@ -102,7 +102,7 @@ func TestTranscriptOfOtherVersions(t *testing.T) {
 	old := hermesHome(t,
 		"ALTER TABLE messages DROP COLUMN active", "ALTER TABLE messages DROP COLUMN reasoning",
 		"ALTER TABLE sessions DROP COLUMN parent_session_id", "ALTER TABLE sessions DROP COLUMN actual_cost_usd")
-	require.Len(t, ask(t, old, external.Call{Prompt: "do it"}, id).Turns, 3)
+	require.Len(t, ask(t, old, cliagent.Call{Prompt: "do it"}, id).Turns, 3)
 
 	snapshots := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(snapshots, "sessions"), 0o700))
@@ -112,7 +112,7 @@ func TestTranscriptOfOtherVersions(t *testing.T) {
 			{"role": "assistant", "content": null, "tool_calls": [{"id": "c", "function": {"name": "terminal", "arguments": {"command": "ls"}}}]},
 			{"role": "tool", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "tool_call_id": "c"},
 			{"role": "assistant", "content": "done"}]}`), 0o600))
-	got := ask(t, snapshots, external.Call{Prompt: "do it"}, id)
+	got := ask(t, snapshots, cliagent.Call{Prompt: "do it"}, id)
 	require.Len(t, got.Turns, 3)
 	require.Equal(t, map[string]any{"command": "ls"}, got.Turns[0].ToolCalls[0].Args)
 	require.Equal(t, "ab", got.Turns[1].Content)
@@ -121,10 +121,10 @@ func TestTranscriptOfOtherVersions(t *testing.T) {
 // What cannot be looked up is told, and what is not there says nothing.
 func TestTranscriptThatIsMissing(t *testing.T) {
 	t.Parallel()
-	require.False(t, ask(t, t.TempDir(), external.Call{}, id).Found)
+	require.False(t, ask(t, t.TempDir(), cliagent.Call{}, id).Found)
 
-	c := external.Call{Env: func(string) string { return hermesHome(t) }}
-	_, err := transcript(t.Context(), c, external.Outcome{Session: "20261121_000000_000000"})
+	c := cliagent.Call{Env: func(string) string { return hermesHome(t) }}
+	_, err := transcript(t.Context(), c, cliagent.Outcome{Session: "20261121_000000_000000"})
 	require.ErrorContains(t, err, "is not in")
 
 	broken := t.TempDir()

@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // quiet reads "hermes chat --quiet": stdout is the answer. Older versions print a
@@ -25,7 +25,7 @@ const ownID = "20060102_150405_"
 
 // plain reads a line. Nothing is told of it: the answer is the outcome's, and what
 // led to it is in Hermes's own store.
-func (d *decoder) plain(data []byte) ([]external.Event, bool) {
+func (d *decoder) plain(data []byte) ([]cliagent.Event, bool) {
 	q := &d.quiet
 	line := string(bytes.TrimRight(data, "\r\n"))
 	trimmed := strings.TrimSpace(line)
@@ -52,13 +52,13 @@ func (d *decoder) plain(data []byte) ([]external.Event, bool) {
 
 // ended tells that Hermes has said all, as soon as both the answer and the id are
 // there. They come at once, on two streams.
-func (d *decoder) ended() []external.Event {
+func (d *decoder) ended() []cliagent.Event {
 	q := &d.quiet
 	if d.stream || q.done || !q.begun || d.session == "" {
 		return nil
 	}
 	q.done = true
-	return []external.Event{{Kind: external.Done}}
+	return []cliagent.Event{{Kind: cliagent.Done}}
 }
 
 // release is the line that was held back, since it turned out not to be the last.
@@ -105,7 +105,7 @@ const maxSaid = 4 << 10
 const interrupted = 130
 
 // plainEnd judges by the exit status: there is nothing else.
-func (d *decoder) plainEnd(e external.Exit) external.Outcome {
+func (d *decoder) plainEnd(e cliagent.Exit) cliagent.Outcome {
 	q := &d.quiet
 	switch {
 	case q.held != "" && d.session == "":
@@ -116,28 +116,28 @@ func (d *decoder) plainEnd(e external.Exit) external.Outcome {
 	d.worked = len(q.answer) > 0
 	answer := strings.ToValidUTF8(string(q.answer), "\uFFFD")
 	said := strings.TrimSpace(e.Stderr + "\n" + answer[:min(len(answer), maxSaid)])
-	o := external.Outcome{Kind: external.Failed, Message: cmp.Or(said, "hermes printed nothing")}
+	o := cliagent.Outcome{Kind: cliagent.Failed, Message: cmp.Or(said, "hermes printed nothing")}
 	switch {
 	case d.missing && d.call.Resume:
-		o.Error, o.Message = external.SessionNotFound, "Hermes does not know session "+d.call.Session
+		o.Error, o.Message = cliagent.SessionNotFound, "Hermes does not know session "+d.call.Session
 	case e.Stopped && !q.done:
-		o.Error = external.Crashed
+		o.Error = cliagent.Crashed
 	case e.Stopped, e.Code >= 0 && e.Code != interrupted && strings.HasPrefix(answer, "---"):
-		o.Kind, o.Message, o.Final = external.OK, "", answer // whatever the status says
+		o.Kind, o.Message, o.Final = cliagent.OK, "", answer // whatever the status says
 	case e.Code == 1 && limited.MatchString(said):
-		o.Kind = external.MaxTurns
+		o.Kind = cliagent.MaxTurns
 	case failure.MatchString(answer):
-		o.Error = external.Classify(answer)
+		o.Error = cliagent.Classify(answer)
 	case e.Code == 0 && d.worked:
-		o.Kind, o.Message, o.Final = external.OK, "", answer
+		o.Kind, o.Message, o.Final = cliagent.OK, "", answer
 	case e.Code == 0:
-		o.Kind = external.Incomplete
+		o.Kind = cliagent.Incomplete
 	case e.Code == 1:
-		o.Error = external.Classify(said)
+		o.Error = cliagent.Classify(said)
 	case e.Code == 2:
-		o.Error = external.BadUsage
+		o.Error = cliagent.BadUsage
 	default:
-		o.Error = external.Crashed
+		o.Error = cliagent.Crashed
 	}
 	return o
 }

@@ -14,7 +14,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // stateDB is Hermes's own record of its sessions: a SQLite database that Hermes
@@ -130,7 +130,7 @@ func (s *stateDB) messages(ctx context.Context, id string) ([]message, error) {
 		if err := rows.Scan(&role, &content, &calls, &callID, &reasoning, &thought, &at); err != nil {
 			return nil, fmt.Errorf("session %s: %w", id, err)
 		}
-		m := message{Role: role.String, Content: external.Content(content.String), ToolCallID: callID.String, Reasoning: reasoning.String, at: at.Float64}
+		m := message{Role: role.String, Content: cliagent.Content(content.String), ToolCallID: callID.String, Reasoning: reasoning.String, at: at.Float64}
 		if m.Reasoning == "" {
 			m.Reasoning = thought.String
 		}

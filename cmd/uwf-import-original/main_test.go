@@ -18,9 +18,9 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/bring"
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/convert"
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/originaltest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -66,7 +66,7 @@ func newUser(t *testing.T, layout originaltest.Layout) *user {
 }
 
 // run imports; it returns the exit status, the report, and what was on stderr.
-func (u *user) run(args ...string) (int, bring.Report, string) {
+func (u *user) run(args ...string) (int, convert.Report, string) {
 	u.Save()
 	var out, errs bytes.Buffer
 	before := photograph(u.T, u.Ocas) + photograph(u.T, u.Uwf)
@@ -76,7 +76,7 @@ func (u *user) run(args ...string) (int, bring.Report, string) {
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: time.Now,
 	})
 	require.Equal(u.T, before, photograph(u.T, u.Ocas)+photograph(u.T, u.Uwf), "nothing of the original's changes, and nothing is added to it")
-	var report bring.Report
+	var report convert.Report
 	if out.Len() > 0 {
 		require.NoError(u.T, json.Unmarshal(out.Bytes(), &report))
 	}
@@ -107,7 +107,7 @@ func (u *user) store() *fsstore.Store {
 	return s
 }
 
-func (u *user) index() *index.Index { return index.Open(u.home, durable.OS()) }
+func (u *user) index() *fileheads.Index { return fileheads.Open(u.home, durable.OS()) }
 
 // sound checks the whole home as fsck does.
 func (u *user) sound() {
@@ -154,9 +154,9 @@ func TestEverythingIsBrought(t *testing.T) {
 			require.Equal(t, protocol.CodeCorrupt.ExitCode(), status, "two lines say nothing sensible")
 			report.DryRun = false
 			require.Equal(t, report, done, "a dry run says what will be done")
-			require.Equal(t, bring.Count{Brought: 4, Failed: 1}, done.Workflows)
-			require.Equal(t, bring.Count{Brought: 6}, done.Threads)
-			require.Equal(t, bring.Count{Brought: 2}, done.Config)
+			require.Equal(t, convert.Count{Brought: 4, Failed: 1}, done.Workflows)
+			require.Equal(t, convert.Count{Brought: 6}, done.Threads)
+			require.Equal(t, convert.Count{Brought: 2}, done.Config)
 			require.Len(t, done.Problems, 2)
 			require.Contains(t, done.Problems[0].Reason, "line 2")
 			require.Contains(t, done.Problems[1].Reason, "not a hash")
@@ -165,7 +165,7 @@ func TestEverythingIsBrought(t *testing.T) {
 			require.Equal(t, u.idle[2], u.headOf(idleThread), "hashes stay what they are")
 			end, err := u.index().Ended(ctx, endedThread)
 			require.NoError(t, err)
-			require.Equal(t, index.Ended{Thread: endedThread, Workflow: u.workflow, Head: ended[1], Status: protocol.StatusCompleted, CompletedAt: 1780000500000}, end)
+			require.Equal(t, fileheads.Ended{Thread: endedThread, Workflow: u.workflow, Head: ended[1], Status: protocol.StatusCompleted, CompletedAt: 1780000500000}, end)
 			end, err = u.index().Ended(ctx, historyThread)
 			require.NoError(t, err)
 			require.Equal(t, protocol.StatusCancelled, end.Status)
@@ -249,7 +249,7 @@ func TestWhatIsBrokenIsTold(t *testing.T) {
 	require.Equal(t, u.idle[2], u.headOf(idleThread), "what is whole is brought")
 	require.Equal(t, shallow[0], u.headOf(shallowThread), "the chain is whole, so the thread can go on")
 	_, err := u.index().Head(t.Context(), brokenThread)
-	require.ErrorIs(t, err, index.ErrNoThread)
+	require.ErrorIs(t, err, fileheads.ErrNoThread)
 
 	status, again, _ := u.run()
 	require.Equal(t, protocol.CodeCorrupt.ExitCode(), status, "what is missing is told every time")

@@ -12,7 +12,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/bring"
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/convert"
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -95,7 +95,7 @@ func (i *invocation) action(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := bring.Run(c.Context, s, bring.Options{Dirs: dirs, DryRun: c.Bool("dry-run"), Env: i.env})
+	report, err := convert.Run(c.Context, s, convert.Options{Dirs: dirs, DryRun: c.Bool("dry-run"), Env: i.env})
 	if err != nil {
 		return err
 	}

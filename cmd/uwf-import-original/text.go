@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/bring"
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/convert"
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
 )
 
 // text is a report for people.
-func text(r bring.Report) func(io.Writer) error {
+func text(r convert.Report) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &printer{w: w}
 		verb := "brought"
@@ -19,7 +19,7 @@ func text(r bring.Report) func(io.Writer) error {
 		p.line("from %s and %s\nto   %s", r.Ocas, r.Uwf, r.Home)
 		for _, row := range []struct {
 			what  string
-			count bring.Count
+			count convert.Count
 		}{{"workflows", r.Workflows}, {"threads", r.Threads}, {"config", r.Config}, {"nodes", r.Nodes}} {
 			p.line("%-10s %d %s, %d there already, %d not", row.what, row.count.Brought, verb, row.count.Present, row.count.Failed)
 		}

@@ -4,24 +4,24 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // configVar holds settings that opencode puts over those in its files.
 const configVar = "OPENCODE_CONFIG_CONTENT"
 
 // adapter describes opencode.
-func adapter() external.Adapter {
-	return external.Adapter{
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
 		Name:    "opencode",
 		Program: "opencode",
 		Install: "npm install -g opencode-ai",
 		Login:   "opencode auth login",
 		Command: command,
-		Decoder: func(external.Call) external.Decoder { return &decoder{} },
+		Decoder: func(cliagent.Call) cliagent.Decoder { return &decoder{} },
 		// From another directory a session is not found, or hangs for ever.
-		Logins:      external.ModelKeys(),
-		Sessions:    external.Sessions{Forks: true},
+		Logins:      cliagent.ModelKeys(),
+		Sessions:    cliagent.Sessions{Forks: true},
 		CountsTurns: true,
 		Usage: `Runs "opencode run --format json" in the working directory; arguments that it
 does not know are passed to opencode. The program is UWF_OPENCODE_BIN, else
@@ -29,7 +29,7 @@ opencode on PATH. The model is written as provider/model.`,
 	}
 }
 
-func command(c external.Call) (external.Invocation, error) {
+func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"run", "--format", "json"}
 	if c.Model != "" {
 		args = append(args, "-m", c.Model)
@@ -42,9 +42,9 @@ func command(c external.Call) (external.Invocation, error) {
 	}
 	config, err := settings(c)
 	if err != nil {
-		return external.Invocation{}, err
+		return cliagent.Invocation{}, err
 	}
-	return external.Invocation{
+	return cliagent.Invocation{
 		Args: append(args, c.Extra...), Stdin: c.Prompt,
 		Env: []string{configVar + "=" + config, "OPENCODE_DISABLE_AUTOUPDATE=1"},
 	}, nil
@@ -53,16 +53,16 @@ func command(c external.Call) (external.Invocation, error) {
 // permissions say what is allowed. Nothing is left to be asked for: an unanswered
 // question ends opencode's run without an answer. There is no sandbox, so that a
 // shell is everything or nothing.
-var permissions = map[external.Permission]map[string]string{
-	external.Bypass: {"*": "allow"},
-	external.Edits: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
+var permissions = map[cliagent.Permission]map[string]string{
+	cliagent.Bypass: {"*": "allow"},
+	cliagent.Edits: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
 		"todoread": "allow", "todowrite": "allow", "skill": "allow", "edit": "allow"},
-	external.Readonly: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
+	cliagent.Readonly: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
 		"todoread": "allow", "todowrite": "allow", "skill": "allow"},
 }
 
 // settings are those that the user has in the environment, with ours over them.
-func settings(c external.Call) (string, error) {
+func settings(c cliagent.Call) (string, error) {
 	all := map[string]any{}
 	if own := c.Env(configVar); own != "" {
 		if err := json.Unmarshal([]byte(own), &all); err != nil {

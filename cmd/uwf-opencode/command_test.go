@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
-	for want, c := range map[string]external.Call{
-		"run --format json": {Permission: external.Bypass},
-		"run --format json -m a/b -s ses_1 --agent plan": {Permission: external.Edits, Model: "a/b", Resume: true, Session: "ses_1", Extra: []string{"--agent", "plan"}},
-		"run --format json -s ses_1 --fork":              {Permission: external.Readonly, Resume: true, Fork: true, Session: "ses_1"},
+	for want, c := range map[string]cliagent.Call{
+		"run --format json": {Permission: cliagent.Bypass},
+		"run --format json -m a/b -s ses_1 --agent plan": {Permission: cliagent.Edits, Model: "a/b", Resume: true, Session: "ses_1", Extra: []string{"--agent", "plan"}},
+		"run --format json -s ses_1 --fork":              {Permission: cliagent.Readonly, Resume: true, Fork: true, Session: "ses_1"},
 	} {
 		c.Prompt, c.Env = "the prompt", none
 		inv, err := command(c)
@@ -31,8 +31,8 @@ func TestCommand(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	own := func(string) string { return `{"model":"a/b","permission":{"bash":"ask"},"autoupdate":true}` }
-	for permission, shell := range map[external.Permission]any{external.Bypass: "allow", external.Edits: "deny", external.Readonly: "deny"} {
-		text, err := settings(external.Call{Permission: permission, Env: own})
+	for permission, shell := range map[cliagent.Permission]any{cliagent.Bypass: "allow", cliagent.Edits: "deny", cliagent.Readonly: "deny"} {
+		text, err := settings(cliagent.Call{Permission: permission, Env: own})
 		require.NoError(t, err)
 		var got struct {
 			Model      string
@@ -45,7 +45,7 @@ func TestSettings(t *testing.T) {
 		require.Equal(t, shell, got.Permission["*"])
 		require.NotContains(t, got.Permission, "bash")
 	}
-	_, err := settings(external.Call{Env: func(string) string { return "{ not json" }})
+	_, err := settings(cliagent.Call{Env: func(string) string { return "{ not json" }})
 	require.ErrorContains(t, err, configVar)
 }
 
@@ -61,16 +61,16 @@ func TestGoesOnAfterStop(t *testing.T) {
 		`{"type":"reasoning","sessionID":"ses_1","part":{"messageID":"m2","text":"hm"}}`,
 		`{"type":"tool_use","sessionID":"ses_1","part":{"messageID":"m2","tool":"read","callID":"c","state":{"status":"error","input":{"filePath":"x"},"error":"no such file"}}}`,
 	}, "\n")
-	replay := func(stream string) external.Seen {
-		seen, err := external.Replay(t.Context(), adapter(), external.Call{Env: func(string) string { return "" }}, strings.NewReader(stream), external.Exit{})
+	replay := func(stream string) cliagent.Seen {
+		seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{Env: func(string) string { return "" }}, strings.NewReader(stream), cliagent.Exit{})
 		require.NoError(t, err)
 		return seen
 	}
-	require.NotEqual(t, external.OK, replay(stream).Kind)
+	require.NotEqual(t, cliagent.OK, replay(stream).Kind)
 	seen := replay(stream + `
 {"type":"text","sessionID":"ses_1","part":{"messageID":"m3","text":"the answer"}}
 {"type":"step_finish","sessionID":"ses_1","part":{"messageID":"m3","reason":"stop","cost":0.5,"tokens":{"input":1,"output":1,"cache":{"read":3}}}}`)
-	require.Equal(t, external.OK, seen.Kind)
+	require.Equal(t, cliagent.OK, seen.Kind)
 	require.Equal(t, "the answer", seen.Answer)
 	require.EqualValues(t, 2, seen.Usage.InputTokens)
 	require.EqualValues(t, 3, seen.Usage.CacheReadTokens)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // decoder reads "opencode run --format json". There is no line for the beginning
@@ -18,7 +18,7 @@ type decoder struct {
 	session string
 	reason  string // of the last step's end
 	answer  bool   // a text has come, and no tool since
-	calls   external.Calls
+	calls   cliagent.Calls
 	failure json.RawMessage // nil: none, or the model went on after it
 	usage   *protocol.Usage
 	sub     *decoder // of sub-agents, nil if there was none
@@ -58,7 +58,7 @@ type state struct {
 
 // result is what the tool returned.
 func (s state) result() string {
-	text := external.TextOf(s.Output)
+	text := cliagent.TextOf(s.Output)
 	if code := s.Metadata.Exit; code != nil && *code != 0 {
 		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n[exit status %d]", *code)
 	}
@@ -84,9 +84,9 @@ type failure struct {
 	} `json:"data"`
 }
 
-func (d *decoder) Line(data []byte) ([]external.Event, bool) {
+func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	var l line
-	if !external.Object(data, &l) || l.Type == "" {
+	if !cliagent.Object(data, &l) || l.Type == "" {
 		return nil, false
 	}
 	d.session = cmp.Or(d.session, l.SessionID)
@@ -95,7 +95,7 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 	}
 	events := d.events(l)
 	if len(events) == 0 && l.SessionID != "" {
-		events = []external.Event{{Kind: external.Started}}
+		events = []cliagent.Event{{Kind: cliagent.Started}}
 	}
 	for i := range events {
 		events[i].Session = l.SessionID
@@ -105,12 +105,12 @@ func (d *decoder) Line(data []byte) ([]external.Event, bool) {
 
 // ofSub are the events of a line of another session, which is a sub-agent's: they
 // cost as well, and decide nothing.
-func (d *decoder) ofSub(l line) []external.Event {
+func (d *decoder) ofSub(l line) []cliagent.Event {
 	if d.sub == nil {
 		d.sub = &decoder{}
 	}
 	d.sub.usage = d.usage
-	events := slices.DeleteFunc(d.sub.events(l), func(e external.Event) bool { return e.Kind == external.Done })
+	events := slices.DeleteFunc(d.sub.events(l), func(e cliagent.Event) bool { return e.Kind == cliagent.Done })
 	for i := range events {
 		events[i].Sub = true
 	}
@@ -118,20 +118,20 @@ func (d *decoder) ofSub(l line) []external.Event {
 	return events
 }
 
-func (d *decoder) events(l line) []external.Event {
+func (d *decoder) events(l line) []cliagent.Event {
 	p := l.Part
 	switch l.Type {
 	case "step_start": // the model is at work, also after a step that looked like the last
 		d.reason, d.failure = "", nil
-		return []external.Event{{Kind: external.Reasoning, ID: p.MessageID}}
+		return []cliagent.Event{{Kind: cliagent.Reasoning, ID: p.MessageID}}
 	case "text":
 		if p.Text == "" {
 			return nil
 		}
 		d.answer = true
-		return []external.Event{{Kind: external.Text, ID: p.MessageID, Text: p.Text}}
+		return []cliagent.Event{{Kind: cliagent.Text, ID: p.MessageID, Text: p.Text}}
 	case "reasoning":
-		return []external.Event{{Kind: external.Reasoning, ID: p.MessageID, Text: p.Text}}
+		return []cliagent.Event{{Kind: cliagent.Reasoning, ID: p.MessageID, Text: p.Text}}
 	case "tool_use":
 		return d.tool(p)
 	case "step_finish":
@@ -147,15 +147,15 @@ func (d *decoder) events(l line) []external.Event {
 
 // tool tells of a call and its result: they come as one line, when the tool is
 // done.
-func (d *decoder) tool(p part) []external.Event {
+func (d *decoder) tool(p part) []cliagent.Event {
 	d.answer = false
-	call := protocol.ToolCall{ID: p.CallID, Name: p.Tool, Args: external.Arguments(p.State.Input)}
-	var events []external.Event
+	call := protocol.ToolCall{ID: p.CallID, Name: p.Tool, Args: cliagent.Arguments(p.State.Input)}
+	var events []cliagent.Event
 	switch p.State.Status {
 	case "pending", "running":
 		events = d.calls.Begun(call)
 	case "error":
-		events = d.calls.Ended(call, external.TextOf(p.State.Error), true)
+		events = d.calls.Ended(call, cliagent.TextOf(p.State.Error), true)
 	default:
 		events = d.calls.Ended(call, p.State.result(), false)
 	}
@@ -167,7 +167,7 @@ func (d *decoder) tool(p part) []external.Event {
 
 // finish ends a step of the model. The program may make another one, also after
 // "stop", when it has compacted its context.
-func (d *decoder) finish(p part) []external.Event {
+func (d *decoder) finish(p part) []cliagent.Event {
 	d.reason = p.Reason
 	step := protocol.Usage{
 		InputTokens:      p.Tokens.Input,
@@ -182,49 +182,49 @@ func (d *decoder) finish(p part) []external.Event {
 	}
 	d.usage = &step
 	if p.Reason == "stop" {
-		return []external.Event{{Kind: external.Done}}
+		return []cliagent.Event{{Kind: cliagent.Done}}
 	}
 	return nil
 }
 
 // End judges by the last step. opencode ends with status 0 also when it gave up
 // because nobody was there to permit something.
-func (d *decoder) End(e external.Exit) external.Outcome {
-	o := external.Outcome{Usage: external.Usage{Usage: d.usage}}
+func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
+	o := cliagent.Outcome{Usage: cliagent.Usage{Usage: d.usage}}
 	if d.usage != nil {
 		o.Session = d.session
 	}
 	switch {
 	case d.failure != nil:
 		var f failure
-		external.Object(d.failure, &f)
-		text := external.TextOf(d.failure)
-		o.Kind, o.Error, o.Message = external.Failed, f.kind(text), cmp.Or(text, e.Said(), "it does not say why")
+		cliagent.Object(d.failure, &f)
+		text := cliagent.TextOf(d.failure)
+		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(text), cmp.Or(text, e.Said(), "it does not say why")
 	case d.reason == "stop" && d.answer:
-		o.Kind = external.OK
+		o.Kind = cliagent.OK
 	case d.reason == "content-filter":
-		o.Kind, o.Message = external.Refusal, "the model's provider filtered the answer"
+		o.Kind, o.Message = cliagent.Refusal, "the model's provider filtered the answer"
 	case d.reason != "":
-		o.Kind, o.Message = external.Incomplete, cmp.Or(e.Stderr, "the last step ended for "+d.reason+", without an answer")
+		o.Kind, o.Message = cliagent.Incomplete, cmp.Or(e.Stderr, "the last step ended for "+d.reason+", without an answer")
 	case e.Said() != "":
-		o.Kind, o.Error, o.Message = external.Failed, external.Classify(e.Said()), e.Said()
+		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Classify(e.Said()), e.Said()
 	case d.session != "":
-		o.Kind, o.Error, o.Message = external.Failed, external.Crashed, "opencode ended in the middle of a step"
+		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Crashed, "opencode ended in the middle of a step"
 	default:
-		o.Kind, o.Message = external.Incomplete, "opencode printed nothing"
+		o.Kind, o.Message = cliagent.Incomplete, "opencode printed nothing"
 	}
 	return o
 }
 
-func (f failure) kind(said string) external.ErrorKind {
-	if kind := external.StatusKind(f.Data.StatusCode); kind != external.Unknown {
+func (f failure) kind(said string) cliagent.ErrorKind {
+	if kind := cliagent.StatusKind(f.Data.StatusCode); kind != cliagent.Unknown {
 		return kind
 	}
 	switch f.Name {
 	case "ProviderAuthError":
-		return external.Auth
+		return cliagent.Auth
 	case "ContextOverflowError":
-		return external.Context
+		return cliagent.Context
 	}
-	return external.Classify(said)
+	return cliagent.Classify(said)
 }

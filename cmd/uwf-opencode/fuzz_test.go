@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/united-workforce/uwf/utilagent/external/externaltest"
+	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
 )
 
-func FuzzDecoder(f *testing.F) { externaltest.FuzzDecoder(f, adapter()) }
+func FuzzDecoder(f *testing.F) { cliagenttest.FuzzDecoder(f, adapter()) }

@@ -4,7 +4,7 @@ package main
 
 import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-func main() { agentkit.Run(external.Options(adapter())) }
+func main() { agentkit.Run(cliagent.Options(adapter())) }

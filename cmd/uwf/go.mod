@@ -7,8 +7,10 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/stretchr/testify v1.12.1
 	github.com/united-workforce/uwf/cas v0.1.0
+	github.com/united-workforce/uwf/engine v0.1.0
 	github.com/united-workforce/uwf/moderator v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
+	github.com/united-workforce/uwf/step v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
 	github.com/united-workforce/uwf/utilagent v0.1.0
 	github.com/urfave/cli/v2 v2.27.7

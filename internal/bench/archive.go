@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -22,7 +22,7 @@ func (b *bench) archive(ctx context.Context) (archive, error) {
 		if a.place, err = b.chain(ctx, archiveSteps); err != nil {
 			return a, err
 		}
-		head, err := index.Open(a.home, durable.OS()).Head(ctx, a.thread)
+		head, err := fileheads.Open(a.home, durable.OS()).Head(ctx, a.thread)
 		if err != nil {
 			return a, err
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/internal/bench/sample"
 	"github.com/united-workforce/uwf/protocol"
@@ -56,7 +56,7 @@ func grow(ctx context.Context, p place, n int) error {
 	if err != nil {
 		return err
 	}
-	x := index.Open(p.home, durable.OS())
+	x := fileheads.Open(p.home, durable.OS())
 	old, err := x.Head(ctx, p.thread)
 	if err != nil {
 		return err

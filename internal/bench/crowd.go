@@ -12,7 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -26,7 +26,7 @@ func (b *bench) among(ctx context.Context, n int) (place, error) {
 		if err != nil {
 			return p, err
 		}
-		head, err := index.Open(p.home, durable.OS()).Head(ctx, p.thread)
+		head, err := fileheads.Open(p.home, durable.OS()).Head(ctx, p.thread)
 		if err != nil {
 			return p, err
 		}
@@ -60,7 +60,7 @@ func manyHeads(ctx context.Context, p place, n int) ([]cas.Hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := index.Open(p.home, durable.OS()).Head(ctx, p.thread)
+	head, err := fileheads.Open(p.home, durable.OS()).Head(ctx, p.thread)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // settings are the arguments of uwf-acp that stand before the command.
@@ -40,10 +40,10 @@ type settings struct {
 
 // offers is what we say that we serve. All of it is served anyway, as far as the
 // permission goes; most agents work better with tools of their own.
-func (s settings) offers(p external.Permission) capabilities {
+func (s settings) offers(p cliagent.Permission) capabilities {
 	files := slices.Contains(s.offer, offerFiles)
 	return capabilities{
-		FS:       fsCapabilities{Read: files, Write: files && p != external.Readonly},
+		FS:       fsCapabilities{Read: files, Write: files && p != cliagent.Readonly},
 		Terminal: slices.Contains(s.offer, offerTerminal) && mayRun(p),
 	}
 }
@@ -69,14 +69,14 @@ const usageText = `The program stands behind "--" and must speak the Agent Clien
 `
 
 // Adapter describes an agent that speaks the protocol.
-func Adapter() external.Adapter {
+func Adapter() cliagent.Adapter {
 	s := &settings{}
-	return external.Adapter{
+	return cliagent.Adapter{
 		Name: "acp", Commanded: true,
 		Install:     "install the program that stands behind --, or give its whole path there; docs/agents.md names some",
 		Login:       "start the program in a terminal, as its documentation says",
-		Transport:   func() external.Transport { return &transport{settings: *s} },
-		Sessions:    external.Sessions{Forks: true},
+		Transport:   func() cliagent.Transport { return &transport{settings: *s} },
+		Sessions:    cliagent.Sessions{Forks: true},
 		CountsTurns: true,
 		Unset:       []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "HERMES_SESSION_*"},
 		ParseArgs:   s.parse,

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // call is a tool call as it is known so far.
@@ -92,7 +92,7 @@ func (c *call) called() string {
 // args are the call's arguments; where the agent does not tell them, its title.
 func (c *call) args() any {
 	if !isNull(c.input) {
-		return external.Arguments(c.input)
+		return cliagent.Arguments(c.input)
 	}
 	return map[string]any{"title": cmp.Or(c.latest, c.title)}
 }

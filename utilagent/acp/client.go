@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // How long things take that an agent may never do.
@@ -23,13 +23,13 @@ const (
 	expireWait  = 10 * time.Second       // for the end after it has closed its output
 )
 
-// child is the agent's process; [external.Process] is one.
+// child is the agent's process; [cliagent.Process] is one.
 type child interface {
 	Stdin() io.WriteCloser
 	ReadLine() (line []byte, cut int, err error)
 	Ended() <-chan struct{}
 	Stop(pace time.Duration)
-	Wait() (external.Exit, error)
+	Wait() (cliagent.Exit, error)
 }
 
 // client is a running agent and the session that is open in it.
@@ -236,7 +236,7 @@ func (c *client) expire(ctx context.Context) {
 
 // close ends the agent, in bounded time: it is told that the session is over,
 // unless it does not listen, and that nothing more will come; then it is stopped.
-func (c *client) close(pace time.Duration, listens bool) (external.Exit, error) {
+func (c *client) close(pace time.Duration, listens bool) (cliagent.Exit, error) {
 	wait := min(closeWait, pace/3)
 	if listens && c.session != "" && has(c.agent.Capabilities.Session.Close) {
 		ctx, cancel := context.WithTimeout(context.Background(), wait)

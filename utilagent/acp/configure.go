@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // modes are the names under which agents offer what a permission means, best first.
-var modes = map[external.Permission][]string{
-	external.Bypass:   {"bypassPermissions", "yolo", "agent-full-access", "full-access", "danger-full-access"},
-	external.Edits:    {"acceptEdits", "autoEdit", "auto_edit", "workspace-write"},
-	external.Readonly: {"plan", "read-only", "readonly"},
+var modes = map[cliagent.Permission][]string{
+	cliagent.Bypass:   {"bypassPermissions", "yolo", "agent-full-access", "full-access", "danger-full-access"},
+	cliagent.Edits:    {"acceptEdits", "autoEdit", "auto_edit", "workspace-write"},
+	cliagent.Readonly: {"plan", "read-only", "readonly"},
 }
 
 // choiceError is a mode or a model that the agent does not have.
@@ -36,7 +36,7 @@ func (e *choiceError) Error() string {
 
 // configure sets the mode and the model of the session that was just opened.
 // mode "" is the one that fits the permission, if the agent has one.
-func (c *client) configure(ctx context.Context, p external.Permission, mode, model string) error {
+func (c *client) configure(ctx context.Context, p cliagent.Permission, mode, model string) error {
 	must := mode != ""
 	if !must {
 		mode = c.modeFor(p)
@@ -44,7 +44,7 @@ func (c *client) configure(ctx context.Context, p external.Permission, mode, mod
 	if mode != "" {
 		// What an agent may do in its present mode may be less than bypass, never
 		// more than it asks us for; but a mode that restricts it must be set.
-		if err := c.setMode(ctx, mode); err != nil && (must || p != external.Bypass) {
+		if err := c.setMode(ctx, mode); err != nil && (must || p != cliagent.Bypass) {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (c *client) configure(ctx context.Context, p external.Permission, mode, mod
 }
 
 // modeFor is the session's mode that fits a permission; "" if it has none.
-func (c *client) modeFor(p external.Permission) string {
+func (c *client) modeFor(p cliagent.Permission) string {
 	offers := c.modeNames()
 	for _, name := range modes[p] {
 		if slices.Contains(offers, name) {

@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/acp"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // agent is a fake agent on a thread of its own.
@@ -45,12 +45,12 @@ func play(t *testing.T, config string, args ...string) *agent {
 		Task: "Do the thing.", Config: config, Environ: []string{fakeVariable + "=" + a.state},
 		Args: append(append(append([]string{}, own...), "--", exe), behaviour...),
 	})
-	a.options = external.Options(quick())
+	a.options = cliagent.Options(quick())
 	return a
 }
 
 // quick is the adapter with no patience.
-func quick() external.Adapter {
+func quick() cliagent.Adapter {
 	a := acp.Adapter()
 	a.Timeouts.Stop, a.Timeouts.Retry = 100*time.Millisecond, time.Millisecond
 	return a
@@ -245,7 +245,7 @@ func TestRefusal(t *testing.T) {
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, agentkittest.Scenario{Args: []string{"--", "no-such-agent", "acp"}})
-	got := th.Run(external.Options(quick())).Failed("no-such-agent is not installed: it is not on PATH")
+	got := th.Run(cliagent.Options(quick())).Failed("no-such-agent is not installed: it is not on PATH")
 	require.Contains(t, got.Stderr, "hint: install the program that stands behind --")
 }
 
@@ -341,6 +341,6 @@ func TestAnotherCommand(t *testing.T) {
 	e.Args = []string{"--", exe, "answer", "other", b.ID, b.Role}
 	var out strings.Builder
 	e.Stdout, e.Stderr = &out, &out
-	require.Zero(t, agentkit.Main(t.Context(), e, external.Options(quick())), out.String())
+	require.Zero(t, agentkit.Main(t.Context(), e, cliagent.Options(quick())), out.String())
 	require.NotContains(t, a.journal(), "session/resume "+first.Step.SessionID)
 }

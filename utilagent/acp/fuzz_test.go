@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // seeds are the recorded lines of all agents, and some that nobody should write.
@@ -84,11 +84,11 @@ func FuzzUpdates(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		called, returned := 0, 0
-		tell := newTeller(func(e external.Event) {
+		tell := newTeller(func(e cliagent.Event) {
 			switch e.Kind {
-			case external.Called:
+			case cliagent.Called:
 				called++
-			case external.Returned:
+			case cliagent.Returned:
 				returned++
 			}
 			require.GreaterOrEqual(t, called, returned)
@@ -102,7 +102,7 @@ func FuzzUpdates(f *testing.F) {
 			tell.update(u.Update)
 			var p permissionParams
 			if lenient(m.params, &p) == nil {
-				(&service{permission: external.Readonly, refuse: func(string) {}}).allows(tell.asked(p.ToolCall.toolCall, p.ToolCall.Content))
+				(&service{permission: cliagent.Readonly, refuse: func(string) {}}).allows(tell.asked(p.ToolCall.toolCall, p.ToolCall.Content))
 				choose(p.Options, true)
 			}
 		}

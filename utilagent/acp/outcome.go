@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // oddLines are the first lines of stdout that are no messages, for error texts.
@@ -36,32 +36,32 @@ func (o *oddLines) String() string {
 }
 
 // outcome judges a prompt that was answered.
-func (c *client) outcome(r prompted, p *prompt, resumed bool) external.Outcome {
-	o := external.Outcome{Session: p.session, Usage: c.spent(r, p.teller)}
+func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
+	o := cliagent.Outcome{Session: p.session, Usage: c.spent(r, p.teller)}
 	switch failure := p.teller.failure(); {
 	case r.StopReason == "cancelled":
-		o.Kind, o.Message = external.Interrupted, "the agent has cancelled the prompt"
+		o.Kind, o.Message = cliagent.Interrupted, "the agent has cancelled the prompt"
 	case r.StopReason == "max_turn_requests":
-		o.Kind, o.Message = external.MaxTurns, "the agent has reached its own limit of turns"
+		o.Kind, o.Message = cliagent.MaxTurns, "the agent has reached its own limit of turns"
 	case r.StopReason == "refusal" && resumed && !p.told():
-		o.Kind, o.Session = external.SessionLost, ""
+		o.Kind, o.Session = cliagent.SessionLost, ""
 		o.Message = "the agent refuses a prompt in session " + p.session + ", which it does not know any more"
 	case r.StopReason == "refusal":
-		o.Kind, o.Message = external.Refusal, "the model declines to answer"
+		o.Kind, o.Message = cliagent.Refusal, "the model declines to answer"
 	case failure != "":
-		o.Kind, o.Error, o.Message = external.Failed, external.Classify(failure), failure
+		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Classify(failure), failure
 	case !p.told() && len(p.strays) > 0:
-		o.Kind, o.Session = external.SessionLost, ""
+		o.Kind, o.Session = cliagent.SessionLost, ""
 		o.Message = "the session came back as " + strings.Join(p.strays, ", ")
 	case r.StopReason != "end_turn":
-		o.Kind, o.Message = external.Incomplete, "the agent stopped early: "+cmp.Or(r.StopReason, "it does not say why")
+		o.Kind, o.Message = cliagent.Incomplete, "the agent stopped early: "+cmp.Or(r.StopReason, "it does not say why")
 	case !p.teller.answered():
-		o.Kind, o.Message = external.Incomplete, "the agent ended its turn without an answer"
+		o.Kind, o.Message = cliagent.Incomplete, "the agent ended its turn without an answer"
 	default:
-		o.Kind = external.OK
+		o.Kind = cliagent.OK
 	}
 	o.Refused = p.refuses
-	if o.Kind == external.Incomplete && len(p.refuses) > 0 {
+	if o.Kind == cliagent.Incomplete && len(p.refuses) > 0 {
 		o.Message += "; it was not allowed to: " + strings.Join(p.refuses, "; ")
 	}
 	return o
@@ -72,29 +72,29 @@ func (p *prompt) told() bool { return p.teller.answered() || p.teller.tools > 0 
 
 // failure turns an error of the protocol or of the connection into an outcome.
 // How a call was stopped, if it was, is the runner's to say.
-func (c *client) failure(ctx context.Context, err error) external.Outcome {
-	o := external.Outcome{Kind: external.Failed, Error: external.Unknown, Message: err.Error()}
+func (c *client) failure(ctx context.Context, err error) cliagent.Outcome {
+	o := cliagent.Outcome{Kind: cliagent.Failed, Error: cliagent.Unknown, Message: err.Error()}
 	if ctx.Err() != nil {
-		o.Kind, o.Error = external.Interrupted, ""
+		o.Kind, o.Error = cliagent.Interrupted, ""
 		return o
 	}
 	var rpc *RPCError
 	switch {
 	case errors.Is(err, errCannotContinue):
-		o.Kind, o.Error = external.SessionLost, ""
+		o.Kind, o.Error = cliagent.SessionLost, ""
 	case errors.As(err, &rpc):
 		o.Error = errorKind(rpc)
 	case errors.As(err, new(*choiceError)):
-		o.Error = external.BadUsage
+		o.Error = cliagent.BadUsage
 	}
-	if o.Error == external.Auth {
+	if o.Error == cliagent.Auth {
 		o.Message = c.loginAdvice(o.Message)
 	}
 	return o
 }
 
 // crashed is the outcome of a call whose agent has ended.
-func (c *client) crashed(e external.Exit, during error) external.Outcome {
+func (c *client) crashed(e cliagent.Exit, during error) cliagent.Outcome {
 	how := fmt.Sprintf("exit status %d", e.Code)
 	switch {
 	case e.Stopped:
@@ -108,30 +108,30 @@ func (c *client) crashed(e external.Exit, during error) external.Outcome {
 	if said != "" {
 		message += "\n" + said
 	}
-	o := external.Fail(external.Crashed, message, e)
-	if kind := external.Classify(said); kind == external.Auth || kind == external.BadUsage || kind == external.UntrustedDir {
+	o := cliagent.Fail(cliagent.Crashed, message, e)
+	if kind := cliagent.Classify(said); kind == cliagent.Auth || kind == cliagent.BadUsage || kind == cliagent.UntrustedDir {
 		o.Error = kind
 	}
 	return o
 }
 
 // errorKind is the kind of an error that the agent has answered with.
-func errorKind(e *RPCError) external.ErrorKind {
+func errorKind(e *RPCError) cliagent.ErrorKind {
 	switch {
 	case e.Code == codeAuthRequired:
-		return external.Auth
+		return cliagent.Auth
 	case e.Code >= 400 && e.Code < 600: // Gemini CLI passes the status of HTTP on
-		return external.StatusKind(e.Code)
+		return cliagent.StatusKind(e.Code)
 	case e.Code == codeNotFound:
-		return external.SessionNotFound
+		return cliagent.SessionNotFound
 	}
-	if kind := external.Classify(e.Error()); kind != external.Unknown {
+	if kind := cliagent.Classify(e.Error()); kind != cliagent.Unknown {
 		return kind
 	}
 	if e.Code == codeMethodNotFound || e.Code == codeInvalidParams {
-		return external.BadUsage
+		return cliagent.BadUsage
 	}
-	return external.Unknown
+	return cliagent.Unknown
 }
 
 // loginAdvice says how a person can log in.
@@ -156,12 +156,12 @@ func (c *client) loginAdvice(message string) string {
 // By the protocol the figures in an answer are those of the session so far, from when
 // the agent was started or has loaded it. The agents that count each prompt apart are
 // known; of all others a figure that falls was of the prompt alone.
-func (c *client) spent(r prompted, t *teller) external.Usage {
+func (c *client) spent(r prompted, t *teller) cliagent.Usage {
 	u := usage(r, t)
 	if u.Usage == nil || !r.Usage.known() || countsPrompts(c.agent.Info.Name) {
 		return u
 	}
-	run, counted := external.Usage{Usage: u.Usage, TokensOfSession: true}.Since(c.counted)
+	run, counted := cliagent.Usage{Usage: u.Usage, TokensOfSession: true}.Since(c.counted)
 	c.counted, u.Usage = counted, &run
 	return u
 }
@@ -175,7 +175,7 @@ func countsPrompts(name string) bool {
 }
 
 // usage is what is told with a prompt.
-func usage(r prompted, t *teller) external.Usage {
+func usage(r prompted, t *teller) cliagent.Usage {
 	u := protocol.Usage{}
 	known := r.Usage.add(&u)
 	if !known {
@@ -189,9 +189,9 @@ func usage(r prompted, t *teller) external.Usage {
 		known = true
 	}
 	if !known {
-		return external.Usage{}
+		return cliagent.Usage{}
 	}
-	return external.Usage{Usage: &u, CostOfSession: t.costs}
+	return cliagent.Usage{Usage: &u, CostOfSession: t.costs}
 }
 
 // known tells whether there are any figures.

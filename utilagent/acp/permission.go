@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // The kinds of tools that a permission allows. What is not listed, also a kind
@@ -17,9 +17,9 @@ var (
 // allows decides about a tool call.
 func (s *service) allows(c *call) bool {
 	switch s.permission {
-	case external.Bypass:
+	case cliagent.Bypass:
 		return true
-	case external.Edits:
+	case cliagent.Edits:
 		return slices.Contains(reading, c.kind) || slices.Contains(editing, c.kind) && s.inside(c.paths)
 	}
 	return slices.Contains(reading, c.kind)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // prompt is one prompt while the agent works at it. The client's mutex guards it.
@@ -42,13 +42,13 @@ func (p *prompt) refused(what string) {
 	if len(p.refuses) < 20 {
 		p.refuses = append(p.refuses, what)
 	}
-	p.teller.emit(external.Event{Kind: external.Notice, Text: "refused: " + what})
+	p.teller.emit(cliagent.Event{Kind: cliagent.Notice, Text: "refused: " + what})
 }
 
 // ask sends a prompt and tells what comes of it, until it is answered or ctx
 // ends: then it is cancelled, and the agent has the time of patience to say how
 // it ended.
-func (c *client) ask(ctx context.Context, text string, patience func() time.Duration, emit func(external.Event)) (prompted, *prompt, error) {
+func (c *client) ask(ctx context.Context, text string, patience func() time.Duration, emit func(cliagent.Event)) (prompted, *prompt, error) {
 	params := promptParams{SessionID: c.session, Prompt: c.blocks(text)}
 	p := &prompt{session: c.session, teller: newTeller(emit)}
 	cancelled := make(chan struct{})
@@ -91,7 +91,7 @@ func (c *client) ask(ctx context.Context, text string, patience func() time.Dura
 func (c *client) blocks(text string) []promptBlock {
 	parts := []string{text}
 	if strings.Contains(strings.ToLower(c.agent.Info.Name), "claude") {
-		parts, _ = external.ClaudeBlocks(text)
+		parts, _ = cliagent.ClaudeBlocks(text)
 	}
 	blocks := make([]promptBlock, len(parts))
 	for i, part := range parts {

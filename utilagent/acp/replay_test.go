@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -113,7 +113,7 @@ func (p *played) ReadLine() ([]byte, int, error) {
 }
 func (p *played) Ended() <-chan struct{}       { return p.ended }
 func (p *played) Stop(time.Duration)           { p.end() }
-func (p *played) Wait() (external.Exit, error) { <-p.ended; return external.Exit{}, nil }
+func (p *played) Wait() (cliagent.Exit, error) { <-p.ended; return cliagent.Exit{}, nil }
 
 // run plays the script. Our ids need not be those of the recording.
 func (p *played) run(s script) error {
@@ -197,7 +197,7 @@ func equalJSON(a, b any) bool {
 
 // told is what came of a prompt.
 type told struct {
-	events []external.Event
+	events []cliagent.Event
 	result prompted
 	prompt *prompt
 	err    error
@@ -265,9 +265,9 @@ func put(ctx context.Context, cancelled bool, p *played, c *client, text string)
 		p.waits <- cancel
 	}
 	var r told
-	r.result, r.prompt, r.err = c.ask(ctx, text, patient, func(e external.Event) {
+	r.result, r.prompt, r.err = c.ask(ctx, text, patient, func(e cliagent.Event) {
 		r.events = append(r.events, e)
-		if cancelled && e.Kind == external.Called {
+		if cancelled && e.Kind == cliagent.Called {
 			cancel()
 		}
 	})
@@ -283,21 +283,21 @@ func (r told) answer() (text string) {
 			continue
 		}
 		switch e.Kind {
-		case external.Delta:
+		case cliagent.Delta:
 			if !open || id != e.ID {
 				text = ""
 			}
 			text, id, open = text+e.Text, e.ID, true
-		case external.Called, external.Returned:
+		case cliagent.Called, cliagent.Returned:
 			text, open = "", false
-		case external.Break, external.Reasoning:
+		case cliagent.Break, cliagent.Reasoning:
 			open = false
 		}
 	}
 	return text
 }
 
-func (r told) count(k external.Kind) (n int) {
+func (r told) count(k cliagent.Kind) (n int) {
 	for _, e := range r.events {
 		if e.Kind == k {
 			n++
@@ -322,14 +322,14 @@ func TestRecordedConversations(t *testing.T) {
 }
 
 // permissionOf is what the recorded client had allowed.
-func permissionOf(path string) external.Permission {
+func permissionOf(path string) cliagent.Permission {
 	if strings.HasSuffix(path, "permission_reject.jsonl") {
-		return external.Readonly
+		return cliagent.Readonly
 	}
-	return external.Bypass
+	return cliagent.Bypass
 }
 
-func replay(t *testing.T, s script, permission external.Permission) {
+func replay(t *testing.T, s script, permission cliagent.Permission) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("# Project\n"), 0o600))
 	for i := range s.lines { // the recorded working directory is ours
@@ -355,8 +355,8 @@ func replay(t *testing.T, s script, permission external.Permission) {
 	require.Equal(t, s.expect.Stop, r.result.StopReason)
 	require.Equal(t, s.expect.Final, r.answer())
 	if s.expect.Calls > 0 {
-		require.Equal(t, s.expect.Calls, r.count(external.Called))
-		require.Equal(t, s.expect.Calls, r.count(external.Returned))
+		require.Equal(t, s.expect.Calls, r.count(cliagent.Called))
+		require.Equal(t, s.expect.Calls, r.count(cliagent.Returned))
 	}
 	if s.expect.Session != "" {
 		require.Equal(t, s.expect.Session, r.prompt.session)
@@ -365,19 +365,19 @@ func replay(t *testing.T, s script, permission external.Permission) {
 	requireOutcome(t, s.expect, got)
 }
 
-func requireOutcome(t *testing.T, want expectation, got external.Outcome) {
+func requireOutcome(t *testing.T, want expectation, got cliagent.Outcome) {
 	t.Helper()
 	switch {
 	case want.Outcome == "error_suspected":
-		require.Equal(t, external.Failed, got.Kind)
-		require.Equal(t, external.BadRequest, got.Error)
+		require.Equal(t, cliagent.Failed, got.Kind)
+		require.Equal(t, cliagent.BadRequest, got.Error)
 	case want.Outcome != "":
-		require.Equal(t, external.OutcomeKind(want.Outcome), got.Kind)
+		require.Equal(t, cliagent.OutcomeKind(want.Outcome), got.Kind)
 	case want.Final == "":
-		require.Equal(t, external.Incomplete, got.Kind)
+		require.Equal(t, cliagent.Incomplete, got.Kind)
 		require.Contains(t, got.Message, "not allowed to")
 	default:
-		require.Equal(t, external.OK, got.Kind, got.Message)
+		require.Equal(t, cliagent.OK, got.Kind, got.Message)
 	}
 	if u := want.Usage; u != nil {
 		require.Equal(t, []int64{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning},

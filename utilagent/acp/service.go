@@ -10,14 +10,14 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
 // service answers what an agent asks for while it works. Files and directories
 // are those of the workspace, whatever the permission is.
 type service struct {
-	permission external.Permission
+	permission cliagent.Permission
 	space      *tools.Workspace
 	terminals  terminals
 
@@ -157,7 +157,7 @@ func (s *service) write(raw json.RawMessage) error {
 	if err := lenient(raw, &p); err != nil || p.Content == nil {
 		return &RPCError{Code: codeInvalidParams, Message: "fs/write_text_file without content"}
 	}
-	if s.permission == external.Readonly {
+	if s.permission == cliagent.Readonly {
 		return s.denied("write " + p.Path)
 	}
 	return s.space.Write(p.Path, *p.Content)

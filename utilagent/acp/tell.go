@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // teller turns what an agent tells during one prompt into events.
@@ -16,7 +16,7 @@ import (
 // next begins, when the arguments of a tool call are complete, and which texts
 // are not the model's.
 type teller struct {
-	emit func(external.Event)
+	emit func(cliagent.Event)
 
 	message string // id of the message that the last text was of
 	named   bool   // the agent's messages have ids
@@ -44,7 +44,7 @@ const (
 	maxSaid  = 4 << 10 // enough to tell an error from an answer
 )
 
-func newTeller(emit func(external.Event)) *teller {
+func newTeller(emit func(cliagent.Event)) *teller {
 	return &teller{emit: emit, calls: map[string]*call{}, ended: map[string]bool{}}
 }
 
@@ -57,7 +57,7 @@ func (t *teller) update(u update) {
 	case "agent_thought_chunk":
 		t.settle()
 		if text := readBlock(u.Content); text != "" {
-			t.emit(external.Event{Kind: external.Reasoning, ID: u.MessageID, Text: text, Sub: u.sub()})
+			t.emit(cliagent.Event{Kind: cliagent.Reasoning, ID: u.MessageID, Text: text, Sub: u.sub()})
 		}
 		t.parted = true
 	case "tool_call", "tool_call_update":
@@ -73,7 +73,7 @@ func (t *teller) update(u update) {
 	case "session_info_update":
 		t.broken = t.broken || u.Meta.Codex.Status.Type == "systemError"
 	case "notice":
-		t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(u.Severity + ": " + u.Title)})
+		t.emit(cliagent.Event{Kind: cliagent.Notice, Text: strings.TrimSpace(u.Severity + ": " + u.Title)})
 	}
 }
 
@@ -88,10 +88,10 @@ func (t *teller) text(u update) {
 	t.tellCalls()
 	switch {
 	case u.sub():
-		t.emit(external.Event{Kind: external.Delta, ID: u.MessageID, Text: text, Sub: true})
+		t.emit(cliagent.Event{Kind: cliagent.Delta, ID: u.MessageID, Text: text, Sub: true})
 	case u.MessageID == "" && t.named:
 		// An agent that names its messages puts its own warnings in without a name.
-		t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(text)})
+		t.emit(cliagent.Event{Kind: cliagent.Notice, Text: strings.TrimSpace(text)})
 	case t.held != "" && strings.HasSuffix(t.held, "\n\n"):
 		t.notice()
 		t.text(u)
@@ -110,7 +110,7 @@ func (t *teller) text(u update) {
 func (t *teller) say(id, text string) {
 	parted := id == "" && (t.parted || t.begins(text))
 	if parted {
-		t.emit(external.Event{Kind: external.Break})
+		t.emit(cliagent.Event{Kind: cliagent.Break})
 	}
 	if parted || id != t.message {
 		t.said = ""
@@ -119,7 +119,7 @@ func (t *teller) say(id, text string) {
 	if len(t.said) < maxSaid {
 		t.said += text[:min(len(text), maxSaid)]
 	}
-	t.emit(external.Event{Kind: external.Delta, ID: id, Text: text})
+	t.emit(cliagent.Event{Kind: cliagent.Delta, ID: id, Text: text})
 }
 
 // begins tells whether a piece begins another message although nothing says so:
@@ -134,7 +134,7 @@ func (t *teller) begins(text string) bool {
 
 // notice tells a held text that was a warning.
 func (t *teller) notice() {
-	t.emit(external.Event{Kind: external.Notice, Text: strings.TrimSpace(t.held)})
+	t.emit(cliagent.Event{Kind: cliagent.Notice, Text: strings.TrimSpace(t.held)})
 	t.held = ""
 }
 
@@ -194,8 +194,8 @@ func (t *teller) tool(u update) {
 			clear(t.ended)
 		}
 		t.ended[u.ID] = true
-		t.emit(external.Event{
-			Kind: external.Returned, Call: protocol.ToolCall{ID: u.ID, Name: c.called()},
+		t.emit(cliagent.Event{
+			Kind: cliagent.Returned, Call: protocol.ToolCall{ID: u.ID, Name: c.called()},
 			Text: c.result(), Failed: u.Status == "failed", Sub: c.sub,
 		})
 		t.said, t.message, t.parted = "", "", false
@@ -239,8 +239,8 @@ func (t *teller) asked(c toolCall, content json.RawMessage) *call {
 // tellCalls tells the calls whose arguments were waited for.
 func (t *teller) tellCalls() {
 	for _, c := range t.pending {
-		t.emit(external.Event{
-			Kind: external.Called, ID: c.message, Sub: c.sub,
+		t.emit(cliagent.Event{
+			Kind: cliagent.Called, ID: c.message, Sub: c.sub,
 			Call: protocol.ToolCall{ID: c.id, Name: c.called(), Args: c.args()},
 		})
 		t.said = ""

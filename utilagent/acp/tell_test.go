@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // story plays updates and requests for permission, and returns what was told.
 func story(t *testing.T, lines ...string) (*teller, told) {
 	t.Helper()
 	var r told
-	tell := newTeller(func(e external.Event) { r.events = append(r.events, e) })
+	tell := newTeller(func(e cliagent.Event) { r.events = append(r.events, e) })
 	for _, line := range lines {
 		if asked, ok := strings.CutPrefix(line, "ask "); ok {
 			var p permissionParams
@@ -124,9 +124,9 @@ func TestToolCalls(t *testing.T) {
 			var got []string
 			for _, e := range r.events {
 				switch e.Kind {
-				case external.Called:
+				case cliagent.Called:
 					got = append(got, e.Call.Name)
-				case external.Returned:
+				case cliagent.Returned:
 					got = append(got, e.Text)
 				}
 			}
@@ -159,7 +159,7 @@ func TestUsageOfASession(t *testing.T) {
 		c.agent.Info.Name = name
 		var got []int64
 		for _, n := range answers {
-			u := c.spent(prompted{Usage: tokenCount{Input: &n}}, newTeller(func(external.Event) {}))
+			u := c.spent(prompted{Usage: tokenCount{Input: &n}}, newTeller(func(cliagent.Event) {}))
 			got = append(got, u.InputTokens)
 		}
 		require.Equal(t, want, got, name)

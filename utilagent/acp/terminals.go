@@ -13,7 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -211,4 +211,4 @@ func (t *terminals) stopAll() error {
 }
 
 // mayRun tells whether commands may run at all.
-func mayRun(p external.Permission) bool { return p == external.Bypass }
+func mayRun(p cliagent.Permission) bool { return p == cliagent.Bypass }

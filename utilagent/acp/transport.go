@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/united-workforce/uwf/utilagent/external"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -15,7 +15,7 @@ import (
 // correction goes into the session that is open, without a replay.
 type transport struct {
 	settings settings
-	host     *external.Host
+	host     *cliagent.Host
 	client   *client // nil: none runs
 }
 
@@ -23,11 +23,11 @@ type transport struct {
 // there is little time for all of them.
 func (t *transport) pace() time.Duration { return t.host.Pace() }
 
-// Call implements external.Transport.
-func (t *transport) Call(ctx context.Context, c external.Call, h *external.Host) (external.Outcome, error) {
+// Call implements cliagent.Transport.
+func (t *transport) Call(ctx context.Context, c cliagent.Call, h *cliagent.Host) (cliagent.Outcome, error) {
 	if t.host = h; t.client == nil {
 		if err := t.launch(c, h); err != nil {
-			return external.Outcome{}, err
+			return cliagent.Outcome{}, err
 		}
 		if err := t.greet(ctx); err != nil {
 			return t.failed(ctx, err)
@@ -37,11 +37,11 @@ func (t *transport) Call(ctx context.Context, c external.Call, h *external.Host)
 	if err := t.enter(ctx, c); err != nil {
 		return t.failed(ctx, err)
 	}
-	emit := func(e external.Event) {
+	emit := func(e cliagent.Event) {
 		_ = h.Emit(ctx, e) // ctx has ended then, for this error
 	}
-	emit(external.Event{
-		Kind: external.Started, Session: t.client.session, Model: t.client.model(), Version: t.client.agent.Info.Version,
+	emit(cliagent.Event{
+		Kind: cliagent.Started, Session: t.client.session, Model: t.client.model(), Version: t.client.agent.Info.Version,
 	})
 	if ctx.Err() != nil {
 		return t.failed(ctx, context.Cause(ctx))
@@ -49,13 +49,13 @@ func (t *transport) Call(ctx context.Context, c external.Call, h *external.Host)
 	result, p, err := t.client.ask(ctx, c.Prompt, t.pace, emit)
 	if err != nil {
 		o, err := t.failed(ctx, err)
-		if o.Error != external.SessionNotFound {
+		if o.Error != cliagent.SessionNotFound {
 			o.Session = p.session
 		}
 		o.Usage = usage(prompted{}, p.teller)
 		return o, err
 	}
-	emit(external.Event{Kind: external.Break, Model: modelOf(result, p.teller)})
+	emit(cliagent.Event{Kind: cliagent.Break, Model: modelOf(result, p.teller)})
 	return t.client.outcome(result, p, c.Resume && !held), nil
 }
 
@@ -68,13 +68,13 @@ func modelOf(r prompted, t *teller) string {
 }
 
 // launch starts the agent's program.
-func (t *transport) launch(c external.Call, h *external.Host) error {
+func (t *transport) launch(c cliagent.Call, h *cliagent.Host) error {
 	space, err := tools.OpenWorkspace(c.Cwd)
 	if err != nil {
 		return err
 	}
 	space.Limit(h.OffLimits())
-	p, err := h.Start(external.Invocation{Args: c.Extra, Open: true})
+	p, err := h.Start(cliagent.Invocation{Args: c.Extra, Open: true})
 	if err != nil {
 		return errors.Join(err, space.Close())
 	}
@@ -98,7 +98,7 @@ func (t *transport) greet(ctx context.Context) error {
 }
 
 // enter makes the session of a call the client's.
-func (t *transport) enter(ctx context.Context, c external.Call) error {
+func (t *transport) enter(ctx context.Context, c cliagent.Call) error {
 	client := t.client
 	if c.Resume && !c.Fork && client.session == c.Session {
 		return nil // it is still open
@@ -111,7 +111,7 @@ func (t *transport) enter(ctx context.Context, c external.Call) error {
 
 // begin opens the session of a call, in the first way that the agent has: some say
 // that they have one, and do not.
-func (c *client) begin(ctx context.Context, call external.Call) error {
+func (c *client) begin(ctx context.Context, call cliagent.Call) error {
 	if !call.Resume {
 		return c.opened(openNew, c.open(ctx, openNew, "", call.Cwd))
 	}
@@ -131,7 +131,7 @@ func (c *client) begin(ctx context.Context, call external.Call) error {
 
 // destroys tells of an error of Gemini CLI (0.61): the name of a session's file
 // has the minute, so that a load makes a new file in place of one of this minute.
-func (c *client) destroys(call external.Call) bool {
+func (c *client) destroys(call cliagent.Call) bool {
 	const minute = "200601021504"
 	return c.agent.Info.Name == "gemini-cli" && !call.Used.IsZero() &&
 		call.Used.UTC().Format(minute) == call.Now.UTC().Format(minute)
@@ -142,7 +142,7 @@ func (c *client) destroys(call external.Call) bool {
 // same, except that it cannot be used at all.
 func (c *client) opened(how opening, err error) error {
 	var rpc *RPCError
-	if how == openNew || !errors.As(err, &rpc) || errorKind(rpc) == external.Auth {
+	if how == openNew || !errors.As(err, &rpc) || errorKind(rpc) == cliagent.Auth {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errCannotContinue, err)
@@ -150,7 +150,7 @@ func (c *client) opened(how opening, err error) error {
 
 // failed ends a call with an error. An agent that is gone, or that does not
 // answer, is ended, so that the next call starts another one.
-func (t *transport) failed(ctx context.Context, err error) (external.Outcome, error) {
+func (t *transport) failed(ctx context.Context, err error) (cliagent.Outcome, error) {
 	client := t.client
 	if errors.As(err, new(*RPCError)) || errors.As(err, new(*choiceError)) || errors.Is(err, errCannotContinue) {
 		return client.failure(ctx, err), nil
@@ -167,7 +167,7 @@ func (t *transport) failed(ctx context.Context, err error) (external.Outcome, er
 	return client.failure(ctx, err), closeErr
 }
 
-// Close implements external.Transport.
+// Close implements cliagent.Transport.
 func (t *transport) Close() error {
 	if t.client == nil {
 		return nil

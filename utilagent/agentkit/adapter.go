@@ -8,9 +8,9 @@ import (
 	"maps"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/prompt"
 )
 
 // RoleFunc does a role's work and returns its output as Result.Value.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
-	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -98,8 +98,8 @@ func (k *kit) head(ctx context.Context) (cas.Hash, error) {
 		return "", err
 	}
 	k.inv.thread = id
-	head, err := index.Open(k.dirs.Home, durable.OS()).Head(ctx, id)
-	if errors.Is(err, index.ErrNoThread) {
+	head, err := fileheads.Open(k.dirs.Home, durable.OS()).Head(ctx, id)
+	if errors.Is(err, fileheads.ErrNoThread) {
 		return "", fmt.Errorf("thread %s is not active in %s", id, k.dirs.Home)
 	}
 	return head, err
@@ -139,16 +139,16 @@ func (k *kit) instruction(ctx context.Context) error {
 }
 
 // brief is what the role is told, given the session it goes on in.
-func (k *kit) brief(ctx context.Context) (stepwork.Brief, error) {
+func (k *kit) brief(ctx context.Context) (step.Brief, error) {
 	s := k.session
-	return stepwork.NewBrief(ctx, k.batch, k.thread, stepwork.Assignment{
+	return step.NewBrief(ctx, k.batch, k.thread, step.Assignment{
 		Thread: k.inv.thread, Role: k.inv.role, EdgePrompt: k.edge, Cwd: k.env.Dir,
 		Structured: k.opts.Structured, Since: s.since, Rejected: s.rejected,
 	})
 }
 
 // request is what the agent gets.
-func (k *kit) request(b stepwork.Brief) *Request {
+func (k *kit) request(b step.Brief) *Request {
 	s := k.session
 	e := k.env.With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
 	r := &Request{

@@ -9,9 +9,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/prompt"
 )
 
 // lastResort has a model read the answer, if the config names one for it.

@@ -88,7 +88,7 @@ func refuse(e env.Env, err error) {
 // reads there what could not be used and what it cost.
 func work(ctx context.Context, e env.Env, o Options, inv invocation) error {
 	out := &printer{w: e.Stdout, yaml: inv.yaml}
-	result, err := step(ctx, e, o, inv, out)
+	result, err := play(ctx, e, o, inv, out)
 	if err == nil {
 		return out.result(result)
 	}

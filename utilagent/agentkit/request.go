@@ -5,14 +5,14 @@ import (
 	"iter"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/log"
-	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -109,7 +109,7 @@ func (r *Request) StartOver(ctx context.Context, why string) error {
 }
 
 // tell sets the prompt.
-func (r *Request) tell(b stepwork.Brief) {
+func (r *Request) tell(b step.Brief) {
 	hide := r.kit.secrets.Hide
 	r.Parts, r.EdgePrompt = b.Parts, hide(b.Parts.EdgePrompt)
 	r.Prompt, r.System, r.User = hide(prompt.Full(b.Parts)), hide(prompt.System(b.Parts)), hide(prompt.User(b.Parts))

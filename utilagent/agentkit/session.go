@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -65,7 +65,7 @@ func (k *kit) past(ctx context.Context) (past, error) {
 	if p.tried, err = k.records().of(last.Session); err != nil {
 		return past{}, err
 	}
-	step, found, err := stepwork.LastStep(ctx, k.thread, k.inv.role)
+	step, found, err := step.LastStep(ctx, k.thread, k.inv.role)
 	if err != nil || !found {
 		return p, err
 	}

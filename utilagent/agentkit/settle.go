@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/prompt"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/step/prompt"
 )
 
 // maxCorrections is how often an answer is sent back.

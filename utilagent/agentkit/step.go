@@ -10,14 +10,14 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// step makes the step: request, run, extract, commit. What is known of a failed
+// play makes the step: request, run, extract, commit. What is known of a failed
 // one is in the result too.
-func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (_ protocol.Result, failed error) {
+func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (_ protocol.Result, failed error) {
 	k, err := open(ctx, e, o, inv, out)
 	if err != nil {
 		return protocol.Result{}, err
@@ -50,7 +50,7 @@ func step(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if s := done.output.Suspend; s != nil {
 		s.Reason = k.secrets.Hide(s.Reason)
 	}
-	result, err := stepwork.Submit(ctx, k.batch, k.thread, stepwork.Submission{
+	result, err := step.Submit(ctx, k.batch, k.thread, step.Submission{
 		Role: req.Role, Type: req.RoleDef.Frontmatter, Output: done.output, ExtractedBy: done.by,
 		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.Hide(req.Prompt),
 		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: req.Cwd, RunDir: e.Get(protocol.EnvRunDir), Usage: done.bill.Usage(), LimitBase: k.limitBase,

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
 )
 
 // turns collects what happens inside a step, for its detail. Its mutex also
@@ -160,7 +160,7 @@ func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
 		return err
 	}
 	batch := cas.NewBatch(t.store, t.now)
-	h, err := stepwork.AddTurn(ctx, batch, t.complete(t.secrets.unfinished(turn)))
+	h, err := step.AddTurn(ctx, batch, t.complete(t.secrets.unfinished(turn)))
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (t *turns) close() ([]cas.Hash, protocol.Capture) {
 }
 
 func (t *turns) add(ctx context.Context, turn protocol.Turn) error {
-	h, err := stepwork.AddTurn(ctx, t.batch, t.complete(turn))
+	h, err := step.AddTurn(ctx, t.batch, t.complete(turn))
 	if err != nil {
 		return err
 	}

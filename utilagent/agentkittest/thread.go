@@ -12,13 +12,13 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
-	"github.com/united-workforce/uwf/cas/stepwork"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -83,7 +83,7 @@ func (th *Thread) ForkAt(node cas.Hash) *Thread {
 // Past adds a step as if an agent had made it.
 func (th *Thread) Past(p Past) {
 	th.t.Helper()
-	th.step(stepwork.Submission{
+	th.step(step.Submission{
 		Role: cmp.Or(p.Role, th.Role), Agent: protocol.AgentName(cmp.Or(p.Agent, "past")), SessionID: cmp.Or(p.Session, "past"),
 		Output: output(p.Output), ExtractedBy: protocol.ByValue, Answer: p.Content, EdgePrompt: "go", Cwd: th.Cwd,
 	})
@@ -93,13 +93,13 @@ func (th *Thread) Past(p Past) {
 func (th *Thread) Suspend(reason string) {
 	th.t.Helper()
 	s := protocol.NewSuspend(reason)
-	th.step(stepwork.Submission{
+	th.step(step.Submission{
 		Role: th.Role, Agent: protocol.AgentName("past"), SessionID: "past",
 		Output: extract.Output{Suspend: &s}, ExtractedBy: protocol.ByValue, Answer: reason, EdgePrompt: "go", Cwd: th.Cwd,
 	})
 }
 
-func (th *Thread) step(s stepwork.Submission) {
+func (th *Thread) step(s step.Submission) {
 	th.t.Helper()
 	ctx := th.ctx()
 	at, err := thread.Open(ctx, th.Store, th.Head)
@@ -108,7 +108,7 @@ func (th *Thread) step(s stepwork.Submission) {
 	require.NoError(th.t, err)
 	require.Contains(th.t, w.Roles, s.Role)
 	s.Type = w.Roles[s.Role].Frontmatter
-	made, err := stepwork.Submit(ctx, cas.NewBatch(th.Store, th.env.Now), at, s)
+	made, err := step.Submit(ctx, cas.NewBatch(th.Store, th.env.Now), at, s)
 	require.NoError(th.t, err)
 	th.move(made.StepHash)
 }
@@ -171,7 +171,7 @@ func (th *Thread) put(p protocol.Payload) cas.Hash {
 	return h
 }
 
-func (th *Thread) index() *index.Index { return index.Open(th.Home, durable.OS()) }
+func (th *Thread) index() *fileheads.Index { return fileheads.Open(th.Home, durable.OS()) }
 
 func (th *Thread) storeDir() string { return filepath.Join(th.Home, "cas") }
 

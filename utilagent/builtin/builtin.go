@@ -14,7 +14,7 @@ import (
 	"errors"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/frontmatter"
+	"github.com/united-workforce/uwf/step/frontmatter"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 	"github.com/united-workforce/uwf/utilagent/llm"

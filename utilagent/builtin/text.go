@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/frontmatter"
+	"github.com/united-workforce/uwf/step/frontmatter"
 	"github.com/united-workforce/uwf/utilagent/react"
 )
 

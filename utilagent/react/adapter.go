@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/extract"
+	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"

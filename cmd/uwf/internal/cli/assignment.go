@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
+	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // assignment is the step that the agent around this process is to make, read
 // from the environment that the engine gave it (docs/protocol.md 1).
 type assignment struct {
-	stepwork.Assignment
+	step.Assignment
 	head      cas.Hash
 	runDir    string
 	limitBase *int
@@ -35,7 +35,7 @@ func (a *app) assignment(ctx context.Context) (assignment, error) {
 			"it is set for every program that uwf starts as an agent: uwf thread step <thread> --agent <your-program>")
 	}
 	as := assignment{
-		Assignment: stepwork.Assignment{
+		Assignment: step.Assignment{
 			Thread: a.env.Get(protocol.EnvThread), Role: a.env.Get(protocol.EnvRole), Cwd: a.env.Dir,
 		},
 		head: head, runDir: a.env.Get(protocol.EnvRunDir), agent: a.env.Get(protocol.EnvAgent),
@@ -89,17 +89,17 @@ func (as assignment) announced(ctx context.Context) ([]cas.Hash, error) {
 }
 
 // brief opens the thread at the head and reads what the role is told.
-func (a *app) brief(ctx context.Context, as assignment) (*thread.Thread, stepwork.Brief, error) {
+func (a *app) brief(ctx context.Context, as assignment) (*thread.Thread, step.Brief, error) {
 	s, err := a.store(ctx)
 	if err != nil {
-		return nil, stepwork.Brief{}, err
+		return nil, step.Brief{}, err
 	}
 	t, err := thread.Open(ctx, s, as.head)
 	if err != nil {
-		return nil, stepwork.Brief{}, fmt.Errorf("%s %s: %w", protocol.EnvHead, as.head, err)
+		return nil, step.Brief{}, fmt.Errorf("%s %s: %w", protocol.EnvHead, as.head, err)
 	}
-	b, err := stepwork.NewBrief(ctx, s, t, as.Assignment)
-	var unknown *stepwork.RoleError
+	b, err := step.NewBrief(ctx, s, t, as.Assignment)
+	var unknown *step.RoleError
 	if errors.As(err, &unknown) {
 		return nil, b, notFound(unknown.Error(), cmdline.DidYouMean(protocol.EnvRole+"=", unknown.Role, unknown.Roles)...)
 	}

@@ -11,7 +11,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas/bundle"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
@@ -83,7 +83,7 @@ func (a *app) openBundle(ctx context.Context, path, name string) (done func() er
 		a.bundle = nil
 		return errors.Join(closeFile(), os.RemoveAll(dir))
 	}
-	if err := index.Open(dir, durable.OS()).Adopt(ctx, f.Adoptions(), 0); err != nil {
+	if err := fileheads.Open(dir, durable.OS()).Adopt(ctx, f.Adoptions(), 0); err != nil {
 		return nil, errors.Join(err, done())
 	}
 	return done, nil

@@ -22,9 +22,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -120,7 +120,7 @@ type app struct {
 	searched   bool        // for the workflows of the project:
 	project    []workflow.Found
 	fs         *fsstore.Store
-	heads      *index.Index
+	heads      *fileheads.Index
 	cas        *ocascli.CLI // the commands of the store
 	bundle     *bundled     // in the place of home and store; nil: none
 }
@@ -236,7 +236,7 @@ func (a *app) holdStore(ctx context.Context) (release func(), err error) {
 	return func() { _ = done() }, nil // the end of the process gives it back, too
 }
 
-func (a *app) index() (*index.Index, error) {
+func (a *app) index() (*fileheads.Index, error) {
 	dirs, err := a.dirs()
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (a *app) index() (*index.Index, error) {
 				return nil, ocascli.StoreError(err, casProgram)
 			}
 		}
-		a.heads = index.Open(dirs.Home, durable.OS())
+		a.heads = fileheads.Open(dirs.Home, durable.OS())
 	}
 	return a.heads, nil
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/discover"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
+	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"

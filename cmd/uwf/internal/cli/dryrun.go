@@ -8,10 +8,10 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/moderator/flow"
-	"github.com/united-workforce/uwf/moderator/picture"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -27,7 +27,7 @@ type planOutput struct {
 	Roles    []planRole      `json:"roles"`
 	Limits   protocol.Limits `json:"limits"` // 0: none
 	Ready    bool            `json:"ready"`
-	graph    picture.Graph
+	graph    diagram.Graph
 }
 
 // planFirst is the first step.
@@ -71,7 +71,7 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 	if err != nil {
 		return err
 	}
-	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Ready: true, graph: picture.Of(def.Workflow)}
+	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Ready: true, graph: diagram.Of(def.Workflow)}
 	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd}}
 	first, err := moderator.Next(ctx, state)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -83,7 +83,7 @@ func translate(err error) *protocol.Error {
 		collision *cas.CollisionError
 		kind      *cas.TypeError
 		problems  *workflow.Problems
-		conflict  *index.ConflictError
+		conflict  *fileheads.ConflictError
 		signal    *engine.SignalError
 	)
 	switch {
@@ -104,7 +104,7 @@ func translate(err error) *protocol.Error {
 		out.Code = protocol.CodeInvalid
 	case errors.As(err, &conflict):
 		out.Code = protocol.CodeLocked
-	case errors.Is(err, index.ErrNoThread), errors.Is(err, index.ErrNoWorkflow):
+	case errors.Is(err, fileheads.ErrNoThread), errors.Is(err, fileheads.ErrNoWorkflow):
 		out.Code = protocol.CodeNotFound
 	default:
 		return ocascli.Classify(err, casProgram)

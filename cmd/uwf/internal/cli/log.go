@@ -12,9 +12,9 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/eventlog"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 )

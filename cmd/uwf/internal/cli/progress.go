@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
-	"github.com/united-workforce/uwf/moderator/picture"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/frontmatter"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/frontmatter"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -194,7 +194,7 @@ func (v *view) fit(text string) string {
 	if width == 0 {
 		width = unknown
 	}
-	return picture.Cut(text, width-1)
+	return diagram.Cut(text, width-1)
 }
 
 func counted(n int, what string) string {

@@ -11,8 +11,8 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/discover"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"

@@ -8,10 +8,10 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/extract"
-	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )

@@ -6,8 +6,8 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 

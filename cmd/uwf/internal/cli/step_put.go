@@ -11,13 +11,13 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/exactjson"
-	"github.com/united-workforce/uwf/util/extract"
 	"github.com/united-workforce/uwf/util/jsonschema"
-	"github.com/united-workforce/uwf/util/prompt"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -73,7 +73,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 	if sub.Detail.Turns, err = addTurns(ctx, b, as, turns, answer, sub.CompletedAtMs); err != nil {
 		return err
 	}
-	result, err := stepwork.Submit(ctx, b, t, sub)
+	result, err := step.Submit(ctx, b, t, sub)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 
 // extract takes the output out of the answer. If that cannot be, and no better
 // answer will come, the model of the config reads it.
-func (a *app) extract(ctx context.Context, final bool, answer string, brief stepwork.Brief, sub *stepwork.Submission) error {
+func (a *app) extract(ctx context.Context, final bool, answer string, brief step.Brief, sub *step.Submission) error {
 	role, err := roleOf(brief.Schema)
 	if err != nil {
 		return err
@@ -130,9 +130,9 @@ type detailFile struct {
 }
 
 // submission is what the flags say of the step; turns are those of --detail.
-func (a *app) submission(c *ucli.Context, as assignment, answer string) (stepwork.Submission, []protocol.Turn, error) {
+func (a *app) submission(c *ucli.Context, as assignment, answer string) (step.Submission, []protocol.Turn, error) {
 	now := a.env.Now().UnixMilli()
-	sub := stepwork.Submission{
+	sub := step.Submission{
 		Role: as.Role, Agent: agentName(c.String("agent"), as.agent, as.command), SessionID: c.String("session"),
 		EdgePrompt: as.EdgePrompt, Cwd: as.Cwd, RunDir: as.runDir, Answer: answer, ExtractedBy: protocol.ByFrontmatter,
 		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
@@ -201,7 +201,7 @@ func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol
 		if t.AtMs == 0 {
 			t.AtMs = nowMs
 		}
-		h, err := stepwork.AddTurn(ctx, b, t)
+		h, err := step.AddTurn(ctx, b, t)
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +236,7 @@ func addAnnounced(ctx context.Context, b *cas.Batch, as assignment, answer strin
 	if strings.TrimSpace(last) == strings.TrimSpace(answer) {
 		return hashes, nil
 	}
-	h, err := stepwork.AddTurn(ctx, b, protocol.Turn{
+	h, err := step.AddTurn(ctx, b, protocol.Turn{
 		Index: len(hashes), Role: protocol.TurnAssistant, Content: answer, AtMs: nowMs,
 	})
 	return append(hashes, h), err

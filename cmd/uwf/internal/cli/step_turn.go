@@ -11,8 +11,8 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/stepwork"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -65,7 +65,7 @@ func (a *app) putTurn(ctx context.Context, turn protocol.Turn) error {
 		return err
 	}
 	b := cas.NewBatch(s, a.env.Now)
-	h, err := stepwork.AddTurn(ctx, b, turn)
+	h, err := step.AddTurn(ctx, b, turn)
 	if err != nil {
 		return err
 	}

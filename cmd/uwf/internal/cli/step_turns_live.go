@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/engine"
 )
 
 // livePause is how often a running step is looked at.

@@ -9,8 +9,8 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/place"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 )
 

@@ -9,7 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/threaddiff"
+	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/protocol"
 )
 

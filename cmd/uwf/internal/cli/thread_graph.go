@@ -10,8 +10,8 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/moderator/flow"
-	"github.com/united-workforce/uwf/moderator/picture"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -22,7 +22,7 @@ type threadGraphOutput struct {
 	Status protocol.Status `json:"status"`
 	Path   []string        `json:"path"`  // the nodes, from $START
 	Roles  []roleTotals    `json:"roles"` // in the order of the graph
-	picture.Graph
+	diagram.Graph
 }
 
 // roleTotals is what a role has cost.
@@ -66,7 +66,7 @@ func (a *app) threadGraph(ctx context.Context, c *ucli.Context) error {
 	if err := run.read(ctx, t, state); err != nil {
 		return err
 	}
-	g := picture.Of(wf).Traced(run.trace())
+	g := diagram.Of(wf).Traced(run.trace())
 	if format == "json" || format == "yaml" {
 		return a.print(threadGraphOutput{Thread: id, Status: state.Status, Path: run.path(), Roles: run.roles(), Graph: g}, nil)
 	}
@@ -81,7 +81,7 @@ func (a *app) threadGraph(ctx context.Context, c *ucli.Context) error {
 // journey is the way of a thread through its workflow.
 type journey struct {
 	workflow protocol.Workflow
-	moves    []picture.Move
+	moves    []diagram.Move
 	here     string
 	totals   map[string]*protocol.Totals // by role
 }
@@ -140,16 +140,16 @@ func (j *journey) move(from, to, status string) {
 	switch {
 	case target == "" || target == to || status == protocol.SuspendNode:
 	case target == protocol.SuspendNode:
-		j.moves = append(j.moves, picture.Move{From: from, To: target, Status: status})
+		j.moves = append(j.moves, diagram.Move{From: from, To: target, Status: status})
 		return
 	case target == protocol.EndNode:
-		j.moves = append(j.moves, picture.Move{From: from, To: target, Status: status})
+		j.moves = append(j.moves, diagram.Move{From: from, To: target, Status: status})
 		from, status = protocol.StartNode, ""
 	}
 	if from == to && status == protocol.SuspendNode {
 		return // it asked a person by itself: no edge was taken
 	}
-	j.moves = append(j.moves, picture.Move{From: from, To: to, Status: status})
+	j.moves = append(j.moves, diagram.Move{From: from, To: to, Status: status})
 }
 
 // target is where a status leads, "" if conditions decide.
@@ -162,8 +162,8 @@ func (j *journey) target(from, status string) string {
 	return ""
 }
 
-func (j *journey) trace() picture.Trace {
-	t := picture.Trace{Moves: j.moves, Here: j.here, Notes: map[string]string{}}
+func (j *journey) trace() diagram.Trace {
+	t := diagram.Trace{Moves: j.moves, Here: j.here, Notes: map[string]string{}}
 	for role, sum := range j.totals {
 		t.Notes[role] = note(*sum)
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
-	"github.com/united-workforce/uwf/moderator/picture"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -83,7 +83,7 @@ func (s *screen) show(items []protocol.ThreadItem, now time.Time) error {
 	}
 	for _, line := range lines {
 		frame.Control(terminal.ClearLine)
-		frame.Text(picture.Cut(strings.TrimRight(line, " "), max(0, columns-1)) + "\n")
+		frame.Text(diagram.Cut(strings.TrimRight(line, " "), max(0, columns-1)) + "\n")
 	}
 	frame.Control(terminal.ClearBelow)
 	s.drawn = len(lines)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/redact"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/agentproc"
+	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 )
 

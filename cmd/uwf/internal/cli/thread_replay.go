@@ -11,8 +11,8 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/threaddiff"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/suggest"
 )

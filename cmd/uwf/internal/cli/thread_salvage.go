@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/engine"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 )
 

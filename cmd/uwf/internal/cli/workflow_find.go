@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -50,7 +50,7 @@ func (a *app) workflow(ctx context.Context, arg string) (cas.Hash, error) {
 	}
 	h, err := x.Workflow(ctx, arg)
 	switch {
-	case errors.Is(err, index.ErrNoWorkflow):
+	case errors.Is(err, fileheads.ErrNoWorkflow):
 		return a.workflowByPrefix(ctx, arg, found)
 	case err != nil:
 		return "", err
@@ -95,7 +95,7 @@ func (a *app) workflowByPrefix(ctx context.Context, arg string, found []workflow
 }
 
 // leadsToWorkflow is an error if a name in the registry leads to no workflow.
-func (a *app) leadsToWorkflow(ctx context.Context, x *index.Index, name string, h cas.Hash) error {
+func (a *app) leadsToWorkflow(ctx context.Context, x *fileheads.Index, name string, h cas.Hash) error {
 	s, err := a.store(ctx)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/moderator/picture"
+	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -34,7 +34,7 @@ func (a *app) workflowGraph(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	g := picture.Of(def.Workflow)
+	g := diagram.Of(def.Workflow)
 	if format == "json" || format == "yaml" {
 		return a.print(g, nil)
 	}
@@ -47,7 +47,7 @@ func (a *app) workflowGraph(ctx context.Context, c *ucli.Context) error {
 }
 
 // draw makes a picture in a format; width is the terminal's.
-func draw(g picture.Graph, format string, width int) (string, error) {
+func draw(g diagram.Graph, format string, width int) (string, error) {
 	switch format {
 	case "mermaid":
 		return g.Mermaid(), nil
@@ -55,7 +55,7 @@ func draw(g picture.Graph, format string, width int) (string, error) {
 		return g.DOT(), nil
 	case "svg":
 		svg, err := g.SVG()
-		if errors.Is(err, picture.ErrTooLarge) {
+		if errors.Is(err, diagram.ErrTooLarge) {
 			return "", invalid(err.Error(), "--format text or --format dot can show it")
 		}
 		return svg, err

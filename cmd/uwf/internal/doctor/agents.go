@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/discover"
+	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 )

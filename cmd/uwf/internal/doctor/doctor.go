@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/united-workforce/uwf/cas/index"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -37,14 +37,14 @@ type Doctor struct {
 // examination collects findings.
 type examination struct {
 	Doctor
-	index    *index.Index
+	index    *fileheads.Index
 	config   *protocol.Config // nil: it cannot be read
 	findings []protocol.Finding
 }
 
 // Examine looks at everything. It ends early only with ctx.
 func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis {
-	x := &examination{Doctor: d, index: index.Open(d.Dirs.Home, durable.OS())}
+	x := &examination{Doctor: d, index: fileheads.Open(d.Dirs.Home, durable.OS())}
 	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.agents, x.models, x.confinement} {
 		if ctx.Err() == nil {
 			look(ctx)

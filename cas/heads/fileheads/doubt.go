@@ -1,0 +1,169 @@
+package fileheads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Facts say that a thread was imported, so losing one must not make a stranger's
+// thread one of ours. Of a line that cannot be read nobody knows what it said, so
+// each thread that it may be about is in doubt, until a later line says where the
+// thread comes from.
+
+// factsRead is what the lines of the facts say together.
+type factsRead struct {
+	known  map[string]fields
+	doubts map[string]error // by thread: the line that may have been about it
+	faults []error          // of lines that cannot be read
+	torn   error            // that the last line is torn, and may be about a thread, or all of the file is lost
+}
+
+// readFacts reads the lines that are about a thread, "" for all of them, and finds
+// those of which that cannot be told.
+func (x *Index) readFacts(ctx context.Context, data []byte, only string) (*factsRead, error) {
+	r := &factsRead{known: map[string]fields{}, doubts: map[string]error{}}
+	if len(data) == 0 && x.saysFacts() {
+		r.torn = lostFacts(x.path(factsFile))
+		r.faults = append(r.faults, r.torn)
+		r.doubt(nil, x.names(ctx), r.torn)
+		return r, ctx.Err()
+	}
+	quoted, err := json.Marshal(only)
+	if err != nil {
+		return r, err
+	}
+	var standing map[string]bool // read only if it is needed
+	number := 0
+	for text := range bytes.Lines(data) {
+		number++
+		content, whole := bytes.CutSuffix(text, []byte("\n"))
+		if _, sound := sumOf(content); sound && only != "" && !bytes.Contains(content, quoted) {
+			continue
+		}
+		change, err := read(content, whole, parseFacts)
+		switch {
+		case err == nil:
+			r.add(change)
+			continue
+		case errors.Is(err, errNothing) && (whole || isBlank(content)):
+			continue
+		case errors.Is(err, errNothing):
+			// A kill may have torn it, and then nobody was told of a thread that it
+			// is about. One that is here has lost what it said.
+			r.torn = invalid(x.path(factsFile), number, whyTorn(content))
+			err = r.torn
+		default:
+			err = invalid(x.path(factsFile), number, err.Error())
+			r.faults = append(r.faults, err)
+		}
+		if standing == nil {
+			standing = x.names(ctx)
+		}
+		r.doubt(content, standing, err)
+	}
+	return r, ctx.Err()
+}
+
+// whyTorn says what a torn line looks like.
+func whyTorn(content []byte) string {
+	if len(withoutZeros(content)) == 0 {
+		return "it is zeros to its end, as a power cut or a failing disk leaves a file"
+	}
+	return "it ends before it is whole"
+}
+
+// lostFacts is the error for a file that is gone, or empty, although there were facts.
+func lostFacts(path string) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: path + " is lost, which says where threads come from: restore it from a backup"}
+}
+
+// add adds a line that can be read.
+func (r *factsRead) add(change factsChange) {
+	if r.known[change.thread] == nil {
+		r.known[change.thread] = fields{}
+	}
+	r.known[change.thread].merge(change.fields)
+	if change.fields["imported"] != nil {
+		delete(r.doubts, change.thread)
+	}
+}
+
+// doubt notes the threads that a line may be about: the one that it names, if there
+// is such a thread; else, since the id may be what is damaged, all. Of one that is
+// torn only what is missing is not known.
+func (r *factsRead) doubt(line []byte, standing map[string]bool, why error) {
+	id, named := strings.CutPrefix(string(withoutZeros(line)), begin)
+	id = id[:min(len(id), threadid.Len)]
+	if named && (standing[id] || why != r.torn && threadid.Valid(id)) {
+		r.doubts[id] = why
+	}
+	if named && standing[id] {
+		return
+	}
+	for thread := range standing {
+		if why != r.torn || !named || strings.HasPrefix(thread, id) {
+			r.doubts[thread] = why
+		}
+	}
+}
+
+// names are the threads of this home, active and ended, as far as they can be read.
+func (x *Index) names(ctx context.Context) map[string]bool {
+	all, _ := x.Standings(ctx)
+	names := make(map[string]bool, len(all))
+	for thread := range all {
+		names[thread] = true
+	}
+	return names
+}
+
+// of returns what is known of a thread.
+func (r *factsRead) of(thread string) (Facts, error) {
+	f, err := r.known[thread].facts()
+	f.Doubt = r.doubts[thread]
+	return f, err
+}
+
+// mark adds to what is known what [factsRead.lost] says.
+func (r *factsRead) mark() error {
+	marks, err := r.lost()
+	if err != nil {
+		return err
+	}
+	for thread, facts := range marks {
+		imported, err := json.Marshal(facts.Imported)
+		if err != nil {
+			return err
+		}
+		if r.known[thread] == nil {
+			r.known[thread] = fields{}
+		}
+		r.known[thread]["imported"] = imported
+	}
+	return nil
+}
+
+// lost is what is to be written of the threads in doubt before the lines that may be
+// about them go: nobody has said yet where they may work.
+func (r *factsRead) lost() (map[string]Facts, error) {
+	marks := map[string]Facts{}
+	for thread := range r.doubts {
+		known, err := r.of(thread)
+		if err != nil {
+			return nil, err
+		}
+		mark := Imported{}
+		if known.Imported != nil {
+			mark = *known.Imported
+		}
+		mark.Confirmed, mark.Lost = false, true
+		marks[thread] = Facts{Imported: &mark}
+	}
+	return marks, nil
+}

@@ -1,0 +1,143 @@
+package fileheads
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Ended is a line of the history. Fields that a line has beyond these are
+// ignored, and stay.
+//
+// A line with the status "resumed" records that a thread went back to
+// threads.yaml. It ends nothing, so reading passes over it: what counts is
+// threads.yaml, and below it the newest line that ended the thread. A crash while
+// a thread is reopened thus leaves it either ended or active.
+type Ended struct {
+	Thread      string          `json:"thread"`
+	Workflow    protocol.Hash   `json:"workflow"`
+	Head        protocol.Hash   `json:"head"`
+	Status      protocol.Status `json:"status"`
+	CompletedAt int64           `json:"completedAt"` // ms
+}
+
+// Ended returns how a thread ended, or [ErrNoThread] if it is active or unknown.
+func (x *Index) Ended(ctx context.Context, thread string) (Ended, error) {
+	f, err := x.read(ctx, threadsFile)
+	if err != nil {
+		return Ended{}, err
+	}
+	active, err := f.get(thread)
+	if err != nil {
+		return Ended{}, err
+	}
+	if active != "" {
+		return Ended{}, fmt.Errorf("%w: %s has not ended", ErrNoThread, thread)
+	}
+	return x.lastEnd(thread)
+}
+
+// History yields one line per ended thread, in the order in which they ended. A
+// line that cannot be read is an error with its number, and the listing goes on.
+//
+// Nothing is locked. Who wants every thread reads Heads first: a thread that
+// ends in between is then in both, never in neither.
+func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
+	return func(yield func(Ended, error) bool) {
+		threads, err := x.read(ctx, threadsFile)
+		if err != nil {
+			yield(Ended{}, err)
+			return
+		}
+		active := threads.parsed()
+		data, err := x.readLog(historyFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(Ended{}, err)
+			return
+		}
+		newest := map[string]int{} // the number of its line
+		for line := range historyLines(data) {
+			if line.err == nil {
+				newest[line.value.Thread] = line.number
+			}
+		}
+		for line := range historyLines(data) {
+			switch e := line.value; {
+			case line.err != nil:
+				if !yield(Ended{}, invalid(x.path(historyFile), line.number, line.err.Error())) {
+					return
+				}
+			case newest[e.Thread] != line.number:
+			default:
+				if _, ok := active.find(e.Thread); !ok && !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// historyLines yields the lines that ended a thread, and those that cannot be read.
+func historyLines(data []byte) iter.Seq[line[Ended]] {
+	return func(yield func(line[Ended]) bool) {
+		for l := range linesOf(data, parseEnded) {
+			if l.err == nil && l.value.Status == protocol.StatusResumed {
+				continue
+			}
+			if !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// parseEnded reads a line. Damage may have left good JSON, so what it says is
+// checked, too.
+func parseEnded(line []byte) (Ended, error) {
+	if isBlank(line) {
+		return Ended{}, errNothing
+	}
+	var e Ended
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Ended{}, fmt.Errorf("not a line of the history: %w", err)
+	}
+	if e.Thread == "" {
+		return Ended{}, errors.New("names no thread")
+	}
+	if e.Status == "" { // the original's first lines have none
+		e.Status = protocol.StatusCompleted
+	}
+	if err := checkSum(line); err != nil {
+		return Ended{}, err
+	}
+	return e, e.check()
+}
+
+// check is the first thing that no line of the history says.
+func (e Ended) check() error {
+	if problem := threadProblem(e.Thread); problem != "" {
+		return errors.New(problem)
+	}
+	switch e.Status {
+	case protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusResumed:
+	default:
+		return fmt.Errorf("status %q ends no thread", e.Status)
+	}
+	switch {
+	case !e.Head.Valid():
+		return fmt.Errorf("head %q is not a hash", e.Head)
+	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can be ended, too
+		return fmt.Errorf("workflow %q is not a hash", e.Workflow)
+	case e.CompletedAt < 0 || e.CompletedAt > lastMs:
+		return fmt.Errorf("completedAt %d is no time in ms", e.CompletedAt)
+	}
+	return nil
+}
+
+// lastMs is the last millisecond of the year 9999.
+const lastMs = 253_402_300_799_999

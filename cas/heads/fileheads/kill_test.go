@@ -1,0 +1,143 @@
+package fileheads_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+const workerVar = "UWF_TEST_WORKER" // set in the processes that TestKill starts
+
+// stepsPerThread is how long each thread of a worker gets.
+const stepsPerThread = 3
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(workerVar); name != "" {
+		fmt.Fprintln(os.Stderr, work(context.Background(), os.Args[1], name))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// work runs threads until it is killed, and acknowledges each act on stdout.
+// It returns only if something fails.
+func work(ctx context.Context, root, name string) error {
+	w, err := newWorld(ctx, root, unflushed{durable.OS()}, "none")
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		id := id(fmt.Sprintf("%s-%d", name, i))
+		if err := w.start(ctx, id, "w"); err != nil {
+			return err
+		}
+		for n := range stepsPerThread {
+			fmt.Printf("%s has %d steps\n", id, n)
+			if err := w.step(ctx, id); err != nil {
+				return err
+			}
+		}
+		fmt.Printf("%s has %d steps\n", id, stepsPerThread)
+		if err := w.end(ctx, id); err != nil {
+			return err
+		}
+		fmt.Printf("%s has ended\n", id)
+	}
+}
+
+// TestKill kills processes that all work in one home, at random moments. What
+// they had acknowledged is there; what they were at has happened or not; the
+// ones that come after them go on.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	ctx, root := t.Context(), t.TempDir()
+	w, err := newWorld(ctx, root, unflushed{durable.OS()}, "none")
+	require.NoError(t, err)
+	require.NoError(t, w.register(ctx, "w"))
+
+	// Where the machine is slow, the workers get less done before they are
+	// killed: then it takes more of them.
+	for round, acts := 0, 0; round < 20 || acts < 100; round++ {
+		var together sync.WaitGroup
+		said := make([][]string, 3)
+		for i := range said {
+			together.Go(func() { said[i] = killedWorker(t, root, fmt.Sprintf("r%dw%d", round, i)) })
+		}
+		together.Wait()
+		names, err := w.names(ctx)
+		require.NoError(t, err)
+		for _, lines := range said {
+			checkKilled(ctx, t, w, names, lines)
+			acts += len(lines)
+		}
+	}
+	names, err := w.names(ctx)
+	require.NoError(t, err)
+	_, err = w.reachable(ctx, names)
+	require.NoError(t, err)
+}
+
+// killedWorker runs a worker, kills it, and returns what it had acknowledged.
+func killedWorker(t *testing.T, root, name string) []string {
+	cmd := exec.Command(os.Args[0], root)
+	cmd.Env = append(os.Environ(), workerVar+"="+name)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		t.Errorf("start worker: %v", err)
+		return nil
+	}
+	var said []string
+	var timer *time.Timer
+	for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
+		if timer == nil { // at a moment that it cannot foresee, once it is at work
+			timer = time.AfterFunc(rand.N(40*time.Millisecond), func() { _ = cmd.Process.Kill() })
+			defer timer.Stop()
+		}
+		said = append(said, scanner.Text())
+	}
+	if cmd.Wait() == nil || stderr.Len() > 0 {
+		t.Errorf("worker %s ended by itself: %s", name, stderr.String())
+	}
+	return said
+}
+
+// checkKilled compares what a worker had acknowledged with what is there. All
+// its threads but the last have ended.
+func checkKilled(ctx context.Context, t *testing.T, w world, names map[string]protocol.Hash, said []string) {
+	t.Helper()
+	for i, line := range said {
+		id, state, _ := strings.Cut(line, " has ")
+		active, ended := names["active "+id], names["ended "+id]
+		if state == "ended" {
+			require.Empty(t, active, line)
+			require.NotEmpty(t, ended, line)
+			continue
+		}
+		if i < len(said)-1 {
+			continue // the next line says more
+		}
+		var steps int
+		_, err := fmt.Sscanf(state, "%d steps", &steps)
+		require.NoError(t, err)
+		require.True(t, active != "" || steps == stepsPerThread && ended != "", "%s, but it is gone", line)
+		th, err := thread.Open(ctx, w.store, max(active, ended))
+		require.NoError(t, err)
+		require.Contains(t, []int{steps, steps + 1}, th.Len(), line)
+		require.LessOrEqual(t, th.Len(), stepsPerThread)
+	}
+}

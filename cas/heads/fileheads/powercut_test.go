@@ -1,0 +1,135 @@
+package fileheads_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/durable/durabletest"
+)
+
+// TestPowerCut cuts the power at every operation on the disk, with every state
+// that the disk may then be in. What was acknowledged is there; what was under
+// way has happened or not; every hash that a file names stands for whole, good
+// nodes; and the program goes on from there.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flush string
+		model durabletest.Model
+	}{{"full", durabletest.Posix}, {"batch", durabletest.Ordered}} {
+		t.Run(c.flush, func(t *testing.T) {
+			t.Parallel()
+			ctx, root := t.Context(), t.TempDir()
+			disk := durabletest.NewRecorder(durable.OS(), root)
+			w, err := newWorld(ctx, root, disk, c.flush)
+			require.NoError(t, err)
+
+			acknowledged := []moment{{}}
+			for i, act := range life() {
+				require.NoError(t, act(ctx, w))
+				names, err := w.names(ctx)
+				require.NoError(t, err)
+				nodes, err := w.reachable(ctx, names)
+				require.NoError(t, err)
+				acknowledged = append(acknowledged, moment{i + 1, len(disk.Ops()), names, nodes})
+			}
+
+			ops, seen, left := disk.Ops(), map[string]bool{}, t.TempDir()
+			for n, done := 0, 0; n <= len(ops); n++ {
+				for done < len(life()) && acknowledged[done+1].ops <= n {
+					done++
+				}
+				next := acknowledged[min(done+1, len(life()))]
+				for outcome := range durabletest.Replay(ops, n, c.model) {
+					key := fmt.Sprint(done, outcome.Key())
+					if seen[key] {
+						continue
+					}
+					seen[key] = true
+					dir := filepath.Join(left, strconv.Itoa(len(seen)))
+					require.NoError(t, outcome.Write(dir))
+					if err := survives(ctx, dir, c.flush, acknowledged[done], next); err != nil {
+						t.Fatalf("cut after %d of %d operations (%s): %v", n, len(ops), outcome.Name, err)
+					}
+					require.NoError(t, os.RemoveAll(dir))
+				}
+			}
+			require.Greater(t, len(seen), len(ops)/2, "the model allows less than it should")
+		})
+	}
+}
+
+// moment is when an act had been acknowledged.
+type moment struct {
+	acts  int // of life
+	ops   int // on the disk, until then
+	names map[string]protocol.Hash
+	nodes []protocol.Hash // behind the names
+}
+
+// life is what happens before the power goes, each act acknowledged before the
+// next begins.
+func life() []func(context.Context, world) error {
+	return []func(context.Context, world) error{
+		func(ctx context.Context, w world) error { return w.register(ctx, "w") },
+		func(ctx context.Context, w world) error { return w.start(ctx, id("a"), "w") },
+		func(ctx context.Context, w world) error { return w.step(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.start(ctx, id("b"), "w") },
+		func(ctx context.Context, w world) error { return w.end(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.end(ctx, id("b")) },
+		func(ctx context.Context, w world) error { return w.reopen(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.step(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.end(ctx, id("a")) },
+	}
+}
+
+// survives checks what a power cut has left, and does the cut act again, unless
+// it had happened already.
+func survives(ctx context.Context, root, flush string, before, after moment) error {
+	w, err := newWorld(ctx, root, unflushed{durable.OS()}, flush)
+	if err != nil {
+		return err
+	}
+	names, err := w.names(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case maps.Equal(names, after.names):
+		return w.hold(ctx, after.nodes)
+	case !maps.Equal(names, before.names):
+		return fmt.Errorf("found %v, want %v or %v", names, before.names, after.names)
+	}
+	if err := w.hold(ctx, before.nodes); err != nil {
+		return err
+	}
+	if err := life()[before.acts](ctx, w); err != nil {
+		return fmt.Errorf("once more: %w", err)
+	}
+	if names, err = w.names(ctx); err != nil {
+		return err
+	}
+	if !maps.Equal(names, after.names) {
+		return fmt.Errorf("once more: found %v, want %v", names, after.names)
+	}
+	return w.hold(ctx, after.nodes)
+}
+
+// hold checks that nodes are there and are what their hashes say.
+func (w world) hold(ctx context.Context, nodes []protocol.Hash) error {
+	for _, h := range nodes {
+		if _, err := w.store.Get(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}

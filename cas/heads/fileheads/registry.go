@@ -1,0 +1,73 @@
+package fileheads
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Named is an entry of the registry.
+type Named struct {
+	Name string
+	Hash protocol.Hash
+	// Problem says why nothing can be started by this name, as words that follow it;
+	// "" if it can.
+	Problem string
+}
+
+// Workflow returns the hash that a name stands for, or [ErrNoWorkflow]. What cannot
+// be a workflow's name names none, whatever the file says.
+func (x *Index) Workflow(ctx context.Context, name string) (protocol.Hash, error) {
+	if problem := protocol.WorkflowNameProblem(name); problem != "" {
+		return "", fmt.Errorf("%w: the name %q %s", ErrNoWorkflow, name, problem)
+	}
+	f, err := x.read(ctx, registryFile)
+	if err != nil {
+		return "", err
+	}
+	h, err := f.get(name)
+	if err == nil && h == "" {
+		return "", fmt.Errorf("%w: %s", ErrNoWorkflow, name)
+	}
+	return h, err
+}
+
+// Workflows returns the registry, sorted by name. With an error for a line that
+// cannot be read it returns all the others.
+func (x *Index) Workflows(ctx context.Context) ([]Named, error) {
+	f, err := x.read(ctx, registryFile)
+	if err != nil {
+		return nil, err
+	}
+	t := f.parsed()
+	names := make([]Named, 0, len(t.entries))
+	for _, e := range t.entries {
+		names = append(names, Named{Name: e.key, Hash: e.hash, Problem: protocol.WorkflowNameProblem(e.key)})
+	}
+	return names, t.problems()
+}
+
+// Register points a name at a hash.
+func (x *Index) Register(ctx context.Context, name string, h protocol.Hash) error {
+	if err := checkEntry(name, h); err != nil {
+		return err
+	}
+	if problem := protocol.WorkflowNameProblem(name); problem != "" {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("the name %q %s", name, problem)}
+	}
+	return x.locked(ctx, registryLock, func() error {
+		f, err := x.read(ctx, registryFile)
+		if err != nil {
+			return err
+		}
+		if err := f.writable(); err != nil {
+			return err
+		}
+		if _, err := f.get(name); err != nil {
+			return err
+		}
+		f.set(name, h)
+		return x.save(f)
+	})
+}

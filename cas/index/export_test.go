@@ -1,4 +1,0 @@
-package index
-
-// Summed is a line with its sum.
-func Summed(object []byte) []byte { return summed(object) }

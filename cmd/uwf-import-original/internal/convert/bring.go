@@ -1,0 +1,161 @@
+// Package convert puts an original's data into a home of uwf: nodes under the hashes
+// that they have, the registry, the threads, the history, the config. It adds to
+// what is there and changes nothing of it, so that it can be run again at any
+// time, also after it was cut off, and after the original has gone on.
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Options say where to.
+type Options struct {
+	Dirs   home.Dirs
+	DryRun bool // only find out what would be done
+	Env    env.Env
+}
+
+// Count is what became of one kind of things.
+type Count struct {
+	Brought int `json:"brought"` // what would be, in a dry run
+	Present int `json:"present"` // was there already
+	Failed  int `json:"failed"`
+}
+
+// Report says what was done.
+type Report struct {
+	Ocas      string `json:"ocas"` // the original's directories
+	Uwf       string `json:"uwf"`
+	Home      string `json:"home"` // ours
+	Store     string `json:"store"`
+	DryRun    bool   `json:"dryRun"`
+	Nodes     Count  `json:"nodes"`
+	Workflows Count  `json:"workflows"`
+	Threads   Count  `json:"threads"`
+	Config    Count  `json:"config"` // config.yaml and .env
+	// Problems are what could not be brought, or not whole.
+	Problems []source.Problem `json:"problems"`
+	// Notes are what is not the same here, although nothing is lost.
+	Notes []source.Problem `json:"notes"`
+}
+
+// Whole reports whether everything was brought.
+func (r Report) Whole() bool { return len(r.Problems) == 0 }
+
+// Run brings everything. Errors: the home or store cannot be used for this, with
+// code invalid; what the disks say. What was brought before an error stays, and
+// is whole.
+func Run(ctx context.Context, s *source.Source, o Options) (_ Report, err error) {
+	b := &bringer{
+		source: s, options: o, fs: durable.OS(), index: fileheads.Open(o.Dirs.Home, durable.OS()),
+		report: Report{
+			Ocas: s.Store, Uwf: s.Home, Home: o.Dirs.Home, Store: o.Dirs.Store, DryRun: o.DryRun,
+			Problems: append([]source.Problem{}, s.Problems...), Notes: []source.Problem{},
+		},
+	}
+	if err := b.open(ctx); err != nil {
+		return b.report, err
+	}
+	// Nodes that nothing names yet must not be collected meanwhile.
+	release, err := cas.Hold(ctx, b.store)
+	if err != nil {
+		return b.report, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	for _, part := range []func(context.Context) error{b.workflows, b.threads, b.config} {
+		if err := part(ctx); err != nil {
+			return b.report, err
+		}
+	}
+	return b.report, nil
+}
+
+type bringer struct {
+	source  *source.Source
+	options Options
+	fs      durable.FS
+	store   *fsstore.Store
+	index   *fileheads.Index
+	copy    *copier
+	report  Report
+}
+
+// open opens the store, which must have the original's hash function.
+func (b *bringer) open(ctx context.Context) error {
+	for _, same := range []struct{ ours, theirs, flag string }{
+		{b.options.Dirs.Home, b.source.Home, "--home"}, {b.options.Dirs.Store, b.source.Store, "--ocas-home"},
+	} {
+		if isSame(same.ours, same.theirs) {
+			return &protocol.Error{
+				Code:    protocol.CodeUsage,
+				Message: fmt.Sprintf("%s is the original's, in which nothing is changed", same.theirs),
+				Hints:   []string{"name another directory to bring its data to: " + same.flag + " DIR"},
+			}
+		}
+	}
+	var err error
+	b.store, err = fsstore.Open(ctx, b.options.Dirs.Store, fsstore.Options{Home: b.options.Dirs.Home, Hash: cas.XXH64})
+	if err != nil {
+		return err
+	}
+	if b.store.Algorithm() != cas.XXH64 || b.store.Originals() {
+		return &protocol.Error{
+			Code: protocol.CodeInvalid,
+			Message: fmt.Sprintf("the store %s has %s hashes; what the original has written keeps its own, xxh64",
+				b.store.Dir(), b.store.Algorithm()),
+			Hints: []string{"name a home that does not exist yet: --home DIR"},
+		}
+	}
+	if !b.options.DryRun {
+		if err := b.store.Make(ctx, b.options.Env.Now().UnixMilli()); err != nil {
+			return err
+		}
+	}
+	b.copy = newCopier(b.source.Nodes, b.store, b.options.DryRun, &b.report.Nodes)
+	return nil
+}
+
+func isSame(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+func (b *bringer) problem(what, name, format string, args ...any) {
+	b.report.Problems = append(b.report.Problems, source.Problem{What: what, Name: name, Reason: fmt.Sprintf(format, args...)})
+}
+
+func (b *bringer) note(what, name, format string, args ...any) {
+	b.report.Notes = append(b.report.Notes, source.Problem{What: what, Name: name, Reason: fmt.Sprintf(format, args...)})
+}
+
+// isOfNode tells errors about what is stored from those of the machine.
+func isOfNode(err error) bool {
+	var (
+		corrupt *cas.CorruptError
+		kind    *cas.TypeError
+		schema  *cas.SchemaError
+	)
+	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) || errors.As(err, &kind) || errors.As(err, &schema) ||
+		errors.Is(err, fs.ErrPermission)
+}
+
+func (b *bringer) now() time.Time { return b.options.Env.Now() }

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// takeOver adopts what a run that has ended unseen has left, if that is the step
+// that is asked for now: finished work is never paid for twice, whoever was asked
+// to do it, and however he is called. It reports false if there is nothing; then
+// the step is run. If there is something that cannot be taken over, that is an
+// error, and nothing is run: a person decides.
+//
+// Without a record, or with one that cannot be read, the step itself must prove
+// that it is what is asked for.
+func (a *attempt) takeOver(ctx context.Context, last record) (out protocol.StepOutput, adopted bool, err error) {
+	known := !last.damaged && !last.missing
+	if known && !last.unfinished(a.hold.head) {
+		return out, false, nil // it has been judged
+	}
+	result, err := a.dir.left()
+	var none *agentproc.ResultError
+	switch {
+	case errors.As(err, &none):
+		return a.takeSpoiled(ctx, last, none)
+	case err != nil:
+		return out, false, err
+	case result.StepHash == "", a.inThread(ctx, result.StepHash):
+		return out, false, a.nothingLeft(last)
+	case known && !last.answers(a.task):
+		return out, false, a.answeredOtherwise(ctx, last, result.StepHash)
+	}
+	return a.adopt(ctx, last, result)
+}
+
+// inThread reports whether a step is one that the thread has made before: after a
+// power cut an older output may stand beside a newer record.
+func (a *attempt) inThread(ctx context.Context, h protocol.Hash) bool {
+	if h == a.hold.head {
+		return true
+	}
+	s, err := cas.Read[protocol.Step](ctx, a.Store, h)
+	return err == nil && s.Start == a.pos.thread.StartHash && s.Index < a.pos.thread.Len()
+}
+
+// adopt takes a result that names a step.
+func (a *attempt) adopt(ctx context.Context, last record, result protocol.Result) (out protocol.StepOutput, adopted bool, err error) {
+	a.record = last
+	if last.damaged || last.missing {
+		a.record = a.newRecord()
+	}
+	a.record.More = a.more
+	step, err := a.accept(ctx, result)
+	if err == nil && (last.damaged || last.missing) && !a.answers(ctx, step.step) {
+		err = rejected(result.StepHash, protocol.CodeAgent, "step %s answers another prompt", result.StepHash)
+	}
+	if err != nil {
+		var no *rejection
+		if errors.As(err, &no) {
+			no.why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", a.dir.file(agentproc.StdoutFile), no.why.Message)
+		}
+		return out, false, a.reject(err) // once: the next step runs it anew
+	}
+	agent := last.Agent
+	if agent == "" {
+		agent = step.step.Agent
+		a.record.Agent = agent
+	}
+	a.started(agent, true)
+	defer func() { a.ended(out, err) }()
+	out, err = a.advance(ctx, step)
+	out.Adopted = true
+	return out, true, err
+}
+
+// answers reports whether a step says that it was asked what is asked now.
+func (a *attempt) answers(ctx context.Context, s protocol.Step) bool {
+	h, err := a.batch().Add(ctx, protocol.Text(s.EdgePrompt))
+	return err == nil && h == a.task.promptHash
+}
+
+// takeSpoiled looks for a finished step in an output that does not end in a result.
+func (a *attempt) takeSpoiled(ctx context.Context, last record, wrong *agentproc.ResultError) (out protocol.StepOutput, adopted bool, err error) {
+	asked := last.damaged || last.missing || last.answers(a.task)
+	for _, h := range wrong.Hashes {
+		if h == a.hold.head || !asked {
+			continue
+		}
+		got, err := a.accept(ctx, protocol.Result{StepHash: h})
+		if err == nil && a.answers(ctx, got.step) {
+			return a.adopt(ctx, last, protocol.Result{StepHash: h})
+		}
+	}
+	if !wrong.Spoiled {
+		return out, false, a.nothingLeft(last)
+	}
+	return out, false, a.anew(&protocol.Error{
+		Code:    protocol.CodeCorrupt,
+		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v", a.task.role, a.dir.file(agentproc.StdoutFile), wrong),
+		Err:     wrong,
+	})
+}
+
+// nothingLeft says that the step is made again, if it was begun.
+func (a *attempt) nothingLeft(last record) error {
+	switch {
+	case last.damaged:
+		a.warn(a.dir.file(recordFile) + " is damaged, and nothing tells of a finished step: it is made anew")
+	case !last.missing:
+		a.warn(fmt.Sprintf("a run of role %q was interrupted, and has left no result in %s: the step is made anew", last.Role, filepath.Clean(a.dir.path)))
+	}
+	return nil
+}
+
+// answeredOtherwise refuses to throw away a finished step that is the answer to
+// something else than what is asked now.
+func (a *attempt) answeredOtherwise(ctx context.Context, last record, h protocol.Hash) error {
+	if _, err := a.Store.Get(ctx, h); errors.Is(err, cas.ErrNotFound) {
+		return nil // there is no such step: nothing is thrown away
+	}
+	return a.anew(hinted(fail(protocol.CodeFailed, "role %q has finished what it was asked for before, and that waits to be taken over: step %s", last.Role, h),
+		"uwf thread step "+a.hold.id+" takes it over"))
+}
+
+// anew adds the way out for who does not want what is there.
+func (a *attempt) anew(err *protocol.Error) error {
+	return hinted(err, a.again()+" --fresh throws it away, and makes the step anew", "what is there is in "+filepath.Clean(a.dir.path))
+}
+
+// adoptAsked adopts the result of an interrupted resume or poke. The moderator
+// cannot ask for that step again, because it does not know the person's words,
+// so what the record says was asked for counts.
+func (e *Engine) adoptAsked(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
+	var none protocol.StepOutput
+	if last.damaged {
+		return none, false, nil
+	}
+	if last.Replaces {
+		before, err := e.beforeHead(ctx, pos)
+		if err != nil {
+			return none, false, err
+		}
+		pos = before
+	}
+	a := e.newAttempt(h, pos, task{
+		role: last.Role, promptHash: last.PromptHash, cwd: last.Cwd, limitBase: last.LimitBase,
+		resumes: last.Resumes, replaces: last.Replaces,
+	})
+	a.more = o.more
+	return a.takeOver(ctx, last)
+}

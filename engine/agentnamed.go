@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/discover"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// Named checks that the agents which options name exist, before anything is
+// started for them. Errors are *protocol.Error: CodeUsage for what is no command
+// line, CodeNotFound for a program that is nowhere, CodeAgent for one that cannot
+// be started.
+func (e *Engine) Named(ctx context.Context, o StepOptions) error {
+	names := slices.Sorted(maps.Values(o.Agents))
+	if o.Agent != "" {
+		names = append(names, o.Agent)
+	}
+	for _, name := range slices.Compact(names) {
+		c, err := e.Config(ctx)
+		if err != nil {
+			return coded(err)
+		}
+		cmd, err := e.chooseAgent(c, name, "", "")
+		if err != nil {
+			return coded(err)
+		}
+		environ := e.Env
+		for key, value := range cmd.env {
+			environ = environ.With(key, value)
+		}
+		if _, err := proc.LookPath(cmd.argv[0], e.Env.Dir, environ.Environ); err != nil {
+			return e.unstartable(ctx, cmd, &agentproc.NotFoundError{Command: cmd.argv[0], Err: err})
+		}
+	}
+	return nil
+}
+
+// nearAgents are hints at an alias of the config or an agent on PATH; the latter
+// may have been meant without its "uwf-".
+func (e *Engine) nearAgents(ctx context.Context, name string) []string {
+	installed := discover.OnPath(e.Env)
+	if full := protocol.AgentName(name); slices.Contains(installed, full) {
+		return []string{"did you mean --agent " + full + "?"}
+	}
+	known := installed
+	if c, err := e.Config(ctx); err == nil {
+		known = slices.Concat(slices.Sorted(maps.Keys(c.Agents)), known)
+	}
+	near := suggest.Nearest(name, known, 2)
+	if len(near) == 0 {
+		near = suggest.Nearest(protocol.AgentName(name), installed, 1)
+	}
+	return agentHints(near)
+}
+
+// nearPrograms are hints at another file of the directory, or at a program on
+// PATH of that name.
+func (e *Engine) nearPrograms(cmd command) []string {
+	dir, base := filepath.Split(cmd.written[0])
+	var names []string
+	if entries, err := os.ReadDir(filepath.Dir(cmd.argv[0])); err == nil {
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+	}
+	near := suggest.Nearest(base, names, 1)
+	for i := range near {
+		near[i] = dir + near[i]
+	}
+	if _, err := proc.LookPath(base, e.Env.Dir, e.Env.Environ); err == nil {
+		near = append(near, base)
+	}
+	return agentHints(near)
+}
+
+func agentHints(names []string) []string {
+	var hints []string
+	for _, n := range names {
+		hints = append(hints, "did you mean --agent "+n+"?")
+	}
+	return hints
+}

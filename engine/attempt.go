@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// attempt is one try at the next step of a thread, under the thread's lock.
+type attempt struct {
+	*Engine
+	hold   *hold
+	pos    *position
+	task   task
+	cmd    command
+	dir    runDir
+	record record
+	info   StepInfo
+	more   bool // another step is to follow
+}
+
+// attempt lets an agent make the step, unless an interrupted run of the same task
+// has made it already.
+func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, last record, o StepOptions) (protocol.StepOutput, error) {
+	a := e.newAttempt(h, pos, t)
+	a.more = o.more
+	if !o.Fresh {
+		if out, adopted, err := a.takeOver(ctx, last); adopted || err != nil {
+			return out, err
+		}
+	}
+	var err error
+	if a.cmd, err = e.agentFor(ctx, o, pos.workflow.Name, t.role); err != nil {
+		if last.unfinished(h.head) || last.missing { // it may have left a result
+			return protocol.StepOutput{}, err
+		}
+		return protocol.StepOutput{}, a.unable(err)
+	}
+	return a.run(ctx)
+}
+
+func (e *Engine) newAttempt(h *hold, pos *position, t task) *attempt {
+	return &attempt{Engine: e, hold: h, pos: pos, task: t, dir: e.runDir(h.id)}
+}
+
+// run runs the agent and takes its step.
+func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
+	if a.task.cwd, err = a.workplace(ctx); err != nil {
+		return out, a.unable(err)
+	}
+	a.record = a.newRecord()
+	lock, err := a.prepare(ctx)
+	if err != nil {
+		return out, err
+	}
+	// Held until the end, so that the run counts as alive while it is judged.
+	defer func() { _ = lock.Unlock() }()
+	a.started(a.cmd.name, false)
+	defer func() { a.ended(out, err) }()
+	ran, err := a.invoke(ctx, lock)
+	for _, text := range ran.Warnings() {
+		a.warn(text)
+	}
+	if err != nil {
+		return out, a.giveUp(ctx, ran, err)
+	}
+	step, err := a.accept(ctx, ran.Result)
+	if err != nil {
+		return out, a.reject(err)
+	}
+	return a.advance(ctx, step)
+}
+
+func (a *attempt) newRecord() record {
+	return record{
+		Thread: a.hold.id, Workflow: a.pos.thread.Start.Workflow, Head: a.hold.head,
+		Role: a.task.role, Agent: a.cmd.name, Command: a.cmd.written, PromptHash: a.task.promptHash,
+		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces,
+		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: runStarting,
+	}
+}
+
+// giveUp records why a run led to no step. An agent that was made to stop but
+// had finished its work keeps its record: the next step adopts it.
+func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) error {
+	var timeout *agentproc.TimeoutError
+	status := runFailed
+	switch {
+	case a.dir.stopRequested(a.record):
+		status = runStopped
+		err = &protocol.Error{
+			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.hold.id, a.task.role), Err: err,
+			Hints: []string{a.again()},
+		}
+	case isSignal(err):
+		status = runStopped
+		err = hinted(coded(err), a.again())
+	case errors.As(err, &timeout):
+		err = hinted(coded(err), a.again()+" --timeout "+(2*timeout.After).String()+" gives it more time")
+	default:
+		return a.failed(runFailed, a.explain(ctx, ran, err))
+	}
+	if _, finished := a.dir.finished(); finished {
+		return hinted(coded(err), "the agent had finished: uwf thread step "+a.hold.id+" adopts its result")
+	}
+	return a.failed(status, err)
+}
+
+// again is the command that asks for the same once more. What a person has said
+// is not kept when the step fails, so it must be said again.
+func (a *attempt) again() string {
+	switch {
+	case a.task.resumes:
+		return "uwf thread resume " + a.hold.id + " -p '<answer>'"
+	case a.task.replaces:
+		return "uwf thread poke " + a.hold.id + " -p '<what to do otherwise>'"
+	}
+	return "uwf thread step " + a.hold.id
+}
+
+// unable records that no agent could even be started, so that who asks later is
+// told why: a background worker says it to nobody.
+func (a *attempt) unable(err error) error {
+	if a.dir.clear() != nil {
+		return err
+	}
+	a.record = a.newRecord()
+	return a.failed(runFailed, err)
+}
+
+// failed writes the final record of a run. Should that fail as well, the first
+// error matters more: the record stays unfinished, and the next step judges anew
+// what the agent left.
+func (a *attempt) failed(status runStatus, err error) error {
+	c := coded(err)
+	a.record.Status = status
+	a.record.Error = &runError{Code: c.Code, Message: c.Message}
+	_ = a.dir.write(a.record)
+	return c
+}
+
+// started and ended tell the progress, if anyone listens.
+func (a *attempt) started(agent string, adopted bool) {
+	a.info = StepInfo{
+		Thread: a.hold.id, Number: a.pos.thread.Len() + 1, Role: a.task.role,
+		Agent: agent, Started: a.Env.Now(), Adopted: adopted,
+	}
+	begun := a.event(EventStepStarted)
+	if begun.Took = 0; adopted {
+		begun.Name = EventStepAdopted
+	}
+	a.tell(begun)
+	if a.Progress != nil {
+		a.Progress.StepStarted(a.info)
+	}
+}
+
+func (a *attempt) ended(out protocol.StepOutput, err error) {
+	ended := a.event(EventStepDone)
+	if err != nil {
+		ended.Name, ended.Err = EventStepFailed, coded(err)
+	}
+	a.tell(ended)
+	if a.Progress != nil {
+		a.Progress.StepEnded(a.info, out, err)
+	}
+}

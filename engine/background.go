@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// WorkerLog is the file in which a thread's background worker says what it does.
+func (e *Engine) WorkerLog(thread string) string { return e.runDir(thread).file(logFile) }
+
+// ack is what a worker tells whoever started it, in one line on its stdout: that
+// an agent has begun, that there was nothing to begin, or why it could not.
+type ack struct {
+	Output *protocol.StepOutput `json:"output,omitempty"`
+	Error  *ackError            `json:"error,omitempty"`
+}
+
+type ackError struct {
+	Code    protocol.Code `json:"code"`
+	Message string        `json:"message"`
+	Hints   []string      `json:"hints,omitempty"`
+}
+
+// Background is [Engine.Do] in a process that nobody waits for. It returns once
+// the first agent has begun, with status running, or once it is clear that none
+// does: then with what the worker would have returned.
+//
+// args start our own program as the worker of this thread; the descriptor of the
+// lock, see [Engine.Worker], is added to them. The lock is never free in between:
+// it is taken here, and the worker inherits it. Whichever of the two processes is
+// killed, and whenever, the other one has the lock until its own end.
+func (e *Engine) Background(ctx context.Context, thread string, w Work, args []string) (protocol.StepOutput, error) {
+	out, err := e.background(ctx, thread, w, args)
+	if err != nil {
+		return out, ended(ctx, err)
+	}
+	return out, nil
+}
+
+func (e *Engine) background(ctx context.Context, id string, w Work, args []string) (protocol.StepOutput, error) {
+	var none protocol.StepOutput
+	if e.Env.Exe == "" {
+		return none, fail(protocol.CodeFailed, "the system does not tell where this program is: it cannot be started in the background")
+	}
+	h, err := e.hold(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	// Our copy only: the file is the worker's from now on.
+	defer func() { _ = h.lock.Unlock() }()
+	dir := e.runDir(id)
+	if err := dir.prepareWorker(w); err != nil {
+		return none, err
+	}
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return none, fmt.Errorf("start a worker: %w", err)
+	}
+	defer told.Close()
+	worker, err := e.startWorker(h, dir, args, tell)
+	tell.Close() // the worker has its own
+	if err != nil {
+		return none, err
+	}
+	return e.awaitAck(ctx, worker, dir, told)
+}
+
+// prepareWorker leaves what is to be done, and an empty log.
+func (d runDir) prepareWorker(w Work) error {
+	data, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("prepare a worker: %w", err)
+	}
+	if err := d.replace(workFile, append(data, '\n')); err != nil {
+		return err
+	}
+	if err := d.free(logFile); err != nil {
+		return err
+	}
+	if err := d.fs.Remove(d.file(logFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("prepare a worker: %w", err)
+	}
+	return d.fs.Append(d.file(logFile), nil, 0o600, durable.NoFlush)
+}
+
+// startWorker starts our own program, with the thread's lock.
+func (e *Engine) startWorker(h *hold, dir runDir, args []string, tell *os.File) (*proc.Child, error) {
+	log, err := careful.OpenFile(dir.file(logFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	defer log.Close()
+	lock := h.lock.File()
+	child, err := proc.Start(proc.Command{
+		Path: e.Env.Exe, Args: append(args, strconv.FormatUint(uint64(inheritedAs(lock)), 10)),
+		Dir: e.Env.Dir, Env: e.given(), Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	return child, nil
+}
+
+// awaitAck waits for the worker's word. Asked to end before it has come, we pass
+// that on: nothing has begun that is worth keeping.
+func (e *Engine) awaitAck(ctx context.Context, worker *proc.Child, dir runDir, told io.Reader) (protocol.StepOutput, error) {
+	type word struct {
+		ack
+		err error
+	}
+	heard := make(chan word, 1)
+	go func() {
+		var w word
+		w.err = json.NewDecoder(told).Decode(&w.ack)
+		heard <- w
+	}()
+	var none protocol.StepOutput
+	select {
+	case <-ctx.Done():
+		_, err := worker.Wait(ctx, e.grace()+settle)
+		return none, err
+	case w := <-heard:
+		switch {
+		case w.err == nil && w.Error != nil:
+			return none, hinted(fail(w.Error.Code, "%s", w.Error.Message), w.Error.Hints...)
+		case w.err == nil && w.Output != nil:
+			running := w.Output.Status == protocol.StatusRunning
+			if running {
+				w.Output.Background = &running
+			}
+			return *w.Output, nil
+		}
+	}
+	_, _ = worker.Wait(context.WithoutCancel(ctx), 0) // it has ended, or is about to
+	message := "the background worker ended before it began"
+	if said := agentproc.Tail(dir.file(logFile)); said != "" {
+		message += "; its log ends:\n" + said
+	}
+	return none, fail(protocol.CodeFailed, "%s", message)
+}

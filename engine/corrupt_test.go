@@ -1,0 +1,178 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func (w *world) nodeFile(h protocol.Hash) string {
+	return filepath.Join(w.Dirs.Store, "nodes", string(h[:2]), string(h)+".bin")
+}
+
+// damage flips a bit in a node's file.
+func (w *world) damage(h protocol.Hash) {
+	w.t.Helper()
+	path := w.nodeFile(h)
+	data, err := os.ReadFile(path)
+	require.NoError(w.t, err)
+	data[len(data)/2] ^= 1
+	require.NoError(w.t, os.Chmod(path, 0o600))
+	require.NoError(w.t, os.WriteFile(path, data, 0o600))
+}
+
+func TestDamageIsNamedAndStaysLocal(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	ways := map[string]func(w *world, h protocol.Hash){
+		"bit flip":  (*world).damage,
+		"truncated": func(w *world, h protocol.Hash) { require.NoError(w.t, os.Truncate(w.nodeFile(h), 5)) },
+		"deleted":   func(w *world, h protocol.Hash) { require.NoError(w.t, os.Remove(w.nodeFile(h))) },
+	}
+	nodes := map[string]func(w *world, head protocol.Hash) protocol.Hash{
+		"head":   func(_ *world, head protocol.Hash) protocol.Hash { return head },
+		"output": func(w *world, head protocol.Hash) protocol.Hash { return w.readStep(head).Output },
+		"start":  func(w *world, head protocol.Hash) protocol.Hash { return w.readStep(head).Start },
+	}
+	for way, damage := range ways {
+		for node, find := range nodes {
+			t.Run(node+" "+way, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, "again")
+				id := w.start()
+				head := w.mustStep(id, StepOptions{}).Head
+				w.plays("unclear")
+				other, err := w.StartThread(ctx, w.workflow, "another task", w.dir)
+				require.NoError(t, err)
+				w.mustStep(other, StepOptions{})
+
+				bad := find(w, head)
+				require.NoError(t, os.Chmod(w.nodeFile(bad), 0o600))
+				damage(w, bad)
+				out := w.show(id)
+				require.Equal(t, protocol.StatusCorrupt, out.Status)
+				require.Contains(t, out.Error.Message, string(bad))
+				require.Equal(t, protocol.CodeCorrupt, out.Error.Code)
+				_, err = w.Step(ctx, id, StepOptions{})
+				requireCode(t, err, protocol.CodeCorrupt, string(bad))
+				_, err = w.Resume(ctx, id, "", StepOptions{})
+				requireCode(t, err, protocol.CodeCorrupt, string(bad))
+				_, err = w.Fork(ctx, head)
+				require.Error(t, err)
+				require.Equal(t, head, w.head(id))
+
+				require.Equal(t, protocol.StatusSuspended, w.show(other).Status, "other threads go on")
+				w.plays("unclear,ready")
+				w.mustResume(other, "")
+			})
+		}
+	}
+}
+
+func TestDamagedWorkflow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "again")
+	id := w.start()
+	w.damage(w.workflow)
+	out := w.show(id)
+	require.Equal(t, protocol.StatusCorrupt, out.Status)
+	require.Equal(t, w.workflow, out.Workflow, "what can be read is said")
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeCorrupt, string(w.workflow))
+}
+
+// The finished work of an interrupted step is damaged: said once, then done anew.
+func TestDamagedResultOfAnInterruptedStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	id := w.start()
+	w.killedAt(id, "!gate:ready@go")
+	w.open("go")
+	_, err := w.Wait(context.Background(), id)
+	require.NoError(t, err)
+	result, finished := w.runDir(id).finished()
+	require.True(t, finished)
+	step := w.readStep(result.StepHash)
+	require.NoError(t, os.Chmod(w.nodeFile(step.Output), 0o600))
+	w.damage(step.Output)
+
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeCorrupt, string(step.Output))
+	require.NoError(t, os.Remove(w.nodeFile(step.Output)))
+	require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+}
+
+func TestOverviewGoesOnPastDamage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "unclear")
+	good, bad, done := w.start(), "", ""
+	bad, err := w.StartThread(ctx, w.workflow, "bad", w.dir)
+	require.NoError(t, err)
+	done, err = w.StartThread(ctx, w.workflow, "done", w.dir)
+	require.NoError(t, err)
+	w.mustStep(good, StepOptions{})
+	w.plays("ready,done")
+	w.mustStep(done, StepOptions{})
+	w.mustStep(done, StepOptions{})
+	w.damage(w.head(bad))
+
+	o := w.Overview()
+	item := o.Active(ctx, good, w.head(good))
+	require.Equal(t, protocol.StatusSuspended, item.Status)
+	require.Equal(t, "suspended [suspended]", item.StatusDisplay)
+	require.Equal(t, "test", *item.WorkflowName)
+	require.NotNil(t, item.StartedAt)
+	item = o.Active(ctx, bad, w.head(bad))
+	require.Equal(t, protocol.StatusCorrupt, item.Status)
+	require.Contains(t, item.Error, string(w.head(bad)))
+	item = o.Ended(ctx, fileheads.Ended{Thread: done, Workflow: w.workflow, Head: w.head(done), Status: protocol.StatusCompleted, CompletedAt: 7})
+	require.Equal(t, protocol.StatusCompleted, item.Status)
+	require.EqualValues(t, 7, *item.CompletedAt)
+}
+
+// One listing reads each workflow once.
+func TestOverviewReadsFewNodes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "again")
+	id := w.start()
+	w.lengthen(id, 50)
+	counting := &countingStore{Store: w.Store}
+	e := *w.Engine
+	e.Store = counting
+	o := e.Overview()
+	o.Active(ctx, id, w.head(id))
+	first := counting.gets.Load()
+	o.Active(ctx, id, w.head(id))
+	require.EqualValues(t, 4, first, "head, start, workflow, output")
+	require.EqualValues(t, 3, counting.gets.Load()-first)
+}
+
+// An agent that damages the node which its step follows does not get the head
+// moved. Its work is not lost by that.
+func TestHeadDamagedWhileItsAgentWorks(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!gate:ready@go")
+	id := w.start()
+	head := w.head(id)
+	ended := w.inFlight(ctx, id)
+	whole, err := os.ReadFile(w.nodeFile(head))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(w.nodeFile(head)))
+	w.open("go")
+	requireCode(t, <-ended, protocol.CodeCorrupt, string(head))
+	require.Equal(t, head, w.head(id))
+
+	require.NoError(t, os.WriteFile(w.nodeFile(head), whole, 0o444))
+	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
+}

@@ -1,0 +1,123 @@
+// Package engine runs a thread: it takes the moderator's decision to an agent,
+// checks what comes back, and moves the head. It holds no state of its own; all
+// of it is in the store, the index and the run directory, so that the next
+// process goes on where a killed one stopped.
+//
+// A step, file by file:
+//
+//   - lock.go: one process at a time steps a thread;
+//   - position.go, limits.go: where the thread stands and who is next;
+//   - record.go, rundir.go: run.json, the record of the try in flight or the last one;
+//   - foreign.go: a thread from elsewhere, and where it may work here;
+//   - command.go: which agent plays the role;
+//   - adopt.go: the finished work of an interrupted step;
+//   - invoke.go: the agent's run;
+//   - accept.go: whether what it returned is what was asked for;
+//   - advance.go: make it durable, move the head, look at what is next;
+//   - step.go, resume.go, poke.go: the above, in order;
+//   - work.go: several steps under one hold of the thread's lock.
+//
+// Around it: start.go and fork.go make threads, show.go and overview.go tell how
+// they stand, totals.go what they have cost, wait.go and stop.go deal with steps
+// in flight, background.go and worker.go hand a thread to a process that nobody
+// waits for.
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Engine steps threads. Build it as a literal; Progress and Grace may be left out.
+type Engine struct {
+	Env   env.Env  // with .env
+	Given []string // the environment without .env; nil: the same
+	Dirs  home.Dirs
+	FS    durable.FS
+	Store cas.Store
+	Index *fileheads.Index
+	// Config loads config.yaml when it is first needed: a step with --agent and
+	// commands that only read work without one.
+	Config   func(ctx context.Context) (protocol.Config, error)
+	Progress Progress      // nil: silent
+	Warn     func(string)  // told what a person should know, though the step goes on; nil: nobody is told
+	Events   func(Event)   // told what is done to threads; nil: nobody keeps a diary
+	Grace    time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
+
+	// began is told when an agent has been started; nil: nobody asks.
+	began func()
+	// workflows remembers what was read, when many threads are listed.
+	workflows map[protocol.Hash]protocol.Workflow
+}
+
+// Progress is told what happens, as it happens, on one goroutine at a time.
+type Progress interface {
+	StepStarted(StepInfo)
+	Turn(StepInfo, protocol.Turn)
+	Writing(StepInfo, protocol.Turn) // a turn that is not finished; more of it, or all, follows
+	StepEnded(StepInfo, protocol.StepOutput, error)
+}
+
+// StepInfo says which step is meant.
+type StepInfo struct {
+	Thread  string
+	Number  int // from 1
+	Role    string
+	Agent   string // alias or command, as the user named it
+	Started time.Time
+	Ended   time.Time // of a step that is told of later; zero: now
+	Adopted bool
+}
+
+// StepOptions for one step. The zero value works.
+type StepOptions struct {
+	Agent   string        `json:"agent"`   // --agent: an alias, else a command line
+	Fresh   bool          `json:"fresh"`   // do not adopt an interrupted step's result
+	Timeout time.Duration `json:"timeout"` // 0: the config's
+	// Cwd is where the thread works from now on, absolute; "": where it did.
+	Cwd string `json:"cwd,omitempty"`
+	// Agents are, by role, aliases or command lines that go before Agent.
+	Agents map[string]string `json:"agents,omitempty"`
+
+	more bool // another step is to follow
+}
+
+// configOnce returns an engine that reads config.yaml at most once: one
+// operation sees one config, and pays for it once.
+func (e *Engine) configOnce() *Engine {
+	var (
+		with = *e
+		once sync.Once
+		c    protocol.Config
+		err  error
+	)
+	with.Config = func(ctx context.Context) (protocol.Config, error) {
+		once.Do(func() { c, err = e.Config(ctx) })
+		return c, err
+	}
+	return &with
+}
+
+func (e *Engine) grace() time.Duration {
+	if e.Grace == 0 {
+		return agentproc.DefaultGrace
+	}
+	return e.Grace
+}
+
+func (e *Engine) warn(text string) {
+	if e.Warn != nil {
+		e.Warn(text)
+	}
+}
+
+func (e *Engine) nowMs() int64 { return e.Env.Now().UnixMilli() }

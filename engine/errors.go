@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// SignalError is the cause of a context that a signal ended.
+type SignalError = proc.SignalError
+
+// fail makes an error with a code.
+func fail(code protocol.Code, format string, args ...any) *protocol.Error {
+	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// hinted adds what to type next.
+func hinted(e *protocol.Error, hints ...string) *protocol.Error {
+	e.Hints = append(e.Hints, hints...)
+	return e
+}
+
+// coded gives an error from below its code. Every error of this package passes
+// through it once.
+func coded(err error) *protocol.Error {
+	var known *protocol.Error
+	if errors.As(err, &known) {
+		if known.Message == err.Error() {
+			return known
+		}
+		return &protocol.Error{Code: known.Code, Message: err.Error(), Hints: known.Hints, Err: err}
+	}
+	return &protocol.Error{Code: codeOf(err), Message: err.Error(), Err: err}
+}
+
+func codeOf(err error) protocol.Code {
+	var (
+		signal   *SignalError
+		timeout  *agentproc.TimeoutError
+		route    *moderator.RouteError
+		template *moderator.TemplateError
+		failed   *moderator.ConditionError
+		conflict *fileheads.ConflictError
+	)
+	switch {
+	case errors.As(err, &signal):
+		return signal.Code()
+	case errors.As(err, &timeout):
+		return protocol.CodeTimeout
+	case isAgentFailure(err):
+		return protocol.CodeAgent
+	case isRedacted(err):
+		return protocol.CodeRedacted
+	case isDamage(err):
+		return protocol.CodeCorrupt
+	case errors.As(err, &route), errors.As(err, &template), errors.As(err, &failed):
+		return protocol.CodeInvalid
+	case errors.As(err, &conflict):
+		return protocol.CodeLocked
+	case errors.Is(err, fileheads.ErrNoThread):
+		return protocol.CodeNotFound
+	}
+	return protocol.CodeFailed
+}
+
+// isSignal: this process was asked to end, by a signal or by its caller.
+func isSignal(err error) bool {
+	var signal *SignalError
+	return errors.As(err, &signal) || errors.Is(err, context.Canceled)
+}
+
+// isAgentFailure: the agent could not be run, failed, or answered nonsense.
+func isAgentFailure(err error) bool {
+	var (
+		missing *agentproc.NotFoundError
+		exit    *agentproc.ExitError
+		result  *agentproc.ResultError
+	)
+	return errors.As(err, &missing) || errors.As(err, &exit) || errors.As(err, &result)
+}
+
+// isRedacted: the content of a node was taken away on purpose.
+func isRedacted(err error) bool {
+	_, redacted := cas.AsRedacted(err)
+	return redacted
+}
+
+// isDamage: a node that must be there is missing, damaged, redacted, or not what
+// the node that names it says.
+func isDamage(err error) bool {
+	var (
+		corrupt   *cas.CorruptError
+		collision *cas.CollisionError
+		kind      *cas.TypeError
+		schema    *cas.SchemaError
+	)
+	return isRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
+		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema)
+}

@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// A thread that was imported brings prompts, a workflow and a directory that its
+// author chose. Nothing of it runs here until a person has said where; what was
+// said is kept beside the thread (package index, Facts), because its start cannot
+// change. Forks of it are as foreign as it is.
+
+// asItIs is the mode of a workspace that is a directory as a person has it.
+const asItIs = "none"
+
+// settle finds out where the thread works, or keeps what a person says about it
+// now: cwd, "" if nothing.
+func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
+	facts, err := e.Index.Facts(ctx, h.id)
+	if err != nil {
+		return err
+	}
+	if w.Cwd == "" {
+		if facts.Foreign() {
+			return e.mustSayWhere(ctx, h, facts, w.Do)
+		}
+		if facts.Workspace != nil {
+			h.root = facts.Workspace.Root
+		}
+		return nil
+	}
+	if facts.Workspace != nil && facts.Workspace.Mode != asItIs {
+		return fail(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, shown(facts.Workspace.Root))
+	}
+	imported := facts.Imported
+	if facts.Doubt != nil {
+		imported = &fileheads.Imported{Lost: true}
+	}
+	change, err := e.worksIn(ctx, w.Cwd, imported)
+	if err != nil {
+		return err
+	}
+	h.root = change.Workspace.Root
+	return e.Index.SetFacts(ctx, h.id, change)
+}
+
+// worksIn is what is known of a thread once a person has said where it works.
+func (e *Engine) worksIn(ctx context.Context, dir string, imported *fileheads.Imported) (fileheads.Facts, error) {
+	root, err := e.chosen(ctx, dir)
+	if err != nil {
+		return fileheads.Facts{}, err
+	}
+	facts := fileheads.Facts{Workspace: &fileheads.Workspace{Mode: asItIs, Root: root}}
+	if imported != nil {
+		confirmed := *imported
+		confirmed.Confirmed = true
+		facts.Imported = &confirmed
+	}
+	return facts, nil
+}
+
+// mustSayWhere is the refusal of a thread from elsewhere, with what a person must
+// know to decide.
+func (e *Engine) mustSayWhere(ctx context.Context, h *hold, facts fileheads.Facts, deed Deed) error {
+	workflow, dir := "unknown", "unknown"
+	if t, err := thread.Open(ctx, e.Store, h.head); err == nil {
+		dir = shown(t.Start.Cwd)
+		if w, err := t.Workflow(ctx); err == nil {
+			workflow = fmt.Sprintf("%s %s", shown(w.Name), t.Start.Workflow)
+		}
+	}
+	err := fail(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
+		h.id, e.whence(facts), workflow, dir)
+	again := "step " + h.id
+	if deed != DoStep {
+		again = string(deed) + " " + h.id + " -p '…'"
+	}
+	return hinted(err, "uwf thread read "+h.id+" shows what it is about",
+		"uwf thread "+again+" --cwd "+shown(e.Env.Dir)+" lets it work here, now and later")
+}
+
+// whence says how it is known that a thread is, or may be, from elsewhere.
+func (e *Engine) whence(facts fileheads.Facts) string {
+	imported := facts.Imported
+	switch {
+	case facts.Doubt != nil:
+		return fmt.Sprintf("may come from elsewhere: %v (uwf cas fsck)", facts.Doubt)
+	case imported.From == "" && imported.Lost:
+		return "may come from elsewhere: what facts.jsonl said of it was damaged or lost"
+	case imported.From == "":
+		return "comes from elsewhere: no thread of this home has made its chain"
+	}
+	at := time.UnixMilli(imported.AtMs).In(e.Env.Now().Location()).Format(time.DateOnly)
+	return fmt.Sprintf("comes from elsewhere: it was imported from %s on %s", shown(imported.From), at)
+}
+
+// Settled refuses a thread that comes from elsewhere and whose directory nobody has
+// said. Errors are *protocol.Error.
+func (e *Engine) Settled(ctx context.Context, id string) error {
+	head, err := e.Head(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := e.settle(ctx, &hold{id: id, head: head}, Work{}); err != nil {
+		return coded(err)
+	}
+	return nil
+}
+
+// dir is the directory that the thread works in, as far as it is known: where its
+// start says, unless a person has said otherwise.
+func (p *position) dir() string {
+	if p.root != "" {
+		return p.root
+	}
+	return p.thread.Start.Cwd
+}
+
+// here is the place of a directory of the thread's steps, if the thread has moved
+// since: a step made elsewhere says where that was.
+func (p *position) here(dir string) string {
+	if p.root == "" || dir == "" {
+		return dir
+	}
+	if _, ok := below(p.root, dir); ok {
+		return dir
+	}
+	if rel, ok := below(p.thread.Start.Cwd, dir); ok {
+		return filepath.Join(p.root, rel)
+	}
+	return p.root
+}
+
+// below is the path from one directory to another in it.
+func below(root, dir string) (rel string, ok bool) {
+	rel, err := filepath.Rel(root, dir)
+	return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// at is the position of a thread that is held, where it works here.
+func (e *Engine) at(ctx context.Context, h *hold) (*position, error) {
+	p, err := e.position(ctx, h.id, h.head)
+	if err != nil {
+		return p, err
+	}
+	p.root = h.root
+	if p.state.Last != nil {
+		p.state.Last.Location = p.here(p.state.Last.Location)
+	}
+	return p, nil
+}
+
+// inherits is what is known of a fork from a node: if that is of a thread from
+// elsewhere, or of none of this home, the fork is from there, too. cwd is where a
+// person lets it work, "" if nothing was said.
+func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.Hash, cwd string) (fileheads.Facts, error) {
+	origin, known, err := e.origin(ctx, t.StartHash)
+	if err != nil {
+		return fileheads.Facts{}, err
+	}
+	var facts fileheads.Facts
+	imported := known.Imported
+	switch {
+	case origin == "":
+		imported = &fileheads.Imported{AtMs: e.Env.Now().UnixMilli()}
+	case known.Doubt != nil:
+		imported = &fileheads.Imported{Lost: true}
+	}
+	if imported != nil {
+		inherited := *imported
+		inherited.Inherited, inherited.Lost = true, false // where the fork was made is known
+		facts = fileheads.Facts{Imported: &inherited, Workspace: known.Workspace, Fork: &fileheads.Fork{Thread: origin, Step: node}}
+	}
+	if cwd == "" {
+		return facts, nil
+	}
+	said, err := e.worksIn(ctx, cwd, facts.Imported)
+	said.Fork = facts.Fork
+	return said, err
+}
+
+// origin finds the thread of this home that has a start; "": none has it. If there
+// are several, it is one from elsewhere before our own, an imported one before its
+// forks, and one whose directory nobody has said before the others.
+func (e *Engine) origin(ctx context.Context, start protocol.Hash) (id string, known fileheads.Facts, err error) {
+	all, damaged := e.Index.AllFacts(ctx)
+	if damaged != nil && all == nil {
+		return "", fileheads.Facts{}, damaged
+	}
+	standings, _ := e.Index.Standings(ctx) // of a thread that cannot be read no fork is made
+	// The most foreign first, then the newest: a fork is mostly of one of the last.
+	ids := slices.SortedFunc(maps.Keys(standings), func(a, b string) int {
+		return cmp.Or(originRank(all[b])-originRank(all[a]), threadid.Compare(b, a))
+	})
+	for _, other := range ids {
+		t, err := thread.Open(ctx, e.Store, standings[other].Head)
+		if err != nil || t.StartHash != start {
+			continue // damaged: its start is not the one that was just read
+		}
+		return other, all[other], ctx.Err()
+	}
+	return "", fileheads.Facts{}, ctx.Err()
+}
+
+// originRank is how foreign a thread is.
+func originRank(facts fileheads.Facts) int {
+	rank := 0
+	if facts.Imported != nil || facts.Doubt != nil {
+		rank++
+		if !facts.StartedHere() {
+			rank += 2
+		}
+	}
+	if facts.Foreign() {
+		rank++
+	}
+	return rank
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// prepare does what must be there before the agent is: its prompt, an empty run
+// directory, the lock that it inherits, and the record of the run. The prompt
+// need not be flushed: nothing durable names it.
+func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	b := a.batch()
+	if _, err := b.Add(ctx, protocol.Text(a.task.prompt)); err != nil {
+		return nil, err
+	}
+	if err := b.Put(ctx); err != nil {
+		return nil, fmt.Errorf("store the prompt: %w", err)
+	}
+	if err := a.dir.clear(); err != nil {
+		return nil, err
+	}
+	lock, err := a.dir.lock(ctx, lockPatience)
+	if err != nil {
+		return nil, fmt.Errorf("lock the run: %w", err)
+	}
+	if err := a.dir.write(a.record); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	return lock, nil
+}
+
+// invoke runs the agent to its end.
+func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Outcome, error) {
+	inv := agentproc.Invocation{
+		Command: a.cmd.argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
+		RunDir: a.dir.path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
+		Started: func(pid int) error {
+			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), runRunning
+			a.hold.note(process{pid, a.record.Birth})
+			if err := a.dir.write(a.record); err != nil {
+				return err
+			}
+			if a.began != nil {
+				a.began()
+			}
+			return nil
+		},
+	}
+	if a.Progress != nil {
+		inv.Told = func(line protocol.TurnLine) {
+			// A turn that cannot be read yet is missed here and found in the detail.
+			t, err := cas.Read[protocol.Turn](ctx, a.Store, line.Hash)
+			switch {
+			case err != nil:
+			case line == protocol.NewTurnLine(line.Hash):
+				a.Progress.Turn(a.info, t)
+			default:
+				a.Progress.Writing(a.info, t)
+			}
+		}
+	}
+	defer func() { a.hold.note(process{}) }()
+	return agentproc.Run(ctx, inv)
+}
+
+// arguments are the agent's, in the form that it understands.
+func (a *attempt) arguments() []string {
+	args := slices.Clone(a.cmd.argv[1:])
+	switch a.cmd.form {
+	case "named":
+		return append(args, protocol.FlagThread, a.hold.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
+	case "positional": // the environment says the rest
+		return append(args, a.hold.id, a.task.role)
+	}
+	return append(args, a.hold.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
+}
+
+// environment is ours without the secrets of .env that are not for this agent, the
+// agent's own from the config, and the facts of this step, which nothing overrides.
+// Agents of the kit read .env themselves.
+func (a *attempt) environment() []string {
+	set := maps.Clone(a.cmd.env)
+	if set == nil {
+		set = map[string]string{}
+	}
+	maps.Copy(set, map[string]string{
+		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.path,
+		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.hold.id, protocol.EnvRole: a.task.role,
+		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
+		protocol.EnvAgent: a.cmd.alias,
+	})
+	if runtime.GOOS != "windows" {
+		set["PWD"] = a.task.cwd // or programs would believe ours
+	}
+	if a.Env.Exe != "" {
+		set[protocol.EnvBin] = a.Env.Exe
+	}
+	var environ []string
+	for _, kv := range config.Handed(a.given(), a.Env, a.cmd.passEnv) {
+		if key, _, _ := strings.Cut(kv, "="); !has(set, key) {
+			environ = append(environ, kv)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		environ = append(environ, key+"="+set[key])
+	}
+	return environ
+}
+
+// given is the environment without .env.
+func (e *Engine) given() []string {
+	if e.Given == nil {
+		return e.Env.Environ
+	}
+	return e.Given
+}
+
+func has(set map[string]string, key string) bool {
+	_, ok := set[key]
+	return ok
+}
+
+// explain adds to an agent's failure what to do about it.
+func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error) error {
+	var missing *agentproc.NotFoundError
+	if errors.As(err, &missing) {
+		return a.unstartable(ctx, a.cmd, missing)
+	}
+	if !isAgentFailure(err) {
+		return err
+	}
+	e := &protocol.Error{Code: protocol.CodeAgent, Message: err.Error(), Err: err}
+	if exit := (*agentproc.ExitError)(nil); errors.As(err, &exit) {
+		e.Hints = exit.Hints() // the agent knows best
+	}
+	var noResult *agentproc.ResultError
+	if errors.As(err, &noResult) && ran.Stderr != "" {
+		e.Message += "\nits stderr ends:\n" + ran.Stderr
+	}
+	return hinted(e, a.again()+" tries again", "uwf thread read "+a.hold.id+" --live shows what it has done", "what the agent printed is in "+a.dir.path)
+}

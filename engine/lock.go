@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// hold is a thread under its lock: nobody else steps, resumes or ends it.
+type hold struct {
+	id    string
+	head  protocol.Hash
+	ended *fileheads.Ended // nil: the thread is active
+	lock  *durable.Held
+	// root is where the thread works, "" if that is where its start says.
+	root  string
+	since time.Time
+	// orphan is an agent that lives although whoever held the lock before is gone.
+	// The run's record says so, too, unless the agent has damaged it.
+	orphan process
+	// unknown: there is no such thread.
+	unknown bool
+}
+
+// hold takes a thread's lock, or fails at once: it only outwaits somebody who
+// looks whether the lock is held.
+func (e *Engine) hold(ctx context.Context, id string) (*hold, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), probePatience)
+	defer cancel()
+	lock, err := durable.Lock(brief, e.lockFile(id))
+	if errors.Is(err, durable.ErrLocked) {
+		return nil, e.busy(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.take(ctx, id, lock)
+}
+
+// take looks up the thread whose lock is held.
+func (e *Engine) take(ctx context.Context, id string, lock *durable.Held) (*hold, error) {
+	h := &hold{id: id, lock: lock}
+	var err error
+	if h.head, h.ended, err = e.lookup(ctx, id); err != nil {
+		h.unknown = errors.Is(err, fileheads.ErrNoThread)
+		h.release()
+		return nil, err
+	}
+	h.since = e.Env.Now()
+	h.orphan = e.orphan(id)
+	h.note(h.orphan)
+	return h, nil
+}
+
+// process is one that can be told from another with its id.
+type process struct {
+	pid   int // 0: none
+	birth string
+}
+
+// note says in the lock's file who holds it, and which agent works for us. Without
+// it a lock is as good, but a message cannot say who has it, and an agent that has
+// removed its run directory is not seen once we are gone.
+func (h *hold) note(agent process) {
+	_ = h.lock.Note(durable.Holder{Pid: os.Getpid(), Since: h.since, Child: agent.pid, Birth: agent.birth})
+}
+
+// orphan is the living agent that the lock's file names, if any.
+func (e *Engine) orphan(id string) process {
+	who, err := durable.ReadHolder(e.lockFile(id))
+	if err != nil || !proc.Lives(who.Child, who.Birth) {
+		return process{}
+	}
+	return process{who.Child, who.Birth}
+}
+
+// release gives the lock back. The lock file goes with the thread, so that they
+// do not pile up; should that fail, there is a small file too many.
+func (h *hold) release() {
+	if h.ended != nil || h.unknown {
+		_ = h.lock.RemoveAndUnlock()
+		return
+	}
+	_ = h.lock.Unlock()
+}
+
+// locked reports whether a process is at work on the thread, if only between two
+// steps. Who takes the lock at that moment waits for an instant; see hold.
+func (e *Engine) locked(id string) bool {
+	if _, err := os.Stat(e.lockFile(id)); err != nil {
+		return false // taking the lock would make the file
+	}
+	held, err := durable.TryLock(e.lockFile(id))
+	if err == nil {
+		_ = held.Unlock()
+	}
+	return errors.Is(err, durable.ErrLocked)
+}
+
+func (e *Engine) lockFile(id string) string { return filepath.Join(e.Dirs.Locks(), id+".lock") }
+
+// lookup finds a thread's head, and its line in the history if it has ended. It
+// looks twice, because a thread may be reopened between the looks at two files.
+func (e *Engine) lookup(ctx context.Context, id string) (protocol.Hash, *fileheads.Ended, error) {
+	if err := checkID(id); err != nil {
+		return "", nil, err
+	}
+	head, ended, err := e.lookOnce(ctx, id)
+	if errors.Is(err, fileheads.ErrNoThread) {
+		head, ended, err = e.lookOnce(ctx, id)
+	}
+	if errors.Is(err, fileheads.ErrNoThread) {
+		return "", nil, noThread(id, err)
+	}
+	return head, ended, err
+}
+
+func (e *Engine) lookOnce(ctx context.Context, id string) (protocol.Hash, *fileheads.Ended, error) {
+	head, err := e.Index.Head(ctx, id)
+	if !errors.Is(err, fileheads.ErrNoThread) {
+		return head, nil, err
+	}
+	ended, err := e.Index.Ended(ctx, id)
+	if err != nil {
+		return "", nil, err
+	}
+	return ended.Head, &ended, nil
+}
+
+// Head returns the head of a thread, active or ended.
+func (e *Engine) Head(ctx context.Context, thread string) (protocol.Hash, error) {
+	head, _, err := e.lookup(ctx, thread)
+	if err != nil {
+		return "", coded(err)
+	}
+	return head, nil
+}
+
+// checkID keeps what is not an id out of file names.
+func checkID(id string) error {
+	if canonical, err := threadid.Parse(id); err != nil || canonical != id {
+		return noThread(id, fileheads.ErrNoThread)
+	}
+	return nil
+}
+
+func noThread(id string, cause error) error {
+	return &protocol.Error{
+		Code: protocol.CodeNotFound, Message: fmt.Sprintf("there is no thread %q", id),
+		Hints: []string{"uwf thread list --all"}, Err: cause,
+	}
+}
+
+// busy says who holds a thread's lock.
+func (e *Engine) busy(id string) error {
+	err := fail(protocol.CodeLocked, "thread %s is being stepped by another process", id)
+	if who, noteErr := durable.ReadHolder(e.lockFile(id)); noteErr == nil {
+		err = fail(protocol.CodeLocked, "thread %s is being stepped by pid %d since %s", id, who.Pid, e.clock(who.Since))
+		if proc.Stopped(who.Pid) {
+			err.Message += ", which is suspended"
+			err = hinted(err, fmt.Sprintf("kill -CONT %d lets it go on", who.Pid))
+		}
+	}
+	return hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
+}
+
+// agentRuns says that an agent has outlived the process that started it.
+func (e *Engine) agentRuns(id string, r record) error {
+	err := fail(protocol.CodeLocked, "an agent still works on thread %s", id)
+	if r.Pid != 0 {
+		err = fail(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that started it is gone",
+			r.Agent, r.Pid, id, e.clock(time.UnixMilli(r.StartedAt)))
+	}
+	return hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
+}
+
+// clock shows a time in the user's zone.
+func (e *Engine) clock(t time.Time) string {
+	return t.In(e.Env.Now().Location()).Format(time.RFC3339)
+}

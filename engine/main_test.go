@@ -1,0 +1,236 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// The test binary is also the agent, and an engine that can be killed.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "fake-agent":
+			os.Exit(fakeAgent(os.Args[2:]))
+		case "fake-engine":
+			os.Exit(fakeEngine(os.Args[2:]))
+		case "fake-worker":
+			os.Exit(fakeWorker(os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// noRaceSleep keeps a process of a test under the race detector from sleeping a
+// second before it exits.
+const noRaceSleep = "GORACE=atexit_sleep_ms=0"
+
+// world is a home directory with a workflow and an engine.
+type world struct {
+	*Engine
+	t        *testing.T
+	dir      string // where agents work
+	workflow protocol.Hash
+	config   protocol.Config
+}
+
+// newWorld makes one; agent is what the default agent does, see fakeAgent.
+func newWorld(t *testing.T, agent string) *world {
+	t.Helper()
+	base := t.TempDir()
+	w := &world{t: t, dir: filepath.Join(base, "work"), config: fakeConfig(agent)}
+	require.NoError(t, os.Mkdir(w.dir, 0o755))
+	w.Engine = openEngine(t, filepath.Join(base, "home"), durable.OS(), func() protocol.Config { return w.config })
+	w.workflow = w.put(testWorkflow(nil))
+	return w
+}
+
+// openEngine is the engine of a home directory. Tests do not cut the power, so
+// nothing is flushed.
+func openEngine(t require.TestingT, dir string, disk durable.FS, config func() protocol.Config) *Engine {
+	dirs := home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")}
+	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk, Flush: "none"})
+	require.NoError(t, err)
+	return &Engine{
+		Env: env.Env{
+			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, noRaceSleep},
+			Dir:     dir, Now: time.Now, Rand: rand.Reader,
+		},
+		Dirs: dirs, FS: disk, Store: store, Index: fileheads.Open(dirs.Home, disk),
+		Config: func(context.Context) (protocol.Config, error) { return config(), nil },
+		Grace:  2 * time.Second,
+	}
+}
+
+func fakeConfig(agent string) protocol.Config {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return protocol.Config{
+		DefaultAgent: "fake",
+		Agents:       map[string]protocol.Agent{"fake": {Command: exe, Args: []string{"fake-agent", agent}}},
+	}
+}
+
+// testWorkflow: planner → worker → end, with ways to suspend, to loop and to
+// get stuck.
+func testWorkflow(limits *protocol.Limits) (protocol.Workflow, map[string]any) {
+	role := protocol.Role{Description: "a role", Goal: "g", Capabilities: []string{}, Procedure: "p", Output: "o"}
+	w := protocol.Workflow{
+		Name: "test", Description: "for tests", Limits: limits,
+		Roles: map[string]protocol.Role{"planner": role, "worker": role},
+		Graph: map[string]protocol.GraphNode{
+			"$START": {Edges: map[string]protocol.Edge{"_": {Role: "planner", Prompt: "Plan: {{{$prompt}}}"}}},
+			"planner": {Edges: map[string]protocol.Edge{
+				"ready":   {Role: "worker", Prompt: "Do {{{plan}}}"},
+				"again":   {Role: "planner", Prompt: "Once more."},
+				"unclear": {Role: "$SUSPEND", Prompt: "What is {{{plan}}}?"},
+				"nowhere": {Role: "worker", Prompt: "Go.", Location: "/no/such/{{{plan}}}"},
+				"beside":  {Role: "worker", Prompt: "Go.", Location: "sub"},
+				"outside": {Role: "worker", Prompt: "Go.", Location: "{{{$prompt}}}"},
+			}},
+			"worker": {Edges: map[string]protocol.Edge{
+				"done":  {Role: "$END", Prompt: "Done."},
+				"retry": {Role: "planner", Prompt: "Plan again."},
+			}},
+		},
+	}
+	schema := map[string]any{
+		"type": "object", "required": []any{"$status"}, "additionalProperties": false,
+		"properties": map[string]any{
+			"$status": map[string]any{"type": "string"}, "plan": map[string]any{"type": "string"},
+			"mail": map[string]any{"format": "email"}, // which only the schema library refuses
+		},
+	}
+	return w, schema
+}
+
+// put stores a workflow.
+func (w *world) put(wf protocol.Workflow, schema map[string]any) protocol.Hash {
+	w.t.Helper()
+	ctx := context.Background()
+	b := w.batch()
+	for name, role := range wf.Roles {
+		schema["title"] = wf.Name + "." + name
+		h, err := b.AddSchema(ctx, schema)
+		require.NoError(w.t, err)
+		role.Frontmatter = h
+		wf.Roles[name] = role
+	}
+	h, err := b.Add(ctx, wf)
+	require.NoError(w.t, err)
+	require.NoError(w.t, b.Commit(ctx))
+	return h
+}
+
+func (w *world) start() string {
+	w.t.Helper()
+	id, err := w.StartThread(context.Background(), w.workflow, "the task", w.dir)
+	require.NoError(w.t, err)
+	return id
+}
+
+func (w *world) mustStep(id string, o StepOptions) protocol.StepOutput {
+	w.t.Helper()
+	out, err := w.Step(context.Background(), id, o)
+	require.NoError(w.t, err)
+	return out
+}
+
+func (w *world) show(id string) protocol.StepOutput {
+	w.t.Helper()
+	out, err := w.Show(context.Background(), id)
+	require.NoError(w.t, err)
+	return out
+}
+
+// head is the thread's head, active or ended.
+func (w *world) head(id string) protocol.Hash {
+	w.t.Helper()
+	h, err := w.Head(context.Background(), id)
+	require.NoError(w.t, err)
+	return h
+}
+
+func (w *world) readStep(h protocol.Hash) protocol.Step {
+	w.t.Helper()
+	s, err := cas.Read[protocol.Step](context.Background(), w.Store, h)
+	require.NoError(w.t, err)
+	return s
+}
+
+// plays changes what the default agent does.
+func (w *world) plays(agent string) { w.config = fakeConfig(agent) }
+
+// runs lists what agents have been run so far, a line each.
+func (w *world) runs() []string {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.Dirs.Home, agentLog))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	require.NoError(w.t, err)
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+// open lets an agent that waits at a gate go on.
+func (w *world) open(gate string) {
+	w.t.Helper()
+	require.NoError(w.t, os.WriteFile(filepath.Join(w.Dirs.Home, gate), nil, 0o600))
+}
+
+// eventually waits for a condition that another process brings about.
+func (w *world) eventually(what string, condition func() bool) {
+	w.t.Helper()
+	require.Eventually(w.t, condition, time.Minute, 5*time.Millisecond, what)
+}
+
+// requireCode checks an error's code and that it says what it should.
+func requireCode(t *testing.T, err error, code protocol.Code, text string) *protocol.Error {
+	t.Helper()
+	var e *protocol.Error
+	require.ErrorAs(t, err, &e)
+	require.Contains(t, e.Message, text)
+	require.Equal(t, code, e.Code, "%v", err)
+	return e
+}
+
+// recorder is a Progress that writes down what it is told.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) add(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) StepStarted(s StepInfo) {
+	r.add("start %d %s by %s adopted=%v", s.Number, s.Role, s.Agent, s.Adopted)
+}
+func (r *recorder) Turn(_ StepInfo, t protocol.Turn)    { r.add("turn %s", t.Content) }
+func (r *recorder) Writing(_ StepInfo, t protocol.Turn) { r.add("writing %s", t.Content) }
+func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
+	r.add("end %s %v", out.Status, err)
+}

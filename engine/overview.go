@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Overview tells how many threads stand. It reads each workflow and the config
+// once or twice, takes no lock, and never fails as a whole: a thread that cannot be
+// read says so in its item. It is for one listing, not for concurrent use.
+type Overview struct {
+	readers []*Engine // as many as can work at once; each remembers what it has read
+}
+
+// maxReaders bounds how many threads are read at once: more of them would only
+// wait for the disk together.
+const maxReaders = 8
+
+// Overview returns a new one.
+func (e *Engine) Overview() *Overview {
+	shared := e.configOnce()
+	o := &Overview{readers: make([]*Engine, min(runtime.GOMAXPROCS(0), maxReaders))}
+	for i := range o.readers {
+		reader := *shared
+		reader.workflows = map[protocol.Hash]protocol.Workflow{}
+		o.readers[i] = &reader
+	}
+	return o
+}
+
+// Listed is a thread to tell of: an active one with its head, or one of the history.
+type Listed struct {
+	Thread string
+	Head   protocol.Hash
+	Ended  *fileheads.Ended // nil: it is active
+}
+
+// farAhead bounds how many threads are read before the first of them is asked for.
+const farAhead = 512
+
+// Items yields the items of threads, in their order. It reads several at once, and
+// a few ahead of what has been asked for.
+func (o *Overview) Items(ctx context.Context, threads []Listed) iter.Seq[protocol.ThreadItem] {
+	return func(yield func(protocol.ThreadItem) bool) {
+		for ahead := len(o.readers); len(threads) > 0; ahead = min(2*ahead, farAhead) {
+			n := min(ahead, len(threads))
+			for _, item := range o.together(ctx, threads[:n]) {
+				if !yield(item) {
+					return
+				}
+			}
+			threads = threads[n:]
+		}
+	}
+}
+
+// together reads threads with all readers.
+func (o *Overview) together(ctx context.Context, threads []Listed) []protocol.ThreadItem {
+	items := make([]protocol.ThreadItem, len(threads))
+	var taken atomic.Int64
+	var readers sync.WaitGroup
+	for _, reader := range o.readers {
+		readers.Go(func() {
+			for i := taken.Add(1) - 1; i < int64(len(threads)); i = taken.Add(1) - 1 {
+				items[i] = reader.item(ctx, threads[i])
+			}
+		})
+	}
+	readers.Wait()
+	return items
+}
+
+// Active is an active thread with its head.
+func (o *Overview) Active(ctx context.Context, thread string, head protocol.Hash) protocol.ThreadItem {
+	return o.readers[0].item(ctx, Listed{Thread: thread, Head: head})
+}
+
+// Ended is a thread of the history.
+func (o *Overview) Ended(ctx context.Context, ended fileheads.Ended) protocol.ThreadItem {
+	return o.readers[0].item(ctx, Listed{Ended: &ended})
+}
+
+func (e *Engine) item(ctx context.Context, l Listed) protocol.ThreadItem {
+	if l.Ended != nil {
+		item := itemOf(e.showEnded(ctx, *l.Ended))
+		item.CompletedAt = &l.Ended.CompletedAt
+		return item
+	}
+	out, err := e.showActive(ctx, l.Thread, l.Head)
+	item := itemOf(out)
+	if err != nil {
+		item.Error = err.Error()
+	}
+	return item
+}
+
+func itemOf(out protocol.StepOutput) protocol.ThreadItem {
+	item := protocol.ThreadItem{
+		Thread: out.Thread, Workflow: out.Workflow, Head: out.Head,
+		Status: out.Status, StatusDisplay: string(out.Status), CurrentRole: out.CurrentRole,
+	}
+	if out.Status == protocol.StatusSuspended {
+		item.StatusDisplay += " [suspended]" // the original's words
+	}
+	if out.WorkflowName != "" {
+		item.WorkflowName = &out.WorkflowName
+	}
+	if at, err := threadid.Time(out.Thread); err == nil {
+		ms := at.UnixMilli()
+		item.StartedAt = &ms
+	}
+	if out.Error != nil {
+		item.Error = out.Error.Message
+	}
+	return item
+}

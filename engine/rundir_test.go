@@ -1,0 +1,330 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// lie runs a shell script as the agent of a step.
+func (w *world) lie(id, script string) error {
+	w.t.Helper()
+	path := filepath.Join(w.dir, "liar.sh")
+	require.NoError(w.t, os.WriteFile(path, []byte(script+"\n"), 0o700))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := w.Step(ctx, id, StepOptions{Agent: "sh " + path})
+	require.NoError(w.t, ctx.Err(), "it hangs")
+	return err
+}
+
+// What an agent puts into its run directory, or in its place, costs that step and
+// nothing else.
+func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"a link to the home":               `rm -r "$UWF_RUN_DIR"; ln -s "$UWF_HOME" "$UWF_RUN_DIR"; exit 1`,
+		"a link to itself":                 `rm -r "$UWF_RUN_DIR"; ln -s "$UWF_RUN_DIR" "$UWF_RUN_DIR"; exit 1`,
+		"a link to nowhere":                `rm -r "$UWF_RUN_DIR"; ln -s /no/such/place "$UWF_RUN_DIR"; exit 1`,
+		"a file":                           `rm -r "$UWF_RUN_DIR"; echo x > "$UWF_RUN_DIR"; exit 1`,
+		"a pipe":                           `rm -r "$UWF_RUN_DIR"; mkfifo "$UWF_RUN_DIR"; exit 1`,
+		"nothing":                          `rm -r "$UWF_RUN_DIR"; exit 1`,
+		"links in it":                      `cd "$UWF_RUN_DIR"; for f in stdout stderr run.json stop totals.json agent.lock; do rm -f $f; ln -s "$UWF_HOME/threads.yaml" $f; done; exit 1`,
+		"links to something endless in it": `cd "$UWF_RUN_DIR"; for f in stdout stderr run.json stop totals.json agent.lock; do rm -f $f; ln -s /dev/zero $f; done; exit 1`,
+		"pipes in it":                      `cd "$UWF_RUN_DIR"; for f in stdout stderr run.json stop totals.json agent.lock; do rm -f $f; mkfifo $f; done; exit 1`,
+		"directories in it":                `cd "$UWF_RUN_DIR"; for f in stdout stderr run.json stop totals.json agent.lock; do rm -f $f; mkdir -p $f/x; done; exit 1`,
+		"files without end in it":          `cd "$UWF_RUN_DIR"; for f in stdout stderr run.json stop totals.json; do truncate -s 200G $f; done; exit 1`,
+	}
+	for name, script := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "again")
+			var told []string
+			w.Warn = func(text string) { told = append(told, text) }
+			keep := filepath.Join(w.Dirs.Home, "keep.yaml")
+			require.NoError(t, os.WriteFile(keep, nil, 0o600))
+			other, id := w.start(), w.start()
+			w.mustStep(id, StepOptions{})
+			for range 3 {
+				head := w.head(id)
+				require.Error(t, w.lie(id, script))
+				w.show(id)
+				_, err := w.Totals(context.Background(), id, head)
+				require.NoError(t, err)
+				_, err = w.Running(context.Background())
+				require.NoError(t, err)
+				w.LastRun(id)
+				require.Equal(t, head, w.head(id))
+				require.NotEqual(t, head, w.mustStep(id, StepOptions{}).Head)
+				require.FileExists(t, keep)
+				require.NotEmpty(t, w.head(other))
+				require.NoFileExists(t, filepath.Join(w.Dirs.Home, recordFile))
+				info, err := os.Lstat(w.runDir(id).path)
+				require.NoError(t, err)
+				require.True(t, info.IsDir())
+			}
+			require.LessOrEqual(t, len(told), 18)
+		})
+	}
+}
+
+// What waits to be adopted may be damaged in any bit of the record, or of the
+// result: it is adopted nevertheless, or the damage is named. The agent is never
+// run again in silence.
+func TestDamageOfWhatWaitsIsNeverAnsweredByAnotherRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	id := w.start()
+	w.killedAt(id, "!gate:ready@go")
+	w.open("go")
+	_, err := w.Wait(context.Background(), id)
+	require.NoError(t, err)
+	dir, head := w.runDir(id), w.head(id)
+	for _, name := range []string{recordFile, agentproc.StdoutFile} {
+		whole, err := os.ReadFile(dir.file(name))
+		require.NoError(t, err)
+		damages := [][]byte{whole[:len(whole)/2], append(whole[:len(whole):len(whole)], 'x')}
+		if name == recordFile {
+			damages = append(damages, nil)
+		}
+		each := 1
+		if name == recordFile {
+			each = 11 // TestDamagedRecordIsKnown looks at all
+		}
+		for i := 0; i < len(whole); i += each {
+			damaged := append([]byte(nil), whole...)
+			damaged[i] ^= 1 << (i % 8)
+			damages = append(damages, damaged)
+		}
+		adopted, named := 0, 0
+		for _, damaged := range damages {
+			kept := w.keepRun(id)
+			require.NoError(t, os.WriteFile(dir.file(name), damaged, 0o600))
+			out, err := w.Step(context.Background(), id, StepOptions{})
+			if err == nil {
+				require.True(t, out.Adopted, "%s: %q", name, damaged)
+				require.NoError(t, w.Index.Move(context.Background(), id, out.Head, head))
+				adopted++
+			} else {
+				require.Contains(t, err.Error(), dir.file(agentproc.StdoutFile), "%s: %q", name, damaged)
+				named++
+			}
+			kept()
+		}
+		t.Logf("%s: %d adopted, %d named", name, adopted, named)
+		if name == recordFile {
+			require.Zero(t, named, "the result proves what it is")
+		}
+	}
+	require.Equal(t, 1, w.agentRuns())
+	require.NoError(t, os.Remove(dir.file(recordFile)))
+	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
+	require.Equal(t, 1, w.agentRuns())
+}
+
+func TestDamagedRecordIsKnown(t *testing.T) {
+	t.Parallel()
+	r := record{Thread: "T", Head: "0123456789ABC", Role: "r", Command: []string{"a"}, Pid: 7, StartedAt: 8, Status: runRunning}
+	whole, err := encodeRecord(r)
+	require.NoError(t, err)
+	require.Equal(t, r, decodeRecord(whole))
+	for i := range whole {
+		for bit := range 8 {
+			damaged := append([]byte(nil), whole...)
+			damaged[i] ^= 1 << bit
+			require.True(t, decodeRecord(damaged).damaged, "%q", damaged)
+		}
+		if i < len(whole)-1 {
+			require.True(t, decodeRecord(whole[:i]).damaged, "%q", whole[:i])
+		}
+	}
+	old := []byte(`{"thread":"T","head":"0123456789ABC","role":"r","command":["a"],"pid":7,"startedAt":8,"status":"running"}`)
+	require.Equal(t, r, decodeRecord(old), "one of a version that wrote no sum")
+}
+
+// keepRun returns what puts the record and the output back.
+func (w *world) keepRun(id string) func() {
+	w.t.Helper()
+	files := map[string][]byte{}
+	for _, name := range []string{recordFile, agentproc.StdoutFile} {
+		data, err := os.ReadFile(w.runDir(id).file(name))
+		require.NoError(w.t, err)
+		files[name] = data
+	}
+	return func() {
+		for name, data := range files {
+			require.NoError(w.t, os.WriteFile(w.runDir(id).file(name), data, 0o600))
+		}
+	}
+}
+
+func TestSpoiledResultIsThrownAwayOnPurposeOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	id := w.start()
+	w.killedAt(id, "!gate:ready@go")
+	w.open("go")
+	_, err := w.Wait(context.Background(), id)
+	require.NoError(t, err)
+	dir := w.runDir(id)
+	require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), []byte("{\"stepHash\":\"01234_6789ABC\"}\n"), 0o600))
+	for range 2 {
+		_, err := w.Step(context.Background(), id, StepOptions{})
+		e := requireCode(t, err, protocol.CodeCorrupt, dir.file(agentproc.StdoutFile)+" is damaged")
+		require.Contains(t, e.Hints[0], "uwf thread step "+id+" --fresh")
+	}
+	require.Equal(t, 1, w.agentRuns())
+	require.False(t, w.mustStep(id, StepOptions{Fresh: true}).Adopted)
+	require.Equal(t, 2, w.agentRuns())
+}
+
+// An agent that has removed what says that it lives, and whose engine was killed,
+// still keeps the thread.
+func TestAgentThatHidesIsSeen(t *testing.T) {
+	t.Parallel()
+	if proc.Birth(os.Getpid()) == "" {
+		return // this system does not tell processes apart; docs/reliability.md says so
+	}
+	for name, hide := range map[string]func(d runDir) error{
+		"without its lock":          func(d runDir) error { return os.Remove(d.file(lockFile)) },
+		"without its record":        func(d runDir) error { return os.Remove(d.file(recordFile)) },
+		"without its run directory": func(d runDir) error { return os.RemoveAll(d.path) },
+		"behind a link": func(d runDir) error {
+			if err := os.Rename(d.path, d.path+".moved"); err != nil {
+				return err
+			}
+			return os.Symlink(d.path+".moved", d.path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			id := w.start()
+			w.killedAt(id, "!gate:ready@go")
+			dir := w.runDir(id)
+			pid := dir.read().Pid
+			require.NoError(t, hide(dir))
+			for range 2 {
+				_, err := w.Step(context.Background(), id, StepOptions{})
+				requireCode(t, err, protocol.CodeLocked, "still works on thread "+id)
+			}
+			require.Equal(t, 1, w.agentRuns())
+			busy, err := w.Busy(context.Background(), id)
+			require.NoError(t, err)
+			require.True(t, busy || name == "without its record", "wait waits for it")
+			stopped, err := w.Stop(context.Background(), id)
+			require.NoError(t, err)
+			require.True(t, stopped)
+			require.True(t, gone(pid))
+			w.plays("ready")
+			require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+		})
+	}
+}
+
+// A stepping process that is itself stopped has an agent that ended long ago, and
+// is what is in the way.
+func TestStopNamesASuspendedEngine(t *testing.T) {
+	t.Parallel()
+	if proc.Birth(os.Getpid()) == "" {
+		return // this system does not tell
+	}
+	w := newWorld(t, "")
+	id := w.start()
+	cmd := w.engineProcess(id, "!gate:ready@go")
+	require.NoError(t, cmd.Start())
+	w.eventually("the agent runs", func() bool { return len(w.runs()) == 2 && w.runDir(id).read().Pid != 0 })
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	w.eventually("it is suspended", func() bool { return proc.Stopped(cmd.Process.Pid) })
+	w.open("go")
+	agent := w.runDir(id).read()
+	w.eventually("the agent has ended", func() bool { return agent.agentEnded() })
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_, err := w.Stop(ctx, id)
+	require.Error(t, err)
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	e := requireCode(t, err, protocol.CodeLocked, "which is suspended")
+	require.Contains(t, e.Hints, fmt.Sprintf("kill -CONT %d lets it go on", cmd.Process.Pid))
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	_ = cmd.Wait() // it was asked to stop
+}
+
+// After a power cut the output of an earlier step may stand beside a record that
+// is damaged, or of the next step. It is no reason to refuse.
+func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "again")
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	dir := w.runDir(id)
+	old, err := os.ReadFile(dir.file(agentproc.StdoutFile))
+	require.NoError(t, err)
+	for range 2 {
+		w.mustStep(id, StepOptions{})
+		r := dir.read()
+		r.Head, r.Status = w.head(id), runRunning
+		require.NoError(t, dir.write(r))
+		require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), old, 0o600))
+		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+		require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), old, 0o600))
+		require.NoError(t, os.WriteFile(dir.file(recordFile), make([]byte, 100), 0o600))
+		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+	}
+}
+
+// The stdout of an agent that has submitted its step may be lost while the result
+// waits: what it wrote down then is adopted. If nothing is left, that is said.
+func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(stdout string) error{
+		"removed":   os.Remove,
+		"emptied":   func(stdout string) error { return os.Truncate(stdout, 0) },
+		"truncated": func(stdout string) error { return os.Truncate(stdout, 20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			var told []string
+			w.Warn = func(text string) { told = append(told, text) }
+			id := w.start()
+			w.killedAt(id, "!gate:ready@go")
+			w.open("go")
+			_, err := w.Wait(context.Background(), id)
+			require.NoError(t, err)
+			dir, head := w.runDir(id), w.head(id)
+			kept := w.keepRun(id)
+			line, err := os.ReadFile(dir.file(agentproc.StdoutFile))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(dir.file(step.ResultFile), line, 0o600))
+			require.NoError(t, lose(dir.file(agentproc.StdoutFile)))
+
+			require.True(t, w.show(id).Pending)
+			out := w.mustStep(id, StepOptions{})
+			require.True(t, out.Adopted)
+			require.Equal(t, 1, w.agentRuns())
+			require.Empty(t, told)
+
+			require.NoError(t, w.Index.Move(context.Background(), id, out.Head, head))
+			kept()
+			require.NoError(t, os.Remove(dir.file(step.ResultFile)))
+			require.NoError(t, lose(dir.file(agentproc.StdoutFile)))
+			w.plays("ready")
+			require.False(t, w.mustStep(id, StepOptions{}).Adopted)
+			require.Equal(t, []string{`a run of role "planner" was interrupted, and has left no result in ` + dir.path + `: the step is made anew`}, told)
+		})
+	}
+}

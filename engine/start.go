@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// StartThread makes a thread of a stored workflow. cwd is absolute and exists; the
+// thread keeps where it leads, so that a link which takes its place later takes
+// nobody elsewhere. The start node is durable before the index names it. Errors
+// are *protocol.Error.
+func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt, cwd string) (thread string, err error) {
+	if !filepath.IsAbs(cwd) {
+		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", cwd)
+	}
+	if cwd, err = e.chosen(ctx, cwd); err != nil {
+		return "", coded(fmt.Errorf("start a thread: %w", err))
+	}
+	release, err := e.holdStore(ctx)
+	if err != nil {
+		return "", coded(err)
+	}
+	defer release()
+	if _, err := cas.Read[protocol.Workflow](ctx, e.Store, workflow); err != nil {
+		return "", wrongNode(workflow, "workflow", err)
+	}
+	b := e.batch()
+	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: prompt, Cwd: cwd})
+	if err != nil {
+		return "", coded(err)
+	}
+	if err := b.Commit(ctx); err != nil {
+		return "", coded(err)
+	}
+	return e.addThread(ctx, start, fileheads.Facts{})
+}
+
+// holdStore keeps the collector away until what was put has a name that it looks
+// at: a head, or a run's record.
+func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
+	done, err := cas.Hold(ctx, e.Store)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = done() }, nil // the end of the process gives it back, too
+}
+
+// addThread gives a head a thread of its own.
+func (e *Engine) addThread(ctx context.Context, head protocol.Hash, facts fileheads.Facts) (string, error) {
+	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
+	if err != nil {
+		return "", coded(err)
+	}
+	if err := e.Index.AddWith(ctx, id, head, facts); err != nil {
+		return "", coded(err)
+	}
+	return id, nil
+}
+
+// wrongNode: a hash that somebody named does not lead to what it should.
+func wrongNode(h protocol.Hash, what string, err error) error {
+	var kind *cas.TypeError
+	switch {
+	case errors.As(err, &kind):
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: "node " + string(h) + " is not a " + what, Err: err}
+	case errors.Is(err, cas.ErrNotFound):
+		return &protocol.Error{Code: protocol.CodeNotFound, Message: "there is no node " + string(h), Err: err}
+	}
+	return coded(err)
+}

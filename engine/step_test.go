@@ -1,0 +1,369 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func TestStepsLeadToTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "again,ready,done")
+	id := w.start()
+	start := w.head(id)
+	shown := w.show(id)
+	require.Equal(t, protocol.StatusIdle, shown.Status)
+	require.Equal(t, "planner", *shown.CurrentRole)
+	require.Equal(t, "test", shown.WorkflowName)
+
+	first := w.mustStep(id, StepOptions{})
+	require.Equal(t, "planner", *first.Role)
+	require.Equal(t, "planner", *first.CurrentRole)
+	require.Equal(t, first.Head, *first.StepHash)
+	require.Equal(t, "uwf-fake", first.Agent)
+	require.EqualValues(t, 5, first.Usage.OutputTokens)
+	require.False(t, first.Adopted)
+	require.Nil(t, first.Error)
+
+	second := w.mustStep(id, StepOptions{})
+	require.Equal(t, "worker", *second.CurrentRole)
+	third := w.mustStep(id, StepOptions{})
+	require.Equal(t, protocol.StatusCompleted, third.Status)
+	require.True(t, third.Done)
+	require.Nil(t, third.CurrentRole)
+
+	s3, s2 := w.readStep(third.Head), w.readStep(second.Head)
+	require.Equal(t, second.Head, *s3.Prev)
+	require.Equal(t, start, s3.Start)
+	require.Equal(t, map[string]int{"planner": 2, "worker": 1}, s3.Visits)
+	require.Equal(t, "Do the ready thing", s3.EdgePrompt)
+	require.Equal(t, "Once more.", s2.EdgePrompt)
+	require.Equal(t, "Plan: the task", w.readStep(first.Head).EdgePrompt)
+
+	_, err := w.Index.Head(context.Background(), id)
+	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	shown = w.show(id)
+	require.Equal(t, protocol.StatusCompleted, shown.Status)
+	require.True(t, shown.Done)
+	require.Equal(t, third.Head, shown.Head)
+
+	out, err := w.Step(context.Background(), id, StepOptions{})
+	e := requireCode(t, err, protocol.CodeFailed, "is completed")
+	require.Contains(t, e.Hints[0], "uwf thread resume "+id)
+	require.Equal(t, protocol.StatusCompleted, out.Status, "the output says where the thread stands")
+	require.NoFileExists(t, w.lockFile(id), "an ended thread keeps no lock file")
+}
+
+func TestWarningsOfAnAgentAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!warn:ready,!warn:error")
+	var told []string
+	w.Warn = func(text string) { told = append(told, text) }
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	require.Equal(t, []string{"no wall"}, told)
+	_, err := w.Step(t.Context(), id, StepOptions{})
+	require.Error(t, err)
+	require.Equal(t, []string{"no wall", "no wall"}, told, "an error of its own does not hide it")
+}
+
+func TestAgentGetsWhatTheContractSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!show")
+	w.config.Agents["fake"] = protocol.Agent{
+		Command: w.config.Agents["fake"].Command, Args: []string{"fake-agent", "!show", "own arg"},
+		Env: map[string]string{"EXTRA": "from the config", protocol.EnvHome: "/ours/counts"},
+	}
+	id := w.start()
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	e := requireCode(t, err, protocol.CodeAgent, "agent")
+	require.Contains(t, e.Message, "args=own arg|"+id+"|planner|--prompt-ref|")
+	for _, want := range []string{"cwd=" + w.dir, "prompt=Plan: the task", "agent=fake", "extra=from the config", "thread=" + id, "home=" + w.Dirs.Home} {
+		require.Contains(t, e.Message, want)
+	}
+
+	positional := w.config.Agents["fake"]
+	positional.Protocol = "positional"
+	w.config.Agents["fake"] = positional
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	require.ErrorContains(t, err, "args=own arg|"+id+"|planner\n")
+	require.ErrorContains(t, err, "prompt=Plan: the task", "the environment says it")
+
+	named := w.config.Agents["fake"]
+	named.Protocol = "named"
+	w.config.Agents["fake"] = named
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	require.ErrorContains(t, err, "args=own arg|--thread|"+id+"|--role|planner|--prompt|Plan: the task\n")
+}
+
+func TestWhoPlaysTheRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready")
+	exe := w.config.Agents["fake"].Command
+	w.config.Agents["other"] = protocol.Agent{Command: exe, Args: []string{"fake-agent", "again"}}
+	w.config.AgentOverrides = map[string]map[string]string{"test": {"planner": "other"}}
+	id := w.start()
+	require.Equal(t, "planner", *w.mustStep(id, StepOptions{}).CurrentRole, "the override goes before the default")
+	require.Equal(t, "worker", *w.mustStep(id, StepOptions{Agent: "fake"}).CurrentRole, "--agent goes before the override")
+	out := w.mustStep(id, StepOptions{Agent: "'" + exe + "' fake-agent \"retry\""})
+	require.Equal(t, "planner", *out.CurrentRole, "--agent may be a command line, quoted as for a shell")
+
+	w.config = protocol.Config{}
+	link := filepath.Join(w.Env.Dir, "my agent")
+	require.NoError(t, os.Symlink(exe, link))
+	out = w.mustStep(id, StepOptions{Agent: `"./my agent" fake-agent again`})
+	require.Equal(t, "planner", *out.CurrentRole, "it works without a config, relative to the caller")
+}
+
+// A variable may hold a key: it reaches the agent and no file of ours.
+func TestVariablesOfAnAgentAreNotRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!show")
+	w.Env = w.Env.With("SECRET", "hunter2")
+	fake := w.config.Agents["fake"]
+	fake.Args = append(fake.Args, "--key=${SECRET}")
+	w.config.Agents["fake"] = fake
+	id := w.start()
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	require.ErrorContains(t, err, "args=--key=hunter2|", "the agent itself says so")
+	require.Equal(t, "--key=${SECRET}", w.runDir(id).read().Command[3])
+}
+
+func TestAgentThatCannotBeChosen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready")
+	id := w.start()
+	fake := w.config.Agents["fake"]
+	tests := map[string]struct {
+		config protocol.Config
+		agent  string
+		code   protocol.Code
+		want   string
+		hint   string
+	}{
+		"no config":        {protocol.Config{}, "", protocol.CodeInvalid, "no agent is configured for role \"planner\"", "--agent"},
+		"unknown default":  {protocol.Config{DefaultAgent: "fak", Agents: map[string]protocol.Agent{"fake": fake}}, "", protocol.CodeInvalid, `defaultAgent names agent "fak"`, `"fake"`},
+		"unknown override": {protocol.Config{AgentOverrides: map[string]map[string]string{"test": {"planner": "x"}}}, "", protocol.CodeInvalid, `agentOverrides.test.planner names agent "x"`, ""},
+		"no command":       {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {}}}, "", protocol.CodeInvalid, "agents.a has no command", ""},
+		"bad protocol":     {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "x", Protocol: "rpc"}}}, "", protocol.CodeInvalid, `got "rpc"`, ""},
+		"bad timeout":      {protocol.Config{DefaultAgent: "fake", Timeout: "soon", Agents: map[string]protocol.Agent{"fake": fake}}, "", protocol.CodeInvalid, `timeout must be a time`, ""},
+		"not on PATH":      {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "uwf-none-such"}}}, "", protocol.CodeAgent, `"uwf-none-such" is not on PATH`, "agents.a.command"},
+		"--agent: unknown": {protocol.Config{Agents: map[string]protocol.Agent{"fake": fake}}, "fakes", protocol.CodeNotFound, `there is no agent "fakes"`, "--agent fake?"},
+		"--agent: a shell": {protocol.Config{}, "a | b", protocol.CodeUsage, `there is no shell to do "| b"`, ""},
+		"--agent: quotes":  {protocol.Config{}, "a 'b", protocol.CodeUsage, "is not a command line", ""},
+		"--agent: blank":   {protocol.Config{}, "  ", protocol.CodeUsage, "must not be empty", ""},
+		"--agent: no file": {protocol.Config{}, "/no/such/agent x", protocol.CodeNotFound, `there is no agent "/no/such/agent"`, ""},
+	}
+	head := w.head(id)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w.config = test.config
+			_, err := w.Step(context.Background(), id, StepOptions{Agent: test.agent})
+			e := requireCode(t, err, test.code, test.want)
+			require.Contains(t, strings.Join(e.Hints, "\n"), test.hint)
+			require.Equal(t, head, w.head(id))
+		})
+	}
+	require.Empty(t, w.runs())
+}
+
+func TestWhereTheAgentWorks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "beside,done")
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, filepath.Join(w.dir, "sub")+": there is no such directory")
+	require.Equal(t, protocol.StatusFailed, w.show(id).Status)
+	require.Contains(t, w.show(id).Error.Message, "no such directory", "whoever asks later is told")
+
+	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o755))
+	out := w.mustStep(id, StepOptions{})
+	require.Equal(t, filepath.Join(w.dir, "sub"), w.readStep(out.Head).Cwd, "a relative location begins at the thread's directory")
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!turns,!exit:3")
+	p := &recorder{}
+	w.Progress = p
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	require.Error(t, err)
+	require.Equal(t, []string{
+		"start 1 planner by fake adopted=false", "turn first", "turn second", "end idle <nil>",
+		"start 2 worker by fake adopted=false",
+	}, p.events[:5])
+	require.Contains(t, p.events[5], "exit status 3")
+}
+
+// A status without an edge: the step is real work and stays; what to do is said.
+func TestStepWithoutAWayOnIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,lost")
+	id := w.start()
+	before := w.mustStep(id, StepOptions{}).Head
+	out := w.mustStep(id, StepOptions{})
+	require.Equal(t, protocol.StatusFailed, out.Status)
+	require.Equal(t, out.Head, *out.StepHash)
+	require.Contains(t, out.Error.Message, `"lost"`)
+	require.Contains(t, out.Error.Hint, "uwf thread fork "+string(before))
+
+	out, err := w.Step(context.Background(), id, StepOptions{})
+	e := requireCode(t, err, protocol.CodeInvalid, `"lost"`)
+	require.Contains(t, e.Hints[0], "uwf thread poke "+id)
+	require.Contains(t, e.Hints[1], "uwf thread fork "+string(before))
+	require.Equal(t, protocol.StatusFailed, out.Status)
+	require.Len(t, w.runs(), 2, "stepping again runs no agent")
+
+	w.plays("ready,done")
+	fork, err := w.Fork(context.Background(), before)
+	require.NoError(t, err)
+	require.True(t, w.mustStep(fork, StepOptions{}).Done)
+	poked, err := w.Poke(context.Background(), id, "another word", StepOptions{})
+	require.NoError(t, err)
+	require.True(t, poked.Done, "a thread that is stuck can be poked out of it")
+}
+
+func TestUnknownThread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready")
+	ctx := context.Background()
+	for _, id := range []string{"01ARZ3NDEKTSV4RRFFQ69G5FAV", "../../etc/passwd", "", "01arz3ndektsv4rrffq69g5fav"} {
+		_, err := w.Step(ctx, id, StepOptions{})
+		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+		_, err = w.Resume(ctx, id, "", StepOptions{})
+		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+		_, err = w.Show(ctx, id)
+		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+		_, err = w.Stop(ctx, id)
+		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+		requireCode(t, w.Kill(ctx, id), protocol.CodeNotFound, "there is no thread")
+		_, err = w.Wait(ctx, id)
+		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+	}
+	locks, err := filepath.Glob(filepath.Join(w.Dirs.Locks(), "0*"))
+	require.NoError(t, err)
+	require.Empty(t, locks, "a thread that is not there leaves no lock file")
+}
+
+func TestStartAndForkCheckTheirNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready")
+	ctx := context.Background()
+	_, err := w.StartThread(ctx, w.workflow, "p", "relative")
+	requireCode(t, err, protocol.CodeUsage, "absolute")
+	_, err = w.StartThread(ctx, "0000000000000", "p", w.dir)
+	requireCode(t, err, protocol.CodeNotFound, "0000000000000")
+	id := w.start()
+	_, err = w.StartThread(ctx, w.head(id), "p", w.dir)
+	requireCode(t, err, protocol.CodeInvalid, "is not a workflow")
+
+	_, err = w.Fork(ctx, "0000000000000")
+	requireCode(t, err, protocol.CodeNotFound, "0000000000000")
+	_, err = w.Fork(ctx, w.workflow)
+	requireCode(t, err, protocol.CodeInvalid, "neither a step nor the start")
+
+	step := w.mustStep(id, StepOptions{}).Head
+	for _, node := range []protocol.Hash{step, w.readStep(step).Start} {
+		fork, err := w.Fork(ctx, node)
+		require.NoError(t, err)
+		require.NotEqual(t, id, fork)
+		require.Equal(t, node, w.head(fork))
+	}
+}
+
+// A step costs the same at the 10th and at the 5,000th.
+func TestStepReadsAFixedNumberOfNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "again")
+	limits := protocol.Limits{MaxSteps: 1 << 20, MaxVisitsPerRole: 1 << 20}
+	w.workflow = w.put(testWorkflow(&limits))
+	counts := map[int]int64{}
+	for _, length := range []int{10, 5000} {
+		id := w.start()
+		w.lengthen(id, length)
+		counting := &countingStore{Store: w.Store}
+		e := *w.Engine
+		e.Store = counting
+		out, err := e.Step(context.Background(), id, StepOptions{})
+		require.NoError(t, err)
+		require.Equal(t, length, w.readStep(out.Head).Index)
+		counts[length] = counting.gets.Load()
+	}
+	require.Equal(t, counts[10], counts[5000])
+	require.Less(t, counts[10], int64(40))
+}
+
+// lengthen makes a thread n steps long, as if agents had run.
+func (w *world) lengthen(id string, n int) {
+	w.t.Helper()
+	ctx := context.Background()
+	old := w.head(id)
+	b := w.batch()
+	head := old
+	for range n {
+		head = w.extend(b, head)
+	}
+	require.NoError(w.t, b.Put(ctx))
+	require.NoError(w.t, w.Index.Move(ctx, id, old, head))
+}
+
+// The head must not lead to nodes that a power cut can take away. Whose agent does
+// not say that it has flushed them, for that the engine does.
+func TestStepIsFlushedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,!durable:done")
+	id := w.start()
+	counting := &countingStore{Store: w.Store}
+	w.Store = counting
+	w.mustStep(id, StepOptions{})
+	require.EqualValues(t, 1, counting.commits.Load())
+	require.True(t, w.mustStep(id, StepOptions{}).Done)
+	require.EqualValues(t, 1, counting.commits.Load())
+}
+
+func TestReadsWhatIsThereWhenTheConfigIsBroken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "again")
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	broken := &protocol.Error{Code: protocol.CodeInvalid, Message: "config.yaml:3: what is this"}
+	w.Config = func(context.Context) (protocol.Config, error) { return protocol.Config{}, broken }
+
+	out := w.show(id)
+	require.Equal(t, protocol.StatusIdle, out.Status)
+	require.Equal(t, "config.yaml:3: what is this", out.Error.Message)
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeInvalid, "config.yaml:3")
+	require.NoError(t, w.Kill(context.Background(), id))
+}
+
+func TestTimesAreTheClocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,done")
+	at := time.Now().Add(-time.Minute) // the agent has a clock of its own
+	w.Env.Now = func() time.Time { return at }
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	w.mustStep(id, StepOptions{})
+	ended, err := w.Index.Ended(context.Background(), id)
+	require.NoError(t, err)
+	require.Equal(t, at.UnixMilli(), ended.CompletedAt)
+	require.Equal(t, w.workflow, ended.Workflow)
+	item := w.Overview().Ended(context.Background(), ended)
+	require.Equal(t, at.UnixMilli(), *item.StartedAt)
+	require.Equal(t, at.UnixMilli(), *item.CompletedAt)
+	require.Equal(t, "test", *item.WorkflowName)
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// settle is how long a stepping process may take to notice that its agent has
+// been stopped, beyond the agent's grace.
+const settle = 10 * time.Second
+
+// Stop ends a running step, whether the process that started it is alive or
+// not; the thread stays active. It reports whether one ran. Errors are
+// *protocol.Error.
+func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
+	h, stopped, err := e.seize(ctx, thread)
+	if err != nil {
+		return stopped, coded(err)
+	}
+	defer h.release()
+	if !stopped && h.ended != nil {
+		return false, fail(protocol.CodeFailed, "thread %s is %s: nothing runs", thread, h.ended.Status)
+	}
+	return stopped, nil
+}
+
+// Kill is Stop, and archives the thread as cancelled. Errors are *protocol.Error.
+func (e *Engine) Kill(ctx context.Context, thread string) error {
+	h, _, err := e.seize(ctx, thread)
+	if err != nil {
+		return coded(err)
+	}
+	defer h.release()
+	if h.ended != nil {
+		return fail(protocol.CodeFailed, "thread %s is %s already", thread, h.ended.Status)
+	}
+	ended := fileheads.Ended{
+		Thread: thread, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
+		Status: protocol.StatusCancelled, CompletedAt: e.nowMs(),
+	}
+	if err := e.Index.Archive(ctx, ended); err != nil {
+		return coded(err)
+	}
+	h.ended = &ended
+	e.tell(Event{Name: EventThreadKill, Thread: thread})
+	return nil
+}
+
+// workflowOf is the workflow that a head's thread runs, "" if that cannot be
+// read: a damaged thread can be ended, too.
+func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Hash {
+	t, err := thread.Open(ctx, e.Store, head)
+	if err != nil {
+		return ""
+	}
+	return t.Start.Workflow
+}
+
+// seize stops what runs on a thread and takes the thread's lock. A process that
+// makes several steps is stopped for good: the request outlives its agent.
+func (e *Engine) seize(ctx context.Context, id string) (*hold, bool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.grace()+settle, e.busy(id))
+	defer cancel()
+	stopped := false
+	for wait := minWait; ; wait = min(2*wait, maxWait) {
+		h, err := e.hold(ctx, id)
+		if err == nil {
+			orphan, err := e.stopOrphan(ctx, h)
+			if err != nil {
+				h.release()
+				return nil, stopped, err
+			}
+			return h, stopped || orphan, nil
+		}
+		if !errors.Is(err, &protocol.Error{Code: protocol.CodeLocked}) {
+			return nil, stopped, err
+		}
+		ran, err := e.stopRun(ctx, id)
+		stopped = stopped || ran
+		if err != nil {
+			return nil, stopped, err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return nil, stopped, err
+		}
+	}
+}
+
+// stopRun stops the agent of a stepping process; that process then records the
+// end and gives the thread back. Before the agent's id is recorded there is
+// nothing to stop yet.
+func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
+	dir := e.runDir(id)
+	r := dir.read()
+	if r.Status != runRunning || r.agentPid() == 0 || !dir.alive(r) {
+		return false, nil
+	}
+	if err := dir.requestStop(r); err != nil {
+		return false, err
+	}
+	if r.agentEnded() {
+		return true, nil // the process that started it has not seen it yet, or cannot
+	}
+	same := func() bool {
+		now := dir.read()
+		return now.id() == r.id() && now.Status == runRunning && now.agentPid() == r.Pid && dir.alive(r) && !r.agentEnded()
+	}
+	return true, proc.StopGroup(ctx, r.Pid, e.grace(), same)
+}
+
+// stopOrphan stops an agent whose stepping process is gone. What it had
+// finished stays adoptable.
+func (e *Engine) stopOrphan(ctx context.Context, h *hold) (bool, error) {
+	dir := e.runDir(h.id)
+	r := dir.read()
+	if !e.agentAlive(ctx, h, dir, r) {
+		return false, nil
+	}
+	pid := r.agentPid()
+	if h.orphan.pid != 0 {
+		pid = h.orphan.pid
+	}
+	alive := func() bool { return dir.alive(r) || proc.Lives(h.orphan.pid, h.orphan.birth) }
+	if err := proc.StopHolders(ctx, dir.file(lockFile), pid, e.grace(), alive); err != nil {
+		return false, err
+	}
+	h.orphan = process{}
+	h.note(h.orphan)
+	if _, finished := dir.finished(); !finished && !r.damaged && !r.missing {
+		r.Status = runStopped
+		return true, dir.write(r)
+	}
+	return true, nil
+}

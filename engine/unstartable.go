@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// unstartable explains why the program of an agent cannot be started, and what to
+// do about it. One on the command line that does not exist is the caller's
+// mistake, one in the config the config's.
+func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentproc.NotFoundError) *protocol.Error {
+	err := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
+	program := cmd.argv[0]
+	switch {
+	case errors.Is(missing, syscall.EMFILE): // the command line knows what to do
+		return err
+	case errors.Is(missing, syscall.EAGAIN):
+		return hinted(err, "this is the limit of a user's processes and threads: ulimit -u raises it, if the system allows that")
+	case errors.Is(missing, syscall.ENOEXEC):
+		return hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", program))
+	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
+		return hinted(err, "chmod +x "+cmd.written[0])
+	case cmd.alias != "":
+		return hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.alias, e.Dirs.Config()))
+	case !missing.Absent():
+		return hinted(err, "--agent <alias or command>")
+	}
+	err.Code = protocol.CodeNotFound
+	typed := cmd.written[0]
+	if filepath.Base(typed) != typed {
+		err.Message = fmt.Sprintf("there is no agent %q: there is no such file", typed)
+		return hinted(err, e.nearPrograms(cmd)...)
+	}
+	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
+	return hinted(hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or name it with its path: --agent ./"+typed)
+}
+
+// nobody is the error for a role without an agent.
+func (e *Engine) nobody(c protocol.Config, role string) *protocol.Error {
+	err := fail(protocol.CodeInvalid, "no agent is configured for role %q: %s has no defaultAgent", role, e.Dirs.Config())
+	if aliases := slices.Sorted(maps.Keys(c.Agents)); len(aliases) > 0 {
+		err = hinted(err, "uwf config set defaultAgent "+aliases[0])
+	} else {
+		err = hinted(err, "uwf setup")
+	}
+	return hinted(err, "or name one for this step: --agent <alias or command>")
+}

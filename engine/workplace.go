@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Workplace is the directory in which a role of a thread would work: where a
+// location leads from the directory that the thread was started in. It has no
+// symbolic links. What may not be is refused here, before anybody is paid. Errors
+// are *protocol.Error.
+func (e *Engine) Workplace(ctx context.Context, role, started, location string) (string, error) {
+	rules, listed, err := e.placeRules(ctx, started)
+	if err != nil {
+		return "", coded(err)
+	}
+	dir, err := rules.Resolve(location)
+	if err != nil {
+		return "", e.misplacedRole(role, located(rules.Thread, location), listed, err)
+	}
+	return dir, nil
+}
+
+// chosen is the directory that a person wants a thread to work in, without symbolic
+// links.
+func (e *Engine) chosen(ctx context.Context, cwd string) (string, error) {
+	dir, err := place.Real(cwd)
+	if err != nil {
+		return "", coded(err)
+	}
+	return e.Workplace(ctx, "", dir, "")
+}
+
+// workplace is the directory in which the attempt is to be made. Where the thread's
+// own is gone there is a way on: another one.
+func (a *attempt) workplace(ctx context.Context) (string, error) {
+	dir, err := a.Workplace(ctx, a.task.role, a.pos.dir(), a.task.cwd)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	if _, gone := place.Real(a.pos.dir()); gone != nil {
+		return "", hinted(coded(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")
+	}
+	return dir, err
+}
+
+// placeRules are those of a thread that was started in a directory, with the
+// directories that the config lists as it lists them.
+func (e *Engine) placeRules(ctx context.Context, started string) (place.Rules, []string, error) {
+	c, err := e.Config(ctx)
+	if err != nil {
+		return place.Rules{}, nil, err
+	}
+	if started == "" { // the original's first versions had none
+		if started, err = place.Real(e.Env.Dir); err != nil {
+			return place.Rules{}, nil, err
+		}
+	}
+	rules := place.Rules{Thread: started, User: home.User(e.Env)}
+	for _, dir := range c.AllowLocations {
+		dir, err := home.Absolute(e.Env, dir)
+		if err != nil {
+			return rules, nil, fmt.Errorf("allowLocations: %w", err)
+		}
+		rules.Allowed = append(rules.Allowed, dir)
+	}
+	return rules, c.AllowLocations, nil
+}
+
+// misplacedRole says why a role, or with "" a whole thread, cannot work in a
+// directory, and what would allow it. Where a link leads is said only if the thread may not go there.
+func (e *Engine) misplacedRole(role, dir string, listed []string, err error) error {
+	var (
+		outside *place.OutsideError
+		moved   *place.MovedError
+		file    *place.NoDirError
+		special *place.SpecialError
+	)
+	who := "a thread"
+	if role != "" {
+		who = fmt.Sprintf("role %q", role)
+	}
+	fail := func(code protocol.Code, format string, args ...any) *protocol.Error {
+		return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
+	}
+	switch {
+	case errors.As(err, &outside) && outside.Never:
+		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was started in %s", who, shown(outside.Dir), shown(outside.Thread)),
+			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' --cwd "+shown(outside.Dir))
+	case errors.As(err, &outside):
+		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who, shown(outside.Dir), shown(outside.Thread)),
+			e.allowLine(listed, outside.Dir))
+	case errors.As(err, &special):
+		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who, shown(special.Dir), shown(special.At)),
+			e.allowLine(listed, special.Dir))
+	case errors.As(err, &moved):
+		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that is a link to %s", who, shown(moved.Thread), shown(moved.Dir)),
+			e.allowLine(listed, moved.Dir))
+	case errors.As(err, &file):
+		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, shown(dir))
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(protocol.CodeFailed, "%s cannot work in %s: there is no such directory", who, shown(dir))
+	}
+	return coded(fmt.Errorf("%s cannot work in its directory: %w", who, err))
+}
+
+// allowLine is the line of the config that would let steps work in a directory.
+func (e *Engine) allowLine(listed []string, dir string) string {
+	line, _ := json.Marshal(append(slices.Clone(listed), dir)) // texts always encode
+	return fmt.Sprintf("if that is meant, let steps work there and below, by this line in %s: allowLocations: %s", e.Dirs.Config(), line)
+}
+
+// shown is a path as messages name it. A model may have chosen it, and a line
+// break in it must not begin a line of ours.
+func shown(path string) string {
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return strconv.Quote(path)
+	}
+	return path
+}
+
+// located is the path that a location names.
+func located(thread, location string) string {
+	if filepath.IsAbs(location) {
+		return location
+	}
+	return filepath.Join(thread, location)
+}

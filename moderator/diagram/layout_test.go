@@ -1,0 +1,105 @@
+package diagram
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// random is a graph of n roles with some edges on, some back and some to itself.
+func random(seed int64, n int) Graph {
+	r := rand.New(rand.NewSource(seed))
+	g := Graph{Name: "random", Nodes: []Node{{Name: "$START", Kind: Start}}}
+	for i := 1; i <= n; i++ {
+		g.Nodes = append(g.Nodes, Node{Name: fmt.Sprint("role-", i), Kind: Role, Description: "does what it does"})
+	}
+	g.Nodes = append(g.Nodes, Node{Name: "$SUSPEND", Kind: Suspend}, Node{Name: "$END", Kind: End})
+	for i := range n + 1 {
+		g.Edges = append(g.Edges, Edge{From: i, To: i + 1, Label: "ok"})
+		for range r.Intn(3) {
+			g.Edges = append(g.Edges, Edge{From: i, To: 1 + r.Intn(n+2), Label: "a longer label"})
+		}
+	}
+	g.markLoops()
+	return g
+}
+
+// TestNothingLiesOnAnything: in each layer, no box touches the next, and edges
+// that do not close a loop lead down.
+func TestNothingLiesOnAnything(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(20) {
+		l := newLayout(random(seed, 20))
+		for _, layer := range l.layers {
+			for i := 1; i < len(layer); i++ {
+				a, b := l.boxes[layer[i-1]], l.boxes[layer[i]]
+				require.LessOrEqual(t, a.x+a.w/2+bendGap-0.01, b.x-b.w/2)
+			}
+			for _, b := range layer {
+				require.GreaterOrEqual(t, l.boxes[b].x-l.boxes[b].w/2, -0.01)
+			}
+		}
+		for _, r := range l.routes {
+			switch {
+			case r.from == r.to:
+				require.Empty(t, r.bends)
+			case r.back:
+				require.Greater(t, l.nodeTop(r.from), l.nodeTop(r.to))
+			default:
+				require.Less(t, l.nodeTop(r.from), l.nodeTop(r.to))
+			}
+		}
+	}
+}
+
+// TestEveryLoopIsMarkedOnce: without the edges that are marked there is no loop,
+// and an edge that is in no loop is not marked.
+func TestEveryLoopIsMarkedOnce(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(50) {
+		g := random(seed, 12)
+		loop := g.loops()
+		rank := ranks(g)
+		for _, e := range g.Edges {
+			if e.Back {
+				require.Equal(t, loop[e.From], loop[e.To])
+			} else {
+				require.Less(t, rank[e.From], rank[e.To], "ranks end only where there is no loop")
+			}
+		}
+	}
+}
+
+func TestCrossingsAreUndone(t *testing.T) {
+	t.Parallel()
+	// Two roles that lead crosswise, and cannot but be drawn side by side.
+	g := Graph{Nodes: []Node{{Kind: Start}, {Kind: Role}, {Kind: Role}, {Kind: Role}, {Kind: Role}, {Kind: End}}}
+	for _, e := range [][2]int{{0, 1}, {0, 2}, {1, 4}, {2, 3}, {3, 5}, {4, 5}} {
+		g.Edges = append(g.Edges, Edge{From: e[0], To: e[1]})
+	}
+	require.Zero(t, newLayout(g).crossings())
+}
+
+func TestPackKeepsOrderAndDistance(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []float64{-5, 5, 50}, pack([]float64{0, 0, 50}, []float64{1, 1, 1}, []float64{0, 10, 10}))
+	require.InDelta(t, 10, pack([]float64{0, 0}, []float64{1e12, 1e-12}, []float64{0, 10})[1], 0.1, "the heavier stays")
+}
+
+func TestInversions(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 0, inversions([]int{1, 1, 2, 3}))
+	require.Equal(t, 6, inversions([]int{4, 3, 2, 1}))
+	require.Equal(t, 3, inversions([]int{2, 3, 1, 1, 4})-1)
+}
+
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"one two", "three"}, wrap("one two three", 8, 2))
+	require.Equal(t, []string{"one two", "three f…"}, wrap("one two three four", 8, 2))
+	require.Equal(t, []string{"abcdefgh", "ijkl"}, wrap("abcdefghijkl", 8, 3))
+	require.Equal(t, []string{"中文中文", "中文"}, wrap("中文中文中文", 8, 3))
+	require.Empty(t, wrap("", 8, 2))
+}

@@ -1,0 +1,115 @@
+// Package diagram draws a workflow's graph: as text for a terminal, as Mermaid
+// and DOT for other programs, and as an SVG that needs none. It is pure: the
+// same workflow gives the same bytes.
+//
+// Names in a workflow may hold anything that can be printed, so every format
+// escapes all that it writes.
+package diagram
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/united-workforce/uwf/moderator/flow"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Graph is what there is to draw.
+type Graph struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Nodes       []Node `json:"nodes"` // $START, the roles as they are reached, $SUSPEND and $END if used
+	Edges       []Edge `json:"edges"` // in the order of their nodes
+}
+
+// Kind is what a node stands for.
+type Kind string
+
+// The kinds.
+const (
+	Start   Kind = "start"
+	Role    Kind = "role"
+	Suspend Kind = "suspend"
+	End     Kind = "end"
+)
+
+// Node is a node of the graph.
+type Node struct {
+	Name        string `json:"name"`
+	Kind        Kind   `json:"kind"`
+	Description string `json:"description,omitempty"`
+	State       State  `json:"state,omitempty"` // of a run
+	Note        string `json:"note,omitempty"`  // of a run
+}
+
+// Edge leads from a node to a node, by their places in Nodes.
+type Edge struct {
+	From  int    `json:"from"`
+	To    int    `json:"to"`
+	Label string `json:"label,omitempty"` // when it is taken; "" means always
+	Back  bool   `json:"back,omitempty"`  // leads to a node that led here: a loop
+	Count int    `json:"count,omitempty"` // how often a run has taken it
+}
+
+// Of reads the graph of a workflow. Edges to roles that do not exist are left
+// out: a workflow that was put has none.
+func Of(w protocol.Workflow) Graph {
+	g := Graph{Name: oneLine(w.Name), Description: oneLine(w.Description)}
+	var names []string
+	place := map[string]int{}
+	add := func(name string, kind Kind, description string) {
+		place[name] = len(names)
+		names = append(names, name)
+		g.Nodes = append(g.Nodes, Node{Name: oneLine(name), Kind: kind, Description: oneLine(description)})
+	}
+	add(protocol.StartNode, Start, "")
+	for _, name := range flow.Roles(w) {
+		add(name, Role, w.Roles[name].Description)
+	}
+	used := targets(w)
+	if used[protocol.SuspendNode] {
+		add(protocol.SuspendNode, Suspend, "waits for a person")
+	}
+	if used[protocol.EndNode] {
+		add(protocol.EndNode, End, "")
+	}
+	for from, name := range names {
+		for _, way := range flow.Ways(w, name) {
+			if to, ok := place[way.Role]; ok {
+				g.Edges = append(g.Edges, Edge{From: from, To: to, Label: oneLine(way.Label())})
+			}
+		}
+	}
+	g.markLoops()
+	return g
+}
+
+func targets(w protocol.Workflow) map[string]bool {
+	used := map[string]bool{}
+	for name := range w.Graph {
+		for _, way := range flow.Ways(w, name) {
+			used[way.Role] = true
+		}
+	}
+	return used
+}
+
+// ways lists, for each node, the edges that leave it.
+func (g Graph) ways() [][]int {
+	out := make([][]int, len(g.Nodes))
+	for i, e := range g.Edges {
+		out[e.From] = append(out[e.From], i)
+	}
+	return out
+}
+
+// oneLine makes text fit for one line: no line ends, no control characters.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}

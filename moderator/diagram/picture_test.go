@@ -1,0 +1,229 @@
+package diagram_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/moderator/diagram"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// draft is a workflow written as lines "node: label>target label>target".
+func draft(lines ...string) protocol.Workflow {
+	w := protocol.Workflow{Name: "w", Description: "d", Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{}}
+	for _, line := range lines {
+		node, ways, _ := strings.Cut(line, ":")
+		edges := map[string]protocol.Edge{}
+		for _, way := range strings.Fields(ways) {
+			label, target, _ := strings.Cut(way, ">")
+			edges[label] = protocol.Edge{Role: target}
+		}
+		w.Graph[node] = protocol.GraphNode{Edges: edges}
+		if !strings.HasPrefix(node, "$") {
+			w.Roles[node] = protocol.Role{Description: "does " + node}
+		}
+	}
+	return w
+}
+
+func solve() protocol.Workflow {
+	return draft("$START: _>planner resume>developer", "planner: ready>developer unclear>$SUSPEND",
+		"developer: done>reviewer", "reviewer: approved>$END rejected>developer")
+}
+
+// awkward has names that each format could take for markup.
+func awkward() protocol.Workflow {
+	const name = "a\"<b>&amp;'|`]}#%\\n\x00\x1b[31m\n-->"
+	return protocol.Workflow{
+		Name: name, Description: name,
+		Roles: map[string]protocol.Role{name: {Description: name}, "自动化工作流": {Description: strings.Repeat("很长的描述", 20)}},
+		Graph: map[string]protocol.GraphNode{
+			"$START": {Edges: map[string]protocol.Edge{"new": {Role: name}}},
+			name: {Transitions: []protocol.Transition{
+				{Edge: protocol.Edge{Role: "自动化工作流"}, Condition: name},
+				{Edge: protocol.Edge{Role: name}, Condition: "again"},
+				{Edge: protocol.Edge{Role: "nobody"}},
+			}},
+			"自动化工作流": {Edges: map[string]protocol.Edge{name: {Role: "$END"}, "x": {Role: "$END"}}},
+		},
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `w
+d
+
+$START
+├─ planner  does planner
+│  ├─ ready → developer  does developer
+│  │  └─ done → reviewer  does reviewer
+│  │     ├─ approved → $END
+│  │     └─ rejected → developer ↑
+│  └─ unclear → $SUSPEND
+└─ resume → developer ↑
+`, diagram.Of(solve()).Text(80))
+}
+
+func TestTextKeepsWithinTheWidth(t *testing.T) {
+	t.Parallel()
+	w := solve()
+	w.Graph["developer"] = protocol.GraphNode{Transitions: []protocol.Transition{
+		{Edge: protocol.Edge{Role: "reviewer"}, Condition: "$count(steps) < 5"}, {Edge: protocol.Edge{Role: "$END"}},
+	}}
+	require.Equal(t, `w
+d
+
+$START
+├─ planner  does plan…
+│  ├─ ready → developer
+│  │  ├─ 1. $cou… → reviewer ↓
+│  │  └─ 2. othe… → $END
+│  └─ unclear → $SUSPEND
+└─ resume → developer ↑
+
+reviewer  does review…
+├─ approved → $END
+└─ rejected → developer ↑
+`, diagram.Of(w).Text(22))
+}
+
+func TestTextDrawsRolesThatNothingLeadsTo(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, diagram.Of(draft("$START: _>a", "a: _>$END", "lost: _>a")).Text(0), "\nlost  does lost\n└─ a ↑\n")
+}
+
+func TestMermaid(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `---
+title: "w"
+---
+flowchart TD
+  n0(["#36;START"])
+  n1["planner<br/><small>does planner</small>"]
+  n2["developer<br/><small>does developer</small>"]
+  n3["reviewer<br/><small>does reviewer</small>"]
+  n4{{"#36;SUSPEND"}}
+  n5(["#36;END"])
+  n0 --> n1
+  n0 -->|"resume"| n2
+  n1 -->|"ready"| n2
+  n1 -->|"unclear"| n4
+  n2 -->|"done"| n3
+  n3 -->|"approved"| n5
+  n3 -.->|"rejected"| n2
+`, diagram.Of(solve()).Mermaid())
+}
+
+// What a workflow's author writes never ends a text of the format, nor begins a
+// tag or a character code of its own.
+func TestMermaidEscapes(t *testing.T) {
+	t.Parallel()
+	for _, line := range strings.Split(diagram.Of(awkward()).Mermaid(), "\n")[4:] {
+		require.Contains(t, []int{0, 2}, strings.Count(line, `"`), line)
+		line = strings.NewReplacer("<br/><small>", "", "</small>", "", "-->", "", "-.->", "").Replace(line)
+		require.False(t, strings.ContainsAny(line, "<>&`\\\x00\x1b"), line)
+	}
+}
+
+func TestDOTEscapes(t *testing.T) {
+	t.Parallel()
+	out := diagram.Of(awkward()).DOT()
+	require.Contains(t, out, `label="a\"<b>&amp;amp;'|`)
+	require.Contains(t, out, `%\\n[31m -->"`)
+	require.Contains(t, out, `n2 [label="自动化工作流"`)
+	require.NotContains(t, out, "\x1b")
+}
+
+// texts reads an SVG strictly and returns what is written in it.
+func texts(t *testing.T, svg string) []string {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(svg))
+	var all []string
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		if text, ok := token.(xml.CharData); ok && strings.TrimSpace(string(text)) != "" {
+			all = append(all, string(text))
+		}
+	}
+}
+
+func TestSVG(t *testing.T) {
+	t.Parallel()
+	svg, err := diagram.Of(solve()).SVG()
+	require.NoError(t, err)
+	all := texts(t, svg)
+	for _, want := range []string{"$START", "planner", "does planner", "ready", "rejected", "$SUSPEND", "$END", "Workflow w"} {
+		require.Contains(t, all, want)
+	}
+	require.Contains(t, strings.Join(all, "\n"), "reviewer leads: approved to $END, rejected to developer", "in words, for those who cannot see it")
+	require.Contains(t, svg, "prefers-color-scheme: dark")
+	require.NotContains(t, svg, "NaN")
+	again, err := diagram.Of(solve()).SVG()
+	require.NoError(t, err)
+	require.Equal(t, svg, again, "the same workflow gives the same bytes")
+}
+
+func TestSVGEscapes(t *testing.T) {
+	t.Parallel()
+	svg, err := diagram.Of(awkward()).SVG()
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(texts(t, svg), "\n"), "a\"<b>&amp;'|")
+	require.NotContains(t, svg, "<b>")
+}
+
+func FuzzPictures(f *testing.F) {
+	f.Add("role", "status", "description", 40)
+	f.Add("at the bottom", "at the bottom", "leads only to itself", 40)
+	f.Add("a\"]", "x|\x00", "<b>&\n", 3)
+	f.Fuzz(func(t *testing.T, role, status, description string, width int) {
+		w := protocol.Workflow{
+			Name: role, Description: description,
+			Roles: map[string]protocol.Role{role: {Description: description}},
+			Graph: map[string]protocol.GraphNode{
+				"$START": {Edges: map[string]protocol.Edge{status: {Role: role}, "_": {Role: status}}},
+				role:     {Edges: map[string]protocol.Edge{status: {Role: "$END"}, role: {Role: role}}},
+			},
+		}
+		g := diagram.Of(w)
+		svg, err := g.SVG()
+		require.NoError(t, err)
+		texts(t, svg)
+		g.Text(width)
+		g.Mermaid()
+		g.DOT()
+	})
+}
+
+func TestLargeGraphs(t *testing.T) {
+	t.Parallel()
+	chain := func(n int) diagram.Graph {
+		lines := []string{"$START: _>r0"}
+		r := rand.New(rand.NewSource(1))
+		for i := range n - 1 {
+			lines = append(lines, fmt.Sprintf("r%d: ok>r%d no>r%d", i, i+1, r.Intn(n)))
+		}
+		return diagram.Of(draft(append(lines, fmt.Sprintf("r%d: _>$END", n-1))...))
+	}
+	begin := time.Now()
+	_, err := chain(190).SVG()
+	require.NoError(t, err)
+	g := chain(10_000)
+	_, err = g.SVG()
+	require.ErrorIs(t, err, diagram.ErrTooLarge)
+	require.NotEmpty(t, g.Text(80))
+	require.NotEmpty(t, g.Mermaid())
+	require.Less(t, time.Since(begin), time.Minute)
+}

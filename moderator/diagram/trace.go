@@ -1,0 +1,110 @@
+package diagram
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Trace is the way that a run has taken through a graph.
+type Trace struct {
+	Moves []Move
+	Here  string            // the node that it has come to; "" if that is unknown
+	Notes map[string]string // what to say of a role that has had its turn, in place of its description
+}
+
+// Move is one step along an edge. Status is what routed it, if that is known: it
+// tells edges apart that lead to the same node.
+type Move struct{ From, To, Status string }
+
+// State says what a run has made of a node.
+type State string
+
+// The states. Without a trace a node has none.
+const (
+	Seen   State = "seen"
+	Here   State = "here" // next, running, or the end that was reached
+	Unseen State = "unseen"
+)
+
+// Traced is the graph with the way of a run: edges with how often they were
+// taken, nodes with what became of them. Moves that the graph does not know are
+// left out.
+func (g Graph) Traced(t Trace) Graph {
+	g.Nodes, g.Edges = slices.Clone(g.Nodes), slices.Clone(g.Edges)
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		n.State = Unseen
+		if n.Kind == Start {
+			n.State = Seen
+		}
+	}
+	for _, m := range t.Moves {
+		if i := g.edge(m); i >= 0 {
+			g.Edges[i].Count++
+			g.Nodes[g.Edges[i].To].State = Seen
+		}
+	}
+	for name, note := range t.Notes {
+		if i := g.node(name); i >= 0 {
+			g.Nodes[i].State = Seen
+			g.Nodes[i].Note = oneLine(note)
+		}
+	}
+	if i := g.node(t.Here); i >= 0 {
+		g.Nodes[i].State = Here
+	}
+	return g
+}
+
+func (g Graph) node(name string) int {
+	name = oneLine(name)
+	return slices.IndexFunc(g.Nodes, func(n Node) bool { return n.Name == name })
+}
+
+// edge finds the edge of a move, -1 if there is none.
+func (g Graph) edge(m Move) int {
+	from, to, found := g.node(m.From), g.node(m.To), -1
+	for i, e := range g.Edges {
+		if e.From != from || e.To != to {
+			continue
+		}
+		if e.Label == oneLine(m.Status) {
+			return i
+		}
+		if found < 0 {
+			found = i
+		}
+	}
+	return found
+}
+
+// label is when an edge is taken, and how often it was.
+func (e Edge) label() string {
+	if e.Count == 0 {
+		return e.Label
+	}
+	times := "×" + strconv.Itoa(e.Count)
+	if e.Label == "" {
+		return times
+	}
+	return e.Label + " " + times
+}
+
+// traced reports whether a run is drawn.
+func (g Graph) traced() bool { return len(g.Nodes) > 0 && g.Nodes[0].State != "" }
+
+// about is what is said of a node.
+func (n Node) about() string {
+	if n.Note != "" {
+		return n.Note
+	}
+	return n.Description
+}
+
+// shown is a node's name in text, marked if the run stands there.
+func (n Node) shown() string {
+	if n.State == Here {
+		return n.Name + " ◀"
+	}
+	return n.Name
+}

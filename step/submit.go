@@ -1,0 +1,160 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
+)
+
+// Submission is what a role leaves after its step.
+type Submission struct {
+	Role        string
+	Type        cas.Hash // of the role's output: Brief.Role.Frontmatter
+	Output      extract.Output
+	ExtractedBy protocol.ExtractedBy
+
+	Agent     string // uwf-<name>
+	SessionID string
+	// Detail says what happened inside. Its Turns are hashes from [AddTurn] on
+	// the same batch; if there are none, Answer becomes the only turn.
+	Detail protocol.Detail
+	Answer string // the whole answer
+	Prompt string // what the agent was told; "": not recorded
+
+	EdgePrompt string
+	Cwd        string // where the agent is; the step names where it was started, if RunDir says that
+	RunDir     string // of the run that the engine started; "": there is none
+
+	StartedAtMs, CompletedAtMs int64
+	Usage                      *protocol.Usage
+	LimitBase                  *int // nil: as the step before
+}
+
+// Submit adds the nodes of a step to a batch, commits it, and returns the result
+// line, which it also leaves in the run directory. When it fails, nothing durable names the step. Errors: those of
+// cas.Batch; *cas.SchemaError if the output does not satisfy the role's schema.
+func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (protocol.Result, error) {
+	output, err := addOutput(ctx, b, s)
+	if err != nil {
+		return protocol.Result{}, fmt.Errorf("output: %w", err)
+	}
+	detail, err := addDetail(ctx, b, s)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	told, err := addPrompt(ctx, b, s.Prompt)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	step, err := t.Append(ctx, b, thread.Next{
+		Role: s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd), SessionID: valid(s.SessionID),
+		Output: output, Detail: detail, Prompt: told,
+		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
+		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase,
+	})
+	if err != nil {
+		return protocol.Result{}, fmt.Errorf("step: %w", err)
+	}
+	if err := b.Commit(ctx); err != nil {
+		return protocol.Result{}, fmt.Errorf("commit: %w", err)
+	}
+	result := protocol.Result{
+		StepHash: step, SessionID: valid(s.SessionID), DetailHash: detail, Role: s.Role, Usage: s.Usage, Durable: true,
+	}
+	keepResult(s.RunDir, result)
+	return result, nil
+}
+
+// AddTurn adds a turn to a batch. What a store cannot hold is replaced: a tool's
+// output may be anything, and must not cost the step. Of invalid UTF-8 that are the
+// bytes themselves; arguments that are too deep become their JSON text, and usage
+// that cannot be is unknown.
+func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, error) {
+	t.Content, t.Reasoning, t.ToolCallID = valid(t.Content), valid(t.Reasoning), valid(t.ToolCallID)
+	if t.Usage.Plausible() != nil {
+		t.Usage = nil
+	}
+	calls := make([]protocol.ToolCall, len(t.ToolCalls))
+	for i, c := range t.ToolCalls {
+		if raw, ok := c.Args.(string); ok {
+			c.Args = valid(raw)
+		}
+		calls[i] = protocol.ToolCall{ID: valid(c.ID), Name: valid(c.Name), Args: c.Args}
+	}
+	if t.ToolCalls != nil {
+		t.ToolCalls = calls
+	}
+	h, err := b.Add(ctx, t)
+	if err != nil && ctx.Err() == nil && len(calls) > 0 {
+		asText(calls)
+		h, err = b.Add(ctx, t)
+	}
+	if err != nil {
+		return "", fmt.Errorf("turn: %w", err)
+	}
+	return h, nil
+}
+
+// asText makes arguments their JSON text.
+func asText(calls []protocol.ToolCall) {
+	for i, c := range calls {
+		if _, ok := c.Args.(string); ok || c.Args == nil {
+			continue
+		}
+		if text, err := json.Marshal(c.Args); err == nil {
+			calls[i].Args = valid(string(text))
+		}
+	}
+}
+
+func addOutput(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error) {
+	if s.Output.Suspend != nil {
+		return b.Add(ctx, protocol.NewSuspend(valid(s.Output.Suspend.Reason)))
+	}
+	// The schema is as durable as the workflow that names it, and this thread.
+	return b.AddDurable(ctx, s.Type, s.Output.Value)
+}
+
+func addDetail(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error) {
+	d := s.Detail
+	if d.SessionID == "" {
+		d.SessionID = valid(s.SessionID)
+	}
+	if d.DurationMs == 0 {
+		d.DurationMs = s.CompletedAtMs - s.StartedAtMs
+	}
+	if len(d.Turns) == 0 {
+		turn, err := AddTurn(ctx, b, protocol.Turn{Role: protocol.TurnAssistant, Content: s.Answer, AtMs: s.CompletedAtMs})
+		if err != nil {
+			return "", err
+		}
+		d.Turns, d.Capture = []cas.Hash{turn}, protocol.CaptureFinal
+	}
+	if d.Capture == "" {
+		d.Capture = protocol.CaptureTurns
+	}
+	h, err := b.Add(ctx, d)
+	if err != nil {
+		return "", fmt.Errorf("detail: %w", err)
+	}
+	return h, nil
+}
+
+func addPrompt(ctx context.Context, b *cas.Batch, text string) (*cas.Hash, error) {
+	if text == "" {
+		return nil, nil
+	}
+	h, err := b.Add(ctx, protocol.Text(valid(text)))
+	if err != nil {
+		return nil, fmt.Errorf("prompt: %w", err)
+	}
+	return &h, nil
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

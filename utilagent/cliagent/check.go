@@ -1,0 +1,70 @@
+package cliagent
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// check tells of the program: where it is, its version, and what is wrong with it.
+// It starts the program only to ask for its version, if that is not known, and whether somebody is
+// logged in.
+func (s *steps) check(ctx context.Context, e env.Env) protocol.AgentCheck {
+	a := s.adapter
+	if a.Commanded {
+		a.Program, a.Probe.None = s.extra[0], true
+	}
+	remembered := ""
+	if dirs, err := home.Find(e, "", ""); err == nil {
+		remembered = filepath.Join(dirs.Sessions(), protocol.AgentName(a.Name))
+	}
+	p, err := find(ctx, a, e, remembered)
+	version := ParseVersion(p.Version)
+	found := protocol.AgentCheck{Program: p.Path, Version: version.String(), Problems: []protocol.AgentProblem{}}
+	for _, f := range a.Probe.Flaws {
+		if f.in(version) {
+			found.Problems = append(found.Problems, protocol.AgentProblem{What: a.Program + " " + version.String() + ": " + f.Text, Do: a.Install})
+		}
+	}
+	if err == nil && a.Probe.LoggedIn != nil && version.AtLeast(a.Probe.Since) && !a.hasKey(ctx, e) {
+		if _, err := ask(ctx, p.Path, a.Probe.LoggedIn, a, e); errors.As(err, new(*statusError)) {
+			found.Problems = append(found.Problems, protocol.AgentProblem{What: "nobody is logged in to " + a.Program, Do: a.Login})
+		}
+	}
+	var problem *Error
+	if err == nil && !a.Probe.None && !version.Known() {
+		found.Problems = append(found.Problems, protocol.AgentProblem{
+			What: p.Path + " does not say its version: it may be another program of that name", Do: "start it by hand with --version; " + binVariable(a.Name) + " names another one",
+		})
+	}
+	if errors.As(err, &problem) {
+		found.Problems = append(found.Problems, protocol.AgentProblem{What: problem.Text, Do: problem.Hint})
+	} else if err != nil {
+		found.Problems = append(found.Problems, protocol.AgentProblem{What: err.Error()})
+	}
+	return found
+}
+
+// hasKey reports whether the program is given a key, by the environment or by an
+// agent of the config: then nobody needs to be logged in.
+func (a Adapter) hasKey(ctx context.Context, e env.Env) bool {
+	names := e.Environ
+	if dirs, err := home.Find(e, "", ""); err == nil {
+		c, _ := config.Load(ctx, dirs.Config(), e) // what is wrong with it others say
+		for _, agent := range c.Agents {
+			names = slices.AppendSeq(slices.Clip(names), maps.Keys(agent.Env))
+		}
+	}
+	return slices.ContainsFunc(names, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return matches(name, a.Logins)
+	})
+}

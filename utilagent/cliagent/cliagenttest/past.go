@@ -1,0 +1,104 @@
+package cliagenttest
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
+)
+
+// asked is what a program was started with.
+type asked struct {
+	Args  []string
+	Stdin string
+}
+
+// note keeps what the program was started with, for the test: one file for each start.
+func (s script) note(args []string, stdin io.Reader) error {
+	if s.Asked == "" {
+		return nil
+	}
+	prompt, err := io.ReadAll(stdin)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(asked{Args: args, Stdin: string(prompt)})
+	if err != nil {
+		return err
+	}
+	earlier, err := filepath.Glob(filepath.Join(s.Asked, "*"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Asked, strconv.Itoa(1000+len(earlier))), data, 0o600)
+}
+
+// checkPast forks a thread, and pokes it, where the session of its role has moved on. The
+// program must not be told to go on in that session, unless where it must cut it is said.
+func (c Case) checkPast(t *testing.T, a cliagent.Adapter) {
+	a = fault{}.adapt(a)
+	s := script{Version: a.Program + " " + c.Version, Help: c.help(), Stdout: c.Stdout, Stderr: []byte(c.Stderr), Asked: t.TempDir()}
+	th := agentkittest.New(t, scenario(a, s.file(t), "The task."))
+	visit := func(th *agentkittest.Thread) *agentkittest.Outcome { return th.Run(cliagent.Options(a)).Succeeded() }
+	first := visit(th)
+	visit(th)
+	for what, again := range map[string]func() *agentkittest.Outcome{
+		"fork": func() *agentkittest.Outcome { return visit(th.ForkAt(first.Result.StepHash)) },
+		"poke": func() *agentkittest.Outcome { return th.Poke(cliagent.Options(a), "Do it otherwise.").Succeeded() },
+	} {
+		before := len(s.starts(t))
+		got := again()
+		calls := s.starts(t)[before:]
+		require.NotEmpty(t, calls, what)
+		for _, call := range calls {
+			if !slices.Contains(call.Args, first.Step.SessionID) {
+				require.Contains(t, call.Stdin+"\n"+join(call.Args), "The task.", "%s: the whole prompt", what)
+				continue
+			}
+			require.True(t, a.Sessions.Cuts, "%s goes on in a session that has seen more: %q", what, call.Args)
+			require.Subset(t, call.Args, []string{c.mark(t, a)}, what)
+		}
+		if a.Sessions.None || a.Sessions.Optional {
+			continue
+		}
+		require.Contains(t, got.Detail.Outcome, "session: begun anew, because session ", what)
+	}
+}
+
+// mark is where the recorded run ends in its session.
+func (c Case) mark(t *testing.T, a cliagent.Adapter) string {
+	_, o := decode(a, c.call(), c.Stdout, c.exit())
+	require.NotEmpty(t, o.Mark)
+	return o.Mark
+}
+
+// starts are the program's so far.
+func (s script) starts(t *testing.T) []asked {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.Asked, "*"))
+	require.NoError(t, err)
+	var all []asked
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var one asked
+		require.NoError(t, json.Unmarshal(data, &one))
+		all = append(all, one)
+	}
+	return all
+}
+
+func join(args []string) (text string) {
+	for _, arg := range args {
+		text += arg + "\n"
+	}
+	return text
+}

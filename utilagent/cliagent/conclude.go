@@ -1,0 +1,117 @@
+package cliagent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+)
+
+// result is what is known of a call, however it came out.
+func (r *runner) result(out tried) agentkit.Result {
+	version := out.version
+	if !version.Known() {
+		version = r.version()
+	}
+	name := strings.TrimSpace(r.adapter.Program + " " + version.String())
+	outcome := string(out.Kind)
+	if out.Error != "" {
+		outcome += " " + string(out.Error)
+	}
+	return agentkit.Result{
+		SessionID:   cmp.Or(out.Session, out.task.session),
+		SessionMark: out.Mark,
+		Detail: &protocol.Detail{
+			Model: cmp.Or(out.model, r.model), AgentVersion: name,
+			Outcome: strings.Join(slices.Concat([]string{outcome}, r.notes, []string{r.held}, r.refusal(out)), "; "),
+		},
+	}
+}
+
+// conclude makes an answer, a reason to wait, or an error of the last call.
+func (r *runner) conclude(res *agentkit.Result, out tried) error {
+	goesOn := out.canGoOn(r.adapter.Sessions)
+	switch out.Kind {
+	case OK:
+		return r.answered(res, out)
+	case Incomplete:
+		if out.text != "" && (isFramed(out.text) || !goesOn) {
+			return r.answered(res, out)
+		}
+		if goesOn {
+			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. " + r.howToGoOn()
+			return nil
+		}
+	case MaxTurns, Budget, Timeout:
+		if goesOn {
+			res.Suspend = r.limitText(out) + " " + r.howToGoOn()
+			return nil
+		}
+	case Failed:
+		if goesOn && (out.Error == RateLimit || out.Error == Quota) { // only time or money helps
+			res.Suspend = r.limitText(out) + " " + r.howToGoOn()
+			return nil
+		}
+	}
+	return r.fail(out)
+}
+
+// answered takes the text of a call as the answer. It must be the last of the
+// turns, since that is where readers look for it; where there are none, the kit
+// makes it the only one.
+func (r *runner) answered(res *agentkit.Result, out tried) error {
+	if r.told && out.shown != clip(out.text) && out.Value == nil {
+		turn := protocol.Turn{Role: protocol.TurnAssistant, Content: clip(out.text)}
+		if err := r.tell(context.WithoutCancel(r.ctx), turn); err != nil {
+			return err
+		}
+	}
+	r.answer = out.text
+	if res.Output = out.text; out.Value != nil {
+		res.Output, res.Value = "", out.Value
+	}
+	if r.adapter.Sessions.None || res.SessionID == "" && r.adapter.Sessions.Optional {
+		id, err := newUUID(r.req.Env.Rand)
+		res.SessionID = madeUp + id
+		return err
+	}
+	if res.SessionID == "" {
+		message := "it answered, but named no session" + streamEnds(r.req.RunDir)
+		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: message}})
+	}
+	return nil
+}
+
+// howToGoOn says what resuming does: the config may say that no session is used again.
+func (r *runner) howToGoOn() string {
+	if !r.resume {
+		return "Resume the thread to go on; it will be in a new session, since agents." + r.req.Alias + ".resume is false."
+	}
+	return "Resume the thread to go on in its session."
+}
+
+// limitText says which limit was reached.
+func (r *runner) limitText(out tried) string {
+	switch out.Kind {
+	case MaxTurns:
+		if r.maxTurns > 0 {
+			return fmt.Sprintf("%s stopped at its limit of %d turns.", r.adapter.Program, r.maxTurns)
+		}
+		return r.adapter.Program + " stopped at its limit of turns."
+	case Budget:
+		return fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
+	case Failed:
+		return fmt.Sprintf("%s %s: %s.", r.adapter.Program, reasons[out.Error], strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
+	}
+	return fmt.Sprintf("%s was stopped: %s.", r.adapter.Program, out.Message)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

@@ -1,0 +1,171 @@
+package cliagent
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/programs"
+	"github.com/united-workforce/uwf/util/worktree"
+	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+	"github.com/united-workforce/uwf/utilagent/tools"
+)
+
+// confinement is how a program is held back. We are not: we write the store.
+type confinement struct {
+	exe   string // of ours, which binds itself and becomes the program
+	rules confine.Rules
+	off   offlimits.List
+	env   []string // of the program: where its temporary files go
+	close func() error
+}
+
+// confined makes the confinement of the step's program; nil: it is not confined. What
+// is in force is noted for the detail.
+func (r *runner) confined() (*confinement, error) {
+	adapter := protocol.AgentName(r.adapter.Name)
+	setting, unknown := config.Confining(protocol.Agent{Command: adapter, Confine: r.confine, Permission: string(r.permission)}, r.driven())
+	if r.permission != Bypass && !config.HeedsPermission(adapter) {
+		fmt.Fprintf(r.req.Env.Stderr, "warning: permission %s does not reach %s: %s cannot tell a command what it may do\n", r.permission, r.adapter.Program, adapter)
+	}
+	if setting == protocol.ConfineOff {
+		r.held = "not confined"
+		if unknown {
+			r.held += ": where it keeps its own files is not known"
+			fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: uwf does not know where it keeps its own files; set %s to auto, or to off if that is meant\n",
+				r.adapter.Program, r.key("confine"))
+		}
+		return nil, nil
+	}
+	if why := r.unconfinable(); why != "" {
+		r.held = "not confined: " + why
+		if setting == protocol.ConfineRequired {
+			return nil, &Error{
+				Program: r.adapter.Program, Kind: Denied, Text: r.adapter.Program + " must be confined, and cannot be: " + why,
+				Hint: "use a Linux with Landlock; or uwf config set " + r.key("confine") + " auto",
+			}
+		}
+		fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: %s\n", r.adapter.Program, why)
+		return nil, nil
+	}
+	if r.adapter.Sandboxes && r.permission != Bypass {
+		fmt.Fprintf(r.req.Env.Stderr, "warning: %s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to off, or the permission to bypass\n",
+			r.adapter.Program, r.permission, r.key("confine"))
+	}
+	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
+	if err != nil {
+		return nil, fmt.Errorf("a directory for temporary files: %w", err)
+	}
+	r.held = "confined by: " + confine.Describe() + confine.Open(false)
+	c := &confinement{exe: r.req.Env.Exe}
+	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
+	// Not by repository: what is its own is for all of them, too.
+	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.req.Env.Environ)
+	c.env = append(c.env, caches...)
+	rules, off, watched, err := r.rules(tmp, dirs)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(tmp))
+	}
+	c.rules, c.off = rules, off
+	c.close = func() error { return errors.Join(r.putBack(watched), os.RemoveAll(tmp)) }
+	return c, nil
+}
+
+// driven is the command that the step runs.
+func (r *runner) driven() []string { return append([]string{r.adapter.Program}, r.words...) }
+
+// key names a setting of this agent in the config.
+func (r *runner) key(name string) string {
+	return "agents." + cmp.Or(r.req.Alias, "<alias>") + "." + name
+}
+
+// unconfinable says why nothing can be confined here; "": it can.
+func (r *runner) unconfinable() string {
+	if confine.Level() == 0 {
+		return strings.TrimPrefix(confine.Describe(), "none: ")
+	}
+	if r.req.Env.Exe == "" {
+		return "where our own program is, is not known"
+	}
+	return ""
+}
+
+// rules say what the program may write to: the workspace, and what it cannot work
+// without.
+func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *offlimits.Watched, error) {
+	env := r.req.Env
+	dirs, files, err := own(r.driven(), env.Get)
+	if err != nil {
+		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
+	}
+	off := offlimits.New(offlimits.Options{
+		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Path: env.Get("PATH"), Dir: r.cwd, Home: r.req.Dirs.Home, Store: r.req.Dirs.Store,
+		// What the program is logged in with is its own; a long prompt lies in the run's directory.
+		AllowRead: slices.Concat(dirs, files, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
+	})
+	dirs = append(dirs, r.cwd, tmp, "/dev/shm")
+	dirs = append(dirs, caches...)
+	var beside []string
+	if repository, ok := worktree.Link(r.cwd); ok {
+		beside = []string{repository} // without it nothing could be committed
+	} else if repository, ok := offlimits.Module(r.cwd); ok {
+		beside = []string{repository}
+	}
+	for _, path := range off.Writable() {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			files = append(files, path)
+		} else {
+			dirs = append(dirs, path)
+		}
+	}
+	recovered, err := offlimits.Recover(r.req.Dirs.Guard())
+	if said := recovered.String(); said != "" {
+		fmt.Fprintf(env.Stderr, "warning: a program whose agent was killed %s\n", said)
+	}
+	if err != nil {
+		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
+	}
+	watched, err := offlimits.Watch(off, offlimits.Place{
+		Workspace: r.cwd, Beside: beside, Writable: dirs, Obeyed: obeyed(r.driven(), env.Get),
+	})
+	if err != nil {
+		return confine.Rules{}, offlimits.List{}, nil, err
+	}
+	if err := watched.Save(r.req.Dirs.Guard()); err != nil {
+		return confine.Rules{}, off, nil, fmt.Errorf("keep what %s must not change: %w", r.adapter.Program, err)
+	}
+	if said := watched.Unseen(); said != "" {
+		fmt.Fprintf(env.Stderr, "warning: %s\n", said)
+	}
+	return confine.Rules{
+		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
+		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
+	}, off, watched, nil
+}
+
+// putBack undoes what the program has changed that says what git or uwf run later,
+// and tells a person.
+func (r *runner) putBack(watched *offlimits.Watched) error {
+	changed, err := watched.Restore()
+	if said := changed.String(); said != "" {
+		fmt.Fprintf(r.req.Env.Stderr, "warning: %s %s\n", r.adapter.Program, said)
+	}
+	return err
+}
+
+// wrap makes a command that becomes c once it is bound.
+func (c *confinement) wrap(cmd proc.Command) (proc.Command, error) {
+	if c == nil {
+		return cmd, nil
+	}
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], c.env...)
+	return confine.Command(c.exe, c.rules, cmd)
+}

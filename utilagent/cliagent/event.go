@@ -1,0 +1,54 @@
+package cliagent
+
+import "github.com/united-workforce/uwf/protocol"
+
+// Kind tells what an [Event] is.
+type Kind int
+
+// What a program tells while it runs. The fields that count are in brackets.
+const (
+	// Started: the program says which session it is in [Session, Model, Version].
+	// Any other event may bring Session too.
+	Started Kind = iota + 1
+	// Text: a text of the model that is complete [Text, ID].
+	Text
+	// Delta: a piece of a text that goes on until an event of another kind or ID
+	// [Text, ID].
+	Delta
+	// Reasoning: what the model thinks, in one piece or several [Text, ID].
+	Reasoning
+	// Called: the model calls a tool [Call, ID].
+	Called
+	// Returned: a tool's result [Call.ID, Text, Failed].
+	Returned
+	// Break: the text that follows is another message.
+	Break
+	// Retrying: the program repeats a request to its model by itself [Status, Text].
+	// [Event.Error] says that it is in vain: the program is stopped.
+	Retrying
+	// Notice: something that a person should know, no part of the conversation [Text].
+	Notice
+	// Done: the program has nothing more to say. If it does not end now, it is
+	// stopped, and that changes nothing about the outcome.
+	Done
+)
+
+// Event is one thing that a program tells.
+type Event struct {
+	Kind    Kind
+	Session string // id of the session, wherever a line has one
+	Model   string
+	Version string
+	// ID is the model message's: what has the same ID is one turn. "" where the
+	// program has none: then a text after a call begins a new turn.
+	ID   string
+	Text string
+	Call protocol.ToolCall
+	// Failed: the tool failed; its turn says so.
+	Failed bool
+	// Sub: it happened in a sub-agent: kept, but no part of the answer. Name says
+	// which, if that is known.
+	Sub    bool
+	Status int       // of an HTTP request, if known
+	Error  ErrorKind // Retrying: retrying is in vain
+}

@@ -1,0 +1,118 @@
+package cliagent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// flood is a stream of so many bytes: a text in small pieces, results of tools, and
+// lines that mean nothing.
+type flood struct {
+	left, n int
+	rest    []byte
+}
+
+func (f *flood) Read(b []byte) (int, error) {
+	if len(f.rest) == 0 {
+		if f.left <= 0 {
+			return 0, io.EOF
+		}
+		f.n++
+		switch kind := f.n % 5000; {
+		case kind == 0:
+			f.rest = []byte("R " + strings.Repeat("z", 900) + "\n")
+		case kind%3 == 0:
+			f.rest = []byte(strings.Repeat("noise ", 30) + "\n")
+		default:
+			f.rest = fmt.Appendf(nil, "D %d %s\n", f.n, strings.Repeat("y", 200))
+		}
+	}
+	n := copy(b, f.rest)
+	f.rest, f.left = f.rest[n:], f.left-n
+	return n, nil
+}
+
+// floodDecoder looks at the memory in use as it goes.
+type floodDecoder struct {
+	t     *testing.T
+	lines int
+	base  uint64
+}
+
+func (d *floodDecoder) Line(line []byte) ([]Event, bool) {
+	if d.lines++; d.lines%50_000 == 0 {
+		require.Less(d.t, inUse(), d.base+(48<<20), "after %d lines", d.lines)
+	}
+	kind, text, _ := bytes.Cut(line, []byte(" "))
+	switch string(kind) {
+	case "D":
+		return []Event{{Kind: Delta, Text: string(text)}}, true
+	case "R":
+		return []Event{{Kind: Returned, Text: string(text)}}, true
+	}
+	return nil, false
+}
+
+func (d *floodDecoder) End(Exit) Outcome { return Outcome{Kind: OK} }
+
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A hundred megabytes pass through without being held.
+func TestMemoryIsFlat(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	turns := 0
+	c := &call{cancel: cancel, watch: newWatch(Timeouts{}.withDefaults(), cancel), began: func(string) error { return nil }}
+	c.record.put = func(context.Context, protocol.Turn) error { turns++; return nil }
+	h := &Host{outer: ctx}
+	h.current(c)
+	d := &floodDecoder{t: t, base: inUse()}
+	r := &lineReader{decoder: d, host: h, noise: &tail{}}
+	in := &stream{log: io.Discard}
+	in.lines = bufio.NewReaderSize(&flood{left: 100 << 20}, 64<<10)
+	r.read(ctx, func() ([]byte, error) {
+		line, _, err := in.line()
+		return line, err
+	})
+	require.NoError(t, c.close(ctx))
+	require.Greater(t, d.lines, 300_000)
+	require.Greater(t, turns, 100)
+}
+
+// A line that is longer than any may be is cut, and the next one is whole.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxLine+10)
+	in := &stream{}
+	in.lines = bufio.NewReaderSize(strings.NewReader("one\r\n\n"+long+"\nlast"), 64<<10)
+	var got []int
+	for {
+		line, cut, err := in.line()
+		if err != nil {
+			require.ErrorIs(t, err, io.EOF)
+			break
+		}
+		if cut > 0 {
+			var said bool
+			line, said = bytes.CutSuffix(line, fmt.Appendf(nil, leftOut, cut))
+			require.True(t, said, "the line says so")
+		}
+		got = append(got, len(line)+cut)
+	}
+	require.Equal(t, []int{3, 0, len(long) + 1, 4}, got)
+}

@@ -1,0 +1,146 @@
+package cliagent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// lines is the [Transport] of a program that takes a prompt and prints lines.
+type lines struct{ adapter Adapter }
+
+// Call implements [Transport].
+func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
+	inv, err := l.adapter.Command(c)
+	if err != nil {
+		return Outcome{}, err
+	}
+	r := &lineReader{decoder: l.adapter.Decoder(c), host: h, noise: &tail{}}
+	if d, ok := r.decoder.(ErrLiner); ok {
+		inv.errLine = func(line []byte) {
+			r.take(ctx, func() ([]Event, bool) { return d.ErrLine(line), true }, nil)
+		}
+	}
+	remove, err := writeFiles(inv.Files)
+	defer remove()
+	if err != nil {
+		return Outcome{}, err
+	}
+	p, err := h.Start(inv)
+	if err != nil {
+		return Outcome{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { p.Stop(h.Pace()) })
+	defer stop()
+	r.read(ctx, func() ([]byte, error) {
+		line, _, err := p.ReadLine() // where something was left out, the line says so
+		return line, err
+	})
+	exit, err := p.Wait()
+	exit.Noise = r.noise.text()
+	return r.decoder.End(exit), errors.Join(err, r.err)
+}
+
+// writeFiles writes the files of a call. What has been written is removed by the
+// function that it returns, which is never nil.
+func writeFiles(files []File) (remove func(), err error) {
+	fsys := durable.OS()
+	remove = func() {
+		for _, f := range files {
+			_ = fsys.Remove(f.Path) // it may not have come to be, and who took it away has done our work
+		}
+	}
+	for _, f := range files {
+		if err := fsys.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+			return remove, err
+		}
+		temp, err := fsys.WriteTemp(f.Path, f.Data, 0o600, durable.NoFlush)
+		if err != nil {
+			return remove, err
+		}
+		if err := fsys.Rename(temp, f.Path); err != nil {
+			return remove, err
+		}
+	}
+	return remove, nil
+}
+
+// Close implements [Transport]: no program outlives its call.
+func (lines) Close() error { return nil }
+
+// lineReader reads what one call prints.
+type lineReader struct {
+	host  *Host
+	noise *tail
+
+	mu      sync.Mutex
+	decoder Decoder
+	err     error
+}
+
+// read reads to the end, also when the call has ended: what was printed before
+// the program ended is part of what happened.
+func (r *lineReader) read(ctx context.Context, next func() ([]byte, error)) {
+	for first := true; ; first = false {
+		line, err := next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				r.fail(err)
+			}
+			return
+		}
+		if first {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		r.take(ctx, func() ([]Event, bool) { return r.decode(line) }, line)
+	}
+}
+
+// decode has a line decoded. In one that means nothing as a whole there may be
+// objects all the same: behind a warning that was printed without a line end, or
+// more than one.
+func (r *lineReader) decode(line []byte) (events []Event, known bool) {
+	if events, known = r.decoder.Line(line); known {
+		return events, true
+	}
+	at := bytes.IndexByte(line, '{')
+	if at < 0 {
+		return nil, false
+	}
+	values := json.NewDecoder(bytes.NewReader(line[at:]))
+	for {
+		var value json.RawMessage
+		if values.Decode(&value) != nil || len(value) == len(line) {
+			return events, false
+		}
+		more, _ := r.decoder.Line(value)
+		events = append(events, more...)
+	}
+}
+
+// take has a line decoded and tells of what it means.
+func (r *lineReader) take(ctx context.Context, decode func() ([]Event, bool), line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events, known := decode()
+	if !known && len(bytes.TrimSpace(line)) > 0 {
+		_, _ = r.noise.Write(append(bytes.Clone(line[:min(len(line), tailBytes)]), '\n')) // it never fails
+	}
+	for _, e := range events {
+		if err := r.host.Emit(ctx, e); err != nil {
+			return // the call's cause has it
+		}
+	}
+}
+
+func (r *lineReader) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = errors.Join(r.err, err)
+}

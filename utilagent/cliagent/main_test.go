@@ -1,0 +1,119 @@
+package cliagent_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// playVariable names the directory of a program that the test binary plays.
+const playVariable = "UWF_EXTERNAL_TEST_PLAY"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(playVariable)
+	switch {
+	case dir != "" && len(os.Args) == 2 && os.Args[1] == "--version":
+		fmt.Println("toy 1.2.3")
+		os.Exit(0)
+	case dir != "" && len(os.Args) == 2 && os.Args[1] == "sleeper":
+		time.Sleep(time.Minute)
+		os.Exit(0)
+	case dir != "" && exists(filepath.Join(dir, "says")):
+		os.Exit(remember(dir))
+	case dir != "":
+		os.Exit(play(dir))
+	case os.Getenv("UWF_CALL") != "":
+		os.Exit(3) // a program that has lost its variable must not run the tests again
+	}
+	os.Exit(m.Run())
+}
+
+// heard is what the program was given.
+type heard struct {
+	Args   []string
+	Prompt string
+	Dir    string
+	Env    []string
+}
+
+// play plays the next part of the program's script: lines that it prints, and
+// directives that begin with "!".
+func play(dir string) int {
+	n := 1
+	for exists(filepath.Join(dir, "heard-"+strconv.Itoa(n))) {
+		n++
+	}
+	prompt, _ := io.ReadAll(os.Stdin)
+	cwd, _ := os.Getwd()
+	note, _ := json.Marshal(heard{Args: os.Args[1:], Prompt: string(prompt), Dir: cwd, Env: os.Environ()})
+	if os.WriteFile(filepath.Join(dir, "heard-"+strconv.Itoa(n)), note, 0o600) != nil {
+		return 3
+	}
+	script, err := os.ReadFile(filepath.Join(dir, "play-"+strconv.Itoa(n)))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "no script for call", n)
+		return 3
+	}
+	out := bufio.NewWriter(os.Stdout)
+	for _, line := range strings.Split(strings.TrimRight(string(script), "\n"), "\n") {
+		directive, isOne := strings.CutPrefix(line, "!")
+		if !isOne {
+			line = strings.ReplaceAll(line, "{session}", last(os.Args))
+			_, _ = fmt.Fprintln(out, line)
+			continue
+		}
+		_ = out.Flush()
+		word, rest, _ := strings.Cut(directive, " ")
+		switch word {
+		case "exit":
+			code, _ := strconv.Atoi(rest)
+			return code
+		case "stderr":
+			fmt.Fprintln(os.Stderr, rest)
+		case "hang":
+			time.Sleep(time.Minute)
+		case "ever": // prints a line again and again
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				_, _ = fmt.Fprintln(os.Stdout, rest)
+			}
+		case "deaf":
+			signal.Ignore(os.Interrupt, syscall.SIGTERM)
+		case "child":
+			child := exec.Command(os.Args[0], "sleeper")
+			detach(child)
+			if child.Start() != nil || os.WriteFile(filepath.Join(dir, "child"), fmt.Append(nil, child.Process.Pid), 0o600) != nil {
+				return 3
+			}
+		case "flood": // megabytes of results, each of a kilobyte
+			megabytes, _ := strconv.Atoi(rest)
+			text := strings.Repeat("x", 1000)
+			for i := range megabytes * 1000 {
+				_, _ = fmt.Fprintf(out, "C c%d tool\nR c%d %d %s\n", i, i, i, text)
+			}
+		}
+	}
+	_ = out.Flush()
+	return 0
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func last(s []string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	return s[len(s)-1]
+}

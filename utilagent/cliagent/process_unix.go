@@ -1,0 +1,7 @@
+//go:build unix
+
+package cliagent
+
+import "syscall"
+
+const terminate = syscall.SIGTERM

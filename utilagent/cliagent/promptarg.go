@@ -1,0 +1,32 @@
+package cliagent
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// PromptArgument is the prompt for a program that takes it only as an argument.
+// One that is too long for that is put into a file in the run directory, and the
+// argument says where; one that begins with a dash gets a line break before it,
+// so that no program takes it for an option.
+func (c Call) PromptArgument() (string, error) {
+	if len(c.Prompt) <= maxArgument {
+		if strings.HasPrefix(c.Prompt, "-") {
+			return "\n" + c.Prompt, nil
+		}
+		return c.Prompt, nil
+	}
+	path := filepath.Join(c.RunDir, "prompt.md")
+	fsys := durable.OS()
+	temp, err := fsys.WriteTemp(path, []byte(c.Prompt), 0o600, durable.NoFlush)
+	if err == nil {
+		err = fsys.Rename(temp, path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("a prompt that is too long for a command line: %w", err)
+	}
+	return fmt.Sprintf("Your instructions are in the file %s. Read all of it first, to its end, and then do what it says.", path), nil
+}

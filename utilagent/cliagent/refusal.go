@@ -1,0 +1,117 @@
+package cliagent
+
+import (
+	"bytes"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// refusalWords are how programs say that the system has refused them a file.
+var refusalWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(EACCES|EPERM|EROFS)\b|permission denied|operation not permitted|read-only file system|\b(os error|errno):? (1|13|30)\b`)
+})
+
+// refusals is the first line of a program's stderr that says so; it is an
+// [io.Writer], safe for concurrent use.
+type refusals struct {
+	mu   sync.Mutex
+	rest []byte
+	line string
+}
+
+// maxRefusal bounds a line that is told, in bytes.
+const maxRefusal = 300
+
+// Write implements io.Writer.
+func (f *refusals) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for line := range bytes.Lines(b) {
+		if f.line != "" {
+			break
+		}
+		if room := 4*maxRefusal - len(f.rest); room > 0 {
+			f.rest = append(f.rest, line[:min(room, len(line))]...)
+		}
+		if line[len(line)-1] == '\n' {
+			f.line, f.rest = refusalIn(string(f.rest)), f.rest[:0]
+		}
+	}
+	return len(b), nil
+}
+
+// found is the line; "" if there was none.
+func (f *refusals) found() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.line == "" {
+		return refusalIn(string(f.rest))
+	}
+	return f.line
+}
+
+// refusalIn is the first line of a text that tells of a refused file; "": none does.
+func refusalIn(text string) string {
+	said := refusalWords()
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(plaintext.Strip(line)); said.MatchString(line) {
+			if len(line) > maxRefusal {
+				line = strings.ToValidUTF8(line[:maxRefusal], "") + "…"
+			}
+			return line
+		}
+	}
+	return ""
+}
+
+// refusal is a part of the detail: what a confined program said it was refused,
+// whatever came of it.
+func (r *runner) refusal(out tried) []string {
+	if r.confinement == nil {
+		return nil
+	}
+	if line := r.refused.found(); line != "" {
+		return []string{"it said: " + line}
+	}
+	if line := refusalIn(out.Message); line != "" && out.Kind != OK {
+		return []string{"it said: " + line}
+	}
+	return nil
+}
+
+// heldHints are what to do about a confined program that failed, perhaps because it
+// is confined.
+func (r *runner) heldHints(out tried) []string {
+	if r.confinement == nil {
+		return nil
+	}
+	said := r.refusal(out)
+	switch {
+	case len(said) > 0:
+		path := pathIn(said[0])
+		if path == "" {
+			path = "…"
+		}
+		return []string{
+			r.adapter.Program + " runs confined and cannot write everywhere. If it needs that file: uwf config set " + r.key("allowWrite") + " '[\"" + path + "\"]'",
+			"uwf config set " + r.key("confine") + " off lets it write anywhere",
+		}
+	case !out.worked && (out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == Unknown):
+		return []string{r.adapter.Program + " runs confined. If it works without that, uwf config set " + r.key("confine") + " off"}
+	}
+	return nil
+}
+
+// pathIn is the last path that a message names: before it shells name their script.
+// "" if there is none.
+func pathIn(message string) string {
+	paths := regexp.MustCompile(`(^|[\s'"\x60:=(<])(/[^\s'"\x60:,;()<>]+)`).FindAllStringSubmatch(message, -1)
+	if len(paths) == 0 {
+		return ""
+	}
+	return filepath.Clean(strings.TrimRight(paths[len(paths)-1][2], "."))
+}

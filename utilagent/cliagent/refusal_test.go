@@ -1,0 +1,68 @@
+package cliagent
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+)
+
+func TestAConfinedProgramThatIsRefused(t *testing.T) {
+	t.Parallel()
+	const allow, off = `claude runs confined and cannot write everywhere. If it needs that file: uwf config set agents.mine.allowWrite '["PATH"]'`,
+		"uwf config set agents.mine.confine off lets it write anywhere"
+	for _, c := range []struct {
+		name, stderr string
+		out          tried
+		said         string
+		hints        []string
+	}{
+		{name: "all is well", out: tried{Outcome: Outcome{Kind: OK}}},
+		{
+			name: "a refusal that does not matter", stderr: "begin\n\x1b[31mError: EACCES: permission denied, open '/home/u/.cfg/x'\x1b[0m\nmore: Permission denied\n",
+			out: tried{Outcome: Outcome{Kind: OK}}, said: "Error: EACCES: permission denied, open '/home/u/.cfg/x'",
+			hints: []string{strings.Replace(allow, "PATH", "/home/u/.cfg/x", 1), off},
+		},
+		{
+			name: "the program says it itself", out: tried{Outcome: Outcome{Kind: Failed, Error: Denied, Message: "cannot start\n/srv/x.db: Read-only file system"}},
+			said: "/srv/x.db: Read-only file system", hints: []string{strings.Replace(allow, "PATH", "/srv/x.db", 1), off},
+		},
+		{
+			name: "a shell's script", stderr: "/usr/bin/agent: 3: cannot create /srv/log: Permission denied", out: tried{Outcome: Outcome{Kind: Failed, Error: Denied}},
+			said: "/usr/bin/agent: 3: cannot create /srv/log: Permission denied", hints: []string{strings.Replace(allow, "PATH", "/srv/log", 1), off},
+		},
+		{
+			name: "no path", stderr: "failed: Operation not permitted (os error 1)", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}},
+			said: "failed: Operation not permitted (os error 1)", hints: []string{strings.Replace(allow, "PATH", "…", 1), off},
+		},
+		{
+			name: "it ends without a word", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}},
+			hints: []string{"claude runs confined. If it works without that, uwf config set agents.mine.confine off"},
+		},
+		{name: "it ends after its work began", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}, worked: true}},
+		{name: "its model fails", out: tried{Outcome: Outcome{Kind: Failed, Error: Server, Message: "500"}}},
+	} {
+		r := &runner{adapter: Adapter{Program: "claude"}, req: &agentkit.Request{Alias: "mine"}, confinement: &confinement{}}
+		for part := range slices.Chunk([]byte(c.stderr), 7) { // it comes in pieces
+			_, err := r.refused.Write(part)
+			require.NoError(t, err)
+		}
+		var said []string
+		if c.said != "" {
+			said = []string{"it said: " + c.said}
+		}
+		require.Equal(t, said, r.refusal(c.out), c.name)
+		require.Equal(t, c.hints, r.heldHints(c.out), c.name)
+		r.confinement = nil
+		require.Empty(t, append(r.refusal(c.out), r.heldHints(c.out)...), "it was not confined")
+	}
+}
+
+func TestAFloodOfShortLinesIsReadCheaply(t *testing.T) {
+	var f refusals
+	line := []byte("a \x1b[31mred\x1b[0m line\n")
+	require.Less(t, testing.AllocsPerRun(100, func() { _, _ = f.Write(line) }), 12.0)
+}

@@ -1,0 +1,302 @@
+package cliagent_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/cliagent"
+)
+
+func TestAStep(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "model: big\npermission: edits\nmaxTurns: 7", "OUTER_SESSION=1", "TOY_API_KEY=secret-0123456789").plays(
+		"S {session}\nT I look.\nC 1 read\nR 1 a file with secret-0123456789\nN take care\nB from a helper\n" + good + "\nU 100 0.5\n.")
+	got := b.step().Succeeded()
+	call := b.heard(1)[0]
+	require.Equal(t, []string{"--permission", "edits", "--model", "big", "--max", "7", "--session"}, call.Args[:7])
+	require.Equal(t, last(call.Args), got.Step.SessionID)
+	require.Contains(t, call.Prompt, "the instruction")
+	require.Contains(t, call.Env, "TOY=1")
+	require.NotContains(t, call.Env, "OUTER_SESSION=1")
+	require.Equal(t, map[string]any{"$status": "done"}, got.Output)
+	require.Equal(t, "---\n$status: done\n---\nIt is done.", got.Content)
+
+	require.Equal(t, protocol.CaptureTurns, got.Detail.Capture)
+	require.Equal(t, "toy-1", got.Detail.Model)
+	require.Equal(t, "toy 1.2.3", got.Detail.AgentVersion)
+	require.Equal(t, "ok; not confined", got.Detail.Outcome)
+	require.Equal(t, []string{
+		"assistant: I look. [read map[a:b]]", "tool: a file with [hidden key]", "system: take care",
+		"assistant: [sub-agent] from a helper", "assistant: ---\n$status: done\n---\nIt is done.",
+	}, texts(got.Turns))
+	require.EqualValues(t, 100, got.Step.Usage.InputTokens)
+	require.InDelta(t, 0.5, *got.Step.Usage.CostUSD, 1e-9)
+	require.Equal(t, 2, got.Step.Usage.Turns)
+
+	kept, err := os.ReadFile(filepath.Join(b.RunDir, "program.stdout"))
+	require.NoError(t, err)
+	require.Contains(t, string(kept), "R 1 a file with [hidden key]\n", "both streams are kept, without keys")
+}
+
+func texts(turns []protocol.Turn) []string {
+	var all []string
+	for _, turn := range turns {
+		text := string(turn.Role) + ": " + turn.Content
+		for _, call := range turn.ToolCalls {
+			text += fmt.Sprintf(" [%s %v]", call.Name, call.Args)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// The exit status is not the outcome, and the program's own last word counts.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		plays     []string
+		suspended string // a part of the reason
+		failed    string // a part of the error
+		calls     int
+		detail    string // a part of the outcome
+	}{
+		"a word after the answer": {plays: []string{"S {session}\n" + good + "\nT That was it.\n."}, calls: 1, detail: "ok"},
+		"in pieces":               {plays: []string{"S {session}\nD ---\\n$status: \nD done\\n---\\nIt is\nD  done.\n."}, calls: 1},
+		"exit status 3":           {plays: []string{"S {session}\n" + good + "\n.\n!exit 3"}, calls: 1},
+		"no last word, but an answer": {
+			plays: []string{"S {session}\n" + good}, calls: 1, detail: "incomplete",
+		},
+		"incomplete": {
+			plays: []string{"S {session}\nT I begin.\nC 1 read\nR 1 x", "S {session}\n" + good + "\n."}, calls: 2, detail: "asked to finish",
+		},
+		"incomplete twice": {
+			plays: []string{"S {session}\nT I begin.", "S {session}\nT Hm."}, calls: 2, suspended: "without an answer",
+		},
+		"the limit of turns": {plays: []string{"S {session}\nT I begin.\nX max_turns"}, calls: 1, suspended: "limit of turns"},
+		"the limit of cost":  {plays: []string{"S {session}\nT I begin.\nX budget"}, calls: 1, suspended: "limit of cost"},
+		"a limit without a session": {
+			plays: []string{"X max_turns"}, calls: 1, failed: "cannot be continued",
+		},
+		"the rate limit passes": {
+			plays: []string{"S {session}\nT I begin.\nX error rate_limit slow down", "S {session}\n" + good + "\n."}, calls: 2, detail: "tried again after: rate_limit slow down",
+		},
+		"the rate limit stays": {
+			plays: []string{"X error rate_limit a", "X error rate_limit b", "X error rate_limit c"}, calls: 3, failed: "hint: wait, then step the thread again",
+		},
+		"a rate limit that stays": {
+			plays: []string{"S {session}\nT I begin.\nX error rate_limit a", "S {session}\nT I begin.\nX error rate_limit b", "S {session}\nT I begin.\nX error rate_limit later."}, calls: 3,
+			suspended: "toy is held up by its provider's rate limit: rate_limit later. Resume the thread to go on in its session.",
+		},
+		"a quota that is used up": {
+			plays: []string{"S {session}\nT I begin.\nX error quota add money"}, calls: 1,
+			suspended: "toy has used up its account's quota: quota add money. Resume the thread to go on in its session.",
+		},
+		"no quota from the start": {plays: []string{"X error quota add money"}, calls: 1, failed: "add to the account"},
+		"not logged in":           {plays: []string{"X error auth no key"}, calls: 1, failed: "not logged in, or its key is refused: auth no key\nhint: toy login"},
+		"retries in vain":         {plays: []string{"S {session}\nV the key is refused\n!hang"}, calls: 1, failed: "the key is refused\nhint: toy login"},
+		"a crash at once":         {plays: []string{"!stderr boom\n!exit 9", "S {session}\n" + good + "\n."}, calls: 2, detail: "tried again"},
+		"a crash at work":         {plays: []string{"S {session}\nT I begin.\n!stderr boom\n!exit 9"}, calls: 1, failed: "exit status 9\nboom"},
+		"another format":          {plays: []string{"who are you"}, calls: 1, failed: "who are you"},
+		"the model declines":      {plays: []string{"S {session}\nT No.\nX refusal I will not"}, calls: 1, failed: "declines to do this: I will not"},
+		"an answer without a session": {
+			plays: []string{"!stderr where is it\n" + good + "\n."}, calls: 1, failed: "named no session\nits stdout ends:\n",
+		},
+		"and what it said on stderr": {
+			plays: []string{"!stderr where is it\n" + good + "\n."}, calls: 1, failed: "\nwhere is it\nhint: all that it printed",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := set(t, toy(), "").plays(tt.plays...)
+			got := b.step()
+			b.heard(tt.calls)
+			if tt.failed != "" {
+				got.Failed(tt.failed)
+				return
+			}
+			got.Succeeded()
+			require.Contains(t, got.Detail.Outcome, tt.detail)
+			if tt.suspended != "" {
+				require.Contains(t, got.Suspended, tt.suspended)
+				return
+			}
+			require.Empty(t, got.Suspended)
+			require.Equal(t, "---\n$status: done\n---\nIt is done.", got.Content)
+		})
+	}
+}
+
+// That a session goes on is said only where one does.
+func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
+	t.Parallel()
+	const failing = "S {session}\nT I begin.\nX error server a"
+	for config, goesOn := range map[string]bool{"": true, "resume: false": false} {
+		b := set(t, toy(), config).plays(failing, failing, failing)
+		got := b.step()
+		require.Contains(t, got.Result.Error, "hint: step the thread again")
+		require.Equal(t, goesOn, strings.Contains(got.Result.Error, "the session is continued"), config)
+	}
+	limited := set(t, toy(), "resume: false").plays("S {session}\nT I begin.\nU 100 1\nX max_turns").step().Succeeded()
+	require.Contains(t, limited.Suspended, "it will be in a new session")
+	b := set(t, toy(), "").plays("X error rate_limit a", "X error rate_limit b", "X error rate_limit c")
+	require.NotContains(t, b.step().Result.Error, "the session is continued", "there is none")
+}
+
+// A thread that waits because of a limit goes on in its session.
+func TestALimitLosesNothing(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "").plays("S {session}\nT I begin.\nU 100 1\nX max_turns", "S {session}\n"+good+"\nU 150 1.5\n.")
+	suspended := b.step().Succeeded()
+	require.NotEmpty(t, suspended.Suspended)
+	got := b.step().Succeeded()
+	calls := b.heard(2)
+	require.Equal(t, []string{"--resume", suspended.Step.SessionID}, calls[1].Args[len(calls[1].Args)-2:])
+	require.EqualValues(t, 50, got.Step.Usage.InputTokens, "usage is of the run, not of the session")
+	require.InDelta(t, 0.5, *got.Step.Usage.CostUSD, 1e-9)
+}
+
+// A program without a limit of its own is stopped and asked for its answer.
+func TestCountedTurns(t *testing.T) {
+	t.Parallel()
+	a := toy()
+	a.CountsTurns = true
+	b := set(t, a, "maxTurns: 2").plays(
+		"S {session}\nT one\nC 1 x\nR 1 x\nT two\nC 2 x\nR 2 x\n!hang", "S {session}\n"+good+"\n.")
+	got := b.step().Succeeded()
+	require.Contains(t, got.Detail.Outcome, "stopped at the limit of 2 turns")
+	require.Contains(t, b.heard(2)[1].Prompt, "Stop using tools")
+}
+
+// Calls that run beside each other are of one reply, also where replies have no names.
+func TestParallelCallsAreOneReply(t *testing.T) {
+	t.Parallel()
+	got := set(t, toy(), "").plays("S {session}\nC 1 x\nC 2 x\nR 1 x\nC 3 x\nR 2 x\nR 3 x\nC 4 x\nR 4 x\n" + good + "\nU 100 1\n.").step().Succeeded()
+	require.Equal(t, 3, got.Step.Usage.Turns)
+}
+
+func TestTimeLimits(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		config    string
+		play      string
+		suspended string
+		failed    string
+	}{
+		"no first word":       {config: "startTimeout: 1s", play: "!hang", failed: "it said nothing for 1s"},
+		"silence":             {config: "idleTimeout: 1s", play: "S {session}\nT I begin.\n!hang", suspended: "it printed nothing for 1s"},
+		"a silent tool":       {config: "idleTimeout: 1s", play: "S {session}\nC 1 x\n!hang", suspended: "it printed nothing while a tool ran for 1s"},
+		"too long as such":    {config: "timeout: 4s", play: "S {session}\nT I begin.\n!hang", suspended: "it worked for 3s"},
+		"deaf to all of it":   {config: "idleTimeout: 1s", play: "!deaf\nS {session}\nT I begin.\n!hang", suspended: "it printed nothing for 1s"},
+		"silent when it ends": {play: "S {session}\n" + good + "\n.\n!hang"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := toy()
+			a.Timeouts.Start = 30 * time.Second
+			b := set(t, a, tt.config).plays(tt.play)
+			got := b.step()
+			if tt.failed != "" {
+				got.Failed(tt.failed)
+				return
+			}
+			require.Contains(t, got.Succeeded().Suspended, tt.suspended)
+		})
+	}
+}
+
+// A program that does not say which model answered was given the configured one.
+func TestTheConfiguredModelIsInTheDetail(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "model: big").plays(good+"\n.", "S {session}\n"+good+"\n.")
+	b.adapter.Sessions.Optional, b.adapter.Sessions.Preset = true, false
+	require.Equal(t, "big", b.step().Succeeded().Detail.Model)
+	require.Equal(t, "toy-1", b.step().Succeeded().Detail.Model)
+}
+
+func TestNotInstalled(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "", "UWF_TOY_BIN=", "PATH=/nowhere")
+	b.step().Failed("toy is not installed: it is not on PATH\nhint: get a toy; or say where it is: export UWF_TOY_BIN=…")
+	b = set(t, toy(), "", "UWF_TOY_BIN=/nowhere/toy")
+	b.step().Failed("hint: correct UWF_TOY_BIN")
+	a := toy()
+	a.Probe.Min = cliagent.V(1, 3, 0)
+	set(t, a, "").step().Failed("toy 1.2.3 is too old: version 1.3.0 or later is needed\nhint: get a toy")
+	a.Probe = cliagent.Probe{Flaws: []cliagent.Flaw{{Before: cliagent.V(1, 3, 0), Text: "it squeaks"}, {From: cliagent.V(1, 3, 0), Text: "never"}}}
+	got := set(t, a, "confine: off").plays("S {session}\n" + good + "\n.").step().Succeeded()
+	require.Equal(t, "warning: toy 1.2.3: it squeaks\n", got.Stderr)
+}
+
+// The adapter of these tests cannot start itself again, so that nothing can be
+// confined; internal/agentstest confines real programs.
+func TestNotConfined(t *testing.T) {
+	t.Parallel()
+	good := "S {session}\n" + good + "\n."
+	set(t, toy(), "confine: required").plays(good).step().Failed("toy must be confined, and cannot be: ")
+	require.Contains(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ")
+	require.Empty(t, set(t, toy(), "confine: off").plays(good).step().Succeeded().Stderr)
+	require.Empty(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr)
+}
+
+// Repeating a request is no sign of life: the step ends in time, says why, and is
+// not tried again. Who watches is told meanwhile.
+func TestAStuckProvider(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ play, failed, hint, shown string }{
+		"no network":     {"!ever Y 0", "toy cannot reach its model, or the model's server fails: for 1s it has done nothing but ask again", "hint: step the thread again", "the model cannot be reached, try 2"},
+		"after its work": {"S {session}\nT I begin.\nC 1 x\nR 1 x\n!ever Y 529", "the model's endpoint answers with status 529", "hint: step the thread again", "status 529, try 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := toy()
+			a.Timeouts.Retrying = time.Second
+			b := set(t, a, "").plays(c.play)
+			got := b.step().Failed(c.failed)
+			require.Contains(t, got.Stderr, c.hint)
+			b.heard(1)
+			require.Contains(t, strings.Join(b.written(got), "\n"), c.shown)
+		})
+	}
+	a := toy()
+	a.Timeouts.Retrying = time.Minute
+	b := set(t, a, "").plays("S {session}\nY 429\nY 429\n" + good + "\n.")
+	got := b.step().Succeeded()
+	require.Len(t, got.Turns, 1, "it is no part of the step")
+	require.Equal(t, []string{"rate limit, try 2", "it goes on"}, b.written(got))
+}
+
+// A program that tells its tokens but no cost costs what the config says.
+func TestThePriceOfTheConfig(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "model: big\n"+"args: []").plays("S {session}\nK 1000000 500000\n" + good + "\n.")
+	b.configure("models: { big: { provider: p, name: the-big-one, price: { input: 2, output: 8 } } }\nproviders: { p: { baseUrl: https://x.example } }\n")
+	got := b.step().Succeeded()
+	require.Contains(t, b.heard(1)[0].Args, "the-big-one")
+	require.InDelta(t, 6.0, *got.Step.Usage.CostUSD, 1e-9)
+}
+
+// Some programs end their turn when something is refused. The role is told to work on,
+// not to write its answer in another form.
+func TestARefusalIsNoEnd(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "").plays("S {session}\nZ shell: go test\nT Operation cancelled by user\n.", "S {session}\nZ shell: go vet\nT Cancelled.\n.", "S {session}\nZ x\n"+good+"\n.")
+	got := b.step().Succeeded()
+	calls := b.heard(3)
+	require.Contains(t, calls[1].Prompt, "You were not allowed to do this, and nobody can allow it now: shell: go test. That is no reason to stop")
+	require.Contains(t, calls[2].Prompt, "go vet")
+	require.Contains(t, got.Detail.Outcome, "it stopped when it was not allowed something, and was told to go on")
+
+	always := "S {session}\nZ shell\nT Cancelled.\n."
+	b = set(t, toy(), "").plays(always, always, always, always, "S {session}\n"+good+"\n.")
+	b.step().Succeeded()
+	require.Contains(t, b.heard(5)[4].Prompt, "frontmatter", "then it is the form that is asked for")
+}

@@ -1,0 +1,133 @@
+package cliagent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+)
+
+// settings is what the config says about an agent.
+type settings struct {
+	model      string
+	price      *protocol.Price // of the model, if the config has one
+	permission Permission
+	maxTurns   int
+	maxCost    float64
+	resume     bool // a later step goes on in the session of this one
+	passEnv    []string
+	limits     Timeouts
+	confine    string   // as configured
+	allowRead  []string // as configured, as allowWrite
+	allowWrite []string
+}
+
+// settingsOf reads the config. A program's model is only what is set for this
+// agent or role: the default model is not the program's.
+func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request) (settings, error) {
+	s := settings{permission: Bypass, maxTurns: a.MaxTurns, limits: a.Timeouts.withDefaults()}
+	c, err := req.Config(ctx)
+	if err != nil {
+		return s, err
+	}
+	agent := c.Agents[req.Alias]
+	if s.model, s.price, err = config.ExternalModel(c, req.Alias, req.Workflow.Name, req.Role, req.Env); err != nil {
+		return s, err
+	}
+	if agent.Permission != "" {
+		s.permission = Permission(agent.Permission)
+	}
+	if agent.MaxTurns > 0 {
+		s.maxTurns = agent.MaxTurns
+	}
+	s.resume = agent.Resume == nil || *agent.Resume
+	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
+	s.confine, s.allowRead, s.allowWrite = agent.Confine, agent.AllowRead, agent.AllowWrite
+	timeout := agent.Timeout
+	if timeout == "" {
+		timeout = c.Timeout
+	}
+	return s, s.limit(agent, timeout)
+}
+
+// limit takes over the config's lengths of time.
+func (s *settings) limit(agent protocol.Agent, timeout string) error {
+	var total time.Duration
+	for _, field := range []struct {
+		key, text string
+		into      []*time.Duration
+	}{
+		{"startTimeout", agent.StartTimeout, []*time.Duration{&s.limits.Start}},
+		{"idleTimeout", agent.IdleTimeout, []*time.Duration{&s.limits.Idle, &s.limits.Tool}},
+		{"timeout", timeout, []*time.Duration{&total}},
+	} {
+		if field.text == "" {
+			continue
+		}
+		d, err := time.ParseDuration(field.text)
+		if err != nil {
+			return fmt.Errorf("config: %s: %w", field.key, err)
+		}
+		for _, into := range field.into {
+			*into = d
+		}
+	}
+	if total > 0 {
+		s.limits = s.limits.within(total)
+	}
+	return nil
+}
+
+// within makes the limits fit into the time after which the engine stops the
+// agent: a program that is stopped before leaves a session that can go on, so that
+// the step suspends instead of failing.
+func (t Timeouts) within(total time.Duration) Timeouts {
+	margin := min(total/4, 20*time.Second)
+	t.Total = total - margin
+	t.Stop = min(t.Stop, margin/4)
+	t.Grace = min(t.Grace, t.Total/2)
+	return t
+}
+
+// binVariable is the environment variable that names the program of an agent.
+func binVariable(agent string) string {
+	return "UWF_" + strings.ToUpper(strings.ReplaceAll(agent, "-", "_")) + "_BIN"
+}
+
+// environment is what the program gets: that of the agent, without what an outer
+// session of itself has left there, and with what keeps programs from asking,
+// paging, colouring and updating.
+func environment(environ []string, a Adapter, inv Invocation) []string {
+	var out []string
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if !matches(name, a.Unset) {
+			out = append(out, entry)
+		}
+	}
+	out = append(out, "NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
+	return append(out, inv.Env...)
+}
+
+// matches reports whether a variable is among names, of which one that ends with * is
+// a prefix.
+func matches(name string, patterns []string) bool {
+	for _, pattern := range patterns {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); name == pattern || ok && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// ModelKeys are the Logins of a program that can ask the models of many providers.
+func ModelKeys() []string {
+	return []string{
+		"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY",
+		"DEEPSEEK_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY", "TOGETHER_API_KEY", "FIREWORKS_API_KEY",
+	}
+}

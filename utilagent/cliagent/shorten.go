@@ -1,0 +1,138 @@
+package cliagent
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// What is kept of a line that is longer than maxLine: of each text in it the
+// beginning and the end.
+const (
+	maxLine  = 8 << 20
+	textHead = 512 << 10
+	textTail = 256 << 10 // at least; at most twice as much
+	leftOut  = " … %d bytes left out … "
+)
+
+// shortener takes a line in pieces and keeps what a reader of it needs. The long
+// texts of a line of JSON lose their middle and say so there; it is JSON as before.
+// Of any other line, and of one that is long without them, the beginning is kept.
+type shortener struct {
+	out  []byte
+	json bool
+	cut  int // bytes left out of texts
+	over int // bytes left out at the end
+
+	inText bool
+	escape int  // bytes of an escape sequence that are still to come
+	begun  bool // the backslash was the last byte
+	size   int  // of the text so far
+	toTail bool // where the character goes that is being read
+	tail   [2][]byte
+	lost   int // bytes of the text that were in neither
+}
+
+func newShortener(begin []byte) *shortener {
+	first := bytes.TrimLeft(begin, "\ufeff \t")
+	s := &shortener{json: len(first) > 0 && (first[0] == '{' || first[0] == '[')}
+	s.write(begin)
+	return s
+}
+
+// write takes a piece.
+func (s *shortener) write(b []byte) {
+	if !s.json {
+		s.keep(b)
+		return
+	}
+	for len(b) > 0 {
+		n := s.run(b)
+		switch {
+		case n == 0:
+		case s.inText:
+			s.text(b[:n])
+		default:
+			s.keep(b[:n])
+		}
+		b = b[n:]
+		if len(b) > 0 && s.escape == 0 && b[0] == '"' {
+			s.quote()
+			b = b[1:]
+		}
+	}
+}
+
+// run is how many bytes from the first on are treated alike; 0 before a quote.
+func (s *shortener) run(b []byte) int {
+	n := len(b)
+	switch {
+	case !s.inText:
+		if i := bytes.IndexByte(b, '"'); i >= 0 {
+			n = i
+		}
+	case s.escape > 0, b[0] == '\\':
+		n = 1
+	default:
+		if i := bytes.IndexAny(b, `"\`); i >= 0 {
+			n = i
+		}
+		n = min(n, textTail) // a block of the tail takes no more at once
+	}
+	return n
+}
+
+// quote begins or ends a text.
+func (s *shortener) quote() {
+	if s.inText {
+		if s.lost > 0 {
+			s.keep(fmt.Appendf(nil, leftOut, s.lost))
+		}
+		s.keep(s.tail[1])
+		s.keep(s.tail[0])
+	}
+	s.keep([]byte{'"'})
+	s.inText, s.size, s.lost = !s.inText, 0, 0
+	s.tail[0], s.tail[1] = s.tail[0][:0], s.tail[1][:0]
+}
+
+// text takes bytes of a text: a run of plain ones, or one of an escape sequence,
+// which must not be torn.
+func (s *shortener) text(b []byte) {
+	switch {
+	case s.escape > 0 && s.begun && b[0] == 'u':
+		s.escape, s.begun = 4, false
+	case s.escape > 0:
+		s.escape, s.begun = s.escape-1, false
+	default: // a character begins
+		if s.toTail = s.size >= textHead; s.toTail && len(s.tail[0]) >= textTail {
+			s.lost += len(s.tail[1])
+			s.cut += len(s.tail[1])
+			s.tail[0], s.tail[1] = s.tail[1][:0], s.tail[0]
+		}
+		if b[0] == '\\' {
+			s.escape, s.begun = 1, true
+		}
+	}
+	s.size += len(b)
+	if s.toTail {
+		s.tail[0] = append(s.tail[0], b...)
+		return
+	}
+	s.keep(b)
+}
+
+// keep takes bytes as they are, as long as there is room.
+func (s *shortener) keep(b []byte) {
+	room := min(len(b), maxLine-len(s.out))
+	s.out = append(s.out, b[:room]...)
+	s.over += len(b) - room
+}
+
+// line is what is kept, and how many bytes were left out.
+func (s *shortener) line() ([]byte, int) {
+	line := bytes.TrimRight(s.out, "\r\n")
+	if s.over > 0 {
+		line = fmt.Appendf(line, leftOut, s.over)
+	}
+	return line, s.cut + s.over
+}

@@ -1,0 +1,147 @@
+package cliagent
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// After the program's end a stream is read until nothing has come for drain, or
+// until drainBytes: somebody else may hold the pipe open, and even write to it.
+const (
+	drain      = 250 * time.Millisecond
+	drainBytes = 16 << 20
+)
+
+// keepBuffer is how large a line's buffer may be to be used again.
+const keepBuffer = 1 << 20
+
+// stream reads a pipe from a program, and copies what it reads to a log.
+type stream struct {
+	f      *os.File
+	log    io.Writer
+	touch  func()
+	lines  *bufio.Reader
+	buffer []byte
+
+	mu    sync.Mutex
+	ended bool // the program has
+	after int  // bytes read since
+}
+
+func newStream(f *os.File, log io.Writer, touch func()) *stream {
+	s := &stream{f: f, log: log, touch: touch}
+	s.lines = bufio.NewReaderSize(s, 64<<10)
+	return s
+}
+
+// writerEnded tells that the program has ended: a read that waits, waits no
+// longer than drain.
+func (s *stream) writerEnded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.limit()
+}
+
+// limit makes a read that waits end after drain. Where pipes know no deadlines
+// (Windows), the child's job ends who holds them.
+func (s *stream) limit() *time.Timer {
+	return time.AfterFunc(drain, func() { _ = s.f.SetReadDeadline(time.Unix(1, 0)) })
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(b []byte) (int, error) {
+	stop, over := s.bound()
+	if over {
+		return 0, io.EOF
+	}
+	n, err := s.f.Read(b)
+	stop()
+	if n > 0 {
+		s.seen(b[:n])
+		return n, nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// bound limits the next read if the program has ended. Only the time that a read
+// waits counts, not what is done between two.
+func (s *stream) bound() (stop func(), over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		return func() {}, false
+	}
+	_ = s.f.SetReadDeadline(time.Time{})
+	timer := s.limit()
+	return func() { timer.Stop() }, s.after > drainBytes
+}
+
+func (s *stream) seen(b []byte) {
+	if s.touch != nil {
+		s.touch()
+	}
+	_, _ = s.log.Write(b) // a log that cannot be written must not stop the work
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		s.after += len(b)
+	}
+}
+
+// line reads a line; see [Process.ReadLine].
+func (s *stream) line() (line []byte, cut int, err error) {
+	if cap(s.buffer) > keepBuffer {
+		s.buffer = nil
+	}
+	s.buffer = s.buffer[:0]
+	var long *shortener
+	for {
+		piece, err := s.lines.ReadSlice('\n')
+		switch {
+		case long != nil:
+			long.write(piece)
+		case len(s.buffer)+len(piece) > maxLine:
+			long = newShortener(s.buffer)
+			s.buffer = nil
+			long.write(piece)
+		default:
+			s.buffer = append(s.buffer, piece...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && (!errors.Is(err, io.EOF) || long == nil && len(s.buffer) == 0):
+			return nil, 0, err
+		case long != nil:
+			line, cut = long.line()
+			return line, cut, nil
+		}
+		return bytes.TrimRight(s.buffer, "\r\n"), 0, nil
+	}
+}
+
+// each reads to the end, and tells f of each line unless it is nil.
+func (s *stream) each(f func(line []byte)) {
+	if f == nil {
+		_, _ = io.Copy(io.Discard, struct{ io.Reader }{s}) // what it said is in the log
+	}
+	for f != nil {
+		line, _, err := s.line()
+		if err != nil {
+			break
+		}
+		f(line)
+	}
+	_ = s.close()
+}
+
+func (s *stream) close() error { return s.f.Close() }

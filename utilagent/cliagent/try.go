@@ -1,0 +1,208 @@
+package cliagent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+)
+
+// task is what the next call is about.
+type task struct {
+	prompt  string
+	session string // to go on in; "": a new one
+	fork    bool
+	cut     string
+	message string // a correction, which a new session must be told too
+}
+
+// tried is how a call came out.
+type tried struct {
+	Outcome
+	task    task
+	text    string // the answer
+	worked  bool   // the model said something
+	usage   protocol.Usage
+	counted bool   // the limit of turns was ours
+	vain    bool   // the program has repeated a request for long
+	shown   string // the last text among the turns
+	model   string
+	version Version
+}
+
+// stoppedByRefusal reports whether it ended without its output after it was not
+// allowed something.
+func (t tried) stoppedByRefusal() bool {
+	return len(t.Refused) > 0 && (t.Kind == OK || t.Kind == Incomplete) && t.Value == nil && !isFramed(t.text)
+}
+
+// canGoOn reports whether the session can be continued.
+func (t tried) canGoOn(s Sessions) bool { return !s.None && t.Session != "" }
+
+// try makes one call. Errors are of our own side, and that the step was stopped.
+func (r *runner) try(t task) (tried, error) {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	defer cancel(nil)
+	ask, before, err := r.ask(t)
+	if err != nil {
+		return tried{}, err
+	}
+	c := &call{
+		ask: ask, sessions: r.adapter.Sessions, isPlain: r.adapter.isPlain, count: r.adapter.CountsTurns,
+		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell}, program: r.adapter.Program,
+		waits: waits{now: r.req.Env.Now, show: r.show},
+	}
+	c.began = func(session string) error {
+		r.report(r.shelf.put(r.known(session, c, before)))
+		return r.req.Began(session)
+	}
+	r.host.current(c)
+	c.mu.Lock()
+	c.listen(ctx)
+	c.mu.Unlock()
+	started := r.req.Env.Now()
+	outcome, err := r.transport.Call(ctx, ask, r.host)
+	took := r.req.Env.Now().Sub(started)
+	err = errors.Join(err, c.close(ctx))
+	cause := context.Cause(ctx)
+	if stopped := r.stopped(); stopped != nil {
+		return tried{}, stopped
+	}
+	if err != nil && cause == nil {
+		return tried{}, err
+	}
+	if cause != nil && !isEnd(cause) {
+		return tried{}, cause
+	}
+	out := c.judge(outcome, cause)
+	r.plain(&out)
+	out.task = t
+	r.transcript(ask, &out, c)
+	out.shown = c.record.last
+	if out.Kind == SessionLost {
+		before = protocol.Usage{} // what was counted was counted of another one
+	}
+	var totals protocol.Usage
+	out.usage, totals = out.Usage.Since(before)
+	out.usage.Turns = cmp.Or(out.Turns, c.record.messages)
+	out.usage = out.usage.Priced(r.price)
+	out.usage.DurationMs = took.Milliseconds()
+	if out.Session != "" && out.Kind != SessionLost {
+		r.report(r.shelf.put(r.known(out.Session, c, totals)))
+	}
+	return out, nil
+}
+
+// isEnd reports whether a call's cause is how it came out, and not an error of our
+// own side, such as a store that is full.
+func isEnd(cause error) bool {
+	return errors.As(cause, new(*changedError)) || errors.As(cause, new(*vainError)) || errors.As(cause, new(*expired)) ||
+		errors.Is(cause, agentkit.ErrWentOn) || errors.Is(cause, errTurns) || errors.Is(cause, errGrace)
+}
+
+// ask is the call for a task, and what its session has cost before.
+func (r *runner) ask(t task) (Call, protocol.Usage, error) {
+	c := Call{
+		Bin: r.program.Path, Version: r.version(), Help: r.program.Help,
+		Prompt: t.prompt, Session: t.session, Resume: t.session != "", Fork: t.fork, Cut: t.cut,
+		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission,
+		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.req.Env.Get,
+		Environ: environment(r.req.Env.Environ, r.adapter, Invocation{}), Now: r.req.Env.Now(),
+		Secrets: r.req.Secrets(),
+	}
+	if c.Resume {
+		k, _ := r.shelf.get(t.session)
+		c.Used = k.used()
+		return c, k.Totals, nil
+	}
+	if r.adapter.Sessions.Preset {
+		var err error
+		c.Session, err = newUUID(r.req.Env.Rand)
+		return c, protocol.Usage{}, err
+	}
+	return c, protocol.Usage{}, nil
+}
+
+// known is what is to be remembered of a call's session.
+func (r *runner) known(session string, c *call, totals protocol.Usage) known {
+	version := c.version
+	if !version.Known() {
+		version = r.version()
+	}
+	return known{
+		Session: session, Program: r.command, Cwd: r.cwd, Model: c.model,
+		Version: version.String(), Totals: totals, UsedMs: r.req.Env.Now().UnixMilli(),
+	}
+}
+
+// judge puts together what the program said and why the call ended.
+func (c *call) judge(o Outcome, cause error) tried {
+	out := tried{Outcome: o, worked: c.record.messages > 0, model: c.model, version: c.version, text: c.record.answer.final(o.Final)}
+	var (
+		changed *changedError
+		vain    *vainError
+		late    *expired
+	)
+	switch {
+	case errors.As(cause, &changed):
+		out.Kind, out.Message = SessionLost, changed.Error()
+	case errors.Is(cause, agentkit.ErrWentOn):
+		out.Kind, out.Message = SessionLost, cause.Error()
+	case o.Kind == OK:
+	case errors.As(cause, &vain):
+		out.Kind, out.Error, out.Message, out.vain = Failed, vain.kind, cmp.Or(vain.text, o.Message), vain.long
+	case errors.Is(cause, errTurns):
+		out.Kind, out.counted, out.Message = MaxTurns, true, ""
+	case errors.As(cause, &late):
+		out.Kind, out.Message = Timeout, late.Error()
+	case o.Kind == Failed && o.Error == SessionNotFound && c.ask.Resume:
+		out.Kind = SessionLost
+	}
+	if out.Kind != Failed {
+		out.Error = "" // what the program's end looked like is explained by what was done to it
+	}
+	if out.Kind == OK && out.Value == nil && strings.TrimSpace(out.text) == "" {
+		out.Kind = Incomplete
+	}
+	if c.ask.Resume && !c.sessions.Unverified && o.Session+c.session == "" && (out.Kind == OK || out.Kind == Incomplete) {
+		out.Kind, out.Message = SessionLost, "it did not say which session it went on in"
+	}
+	if out.Session == "" && (out.worked || o.Kind == OK) {
+		out.Session = c.session // what a start that failed prints is no session
+	}
+	return out
+}
+
+// transcript adds what the program itself keeps of the call.
+func (r *runner) transcript(ask Call, out *tried, c *call) {
+	if r.adapter.Transcript == nil {
+		return
+	}
+	kept, err := r.adapter.Transcript(r.ctx, ask, out.Outcome)
+	if err != nil || !kept.Found {
+		r.report(err)
+		return
+	}
+	out.model = cmp.Or(out.model, kept.Model)
+	if kept.Usage.Usage != nil {
+		out.Usage = kept.Usage
+	}
+	if ask.Resume && kept.Fresh && out.Kind != Failed {
+		out.Kind, out.Message = SessionLost, "session "+ask.Session+" is not what the program went on in"
+	}
+	if c.record.messages > 0 {
+		return
+	}
+	for _, turn := range kept.Turns {
+		if err := c.record.store(context.WithoutCancel(r.ctx), turn, false); err != nil {
+			r.report(err)
+			return
+		}
+		if turn.Role == protocol.TurnAssistant {
+			c.record.messages++
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package cliagent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/secret"
+)
+
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	const id = "01JGWXYZ00000000000000ABCD"
+	words := strings.Fields
+	for line, want := range map[string][3]string{
+		"{id} role":                                               {"", "", "{id} role"},
+		"--effort high {id} role":                                 {"--effort high", "", "{id} role"},
+		"-- --prompt x {id} role --prompt-ref H":                  {"", "--prompt x", "{id} role --prompt-ref H"},
+		"--own -- cmd --thread {id} role":                         {"--own", "cmd --thread", "{id} role"},
+		"-- cmd --thread {id} --role r --prompt=go --format json": {"", "cmd", "--thread {id} --role r --prompt=go --format json"},
+		"--effort high":                                           {"--effort high", "", ""},
+		"-- cmd {id}":                                             {"", "cmd {id}", ""},
+	} {
+		before, behind, engines := split(words(strings.ReplaceAll(line, "{id}", id)))
+		for i, got := range [][]string{before, behind, engines} {
+			require.Equal(t, strings.ReplaceAll(want[i], "{id}", id), strings.Join(got, " "), "%s: part %d", line, i)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Version{
+		"2.1.329 (Claude Code)":  {2, 1, 329, "2.1.329"},
+		"codex-cli 0.169.0":      {0, 169, 0, "0.169.0"},
+		"2025.11.06-8fe8a63":     {2025, 11, 6, "2025.11.06-8fe8a63"},
+		"Hermes Agent v0.21 (x)": {0, 21, 0, "0.21"},
+		"no version":             {},
+		"":                       {},
+	} {
+		require.Equal(t, want, ParseVersion(text), text)
+	}
+	require.True(t, V(2, 0, 0).AtLeast(V(1, 9, 9)))
+	require.True(t, V(1, 9, 9).Before(V(2, 0, 0)))
+	require.False(t, Version{}.AtLeast(V(1, 0, 0)), "what is not known is not")
+	require.False(t, Version{}.Before(V(1, 0, 0)))
+	require.Equal(t, "2.0.30", V(2, 0, 30).String())
+}
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]ErrorKind{
+		"No conversation found with session ID: 9":    SessionNotFound,
+		"Error: Session ID 1 is already in use.":      SessionInUse,
+		"Not inside a trusted directory and --skip-…": UntrustedDir,
+		"API Error: 429 rate_limit_error":             RateLimit,
+		"You exceeded your current quota":             Quota,
+		"Not logged in · Please run /login":           Auth,
+		"unexpected status 401 Unauthorized":          Auth,
+		"prompt is too long: 210000 tokens":           Context,
+		"error: unknown option '--nope'":              BadUsage,
+		"connect ECONNREFUSED 127.0.0.1:1":            Server,
+		"503 Service Unavailable":                     Server,
+		"API Error: 400 invalid":                      BadRequest,
+		"what a nice day":                             Unknown,
+	} {
+		require.Equal(t, want, Classify(text), text)
+	}
+	require.Equal(t, Auth, StatusKind(401))
+	require.Equal(t, Quota, StatusKind(402))
+	require.Equal(t, RateLimit, StatusKind(429))
+	require.Equal(t, Server, StatusKind(529))
+	require.Equal(t, BadRequest, StatusKind(404))
+	require.Equal(t, Unknown, StatusKind(0))
+}
+
+func TestUsageSince(t *testing.T) {
+	t.Parallel()
+	cost := func(f float64) *float64 { return &f }
+	before := protocol.Usage{InputTokens: 100, OutputTokens: 10, CostUSD: cost(1)}
+	tests := map[string]struct {
+		told        Usage
+		run, totals protocol.Usage
+	}{
+		"nothing": {Usage{}, protocol.Usage{}, before},
+		"of the run": {
+			Usage{Usage: &protocol.Usage{InputTokens: 30, CostUSD: cost(0.1)}},
+			protocol.Usage{InputTokens: 30, CostUSD: cost(0.1)}, before,
+		},
+		"of the session": {
+			Usage{Usage: &protocol.Usage{InputTokens: 130, OutputTokens: 15, CostUSD: cost(1.25)}, TokensOfSession: true, CostOfSession: true},
+			protocol.Usage{InputTokens: 30, OutputTokens: 5, CostUSD: cost(0.25)},
+			protocol.Usage{InputTokens: 130, OutputTokens: 15, CostUSD: cost(1.25)},
+		},
+		"only the cost is of the session": {
+			Usage{Usage: &protocol.Usage{InputTokens: 30, CostUSD: cost(1.25)}, CostOfSession: true},
+			protocol.Usage{InputTokens: 30, CostUSD: cost(0.25)},
+			protocol.Usage{InputTokens: 100, OutputTokens: 10, CostUSD: cost(1.25)},
+		},
+		"it counts anew": {
+			Usage{Usage: &protocol.Usage{InputTokens: 30, OutputTokens: 50, CostUSD: cost(0.5)}, TokensOfSession: true, CostOfSession: true},
+			protocol.Usage{InputTokens: 30, OutputTokens: 50, CostUSD: cost(0.5)},
+			protocol.Usage{InputTokens: 30, OutputTokens: 50, CostUSD: cost(0.5)},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run, totals := tt.told.Since(before)
+			require.Equal(t, tt.run, run)
+			require.Equal(t, tt.totals, totals)
+		})
+	}
+}
+
+func TestTail(t *testing.T) {
+	t.Parallel()
+	var short tail
+	_, _ = short.Write([]byte("one \x1b[31mred\x1b[0m\x00 two\xff\n"))
+	require.Equal(t, "one red two\uFFFD\n", short.text())
+	var long tail
+	var all bytes.Buffer
+	for i := range 1000 {
+		line := strings.Repeat(string(rune('a'+i%26)), 997) + "\n"
+		all.WriteString(line)
+		_, _ = long.Write([]byte(line))
+	}
+	text := all.String()
+	require.True(t, strings.HasPrefix(long.text(), text[:headBytes]))
+	require.True(t, strings.HasSuffix(long.text(), text[len(text)-tailBytes:]))
+	require.Contains(t, long.text(), "bytes …")
+}
+
+func TestLogHidesSecretsInPieces(t *testing.T) {
+	t.Parallel()
+	var kept closer
+	f := &logFile{file: &kept, w: secret.NewSet("secret-value", "short").NewWriter(&kept)}
+	for _, piece := range []string{"a sec", "ret-va", "lue b\nshort secret-", "value"} {
+		_, err := f.Write([]byte(piece))
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.close())
+	require.Equal(t, "a [hidden key] b\nshort [hidden key]", kept.String())
+}
+
+type closer struct{ bytes.Buffer }
+
+func (*closer) Close() error { return nil }
+
+// An error of our own side, such as a full disk, is never taken for how a call
+// came out: the step would wait for a person as if the program had been unable.
+// What one call does not tell is not told as nothing, unless a later one tells it,
+// too.
+func TestUntoldUsageIsNotZero(t *testing.T) {
+	t.Parallel()
+	told := tried{Outcome: Outcome{Usage: Usage{Usage: &protocol.Usage{}}}, usage: protocol.Usage{Turns: 1, InputTokens: 50, DurationMs: 3}, worked: true}
+	silent := tried{worked: true, usage: protocol.Usage{DurationMs: 4}}
+	refused := tried{}
+	catchesUp := told
+	catchesUp.Usage.TokensOfSession, catchesUp.task.session = true, "s"
+	for name, c := range map[string]struct {
+		calls []tried
+		want  *protocol.Usage
+	}{
+		"nothing is told":                      {[]tried{silent}, nil},
+		"a call that worked does not tell":     {[]tried{silent, told}, nil},
+		"nor does the last one":                {[]tried{told, silent}, nil},
+		"one that never began costs nothing":   {[]tried{refused, told}, &protocol.Usage{Turns: 1, InputTokens: 50, DurationMs: 3}},
+		"a count over the session has it, too": {[]tried{silent, catchesUp}, &protocol.Usage{Turns: 1, InputTokens: 50, DurationMs: 7}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s spent
+			for _, call := range c.calls {
+				s.add(call)
+			}
+			require.Equal(t, c.want, s.usage())
+		})
+	}
+}
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	for _, end := range []error{
+		&changedError{}, &vainError{}, &vainError{long: true}, &expired{}, errTurns, errGrace, fmt.Errorf("wrapped: %w", errTurns),
+	} {
+		require.True(t, isEnd(end), "%v", end)
+	}
+	for _, ours := range []error{errors.New("turn: no space left on device"), context.Canceled} {
+		require.False(t, isEnd(ours), "%v", ours)
+	}
+}
+
+// Who watches a program that says nothing is told so, less and less often.
+func TestSilenceIsShown(t *testing.T) {
+	t.Parallel()
+	var shown []string
+	w := waits{now: time.Now, show: func(text string) { shown = append(shown, text) }}
+	w.listen(func() {})
+	defer w.close()
+	w.silent("toy", false)
+	w.silent("toy", true) // a tool is shown already
+	w.silent("toy", false)
+	w.word()
+	w.word()
+	w.silent("toy", false)
+	const text = "nothing heard of toy for %s: it thinks, or its provider holds it up"
+	require.Equal(t, []string{fmt.Sprintf(text, "30s"), fmt.Sprintf(text, "2m0s"), "it goes on", fmt.Sprintf(text, "30s")}, shown)
+}

@@ -1,5 +1,0 @@
-package external_test
-
-import "os/exec"
-
-func detach(*exec.Cmd) {}

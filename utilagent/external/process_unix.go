@@ -1,7 +1,0 @@
-//go:build unix
-
-package external
-
-import "syscall"
-
-const terminate = syscall.SIGTERM
