@@ -16,10 +16,9 @@ import (
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/internal/steptest"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step"
-	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -75,13 +74,12 @@ func (w *world) step(head, schema cas.Hash, i int) cas.Hash {
 	ctx := context.Background()
 	t, err := thread.Open(ctx, w.store, head)
 	require.NoError(w, err)
-	result, err := step.Submit(ctx, w.batch(), t, step.Submission{
-		Role: "r", Type: schema, Output: extract.Output{Value: map[string]any{"n": i}}, ExtractedBy: protocol.ByValue,
-		Agent: "uwf-test", SessionID: "s", Answer: fmt.Sprintf("answer %d", i), Prompt: fmt.Sprintf("prompt %d", i),
-		StartedAtMs: 1, CompletedAtMs: 2,
+	next, err := steptest.Append(ctx, w.batch(), t, steptest.Step{
+		Role: "r", Type: schema, Value: map[string]any{"n": i},
+		Answer: fmt.Sprintf("answer %d", i), Prompt: fmt.Sprintf("prompt %d", i),
 	})
 	require.NoError(w, err)
-	return result.StepHash
+	return next
 }
 
 func (w *world) check(repair bool) fsck.Report {

@@ -14,10 +14,9 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/internal/steptest"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step"
-	"github.com/united-workforce/uwf/step/extract"
 )
 
 const otherID = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
@@ -135,17 +134,17 @@ func TestARefusedStepIsGarbage(t *testing.T) {
 	require.NoError(t, err)
 	at.Last.Index = 6 // what follows it will lie
 	b := w.batch()
-	result, err := step.Submit(ctx, b, at, step.Submission{
-		Role: "r", Type: w.store.Kinds().Hash(protocol.KindSuspend), Output: extract.Output{Value: map[string]any{"$status": "$SUSPEND", "reason": "x"}},
-		ExtractedBy: protocol.ByValue, Agent: "uwf-test", Answer: "x", Prompt: "x",
+	next, err := steptest.Append(ctx, b, at, steptest.Step{
+		Role: "r", Type: w.store.Kinds().Hash(protocol.KindSuspend), Value: map[string]any{"$status": "$SUSPEND", "reason": "x"},
+		Answer: "x", Prompt: "x",
 	})
 	require.NoError(t, err)
 	report := w.check(false)
-	require.True(t, hasFault(report, fsck.Chain, result.StepHash), "%+v", report)
+	require.True(t, hasFault(report, fsck.Chain, next), "%+v", report)
 	require.True(t, report.Sound(), "%+v", report.Faults)
 
-	require.NoError(t, w.index.Add(ctx, otherID, result.StepHash))
+	require.NoError(t, w.index.Add(ctx, otherID, next))
 	require.False(t, w.check(false).Sound())
-	require.NoError(t, w.index.Archive(ctx, fileheads.Ended{Thread: otherID, Head: result.StepHash, Status: protocol.StatusCompleted}))
+	require.NoError(t, w.index.Archive(ctx, fileheads.Ended{Thread: otherID, Head: next, Status: protocol.StatusCompleted}))
 	require.False(t, w.check(false).Sound())
 }

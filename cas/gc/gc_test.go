@@ -18,10 +18,9 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/internal/steptest"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step"
-	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -105,22 +104,21 @@ func (w *world) step(id string, said protocol.Turn) (cas.Hash, error) {
 	if err != nil {
 		return "", err
 	}
-	turn, err := step.AddTurn(ctx, b, said)
+	turn, err := b.Add(ctx, said)
 	if err != nil {
 		return "", err
 	}
 	if err := b.Put(ctx); err != nil {
 		return "", err
 	}
-	result, err := step.Submit(ctx, b, t, step.Submission{
-		Role: "r", Type: workflow.Roles["r"].Frontmatter, Output: extract.Output{Value: map[string]any{"n": rand.IntN(4)}},
-		ExtractedBy: protocol.ByValue, Agent: "uwf-test", SessionID: "s", Detail: protocol.Detail{Turns: []cas.Hash{turn}},
-		Prompt: "prompt of " + said.Content, StartedAtMs: 1, CompletedAtMs: 2,
+	next, err := steptest.Append(ctx, b, t, steptest.Step{
+		Role: "r", Type: workflow.Roles["r"].Frontmatter, Value: map[string]any{"n": rand.IntN(4)},
+		Turns: []cas.Hash{turn}, Prompt: "prompt of " + said.Content,
 	})
 	if err != nil {
 		return "", err
 	}
-	return result.StepHash, w.index.Move(ctx, id, head, result.StepHash)
+	return next, w.index.Move(ctx, id, head, next)
 }
 
 func (w *world) prepare(ctx context.Context, run string, head cas.Hash, began time.Time, prompt string) (*durable.Held, error) {
@@ -377,7 +375,7 @@ func (w *world) litter(out chan<- protocol.Turn, stop <-chan struct{}) {
 	for i := 1; !closed(stop); i++ {
 		b := w.batch()
 		said := turn(i)
-		h, err := step.AddTurn(ctx, b, said)
+		h, err := b.Add(ctx, said)
 		require.NoError(w.t, err)
 		require.NoError(w.t, b.Put(ctx))
 		long := time.Now().Add(-2 * time.Hour)

@@ -1,0 +1,51 @@
+// Package steptest appends steps to chains in tests of what keeps chains. How an
+// agent's step is really stored is module step's business, which stands above.
+package steptest
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Step is what a role leaves.
+type Step struct {
+	Role           string
+	Type           cas.Hash // of Value
+	Value          any
+	Turns          []cas.Hash // none: Answer becomes the only turn
+	Answer, Prompt string
+}
+
+// Append adds the nodes of a step to a batch, commits it, and returns the step.
+func Append(ctx context.Context, b *cas.Batch, t *thread.Thread, s Step) (cas.Hash, error) {
+	output, err := b.AddValue(ctx, s.Type, s.Value)
+	if err != nil {
+		return "", err
+	}
+	if len(s.Turns) == 0 {
+		turn, err := b.Add(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: s.Answer, AtMs: 2})
+		if err != nil {
+			return "", err
+		}
+		s.Turns = []cas.Hash{turn}
+	}
+	detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", DurationMs: 1, Turns: s.Turns, Capture: protocol.CaptureTurns})
+	if err != nil {
+		return "", err
+	}
+	prompt, err := b.Add(ctx, protocol.Text(s.Prompt))
+	if err != nil {
+		return "", err
+	}
+	step, err := t.Append(ctx, b, thread.Next{
+		Role: s.Role, Agent: "uwf-test", SessionID: "s", Output: output, Detail: detail, Prompt: &prompt,
+		StartedAtMs: 1, CompletedAtMs: 2, ExtractedBy: protocol.ByValue,
+	})
+	if err != nil {
+		return "", err
+	}
+	return step, b.Commit(ctx)
+}
