@@ -16,7 +16,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build every command into bin/ (static: it starts faster)
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(addprefix ./,$(wildcard cmd/*)) ./examples/agents/echo
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(addprefix ./,$(patsubst %/main.go,%,$(wildcard cmd/*/main.go))) ./examples/agents/echo
 
 .PHONY: demo
 demo: build ## three roles fix a real bug in a little Go project; no key, no network

@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,7 +88,7 @@ func (t *tree) archives(ctx context.Context, out, version string, targets []targ
 // archive builds all commands for one system, as "go install" would, so that
 // they know their version, and packs them.
 func (t *tree) archive(ctx context.Context, o *outside, to target, version string, when time.Time, p process) (string, []byte, error) {
-	commands, err := t.commands(nil)
+	programs, err := t.programs(nil)
 	if err != nil {
 		return "", nil, err
 	}
@@ -101,20 +100,20 @@ func (t *tree) archive(ctx context.Context, o *outside, to target, version strin
 		}
 		files = append(files, member{name, data, 0o644})
 	}
-	var programs [][]byte
-	for _, m := range commands {
-		data, err := o.binary(ctx, m, to, version, p)
+	var binaries [][]byte
+	for _, built := range programs {
+		data, err := o.binary(ctx, built, to, version, p)
 		if err != nil {
 			return "", nil, err
 		}
-		programs = append(programs, data)
-		name := path.Base(m.path)
+		binaries = append(binaries, data)
+		name := built.name()
 		if to.os == "windows" {
 			name += ".exe"
 		}
 		files = append(files, member{name, data, 0o755})
 	}
-	third, err := t.notices(ctx, o, programs, p)
+	third, err := t.notices(ctx, o, binaries, p)
 	if err != nil {
 		return "", nil, err
 	}
@@ -130,15 +129,15 @@ func (t *tree) archive(ctx context.Context, o *outside, to target, version strin
 
 // binary installs a command for another system, into a directory of its own:
 // go refuses GOBIN then.
-func (o *outside) binary(ctx context.Context, m *sibling, to target, version string, p process) ([]byte, error) {
+func (o *outside) binary(ctx context.Context, built program, to target, version string, p process) ([]byte, error) {
 	gopath := filepath.Join(o.dir, "cross", to.os+"_"+to.arch)
-	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", m.path+"@"+version)
+	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", string(built)+"@"+version)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.dir, p.stdout, p.stderr
 	cmd.Env = append(o.env[:len(o.env):len(o.env)], "GOBIN=", "GOPATH="+gopath, "GOOS="+to.os, "GOARCH="+to.arch, "CGO_ENABLED=0")
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("go install %s: %w", m.path, err)
+		return nil, fmt.Errorf("go install %s: %w", built, err)
 	}
-	name := path.Base(m.path)
+	name := built.name()
 	if to.os == "windows" {
 		name += ".exe"
 	}

@@ -23,7 +23,7 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 	if err != nil {
 		return err
 	}
-	commands, err := t.commands(dirs)
+	programs, err := t.programs(dirs)
 	if err != nil {
 		return err
 	}
@@ -39,17 +39,17 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 	if err := os.Mkdir(empty, 0o755); err != nil {
 		return err
 	}
-	for _, m := range commands {
-		if err := o.run(ctx, p, empty, "install", m.path+"@"+version); err != nil {
+	for _, installed := range programs {
+		if err := o.run(ctx, p, empty, "install", string(installed)+"@"+version); err != nil {
 			return err
 		}
-		if err := checkBinary(filepath.Join(o.dir, "bin", path.Base(m.path)), m.path, version); err != nil {
+		if err := checkBinary(filepath.Join(o.dir, "bin", installed.name()), string(installed), version); err != nil {
 			return err
 		}
-		if err := o.saysVersion(ctx, path.Base(m.path), version); err != nil {
+		if err := o.saysVersion(ctx, installed.name(), version); err != nil {
 			return err
 		}
-		fmt.Fprintln(p.stdout, "install", m.path+"@"+version)
+		fmt.Fprintf(p.stdout, "install %s@%s\n", installed, version)
 	}
 	if len(dirs) > 0 {
 		return nil
@@ -77,26 +77,65 @@ func exeSuffix() string {
 	return ""
 }
 
-// commands returns the modules under cmd/ whose root is a program, or those of
-// the given directories.
-func (t *tree) commands(dirs []string) ([]*sibling, error) {
-	var commands []*sibling
+// program is a command that is released: the import path of a package main.
+type program string
+
+func (p program) name() string { return path.Base(string(p)) }
+
+// programs finds what is installed: every package main in a module at or below
+// cmd, or those in the directories that are given.
+func (t *tree) programs(dirs []string) ([]program, error) {
+	var found []program
 	for _, m := range t.modules {
-		if len(dirs) > 0 && !slices.Contains(dirs, m.dir) || !strings.HasPrefix(m.dir, "cmd/") {
+		if m.dir != "cmd" && !strings.HasPrefix(m.dir, "cmd/") {
 			continue
 		}
-		pkg, err := build.ImportDir(t.abs(m), 0)
+		inModule, err := t.programsIn(m)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.dir, err)
 		}
-		if pkg.IsCommand() {
-			commands = append(commands, m)
+		for _, dir := range inModule {
+			if len(dirs) == 0 || slices.Contains(dirs, dir) {
+				found = append(found, program(m.path+strings.TrimPrefix(dir, m.dir)))
+			}
 		}
 	}
-	if len(commands) == 0 || len(dirs) > 0 && len(commands) != len(dirs) {
-		return nil, fmt.Errorf("not all of %v are modules under cmd/ with a program", dirs)
+	if len(found) == 0 || len(dirs) > 0 && len(found) != len(dirs) {
+		return nil, fmt.Errorf("not all of %v are programs under cmd/", dirs)
 	}
-	return commands, nil
+	slices.SortFunc(found, func(a, b program) int { return strings.Compare(a.name(), b.name()) })
+	return found, nil
+}
+
+// programsIn lists the directories of a module's programs: its own, or those
+// right below it that are no modules themselves.
+func (t *tree) programsIn(m *sibling) ([]string, error) {
+	below, err := os.ReadDir(t.abs(m))
+	if err != nil {
+		return nil, err
+	}
+	candidates := []string{m.dir}
+	for _, entry := range below {
+		dir := path.Join(m.dir, entry.Name())
+		isModule := slices.ContainsFunc(t.modules, func(other *sibling) bool { return other.dir == dir })
+		if entry.IsDir() && !isModule {
+			candidates = append(candidates, dir)
+		}
+	}
+	var programs []string
+	for _, dir := range candidates {
+		pkg, err := build.ImportDir(filepath.Join(t.root, filepath.FromSlash(dir)), 0)
+		if _, none := errors.AsType[*build.NoGoError](err); none {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if pkg.IsCommand() {
+			programs = append(programs, dir)
+		}
+	}
+	return programs, nil
 }
 
 // checkBinary reads back what the binary says about itself: it is what
@@ -106,8 +145,8 @@ func checkBinary(file, path, version string) error {
 	if err != nil {
 		return err
 	}
-	if info.Main.Path != path || info.Main.Version != version {
-		return fmt.Errorf("%s says that it is %s@%s, want %s@%s", file, info.Main.Path, info.Main.Version, path, version)
+	if info.Path != path || info.Main.Version != version {
+		return fmt.Errorf("%s says that it is %s@%s, want %s@%s", file, info.Path, info.Main.Version, path, version)
 	}
 	return nil
 }

@@ -29,12 +29,14 @@ var layers = []struct {
 	{"util", []string{"protocol"}, nil},
 	{"cas", []string{"protocol", "util"}, nil},
 	{"moderator", []string{"protocol", "util"}, nil},
-	{"utilagent", []string{"protocol", "util", "cas"}, nil},
+	{"step", []string{"protocol", "util", "cas"}, nil},
+	{"utilagent", []string{"protocol", "util", "cas", "step"}, nil},
+	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "utilagent/confine"}, []string{"utilagent/mock"}},
 	// Its test binary plays the mock agent, too.
-	{"cmd/uwf", []string{"protocol", "util", "cas", "moderator", "utilagent/llm", "utilagent/confine"}, []string{"utilagent/mock"}},
+	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "engine", "utilagent/llm", "utilagent/confine"}, []string{"utilagent/mock"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
-	{"cmd/uwf-*", []string{"protocol", "utilagent"}, nil},
+	{"cmd", []string{"protocol", "utilagent"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/*", []string{"utilagent"}, nil},
 	{"internal/bench", []string{"protocol", "util", "cas"}, nil},
@@ -66,7 +68,7 @@ var never = []struct{ pkg, other, because string }{
 	{"cas/thread", "net/http", "the store is local"},
 	{"utilagent/tools", "net/http", "only fetch_url needs it, which is a package of its own"},
 	{"utilagent/acp", "net/http", "an adapter starts with every step"},
-	{"utilagent/external", "net/http", "an adapter starts with every step"},
+	{"utilagent/cliagent", "net/http", "an adapter starts with every step"},
 }
 
 // TestLayers holds who may import whom, on every system that we build for.
