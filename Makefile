@@ -109,6 +109,10 @@ archives: ## one archive of all commands for each system, with checksums, in dis
 release: ## commit and tag VERSION=v0.2.0; it pushes nothing
 	$(GO) run ./internal/release release -version "$(VERSION)"
 
+.PHONY: size
+size: ## count the lines of Go, tests aside: the product, our instruments, what uwf links
+	@$(GO) run ./internal/release size
+
 .PHONY: clean
 clean: ## remove what make made
 	rm -rf $(BIN) $(CURDIR)/.tmp $(CURDIR)/dist

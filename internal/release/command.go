@@ -20,6 +20,7 @@ const usage = `usage: release [-C DIR] COMMAND
   install-check [dir...]      go install each command from such a proxy
   fuzz -time T                run every fuzz test for T, such as 20s
   archives -o DIR [-version V] [-only OS/ARCH,...]  an archive of all commands for each target, and SHA256SUMS
+  size                        count the lines of Go, tests aside
   release -version V          commit and tag a release; it pushes nothing
 `
 
@@ -49,6 +50,7 @@ func dispatch(ctx context.Context, args []string, p process) error {
 		"fuzz":          fuzzCommand,
 		"archives":      archivesCommand,
 		"release":       releaseCommand,
+		"size":          sizeCommand,
 	}
 	command, ok := commands[global.Arg(0)]
 	if !ok {

@@ -8,6 +8,7 @@
 //	install-check [dir…]        go install each command from such a proxy
 //	fuzz -time T                run every fuzz test for T
 //	archives -o DIR             one archive of all commands for each system
+//	size                        count the lines of Go, tests aside
 //	release -version V          commit and tag a release
 //
 // The modules of the workspace require each other by plain version, without

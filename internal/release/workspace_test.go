@@ -276,3 +276,23 @@ func zipped(t *testing.T, proxy, dir, version string) []string {
 	}
 	return names
 }
+
+func TestSizeCountsWhatIsReleasedApart(t *testing.T) {
+	t.Parallel()
+	root := workspace(t)
+	write(t, "package leaf\n\n\n", root, "leaf/leaf_test.go")
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "examples"), 0o755))
+	write(t, "package examples\n", root, "examples/x.go")
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "cmd/uwf"), 0o755))
+	write(t, "module example.com/ours/cmd/uwf\n\ngo 1.26.0\n", root, "cmd/uwf/go.mod")
+	write(t, "package main\n\nfunc main() {}\n", root, "cmd/uwf/main.go")
+	write(t, strings.Replace(read(t, root, "go.work"), "\t./lib\n", "\t./cmd/uwf\n\t./lib\n", 1), root, "go.work")
+	tree, err := loadTree(root)
+	require.NoError(t, err)
+	got, err := tree.size(t.Context(), process{environ: append(os.Environ(), "GOPROXY=off", "GOWORK="), stderr: os.Stderr})
+	require.NoError(t, err)
+	require.Equal(t, 1, got.examples)
+	require.Zero(t, got.instruments)
+	require.Equal(t, 3, got.linked)
+	require.Equal(t, 3+5+3+14, got.product)
+}
