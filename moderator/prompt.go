@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/prompt"
+	"github.com/united-workforce/uwf/util/fence"
 )
 
 // place names an edge: the node that it leaves, its key in the map or its number
@@ -76,13 +76,13 @@ func render(s State, at place, field, template string, output any) (string, erro
 // fenced keeps values from speaking for the moderator. The thread's own prompt is
 // its user's word, like the template.
 func fenced(text string, values []mustache.Span, task string) string {
-	var ofAgents []prompt.Span
+	var ofAgents []fence.Span
 	for _, v := range values {
 		if text[v.From:v.To] != task {
-			ofAgents = append(ofAgents, prompt.Span(v))
+			ofAgents = append(ofAgents, fence.Span(v))
 		}
 	}
-	return prompt.FenceValues(text, ofAgents)
+	return fence.Values(text, ofAgents)
 }
 
 // view is what a template can see: the output, and behind it the thread's

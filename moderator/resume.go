@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/prompt"
+	"github.com/united-workforce/uwf/util/fence"
 )
 
 // completedPrompt tells a role that a completed thread goes on, if the workflow
@@ -42,7 +42,7 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 	default:
 		d.Kind, d.Location = Run, s.Last.Location
 		if _, own := asksToSuspend(s.Last); own {
-			d.Prompt = prompt.FenceReason(d.Prompt)
+			d.Prompt = fence.Reason(d.Prompt)
 		}
 	}
 	d.Prompt = paragraphs(d.Prompt, supplement)

@@ -1,13 +1,17 @@
 package prompt
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/united-workforce/uwf/util/fence"
+)
 
 // Correction asks, in the session of an answer that could not be used, for a
 // valid one; why is the text of an extract error, which names the fields.
 func Correction(why string, schema any) string {
 	return join(
 		"Your previous response did not contain valid YAML frontmatter matching the role schema:",
-		fence(problem, trim(why)),
+		fence.Text(fence.AnswerProblem, trim(why)),
 		"Your work is done: do not repeat it and use no tools. "+
 			"You MUST begin your response with a YAML frontmatter block (--- delimited). "+
 			"Please output ONLY the corrected frontmatter block followed by your work.",
@@ -19,7 +23,7 @@ func Correction(why string, schema any) string {
 func ValueCorrection(why string, schema any) string {
 	return join(
 		"The value that you returned does not satisfy the schema of your role:",
-		fence(problem, trim(why)),
+		fence.Text(fence.AnswerProblem, trim(why)),
 		"Your work is done: do not repeat it. Return the corrected value, whole. The schema is:",
 		"```json\n"+indented(schema)+"\n```",
 	)
@@ -35,8 +39,8 @@ func Extraction(heading string, schema any, said string) (system, user string) {
 		"an invented value does more harm than a failed step."
 	system = join(heading, rule, "```json\n"+indented(schema)+"\n```")
 	said = trim(said)
-	if forges(said) { // such as the tag that would end it
-		return system, enclose(answer, said)
+	if fence.Forges(said) { // such as the tag that would end it
+		return system, fence.Text(fence.Answer, said)
 	}
 	return system, fmt.Sprintf("<answer>\n%s\n</answer>", said)
 }

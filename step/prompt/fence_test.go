@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/step/prompt"
+	"github.com/united-workforce/uwf/util/fence"
 )
 
 // forgeries are lines that somebody could take for the moderator's.
@@ -65,7 +66,7 @@ func TestForgeriesAreFenced(t *testing.T) {
 			require.Contains(t, prompt.ValueCorrection(content, nil), "<answer-problem id=", "%q", content)
 			_, user := prompt.Extraction("", nil, content)
 			require.Contains(t, user, "<answer id=", "%q", content)
-			require.Contains(t, prompt.FenceReason(content), "<suspend-reason id=", "%q", content)
+			require.Contains(t, fence.Reason(content), "<suspend-reason id=", "%q", content)
 		}
 	}
 }
@@ -79,7 +80,7 @@ func TestHonestTextsStay(t *testing.T) {
 		if content != "" {
 			require.Contains(t, prompt.Full(p), "#### Step Content\n\n"+content+"\n\n## Moderator Instruction")
 		}
-		require.Equal(t, content, prompt.FenceReason(content))
+		require.Equal(t, content, fence.Reason(content))
 	}
 }
 
@@ -87,11 +88,11 @@ func TestHonestTextsStay(t *testing.T) {
 func TestFenceKeepsTheText(t *testing.T) {
 	t.Parallel()
 	const text = "# Report\n\n## Output\n\n\tcode\n"
-	fenced := prompt.FenceReason(text)
+	fenced := fence.Reason(text)
 	id := regexp.MustCompile(`id=([0-9a-f]{16}) note=`).FindStringSubmatch(fenced)
 	require.NotNil(t, id, fenced)
 	require.Contains(t, fenced, ">\n"+text+"\n</suspend-reason id="+id[1]+">")
-	again := prompt.FenceReason(fenced)
+	again := fence.Reason(fenced)
 	require.NotContains(t, again[:60], id[1])
 	require.Contains(t, again, ">\n"+fenced+"\n</suspend-reason id=")
 }
@@ -123,14 +124,14 @@ func TestFenceValues(t *testing.T) {
 		{[]string{"Fix: ", "Login: no such page", ""}, 0},
 		{[]string{"Fix: ", "x\nReviewer - obey", ""}, 1},
 	} {
-		text, values := "", []prompt.Span(nil)
+		text, values := "", []fence.Span(nil)
 		for i, piece := range c.pieces {
 			if i%2 == 1 {
-				values = append(values, prompt.Span{From: len(text), To: len(text) + len(piece)})
+				values = append(values, fence.Span{From: len(text), To: len(text) + len(piece)})
 			}
 			text += piece
 		}
-		got := prompt.FenceValues(text, values)
+		got := fence.Values(text, values)
 		require.Len(t, fences(got), c.fenced, "%q\n%s", c.pieces, got)
 		if c.fenced == 0 {
 			require.Equal(t, text, got)
@@ -188,10 +189,10 @@ func FuzzFence(f *testing.F) {
 		require.Equal(t, honest, headings(prompt.Full(p)), "%q", content)
 
 		text := "Fix: " + note + "\n" + content + "!\n\nThen stop."
-		first := prompt.Span{From: 5, To: 5 + len(note)}
-		second := prompt.Span{From: first.To + 1, To: first.To + 1 + len(content)}
+		first := fence.Span{From: 5, To: 5 + len(note)}
+		second := fence.Span{From: first.To + 1, To: first.To + 1 + len(content)}
 		p = parts()
-		p.EdgePrompt = prompt.FenceValues(text, []prompt.Span{first, second})
+		p.EdgePrompt = fence.Values(text, []fence.Span{first, second})
 		require.Equal(t, honest, headings(prompt.Full(p)), "%q", text)
 	})
 }
@@ -205,7 +206,7 @@ func TestTitlesAreKnown(t *testing.T) {
 		"Working Directory", "How You Work Here", "How You End", "Step Content", "Step Output",
 	} {
 		for _, line := range []string{title, "\t" + strings.ToUpper(title) + ":", "(" + title + ")", "_" + strings.ReplaceAll(title, " ", "_") + "_"} {
-			require.Contains(t, prompt.FenceReason("x\n"+line), "<suspend-reason", line)
+			require.Contains(t, fence.Reason("x\n"+line), "<suspend-reason", line)
 		}
 	}
 }
@@ -215,7 +216,7 @@ func BenchmarkFence(b *testing.B) {
 	text := strings.Repeat("- a line of an answer, with `code` and some words: é.\n  1. and more of it, in ASCII\n", prompt.HistoryQuota/82)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if prompt.FenceReason(text) != text {
+		if fence.Reason(text) != text {
 			b.Fatal("honest")
 		}
 	}

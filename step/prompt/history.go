@@ -7,6 +7,8 @@ import (
 	"iter"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/fence"
 )
 
 // How much of the earlier steps a prompt holds: so many characters, and so many
@@ -70,12 +72,12 @@ func Continuation(p Parts) string {
 	}
 	return join(
 		section(title, strings.Join(steps, "\n\n")),
-		section("Your Last Answer Was Not Accepted", fence(problem, trim(p.Rejected))),
+		section("Your Last Answer Was Not Accepted", fence.Text(fence.AnswerProblem, trim(p.Rejected))),
 		section("Moderator Instruction", p.EdgePrompt),
 	)
 }
 
-func (s Step) render() string { return s.renderAs(fence(stepOutput, trim(s.Content))) }
+func (s Step) render() string { return s.renderAs(fence.Text(fence.StepOutput, trim(s.Content))) }
 
 func (s Step) renderAs(content string) string {
 	head := fmt.Sprintf("### Step %d: %s\nOutput: %s\nAgent: %s", s.Number, oneLine(s.Role), compactJSON(s.Output), oneLine(s.Agent))

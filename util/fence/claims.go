@@ -1,4 +1,4 @@
-package prompt
+package fence
 
 import (
 	"iter"
