@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -25,7 +25,7 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	if err := a.reopen(ctx); err != nil {
 		return none, a.unmoved(err)
 	}
-	if err := a.Index.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil {
+	if err := a.Heads.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil {
 		return none, a.unmoved(err)
 	}
 	a.hold.head = got.hash
@@ -98,7 +98,7 @@ func (a *attempt) reopen(ctx context.Context) error {
 	if a.hold.ended == nil {
 		return nil
 	}
-	if err := a.Index.Reopen(ctx, *a.hold.ended, a.nowMs()); err != nil {
+	if err := a.Heads.Reopen(ctx, *a.hold.ended, a.nowMs()); err != nil {
 		return err
 	}
 	a.hold.ended = nil
@@ -122,11 +122,11 @@ func (e *Engine) arrive(ctx context.Context, h *hold) (protocol.StepOutput, erro
 // archive ends a thread that has reached $END.
 func (e *Engine) archive(ctx context.Context, h *hold, pos *position) (protocol.StepOutput, error) {
 	out := pos.output()
-	ended := fileheads.Ended{
+	ended := heads.Ended{
 		Thread: h.id, Workflow: pos.thread.Start.Workflow, Head: h.head,
 		Status: protocol.StatusCompleted, CompletedAt: e.nowMs(),
 	}
-	if err := e.Index.Archive(ctx, ended); err != nil {
+	if err := e.Heads.Archive(ctx, ended); err != nil {
 		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
 	}
 	h.ended = &ended

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -134,7 +134,7 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 	item = o.Active(ctx, bad, w.head(bad))
 	require.Equal(t, protocol.StatusCorrupt, item.Status)
 	require.Contains(t, item.Error, string(w.head(bad)))
-	item = o.Ended(ctx, fileheads.Ended{Thread: done, Workflow: w.workflow, Head: w.head(done), Status: protocol.StatusCompleted, CompletedAt: 7})
+	item = o.Ended(ctx, heads.Ended{Thread: done, Workflow: w.workflow, Head: w.head(done), Status: protocol.StatusCompleted, CompletedAt: 7})
 	require.Equal(t, protocol.StatusCompleted, item.Status)
 	require.EqualValues(t, 7, *item.CompletedAt)
 }

@@ -239,19 +239,19 @@ func TestKilledBetweenTwoChangesOfTheIndex(t *testing.T) {
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	ended := w.mustStep(id, StepOptions{})
-	line, err := w.Index.Ended(ctx, id)
+	line, err := w.Heads.Ended(ctx, id)
 	require.NoError(t, err)
 
-	require.NoError(t, w.Index.Reopen(ctx, line, 1))
+	require.NoError(t, w.Heads.Reopen(ctx, line, 1))
 	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
 	out := w.mustStep(id, StepOptions{})
 	require.True(t, out.Done)
 	require.Nil(t, out.StepHash)
 	require.Equal(t, ended.Head, out.Head)
 
-	line, err = w.Index.Ended(ctx, id)
+	line, err = w.Heads.Ended(ctx, id)
 	require.NoError(t, err)
-	require.NoError(t, w.Index.Reopen(ctx, line, 2))
+	require.NoError(t, w.Heads.Reopen(ctx, line, 2))
 	w.plays("ready,done,ready")
 	require.Equal(t, "worker", *w.mustResume(id, "more").CurrentRole)
 	require.Equal(t, 3, w.agentRuns())
@@ -389,7 +389,7 @@ func TestManyStartsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	seen := map[string]bool{}
-	for h, err := range w.Index.Heads(context.Background()) {
+	for h, err := range w.Heads.Heads(context.Background()) {
 		require.NoError(t, err)
 		seen[h.Thread] = true
 	}

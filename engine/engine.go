@@ -29,7 +29,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -44,7 +44,7 @@ type Engine struct {
 	Dirs  home.Dirs
 	FS    durable.FS
 	Store cas.Store
-	Index *fileheads.Index
+	Heads heads.Heads
 	// Config loads config.yaml when it is first needed: a step with --agent and
 	// commands that only read work without one.
 	Config   func(ctx context.Context) (protocol.Config, error)

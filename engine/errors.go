@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -47,7 +47,7 @@ func codeOf(err error) protocol.Code {
 		route    *moderator.RouteError
 		template *moderator.TemplateError
 		failed   *moderator.ConditionError
-		conflict *fileheads.ConflictError
+		conflict *heads.ConflictError
 	)
 	switch {
 	case errors.As(err, &signal):
@@ -64,7 +64,7 @@ func codeOf(err error) protocol.Code {
 		return protocol.CodeInvalid
 	case errors.As(err, &conflict):
 		return protocol.CodeLocked
-	case errors.Is(err, fileheads.ErrNoThread):
+	case errors.Is(err, heads.ErrNoThread):
 		return protocol.CodeNotFound
 	}
 	return protocol.CodeFailed

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -27,7 +27,7 @@ const asItIs = "none"
 // settle finds out where the thread works, or keeps what a person says about it
 // now: cwd, "" if nothing.
 func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
-	facts, err := e.Index.Facts(ctx, h.id)
+	facts, err := e.Heads.Facts(ctx, h.id)
 	if err != nil {
 		return err
 	}
@@ -45,23 +45,23 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 	}
 	imported := facts.Imported
 	if facts.Doubt != nil {
-		imported = &fileheads.Imported{Lost: true}
+		imported = &heads.Imported{Lost: true}
 	}
 	change, err := e.worksIn(ctx, w.Cwd, imported)
 	if err != nil {
 		return err
 	}
 	h.root = change.Workspace.Root
-	return e.Index.SetFacts(ctx, h.id, change)
+	return e.Heads.SetFacts(ctx, h.id, change)
 }
 
 // worksIn is what is known of a thread once a person has said where it works.
-func (e *Engine) worksIn(ctx context.Context, dir string, imported *fileheads.Imported) (fileheads.Facts, error) {
+func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Imported) (heads.Facts, error) {
 	root, err := e.chosen(ctx, dir)
 	if err != nil {
-		return fileheads.Facts{}, err
+		return heads.Facts{}, err
 	}
-	facts := fileheads.Facts{Workspace: &fileheads.Workspace{Mode: asItIs, Root: root}}
+	facts := heads.Facts{Workspace: &heads.Workspace{Mode: asItIs, Root: root}}
 	if imported != nil {
 		confirmed := *imported
 		confirmed.Confirmed = true
@@ -72,7 +72,7 @@ func (e *Engine) worksIn(ctx context.Context, dir string, imported *fileheads.Im
 
 // mustSayWhere is the refusal of a thread from elsewhere, with what a person must
 // know to decide.
-func (e *Engine) mustSayWhere(ctx context.Context, h *hold, facts fileheads.Facts, deed Deed) error {
+func (e *Engine) mustSayWhere(ctx context.Context, h *hold, facts heads.Facts, deed Deed) error {
 	workflow, dir := "unknown", "unknown"
 	if t, err := thread.Open(ctx, e.Store, h.head); err == nil {
 		dir = shown(t.Start.Cwd)
@@ -91,7 +91,7 @@ func (e *Engine) mustSayWhere(ctx context.Context, h *hold, facts fileheads.Fact
 }
 
 // whence says how it is known that a thread is, or may be, from elsewhere.
-func (e *Engine) whence(facts fileheads.Facts) string {
+func (e *Engine) whence(facts heads.Facts) string {
 	imported := facts.Imported
 	switch {
 	case facts.Doubt != nil:
@@ -164,23 +164,23 @@ func (e *Engine) at(ctx context.Context, h *hold) (*position, error) {
 // inherits is what is known of a fork from a node: if that is of a thread from
 // elsewhere, or of none of this home, the fork is from there, too. cwd is where a
 // person lets it work, "" if nothing was said.
-func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.Hash, cwd string) (fileheads.Facts, error) {
+func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.Hash, cwd string) (heads.Facts, error) {
 	origin, known, err := e.origin(ctx, t.StartHash)
 	if err != nil {
-		return fileheads.Facts{}, err
+		return heads.Facts{}, err
 	}
-	var facts fileheads.Facts
+	var facts heads.Facts
 	imported := known.Imported
 	switch {
 	case origin == "":
-		imported = &fileheads.Imported{AtMs: e.Env.Now().UnixMilli()}
+		imported = &heads.Imported{AtMs: e.Env.Now().UnixMilli()}
 	case known.Doubt != nil:
-		imported = &fileheads.Imported{Lost: true}
+		imported = &heads.Imported{Lost: true}
 	}
 	if imported != nil {
 		inherited := *imported
 		inherited.Inherited, inherited.Lost = true, false // where the fork was made is known
-		facts = fileheads.Facts{Imported: &inherited, Workspace: known.Workspace, Fork: &fileheads.Fork{Thread: origin, Step: node}}
+		facts = heads.Facts{Imported: &inherited, Workspace: known.Workspace, Fork: &heads.Fork{Thread: origin, Step: node}}
 	}
 	if cwd == "" {
 		return facts, nil
@@ -193,12 +193,12 @@ func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.H
 // origin finds the thread of this home that has a start; "": none has it. If there
 // are several, it is one from elsewhere before our own, an imported one before its
 // forks, and one whose directory nobody has said before the others.
-func (e *Engine) origin(ctx context.Context, start protocol.Hash) (id string, known fileheads.Facts, err error) {
-	all, damaged := e.Index.AllFacts(ctx)
+func (e *Engine) origin(ctx context.Context, start protocol.Hash) (id string, known heads.Facts, err error) {
+	all, damaged := e.Heads.AllFacts(ctx)
 	if damaged != nil && all == nil {
-		return "", fileheads.Facts{}, damaged
+		return "", heads.Facts{}, damaged
 	}
-	standings, _ := e.Index.Standings(ctx) // of a thread that cannot be read no fork is made
+	standings, _ := heads.Standings(ctx, e.Heads) // of a thread that cannot be read no fork is made
 	// The most foreign first, then the newest: a fork is mostly of one of the last.
 	ids := slices.SortedFunc(maps.Keys(standings), func(a, b string) int {
 		return cmp.Or(originRank(all[b])-originRank(all[a]), threadid.Compare(b, a))
@@ -210,11 +210,11 @@ func (e *Engine) origin(ctx context.Context, start protocol.Hash) (id string, kn
 		}
 		return other, all[other], ctx.Err()
 	}
-	return "", fileheads.Facts{}, ctx.Err()
+	return "", heads.Facts{}, ctx.Err()
 }
 
 // originRank is how foreign a thread is.
-func originRank(facts fileheads.Facts) int {
+func originRank(facts heads.Facts) int {
 	rank := 0
 	if facts.Imported != nil || facts.Doubt != nil {
 		rank++

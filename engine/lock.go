@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
@@ -19,7 +19,7 @@ import (
 type hold struct {
 	id    string
 	head  protocol.Hash
-	ended *fileheads.Ended // nil: the thread is active
+	ended *heads.Ended // nil: the thread is active
 	lock  *durable.Held
 	// root is where the thread works, "" if that is where its start says.
 	root  string
@@ -54,7 +54,7 @@ func (e *Engine) take(ctx context.Context, id string, lock *durable.Held) (*hold
 	h := &hold{id: id, lock: lock}
 	var err error
 	if h.head, h.ended, err = e.lookup(ctx, id); err != nil {
-		h.unknown = errors.Is(err, fileheads.ErrNoThread)
+		h.unknown = errors.Is(err, heads.ErrNoThread)
 		h.release()
 		return nil, err
 	}
@@ -113,26 +113,26 @@ func (e *Engine) lockFile(id string) string { return filepath.Join(e.Dirs.Locks(
 
 // lookup finds a thread's head, and its line in the history if it has ended. It
 // looks twice, because a thread may be reopened between the looks at two files.
-func (e *Engine) lookup(ctx context.Context, id string) (protocol.Hash, *fileheads.Ended, error) {
+func (e *Engine) lookup(ctx context.Context, id string) (protocol.Hash, *heads.Ended, error) {
 	if err := checkID(id); err != nil {
 		return "", nil, err
 	}
 	head, ended, err := e.lookOnce(ctx, id)
-	if errors.Is(err, fileheads.ErrNoThread) {
+	if errors.Is(err, heads.ErrNoThread) {
 		head, ended, err = e.lookOnce(ctx, id)
 	}
-	if errors.Is(err, fileheads.ErrNoThread) {
+	if errors.Is(err, heads.ErrNoThread) {
 		return "", nil, noThread(id, err)
 	}
 	return head, ended, err
 }
 
-func (e *Engine) lookOnce(ctx context.Context, id string) (protocol.Hash, *fileheads.Ended, error) {
-	head, err := e.Index.Head(ctx, id)
-	if !errors.Is(err, fileheads.ErrNoThread) {
+func (e *Engine) lookOnce(ctx context.Context, id string) (protocol.Hash, *heads.Ended, error) {
+	head, err := e.Heads.Head(ctx, id)
+	if !errors.Is(err, heads.ErrNoThread) {
 		return head, nil, err
 	}
-	ended, err := e.Index.Ended(ctx, id)
+	ended, err := e.Heads.Ended(ctx, id)
 	if err != nil {
 		return "", nil, err
 	}
@@ -151,7 +151,7 @@ func (e *Engine) Head(ctx context.Context, thread string) (protocol.Hash, error)
 // checkID keeps what is not an id out of file names.
 func checkID(id string) error {
 	if canonical, err := threadid.Parse(id); err != nil || canonical != id {
-		return noThread(id, fileheads.ErrNoThread)
+		return noThread(id, heads.ErrNoThread)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func openEngine(t require.TestingT, dir string, disk durable.FS, config func() p
 			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, noRaceSleep},
 			Dir:     dir, Now: time.Now, Rand: rand.Reader,
 		},
-		Dirs: dirs, FS: disk, Store: store, Index: fileheads.Open(dirs.Home, disk),
+		Dirs: dirs, FS: disk, Store: store, Heads: fileheads.Open(dirs.Home, disk),
 		Config: func(context.Context) (protocol.Config, error) { return config(), nil },
 		Grace:  2 * time.Second,
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -39,7 +39,7 @@ func (e *Engine) Overview() *Overview {
 type Listed struct {
 	Thread string
 	Head   protocol.Hash
-	Ended  *fileheads.Ended // nil: it is active
+	Ended  *heads.Ended // nil: it is active
 }
 
 // farAhead bounds how many threads are read before the first of them is asked for.
@@ -83,7 +83,7 @@ func (o *Overview) Active(ctx context.Context, thread string, head protocol.Hash
 }
 
 // Ended is a thread of the history.
-func (o *Overview) Ended(ctx context.Context, ended fileheads.Ended) protocol.ThreadItem {
+func (o *Overview) Ended(ctx context.Context, ended heads.Ended) protocol.ThreadItem {
 	return o.readers[0].item(ctx, Listed{Ended: &ended})
 }
 

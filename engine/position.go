@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -76,11 +77,12 @@ func (e *Engine) leadsNowhere(ctx context.Context, id string, head protocol.Hash
 	if !errors.Is(lost, cas.ErrNotFound) && !(errors.As(err, &kind) && kind.Hash == head) {
 		return err
 	}
-	place := e.Index.ThreadPlace(ctx, id)
-	if place == "" {
-		return err
+	if where, ok := e.Heads.(heads.Placer); ok {
+		if place := where.ThreadPlace(ctx, id); place != "" {
+			return fmt.Errorf("%w, named in %s", err, place)
+		}
 	}
-	return fmt.Errorf("%w, named in %s", err, place)
+	return err
 }
 
 // workflow reads a workflow, once if this engine lists many threads.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -91,8 +91,8 @@ func TestResumeCompleted(t *testing.T) {
 	out, err := w.Resume(ctx, id, "More, please.", StepOptions{})
 	requireCode(t, err, protocol.CodeAgent, "exit status 3")
 	require.Equal(t, protocol.StatusCompleted, out.Status, "a failed resume leaves the thread completed")
-	_, err = w.Index.Head(ctx, id)
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	_, err = w.Heads.Head(ctx, id)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 
 	w.plays("ready,done,ready,done")
 	out = w.mustResume(id, "More, please.")

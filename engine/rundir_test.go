@@ -116,7 +116,7 @@ func TestDamageOfWhatWaitsIsNeverAnsweredByAnotherRun(t *testing.T) {
 			out, err := w.Step(context.Background(), id, StepOptions{})
 			if err == nil {
 				require.True(t, out.Adopted, "%s: %q", name, damaged)
-				require.NoError(t, w.Index.Move(context.Background(), id, out.Head, head))
+				require.NoError(t, w.Heads.Move(context.Background(), id, out.Head, head))
 				adopted++
 			} else {
 				require.Contains(t, err.Error(), dir.file(agentproc.StdoutFile), "%s: %q", name, damaged)
@@ -318,7 +318,7 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 			require.Equal(t, 1, w.agentRuns())
 			require.Empty(t, told)
 
-			require.NoError(t, w.Index.Move(context.Background(), id, out.Head, head))
+			require.NoError(t, w.Heads.Move(context.Background(), id, out.Head, head))
 			kept()
 			require.NoError(t, os.Remove(dir.file(step.ResultFile)))
 			require.NoError(t, lose(dir.file(agentproc.StdoutFile)))

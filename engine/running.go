@@ -14,7 +14,7 @@ import (
 func (e *Engine) Running(ctx context.Context) ([]protocol.RunningThread, error) {
 	running := []protocol.RunningThread{}
 	var damaged error
-	for h, err := range e.Index.Heads(ctx) {
+	for h, err := range e.Heads.Heads(ctx) {
 		if err != nil {
 			damaged = err // it stands for one thread, and hides no other
 			continue

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -57,7 +57,7 @@ func (e *Engine) showActive(ctx context.Context, id string, head protocol.Hash) 
 }
 
 // showEnded needs no node but the workflow, and only for its name.
-func (e *Engine) showEnded(ctx context.Context, ended fileheads.Ended) protocol.StepOutput {
+func (e *Engine) showEnded(ctx context.Context, ended heads.Ended) protocol.StepOutput {
 	out := protocol.StepOutput{
 		Thread: ended.Thread, Head: ended.Head, Workflow: ended.Workflow,
 		Status: ended.Status, Done: true,

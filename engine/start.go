@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -39,7 +39,7 @@ func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt
 	if err := b.Commit(ctx); err != nil {
 		return "", coded(err)
 	}
-	return e.addThread(ctx, start, fileheads.Facts{})
+	return e.addThread(ctx, start, heads.Facts{})
 }
 
 // holdStore keeps the collector away until what was put has a name that it looks
@@ -53,12 +53,12 @@ func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
 }
 
 // addThread gives a head a thread of its own.
-func (e *Engine) addThread(ctx context.Context, head protocol.Hash, facts fileheads.Facts) (string, error) {
+func (e *Engine) addThread(ctx context.Context, head protocol.Hash, facts heads.Facts) (string, error) {
 	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
 	if err != nil {
 		return "", coded(err)
 	}
-	if err := e.Index.AddWith(ctx, id, head, facts); err != nil {
+	if err := e.Heads.Add(ctx, id, head, facts); err != nil {
 		return "", coded(err)
 	}
 	return id, nil

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -50,8 +50,8 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 	require.Equal(t, "Once more.", s2.EdgePrompt)
 	require.Equal(t, "Plan: the task", w.readStep(first.Head).EdgePrompt)
 
-	_, err := w.Index.Head(context.Background(), id)
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	_, err := w.Heads.Head(context.Background(), id)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 	shown = w.show(id)
 	require.Equal(t, protocol.StatusCompleted, shown.Status)
 	require.True(t, shown.Done)
@@ -317,7 +317,7 @@ func (w *world) lengthen(id string, n int) {
 		head = w.extend(b, head)
 	}
 	require.NoError(w.t, b.Put(ctx))
-	require.NoError(w.t, w.Index.Move(ctx, id, old, head))
+	require.NoError(w.t, w.Heads.Move(ctx, id, old, head))
 }
 
 // The head must not lead to nodes that a power cut can take away. Whose agent does
@@ -358,7 +358,7 @@ func TestTimesAreTheClocks(t *testing.T) {
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	w.mustStep(id, StepOptions{})
-	ended, err := w.Index.Ended(context.Background(), id)
+	ended, err := w.Heads.Ended(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, at.UnixMilli(), ended.CompletedAt)
 	require.Equal(t, w.workflow, ended.Workflow)

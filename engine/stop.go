@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
@@ -40,11 +40,11 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 	if h.ended != nil {
 		return fail(protocol.CodeFailed, "thread %s is %s already", thread, h.ended.Status)
 	}
-	ended := fileheads.Ended{
+	ended := heads.Ended{
 		Thread: thread, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
 		Status: protocol.StatusCancelled, CompletedAt: e.nowMs(),
 	}
-	if err := e.Index.Archive(ctx, ended); err != nil {
+	if err := e.Heads.Archive(ctx, ended); err != nil {
 		return coded(err)
 	}
 	h.ended = &ended

@@ -227,7 +227,7 @@ func (w *world) mustHold(id string) {
 	head := w.head(id)
 	w.mustStep(id, StepOptions{})
 	r := w.runDir(id).read()
-	require.NoError(w.t, w.Index.Move(context.Background(), id, w.head(id), head))
+	require.NoError(w.t, w.Heads.Move(context.Background(), id, w.head(id), head))
 	r.Status, r.StepHash = runRunning, ""
 	require.NoError(w.t, w.runDir(id).write(r))
 	require.Equal(w.t, protocol.StatusRunning, w.show(id).Status)

@@ -116,7 +116,7 @@ func TestForgedDirectoryOfAStoredStep(t *testing.T) {
 	forged, err := b.Add(ctx, step)
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(ctx))
-	require.NoError(t, w.Index.Move(ctx, id, w.head(id), forged))
+	require.NoError(t, w.Heads.Move(ctx, id, w.head(id), forged))
 	_, err = w.Resume(ctx, id, "go on", StepOptions{})
 	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
 }

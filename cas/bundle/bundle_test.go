@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -41,9 +42,9 @@ func TestRoundTrip(t *testing.T) {
 		require.Equal(t, bundle.Added, th.Result)
 	}
 	require.Equal(t, report.Nodes, done.Nodes)
-	want, err := from.index.Standings(ctx)
+	want, err := heads.Standings(ctx, from.index)
 	require.NoError(t, err)
-	got, err := to.index.Standings(ctx)
+	got, err := heads.Standings(ctx, to.index)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	sound(t, to)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 )
@@ -20,9 +21,9 @@ type Source interface {
 
 // Collect makes the manifest of threads: how they stand now, the names in the
 // registry of the workflows that they run, and the seals that their heads have.
-// No ids: all threads. Errors: [fileheads.ErrNoThread]; those of [thread.Open].
-func Collect(ctx context.Context, s Source, x *fileheads.Index, ids []string) (Manifest, error) {
-	standings, err := x.Standings(ctx)
+// No ids: all threads. Errors: [heads.ErrNoThread]; those of [thread.Open].
+func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (Manifest, error) {
+	standings, err := heads.Standings(ctx, x)
 	if len(ids) == 0 {
 		if err != nil {
 			return Manifest{}, err
@@ -37,7 +38,7 @@ func Collect(ctx context.Context, s Source, x *fileheads.Index, ids []string) (M
 		case !known && err != nil:
 			return m, err // one of the lines that cannot be read may be its
 		case !known:
-			return m, fmt.Errorf("%w: %s", fileheads.ErrNoThread, id)
+			return m, fmt.Errorf("%w: %s", heads.ErrNoThread, id)
 		}
 		t, err := threadOf(ctx, s, id, at, workflows)
 		if err != nil {
@@ -58,7 +59,7 @@ func Collect(ctx context.Context, s Source, x *fileheads.Index, ids []string) (M
 }
 
 // threadOf is the entry of one thread; it notes the workflow that it runs.
-func threadOf(ctx context.Context, s Source, id string, at fileheads.Standing, workflows map[cas.Hash]bool) (Thread, error) {
+func threadOf(ctx context.Context, s Source, id string, at heads.Standing, workflows map[cas.Hash]bool) (Thread, error) {
 	chain, err := thread.Open(ctx, s, at.Head)
 	if err != nil {
 		return Thread{}, err

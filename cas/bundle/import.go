@@ -17,7 +17,7 @@ import (
 // function.
 type Target struct {
 	Store *fsstore.Store
-	Index *fileheads.Index // nil: only nodes
+	Index *fileheads.Heads // nil: only nodes
 }
 
 // ImportOptions of an import. Now is required.

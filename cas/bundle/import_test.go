@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/util/durable"
@@ -127,7 +128,7 @@ func TestConflict(t *testing.T) {
 	// A thread of another start has gone another way from the beginning.
 	alien := newWorld(t, cas.XXH3)
 	alien.start(idA[:25] + "Z")
-	require.NoError(t, alien.index.Add(t.Context(), idA, alien.head(idA[:25]+"Z")))
+	require.NoError(t, alien.index.Add(t.Context(), idA, alien.head(idA[:25]+"Z"), heads.Facts{}))
 	_, err = to.imports(alien.export(idA), bundle.ImportOptions{})
 	require.ErrorAs(t, err, &conflict)
 }
@@ -246,7 +247,7 @@ func TestPowerCut(t *testing.T) {
 func checkCut(t *testing.T, dir string, data []byte, from *world, acknowledged bool) {
 	t.Helper()
 	w := openWorld(t, dir, cas.XXH3, fast{durable.OS()})
-	all, err := w.index.Standings(t.Context())
+	all, err := heads.Standings(t.Context(), w.index)
 	require.NoError(t, err)
 	if acknowledged {
 		require.Len(t, all, 2)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -84,7 +85,7 @@ func (i *importing) planThreads(ctx context.Context) error {
 		return nil
 	}
 	// A line that cannot be read is looked at when threads are adopted.
-	here, _ := i.to.Index.Standings(ctx)
+	here, _ := heads.Standings(ctx, i.to.Index)
 	var conflicts []error
 	for _, t := range i.file.Manifest.Threads {
 		at, known := here[t.Thread]
@@ -109,7 +110,7 @@ func (i *importing) planThreads(ctx context.Context) error {
 	return nil
 }
 
-func (i *importing) planThread(ctx context.Context, t Thread, at fileheads.Standing, known bool) (ImportedThread, error) {
+func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing, known bool) (ImportedThread, error) {
 	out := ImportedThread{Thread: t.Thread, Head: t.Head, Result: Added}
 	if !known {
 		future := i.ofTheFuture(t.Thread)
@@ -178,9 +179,9 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 // adopt notes a thread. From now on it is known to come from elsewhere, also if its
 // first steps were made here, and asks anew where it may work. One that was started
 // here, and has gone on elsewhere, is still one of ours to @.
-func (i *importing) adopt(t Thread, id string, was cas.Hash) *fileheads.Imported {
+func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
 	a := t.adoption(id, was)
-	a.Facts.Imported = &fileheads.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
+	a.Facts.Imported = &heads.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
 	i.adoptions = append(i.adoptions, a)
 	return a.Facts.Imported
 }
@@ -188,7 +189,7 @@ func (i *importing) adopt(t Thread, id string, was cas.Hash) *fileheads.Imported
 func (t Thread) adoption(id string, was cas.Hash) fileheads.Adoption {
 	a := fileheads.Adoption{Thread: id, Was: was, Head: t.Head}
 	if t.Ended() {
-		a.End = &fileheads.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
+		a.End = &heads.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
 	}
 	return a
 }
@@ -266,7 +267,7 @@ func (i *importing) planNames(ctx context.Context) error {
 	}
 	for _, w := range i.file.Manifest.Workflows {
 		out := ImportedWorkflow{Name: w.Name, Hash: w.Hash, Result: Added}
-		at := slices.IndexFunc(names, func(n fileheads.Named) bool { return n.Name == w.Name })
+		at := slices.IndexFunc(names, func(n heads.Named) bool { return n.Name == w.Name })
 		switch {
 		case at < 0:
 			i.names = append(i.names, w)

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -57,12 +57,12 @@ func TestImportedIsKnown(t *testing.T) {
 		require.NoError(t, err)
 		facts, err := w.index.Facts(ctx, idA)
 		require.NoError(t, err)
-		require.Equal(t, &fileheads.Imported{From: name, AtMs: clock().UnixMilli(), Inherited: startedHere}, facts.Imported)
+		require.Equal(t, &heads.Imported{From: name, AtMs: clock().UnixMilli(), Inherited: startedHere}, facts.Imported)
 		require.Equal(t, startedHere, facts.StartedHere())
 		require.True(t, facts.Foreign())
 	}
 	imported(to, from.export(idA), "a.uwfb", false)
-	require.NoError(t, to.index.SetFacts(ctx, idA, fileheads.Facts{Imported: &fileheads.Imported{From: "a.uwfb", Confirmed: true}}))
+	require.NoError(t, to.index.SetFacts(ctx, idA, heads.Facts{Imported: &heads.Imported{From: "a.uwfb", Confirmed: true}}))
 	from.step(idA, map[string]any{"n": 1})
 	imported(to, from.export(idA), "b.uwfb", false)
 

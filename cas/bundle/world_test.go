@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -33,7 +34,7 @@ type world struct {
 	t     testing.TB
 	home  string
 	store *fsstore.Store
-	index *fileheads.Index
+	index *fileheads.Heads
 }
 
 func newWorld(t testing.TB, a cas.Algorithm) *world {
@@ -79,7 +80,7 @@ func (w *world) start(id string) cas.Hash {
 	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: "prompt of " + id, Cwd: "/"})
 	require.NoError(w.t, err)
 	require.NoError(w.t, b.Commit(ctx))
-	require.NoError(w.t, w.index.Add(ctx, id, start))
+	require.NoError(w.t, w.index.Add(ctx, id, start, heads.Facts{}))
 	return start
 }
 
@@ -129,13 +130,13 @@ func (w *world) end(id string) {
 	head, err := w.index.Head(ctx, id)
 	require.NoError(w.t, err)
 	workflow, _ := w.workflow("w")
-	require.NoError(w.t, w.index.Archive(ctx, fileheads.Ended{Thread: id, Workflow: workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: 7}))
+	require.NoError(w.t, w.index.Archive(ctx, heads.Ended{Thread: id, Workflow: workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: 7}))
 }
 
 // head is where a thread stands, active or ended.
 func (w *world) head(id string) cas.Hash {
 	w.t.Helper()
-	all, err := w.index.Standings(context.Background())
+	all, err := heads.Standings(context.Background(), w.index)
 	require.NoError(w.t, err)
 	return all[id].Head
 }
@@ -182,7 +183,7 @@ func sample(t testing.TB) *world {
 	w.start(idB)
 	w.step(idB, map[string]any{"n": 1})
 	w.end(idB)
-	require.NoError(t, w.index.Add(context.Background(), idC, w.head(idA)))
+	require.NoError(t, w.index.Add(context.Background(), idC, w.head(idA), heads.Facts{}))
 	w.step(idC, map[string]any{"n": 9})
 	return w
 }

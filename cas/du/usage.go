@@ -45,7 +45,7 @@ type Report struct {
 }
 
 // Measure reads every node once. x may be nil: then there are no threads.
-func Measure(ctx context.Context, s *fsstore.Store, x *fileheads.Index) (Report, error) {
+func Measure(ctx context.Context, s *fsstore.Store, x *fileheads.Heads) (Report, error) {
 	m := meter{store: s, types: map[cas.Hash]*Type{}}
 	set, err := census.List(ctx, s, func(error) { m.report.Unreadable++ })
 	if err != nil {
@@ -151,7 +151,7 @@ func (m *meter) title(ctx context.Context) {
 }
 
 // sharing follows each thread to the end, in memory.
-func (m *meter) sharing(ctx context.Context, x *fileheads.Index) error {
+func (m *meter) sharing(ctx context.Context, x *fileheads.Heads) error {
 	heads := map[string]protocol.Hash{}
 	for h, err := range x.Heads(ctx) {
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/du"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -33,7 +34,7 @@ func TestMeasure(t *testing.T) {
 		start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: prompt, Cwd: "/"})
 		require.NoError(t, err)
 		require.NoError(t, b.Commit(ctx))
-		require.NoError(t, x.Add(ctx, []string{"01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB"}[i], start))
+		require.NoError(t, x.Add(ctx, []string{"01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB"}[i], start, heads.Facts{}))
 		info, err := os.Stat(s.Path(start))
 		require.NoError(t, err)
 		own += info.Size()

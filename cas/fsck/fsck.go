@@ -132,7 +132,7 @@ func newCheck(s *fsstore.Store, o Options) *check {
 type check struct {
 	store  *fsstore.Store
 	home   string
-	index  *fileheads.Index // nil: none
+	index  *fileheads.Heads // nil: none
 	limit  int64            // of timestamps, ms
 	report Report
 

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/steptest"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -29,7 +30,7 @@ type world struct {
 	testing.TB
 	home     string
 	store    *fsstore.Store
-	index    *fileheads.Index
+	index    *fileheads.Heads
 	workflow cas.Hash
 	start    cas.Hash
 	steps    []cas.Hash
@@ -58,7 +59,7 @@ func newWorld(t testing.TB, steps int) *world {
 		head = w.step(head, schema, i)
 		w.steps = append(w.steps, head)
 	}
-	require.NoError(t, w.index.Add(ctx, threadID, head))
+	require.NoError(t, w.index.Add(ctx, threadID, head, heads.Facts{}))
 	return w
 }
 

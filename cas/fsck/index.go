@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -91,7 +91,7 @@ func (c *check) checkRegistry(ctx context.Context) error {
 
 // alias tells of a name that is not the workflow's own. A person may have given it
 // to the workflow; damage, too.
-func (c *check) alias(ctx context.Context, path string, n fileheads.Named) {
+func (c *check) alias(ctx context.Context, path string, n heads.Named) {
 	w, err := cas.Read[protocol.Workflow](ctx, c.store, n.Hash)
 	if err != nil || w.Name == n.Name || n.Problem != "" {
 		return // what is wrong is told already

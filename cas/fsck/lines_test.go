@@ -13,7 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsck"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/internal/steptest"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -46,7 +46,7 @@ func (w *world) says() (said []string, named bool) {
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	require.NoError(t, w.index.Add(t.Context(), otherID, w.start))
+	require.NoError(t, w.index.Add(t.Context(), otherID, w.start, heads.Facts{}))
 	w.ran(threadID, w.steps[0])
 	w.ran(otherID, w.start)
 	before, named := w.says()
@@ -143,8 +143,8 @@ func TestARefusedStepIsGarbage(t *testing.T) {
 	require.True(t, hasFault(report, fsck.Chain, next), "%+v", report)
 	require.True(t, report.Sound(), "%+v", report.Faults)
 
-	require.NoError(t, w.index.Add(ctx, otherID, next))
+	require.NoError(t, w.index.Add(ctx, otherID, next, heads.Facts{}))
 	require.False(t, w.check(false).Sound())
-	require.NoError(t, w.index.Archive(ctx, fileheads.Ended{Thread: otherID, Head: next, Status: protocol.StatusCompleted}))
+	require.NoError(t, w.index.Archive(ctx, heads.Ended{Thread: otherID, Head: next, Status: protocol.StatusCompleted}))
 	require.False(t, w.check(false).Sound())
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -47,11 +47,11 @@ func (c *check) checkRuns(ctx context.Context, known map[string]bool) error {
 // unknown looks once more: a thread may have begun, or have gone on, meanwhile. A
 // line that cannot be read and mentions it has been told.
 func (c *check) unknown(ctx context.Context, id string) bool {
-	if _, err := c.index.Head(ctx, id); !errors.Is(err, fileheads.ErrNoThread) {
+	if _, err := c.index.Head(ctx, id); !errors.Is(err, heads.ErrNoThread) {
 		return false
 	}
 	_, err := c.index.Ended(ctx, id)
-	return errors.Is(err, fileheads.ErrNoThread)
+	return errors.Is(err, heads.ErrNoThread)
 }
 
 // headOfRun is where the thread of a record stood, "" if that does not say it.

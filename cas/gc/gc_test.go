@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/steptest"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -29,7 +30,7 @@ type world struct {
 	t     testing.TB
 	home  string
 	store *fsstore.Store
-	index *fileheads.Index
+	index *fileheads.Heads
 }
 
 func newWorld(t testing.TB) *world {
@@ -71,7 +72,7 @@ func (w *world) start(id string) cas.Hash {
 	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: "prompt of " + id, Cwd: "/"})
 	require.NoError(w.t, err)
 	require.NoError(w.t, b.Commit(ctx))
-	require.NoError(w.t, w.index.Add(ctx, id, start))
+	require.NoError(w.t, w.index.Add(ctx, id, start, heads.Facts{}))
 	require.NoError(w.t, release())
 	return start
 }
@@ -217,11 +218,11 @@ func TestRootsOfTheIndex(t *testing.T) {
 	start := w.start(firstThread)
 	head, err := w.step(firstThread, turn(0))
 	require.NoError(t, err)
-	require.NoError(t, w.index.Archive(ctx, fileheads.Ended{Thread: firstThread, Head: head, Status: protocol.StatusCompleted}))
+	require.NoError(t, w.index.Archive(ctx, heads.Ended{Thread: firstThread, Head: head, Status: protocol.StatusCompleted}))
 	registered := w.text("stands for a workflow")
 	require.NoError(t, w.index.Register(ctx, "w", registered))
 	undone := w.text("a step that was undone")
-	require.NoError(t, w.index.SetFacts(ctx, firstThread, fileheads.Facts{Undone: []protocol.Hash{undone}}))
+	require.NoError(t, w.index.SetFacts(ctx, firstThread, heads.Facts{Undone: []protocol.Hash{undone}}))
 	require.NoError(t, os.RemoveAll(filepath.Join(w.home, "runs")))
 	require.Zero(t, w.collect(gc.Options{}).Freed)
 	require.True(t, w.has(undone))

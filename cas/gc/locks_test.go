@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -25,7 +25,7 @@ func TestLocksOfEndedThreadsGo(t *testing.T) {
 		paths[id] = filepath.Join(w.home, "locks", id+".lock")
 		require.NoError(t, os.WriteFile(paths[id], nil, 0o600))
 		if id != active {
-			require.NoError(t, w.index.Archive(t.Context(), fileheads.Ended{Thread: id, Head: head, Status: protocol.StatusCancelled}))
+			require.NoError(t, w.index.Archive(t.Context(), heads.Ended{Thread: id, Head: head, Status: protocol.StatusCancelled}))
 		}
 	}
 	lock, err := durable.TryLock(paths[held])

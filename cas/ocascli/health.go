@@ -255,7 +255,7 @@ func (c *CLI) statCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		var x *fileheads.Index
+		var x *fileheads.Heads
 		if home != "" {
 			x = fileheads.Open(home, durable.OS())
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/protocol"
@@ -120,11 +120,11 @@ func TestPrintPrune(t *testing.T) {
 		require.NoError(t, printPrune(&out, r, "ocas"))
 		return out.String()
 	}
-	ended := fileheads.Ended{Thread: "T", Head: "H", Status: protocol.StatusCompleted, CompletedAt: 1780000000000}
+	ended := heads.Ended{Thread: "T", Head: "H", Status: protocol.StatusCompleted, CompletedAt: 1780000000000}
 	require.Equal(t, "forgot 0 threads, kept 3\n", print(prune.Report{Kept: 3}))
 	require.Equal(t, "T  completed 2026-05-28, head H\nB  is busy: kept\nforgot 1 thread, kept 1; ocas gc frees what they alone needed\n",
-		print(prune.Report{Pruned: []fileheads.Ended{ended}, Busy: []string{"B"}, Kept: 1}))
-	require.Contains(t, print(prune.Report{Pruned: []fileheads.Ended{ended, ended}, DryRun: true}), "would forget 2 threads, kept 0\n")
+		print(prune.Report{Pruned: []heads.Ended{ended}, Busy: []string{"B"}, Kept: 1}))
+	require.Contains(t, print(prune.Report{Pruned: []heads.Ended{ended, ended}, DryRun: true}), "would forget 2 threads, kept 0\n")
 }
 
 // A home that has used a store and is not there stops the collector.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
@@ -30,10 +31,10 @@ type Options struct {
 
 // Report says what was done.
 type Report struct {
-	Pruned []fileheads.Ended `json:"pruned"` // what would be, in a dry run
-	Kept   int               `json:"kept"`   // threads of the history that stay
-	Busy   []string          `json:"busy"`   // somebody is at these threads: they stay as well
-	DryRun bool              `json:"dryRun"`
+	Pruned []heads.Ended `json:"pruned"` // what would be, in a dry run
+	Kept   int           `json:"kept"`   // threads of the history that stay
+	Busy   []string      `json:"busy"`   // somebody is at these threads: they stay as well
+	DryRun bool          `json:"dryRun"`
 }
 
 // batch is how many threads are locked at once.
@@ -44,7 +45,7 @@ const batch = 100
 func Run(ctx context.Context, o Options) (Report, error) {
 	p := &pruner{
 		options: o, dirs: home.Dirs{Home: o.Home}, disk: durable.OS(),
-		report: Report{Pruned: []fileheads.Ended{}, Busy: []string{}, DryRun: o.DryRun},
+		report: Report{Pruned: []heads.Ended{}, Busy: []string{}, DryRun: o.DryRun},
 	}
 	p.index = fileheads.Open(o.Home, p.disk)
 	old, err := p.old(ctx)
@@ -66,14 +67,14 @@ type pruner struct {
 	options Options
 	dirs    home.Dirs
 	disk    durable.FS
-	index   *fileheads.Index
+	index   *fileheads.Heads
 	report  Report
 }
 
 // old lists the threads that ended long enough ago.
-func (p *pruner) old(ctx context.Context) ([]fileheads.Ended, error) {
+func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 	cutoff := p.options.Now.Add(-p.options.Keep)
-	var old []fileheads.Ended
+	var old []heads.Ended
 	for e, err := range p.index.History(ctx) {
 		if err != nil {
 			return nil, err
@@ -88,7 +89,7 @@ func (p *pruner) old(ctx context.Context) ([]fileheads.Ended, error) {
 }
 
 // endedAt is when a thread ended; if the history does not say, when it began.
-func endedAt(e fileheads.Ended) time.Time {
+func endedAt(e heads.Ended) time.Time {
 	if e.CompletedAt > 0 {
 		return time.UnixMilli(e.CompletedAt)
 	}
@@ -101,7 +102,7 @@ func endedAt(e fileheads.Ended) time.Time {
 
 // forget forgets some threads under their locks: one that is being resumed would
 // lose what an agent has just done.
-func (p *pruner) forget(ctx context.Context, threads []fileheads.Ended) (err error) {
+func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) {
 	free := map[string]bool{}
 	for _, e := range threads {
 		lock, err := p.lock(e.Thread)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/protocol"
@@ -31,13 +32,13 @@ func world(t *testing.T) (home string, now time.Time) {
 	ctx := t.Context()
 	home, now = t.TempDir(), time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
 	x := fileheads.Open(home, durable.OS())
-	end := func(id string, ago time.Duration) fileheads.Ended {
-		require.NoError(t, x.Add(ctx, id, head))
-		e := fileheads.Ended{Thread: id, Workflow: head, Head: head, Status: protocol.StatusCompleted, CompletedAt: now.Add(-ago).UnixMilli()}
+	end := func(id string, ago time.Duration) heads.Ended {
+		require.NoError(t, x.Add(ctx, id, head, heads.Facts{}))
+		e := heads.Ended{Thread: id, Workflow: head, Head: head, Status: protocol.StatusCompleted, CompletedAt: now.Add(-ago).UnixMilli()}
 		require.NoError(t, x.Archive(ctx, e))
 		return e
 	}
-	require.NoError(t, x.Add(ctx, active, head))
+	require.NoError(t, x.Add(ctx, active, head, heads.Facts{}))
 	for _, id := range []string{old, busy, orphan} {
 		end(id, 40*day)
 		run := filepath.Join(home, "runs", id)
@@ -47,8 +48,8 @@ func world(t *testing.T) (home string, now time.Time) {
 	}
 	end(recent, 10*day)
 	require.NoError(t, x.Reopen(ctx, end(reopened, 50*day), 1))
-	require.NoError(t, x.Add(ctx, undated, head))
-	require.NoError(t, x.Archive(ctx, fileheads.Ended{Thread: undated, Head: head, Status: protocol.StatusCancelled}))
+	require.NoError(t, x.Add(ctx, undated, head, heads.Facts{}))
+	require.NoError(t, x.Archive(ctx, heads.Ended{Thread: undated, Head: head, Status: protocol.StatusCancelled}))
 	return home, now
 }
 
@@ -85,7 +86,7 @@ func TestPrune(t *testing.T) {
 
 	x := fileheads.Open(home, durable.OS())
 	_, err = x.Ended(ctx, old)
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 	require.NoDirExists(t, filepath.Join(home, "runs", old))
 	for _, id := range []string{active, reopened} {
 		got, err := x.Head(ctx, id)
@@ -102,7 +103,7 @@ func TestPrune(t *testing.T) {
 	require.Empty(t, report.Pruned)
 }
 
-func ids(all []fileheads.Ended) []string {
+func ids(all []heads.Ended) []string {
 	var out []string
 	for _, e := range all {
 		out = append(out, e.Thread)

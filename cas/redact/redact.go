@@ -18,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
@@ -84,11 +85,11 @@ var ErrNotPart = errors.New("is not part of the thread")
 // tries bounds how often a redaction begins again because a head has moved.
 const tries = 5
 
-// Node redacts a node of a thread. Errors: [fileheads.ErrNoThread]; [ErrNotPart];
+// Node redacts a node of a thread. Errors: [heads.ErrNoThread]; [ErrNotPart];
 // [*NeededError]; [*SharedError]; [cas.ErrNotFound]; a [*cas.CorruptError] for a
 // damaged node, which is no longer what was asked for; [errors.ErrUnsupported]
 // for a store of the original's; an unreadable line of the index.
-func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Index, thread string, h cas.Hash, o Options) (Done, error) {
+func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread string, h cas.Hash, o Options) (Done, error) {
 	if s.Originals() {
 		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original's", s.Dir(), errors.ErrUnsupported)
 	}
@@ -109,7 +110,7 @@ var errMoved = errors.New("a thread has moved meanwhile")
 // redaction is one try.
 type redaction struct {
 	store   *fsstore.Store
-	index   *fileheads.Index
+	index   *fileheads.Heads
 	options Options
 	done    Done
 	node    cas.Node
@@ -123,7 +124,7 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 		return r.done, err
 	}
 	if _, known := r.heads[r.done.Thread]; !known {
-		return r.done, fmt.Errorf("%w: %s", fileheads.ErrNoThread, r.done.Thread)
+		return r.done, fmt.Errorf("%w: %s", heads.ErrNoThread, r.done.Thread)
 	}
 	r.node, err = r.store.Get(ctx, r.done.Node)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -159,11 +160,11 @@ func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombst
 // standings are the heads of all threads, also of the other homes that use the
 // store: those are called "<id> in <home>".
 func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) {
-	heads := map[string]cas.Hash{}
-	add := func(x *fileheads.Index, suffix string) error {
-		all, err := x.Standings(ctx)
+	found := map[string]cas.Hash{}
+	add := func(x *fileheads.Heads, suffix string) error {
+		all, err := heads.Standings(ctx, x)
 		for id, at := range all {
-			heads[id+suffix] = at.Head
+			found[id+suffix] = at.Head
 		}
 		return err // nobody knows whether the thread of a line that cannot be read shares the node
 	}
@@ -182,7 +183,7 @@ func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) 
 			return nil, err
 		}
 	}
-	return heads, nil
+	return found, nil
 }
 
 func sameDir(a, b string) bool {

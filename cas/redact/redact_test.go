@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/steptest"
 	"github.com/united-workforce/uwf/cas/redact"
@@ -35,7 +36,7 @@ type world struct {
 	t     *testing.T
 	home  string
 	store *fsstore.Store
-	index *fileheads.Index
+	index *fileheads.Heads
 	steps []thread.Step // oldest first
 }
 
@@ -57,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: "the task", Cwd: "/"})
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(ctx))
-	require.NoError(t, w.index.Add(ctx, idA, start))
+	require.NoError(t, w.index.Add(ctx, idA, start, heads.Facts{}))
 	for i := range 3 {
 		w.step(idA, fmt.Sprintf("secret %d", i), i)
 	}
@@ -138,7 +139,7 @@ func TestWhatMayGo(t *testing.T) {
 	_, err = w.redact("0000000000000", redact.Options{})
 	require.ErrorIs(t, err, cas.ErrNotFound)
 	_, err = redact.Node(t.Context(), w.store, w.index, idB, last.Detail, redact.Options{Now: clock})
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 	w.sound(6)
 }
 
@@ -155,7 +156,7 @@ func (w *world) sound(tombstones int) {
 func TestShared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	require.NoError(t, w.index.Add(t.Context(), idB, w.steps[0].Hash))
+	require.NoError(t, w.index.Add(t.Context(), idB, w.steps[0].Hash, heads.Facts{}))
 	_, err := w.redact(w.turn(0), redact.Options{})
 	var shared *redact.SharedError
 	require.ErrorAs(t, err, &shared)
@@ -192,7 +193,7 @@ func TestSharedWithAnotherHome(t *testing.T) {
 	_, err = b.Add(t.Context(), protocol.Text("it is used"))
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(t.Context()))
-	require.NoError(t, fileheads.Open(home, durable.OS()).Add(t.Context(), idB, w.steps[1].Hash))
+	require.NoError(t, fileheads.Open(home, durable.OS()).Add(t.Context(), idB, w.steps[1].Hash, heads.Facts{}))
 	_, err = w.redact(w.turn(0), redact.Options{})
 	var shared *redact.SharedError
 	require.ErrorAs(t, err, &shared)
@@ -301,7 +302,7 @@ func TestNothingComesBackAfterTheCollector(t *testing.T) {
 	require.NoError(t, err)
 	head, err := w.index.Head(ctx, idA)
 	require.NoError(t, err)
-	require.NoError(t, w.index.Archive(ctx, fileheads.Ended{Thread: idA, Head: head, Status: protocol.StatusCancelled}))
+	require.NoError(t, w.index.Archive(ctx, heads.Ended{Thread: idA, Head: head, Status: protocol.StatusCancelled}))
 	_, err = w.index.Forget(ctx, map[string]bool{idA: true})
 	require.NoError(t, err)
 	for _, dry := range []bool{true, false} {

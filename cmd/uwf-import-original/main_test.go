@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/convert"
@@ -107,7 +108,7 @@ func (u *user) store() *fsstore.Store {
 	return s
 }
 
-func (u *user) index() *fileheads.Index { return fileheads.Open(u.home, durable.OS()) }
+func (u *user) index() *fileheads.Heads { return fileheads.Open(u.home, durable.OS()) }
 
 // sound checks the whole home as fsck does.
 func (u *user) sound() {
@@ -165,7 +166,7 @@ func TestEverythingIsBrought(t *testing.T) {
 			require.Equal(t, u.idle[2], u.headOf(idleThread), "hashes stay what they are")
 			end, err := u.index().Ended(ctx, endedThread)
 			require.NoError(t, err)
-			require.Equal(t, fileheads.Ended{Thread: endedThread, Workflow: u.workflow, Head: ended[1], Status: protocol.StatusCompleted, CompletedAt: 1780000500000}, end)
+			require.Equal(t, heads.Ended{Thread: endedThread, Workflow: u.workflow, Head: ended[1], Status: protocol.StatusCompleted, CompletedAt: 1780000500000}, end)
 			end, err = u.index().Ended(ctx, historyThread)
 			require.NoError(t, err)
 			require.Equal(t, protocol.StatusCancelled, end.Status)
@@ -249,7 +250,7 @@ func TestWhatIsBrokenIsTold(t *testing.T) {
 	require.Equal(t, u.idle[2], u.headOf(idleThread), "what is whole is brought")
 	require.Equal(t, shallow[0], u.headOf(shallowThread), "the chain is whole, so the thread can go on")
 	_, err := u.index().Head(t.Context(), brokenThread)
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 
 	status, again, _ := u.run()
 	require.Equal(t, protocol.CodeCorrupt.ExitCode(), status, "what is missing is told every time")

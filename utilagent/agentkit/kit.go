@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -99,7 +100,7 @@ func (k *kit) head(ctx context.Context) (cas.Hash, error) {
 	}
 	k.inv.thread = id
 	head, err := fileheads.Open(k.dirs.Home, durable.OS()).Head(ctx, id)
-	if errors.Is(err, fileheads.ErrNoThread) {
+	if errors.Is(err, heads.ErrNoThread) {
 		return "", fmt.Errorf("thread %s is not active in %s", id, k.dirs.Home)
 	}
 	return head, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -76,7 +77,7 @@ func (th *Thread) ForkAt(node cas.Hash) *Thread {
 	require.NoError(th.t, err)
 	fork.RunDir = filepath.Join(th.Home, "runs", fork.ID)
 	require.NoError(th.t, os.MkdirAll(fork.RunDir, 0o700))
-	require.NoError(th.t, fork.index().Add(th.ctx(), fork.ID, fork.Head))
+	require.NoError(th.t, fork.index().Add(th.ctx(), fork.ID, fork.Head, heads.Facts{}))
 	return &fork
 }
 
@@ -128,7 +129,7 @@ func (th *Thread) start() {
 	th.Head, err = b.Add(ctx, protocol.Start{Workflow: w, Prompt: th.scenario.Task, Cwd: th.Cwd})
 	require.NoError(th.t, err)
 	require.NoError(th.t, b.Commit(ctx))
-	require.NoError(th.t, th.index().Add(ctx, th.ID, th.Head))
+	require.NoError(th.t, th.index().Add(ctx, th.ID, th.Head, heads.Facts{}))
 }
 
 func (th *Thread) workflow(frontmatter cas.Hash) protocol.Workflow {
@@ -171,7 +172,7 @@ func (th *Thread) put(p protocol.Payload) cas.Hash {
 	return h
 }
 
-func (th *Thread) index() *fileheads.Index { return fileheads.Open(th.Home, durable.OS()) }
+func (th *Thread) index() *fileheads.Heads { return fileheads.Open(th.Home, durable.OS()) }
 
 func (th *Thread) storeDir() string { return filepath.Join(th.Home, "cas") }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -16,16 +17,16 @@ type Adoption struct {
 	Thread string
 	Was    protocol.Hash // its head here, active or ended; "": it is new here
 	Head   protocol.Hash
-	End    *Ended // how it has ended; nil: it is active
-	Facts  Facts  // what is known of it from now on, beside what was
+	End    *heads.Ended // how it has ended; nil: it is active
+	Facts  heads.Facts  // what is known of it from now on, beside what was
 }
 
 // Adopt makes many adoptions in one change of each file, facts first, then the
 // history. A cut
 // in between leaves threads active that should have ended, or unknown that should
-// be active: adopting again goes on from there. Errors: [*ConflictError] if one
+// be active: adopting again goes on from there. Errors: [*heads.ConflictError] if one
 // of the threads is not where it was, and then nothing has changed.
-func (x *Index) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
+func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 	if len(all) == 0 {
 		return ctx.Err()
 	}
@@ -39,13 +40,13 @@ func (x *Index) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 		if err != nil {
 			return err
 		}
-		var lines []Ended
-		facts := map[string]Facts{}
+		var lines []heads.Ended
+		facts := map[string]heads.Facts{}
 		for _, a := range all {
 			ended, hasEnded := ends[a.Thread]
 			if damaged && !hasEnded {
 				// A line that cannot be read may be this thread's.
-				if _, err := x.lastEnd(a.Thread); err != nil && !errors.Is(err, ErrNoThread) {
+				if _, err := x.lastEnd(a.Thread); err != nil && !errors.Is(err, heads.ErrNoThread) {
 					return err
 				}
 			}
@@ -80,13 +81,13 @@ func (a Adoption) compare(f *file, ended protocol.Hash) error {
 		got = ended
 	}
 	if got != a.Was {
-		return &ConflictError{Thread: a.Thread, Want: a.Was, Got: got}
+		return &heads.ConflictError{Thread: a.Thread, Want: a.Was, Got: got}
 	}
 	return nil
 }
 
 // line is what the history has to say of an adoption, if anything.
-func (a Adoption) line(f *file, ended Ended, hasEnded bool, atMs int64) (Ended, bool) {
+func (a Adoption) line(f *file, ended heads.Ended, hasEnded bool, atMs int64) (heads.Ended, bool) {
 	active, _ := f.get(a.Thread) // compare has asked before
 	switch {
 	case a.End != nil:
@@ -97,7 +98,7 @@ func (a Adoption) line(f *file, ended Ended, hasEnded bool, atMs int64) (Ended, 
 		ended.Status, ended.CompletedAt = protocol.StatusResumed, atMs
 		return ended, true
 	}
-	return Ended{}, false
+	return heads.Ended{}, false
 }
 
 func isEnded(line []byte) error {
@@ -107,12 +108,12 @@ func isEnded(line []byte) error {
 
 // lastEnds is how each thread of the history ended last; damaged: there are lines
 // that cannot be read.
-func (x *Index) lastEnds() (ends map[string]Ended, damaged bool, err error) {
+func (x *Heads) lastEnds() (ends map[string]heads.Ended, damaged bool, err error) {
 	data, err := x.readLog(historyFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, err
 	}
-	ends = map[string]Ended{}
+	ends = map[string]heads.Ended{}
 	for line := range historyLines(data) {
 		if line.err != nil {
 			damaged = true
@@ -124,7 +125,7 @@ func (x *Index) lastEnds() (ends map[string]Ended, damaged bool, err error) {
 }
 
 // appendLines adds lines to the history, durably and at once.
-func (x *Index) appendLines(ctx context.Context, lines []Ended) error {
+func (x *Heads) appendLines(ctx context.Context, lines []heads.Ended) error {
 	var text []byte
 	for _, e := range lines {
 		line, err := json.Marshal(e)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -18,13 +19,13 @@ func TestAdopt(t *testing.T) {
 	ctx := t.Context()
 	x, dir := open(t)
 	const h1, h2, h3 = protocol.Hash("0000000000001"), protocol.Hash("0000000000002"), protocol.Hash("0000000000003")
-	end := &fileheads.Ended{Workflow: h3, Status: protocol.StatusCompleted, CompletedAt: 5}
+	end := &heads.Ended{Workflow: h3, Status: protocol.StatusCompleted, CompletedAt: 5}
 	require.NoError(t, x.Adopt(ctx, nil, 1))
 	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{
 		{Thread: id("active"), Head: h1}, {Thread: id("ended"), Head: h1, End: end}, {Thread: id("ends"), Head: h1}, {Thread: id("resumed"), Head: h1, End: end},
 	}, 1))
 	standings := func() map[string]protocol.Hash {
-		all, err := x.Standings(ctx)
+		all, err := heads.Standings(ctx, x)
 		require.NoError(t, err)
 		heads := map[string]protocol.Hash{}
 		for id, at := range all {
@@ -41,7 +42,7 @@ func TestAdopt(t *testing.T) {
 	want := map[string]protocol.Hash{"active " + id("active"): h1, "ended " + id("ended"): h1, "active " + id("ends"): h1, "ended " + id("resumed"): h1}
 	require.Equal(t, want, standings())
 
-	var conflict *fileheads.ConflictError
+	var conflict *heads.ConflictError
 	require.ErrorAs(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("new"), Head: h2}, {Thread: id("active"), Was: h2, Head: h3}}, 1), &conflict)
 	require.ErrorAs(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("ended"), Head: h2}}, 1), &conflict, "it is not new")
 	require.Error(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("new"), Head: "no hash"}}, 1))
@@ -63,7 +64,7 @@ func TestAdopt(t *testing.T) {
 	require.NoError(t, f.Close())
 	require.Error(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("broken"), Head: h1}}, 1))
 	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("whole"), Head: h1}}, 1))
-	all, err := x.Standings(ctx)
+	all, err := heads.Standings(ctx, x)
 	require.Error(t, err)
 	require.Equal(t, h1, all[id("whole")].Head)
 }

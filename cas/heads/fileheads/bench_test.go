@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -18,7 +19,7 @@ import (
 func threadID(i int) string { return fmt.Sprintf("01K8ZQ4V9X6D3M2N%010d", i) }
 
 // filled opens an index with n active and n ended threads.
-func filled(t testing.TB, n int) *fileheads.Index {
+func filled(t testing.TB, n int) *fileheads.Heads {
 	t.Helper()
 	dir := t.TempDir()
 	var threads, history strings.Builder
@@ -65,7 +66,7 @@ func BenchmarkAdd(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			x := filled(b, n)
 			for i := 0; b.Loop(); i++ {
-				require.NoError(b, x.Add(b.Context(), threadID(2*i+1), "4EAEYQKFHTJ23"))
+				require.NoError(b, x.Add(b.Context(), threadID(2*i+1), "4EAEYQKFHTJ23", heads.Facts{}))
 			}
 		})
 	}

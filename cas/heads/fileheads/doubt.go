@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -26,7 +27,7 @@ type factsRead struct {
 
 // readFacts reads the lines that are about a thread, "" for all of them, and finds
 // those of which that cannot be told.
-func (x *Index) readFacts(ctx context.Context, data []byte, only string) (*factsRead, error) {
+func (x *Heads) readFacts(ctx context.Context, data []byte, only string) (*factsRead, error) {
 	r := &factsRead{known: map[string]fields{}, doubts: map[string]error{}}
 	if len(data) == 0 && x.saysFacts() {
 		r.torn = lostFacts(x.path(factsFile))
@@ -114,8 +115,8 @@ func (r *factsRead) doubt(line []byte, standing map[string]bool, why error) {
 }
 
 // names are the threads of this home, active and ended, as far as they can be read.
-func (x *Index) names(ctx context.Context) map[string]bool {
-	all, _ := x.Standings(ctx)
+func (x *Heads) names(ctx context.Context) map[string]bool {
+	all, _ := heads.Standings(ctx, x)
 	names := make(map[string]bool, len(all))
 	for thread := range all {
 		names[thread] = true
@@ -124,7 +125,7 @@ func (x *Index) names(ctx context.Context) map[string]bool {
 }
 
 // of returns what is known of a thread.
-func (r *factsRead) of(thread string) (Facts, error) {
+func (r *factsRead) of(thread string) (heads.Facts, error) {
 	f, err := r.known[thread].facts()
 	f.Doubt = r.doubts[thread]
 	return f, err
@@ -151,19 +152,19 @@ func (r *factsRead) mark() error {
 
 // lost is what is to be written of the threads in doubt before the lines that may be
 // about them go: nobody has said yet where they may work.
-func (r *factsRead) lost() (map[string]Facts, error) {
-	marks := map[string]Facts{}
+func (r *factsRead) lost() (map[string]heads.Facts, error) {
+	marks := map[string]heads.Facts{}
 	for thread := range r.doubts {
 		known, err := r.of(thread)
 		if err != nil {
 			return nil, err
 		}
-		mark := Imported{}
+		mark := heads.Imported{}
 		if known.Imported != nil {
 			mark = *known.Imported
 		}
 		mark.Confirmed, mark.Lost = false, true
-		marks[thread] = Facts{Imported: &mark}
+		marks[thread] = heads.Facts{Imported: &mark}
 	}
 	return marks, nil
 }

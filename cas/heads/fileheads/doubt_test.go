@@ -8,25 +8,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
 // strangers makes a home with an own thread, an imported one, and another one that
 // was imported and has its place; the last line is that of the stranger.
-func strangers(t *testing.T) (*fileheads.Index, string) {
+func strangers(t *testing.T) (*fileheads.Heads, string) {
 	t.Helper()
 	x, dir := open(t)
-	require.NoError(t, x.Add(t.Context(), id("own"), h1))
+	require.NoError(t, x.Add(t.Context(), id("own"), h1, heads.Facts{}))
 	imported := func(name string, confirmed bool) fileheads.Adoption {
-		return fileheads.Adoption{Thread: id(name), Head: h1, Facts: fileheads.Facts{Imported: &fileheads.Imported{From: "x.uwfb", AtMs: 5, Confirmed: confirmed}}}
+		return fileheads.Adoption{Thread: id(name), Head: h1, Facts: heads.Facts{Imported: &heads.Imported{From: "x.uwfb", AtMs: 5, Confirmed: confirmed}}}
 	}
 	require.NoError(t, x.Adopt(t.Context(), []fileheads.Adoption{imported("settled", true)}, 1))
 	require.NoError(t, x.Adopt(t.Context(), []fileheads.Adoption{imported("stranger", false)}, 1))
 	return x, dir
 }
 
-func foreign(t *testing.T, x *fileheads.Index, name string) bool {
+func foreign(t *testing.T, x *fileheads.Heads, name string) bool {
 	t.Helper()
 	facts, err := x.Facts(t.Context(), id(name))
 	require.NoError(t, err)
@@ -70,7 +71,7 @@ func TestDamageMakesNoThreadOurs(t *testing.T) {
 			at := strings.LastIndexByte(string(whole[:len(whole)-1]), '\n') + 1
 			require.NoError(t, os.WriteFile(path, []byte(string(whole[:at])+damage.line(string(whole[at:]))), 0o600))
 
-			stays := func(x *fileheads.Index) {
+			stays := func(x *fileheads.Heads) {
 				t.Helper()
 				require.True(t, foreign(t, x, "stranger"))
 				if damage.all && strings.Contains(name, "in the id") && !damage.fault {
@@ -85,8 +86,8 @@ func TestDamageMakesNoThreadOurs(t *testing.T) {
 
 			// What is said of a thread behind the damage counts.
 			title := "new"
-			require.NoError(t, x.Add(t.Context(), id("later"), h1))
-			require.NoError(t, x.SetFacts(t.Context(), id("later"), fileheads.Facts{Title: &title, Imported: &fileheads.Imported{From: "y", Confirmed: true}}))
+			require.NoError(t, x.Add(t.Context(), id("later"), h1, heads.Facts{}))
+			require.NoError(t, x.SetFacts(t.Context(), id("later"), heads.Facts{Title: &title, Imported: &heads.Imported{From: "y", Confirmed: true}}))
 			stays(x)
 			require.False(t, foreign(t, x, "later"))
 
@@ -96,13 +97,13 @@ func TestDamageMakesNoThreadOurs(t *testing.T) {
 			require.NoError(t, err)
 			stays(x)
 
-			require.NoError(t, x.Add(t.Context(), id("old"), h1))
+			require.NoError(t, x.Add(t.Context(), id("old"), h1, heads.Facts{}))
 			require.NoError(t, x.Archive(t.Context(), ended(id("old"), h1)))
 			_, err = x.Forget(t.Context(), map[string]bool{id("old"): true})
 			require.NoError(t, err)
 			stays(fileheads.Open(dir, durable.OS()))
 
-			require.NoError(t, x.SetFacts(t.Context(), id("stranger"), fileheads.Facts{Imported: &fileheads.Imported{From: "x.uwfb", Confirmed: true}}))
+			require.NoError(t, x.SetFacts(t.Context(), id("stranger"), heads.Facts{Imported: &heads.Imported{From: "x.uwfb", Confirmed: true}}))
 			require.False(t, foreign(t, x, "stranger"))
 		})
 	}
@@ -136,10 +137,10 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 			require.Equal(t, name != "zeroed", err != nil, "fsck tells")
 			require.NoError(t, x.Move(ctx, id("own"), h1, h2))
 			stay()
-			require.NoError(t, x.Add(ctx, id("later"), h1))
+			require.NoError(t, x.Add(ctx, id("later"), h1, heads.Facts{}))
 			require.False(t, foreign(t, x, "later"))
 			stay()
-			require.NoError(t, x.SetFacts(ctx, id("own"), fileheads.Facts{Imported: &fileheads.Imported{Lost: true, Confirmed: true}}))
+			require.NoError(t, x.SetFacts(ctx, id("own"), heads.Facts{Imported: &heads.Imported{Lost: true, Confirmed: true}}))
 			require.False(t, foreign(t, x, "own"))
 			require.True(t, foreign(t, x, "stranger"))
 			_, _, err = x.QuarantineFacts(ctx)
@@ -149,9 +150,9 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 			require.True(t, foreign(t, x, "stranger"))
 		})
 	}
-	for name, mend := range map[string]func(x *fileheads.Index) error{
-		"repaired": func(x *fileheads.Index) error { _, _, err := x.QuarantineFacts(ctx); return err },
-		"pruned": func(x *fileheads.Index) error {
+	for name, mend := range map[string]func(x *fileheads.Heads) error{
+		"repaired": func(x *fileheads.Heads) error { _, _, err := x.QuarantineFacts(ctx); return err },
+		"pruned": func(x *fileheads.Heads) error {
 			if err := x.Archive(ctx, ended(id("own"), h1)); err != nil {
 				return err
 			}
@@ -167,9 +168,9 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 
 	// Where all were forgotten, or there never were any, nothing is lost.
 	x, dir := open(t)
-	require.NoError(t, x.Add(ctx, id("own"), h1))
+	require.NoError(t, x.Add(ctx, id("own"), h1, heads.Facts{}))
 	require.False(t, foreign(t, x, "own"))
-	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("old"), Head: h1, End: &fileheads.Ended{Workflow: h1, Status: "completed"}, Facts: fileheads.Facts{Imported: &fileheads.Imported{From: "x"}}}}, 1))
+	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("old"), Head: h1, End: &heads.Ended{Workflow: h1, Status: "completed"}, Facts: heads.Facts{Imported: &heads.Imported{From: "x"}}}}, 1))
 	_, err := x.Forget(ctx, map[string]bool{id("old"): true})
 	require.NoError(t, err)
 	require.False(t, foreign(t, x, "own"))

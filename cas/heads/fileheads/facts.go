@@ -10,112 +10,30 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/util/durable"
 )
-
-// Facts is what is known of a thread besides its chain. A field that is not set is
-// not known. Each line of facts.jsonl is one change: its fields take the place of
-// those before, null takes one away, and what this program does not know stays.
-type Facts struct {
-	Imported  *Imported         `json:"imported,omitempty"`
-	Title     *string           `json:"title,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Fork      *Fork             `json:"fork,omitempty"`
-	Parent    *Parent           `json:"parent,omitempty"`
-	Attempts  map[string]int    `json:"attempts,omitempty"` // by "<head>/<role>"
-	Workspace *Workspace        `json:"workspace,omitempty"`
-	Undone    []protocol.Hash   `json:"undone,omitempty"`
-	Limits    json.RawMessage   `json:"limits,omitempty"`
-	// ParkedUntil is in ms.
-	ParkedUntil int64   `json:"parkedUntil,omitempty"`
-	Remote      *Remote `json:"remote,omitempty"`
-
-	// Doubt names a line that cannot be read and that may have said where the thread
-	// comes from; nil: there is none, or a later line says it.
-	Doubt error `json:"-"`
-}
-
-// Imported says that a thread was brought in from elsewhere.
-type Imported struct {
-	From string `json:"from"` // the file, as it was named
-	AtMs int64  `json:"atMs"`
-	// Confirmed: a person has said in which directory it may work here.
-	Confirmed bool `json:"confirmed,omitempty"`
-	// Inherited: the thread itself was made here, as a fork of such a thread, or has
-	// gone on elsewhere since.
-	Inherited bool `json:"inherited,omitempty"`
-	// Lost: a line that may have said where the thread comes from is gone, so it may
-	// also have been made here.
-	Lost bool `json:"lost,omitempty"`
-}
-
-// Fork is what a thread was forked from.
-type Fork struct {
-	Thread string        `json:"thread,omitempty"` // "": not known
-	Step   protocol.Hash `json:"step"`
-}
-
-// Parent is the step whose part a thread is.
-type Parent struct {
-	Thread  string        `json:"thread"`
-	Head    protocol.Hash `json:"head"`
-	Role    string        `json:"role"`
-	Key     string        `json:"key"`
-	Attempt int           `json:"attempt"`
-}
-
-// Workspace is where a thread works on this machine. It takes the place of the
-// directory that its start names.
-type Workspace struct {
-	Mode   string `json:"mode"` // "none": the directory as it is
-	Root   string `json:"root"` // absolute
-	Repo   string `json:"repo,omitempty"`
-	Base   string `json:"base,omitempty"`
-	Branch string `json:"branch,omitempty"`
-}
-
-// Remote is where a thread was last pushed to.
-type Remote struct {
-	Name string        `json:"name"`
-	Head protocol.Hash `json:"head"`
-	AtMs int64         `json:"atMs"`
-}
-
-// Foreign reports whether the thread comes from elsewhere, or may do so, and nobody
-// has said yet where it may work here.
-func (f Facts) Foreign() bool {
-	return f.Doubt != nil || f.Imported != nil && !f.Imported.Confirmed
-}
-
-// StartedHere reports whether the thread was made in this home.
-func (f Facts) StartedHere() bool {
-	return !f.Unclear() && (f.Imported == nil || f.Imported.Inherited)
-}
-
-// Unclear reports whether nobody knows any more if the thread was made in this home.
-func (f Facts) Unclear() bool { return f.Doubt != nil || f.Imported != nil && f.Imported.Lost }
 
 // maxFacts bounds a line, in bytes.
 const maxFacts = 1 << 20
 
 // Facts returns what is known of a thread, active or not; nothing is no error, and
 // neither is a line that cannot be read: what it leaves open is the Doubt.
-func (x *Index) Facts(ctx context.Context, thread string) (Facts, error) {
+func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
 	data, err := x.factsText(ctx)
 	if err != nil {
-		return Facts{}, err
+		return heads.Facts{}, err
 	}
 	r, err := x.readFacts(ctx, data, thread)
 	if err != nil {
-		return Facts{}, err
+		return heads.Facts{}, err
 	}
 	return r.of(thread)
 }
 
 // AllFacts returns what is known of all threads; most have no entry. With an error
 // for lines that cannot be read it returns what the others say.
-func (x *Index) AllFacts(ctx context.Context) (map[string]Facts, error) {
+func (x *Heads) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
 	data, err := x.factsText(ctx)
 	if err != nil {
 		return nil, err
@@ -124,7 +42,7 @@ func (x *Index) AllFacts(ctx context.Context) (map[string]Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]Facts, len(r.known))
+	all := make(map[string]heads.Facts, len(r.known))
 	for _, threads := range []iter.Seq[string]{maps.Keys(r.known), maps.Keys(r.doubts)} {
 		for thread := range threads {
 			if all[thread], err = r.of(thread); err != nil {
@@ -136,7 +54,7 @@ func (x *Index) AllFacts(ctx context.Context) (map[string]Facts, error) {
 }
 
 // factsText is the file, nothing if there is none.
-func (x *Index) factsText(ctx context.Context) ([]byte, error) {
+func (x *Heads) factsText(ctx context.Context) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -149,14 +67,14 @@ func (x *Index) factsText(ctx context.Context) ([]byte, error) {
 
 // SetFacts adds to what is known of a thread: each field of the change that is set
 // takes the place of what was known.
-func (x *Index) SetFacts(ctx context.Context, thread string, change Facts) error {
+func (x *Heads) SetFacts(ctx context.Context, thread string, change heads.Facts) error {
 	return x.locked(ctx, threadsLock, func() error {
-		return x.appendFacts(ctx, map[string]Facts{thread: change})
+		return x.appendFacts(ctx, map[string]heads.Facts{thread: change})
 	})
 }
 
 // appendFacts adds lines durably, under the lock of the threads.
-func (x *Index) appendFacts(ctx context.Context, changes map[string]Facts) error {
+func (x *Heads) appendFacts(ctx context.Context, changes map[string]heads.Facts) error {
 	text, err := factsLines(changes)
 	if err != nil {
 		return err
@@ -172,7 +90,7 @@ func (x *Index) appendFacts(ctx context.Context, changes map[string]Facts) error
 }
 
 // factsLines are changes as lines.
-func factsLines(changes map[string]Facts) (text []byte, err error) {
+func factsLines(changes map[string]heads.Facts) (text []byte, err error) {
 	for _, thread := range slices.Sorted(maps.Keys(changes)) {
 		line, err := factsLine(thread, changes[thread])
 		if err != nil {
@@ -192,7 +110,7 @@ func isFacts(line []byte) error {
 const privateFile = 0o600
 
 // factsLine is a change as a line, with its end; nothing if it says nothing.
-func factsLine(thread string, change Facts) ([]byte, error) {
+func factsLine(thread string, change heads.Facts) ([]byte, error) {
 	data, err := json.Marshal(change)
 	if err != nil {
 		return nil, fmt.Errorf("facts of thread %s: %w", thread, err)

@@ -11,13 +11,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/exactjson"
 )
 
 // rewriteFacts writes one line for each thread but those that are gone, under the
 // lock of the threads. Lines that cannot be read stay.
-func (x *Index) rewriteFacts(ctx context.Context, gone map[string]bool) error {
+func (x *Heads) rewriteFacts(ctx context.Context, gone map[string]bool) error {
 	data, err := x.factsText(ctx)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (x *Index) rewriteFacts(ctx context.Context, gone map[string]bool) error {
 // mendFacts cuts off a torn last line that may be about threads of this home, or makes
 // a file that is lost again: it writes what is known of those threads from now on, and
 // then a text, in one change; done: it was like that.
-func (x *Index) mendFacts(ctx context.Context, text []byte) (done bool, err error) {
+func (x *Heads) mendFacts(ctx context.Context, text []byte) (done bool, err error) {
 	data, err := x.factsText(ctx)
 	if err != nil || len(data) > 0 && data[len(data)-1] == '\n' {
 		return false, err
@@ -83,7 +84,7 @@ func (x *Index) mendFacts(ctx context.Context, text []byte) (done bool, err erro
 
 // sortFacts is sortLines for the facts: what stays says which threads those lines may
 // have been about that go.
-func (x *Index) sortFacts(ctx context.Context, data []byte) (good, bad []byte, err error) {
+func (x *Heads) sortFacts(ctx context.Context, data []byte) (good, bad []byte, err error) {
 	good, bad = sortLines(data, parseFacts)
 	r, err := x.readFacts(ctx, data, "")
 	if err != nil {
@@ -104,8 +105,8 @@ type fields map[string]json.RawMessage
 func (f fields) merge(change fields) { maps.Copy(f, change) }
 
 // facts reads the fields that this program knows.
-func (f fields) facts() (Facts, error) {
-	var out Facts
+func (f fields) facts() (heads.Facts, error) {
+	var out heads.Facts
 	if len(f) == 0 {
 		return out, nil
 	}
@@ -184,7 +185,7 @@ func exact(line []byte, f fields) error {
 	if err := exactjson.Check(line); err != nil {
 		return err
 	}
-	return knownKeys(f, reflect.TypeFor[Facts]())
+	return knownKeys(f, reflect.TypeFor[heads.Facts]())
 }
 
 // knownKeys is an error if an object has other keys than a type, or one of its

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -18,7 +19,7 @@ func TestFacts(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	x, dir := open(t)
-	known := func(thread string) fileheads.Facts {
+	known := func(thread string) heads.Facts {
 		t.Helper()
 		f, err := x.Facts(ctx, thread)
 		require.NoError(t, err)
@@ -28,32 +29,32 @@ func TestFacts(t *testing.T) {
 		return f
 	}
 	require.Zero(t, known(id("a")))
-	require.NoError(t, x.Add(ctx, id("a"), h1))
+	require.NoError(t, x.Add(ctx, id("a"), h1, heads.Facts{}))
 	require.NoFileExists(t, filepath.Join(dir, "facts.jsonl"), "a thread without facts has no line")
 
-	imported := fileheads.Imported{From: "x.uwfb", AtMs: 5}
-	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("b"), Head: h1, Facts: fileheads.Facts{Imported: &imported}}, {Thread: id("c"), Head: h2}}, 1))
+	imported := heads.Imported{From: "x.uwfb", AtMs: 5}
+	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("b"), Head: h1, Facts: heads.Facts{Imported: &imported}}, {Thread: id("c"), Head: h2}}, 1))
 	require.Equal(t, sums("{\"thread\":\"@b\",\"imported\":{\"from\":\"x.uwfb\",\"atMs\":5}}\n"), text(t, dir, "facts.jsonl"))
 	require.True(t, known(id("b")).Foreign())
 	require.False(t, known(id("b")).StartedHere())
 	require.True(t, known(id("c")).StartedHere())
 
 	title := "mine"
-	require.NoError(t, x.SetFacts(ctx, id("b"), fileheads.Facts{Title: &title, Labels: map[string]string{"k": "v"}}))
+	require.NoError(t, x.SetFacts(ctx, id("b"), heads.Facts{Title: &title, Labels: map[string]string{"k": "v"}}))
 	imported.Confirmed = true
-	workspace := &fileheads.Workspace{Mode: "none", Root: "/w"}
-	require.NoError(t, x.SetFacts(ctx, id("b"), fileheads.Facts{Imported: &imported, Workspace: workspace}))
-	require.Equal(t, fileheads.Facts{Imported: &imported, Title: &title, Labels: map[string]string{"k": "v"}, Workspace: workspace}, known(id("b")))
+	workspace := &heads.Workspace{Mode: "none", Root: "/w"}
+	require.NoError(t, x.SetFacts(ctx, id("b"), heads.Facts{Imported: &imported, Workspace: workspace}))
+	require.Equal(t, heads.Facts{Imported: &imported, Title: &title, Labels: map[string]string{"k": "v"}, Workspace: workspace}, known(id("b")))
 	require.False(t, known(id("b")).Foreign())
 
-	fork := fileheads.Facts{Fork: &fileheads.Fork{Thread: id("b"), Step: h1}, Imported: &fileheads.Imported{From: "x.uwfb", AtMs: 5, Inherited: true}}
-	require.NoError(t, x.AddWith(ctx, id("d"), h1, fork))
+	fork := heads.Facts{Fork: &heads.Fork{Thread: id("b"), Step: h1}, Imported: &heads.Imported{From: "x.uwfb", AtMs: 5, Inherited: true}}
+	require.NoError(t, x.Add(ctx, id("d"), h1, fork))
 	require.Equal(t, fork, known(id("d")))
 	require.True(t, known(id("d")).Foreign())
 	require.True(t, known(id("d")).StartedHere())
 
-	require.Error(t, x.SetFacts(ctx, id("b"), fileheads.Facts{Labels: map[string]string{"k": strings.Repeat("v", 1<<20)}}), "too long")
-	require.Error(t, x.AddWith(ctx, id("d"), h2, fileheads.Facts{Title: &title}), "it is there")
+	require.Error(t, x.SetFacts(ctx, id("b"), heads.Facts{Labels: map[string]string{"k": strings.Repeat("v", 1<<20)}}), "too long")
+	require.Error(t, x.Add(ctx, id("d"), h2, heads.Facts{Title: &title}), "it is there")
 	require.Nil(t, known(id("d")).Title)
 }
 
@@ -75,7 +76,7 @@ func TestFactsOfOthers(t *testing.T) {
 	title := "two"
 	f, err := x.Facts(ctx, id("a"))
 	require.NoError(t, err)
-	require.Equal(t, fileheads.Facts{Title: &title}, f)
+	require.Equal(t, heads.Facts{Title: &title}, f)
 	for thread, line := range map[string]string{id("bad"): ":5:", id("b"): ":8:"} {
 		facts, err := x.Facts(ctx, thread)
 		require.NoError(t, err)
@@ -86,15 +87,15 @@ func TestFactsOfOthers(t *testing.T) {
 	require.NoError(t, err, "a kill has torn it: nobody was told that it is there")
 	require.Zero(t, f)
 	all, err := x.AllFacts(ctx)
-	require.Equal(t, fileheads.Facts{Title: &title}, all[id("a")])
+	require.Equal(t, heads.Facts{Title: &title}, all[id("a")])
 	for _, line := range []string{":5:", ":7:", ":8:"} {
 		require.ErrorContains(t, err, line)
 	}
 
-	require.NoError(t, x.SetFacts(ctx, id("new"), fileheads.Facts{Title: &title}))
+	require.NoError(t, x.SetFacts(ctx, id("new"), heads.Facts{Title: &title}))
 	require.True(t, strings.HasSuffix(text(t, dir, "facts.jsonl"), ids("{\"thread\":\"@b\",\"title\":7}\n")+sums("{\"thread\":\"@new\",\"title\":\"two\"}\n")), "the torn line is cut off")
 
-	require.NoError(t, x.Add(ctx, id("old"), h1))
+	require.NoError(t, x.Add(ctx, id("old"), h1, heads.Facts{}))
 	require.NoError(t, x.Archive(ctx, ended(id("old"), h1)))
 	_, err = x.Forget(ctx, map[string]bool{id("old"): true})
 	require.NoError(t, err)
@@ -129,7 +130,7 @@ func FuzzFacts(f *testing.F) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "facts.jsonl"), text, 0o644))
 		before, _ := x.AllFacts(t.Context())
 		title := "new"
-		require.NoError(t, x.SetFacts(t.Context(), id("fuzzed"), fileheads.Facts{Title: &title}))
+		require.NoError(t, x.SetFacts(t.Context(), id("fuzzed"), heads.Facts{Title: &title}))
 		check := func() {
 			t.Helper()
 			after, _ := x.AllFacts(t.Context())

@@ -24,7 +24,7 @@ type file struct {
 }
 
 // read reads a file. One that does not exist is empty.
-func (x *Index) read(ctx context.Context, name string) (*file, error) {
+func (x *Heads) read(ctx context.Context, name string) (*file, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ const maxFile = 512 << 20
 
 // readLog reads a file of lines. A link is followed: a person may keep the files
 // of the home elsewhere.
-func (x *Index) readLog(file string) ([]byte, error) {
+func (x *Heads) readLog(file string) ([]byte, error) {
 	return careful.ReadFile(x.path(file), maxFile, careful.Follow)
 }
 
@@ -87,7 +87,7 @@ func readText(path string, spare []byte) (_ []byte, err error) {
 
 // spare is the text of a file that is not looked at any more, if there is one. A
 // step reads the heads three times, and those of 100,000 threads are 4 MB.
-func (x *Index) spare() []byte {
+func (x *Heads) spare() []byte {
 	text, _ := x.texts.Get().(*[]byte)
 	if text == nil {
 		return nil
@@ -96,7 +96,7 @@ func (x *Index) spare() []byte {
 }
 
 // done says that a file is not looked at any more.
-func (x *Index) done(f *file) {
+func (x *Heads) done(f *file) {
 	if f.ours != nil {
 		x.texts.Put(&f.ours.text)
 	}
@@ -145,7 +145,7 @@ func (f *file) writable() error {
 }
 
 // save replaces the file. Lines that cannot be read stay.
-func (x *Index) save(f *file) error {
+func (x *Heads) save(f *file) error {
 	if err := f.writable(); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -96,9 +97,9 @@ func TestHeadsAreNotHeld(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(home, threadsFile), []byte(text.String()), 0o600))
 	x := Open(home, durable.OS())
-	var last Head
+	var last heads.Head
 	allocations := testing.AllocsPerRun(1, func() {
-		last = Head{}
+		last = heads.Head{}
 		for h, err := range x.Heads(t.Context()) {
 			if err != nil || h.Hash != "FWXYZ0AMEHPX7" || h.Thread <= last.Thread {
 				t.Fatal(h, last, err)

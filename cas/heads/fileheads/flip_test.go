@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
 // said is all that an index says, and how many errors it has named.
-func said(t *testing.T, x *fileheads.Index) (all map[string]string, errors int) {
+func said(t *testing.T, x *fileheads.Heads) (all map[string]string, errors int) {
 	t.Helper()
 	all = map[string]string{}
 	add := func(what string, value any, err error) {
@@ -63,10 +64,10 @@ func TestFlippedBytes(t *testing.T) {
 	x := fileheads.Open(dir, unflushed{durable.OS()})
 	ctx := t.Context()
 	for _, name := range []string{"alpha", "bravo", "charlie", "delta"} {
-		require.NoError(t, x.Add(ctx, id(name), h1))
+		require.NoError(t, x.Add(ctx, id(name), h1, heads.Facts{}))
 	}
 	for _, name := range []string{"alpha", "charlie"} {
-		require.NoError(t, x.SetFacts(ctx, id(name), fileheads.Facts{Title: &name}))
+		require.NoError(t, x.SetFacts(ctx, id(name), heads.Facts{Title: &name}))
 	}
 	require.NoError(t, x.Archive(ctx, ended(id("charlie"), h1)))
 	require.NoError(t, x.Archive(ctx, ended(id("delta"), h1)))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -13,7 +14,7 @@ import (
 // their facts. One
 // that is active again, or unknown, is left as it is. It returns how each of the
 // forgotten had ended. Lines that cannot be read stay.
-func (x *Index) Forget(ctx context.Context, threads map[string]bool) (forgotten []Ended, err error) {
+func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten []heads.Ended, err error) {
 	err = x.locked(ctx, threadsLock, func() error {
 		f, err := x.read(ctx, threadsFile)
 		if err != nil {
@@ -38,7 +39,7 @@ func (x *Index) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 	return forgotten, err
 }
 
-func (x *Index) forget(gone func(thread string) bool) ([]Ended, error) {
+func (x *Heads) forget(gone func(thread string) bool) ([]heads.Ended, error) {
 	data, err := x.readLog(historyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -46,7 +47,7 @@ func (x *Index) forget(gone func(thread string) bool) ([]Ended, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := map[string]Ended{}
+	last := map[string]heads.Ended{}
 	var order []string
 	var kept []byte
 	for line := range bytes.Lines(data) {
@@ -63,7 +64,7 @@ func (x *Index) forget(gone func(thread string) bool) ([]Ended, error) {
 	if len(order) == 0 {
 		return nil, nil
 	}
-	forgotten := make([]Ended, len(order))
+	forgotten := make([]heads.Ended, len(order))
 	for i, thread := range order {
 		forgotten[i] = last[thread]
 	}
@@ -71,7 +72,7 @@ func (x *Index) forget(gone func(thread string) bool) ([]Ended, error) {
 }
 
 // names are the threads of lines.
-func names(lines []Ended) map[string]bool {
+func names(lines []heads.Ended) map[string]bool {
 	threads := map[string]bool{}
 	for _, e := range lines {
 		threads[e.Thread] = true

@@ -8,36 +8,22 @@ import (
 	"io/fs"
 	"iter"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Ended is a line of the history. Fields that a line has beyond these are
-// ignored, and stay.
-//
-// A line with the status "resumed" records that a thread went back to
-// threads.yaml. It ends nothing, so reading passes over it: what counts is
-// threads.yaml, and below it the newest line that ended the thread. A crash while
-// a thread is reopened thus leaves it either ended or active.
-type Ended struct {
-	Thread      string          `json:"thread"`
-	Workflow    protocol.Hash   `json:"workflow"`
-	Head        protocol.Hash   `json:"head"`
-	Status      protocol.Status `json:"status"`
-	CompletedAt int64           `json:"completedAt"` // ms
-}
-
-// Ended returns how a thread ended, or [ErrNoThread] if it is active or unknown.
-func (x *Index) Ended(ctx context.Context, thread string) (Ended, error) {
+// Ended returns how a thread ended, or [heads.ErrNoThread] if it is active or unknown.
+func (x *Heads) Ended(ctx context.Context, thread string) (heads.Ended, error) {
 	f, err := x.read(ctx, threadsFile)
 	if err != nil {
-		return Ended{}, err
+		return heads.Ended{}, err
 	}
 	active, err := f.get(thread)
 	if err != nil {
-		return Ended{}, err
+		return heads.Ended{}, err
 	}
 	if active != "" {
-		return Ended{}, fmt.Errorf("%w: %s has not ended", ErrNoThread, thread)
+		return heads.Ended{}, fmt.Errorf("%w: %s has not ended", heads.ErrNoThread, thread)
 	}
 	return x.lastEnd(thread)
 }
@@ -47,17 +33,17 @@ func (x *Index) Ended(ctx context.Context, thread string) (Ended, error) {
 //
 // Nothing is locked. Who wants every thread reads Heads first: a thread that
 // ends in between is then in both, never in neither.
-func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
-	return func(yield func(Ended, error) bool) {
+func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
+	return func(yield func(heads.Ended, error) bool) {
 		threads, err := x.read(ctx, threadsFile)
 		if err != nil {
-			yield(Ended{}, err)
+			yield(heads.Ended{}, err)
 			return
 		}
 		active := threads.parsed()
 		data, err := x.readLog(historyFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			yield(Ended{}, err)
+			yield(heads.Ended{}, err)
 			return
 		}
 		newest := map[string]int{} // the number of its line
@@ -69,7 +55,7 @@ func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
 		for line := range historyLines(data) {
 			switch e := line.value; {
 			case line.err != nil:
-				if !yield(Ended{}, invalid(x.path(historyFile), line.number, line.err.Error())) {
+				if !yield(heads.Ended{}, invalid(x.path(historyFile), line.number, line.err.Error())) {
 					return
 				}
 			case newest[e.Thread] != line.number:
@@ -83,8 +69,8 @@ func (x *Index) History(ctx context.Context) iter.Seq2[Ended, error] {
 }
 
 // historyLines yields the lines that ended a thread, and those that cannot be read.
-func historyLines(data []byte) iter.Seq[line[Ended]] {
-	return func(yield func(line[Ended]) bool) {
+func historyLines(data []byte) iter.Seq[line[heads.Ended]] {
+	return func(yield func(line[heads.Ended]) bool) {
 		for l := range linesOf(data, parseEnded) {
 			if l.err == nil && l.value.Status == protocol.StatusResumed {
 				continue
@@ -98,28 +84,28 @@ func historyLines(data []byte) iter.Seq[line[Ended]] {
 
 // parseEnded reads a line. Damage may have left good JSON, so what it says is
 // checked, too.
-func parseEnded(line []byte) (Ended, error) {
+func parseEnded(line []byte) (heads.Ended, error) {
 	if isBlank(line) {
-		return Ended{}, errNothing
+		return heads.Ended{}, errNothing
 	}
-	var e Ended
+	var e heads.Ended
 	if err := json.Unmarshal(line, &e); err != nil {
-		return Ended{}, fmt.Errorf("not a line of the history: %w", err)
+		return heads.Ended{}, fmt.Errorf("not a line of the history: %w", err)
 	}
 	if e.Thread == "" {
-		return Ended{}, errors.New("names no thread")
+		return heads.Ended{}, errors.New("names no thread")
 	}
 	if e.Status == "" { // the original's first lines have none
 		e.Status = protocol.StatusCompleted
 	}
 	if err := checkSum(line); err != nil {
-		return Ended{}, err
+		return heads.Ended{}, err
 	}
-	return e, e.check()
+	return e, checkEnded(e)
 }
 
-// check is the first thing that no line of the history says.
-func (e Ended) check() error {
+// checkEnded is the first thing that no line of the history says.
+func checkEnded(e heads.Ended) error {
 	if problem := threadProblem(e.Thread); problem != "" {
 		return errors.New(problem)
 	}

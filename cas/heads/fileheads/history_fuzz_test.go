@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/fuzzing"
@@ -41,7 +42,7 @@ func FuzzHistory(f *testing.F) {
 			}
 		}
 		end := ended(id("fuzzed-thread"), h1)
-		if x.Add(t.Context(), end.Thread, h1) != nil {
+		if x.Add(t.Context(), end.Thread, h1, heads.Facts{}) != nil {
 			return // the text speaks of that thread already
 		}
 		require.NoError(t, x.Archive(t.Context(), end))
@@ -54,7 +55,7 @@ func FuzzHistory(f *testing.F) {
 	})
 }
 
-func history(t *testing.T, x *fileheads.Index) (lines []fileheads.Ended, damaged int) {
+func history(t *testing.T, x *fileheads.Heads) (lines []heads.Ended, damaged int) {
 	t.Helper()
 	for e, err := range x.History(t.Context()) {
 		if err != nil {

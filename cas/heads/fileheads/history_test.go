@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -48,11 +48,11 @@ func TestHistoryListsHowThreadsEnded(t *testing.T) {
 
 	_, err := x.Ended(t.Context(), id("c"))
 	require.ErrorContains(t, err, "history.jsonl:6: ", "its only line is damaged")
-	require.ErrorIs(t, x.Add(t.Context(), id("c"), h1), &protocol.Error{Code: protocol.CodeInvalid})
+	require.ErrorIs(t, x.Add(t.Context(), id("c"), h1, heads.Facts{}), &protocol.Error{Code: protocol.CodeInvalid})
 	_, err = x.Ended(t.Context(), id("e"))
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 	_, err = x.Ended(t.Context(), id("d"))
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 }
 
 func TestATornHistoryIsMended(t *testing.T) {
@@ -87,7 +87,7 @@ func TestATornHistoryIsMended(t *testing.T) {
 				return told
 			}
 			require.Equal(t, c.damaged, damaged())
-			require.NoError(t, x.Add(t.Context(), id("z"), h1))
+			require.NoError(t, x.Add(t.Context(), id("z"), h1, heads.Facts{}))
 			require.NoError(t, x.Archive(t.Context(), ended(id("z"), h1)))
 			require.Equal(t, c.want, text(t, dir, "history.jsonl"))
 			require.Equal(t, c.damaged, damaged())
@@ -126,14 +126,14 @@ func TestEndedFindsALineAnywhereInALongHistory(t *testing.T) {
 	_, err := x.Ended(t.Context(), id("long"))
 	require.NoError(t, err)
 	_, err = x.Ended(t.Context(), id("t5000"))
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 
 	// The same behind a torn line that is longer still.
 	x, dir := with(t, "history.jsonl", lines.String()+`{"thread":"`+strings.Repeat("y", 1_000_000))
 	e, err := x.Ended(t.Context(), id("t0"))
 	require.NoError(t, err)
 	require.Equal(t, id("t0"), e.Thread)
-	require.NoError(t, x.Add(t.Context(), id("new"), h1))
+	require.NoError(t, x.Add(t.Context(), id("new"), h1, heads.Facts{}))
 	require.NoError(t, x.Archive(t.Context(), ended(id("new"), h1)))
 	require.NotContains(t, text(t, dir, "history.jsonl"), "yyy")
 }

@@ -37,42 +37,21 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// The ways in which a change is refused.
-var (
-	ErrNoThread   = errors.New("no such thread")
-	ErrNoWorkflow = errors.New("no such workflow")
-	ErrExists     = errors.New("exists already")
-)
-
-// ConflictError means that a head was not what the caller thought.
-type ConflictError struct {
-	Thread    string
-	Want, Got protocol.Hash // Got "": the thread is not active
-}
-
-// Error implements error.
-func (e *ConflictError) Error() string {
-	if e.Got == "" {
-		return fmt.Sprintf("thread %s is not active: its head should be %s", e.Thread, e.Want)
-	}
-	return fmt.Sprintf("head of thread %s moved: want %s, got %s", e.Thread, e.Want, e.Got)
-}
-
-// Index is the four files of a home directory. It caches nothing, because
+// Heads is the four files of a home directory. It caches nothing, because
 // other processes write too, and is safe for concurrent use.
 //
 // Besides the errors that they name, its methods return those of the disk, and
 // a [*protocol.Error] with [protocol.CodeInvalid] that names file and line where
 // a file says something that cannot be read. Such a line stops nobody but the
 // thread or workflow that it stands for, and is never lost by a write.
-type Index struct {
+type Heads struct {
 	dir   string
 	fsys  durable.FS
 	texts sync.Pool // of *[]byte: memory to read into, not contents
 }
 
 // Open returns the index of a home directory, which need not exist yet.
-func Open(dir string, fsys durable.FS) *Index { return &Index{dir: dir, fsys: fsys} }
+func Open(dir string, fsys durable.FS) *Heads { return &Heads{dir: dir, fsys: fsys} }
 
 // The files, and the names of their locks without ".lock".
 const (
@@ -87,7 +66,7 @@ const (
 )
 
 // locked runs change under a lock, with the home directory in place.
-func (x *Index) locked(ctx context.Context, name string, change func() error) (err error) {
+func (x *Heads) locked(ctx context.Context, name string, change func() error) (err error) {
 	if err := durable.MkdirAll(x.fsys, x.dir, 0o700); err != nil {
 		return err
 	}
@@ -110,7 +89,7 @@ const longestWait = 2 * time.Minute
 // errLongWait is the cause of a context in which a lock was waited for too long.
 var errLongWait = fmt.Errorf("for longer than %s", longestWait)
 
-func (x *Index) lock(ctx context.Context, path string) (*durable.Held, error) {
+func (x *Heads) lock(ctx context.Context, path string) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, errLongWait)
 	defer cancel()
 	held, err := durable.Lock(ctx, path)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -23,14 +24,14 @@ const (
 	h3 = protocol.Hash("44P8EP6N3NXZ5")
 )
 
-func open(t *testing.T) (*fileheads.Index, string) {
+func open(t *testing.T) (*fileheads.Heads, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "home")
 	return fileheads.Open(dir, durable.OS()), dir
 }
 
 // with opens an index whose files a person, or a power cut, has left like this.
-func with(t *testing.T, file, text string) (*fileheads.Index, string) {
+func with(t *testing.T, file, text string) (*fileheads.Heads, string) {
 	t.Helper()
 	x, dir := open(t)
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -45,7 +46,7 @@ func text(t *testing.T, dir, file string) string {
 	return string(data)
 }
 
-func heads(t *testing.T, x *fileheads.Index) (map[string]protocol.Hash, []string) {
+func activeThreads(t *testing.T, x *fileheads.Heads) (map[string]protocol.Hash, []string) {
 	t.Helper()
 	found := map[string]protocol.Hash{}
 	var problems []string
@@ -59,8 +60,8 @@ func heads(t *testing.T, x *fileheads.Index) (map[string]protocol.Hash, []string
 	return found, problems
 }
 
-func ended(thread string, head protocol.Hash) fileheads.Ended {
-	return fileheads.Ended{Thread: thread, Workflow: h3, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1700000000000}
+func ended(thread string, head protocol.Hash) heads.Ended {
+	return heads.Ended{Thread: thread, Workflow: h3, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1700000000000}
 }
 
 func TestLifeOfAThread(t *testing.T) {
@@ -69,44 +70,44 @@ func TestLifeOfAThread(t *testing.T) {
 	ctx := t.Context()
 
 	_, err := x.Head(ctx, id("b"))
-	require.ErrorIs(t, err, fileheads.ErrNoThread, "before the home exists")
+	require.ErrorIs(t, err, heads.ErrNoThread, "before the home exists")
 	_, err = x.Ended(ctx, id("b"))
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 
-	require.NoError(t, x.Add(ctx, id("b-thread"), h1))
-	require.NoError(t, x.Add(ctx, id("a-thread"), h2))
-	require.ErrorIs(t, x.Add(ctx, id("b-thread"), h1), fileheads.ErrExists)
+	require.NoError(t, x.Add(ctx, id("b-thread"), h1, heads.Facts{}))
+	require.NoError(t, x.Add(ctx, id("a-thread"), h2, heads.Facts{}))
+	require.ErrorIs(t, x.Add(ctx, id("b-thread"), h1, heads.Facts{}), heads.ErrExists)
 	require.Equal(t, ids("@a-thread: 108DB063KRQWW\n@b-thread: 4EAEYQKFHTJ23\n"), text(t, dir, "threads.yaml"))
 
 	require.NoError(t, x.Move(ctx, id("b-thread"), h1, h2))
-	var conflict *fileheads.ConflictError
+	var conflict *heads.ConflictError
 	require.ErrorAs(t, x.Move(ctx, id("b-thread"), h1, h3), &conflict)
-	require.Equal(t, fileheads.ConflictError{Thread: id("b-thread"), Want: h1, Got: h2}, *conflict)
+	require.Equal(t, heads.ConflictError{Thread: id("b-thread"), Want: h1, Got: h2}, *conflict)
 	head, err := x.Head(ctx, id("b-thread"))
 	require.NoError(t, err)
 	require.Equal(t, h2, head)
 
 	require.ErrorAs(t, x.Archive(ctx, ended(id("b-thread"), h1)), &conflict, "it is at another head")
-	require.ErrorIs(t, x.Archive(ctx, fileheads.Ended{Thread: id("b-thread"), Head: h2, Status: protocol.StatusResumed}), &protocol.Error{Code: protocol.CodeInvalid},
+	require.ErrorIs(t, x.Archive(ctx, heads.Ended{Thread: id("b-thread"), Head: h2, Status: protocol.StatusResumed}), &protocol.Error{Code: protocol.CodeInvalid},
 		"such a line ends nothing: the thread would be nowhere")
 	require.NoError(t, x.Archive(ctx, ended(id("b-thread"), h2)))
 	require.ErrorAs(t, x.Archive(ctx, ended(id("b-thread"), h2)), &conflict, "it has ended already")
 	require.Empty(t, conflict.Got)
 	require.ErrorAs(t, x.Move(ctx, id("b-thread"), h2, h3), &conflict)
 	_, err = x.Head(ctx, id("b-thread"))
-	require.ErrorIs(t, err, fileheads.ErrNoThread)
+	require.ErrorIs(t, err, heads.ErrNoThread)
 	e, err := x.Ended(ctx, id("b-thread"))
 	require.NoError(t, err)
 	require.Equal(t, ended(id("b-thread"), h2), e)
-	require.ErrorIs(t, x.Add(ctx, id("b-thread"), h1), fileheads.ErrExists, "it has ended")
+	require.ErrorIs(t, x.Add(ctx, id("b-thread"), h1, heads.Facts{}), heads.ErrExists, "it has ended")
 
 	require.NoError(t, x.Reopen(ctx, e, 1700000000001))
-	require.ErrorIs(t, x.Reopen(ctx, e, 1700000000002), fileheads.ErrExists)
+	require.ErrorIs(t, x.Reopen(ctx, e, 1700000000002), heads.ErrExists)
 	head, err = x.Head(ctx, id("b-thread"))
 	require.NoError(t, err)
 	require.Equal(t, h2, head)
 	_, err = x.Ended(ctx, id("b-thread"))
-	require.ErrorIs(t, err, fileheads.ErrNoThread, "it is active again")
+	require.ErrorIs(t, err, heads.ErrNoThread, "it is active again")
 
 	require.NoError(t, x.Move(ctx, id("b-thread"), h2, h3))
 	require.NoError(t, x.Archive(ctx, ended(id("b-thread"), h3)))
@@ -125,7 +126,7 @@ func TestRegistry(t *testing.T) {
 	x, dir := open(t)
 	ctx := t.Context()
 	_, err := x.Workflow(ctx, "solve-issue")
-	require.ErrorIs(t, err, fileheads.ErrNoWorkflow)
+	require.ErrorIs(t, err, heads.ErrNoWorkflow)
 	require.NoError(t, x.Register(ctx, "solve-issue", h1))
 	require.NoError(t, x.Register(ctx, "a.b", h2))
 	require.NoError(t, x.Register(ctx, "solve-issue", h3))
@@ -134,7 +135,7 @@ func TestRegistry(t *testing.T) {
 	require.Equal(t, h3, h)
 	names, err := x.Workflows(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []fileheads.Named{{Name: "a.b", Hash: h2}, {Name: "solve-issue", Hash: h3}}, names)
+	require.Equal(t, []heads.Named{{Name: "a.b", Hash: h2}, {Name: "solve-issue", Hash: h3}}, names)
 	require.Equal(t, "a.b: 108DB063KRQWW\nsolve-issue: 44P8EP6N3NXZ5\n", text(t, dir, "registry.yaml"))
 	for name, h := range map[string]protocol.Hash{"": h1, "x\xff": h1, "x": "nohash", "-x": h1, "a$(b)": h1} {
 		require.ErrorIs(t, x.Register(ctx, name, h), &protocol.Error{Code: protocol.CodeInvalid})
@@ -148,7 +149,7 @@ func TestRegistry(t *testing.T) {
 	require.NotEmpty(t, names[0].Problem)
 	require.Empty(t, names[1].Problem)
 	_, err = x.Workflow(ctx, "a$(touch x)b")
-	require.ErrorIs(t, err, fileheads.ErrNoWorkflow)
+	require.ErrorIs(t, err, heads.ErrNoWorkflow)
 }
 
 func TestAFileThatAPersonHasReshaped(t *testing.T) {
@@ -171,7 +172,7 @@ func TestAFileThatAPersonHasReshaped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x, dir := with(t, "threads.yaml", content)
-			got, problems := heads(t, x)
+			got, problems := activeThreads(t, x)
 			require.Empty(t, problems)
 			require.Equal(t, want, got)
 
@@ -185,7 +186,7 @@ func TestAFileThatAPersonHasReshaped(t *testing.T) {
 	}
 	for _, empty := range []string{"", "\n", "# nothing yet\n", "{}\n", "---\n", "null\n"} {
 		x, _ := with(t, "threads.yaml", empty)
-		got, problems := heads(t, x)
+		got, problems := activeThreads(t, x)
 		require.Empty(t, got)
 		require.Empty(t, problems, "%q", empty)
 	}
@@ -203,7 +204,7 @@ func TestALineThatCannotBeRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			x, dir := with(t, "threads.yaml", "@a: 4EAEYQKFHTJ23\n"+c.bad+"\n@c: 108DB063KRQWW\n")
-			got, problems := heads(t, x)
+			got, problems := activeThreads(t, x)
 			require.Equal(t, map[string]protocol.Hash{id("a"): h1, id("c"): h2}, got, "the others are read")
 			require.NotEmpty(t, problems)
 			require.Contains(t, problems[0], filepath.Join(dir, "threads.yaml")+":2: "+c.want)
@@ -212,11 +213,11 @@ func TestALineThatCannotBeRead(t *testing.T) {
 				invalid := &protocol.Error{Code: protocol.CodeInvalid}
 				_, err := x.Head(t.Context(), id("bad"))
 				require.ErrorIs(t, err, invalid, "not: no such thread")
-				require.ErrorIs(t, x.Add(t.Context(), id("bad"), h1), invalid)
+				require.ErrorIs(t, x.Add(t.Context(), id("bad"), h1, heads.Facts{}), invalid)
 				require.ErrorIs(t, x.Move(t.Context(), id("bad"), h1, h2), invalid)
 			}
 			_, err := x.Head(t.Context(), id("d"))
-			require.ErrorIs(t, err, fileheads.ErrNoThread)
+			require.ErrorIs(t, err, heads.ErrNoThread)
 			require.NoError(t, x.Move(t.Context(), id("c"), h2, h3), "the others go on")
 			require.Equal(t, ids("@a: 4EAEYQKFHTJ23\n@c: 44P8EP6N3NXZ5\n"+c.bad+"\n"), text(t, dir, "threads.yaml"), "and nothing is lost")
 		})
@@ -226,13 +227,13 @@ func TestALineThatCannotBeRead(t *testing.T) {
 func TestAReshapedFileWithFaultsIsNotWritten(t *testing.T) {
 	t.Parallel()
 	x, dir := with(t, "threads.yaml", "{@a: 4EAEYQKFHTJ23,\n @bad: [1],\n @c: 108DB063KRQWW}\n")
-	got, problems := heads(t, x)
+	got, problems := activeThreads(t, x)
 	require.Len(t, got, 2)
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0], "threads.yaml:2: want a hash")
 	before := text(t, dir, "threads.yaml")
 	for _, err := range []error{
-		x.Move(t.Context(), id("a"), h1, h2), x.Add(t.Context(), id("d"), h1), x.Archive(t.Context(), ended(id("a"), h1)),
+		x.Move(t.Context(), id("a"), h1, h2), x.Add(t.Context(), id("d"), h1, heads.Facts{}), x.Archive(t.Context(), ended(id("a"), h1)),
 	} {
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid})
 		require.ErrorContains(t, err, "threads.yaml:2")
@@ -246,20 +247,20 @@ func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	x, _ := open(t)
 	ctx := t.Context()
-	require.NoError(t, x.Add(ctx, id("shared"), h1))
+	require.NoError(t, x.Add(ctx, id("shared"), h1, heads.Facts{}))
 	const many = 50
 	won := make(chan string, many)
 	var wg sync.WaitGroup
 	for i := range many {
 		wg.Go(func() {
 			name := id(fmt.Sprintf("t%02d", i))
-			if err := x.Add(ctx, name, h1); err != nil {
+			if err := x.Add(ctx, name, h1, heads.Facts{}); err != nil {
 				won <- err.Error()
 			}
 			err := x.Move(ctx, id("shared"), h1, h2)
 			if err == nil {
 				won <- "moved"
-			} else if !errors.As(err, new(*fileheads.ConflictError)) {
+			} else if !errors.As(err, new(*heads.ConflictError)) {
 				won <- err.Error()
 			}
 			if i%2 == 0 {
@@ -276,7 +277,7 @@ func TestManyAtOnce(t *testing.T) {
 		got = append(got, s)
 	}
 	require.Equal(t, []string{"moved"}, got, "exactly one moves a head, and nothing fails")
-	active, problems := heads(t, x)
+	active, problems := activeThreads(t, x)
 	require.Empty(t, problems)
 	require.Len(t, active, many/2+1)
 	n := 0
@@ -294,7 +295,7 @@ func TestContextEnds(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, x.Add(ctx, id("a"), h1), context.Canceled)
+	require.ErrorIs(t, x.Add(ctx, id("a"), h1, heads.Facts{}), context.Canceled)
 	_, err = x.Head(ctx, id("a"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, held.Unlock())

@@ -7,44 +7,45 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
 // path is where one of the four files is.
-func (x *Index) path(file string) string { return filepath.Join(x.dir, file) }
+func (x *Heads) path(file string) string { return filepath.Join(x.dir, file) }
 
 // HistoryPath is the file of the history.
-func (x *Index) HistoryPath() string { return x.path(historyFile) }
+func (x *Heads) HistoryPath() string { return x.path(historyFile) }
 
 // FactsPath is the file of the facts.
-func (x *Index) FactsPath() string { return x.path(factsFile) }
+func (x *Heads) FactsPath() string { return x.path(factsFile) }
 
 // ThreadsPath is the file of the active threads.
-func (x *Index) ThreadsPath() string { return x.path(threadsFile) }
+func (x *Heads) ThreadsPath() string { return x.path(threadsFile) }
 
 // RegistryPath is the file of the workflows' names.
-func (x *Index) RegistryPath() string { return x.path(registryFile) }
+func (x *Heads) RegistryPath() string { return x.path(registryFile) }
 
 // QuarantineDir takes the lines that cannot be read. Each file has one of the same
 // name there.
-func (x *Index) QuarantineDir() string { return x.path("quarantine") }
+func (x *Heads) QuarantineDir() string { return x.path("quarantine") }
 
 // QuarantineHistory moves the lines of the history that cannot be read to a file
 // where nobody reads them, and returns how many there were and where they are.
 // They are there before they go here.
-func (x *Index) QuarantineHistory(ctx context.Context) (n int, to string, err error) {
+func (x *Heads) QuarantineHistory(ctx context.Context) (n int, to string, err error) {
 	return x.quarantine(ctx, historyLock, historyFile, 0o644, func(data []byte) (good, bad []byte, err error) {
 		good, bad = sortLines(data, parseEnded)
 		return good, bad, nil
 	})
 }
 
-// QuarantineFacts is [Index.QuarantineHistory] for the facts. The threads that those
+// QuarantineFacts is [Heads.QuarantineHistory] for the facts. The threads that those
 // lines may have been about are from elsewhere from now on, as far as anybody knows; so
 // are all, if the file is lost.
-func (x *Index) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
-	if err := x.SetFacts(ctx, "", Facts{}); err != nil {
+func (x *Heads) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
+	if err := x.SetFacts(ctx, "", heads.Facts{}); err != nil {
 		return 0, "", err
 	}
 	return x.quarantine(ctx, threadsLock, factsFile, privateFile, func(data []byte) (good, bad []byte, err error) {
@@ -52,24 +53,24 @@ func (x *Index) QuarantineFacts(ctx context.Context) (n int, to string, err erro
 	})
 }
 
-// QuarantineThreads is [Index.QuarantineHistory] for the active threads. Of a file
+// QuarantineThreads is [Heads.QuarantineHistory] for the active threads. Of a file
 // that is not kept by lines a copy is moved, and what can be read stays.
-func (x *Index) QuarantineThreads(ctx context.Context) (n int, to string, err error) {
+func (x *Heads) QuarantineThreads(ctx context.Context) (n int, to string, err error) {
 	return x.quarantine(ctx, threadsLock, threadsFile, 0o644, func(data []byte) (good, bad []byte, err error) {
 		good, bad = sortEntries(data, threadProblem)
 		return good, bad, nil
 	})
 }
 
-// QuarantineRegistry is [Index.QuarantineThreads] for the names of workflows.
-func (x *Index) QuarantineRegistry(ctx context.Context) (n int, to string, err error) {
+// QuarantineRegistry is [Heads.QuarantineThreads] for the names of workflows.
+func (x *Heads) QuarantineRegistry(ctx context.Context) (n int, to string, err error) {
 	return x.quarantine(ctx, registryLock, registryFile, 0o644, func(data []byte) (good, bad []byte, err error) {
 		good, bad = sortEntries(data, protocol.WorkflowNameProblem)
 		return good, bad, nil
 	})
 }
 
-func (x *Index) quarantine(ctx context.Context, lock, file string, perm fs.FileMode, sort func([]byte) (good, bad []byte, err error)) (n int, to string, err error) {
+func (x *Heads) quarantine(ctx context.Context, lock, file string, perm fs.FileMode, sort func([]byte) (good, bad []byte, err error)) (n int, to string, err error) {
 	to = filepath.Join(x.QuarantineDir(), file)
 	err = x.locked(ctx, lock, func() error {
 		data, err := x.readLog(file)

@@ -8,7 +8,7 @@ import (
 
 // ThreadPlace is the line that says where a thread stands, as file:line; "" if there
 // is none. It is for messages: a hash that leads nowhere is to be mended there.
-func (x *Index) ThreadPlace(ctx context.Context, thread string) string {
+func (x *Heads) ThreadPlace(ctx context.Context, thread string) string {
 	if places := x.places(ctx, threadsFile, thread); len(places) > 0 {
 		return places[0]
 	}
@@ -18,8 +18,8 @@ func (x *Index) ThreadPlace(ctx context.Context, thread string) string {
 	return ""
 }
 
-// WorkflowPlace is [Index.ThreadPlace] for a name in the registry.
-func (x *Index) WorkflowPlace(ctx context.Context, name string) string {
+// WorkflowPlace is [Heads.ThreadPlace] for a name in the registry.
+func (x *Heads) WorkflowPlace(ctx context.Context, name string) string {
 	if places := x.places(ctx, registryFile, name); len(places) > 0 {
 		return places[0]
 	}
@@ -27,7 +27,7 @@ func (x *Index) WorkflowPlace(ctx context.Context, name string) string {
 }
 
 // places are the lines of a file that mention a key.
-func (x *Index) places(ctx context.Context, file, key string) (found []string) {
+func (x *Heads) places(ctx context.Context, file, key string) (found []string) {
 	data, err := x.readLog(file)
 	if err != nil || ctx.Err() != nil {
 		return nil

@@ -4,23 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Named is an entry of the registry.
-type Named struct {
-	Name string
-	Hash protocol.Hash
-	// Problem says why nothing can be started by this name, as words that follow it;
-	// "" if it can.
-	Problem string
-}
-
-// Workflow returns the hash that a name stands for, or [ErrNoWorkflow]. What cannot
+// Workflow returns the hash that a name stands for, or [heads.ErrNoWorkflow]. What cannot
 // be a workflow's name names none, whatever the file says.
-func (x *Index) Workflow(ctx context.Context, name string) (protocol.Hash, error) {
+func (x *Heads) Workflow(ctx context.Context, name string) (protocol.Hash, error) {
 	if problem := protocol.WorkflowNameProblem(name); problem != "" {
-		return "", fmt.Errorf("%w: the name %q %s", ErrNoWorkflow, name, problem)
+		return "", fmt.Errorf("%w: the name %q %s", heads.ErrNoWorkflow, name, problem)
 	}
 	f, err := x.read(ctx, registryFile)
 	if err != nil {
@@ -28,28 +20,28 @@ func (x *Index) Workflow(ctx context.Context, name string) (protocol.Hash, error
 	}
 	h, err := f.get(name)
 	if err == nil && h == "" {
-		return "", fmt.Errorf("%w: %s", ErrNoWorkflow, name)
+		return "", fmt.Errorf("%w: %s", heads.ErrNoWorkflow, name)
 	}
 	return h, err
 }
 
 // Workflows returns the registry, sorted by name. With an error for a line that
 // cannot be read it returns all the others.
-func (x *Index) Workflows(ctx context.Context) ([]Named, error) {
+func (x *Heads) Workflows(ctx context.Context) ([]heads.Named, error) {
 	f, err := x.read(ctx, registryFile)
 	if err != nil {
 		return nil, err
 	}
 	t := f.parsed()
-	names := make([]Named, 0, len(t.entries))
+	names := make([]heads.Named, 0, len(t.entries))
 	for _, e := range t.entries {
-		names = append(names, Named{Name: e.key, Hash: e.hash, Problem: protocol.WorkflowNameProblem(e.key)})
+		names = append(names, heads.Named{Name: e.key, Hash: e.hash, Problem: protocol.WorkflowNameProblem(e.key)})
 	}
 	return names, t.problems()
 }
 
 // Register points a name at a hash.
-func (x *Index) Register(ctx context.Context, name string, h protocol.Hash) error {
+func (x *Heads) Register(ctx context.Context, name string, h protocol.Hash) error {
 	if err := checkEntry(name, h); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (f *file) sayFacts() {
 }
 
 // saysFacts tells whether threads.yaml has the line, as we write it.
-func (x *Index) saysFacts() bool {
+func (x *Heads) saysFacts() bool {
 	in, err := careful.OpenMax(x.path(threadsFile), maxFile, careful.Follow)
 	if err != nil {
 		return false

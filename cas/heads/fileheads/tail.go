@@ -12,34 +12,35 @@ import (
 	"os"
 	"slices"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 )
 
 // lastEnd finds the newest line that ended a thread, from the end of the file:
-// whoever asks mostly asks for a thread that has just ended. [ErrNoThread] if
+// whoever asks mostly asks for a thread that has just ended. [heads.ErrNoThread] if
 // there is none.
-func (x *Index) lastEnd(thread string) (Ended, error) {
+func (x *Heads) lastEnd(thread string) (heads.Ended, error) {
 	f, err := careful.OpenMax(x.path(historyFile), maxFile, careful.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Ended{}, fmt.Errorf("%w: %s", ErrNoThread, thread)
+		return heads.Ended{}, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
 	}
 	if err != nil {
-		return Ended{}, err
+		return heads.Ended{}, err
 	}
 	e, err := x.searchBack(f, thread)
 	return e, errors.Join(err, f.Close())
 }
 
-func (x *Index) searchBack(f *os.File, thread string) (Ended, error) {
+func (x *Heads) searchBack(f *os.File, thread string) (heads.Ended, error) {
 	quoted, err := json.Marshal(thread)
 	if err != nil {
-		return Ended{}, err
+		return heads.Ended{}, err
 	}
 	var damaged error
 	for line, err := range linesBack(f, quoted) {
 		if err != nil {
-			return Ended{}, err
+			return heads.Ended{}, err
 		}
 		e, err := read(line.text, line.whole, parseEnded)
 		switch {
@@ -51,13 +52,13 @@ func (x *Index) searchBack(f *os.File, thread string) (Ended, error) {
 		}
 	}
 	if damaged != nil {
-		return Ended{}, damaged
+		return heads.Ended{}, damaged
 	}
-	return Ended{}, fmt.Errorf("%w: %s", ErrNoThread, thread)
+	return heads.Ended{}, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
 }
 
 // damagedAt is the error for a line, whose number is only counted now.
-func (x *Index) damagedAt(offset int64, cause error) error {
+func (x *Heads) damagedAt(offset int64, cause error) error {
 	data, err := x.readLog(historyFile)
 	if err != nil {
 		return err
@@ -151,14 +152,14 @@ func linesWith(block, text []byte) []backLine {
 }
 
 // appendHistory adds a line durably.
-func (x *Index) appendHistory(ctx context.Context, e Ended) error {
-	return x.appendLines(ctx, []Ended{e})
+func (x *Heads) appendHistory(ctx context.Context, e heads.Ended) error {
+	return x.appendLines(ctx, []heads.Ended{e})
 }
 
 // mendTail deals with a last line that has no end: it is cut off if a kill or a
 // power cut tore it. Any other, damaged or not, gets its end, which the caller must
 // write first. parse is an error for a line that cannot be read.
-func (x *Index) mendTail(file string, parse func(line []byte) error) (start []byte, err error) {
+func (x *Heads) mendTail(file string, parse func(line []byte) error) (start []byte, err error) {
 	f, err := careful.OpenMax(x.path(file), maxFile, careful.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

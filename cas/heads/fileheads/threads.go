@@ -6,18 +6,13 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Head is an active thread.
-type Head struct {
-	Thread string
-	Hash   protocol.Hash
-}
-
-// Head returns an active thread's head, or [ErrNoThread].
-func (x *Index) Head(ctx context.Context, thread string) (protocol.Hash, error) {
+// Head returns an active thread's head, or [heads.ErrNoThread].
+func (x *Heads) Head(ctx context.Context, thread string) (protocol.Hash, error) {
 	f, err := x.read(ctx, threadsFile)
 	if err != nil {
 		return "", err
@@ -25,23 +20,23 @@ func (x *Index) Head(ctx context.Context, thread string) (protocol.Hash, error) 
 	defer x.done(f)
 	h, err := f.get(thread)
 	if err == nil && h == "" {
-		return "", fmt.Errorf("%w: %s is not active", ErrNoThread, thread)
+		return "", fmt.Errorf("%w: %s is not active", heads.ErrNoThread, thread)
 	}
 	return h, err
 }
 
 // Heads yields the active threads, sorted by id, and then an error for each line
 // that cannot be read.
-func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] {
-	return func(yield func(Head, error) bool) {
+func (x *Heads) Heads(ctx context.Context) iter.Seq2[heads.Head, error] {
+	return func(yield func(heads.Head, error) bool) {
 		f, err := x.read(ctx, threadsFile)
 		if err != nil {
-			yield(Head{}, err)
+			yield(heads.Head{}, err)
 			return
 		}
 		if f.ours != nil {
 			for text := string(f.ours.text); text != ""; text = text[headLine:] {
-				if !yield(Head{Thread: text[:threadid.Len], Hash: protocol.Hash(text[threadid.Len+len(": ") : headLine-1])}, nil) {
+				if !yield(heads.Head{Thread: text[:threadid.Len], Hash: protocol.Hash(text[threadid.Len+len(": ") : headLine-1])}, nil) {
 					return
 				}
 			}
@@ -49,12 +44,12 @@ func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] {
 		}
 		t := f.table
 		for _, e := range t.entries {
-			if !yield(Head{Thread: e.key, Hash: e.hash}, nil) {
+			if !yield(heads.Head{Thread: e.key, Hash: e.hash}, nil) {
 				return
 			}
 		}
 		for _, b := range t.bad {
-			if !yield(Head{}, t.problem(b)) {
+			if !yield(heads.Head{}, t.problem(b)) {
 				return
 			}
 		}
@@ -63,7 +58,7 @@ func (x *Index) Heads(ctx context.Context) iter.Seq2[Head, error] {
 
 // Damage is what is wrong with the lines of the active threads, and of those that
 // have ended; nil: nothing. A thread that is not found may be in one of them.
-func (x *Index) Damage(ctx context.Context) error {
+func (x *Heads) Damage(ctx context.Context) error {
 	faults := []error{x.DamagedHeads(ctx)}
 	for _, err := range x.History(ctx) {
 		faults = append(faults, err)
@@ -71,9 +66,9 @@ func (x *Index) Damage(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// DamagedHeads is [Index.Damage] of the active threads only. One that the history
+// DamagedHeads is [Heads.Damage] of the active threads only. One that the history
 // knows may be active again, in a line that cannot be read.
-func (x *Index) DamagedHeads(ctx context.Context) error {
+func (x *Heads) DamagedHeads(ctx context.Context) error {
 	f, err := x.read(ctx, threadsFile)
 	if err != nil || f.ours != nil {
 		return err
@@ -81,13 +76,9 @@ func (x *Index) DamagedHeads(ctx context.Context) error {
 	return f.table.problems()
 }
 
-// Add adds an active thread; [ErrExists] if it is active or has ended.
-func (x *Index) Add(ctx context.Context, thread string, head protocol.Hash) error {
-	return x.AddWith(ctx, thread, head, Facts{})
-}
-
-// AddWith is [Index.Add] of a thread of which something is known.
-func (x *Index) AddWith(ctx context.Context, thread string, head protocol.Hash, facts Facts) error {
+// Add adds an active thread with what is known of it; [heads.ErrExists] if it is
+// active or has ended.
+func (x *Heads) Add(ctx context.Context, thread string, head protocol.Hash, facts heads.Facts) error {
 	if err := checkThread(thread, head); err != nil {
 		return err
 	}
@@ -98,18 +89,18 @@ func (x *Index) AddWith(ctx context.Context, thread string, head protocol.Hash, 
 		}
 		_, err = x.lastEnd(thread)
 		if old != "" || err == nil {
-			return fmt.Errorf("thread %s %w", thread, ErrExists)
+			return fmt.Errorf("thread %s %w", thread, heads.ErrExists)
 		}
-		if !errors.Is(err, ErrNoThread) {
+		if !errors.Is(err, heads.ErrNoThread) {
 			return err
 		}
 		f.set(thread, head)
-		return x.appendFacts(ctx, map[string]Facts{thread: facts})
+		return x.appendFacts(ctx, map[string]heads.Facts{thread: facts})
 	})
 }
 
-// Move moves a head from old to new; [*ConflictError] if it is not at old.
-func (x *Index) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
+// Move moves a head from old to new; [*heads.ConflictError] if it is not at old.
+func (x *Heads) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
 	if err := checkThread(thread, new); err != nil {
 		return err
 	}
@@ -122,8 +113,8 @@ func (x *Index) Move(ctx context.Context, thread string, old, new protocol.Hash)
 	})
 }
 
-// Archive ends a thread whose head is e.Head; [*ConflictError] if it is not.
-func (x *Index) Archive(ctx context.Context, e Ended) error {
+// Archive ends a thread whose head is e.Head; [*heads.ConflictError] if it is not.
+func (x *Heads) Archive(ctx context.Context, e heads.Ended) error {
 	if err := checkThread(e.Thread, e.Head); err != nil {
 		return err
 	}
@@ -140,23 +131,23 @@ func (x *Index) Archive(ctx context.Context, e Ended) error {
 }
 
 // Reopen makes an ended thread active again at the head it ended with; e is its
-// newest history line ([Index.Ended]). Errors: [ErrExists] if it is active
-// again already, [ErrNoThread], [*ConflictError] if it has ended elsewhere since.
-func (x *Index) Reopen(ctx context.Context, e Ended, atMs int64) error {
+// newest history line ([Heads.Ended]). Errors: [heads.ErrExists] if it is active
+// again already, [heads.ErrNoThread], [*heads.ConflictError] if it has ended elsewhere since.
+func (x *Heads) Reopen(ctx context.Context, e heads.Ended, atMs int64) error {
 	return x.changeThreads(ctx, func(f *file) error {
 		active, err := f.get(e.Thread)
 		if err != nil {
 			return err
 		}
 		if active != "" {
-			return fmt.Errorf("thread %s %w", e.Thread, ErrExists)
+			return fmt.Errorf("thread %s %w", e.Thread, heads.ErrExists)
 		}
 		last, err := x.lastEnd(e.Thread)
 		if err != nil {
 			return err
 		}
 		if last.Head != e.Head {
-			return &ConflictError{Thread: e.Thread, Want: e.Head, Got: last.Head}
+			return &heads.ConflictError{Thread: e.Thread, Want: e.Head, Got: last.Head}
 		}
 		f.set(e.Thread, e.Head)
 		last.Status, last.CompletedAt = protocol.StatusResumed, atMs
@@ -166,7 +157,7 @@ func (x *Index) Reopen(ctx context.Context, e Ended, atMs int64) error {
 
 // changeThreads edits threads.yaml under its lock. What edit writes into the
 // history is durable before threads.yaml changes.
-func (x *Index) changeThreads(ctx context.Context, edit func(f *file) error) error {
+func (x *Heads) changeThreads(ctx context.Context, edit func(f *file) error) error {
 	return x.locked(ctx, threadsLock, func() error {
 		f, err := x.read(ctx, threadsFile)
 		if err != nil {
@@ -193,7 +184,7 @@ func (f *file) expect(thread string, want protocol.Hash) error {
 		return err
 	}
 	if got == "" || got != want {
-		return &ConflictError{Thread: thread, Want: want, Got: got}
+		return &heads.ConflictError{Thread: thread, Want: want, Got: got}
 	}
 	return nil
 }

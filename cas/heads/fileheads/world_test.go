@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -20,7 +21,7 @@ import (
 
 // world is a home and a store as the program has them.
 type world struct {
-	*fileheads.Index
+	*fileheads.Heads
 	store *fsstore.Store
 }
 
@@ -64,7 +65,7 @@ func (w world) start(ctx context.Context, id, workflow string) error {
 	if err := b.Commit(ctx); err != nil {
 		return err
 	}
-	return w.Add(ctx, id, head)
+	return w.Add(ctx, id, head, heads.Facts{})
 }
 
 // step does what an agent and then "thread step" do: a node as it happens, all
@@ -105,7 +106,7 @@ func (w world) end(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return w.Archive(ctx, fileheads.Ended{Thread: id, Workflow: h3, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1})
+	return w.Archive(ctx, heads.Ended{Thread: id, Workflow: h3, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1})
 }
 
 func (w world) reopen(ctx context.Context, id string) error {
@@ -121,7 +122,7 @@ func (w world) reopen(ctx context.Context, id string) error {
 // chain behind it.
 func (w world) names(ctx context.Context) (map[string]protocol.Hash, error) {
 	found := map[string]protocol.Hash{}
-	for h, err := range w.Heads(ctx) {
+	for h, err := range w.Heads.Heads(ctx) {
 		if err != nil {
 			return nil, err
 		}

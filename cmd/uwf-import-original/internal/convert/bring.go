@@ -90,7 +90,7 @@ type bringer struct {
 	options Options
 	fs      durable.FS
 	store   *fsstore.Store
-	index   *fileheads.Index
+	index   *fileheads.Heads
 	copy    *copier
 	report  Report
 }

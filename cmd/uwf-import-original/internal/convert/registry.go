@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -77,7 +77,7 @@ func (b *bringer) bringWorkflow(ctx context.Context, w source.Workflow) (bool, e
 	}
 	here, err := b.index.Workflow(ctx, w.Name)
 	switch {
-	case errors.Is(err, fileheads.ErrNoWorkflow):
+	case errors.Is(err, heads.ErrNoWorkflow):
 		return true, nil
 	case err != nil:
 		return false, err

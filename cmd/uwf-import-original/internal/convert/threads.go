@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
@@ -23,7 +24,7 @@ type chain struct {
 
 // threads brings the threads, active and ended.
 func (b *bringer) threads(ctx context.Context) error {
-	here, err := b.index.Standings(ctx)
+	here, err := heads.Standings(ctx, b.index)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (b *bringer) threads(ctx context.Context) error {
 
 // bringThread copies a thread that is known under several heads, perhaps; true:
 // the index is to be changed.
-func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here map[string]fileheads.Standing) (none fileheads.Adoption, ok bool, err error) {
+func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here map[string]heads.Standing) (none fileheads.Adoption, ok bool, err error) {
 	c, err := b.choose(ctx, known)
 	if err != nil || c == nil {
 		b.report.Threads.Failed++
@@ -96,7 +97,7 @@ const (
 )
 
 // end is the thread's line in our history, nil if it is active.
-func (c *chain) end() *fileheads.Ended {
+func (c *chain) end() *heads.Ended {
 	status := c.Ended()
 	if status == "" {
 		return nil
@@ -105,7 +106,7 @@ func (c *chain) end() *fileheads.Ended {
 	if at == 0 {
 		at = c.endedMs
 	}
-	return &fileheads.Ended{Thread: c.ID, Workflow: c.workflow, Head: c.Head, Status: status, CompletedAt: at}
+	return &heads.Ended{Thread: c.ID, Workflow: c.workflow, Head: c.Head, Status: status, CompletedAt: at}
 }
 
 // choose reads the chains of a thread and takes the one that has gone on furthest;
@@ -179,7 +180,7 @@ func readChain(ctx context.Context, r cas.Reader, t source.Thread) (*chain, erro
 }
 
 // compare looks at a thread that is here already.
-func (b *bringer) compare(ctx context.Context, c *chain, here fileheads.Standing) (comparison, error) {
+func (b *bringer) compare(ctx context.Context, c *chain, here heads.Standing) (comparison, error) {
 	if here.Head == c.Head && (here.End != nil || c.Ended() == "") {
 		b.report.Threads.Present++
 		return isThere, nil

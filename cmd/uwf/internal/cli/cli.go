@@ -120,7 +120,7 @@ type app struct {
 	searched   bool        // for the workflows of the project:
 	project    []workflow.Found
 	fs         *fsstore.Store
-	heads      *fileheads.Index
+	heads      *fileheads.Heads
 	cas        *ocascli.CLI // the commands of the store
 	bundle     *bundled     // in the place of home and store; nil: none
 }
@@ -236,7 +236,7 @@ func (a *app) holdStore(ctx context.Context) (release func(), err error) {
 	return func() { _ = done() }, nil // the end of the process gives it back, too
 }
 
-func (a *app) index() (*fileheads.Index, error) {
+func (a *app) index() (*fileheads.Heads, error) {
 	dirs, err := a.dirs()
 	if err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		return nil, unread
 	}
 	with := &engine.Engine{
-		Env: e, Given: a.env.Environ, Dirs: dirs, FS: durable.OS(), Store: s, Index: x,
+		Env: e, Given: a.env.Environ, Dirs: dirs, FS: durable.OS(), Store: s, Heads: x,
 		Config: func(ctx context.Context) (protocol.Config, error) {
 			a.steps.Store(true)
 			if unread != nil {

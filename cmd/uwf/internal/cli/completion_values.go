@@ -88,7 +88,7 @@ func (a *app) threadValues(ctx context.Context) []cmdline.Candidate {
 	}
 	var ids []string
 	heads := map[string]protocol.Hash{}
-	for h, err := range e.Index.Heads(ctx) {
+	for h, err := range e.Heads.Heads(ctx) {
 		if err != nil {
 			return nil
 		}

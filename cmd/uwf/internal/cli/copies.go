@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/util/durable"
@@ -46,7 +47,7 @@ func newCopies(ctx context.Context, e *engine.Engine, id string, h cas.Hash) (co
 // findSessions looks for the ids of the thread's sessions: its steps name them,
 // and of a try that made no step the agent's own note does.
 func (c *copies) findSessions(ctx context.Context, e *engine.Engine) error {
-	threads, err := e.Index.Standings(ctx)
+	threads, err := heads.Standings(ctx, e.Heads)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -83,7 +83,7 @@ func translate(err error) *protocol.Error {
 		collision *cas.CollisionError
 		kind      *cas.TypeError
 		problems  *workflow.Problems
-		conflict  *fileheads.ConflictError
+		conflict  *heads.ConflictError
 		signal    *engine.SignalError
 	)
 	switch {
@@ -104,7 +104,7 @@ func translate(err error) *protocol.Error {
 		out.Code = protocol.CodeInvalid
 	case errors.As(err, &conflict):
 		out.Code = protocol.CodeLocked
-	case errors.Is(err, fileheads.ErrNoThread), errors.Is(err, fileheads.ErrNoWorkflow):
+	case errors.Is(err, heads.ErrNoThread), errors.Is(err, heads.ErrNoWorkflow):
 		out.Code = protocol.CodeNotFound
 	default:
 		return ocascli.Classify(err, casProgram)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/protocol"
@@ -42,22 +43,22 @@ func (a *app) thread(ctx context.Context, arg string) (string, error) {
 }
 
 // known reports an id that is neither active nor ended.
-func (a *app) known(ctx context.Context, x *fileheads.Index, id string) error {
+func (a *app) known(ctx context.Context, x *fileheads.Heads, id string) error {
 	_, err := x.Head(ctx, id)
-	if errors.Is(err, fileheads.ErrNoThread) {
+	if errors.Is(err, heads.ErrNoThread) {
 		if _, err = x.Ended(ctx, id); err == nil {
 			if damage := x.DamagedHeads(ctx); damage != nil {
 				a.say("uwf: warning: %v: if that is thread %s, it is active", damage, id)
 			}
 		}
 	}
-	if errors.Is(err, fileheads.ErrNoThread) {
+	if errors.Is(err, heads.ErrNoThread) {
 		return a.unknownThread(ctx, x, id)
 	}
 	return err
 }
 
-func (a *app) newestThread(ctx context.Context, x *fileheads.Index) (string, error) {
+func (a *app) newestThread(ctx context.Context, x *fileheads.Heads) (string, error) {
 	ids, err := threadIDs(ctx, x)
 	if err != nil {
 		return "", err
@@ -92,7 +93,7 @@ func unclear(why string, hints ...string) error {
 	return invalid("nobody can tell which thread @ is: "+why, append(hints, "name the thread by its id: uwf thread list --all")...)
 }
 
-func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Index, arg string) (string, error) {
+func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string) (string, error) {
 	prefix := protocol.FoldCrockford(arg)
 	all, err := threadIDs(ctx, x)
 	if err != nil {
@@ -114,7 +115,7 @@ func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Index, arg string
 }
 
 // threadIDs lists active and ended threads, each once.
-func threadIDs(ctx context.Context, x *fileheads.Index) ([]string, error) {
+func threadIDs(ctx context.Context, x *fileheads.Heads) ([]string, error) {
 	seen := map[string]bool{}
 	var ids []string
 	add := func(id string) {
@@ -139,7 +140,7 @@ func threadIDs(ctx context.Context, x *fileheads.Index) ([]string, error) {
 }
 
 // unknownThread says what a word is that names no thread, if it is anything.
-func (a *app) unknownThread(ctx context.Context, x *fileheads.Index, arg string) error {
+func (a *app) unknownThread(ctx context.Context, x *fileheads.Heads, arg string) error {
 	if strings.HasPrefix(arg, newest) && strings.Trim(arg, newest) == "" {
 		return notFound("thread not found: "+arg, "did you mean @? It is the newest thread")
 	}

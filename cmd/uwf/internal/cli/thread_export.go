@@ -129,7 +129,7 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 	if c.Bool("as-new") {
 		o.NewID = func() (string, error) { return threadid.New(a.env.Now(), a.env.Rand) }
 	}
-	imported, err := f.Import(ctx, bundle.Target{Store: s, Index: e.Index}, o)
+	imported, err := f.Import(ctx, bundle.Target{Store: s, Index: a.heads}, o)
 	if err != nil {
 		return importError(name, err)
 	}

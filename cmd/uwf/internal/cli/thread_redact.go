@@ -56,7 +56,7 @@ func (a *app) threadRedact(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := redact.Node(ctx, s, e.Index, id, h, redact.Options{
+	done, err := redact.Node(ctx, s, a.heads, id, h, redact.Options{
 		Reason: c.String("reason"), Shared: c.Bool("shared"), LooksBack: looksBack, Now: a.env.Now, Half: half,
 	})
 	if err != nil {

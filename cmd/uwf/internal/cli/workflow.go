@@ -8,7 +8,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -112,7 +112,7 @@ const (
 
 // workflowItems are the files of the project, and what is registered unless a
 // file hides it.
-func (a *app) workflowItems(found []workflow.Found, registered []fileheads.Named) []protocol.WorkflowItem {
+func (a *app) workflowItems(found []workflow.Found, registered []heads.Named) []protocol.WorkflowItem {
 	items := []protocol.WorkflowItem{}
 	local := map[string]bool{}
 	for _, f := range found {

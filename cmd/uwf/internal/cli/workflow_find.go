@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
@@ -50,7 +51,7 @@ func (a *app) workflow(ctx context.Context, arg string) (cas.Hash, error) {
 	}
 	h, err := x.Workflow(ctx, arg)
 	switch {
-	case errors.Is(err, fileheads.ErrNoWorkflow):
+	case errors.Is(err, heads.ErrNoWorkflow):
 		return a.workflowByPrefix(ctx, arg, found)
 	case err != nil:
 		return "", err
@@ -95,7 +96,7 @@ func (a *app) workflowByPrefix(ctx context.Context, arg string, found []workflow
 }
 
 // leadsToWorkflow is an error if a name in the registry leads to no workflow.
-func (a *app) leadsToWorkflow(ctx context.Context, x *fileheads.Index, name string, h cas.Hash) error {
+func (a *app) leadsToWorkflow(ctx context.Context, x *fileheads.Heads, name string, h cas.Hash) error {
 	s, err := a.store(ctx)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ type Doctor struct {
 // examination collects findings.
 type examination struct {
 	Doctor
-	index    *fileheads.Index
+	index    *fileheads.Heads
 	config   *protocol.Config // nil: it cannot be read
 	findings []protocol.Finding
 }

@@ -1,4 +1,4 @@
-package fileheads
+package heads
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type Standing struct {
 
 // Standings returns every thread, active and ended. With an error for lines that
 // cannot be read it returns all the others.
-func (x *Index) Standings(ctx context.Context) (map[string]Standing, error) {
+func Standings(ctx context.Context, x Heads) (map[string]Standing, error) {
 	all := map[string]Standing{}
 	var faults []error
 	for e, err := range x.History(ctx) {

@@ -1,0 +1,89 @@
+package heads
+
+import (
+	"encoding/json"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Facts is what is known of a thread besides its chain. A field that is not set is
+// not known. Each line of facts.jsonl is one change: its fields take the place of
+// those before, null takes one away, and what this program does not know stays.
+type Facts struct {
+	Imported  *Imported         `json:"imported,omitempty"`
+	Title     *string           `json:"title,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Fork      *Fork             `json:"fork,omitempty"`
+	Parent    *Parent           `json:"parent,omitempty"`
+	Attempts  map[string]int    `json:"attempts,omitempty"` // by "<head>/<role>"
+	Workspace *Workspace        `json:"workspace,omitempty"`
+	Undone    []protocol.Hash   `json:"undone,omitempty"`
+	Limits    json.RawMessage   `json:"limits,omitempty"`
+	// ParkedUntil is in ms.
+	ParkedUntil int64   `json:"parkedUntil,omitempty"`
+	Remote      *Remote `json:"remote,omitempty"`
+
+	// Doubt names a line that cannot be read and that may have said where the thread
+	// comes from; nil: there is none, or a later line says it.
+	Doubt error `json:"-"`
+}
+
+// Imported says that a thread was brought in from elsewhere.
+type Imported struct {
+	From string `json:"from"` // the file, as it was named
+	AtMs int64  `json:"atMs"`
+	// Confirmed: a person has said in which directory it may work here.
+	Confirmed bool `json:"confirmed,omitempty"`
+	// Inherited: the thread itself was made here, as a fork of such a thread, or has
+	// gone on elsewhere since.
+	Inherited bool `json:"inherited,omitempty"`
+	// Lost: a line that may have said where the thread comes from is gone, so it may
+	// also have been made here.
+	Lost bool `json:"lost,omitempty"`
+}
+
+// Fork is what a thread was forked from.
+type Fork struct {
+	Thread string        `json:"thread,omitempty"` // "": not known
+	Step   protocol.Hash `json:"step"`
+}
+
+// Parent is the step whose part a thread is.
+type Parent struct {
+	Thread  string        `json:"thread"`
+	Head    protocol.Hash `json:"head"`
+	Role    string        `json:"role"`
+	Key     string        `json:"key"`
+	Attempt int           `json:"attempt"`
+}
+
+// Workspace is where a thread works on this machine. It takes the place of the
+// directory that its start names.
+type Workspace struct {
+	Mode   string `json:"mode"` // "none": the directory as it is
+	Root   string `json:"root"` // absolute
+	Repo   string `json:"repo,omitempty"`
+	Base   string `json:"base,omitempty"`
+	Branch string `json:"branch,omitempty"`
+}
+
+// Remote is where a thread was last pushed to.
+type Remote struct {
+	Name string        `json:"name"`
+	Head protocol.Hash `json:"head"`
+	AtMs int64         `json:"atMs"`
+}
+
+// Foreign reports whether the thread comes from elsewhere, or may do so, and nobody
+// has said yet where it may work here.
+func (f Facts) Foreign() bool {
+	return f.Doubt != nil || f.Imported != nil && !f.Imported.Confirmed
+}
+
+// StartedHere reports whether the thread was made in this home.
+func (f Facts) StartedHere() bool {
+	return !f.Unclear() && (f.Imported == nil || f.Imported.Inherited)
+}
+
+// Unclear reports whether nobody knows any more if the thread was made in this home.
+func (f Facts) Unclear() bool { return f.Doubt != nil || f.Imported != nil && f.Imported.Lost }
