@@ -51,6 +51,9 @@ func (e *Engine) Background(ctx context.Context, thread string, w Work, args []s
 
 func (e *Engine) background(ctx context.Context, id string, w Work, args []string) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
+	if _, ok := e.locks().(Files); !ok {
+		return none, errNotInherited()
+	}
 	if e.Env.Exe == "" {
 		return none, fail(protocol.CodeFailed, "the system does not tell where this program is: it cannot be started in the background")
 	}
@@ -75,6 +78,11 @@ func (e *Engine) background(ctx context.Context, id string, w Work, args []strin
 		return none, err
 	}
 	return e.awaitAck(ctx, worker, dir, told)
+}
+
+// errNotInherited: only a lock that is a file can be handed on to a worker.
+func errNotInherited() error {
+	return fail(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
 }
 
 // prepareWorker leaves what is to be done, and an empty log.
@@ -102,7 +110,11 @@ func (e *Engine) startWorker(h *hold, dir runDir, args []string, tell *os.File) 
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	defer log.Close()
-	lock := h.lock.File()
+	held, ok := h.lock.(*durable.Held)
+	if !ok {
+		return nil, errNotInherited()
+	}
+	lock := held.File()
 	child, err := proc.Start(proc.Command{
 		Path: e.Env.Exe, Args: append(args, strconv.FormatUint(uint64(inheritedAs(lock)), 10)),
 		Dir: e.Env.Dir, Env: e.given(), Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,

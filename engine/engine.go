@@ -45,6 +45,12 @@ type Engine struct {
 	FS    durable.FS
 	Store cas.Store
 	Heads heads.Heads
+	Locks Locker // of threads; nil: files of the home
+	// Run runs an invocation of an agent; nil: as a process, [agentproc.Run].
+	Run Runner
+	// ReadOnly: nothing is written and no lock is taken. What would change
+	// something fails.
+	ReadOnly bool
 	// Config loads config.yaml when it is first needed: a step with --agent and
 	// commands that only read work without one.
 	Config   func(ctx context.Context) (protocol.Config, error)
@@ -58,6 +64,9 @@ type Engine struct {
 	// workflows remembers what was read, when many threads are listed.
 	workflows map[protocol.Hash]protocol.Workflow
 }
+
+// Runner runs an agent to its end, as [agentproc.Run] does.
+type Runner func(context.Context, agentproc.Invocation) (agentproc.Outcome, error)
 
 // Progress is told what happens, as it happens, on one goroutine at a time.
 type Progress interface {
@@ -105,6 +114,14 @@ func (e *Engine) configOnce() *Engine {
 		return c, err
 	}
 	return &with
+}
+
+// mayWrite is an error if the engine is for reading.
+func (e *Engine) mayWrite() error {
+	if e.ReadOnly {
+		return fail(protocol.CodeUsage, "this engine is read-only")
+	}
+	return nil
 }
 
 func (e *Engine) grace() time.Duration {

@@ -78,7 +78,11 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		}
 	}
 	defer func() { a.hold.note(process{}) }()
-	return agentproc.Run(ctx, inv)
+	run := a.Run
+	if run == nil {
+		run = agentproc.Run
+	}
+	return run(ctx, inv)
 }
 
 // arguments are the agent's, in the form that it understands.

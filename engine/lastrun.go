@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"time"
@@ -30,7 +31,7 @@ type Run struct {
 }
 
 // LastRun returns what is known of a thread's last try; nil if there is nothing.
-func (e *Engine) LastRun(thread string) *Run {
+func (e *Engine) LastRun(ctx context.Context, thread string) *Run {
 	if checkID(thread) != nil {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (e *Engine) LastRun(thread string) *Run {
 	run := &Run{
 		Dir: dir.path, Damaged: r.damaged, Head: r.Head, Role: r.Role, Agent: r.Agent, Command: r.Command,
 		Status: string(r.Status), Started: time.UnixMilli(r.StartedAt), Pid: r.Pid,
-		Alive: dir.alive(r), Attended: e.locked(thread),
+		Alive: dir.alive(r), Attended: e.locks().Held(ctx, thread),
 		Stderr:    agentproc.Tail(dir.file(agentproc.StderrFile)),
 		WorkerLog: agentproc.Tail(dir.file(logFile)),
 	}

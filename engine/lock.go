@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -20,7 +18,7 @@ type hold struct {
 	id    string
 	head  protocol.Hash
 	ended *heads.Ended // nil: the thread is active
-	lock  *durable.Held
+	lock  Lock
 	// root is where the thread works, "" if that is where its start says.
 	root  string
 	since time.Time
@@ -37,11 +35,14 @@ func (e *Engine) hold(ctx context.Context, id string) (*hold, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
+	if err := e.mayWrite(); err != nil {
+		return nil, err
+	}
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), probePatience)
 	defer cancel()
-	lock, err := durable.Lock(brief, e.lockFile(id))
-	if errors.Is(err, durable.ErrLocked) {
-		return nil, e.busy(id)
+	lock, err := e.locks().Lock(brief, id)
+	if errors.Is(err, ErrLocked) {
+		return nil, e.busy(ctx, id)
 	}
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (e *Engine) hold(ctx context.Context, id string) (*hold, error) {
 }
 
 // take looks up the thread whose lock is held.
-func (e *Engine) take(ctx context.Context, id string, lock *durable.Held) (*hold, error) {
+func (e *Engine) take(ctx context.Context, id string, lock Lock) (*hold, error) {
 	h := &hold{id: id, lock: lock}
 	var err error
 	if h.head, h.ended, err = e.lookup(ctx, id); err != nil {
@@ -59,7 +60,7 @@ func (e *Engine) take(ctx context.Context, id string, lock *durable.Held) (*hold
 		return nil, err
 	}
 	h.since = e.Env.Now()
-	h.orphan = e.orphan(id)
+	h.orphan = e.orphan(ctx, id)
 	h.note(h.orphan)
 	return h, nil
 }
@@ -74,12 +75,12 @@ type process struct {
 // it a lock is as good, but a message cannot say who has it, and an agent that has
 // removed its run directory is not seen once we are gone.
 func (h *hold) note(agent process) {
-	_ = h.lock.Note(durable.Holder{Pid: os.Getpid(), Since: h.since, Child: agent.pid, Birth: agent.birth})
+	_ = h.lock.Note(Holder{Pid: os.Getpid(), Since: h.since, Child: agent.pid, Birth: agent.birth})
 }
 
 // orphan is the living agent that the lock's file names, if any.
-func (e *Engine) orphan(id string) process {
-	who, err := durable.ReadHolder(e.lockFile(id))
+func (e *Engine) orphan(ctx context.Context, id string) process {
+	who, err := e.locks().Holder(ctx, id)
 	if err != nil || !proc.Lives(who.Child, who.Birth) {
 		return process{}
 	}
@@ -95,21 +96,6 @@ func (h *hold) release() {
 	}
 	_ = h.lock.Unlock()
 }
-
-// locked reports whether a process is at work on the thread, if only between two
-// steps. Who takes the lock at that moment waits for an instant; see hold.
-func (e *Engine) locked(id string) bool {
-	if _, err := os.Stat(e.lockFile(id)); err != nil {
-		return false // taking the lock would make the file
-	}
-	held, err := durable.TryLock(e.lockFile(id))
-	if err == nil {
-		_ = held.Unlock()
-	}
-	return errors.Is(err, durable.ErrLocked)
-}
-
-func (e *Engine) lockFile(id string) string { return filepath.Join(e.Dirs.Locks(), id+".lock") }
 
 // lookup finds a thread's head, and its line in the history if it has ended. It
 // looks twice, because a thread may be reopened between the looks at two files.
@@ -164,9 +150,9 @@ func noThread(id string, cause error) error {
 }
 
 // busy says who holds a thread's lock.
-func (e *Engine) busy(id string) error {
+func (e *Engine) busy(ctx context.Context, id string) error {
 	err := fail(protocol.CodeLocked, "thread %s is being stepped by another process", id)
-	if who, noteErr := durable.ReadHolder(e.lockFile(id)); noteErr == nil {
+	if who, noteErr := e.locks().Holder(ctx, id); noteErr == nil {
 		err = fail(protocol.CodeLocked, "thread %s is being stepped by pid %d since %s", id, who.Pid, e.clock(who.Since))
 		if proc.Stopped(who.Pid) {
 			err.Message += ", which is suspended"

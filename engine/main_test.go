@@ -234,3 +234,6 @@ func (r *recorder) Writing(_ StepInfo, t protocol.Turn) { r.add("writing %s", t.
 func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
 	r.add("end %s %v", out.Status, err)
 }
+
+// lockFile is where the engine keeps a thread's lock, if it is a file.
+func (w *world) lockFile(id string) string { return Files{Dir: w.Dirs.Locks()}.file(id) }

@@ -242,27 +242,30 @@ func (d runDir) lock(ctx context.Context, patience time.Duration) (*durable.Held
 // or judging it: the lock is held, or, since an agent can remove that, there is a
 // process of its id that began when it did.
 func (d runDir) alive(r record) bool {
-	return d.held(func() (*durable.Held, error) { return durable.TryLock(d.file(lockFile)) }) || r.agentLives()
+	return d.hasLock() && durable.Locked(d.file(lockFile)) || r.agentLives()
 }
 
 // surelyAlive is alive, not mistaken when somebody else probes at that moment.
 func (d runDir) surelyAlive(ctx context.Context, r record) bool {
-	return d.held(func() (*durable.Held, error) { return d.lock(ctx, probePatience) }) || r.agentLives()
+	if d.hasLock() {
+		held, err := d.lock(ctx, probePatience)
+		if errors.Is(err, durable.ErrLocked) {
+			return true
+		}
+		if err == nil {
+			_ = held.Unlock()
+		}
+	}
+	return r.agentLives()
 }
 
-// held reports whether the lock is held. It does not make the lock's file.
-func (d runDir) held(try func() (*durable.Held, error)) bool {
+// hasLock reports whether there is a lock file.
+func (d runDir) hasLock() bool {
 	if !d.exists() {
 		return false
 	}
-	if info, err := os.Lstat(d.file(lockFile)); err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	held, err := try()
-	if err == nil {
-		_ = held.Unlock()
-	}
-	return errors.Is(err, durable.ErrLocked)
+	info, err := os.Lstat(d.file(lockFile))
+	return err == nil && info.Mode().IsRegular()
 }
 
 // left reads what an agent has left: on its stdout, or if nothing can be made of

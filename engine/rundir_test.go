@@ -66,7 +66,7 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 				require.NoError(t, err)
 				_, err = w.Running(context.Background())
 				require.NoError(t, err)
-				w.LastRun(id)
+				w.LastRun(t.Context(), id)
 				require.Equal(t, head, w.head(id))
 				require.NotEqual(t, head, w.mustStep(id, StepOptions{}).Head)
 				require.FileExists(t, keep)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Running is a thread that something works on. It needs no node to be read.
@@ -21,11 +20,11 @@ func (e *Engine) Running(ctx context.Context) ([]protocol.RunningThread, error) 
 		}
 		dir := e.runDir(h.Thread)
 		r := dir.read()
-		engine := r.Engine != 0 && e.locked(h.Thread)
+		engine := r.Engine != 0 && e.locks().Held(ctx, h.Thread)
 		if !engine && (!r.unfinished(h.Hash) || !dir.alive(r)) {
 			continue
 		}
-		running = append(running, e.describe(h.Thread, r, engine))
+		running = append(running, e.describe(ctx, h.Thread, r, engine))
 	}
 	if damaged != nil {
 		return running, coded(damaged)
@@ -34,7 +33,7 @@ func (e *Engine) Running(ctx context.Context) ([]protocol.RunningThread, error) 
 }
 
 // describe says who works on a thread: the engine, and the agent of its record.
-func (e *Engine) describe(id string, r record, engine bool) protocol.RunningThread {
+func (e *Engine) describe(ctx context.Context, id string, r record, engine bool) protocol.RunningThread {
 	t := protocol.RunningThread{
 		Thread: id, Workflow: r.Workflow, Role: r.Role, Agent: r.Agent, AgentPid: r.Pid, StartedAt: r.StartedAt,
 	}
@@ -42,7 +41,7 @@ func (e *Engine) describe(id string, r record, engine bool) protocol.RunningThre
 		return t
 	}
 	t.Pid = r.Engine
-	if who, err := durable.ReadHolder(e.lockFile(id)); err == nil {
+	if who, err := e.locks().Holder(ctx, id); err == nil {
 		t.Pid = who.Pid
 	}
 	return t

@@ -52,7 +52,7 @@ func (e *Engine) showActive(ctx context.Context, id string, head protocol.Hash) 
 		return damaged(pos, head, err), err
 	}
 	out := pos.output()
-	e.overlay(&out)
+	e.overlay(ctx, &out)
 	return out, nil
 }
 
@@ -66,7 +66,7 @@ func (e *Engine) showEnded(ctx context.Context, ended heads.Ended) protocol.Step
 		out.WorkflowName = w.Name
 	}
 	if ended.Status == protocol.StatusCompleted { // it can be resumed
-		e.overlay(&out)
+		e.overlay(ctx, &out)
 	}
 	return out
 }
@@ -74,7 +74,7 @@ func (e *Engine) showEnded(ctx context.Context, ended heads.Ended) protocol.Step
 // overlay adds what the last run from this head says: that it is alive, that it
 // has left a result, or how it failed. A failed answer to a suspension leaves
 // the thread suspended, and to its end ended; it can be given again.
-func (e *Engine) overlay(out *protocol.StepOutput) {
+func (e *Engine) overlay(ctx context.Context, out *protocol.StepOutput) {
 	dir := e.runDir(out.Thread)
 	r := dir.read()
 	switch {
@@ -82,7 +82,7 @@ func (e *Engine) overlay(out *protocol.StepOutput) {
 		return
 	case r.between(out.Head):
 		// Only its lock tells a process that is about to go on from one that is dead.
-		if out.Status == protocol.StatusIdle && e.locked(out.Thread) {
+		if out.Status == protocol.StatusIdle && e.locks().Held(ctx, out.Thread) {
 			out.Status = protocol.StatusRunning
 		}
 		return

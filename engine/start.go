@@ -45,6 +45,9 @@ func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt
 // holdStore keeps the collector away until what was put has a name that it looks
 // at: a head, or a run's record.
 func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
+	if err := e.mayWrite(); err != nil {
+		return nil, err
+	}
 	done, err := cas.Hold(ctx, e.Store)
 	if err != nil {
 		return nil, err

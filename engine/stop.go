@@ -65,7 +65,10 @@ func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Ha
 // seize stops what runs on a thread and takes the thread's lock. A process that
 // makes several steps is stopped for good: the request outlives its agent.
 func (e *Engine) seize(ctx context.Context, id string) (*hold, bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, e.grace()+settle, e.busy(id))
+	if err := e.mayWrite(); err != nil {
+		return nil, false, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, e.grace()+settle, e.busy(ctx, id))
 	defer cancel()
 	stopped := false
 	for wait := minWait; ; wait = min(2*wait, maxWait) {

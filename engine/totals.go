@@ -60,6 +60,10 @@ func (e *Engine) Totals(ctx context.Context, id string, head protocol.Hash) (pro
 	for i := len(newer) - 1; i > 0; i-- { // oldest first, as they were made: sums of costs then agree to the last bit
 		sum.Add(newer[i].Step)
 	}
+	if e.ReadOnly {
+		sum.Add(last.Step)
+		return sum, nil
+	}
 	return dir.keepTotals(last.Hash, last.Step, sum), nil
 }
 

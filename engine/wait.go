@@ -52,7 +52,7 @@ func (e *Engine) running(ctx context.Context, id string) (bool, error) {
 	}
 	dir := e.runDir(id)
 	r := dir.read()
-	return e.locked(id) || e.orphan(id).pid != 0 || (r.unfinished(head) && dir.alive(r)), nil
+	return e.locks().Held(ctx, id) || e.orphan(ctx, id).pid != 0 || (r.unfinished(head) && dir.alive(r)), nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Worker does what [Engine.Background] was asked to, in the process that it has
@@ -43,7 +42,14 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	if err := checkID(thread); err != nil {
 		return nil, err
 	}
-	held, err := durable.Inherited(os.NewFile(lock, "lock"), e.lockFile(thread))
+	if err := e.mayWrite(); err != nil {
+		return nil, err
+	}
+	files, ok := e.locks().(Files)
+	if !ok {
+		return nil, errNotInherited()
+	}
+	held, err := files.inherited(os.NewFile(lock, "lock"), thread)
 	if err != nil {
 		return nil, &protocol.Error{
 			Code: protocol.CodeUsage, Message: fmt.Sprintf("this command is for uwf itself: %v", err), Err: err,

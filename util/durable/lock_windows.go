@@ -43,6 +43,18 @@ func openHandle(path string, access uint32) (*os.File, error) {
 // release has nothing to do: the lock is the open handle.
 func (h *Held) release() error { return nil }
 
+// Locked reports whether somebody holds the lock of a file. It makes no file.
+func Locked(path string) bool {
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	held, err := TryLock(path)
+	if err == nil {
+		_ = held.Unlock()
+	}
+	return errors.Is(err, ErrLocked)
+}
+
 // RemoveAndUnlock removes the lock file, so that files of threads long gone do
 // not pile up. Windows cannot remove an open file: it is closed first, and stays
 // if somebody else has locked it since.

@@ -64,7 +64,7 @@ func (a *app) threadDiagnose(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	d := diagnosis{Thread: id, Status: state.Status, Head: state.Head, Findings: []finding{}}
-	run := e.LastRun(id)
+	run := e.LastRun(ctx, id)
 	d.ofState(state, run)
 	if run != nil {
 		d.Run = runJSON(*run)

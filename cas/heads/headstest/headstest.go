@@ -1,0 +1,221 @@
+// Package headstest is what every [heads.Heads] must do: run it against yours.
+package headstest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Ids of threads, and heads that they may have. Nothing is stored under them.
+const (
+	idA, idB, idC = "01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB", "01ARZ3NDEKTSV4RRFFQ69G5FAC"
+
+	h1, h2, h3 protocol.Hash = "4EAEYQKFHTJ23", "0123456789ABC", "7ZZZZZZZZZZZZ"
+)
+
+// Run runs the suite. open returns empty heads, others at each call; what one
+// process or connection of yours has changed, all others must see.
+func Run(t *testing.T, open func(t *testing.T) heads.Heads) {
+	for name, test := range map[string]func(*testing.T, heads.Heads){
+		"a head moves by compare and swap": moves,
+		"a thread ends and is reopened":    ends,
+		"lists":                            lists,
+		"facts":                            facts,
+		"one of many wins":                 races,
+		"what is refused":                  refusals,
+		"a context that has ended":         canceled,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func moves(t *testing.T, x heads.Heads) {
+	ctx := t.Context()
+	_, err := x.Head(ctx, idA)
+	require.ErrorIs(t, err, heads.ErrNoThread)
+	require.NoError(t, x.Add(ctx, idA, h1, heads.Facts{}))
+	require.ErrorIs(t, x.Add(ctx, idA, h2, heads.Facts{}), heads.ErrExists)
+	stands(t, x, idA, h1)
+
+	require.NoError(t, x.Move(ctx, idA, h1, h2))
+	stands(t, x, idA, h2)
+	conflict(t, x.Move(ctx, idA, h1, h3), heads.ConflictError{Thread: idA, Want: h1, Got: h2})
+	stands(t, x, idA, h2)
+	conflict(t, x.Move(ctx, idB, h1, h3), heads.ConflictError{Thread: idB, Want: h1})
+	require.NoError(t, x.Move(ctx, idA, h2, h2), "a move to where it is")
+}
+
+func ends(t *testing.T, x heads.Heads) {
+	ctx := t.Context()
+	require.NoError(t, x.Add(ctx, idA, h1, heads.Facts{}))
+	_, err := x.Ended(ctx, idA)
+	require.ErrorIs(t, err, heads.ErrNoThread, "it is active")
+	conflict(t, x.Archive(ctx, ended(idA, h2)), heads.ConflictError{Thread: idA, Want: h2, Got: h1})
+	require.NoError(t, x.Archive(ctx, ended(idA, h1)))
+
+	_, err = x.Head(ctx, idA)
+	require.ErrorIs(t, err, heads.ErrNoThread)
+	got, err := x.Ended(ctx, idA)
+	require.NoError(t, err)
+	require.Equal(t, ended(idA, h1), got)
+	require.ErrorIs(t, x.Add(ctx, idA, h1, heads.Facts{}), heads.ErrExists, "ids are not used again")
+	conflict(t, x.Move(ctx, idA, h1, h2), heads.ConflictError{Thread: idA, Want: h1})
+
+	require.ErrorIs(t, x.Reopen(ctx, ended(idB, h1), 2), heads.ErrNoThread)
+	conflict(t, x.Reopen(ctx, ended(idA, h2), 2), heads.ConflictError{Thread: idA, Want: h2, Got: h1})
+	require.NoError(t, x.Reopen(ctx, got, 2))
+	stands(t, x, idA, h1)
+	_, err = x.Ended(ctx, idA)
+	require.ErrorIs(t, err, heads.ErrNoThread)
+	require.ErrorIs(t, x.Reopen(ctx, got, 2), heads.ErrExists)
+
+	require.NoError(t, x.Move(ctx, idA, h1, h2))
+	require.NoError(t, x.Archive(ctx, ended(idA, h2)))
+	got, err = x.Ended(ctx, idA)
+	require.NoError(t, err)
+	require.Equal(t, h2, got.Head, "the newest end counts")
+}
+
+func lists(t *testing.T, x heads.Heads) {
+	ctx := t.Context()
+	active, history := all(t, x)
+	require.Empty(t, active)
+	require.Empty(t, history)
+	for i, id := range []string{idC, idA, idB} {
+		require.NoError(t, x.Add(ctx, id, []protocol.Hash{h1, h2, h3}[i], heads.Facts{}))
+	}
+	active, _ = all(t, x)
+	require.Equal(t, []heads.Head{{Thread: idA, Hash: h2}, {Thread: idB, Hash: h3}, {Thread: idC, Hash: h1}}, active)
+
+	require.NoError(t, x.Archive(ctx, ended(idC, h1)))
+	require.NoError(t, x.Archive(ctx, ended(idA, h2)))
+	active, history = all(t, x)
+	require.Equal(t, []heads.Head{{Thread: idB, Hash: h3}}, active)
+	require.Equal(t, []heads.Ended{ended(idC, h1), ended(idA, h2)}, history)
+
+	require.NoError(t, x.Reopen(ctx, ended(idC, h1), 9))
+	_, history = all(t, x)
+	require.Equal(t, []heads.Ended{ended(idA, h2)}, history, "what is active has not ended")
+	standings, err := heads.Standings(ctx, x)
+	require.NoError(t, err)
+	require.Len(t, standings, 3)
+	require.Nil(t, standings[idC].End)
+	require.Equal(t, h2, standings[idA].End.Head)
+
+	for range x.Heads(ctx) {
+		break // a list may be left
+	}
+	for range x.History(ctx) {
+		break
+	}
+}
+
+func facts(t *testing.T, x heads.Heads) {
+	ctx := t.Context()
+	known, err := x.Facts(ctx, idA)
+	require.NoError(t, err)
+	require.Zero(t, known)
+
+	title, other := "a title", "another"
+	require.NoError(t, x.Add(ctx, idA, h1, heads.Facts{Title: &title, Fork: &heads.Fork{Step: h2}}))
+	require.NoError(t, x.SetFacts(ctx, idA, heads.Facts{Title: &other, ParkedUntil: 5}))
+	require.NoError(t, x.SetFacts(ctx, idB, heads.Facts{Title: &title}), "a thread need not be there yet")
+	known, err = x.Facts(ctx, idA)
+	require.NoError(t, err)
+	require.Equal(t, heads.Facts{Title: &other, ParkedUntil: 5, Fork: &heads.Fork{Step: h2}}, known)
+
+	require.NoError(t, x.Archive(ctx, ended(idA, h1)))
+	everything, err := x.AllFacts(ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[string]heads.Facts{idA: known, idB: {Title: &title}}, everything, "the end of a thread takes nothing away")
+}
+
+// races: of many who move a head from the same node, one wins.
+func races(t *testing.T, x heads.Heads) {
+	const many = 8
+	ctx := t.Context()
+	require.NoError(t, x.Add(ctx, idA, h1, heads.Facts{}))
+	var won atomic.Int32
+	var group sync.WaitGroup
+	for range many {
+		group.Go(func() {
+			err := x.Move(ctx, idA, h1, h2)
+			if err == nil {
+				won.Add(1)
+				return
+			}
+			conflict(t, err, heads.ConflictError{Thread: idA, Want: h1, Got: h2})
+		})
+	}
+	group.Wait()
+	require.EqualValues(t, 1, won.Load())
+}
+
+func refusals(t *testing.T, x heads.Heads) {
+	ctx := t.Context()
+	invalid := &protocol.Error{Code: protocol.CodeInvalid}
+	require.ErrorIs(t, x.Add(ctx, idA, "no hash", heads.Facts{}), invalid)
+	require.ErrorIs(t, x.Add(ctx, "", h1, heads.Facts{}), invalid)
+	require.NoError(t, x.Add(ctx, idA, h1, heads.Facts{}))
+	require.ErrorIs(t, x.Move(ctx, idA, h1, ""), invalid)
+	for _, status := range []protocol.Status{"", protocol.StatusResumed} {
+		e := ended(idA, h1)
+		e.Status = status
+		require.ErrorIs(t, x.Archive(ctx, e), invalid, "%q ends nothing", status)
+	}
+	stands(t, x, idA, h1)
+}
+
+func canceled(t *testing.T, x heads.Heads) {
+	require.NoError(t, x.Add(t.Context(), idA, h1, heads.Facts{}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for what, err := range map[string]error{
+		"add": x.Add(ctx, idB, h1, heads.Facts{}), "move": x.Move(ctx, idA, h1, h2), "archive": x.Archive(ctx, ended(idA, h1)),
+		"facts": x.SetFacts(ctx, idA, heads.Facts{ParkedUntil: 1}),
+	} {
+		require.ErrorIs(t, err, context.Canceled, what)
+	}
+	stands(t, x, idA, h1)
+}
+
+func ended(thread string, head protocol.Hash) heads.Ended {
+	return heads.Ended{Thread: thread, Workflow: h3, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1}
+}
+
+func stands(t *testing.T, x heads.Heads, thread string, want protocol.Hash) {
+	t.Helper()
+	got, err := x.Head(t.Context(), thread)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// conflict may be called on any goroutine, which require may not.
+func conflict(t *testing.T, err error, want heads.ConflictError) {
+	t.Helper()
+	var got *heads.ConflictError
+	if !errors.As(err, &got) || *got != want {
+		t.Errorf("got %v, want %v", err, &want)
+	}
+}
+
+func all(t *testing.T, x heads.Heads) (active []heads.Head, history []heads.Ended) {
+	t.Helper()
+	for h, err := range x.Heads(t.Context()) {
+		require.NoError(t, err)
+		active = append(active, h)
+	}
+	for e, err := range x.History(t.Context()) {
+		require.NoError(t, err)
+		history = append(history, e)
+	}
+	return active, history
+}

@@ -1,0 +1,104 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// snapshot is every file below a directory, with its content, mode and time.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String() + info.ModTime().String()
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += string(data)
+		}
+		files[path] = text
+		return nil
+	}))
+	return files
+}
+
+// A read-only engine shows everything, changes nothing, and refuses what would.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,done")
+	id, done := w.start(), w.start()
+	w.mustStep(id, StepOptions{})
+	_, err := w.Do(t.Context(), done, Work{Steps: UntilEnd})
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(w.runDir(id).file(totalsFile)), "a sum that would be kept")
+	before := snapshot(t, w.Dirs.Home)
+
+	store, err := fsstore.Open(t.Context(), w.Dirs.Store, fsstore.Options{})
+	require.NoError(t, err)
+	reader := &Engine{
+		ReadOnly: true, Env: w.Env, Dirs: w.Dirs, FS: durable.OS(), Store: store,
+		Heads: fileheads.Open(w.Dirs.Home, durable.OS()), Config: w.Config,
+	}
+	ctx := context.Background()
+	shown, err := reader.Show(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "worker", *shown.CurrentRole)
+	sum, err := reader.Totals(ctx, id, shown.Head)
+	require.NoError(t, err)
+	require.Equal(t, 1, sum.Steps)
+	require.NotNil(t, reader.LastRun(ctx, id))
+	_, err = reader.Flight(ctx, id)
+	require.NoError(t, err)
+	running, err := reader.Running(ctx)
+	require.NoError(t, err)
+	require.Empty(t, running)
+	standings, err := heads.Standings(ctx, reader.Heads)
+	require.NoError(t, err)
+	require.Len(t, standings, 2)
+	for item := range reader.Overview().Items(ctx, []Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
+		require.Empty(t, item.Error)
+	}
+
+	refused := map[string]error{
+		"kill":    reader.Kill(ctx, id),
+		"poke":    second(reader.Poke(ctx, id, "again", StepOptions{})),
+		"step":    second(reader.Step(ctx, id, StepOptions{})),
+		"resume":  second(reader.Resume(ctx, done, "more", StepOptions{})),
+		"stop":    second(reader.Stop(ctx, id)),
+		"fork":    second(reader.Fork(ctx, shown.Head)),
+		"start":   second(reader.StartThread(ctx, w.workflow, "task", w.dir)),
+		"alone":   second(reader.Exclusive(ctx, id)),
+		"worker":  reader.Worker(ctx, id, 0, os.Stderr),
+		"do it":   second(reader.Do(ctx, id, Work{Steps: UntilEnd})),
+		"promise": second(reader.Background(ctx, id, Work{}, nil)),
+	}
+	for what, err := range refused {
+		var coded *protocol.Error
+		require.ErrorAs(t, err, &coded, what)
+	}
+	require.Equal(t, before, snapshot(t, w.Dirs.Home))
+}
+
+func second[T any](_ T, err error) error { return err }
