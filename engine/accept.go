@@ -129,7 +129,7 @@ func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
 func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, error) {
 	output, err := r.Get(ctx, s.Output)
 	if isRedacted(err) {
-		return nil, fmt.Errorf("nobody can go on from a step without its output: %w", err)
+		return nil, fmt.Errorf("cannot continue from a step without its output: %w", err)
 	}
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (c *collector) takeParts(ctx context.Context, d protocol.Detail) error {
 	return nil
 }
 
-var errWrongContent = errors.New("it is not what was asked for")
+var errWrongContent = errors.New("it is not the requested step")
 
 func rejected(step protocol.Hash, code protocol.Code, format string, args ...any) error {
 	return &rejection{step: step, why: fail(code, "the agent's result is rejected: "+format, args...)}

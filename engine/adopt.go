@@ -111,7 +111,7 @@ func (a *attempt) takeSpoiled(ctx context.Context, last record, wrong *agentproc
 func (a *attempt) nothingLeft(last record) error {
 	switch {
 	case last.damaged:
-		a.warn(a.dir.file(recordFile) + " is damaged, and nothing tells of a finished step: it is made anew")
+		a.warn(a.dir.file(recordFile) + " is damaged, and there is no trace of a finished step: the step runs again")
 	case !last.missing:
 		a.warn(fmt.Sprintf("a run of role %q was interrupted, and has left no result in %s: the step is made anew", last.Role, filepath.Clean(a.dir.path)))
 	}
@@ -124,13 +124,13 @@ func (a *attempt) answeredOtherwise(ctx context.Context, last record, h protocol
 	if _, err := a.Store.Get(ctx, h); errors.Is(err, cas.ErrNotFound) {
 		return nil // there is no such step: nothing is thrown away
 	}
-	return a.anew(hinted(fail(protocol.CodeFailed, "role %q has finished what it was asked for before, and that waits to be taken over: step %s", last.Role, h),
+	return a.anew(hinted(fail(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", last.Role, h),
 		"uwf thread step "+a.hold.id+" takes it over"))
 }
 
 // anew adds the way out for who does not want what is there.
 func (a *attempt) anew(err *protocol.Error) error {
-	return hinted(err, a.again()+" --fresh throws it away, and makes the step anew", "what is there is in "+filepath.Clean(a.dir.path))
+	return hinted(err, a.again()+" --fresh discards it and runs the step again", "what is there is in "+filepath.Clean(a.dir.path))
 }
 
 // adoptAsked adopts the result of an interrupted resume or poke. The moderator

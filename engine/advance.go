@@ -59,7 +59,7 @@ func (a *attempt) finishing(ctx context.Context) (context.Context, context.Cance
 	})
 	if total := a.cmd.timeout; total > 0 {
 		left := max(total-a.Env.Now().Sub(a.info.Started), 0) + patience
-		late := fail(protocol.CodeTimeout, "the step's time, %s, is over", total)
+		late := fail(protocol.CodeTimeout, "the step exceeded its time limit of %s", total)
 		after(finishing, left, func() { cancel(late) })
 	}
 	return finishing, cancel

@@ -117,7 +117,7 @@ func (a *attempt) again() string {
 	case a.task.resumes:
 		return "uwf thread resume " + a.hold.id + " -p '<answer>'"
 	case a.task.replaces:
-		return "uwf thread poke " + a.hold.id + " -p '<what to do otherwise>'"
+		return "uwf thread poke " + a.hold.id + " -p '<new instructions>'"
 	}
 	return "uwf thread step " + a.hold.id
 }

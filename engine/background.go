@@ -156,7 +156,7 @@ func (e *Engine) awaitAck(ctx context.Context, worker *proc.Child, dir runDir, t
 		}
 	}
 	_, _ = worker.Wait(context.WithoutCancel(ctx), 0) // it has ended, or is about to
-	message := "the background worker ended before it began"
+	message := "the background worker ended before its first step"
 	if said := agentproc.Tail(dir.file(logFile)); said != "" {
 		message += "; its log ends:\n" + said
 	}

@@ -38,7 +38,7 @@ func (a *attempt) askedOtherwise(ctx context.Context, s protocol.Step) string {
 	case strings.TrimSpace(given) == "" && (strings.TrimSpace(s.EdgePrompt) == "" || s.EdgePrompt == a.pos.workflow.Roles[s.Role].Description):
 		return ""
 	}
-	return "says that it was asked something else than it was: its edgePrompt is not the prompt that was given"
+	return "claims a different prompt: its edgePrompt is not the one it was given"
 }
 
 // askedFor is the prompt of the task; false if only its hash is known, because the node
@@ -90,11 +90,11 @@ func (a *attempt) madeElsewhere(ctx context.Context, s protocol.Step) string {
 	var outside *place.OutsideError
 	switch {
 	case errors.As(err, &outside):
-		return fmt.Sprintf("says that it was made where it may not be: %v", err)
+		return fmt.Sprintf("claims to have worked where it may not: %v", err)
 	case want == "", err == nil && is == want: // spelled otherwise
 		return ""
 	}
-	return fmt.Sprintf("says that it was made in %s, but its agent was started in %s", shown(s.Cwd), shown(want))
+	return fmt.Sprintf("claims to have worked in %s, but its agent was started in %s", shown(s.Cwd), shown(want))
 }
 
 // clockTolerance is by how much the times of a step may be wrong: those of its run

@@ -156,7 +156,7 @@ func (e *Engine) busy(ctx context.Context, id string) error {
 		err = fail(protocol.CodeLocked, "thread %s is being stepped by pid %d since %s", id, who.Pid, e.clock(who.Since))
 		if proc.Stopped(who.Pid) {
 			err.Message += ", which is suspended"
-			err = hinted(err, fmt.Sprintf("kill -CONT %d lets it go on", who.Pid))
+			err = hinted(err, fmt.Sprintf("kill -CONT %d resumes it", who.Pid))
 		}
 	}
 	return hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)

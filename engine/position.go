@@ -134,8 +134,8 @@ func (p *position) explain() *protocol.Error {
 		if p.thread.Last.Prev != nil {
 			before = *p.thread.Last.Prev
 		}
-		err = hinted(err, "uwf thread poke "+p.id+" -p '<what to do otherwise>' lets role "+p.thread.Last.Role+" answer once more",
-			"uwf thread fork "+string(before)+" makes another thread that goes on from the step before")
+		err = hinted(err, "uwf thread poke "+p.id+" -p '<new instructions>' lets role "+p.thread.Last.Role+" answer once more",
+			"uwf thread fork "+string(before)+" starts another thread from the step before")
 	}
 	return hinted(err, "uwf thread kill "+p.id)
 }

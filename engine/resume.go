@@ -45,7 +45,7 @@ func (e *Engine) resumeTask(ctx context.Context, h *hold, pos *position, supplem
 	restart := h.ended != nil
 	d, err := moderator.Resume(ctx, pos.state, restart, supplement)
 	if errors.Is(err, moderator.ErrNotSuspended) {
-		return task{}, hinted(fail(protocol.CodeFailed, "thread %s waits for nobody: %q is next", h.id, pos.next.Role),
+		return task{}, hinted(fail(protocol.CodeFailed, "thread %s is not suspended: next is %q", h.id, pos.next.Role),
 			"uwf thread step "+h.id)
 	}
 	if err != nil {

@@ -112,7 +112,7 @@ func TestWhatCannotBeResumed(t *testing.T) {
 	w := newWorld(t, "ready,lost")
 	id := w.start()
 	_, err := w.Resume(ctx, id, "x", StepOptions{})
-	e := requireCode(t, err, protocol.CodeFailed, "waits for nobody")
+	e := requireCode(t, err, protocol.CodeFailed, "is not suspended")
 	require.Contains(t, e.Hints, "uwf thread step "+id)
 
 	w.mustStep(id, StepOptions{})

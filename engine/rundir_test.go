@@ -258,7 +258,7 @@ func TestStopNamesASuspendedEngine(t *testing.T) {
 	require.Error(t, err)
 	_, err = w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeLocked, "which is suspended")
-	require.Contains(t, e.Hints, fmt.Sprintf("kill -CONT %d lets it go on", cmd.Process.Pid))
+	require.Contains(t, e.Hints, fmt.Sprintf("kill -CONT %d resumes it", cmd.Process.Pid))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	_ = cmd.Wait() // it was asked to stop
 }

@@ -41,7 +41,7 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 		return hinted(err, e.nearPrograms(cmd)...)
 	}
 	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
-	return hinted(hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or name it with its path: --agent ./"+typed)
+	return hinted(hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or give its path: --agent ./"+typed)
 }
 
 // nobody is the error for a role without an agent.

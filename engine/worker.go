@@ -76,7 +76,7 @@ func (d runDir) work() (Work, error) {
 		err = json.Unmarshal(data, &w)
 	}
 	if err != nil {
-		return w, fmt.Errorf("read what the worker is to do: %w", err)
+		return w, fmt.Errorf("read the worker's job: %w", err)
 	}
 	return w, nil
 }

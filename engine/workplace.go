@@ -119,7 +119,7 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 // allowLine is the line of the config that would let steps work in a directory.
 func (e *Engine) allowLine(listed []string, dir string) string {
 	line, _ := json.Marshal(append(slices.Clone(listed), dir)) // texts always encode
-	return fmt.Sprintf("if that is meant, let steps work there and below, by this line in %s: allowLocations: %s", e.Dirs.Config(), line)
+	return fmt.Sprintf("to allow steps there and below, add this line to %s: allowLocations: %s", e.Dirs.Config(), line)
 }
 
 // shown is a path as messages name it. A model may have chosen it, and a line

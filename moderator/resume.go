@@ -22,7 +22,7 @@ const completedPrompt = "Previous run completed. Resuming with additional contex
 //   - Completed (ended is true): it starts over at $START, by the edge "resume"
 //     if there is one.
 //
-// It errs with [ErrNotSuspended] if the thread waits for nobody, and as [Next].
+// It errs with [ErrNotSuspended] if the thread is not suspended, and as [Next].
 func Resume(ctx context.Context, s State, ended bool, supplement string) (Decision, error) {
 	if ended {
 		return restart(ctx, s, supplement)

@@ -27,10 +27,10 @@ import (
 
 func (c *CLI) fsckCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "fsck", Usage: "check every node, and what threads and workflows lead to; status 7 if anything is wrong",
+		Name: "fsck", Usage: "check every node, and everything that threads and workflows refer to; status 7 if anything is wrong",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "repair", Usage: "make again what can be made again, move the rest to the quarantine; nothing is deleted"},
-			&ucli.StringFlag{Name: "evict", Usage: "only move the node `HASH` to the quarantine, whatever its content is, so that other content with this hash can be put"},
+			&ucli.BoolFlag{Name: "repair", Usage: "rebuild what can be rebuilt, and move the rest to the quarantine; nothing is deleted"},
+			&ucli.StringFlag{Name: "evict", Usage: "only move the node `HASH` to the quarantine, whatever it holds, so that other content with this hash can be stored"},
 		},
 	}, c.fsck)
 }
@@ -156,12 +156,12 @@ func dependents(f fsck.Fault) string {
 
 func (c *CLI) gcCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "gc", Usage: "remove nodes that no thread, workflow or run needs",
+		Name: "gc", Usage: "remove nodes that no thread, workflow or run uses",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be removed"},
-			&ucli.StringFlag{Name: "grace", Usage: "keep what was put within this `TIME`, such as 30m or 0s (default: 1h)"},
-			&ucli.StringSliceFlag{Name: "roots", Usage: "keep only the threads of the home `DIR`; may be given again (default: all homes that have used the store)"},
-			&ucli.BoolFlag{Name: "damaged", Usage: "go on although needed nodes are missing or damaged"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be removed"},
+			&ucli.StringFlag{Name: "grace", Usage: "keep nodes added within this `TIME`, such as 30m or 0s (default: 1h)"},
+			&ucli.StringSliceFlag{Name: "roots", Usage: "keep only the threads of the home `DIR`; repeatable (default: all homes that have used the store)"},
+			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes in use are missing or damaged"},
 		},
 	}, c.gc)
 }
@@ -245,7 +245,7 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 
 func (c *CLI) statCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "stat", Usage: "say how many nodes and bytes there are, per type, and what sharing saves",
+		Name: "stat", Usage: "show how many nodes and bytes there are, per type, and what sharing saves",
 	}, func(ctx context.Context, _ *ucli.Context) error {
 		s, err := c.existing(ctx)
 		if err != nil {

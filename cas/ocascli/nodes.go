@@ -18,8 +18,8 @@ import (
 
 func (c *CLI) initCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "init", Usage: "make a store, unless there is one",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "hash", Usage: "hash `FUNCTION`: xxh3, or xxh64 as the original's (default: xxh3)"}},
+		Name: "init", Usage: "create a store if there is none",
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "hash", Usage: "hash `FUNCTION`: xxh3, or xxh64 as in the TypeScript uwf (default: xxh3)"}},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		want := cas.Algorithm(cc.String("hash"))
 		if want != "" && !want.Known() {
@@ -58,7 +58,7 @@ type shown struct {
 func (c *CLI) getCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "get", Usage: "print a node", ArgsUsage: "<hash>",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "timestamp", Usage: "with the time in ms when it was first put"}},
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "timestamp", Usage: "include the time in ms when it was first stored"}},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, h, err := c.named(ctx, cc)
 		if err != nil {
@@ -92,7 +92,7 @@ func (c *CLI) named(ctx context.Context, cc *ucli.Context) (cas.Store, cas.Hash,
 
 func (c *CLI) hasCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "has", Usage: "say true or false: is there a node?", ArgsUsage: "<hash>",
+		Name: "has", Usage: "report whether a node exists", ArgsUsage: "<hash>",
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		_, h, err := c.named(ctx, cc)
 		var coded *protocol.Error
@@ -247,7 +247,7 @@ func (c *CLI) verifyCommand() *ucli.Command {
 
 func (c *CLI) reindexCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "reindex", Usage: "count the nodes; there is no index that could be stale, so nothing is rebuilt",
+		Name: "reindex", Usage: "count the nodes; there is no index to rebuild",
 	}, func(ctx context.Context, _ *ucli.Context) error {
 		s, err := c.existing(ctx)
 		if err != nil {

@@ -19,10 +19,10 @@ import (
 // of threads, too.
 func (c *CLI) PruneCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "prune", Usage: "forget archived threads, so that gc can free what they alone need; active ones stay",
+		Name: "prune", Usage: "forget archived threads, so that gc can free what only they use; active threads stay",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"},
-			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be forgotten"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be forgotten"},
 		},
 	}, c.prune)
 }

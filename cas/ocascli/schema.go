@@ -15,8 +15,8 @@ import (
 
 func (c *CLI) listCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "list nodes, in the order of their hashes",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "type", Usage: "only those of a `TYPE`: a hash, or a kind such as step"}},
+		Name: "list", Aliases: []string{"ls"}, Usage: "list nodes, sorted by hash",
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "type", Usage: "only nodes of this `TYPE`: a hash, or a kind such as step"}},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, err := c.existing(ctx)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 
 func (c *CLI) validateCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "validate", Usage: "check a value against a type or a JSON Schema, and store nothing",
+		Name: "validate", Usage: "validate a value against a type or a JSON Schema; store nothing",
 		ArgsUsage: "<type|schema> <json|file|->",
 		Description: "A schema is JSON text, or - for stdin; if the value is - too, it stands behind the schema there. " +
 			"Of a value that does not fit, the JSON result lists the problems, and the status is 4.",

@@ -25,7 +25,7 @@ import (
 type Options struct {
 	Home   string
 	Keep   time.Duration // threads that ended within this time stay
-	DryRun bool          // only say what would be forgotten
+	DryRun bool          // only show what would be forgotten
 	Now    time.Time
 }
 

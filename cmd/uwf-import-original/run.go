@@ -52,7 +52,7 @@ func (i *invocation) command() *ucli.App {
 			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` of the original's config and older index (default: ~/.uwf)"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` to bring them to (default: $UWF_HOME, else ~/.uwf)"},
 			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the store to bring nodes to (default: $OCAS_HOME, else cas in the home)"},
-			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be brought"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be imported"},
 			&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},

@@ -41,7 +41,7 @@ func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) 
 
 // everywhere ends the help of a command, which lists its own flags only.
 const everywhere = `
-Every command also knows --format, --home and what else --help shows without a command.
+Global flags: see uwf --help.
 `
 
 type requiredFlag struct{ name, usage string }

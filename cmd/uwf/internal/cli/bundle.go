@@ -16,9 +16,9 @@ import (
 
 func (a *app) bundleCommand() *ucli.Command {
 	return a.group(ucli.Command{
-		Name: "bundle", Usage: "look at threads that were exported to a file",
+		Name: "bundle", Usage: "inspect exported threads",
 		Subcommands: []*ucli.Command{a.leaf(ucli.Command{
-			Name: "verify", ArgsUsage: "<file>", Usage: "prove that a bundle is whole, and say what is in it; status 7 if it is not; - is stdin",
+			Name: "verify", ArgsUsage: "<file>", Usage: "verify that a bundle is complete, and list what it holds; status 7 if it is not; - is stdin",
 			Description: "It needs no store: every node that the threads lead to must be there, have its hash and satisfy its\n" +
 				"type, and nothing else may be. Redacted nodes are listed. Whoever made the bundle could make\n" +
 				"another one that is just as whole: compare the seal with one that you noted before.",
@@ -112,7 +112,7 @@ func bundleText(w io.Writer, r bundle.Report) error {
 func sealText(seal string, carried bool) string {
 	switch {
 	case seal == "":
-		return "none: a tombstone does not tell its seal"
+		return "none: a tombstone does not show its seal"
 	case carried:
 		return seal
 	}

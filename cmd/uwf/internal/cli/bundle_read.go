@@ -30,7 +30,7 @@ type bundled struct {
 // reads lets a command that only reads work on a bundle: on that of --bundle, or
 // on one that is its argument.
 func (a *app) reads(c *ucli.Command) *ucli.Command {
-	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "read what is in a bundle, the `FILE` of thread export, instead of the store"})
+	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "read from a bundle, a `FILE` made by thread export, instead of the store"})
 	run := c.Action
 	c.Action = func(cc *ucli.Context) (err error) {
 		path, name := cc.String("bundle"), ""

@@ -13,7 +13,7 @@ const casProgram = "uwf cas"
 // casCommand has the commands of the store: the same as the program ocas.
 func (a *app) casCommand() *ucli.Command {
 	return a.group(ucli.Command{
-		Name: "cas", Usage: "work with the nodes of the store directly, check it, clean it", Subcommands: a.storeCLI().Commands(),
+		Name: "cas", Usage: "inspect, check and clean the node store", Subcommands: a.storeCLI().Commands(),
 	})
 }
 

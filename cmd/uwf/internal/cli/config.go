@@ -23,7 +23,7 @@ import (
 
 func (a *app) configCommand() *ucli.Command {
 	return a.group(ucli.Command{
-		Name: "config", Usage: "look at config.yaml and change it",
+		Name: "config", Usage: "show and change config.yaml",
 		Subcommands: []*ucli.Command{
 			a.leaf(ucli.Command{
 				Name: "list", Aliases: []string{"ls"}, Usage: "print the whole config; keys are masked",
@@ -32,7 +32,7 @@ func (a *app) configCommand() *ucli.Command {
 				Name: "get", ArgsUsage: "<key>", Usage: "print one value, such as models.default.name; keys are masked",
 			}, a.configGet),
 			a.leaf(ucli.Command{
-				Name: "set", ArgsUsage: "<key> <value>", Usage: "change one value; comments and all else stay as they are",
+				Name: "set", ArgsUsage: "<key> <value>", Usage: "change one value; comments and everything else stay as they are",
 				Description: "The parts of a key are separated by dots; a part with a dot in it stands in double quotes. Lists\n" +
 					"and mappings are written as JSON or YAML. The value - is read from stdin, so that a secret is in\n" +
 					"nobody's history:\n\n" +

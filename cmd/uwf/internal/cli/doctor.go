@@ -17,14 +17,14 @@ import (
 
 func (a *app) doctorCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "doctor", Usage: "look for what is in the way of a step, and say what to do",
-		Description: "Looks at the home, the store and how it flushes, the threads, the config, the\n" +
+		Name: "doctor", Usage: "check the setup and suggest fixes",
+		Description: "Checks the home, the store and how it flushes, the threads, the config, the\n" +
 			"agents in the config and on PATH with their versions, the models and the space on\n" +
 			"disk. It changes nothing. Whether each node is whole, `uwf cas fsck` tells.\n\n" +
 			"Exits with 1 if there is a problem, which is something that stops every step;\n" +
 			"notes and warnings do not.",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "check", Usage: "ask each model for one word, too (this costs a few tokens)"},
+			&ucli.BoolFlag{Name: "check", Usage: "also ask each model for one word (this costs a few tokens)"},
 		},
 	}, a.doctor)
 }

@@ -23,11 +23,11 @@ const importProgram = "uwf-import-original"
 // its exit status is that of uwf.
 func (a *app) importOriginalCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "import-original", Usage: "bring workflows, threads and config of the original, uwf in TypeScript",
+		Name: "import-original", Usage: "import workflows, threads and config from the TypeScript uwf",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` of the original's nodes and variables (default: ~/.ocas)"},
 			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` of the original's config and older index (default: ~/.uwf)"},
-			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only say what would be brought"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be imported"},
 		},
 	}, a.importOriginal)
 }

@@ -21,22 +21,22 @@ import (
 
 func (a *app) logCommand() *ucli.Command {
 	return a.group(ucli.Command{
-		Name: "log", Usage: "the diary: which step was made when, by whom, and how it ended",
+		Name: "log", Usage: "the log: which step ran when, with which agent, and how it ended",
 		Subcommands: []*ucli.Command{
 			a.leaf(ucli.Command{
-				Name: "list", Aliases: []string{"ls"}, Usage: "list the files of the diary, newest day first",
+				Name: "list", Aliases: []string{"ls"}, Usage: "list the log's files, newest day first",
 			}, a.logList),
 			a.leaf(ucli.Command{
-				Name: "show", Usage: "print the diary, oldest entry first",
+				Name: "show", Usage: "print the log, oldest entry first",
 				Flags: []ucli.Flag{
-					&ucli.StringFlag{Name: "thread", Usage: "only of this `THREAD`"},
-					&ucli.StringFlag{Name: "process", Usage: "only by the process with this `PID`, as the entries have it"},
-					&ucli.StringFlag{Name: "date", Usage: "only of this `DAY`, such as 2026-11-21 (UTC)"},
-					&ucli.StringFlag{Name: "limit", Aliases: []string{"n"}, Usage: "at most the newest `N`"},
+					&ucli.StringFlag{Name: "thread", Usage: "only entries of this `THREAD`"},
+					&ucli.StringFlag{Name: "process", Usage: "only entries of the process with this `PID`"},
+					&ucli.StringFlag{Name: "date", Usage: "only entries of this `DAY`, such as 2026-11-21 (UTC)"},
+					&ucli.StringFlag{Name: "limit", Aliases: []string{"n"}, Usage: "at most the `N` newest"},
 				},
 			}, a.logShow),
 			a.leaf(ucli.Command{
-				Name: "clean", Usage: "remove the diary of all days before one",
+				Name: "clean", Usage: "remove the log of all days before one",
 				Flags: []ucli.Flag{&ucli.StringFlag{Name: "before", Required: true, Usage: "the first `DAY` to keep: a date, or 30d for thirty days ago"}},
 			}, a.logClean),
 		},

@@ -12,7 +12,7 @@ import (
 
 func (a *app) promptCommand() *ucli.Command {
 	c := ucli.Command{
-		Name: "prompt", Aliases: []string{"skill"}, Usage: "reference texts, for people and to be given to agents",
+		Name: "prompt", Aliases: []string{"skill"}, Usage: "reference texts for people and agents",
 		Subcommands: []*ucli.Command{a.leaf(ucli.Command{
 			Name: "list", Aliases: []string{"ls"}, Usage: "list the texts",
 		}, a.promptList)},

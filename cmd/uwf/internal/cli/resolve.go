@@ -90,7 +90,7 @@ func (a *app) newestThread(ctx context.Context, x *fileheads.Heads) (string, err
 
 // unclear: nobody can tell any more which thread @ means.
 func unclear(why string, hints ...string) error {
-	return invalid("nobody can tell which thread @ is: "+why, append(hints, "name the thread by its id: uwf thread list --all")...)
+	return invalid("cannot tell which thread @ is: "+why, append(hints, "name the thread by its id: uwf thread list --all")...)
 }
 
 func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string) (string, error) {

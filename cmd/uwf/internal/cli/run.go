@@ -21,9 +21,9 @@ type runOutput struct {
 func (a *app) runCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
-		Usage: "start a thread and step it to the end",
+		Usage: "start a thread and run it to the end",
 		Flags: append(agentFlags(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag(), backgroundFlag(),
-			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and who would play each role"}),
+			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
 	}, a.runWorkflow)
 }
 

@@ -14,11 +14,11 @@ import (
 
 func (a *app) schemaCommand() *ucli.Command {
 	return a.group(ucli.Command{
-		Name: "schema", Usage: "the schemas of what uwf stores, and of the files that people write",
+		Name: "schema", Usage: "the schemas of what uwf stores, and of the files people write",
 		Subcommands: []*ucli.Command{
 			a.leaf(ucli.Command{
 				Name: "hash", ArgsUsage: "<kind>",
-				Usage: "print the hash that a kind's schema has in this store: " + kindNames(),
+				Usage: "print the hash of a kind's schema in this store: " + kindNames(),
 			}, a.schemaHash),
 			a.leaf(ucli.Command{
 				Name: "show", ArgsUsage: "<kind>", Usage: "print a kind's JSON Schema",

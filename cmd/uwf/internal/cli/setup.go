@@ -23,19 +23,19 @@ import (
 
 func (a *app) setupCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "setup", Usage: "write config.yaml: where the model is, its key, and who plays the roles",
+		Name: "setup", Usage: "write config.yaml: the model, its key, and the agents for the roles",
 		Description: "On a terminal and without flags it asks. With flags it changes only what they name,\n" +
 			"and asks nothing. Comments and all other values stay. The model is tried with one\n" +
 			"short question; the config is kept even if it does not answer.\n\n" +
 			"Known providers: " + strings.Join(setup.PresetNames(), ", ") + ".\n" +
 			"Any other name needs --base-url. A key in an argument can be seen by others on this\n" +
 			"machine while the command runs: --api-key - reads it from stdin, --api-key-env\n" +
-			"leaves it in the environment.",
+			"keeps it in the environment.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "provider", Usage: "`NAME` of a known provider, or of your own"},
-			&ucli.StringFlag{Name: "base-url", Usage: "`URL` of its chat completions, up to /v1"},
+			&ucli.StringFlag{Name: "base-url", Usage: "base `URL` of its chat completions, up to /v1"},
 			&ucli.StringFlag{Name: "api-key", Usage: "`KEY` to write into the config; - reads it from stdin"},
-			&ucli.StringFlag{Name: "api-key-env", Usage: "`VARIABLE` that holds the key, instead of the key"},
+			&ucli.StringFlag{Name: "api-key-env", Usage: "environment `VARIABLE` that holds the key"},
 			&ucli.StringFlag{Name: "model", Usage: "`NAME` of the model at the provider"},
 			&ucli.StringFlag{Name: "agent", Usage: "`NAME` of the agent that plays the roles, such as builtin"},
 			&ucli.BoolFlag{Name: "no-check", Usage: "do not try the model"},

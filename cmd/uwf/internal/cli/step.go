@@ -19,7 +19,7 @@ func (a *app) stepCommand() *ucli.Command {
 	list := a.threadStepsCommand()
 	list.Name, list.Aliases = "list", []string{"ls"}
 	return a.group(ucli.Command{
-		Name: "step", Usage: "inspect a step; make one from any language",
+		Name: "step", Usage: "inspect a step, or make one from any language",
 		Subcommands: []*ucli.Command{
 			a.reads(list),
 			a.reads(a.stepShowCommand()),
@@ -37,7 +37,7 @@ func (a *app) stepCommand() *ucli.Command {
 // stepDetailsCommand is the seeds' command: the whole detail as YAML.
 func (a *app) stepDetailsCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "step-details", ArgsUsage: "<step>", Usage: "print all that happened inside a step, as YAML",
+		Name: "step-details", ArgsUsage: "<step>", Usage: "print everything that happened inside a step, as YAML",
 		Description: stepUsage,
 	}, func(ctx context.Context, c *ucli.Context) error {
 		detail, err := a.expandDetail(ctx, c.Args().First())

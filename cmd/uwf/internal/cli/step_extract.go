@@ -18,7 +18,7 @@ import (
 
 func (a *app) stepExtractCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "extract", Usage: "for agents: have a model read the role's data in an answer that lacks it",
+		Name: "extract", Usage: "for agents: have a model extract the role's data from an answer without frontmatter",
 		Description: "The model is modelOverrides.extract, else models.extract, else defaultModel of config.yaml; " +
 			"modelOverrides.extract: off switches it off. Agents made with the kit call this when their corrections have failed. " +
 			"Nothing is stored: step put --final does both.",
@@ -51,7 +51,7 @@ func (a *app) stepExtract(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if x.alias == "" {
-		return invalid("no model reads answers: config.yaml names none", "uwf config set modelOverrides.extract <alias>")
+		return invalid("no model for extraction: config.yaml names none", "uwf config set modelOverrides.extract <alias>")
 	}
 	out, usage, err := x.read(ctx, a.secrets().Hide(answer), brief.Role.ExtractPrompt, role)
 	said := protocol.Extraction{Value: out.Value, Model: x.alias, Usage: &usage}

@@ -13,9 +13,9 @@ import (
 
 func (a *app) stepPromptCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "prompt", Usage: "for agents: print what this step's role is told",
+		Name: "prompt", Usage: "for agents: print the prompt of this step",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "part", Usage: "`PART` of it: all, system (what stays the same over a role's turns) or user (the rest)", Value: "all"},
+			&ucli.StringFlag{Name: "part", Usage: "`PART` of it: all, system (the same for all of a role's visits) or user (the rest)", Value: "all"},
 		},
 	}, a.stepPrompt)
 }

@@ -26,10 +26,10 @@ func (a *app) stepPutCommand() *ucli.Command {
 		Name: "put", Usage: "for agents: store this step's answer, and print the result line",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "output", Usage: "`FILE` with the answer, which begins with the role's frontmatter; - is stdin", Required: true},
-			&ucli.StringFlag{Name: "detail", Usage: "JSON `FILE` with what happened inside (default: the turns that were announced)"},
+			&ucli.StringFlag{Name: "detail", Usage: "JSON `FILE` with what happened inside the step (default: the announced turns)"},
 			&ucli.StringFlag{Name: "session", Usage: "`ID` of the agent's session"},
 			&ucli.StringFlag{Name: "usage", Usage: "what it cost, as `JSON`"},
-			&ucli.BoolFlag{Name: "final", Usage: "no better answer will come: if this one does not fit, the model for extraction reads it"},
+			&ucli.BoolFlag{Name: "final", Usage: "this is the last answer: if it does not fit, extract the data with a model"},
 			&ucli.StringFlag{Name: "agent", Usage: "`NAME` of the agent (default: its alias, else its program's)"},
 		},
 	}, a.stepPut)

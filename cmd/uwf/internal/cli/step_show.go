@@ -15,7 +15,7 @@ import (
 // beside what happened in it.
 func (a *app) stepShowCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "show", ArgsUsage: "<step>", Usage: "print a step: who made it, what it delivered, and all that happened inside",
+		Name: "show", ArgsUsage: "<step>", Usage: "print a step: its agent, its output, and everything that happened inside",
 		Description: stepUsage,
 	}, a.stepShow)
 }

@@ -22,9 +22,9 @@ func (a *app) stepTurnCommand() *ucli.Command {
 		Name: "turn", Usage: "for agents: store a turn as it happens, and announce it",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "role", Usage: "who speaks: system, user, assistant or tool", Value: string(protocol.TurnAssistant)},
-			&ucli.StringFlag{Name: "content", Usage: "`FILE` with what is said; - is stdin", Required: true},
+			&ucli.StringFlag{Name: "content", Usage: "`FILE` with the turn's text; - is stdin", Required: true},
 			&ucli.StringFlag{Name: "tool-calls", Usage: `what the model asks for, as JSON: [{"id":…,"name":…,"args":…}]`},
-			&ucli.StringFlag{Name: "tool-call-id", Usage: "the call that this is the result of"},
+			&ucli.StringFlag{Name: "tool-call-id", Usage: "the `ID` of the tool call that this turn answers"},
 		},
 	}, a.stepTurn)
 }

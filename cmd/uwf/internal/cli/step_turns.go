@@ -26,8 +26,8 @@ func (a *app) stepTurnsCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "role", Usage: "only steps of this `ROLE`"},
 			&ucli.StringFlag{Name: "limit", Usage: "at most `N` turns"},
-			&ucli.StringFlag{Name: "offset", Usage: "leave out the first `N` turns", Value: "0"},
-			&ucli.BoolFlag{Name: "live", Usage: "go on until the running step has ended, printing each turn as it happens"},
+			&ucli.StringFlag{Name: "offset", Usage: "skip the first `N` turns", Value: "0"},
+			&ucli.BoolFlag{Name: "live", Usage: "keep printing each turn as it happens, until the running step has ended"},
 		},
 	}, a.stepTurns)
 }

@@ -63,7 +63,7 @@ func cwdFlag() ucli.Flag {
 
 // moveFlag is that of commands that let agents work on a thread that is there.
 func moveFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "cwd", Usage: "absolute `DIR` in which the thread works from now on; one that was imported needs it, once"}
+	return &ucli.StringFlag{Name: "cwd", Usage: "absolute `DIR` in which the thread works from now on; an imported thread needs it once"}
 }
 
 // movedTo is the value of --cwd, "" if it is not given.
@@ -76,7 +76,7 @@ func (a *app) movedTo(c *ucli.Context) (string, error) {
 
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "start", Usage: "start a thread; it makes no step yet", ArgsUsage: "<workflow>",
+		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
 		Flags: []ucli.Flag{promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		started, err := a.start(ctx, c, nil)
@@ -164,7 +164,7 @@ func (a *app) workDir(flag string) (string, error) {
 
 func (a *app) threadForkCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "fork", Usage: "start a thread that goes on from a step of another", ArgsUsage: "<step>",
+		Name: "fork", Usage: "start a thread from a step of another thread", ArgsUsage: "<step>",
 		Description: stepUsage + " Number 0 is the\nstart, before any step.",
 		Flags:       []ucli.Flag{moveFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {

@@ -52,7 +52,7 @@ func (a *app) threadWorkerCommand() *ucli.Command {
 
 func (a *app) threadRunningCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "running", Usage: "list the threads that something works on, and who",
+		Name: "running", Usage: "list the threads with a process at work, and which",
 	}, func(ctx context.Context, _ *ucli.Context) error {
 		e, err := a.engine(ctx, nil)
 		if err != nil {

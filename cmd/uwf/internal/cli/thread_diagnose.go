@@ -49,7 +49,7 @@ type diagnosedRun struct {
 func (a *app) threadDiagnoseCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "diagnose", ArgsUsage: "<thread>", Usage: "find out what is wrong with a thread, and what to do about it",
-		Description: "Looks at where the thread stands, the last try of a step, who would play the next role, every node\n" +
+		Description: "Checks where the thread stands, the last try of a step, who would play the next role, every node\n" +
 			"of the chain, loops and limits. Exit status 7 if a node is damaged; what else it finds is no error.",
 	}, a.threadDiagnose)
 }
@@ -90,7 +90,7 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *engine.Run) {
 	case s.Status == protocol.StatusCorrupt:
 		d.add("error", salvageHead(s.Head, last), "%s", s.Error.Message)
 	case s.Pending:
-		d.add("note", "uwf thread step "+s.Thread, "an interrupted step has left a finished result; the next step takes it, without running the agent again")
+		d.add("note", "uwf thread step "+s.Thread, "an interrupted step left a finished result; the next step uses it without running the agent again")
 	case s.Error != nil:
 		d.add("error", s.Error.Hint, "%s", s.Error.Message)
 	case s.Status == protocol.StatusSuspended:
@@ -105,12 +105,12 @@ const quiet = 5 * time.Minute
 func (d *diagnosis) ofRun(s protocol.StepOutput, r engine.Run, now time.Time) {
 	switch {
 	case r.Damaged:
-		d.add("warning", "uwf thread step "+d.Thread, "the record of the last try, in %s, cannot be read; it only matters while an agent is at work", r.Dir)
+		d.add("warning", "uwf thread step "+d.Thread, "the record of the last try, in %s, is unreadable; it only matters while an agent is running", r.Dir)
 		return
 	case s.Status == protocol.StatusRunning && r.Alive && !r.Attended:
-		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is gone; the next step takes its result", r.Agent, r.Pid)
+		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is gone; the next step uses its result", r.Agent, r.Pid)
 	case s.Status == protocol.StatusRunning:
-		d.add("note", "uwf thread watch "+d.Thread, "role %s is being played by %s for %s", r.Role, r.Agent, sinceText(r.Started, now))
+		d.add("note", "uwf thread watch "+d.Thread, "role %s has been running on %s for %s", r.Role, r.Agent, sinceText(r.Started, now))
 	}
 	if s.Status == protocol.StatusRunning && r.Alive {
 		heard := r.Heard
@@ -118,7 +118,7 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r engine.Run, now time.Time) {
 			heard = r.Started
 		}
 		if now.Sub(heard) > quiet {
-			d.add("warning", "uwf thread stop "+d.Thread, "the agent has written nothing for %s; it may hang", sinceText(heard, now))
+			d.add("warning", "uwf thread stop "+d.Thread, "the agent has written nothing for %s; it may be stuck", sinceText(heard, now))
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (a *app) diagnoseChain(ctx context.Context, e *engine.Engine, d *diagnosis,
 		}
 	}
 	if byModel > 0 {
-		d.add("warning", "uwf thread steps "+d.Thread, "the data of %s was read by a model from an answer that did not have the wanted form; it may be wrong", render.Count(byModel, "step"))
+		d.add("warning", "uwf thread steps "+d.Thread, "a model extracted the data of %s from an answer in the wrong form; it may be wrong", render.Count(byModel, "step"))
 	}
 	a.diagnoseLimits(ctx, e, d, t)
 	if n := d.Totals.StepsWithoutUsage; n > 0 {
@@ -194,7 +194,7 @@ func (a *app) diagnoseLimits(ctx context.Context, e *engine.Engine, d *diagnosis
 	const often = 5
 	for role, n := range t.Last.Visits {
 		if n >= often {
-			d.add("note", "uwf thread graph "+d.Thread, "role %s has had its turn %d times: does the run go round in circles?", role, n)
+			d.add("note", "uwf thread graph "+d.Thread, "role %s has run %d times: is the workflow looping?", role, n)
 		}
 	}
 	limits, err := e.Limits(ctx, wf)

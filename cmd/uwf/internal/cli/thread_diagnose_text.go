@@ -53,7 +53,7 @@ func (d diagnosis) text(w io.Writer, now time.Time) error {
 		heard = started(r.HeardAt, now)
 	}
 	if err := textLines(w, "last try", fmt.Sprintf("role %s, %s", plaintext.Line(r.Role), r.Status), "agent", plaintext.Line(r.Agent),
-		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", started(&r.StartedAt, now), "heard", heard, "files", r.Dir); err != nil {
+		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", started(&r.StartedAt, now), "last output", heard, "files", r.Dir); err != nil {
 		return err
 	}
 	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {"worker.log", r.WorkerLog}} {

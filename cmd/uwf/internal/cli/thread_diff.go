@@ -23,7 +23,7 @@ type threadDiffOutput struct {
 func (a *app) threadDiffCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "diff", ArgsUsage: "<thread> <thread>",
-		Usage: "compare two threads: the first step where they part, field by field",
+		Usage: "compare two threads: the first step that differs, field by field",
 		Description: "What took longer or cost more does not part two threads; what was asked, answered or delivered\n" +
 			"does. <thread>@3 compares up to a step. Exit status 0: they are the same; 1: they differ.",
 	}, a.threadDiff)

@@ -19,7 +19,7 @@ import (
 
 func (a *app) threadExportCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with all that they lead to, as one file",
+		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with everything they use, to one file",
 		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
 			"with bundle verify FILE, and brought into another home with thread import FILE. It is not\n" +
 			"compressed: gzip does that well.",
@@ -96,11 +96,11 @@ func (a *app) files(ctx context.Context) (*fsstore.Store, error) {
 
 func (a *app) threadImportCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "import", ArgsUsage: "<file>", Usage: "bring the threads of a bundle in, once all of it has been verified; - is stdin",
+		Name: "import", ArgsUsage: "<file>", Usage: "import the threads of a bundle after verifying all of it; - is stdin",
 		Description: "Threads that are not here are added; one that has gone on in the bundle goes on here; one that has\n" +
 			"gone on here stays. A thread that has gone another way here is refused, unless --as-new adds it\n" +
 			"under an id of its own. On any fault nothing is changed; importing again changes nothing.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "as-new", Usage: "give a thread whose id another run has here, or that is of the future, a new id"}},
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or lies in the future"}},
 	}, a.threadImport)
 }
 

@@ -33,7 +33,7 @@ type roleTotals struct {
 
 func (a *app) threadGraphCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "graph", ArgsUsage: "<thread>", Usage: "draw the workflow's graph with the way that a thread has taken",
+		Name: "graph", ArgsUsage: "<thread>", Usage: "draw the workflow's graph with the path that a thread took",
 		Description: "×2 on an edge means that it was taken twice, and ◀ marks where the thread stands. A role that has\n" +
 			"had its turn shows how often, and what it cost. In the pictures, what was not reached is pale.\n\n" +
 			"   uwf thread graph @ --format svg > run.svg",

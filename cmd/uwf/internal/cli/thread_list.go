@@ -24,12 +24,12 @@ func (a *app) threadListCommand() *ucli.Command {
 		Name: "list", Aliases: []string{"ls"}, Usage: "list threads, newest first",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "all", Usage: "ended threads too"},
-			&ucli.StringFlag{Name: "status", Usage: "only these, as a comma-separated `LIST`; active is idle, running and failed"},
+			&ucli.StringFlag{Name: "status", Usage: "only threads with these statuses, a comma-separated `LIST`; active means idle, running and failed"},
 			&ucli.StringFlag{Name: "after", Usage: "only threads started after `TIME`: a date, or 7d, 24h, 30m ago"},
 			&ucli.StringFlag{Name: "before", Usage: "only threads started before `TIME`"},
 			&ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"},
-			&ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "leave out the first `N`", Value: "0"},
-			&ucli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep it up to date until Ctrl-C; in a pipe, a line for each change"},
+			&ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "skip the first `N`", Value: "0"},
+			&ucli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep updating until Ctrl-C; in a pipe, print a line for each change"},
 		},
 	}, a.threadList)
 }

@@ -19,7 +19,7 @@ import (
 const defaultQuota = 4000
 
 func quotaFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest are kept", Value: strconv.Itoa(defaultQuota)}
+	return &ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest text wins", Value: strconv.Itoa(defaultQuota)}
 }
 
 func quotaOf(c *ucli.Context) (int, error) {
@@ -35,12 +35,12 @@ func (a *app) threadReadCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "read", ArgsUsage: "<thread>", Usage: "read a thread as Markdown, the newest steps that fit",
 		Description: "The text has at most as many characters as the quota says; only the headings of the newest\n" +
-			"step, and that its answer is left out, are there in any case. A step that alone is too long is cut in its middle, and says so.",
+			"step, and that its answer is left out, are always there. A step that alone is too long is cut in its middle, and says so.",
 		Flags: []ucli.Flag{
 			quotaFlag(),
 			&ucli.StringFlag{Name: "before", Usage: "only steps before this `STEP`: a hash, a number, -1 for the last, a role, role@visit"},
-			&ucli.BoolFlag{Name: "start", Usage: "with the task, also together with --before"},
-			&ucli.BoolFlag{Name: "live", Usage: "with the turns of the step that is running, or of the try that failed, and what is being written"},
+			&ucli.BoolFlag{Name: "start", Usage: "include the task, even with --before"},
+			&ucli.BoolFlag{Name: "live", Usage: "include the turns of the running step or the failed try, and what is being written"},
 		},
 	}, a.threadRead)
 }

@@ -17,15 +17,15 @@ import (
 
 func (a *app) threadRedactCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "redact", ArgsUsage: "<thread>", Usage: "take the content of a node away for good, and leave a tombstone under its hash",
+		Name: "redact", ArgsUsage: "<thread>", Usage: "remove the content of a node for good, and leave a tombstone under its hash",
 		Description: "Everything that leads to the node still verifies, and says \"redacted\" where its content was. Put again,\n" +
 			"the content does not come back. What the thread needs to go on is refused. Copies elsewhere stay:\n" +
 			"prompts of later steps that quote it, exported bundles, other homes, backups. Files of the last run and\n" +
 			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them", Required: true},
-			&ucli.BoolFlag{Name: "shared", Usage: "also if other threads lead to the node: it is redacted for them, too"},
-			&ucli.StringFlag{Name: "reason", Usage: "why, as a `TEXT` that everybody will see in its place"},
+			&ucli.BoolFlag{Name: "shared", Usage: "redact the node even if other threads share it"},
+			&ucli.StringFlag{Name: "reason", Usage: "the reason, a `TEXT` that everybody will see in its place"},
 		},
 	}, a.threadRedact)
 }

@@ -28,12 +28,12 @@ type replayOutput struct {
 func (a *app) threadReplayCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "replay", ArgsUsage: "<thread>",
-		Usage: "make the steps of a thread again, in a new one, and show what differs",
+		Usage: "run the steps of a thread again in a new thread, and show what differs",
 		Description: "The new thread has the same task. It begins at the start, or with --from at the step before the\n" +
 			"one that is named: that one is made again. It runs to the end, or until a person is needed.\n\n" +
 			"   uwf thread replay @ --from reviewer --agent reviewer=second-opinion",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to make again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
+			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to run again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
 			&ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias or a command line for one role, or for all; can be repeated"},
 			timeoutFlag("stop a step's agent after this `TIME`"), moveFlag(),
 		},

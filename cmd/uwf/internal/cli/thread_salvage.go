@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-const restoreNode = "restore the node from a backup, or bring the thread from a bundle: uwf thread import FILE"
+const restoreNode = "restore the node from a backup, or import the thread from a bundle: uwf thread import FILE"
 
 // salvageBefore says how to go on when a step names something that is lost, or
 // when the step before it is.
@@ -46,5 +46,5 @@ func salvageHead(head protocol.Hash, run *engine.Run) string {
 }
 
 func forkHint(h protocol.Hash) string {
-	return "uwf thread fork " + string(h) + " goes on from the last whole step before it, in another thread"
+	return "uwf thread fork " + string(h) + " continues from the last intact step before it, in another thread"
 }

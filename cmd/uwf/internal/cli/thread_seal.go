@@ -16,11 +16,11 @@ import (
 
 func (a *app) threadSealCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "seal", ArgsUsage: "<thread>", Usage: "print one SHA-256 that stands for the whole run, and keep what it is made of",
+		Name: "seal", ArgsUsage: "<thread>", Usage: "print one SHA-256 over the whole run, and store what it covers",
 		Description: "Note the seal where nobody can change it. Later, --expect computes it again from everything that is\n" +
 			"in the store and says whether the run is still what it was. Sealing again costs only new nodes.\n" +
 			"Redacting a node does not change the seal.",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "expect", Usage: "compare with the `SEAL` that you noted; status 7 if the run has changed"}},
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "expect", Usage: "compare with a `SEAL` from before; status 7 if the run has changed"}},
 	}, a.threadSeal)
 }
 

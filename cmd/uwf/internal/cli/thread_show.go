@@ -16,8 +16,8 @@ import (
 
 func (a *app) threadShowCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "show", ArgsUsage: "<thread>", Usage: "tell where a thread stands and what is next",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "full", Usage: "with all steps"}},
+		Name: "show", ArgsUsage: "<thread>", Usage: "show where a thread stands and what is next",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "full", Usage: "include all steps"}},
 	}, a.threadShow)
 }
 
@@ -54,7 +54,7 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 // nextStep is hintFor, unless the thread is in a bundle, where nobody can go on.
 func (a *app) nextStep(s protocol.StepOutput) string {
 	if a.bundle != nil {
-		return "Bring it into a home with: uwf thread import " + a.bundle.path
+		return "Import it with: uwf thread import " + a.bundle.path
 	}
 	return hintFor(s)
 }
@@ -63,15 +63,15 @@ func (a *app) nextStep(s protocol.StepOutput) string {
 func hintFor(s protocol.StepOutput) string {
 	switch {
 	case s.Pending:
-		return "An interrupted step has left its result. Take it with: uwf thread step " + s.Thread
+		return "An interrupted step left its result. Use it with: uwf thread step " + s.Thread
 	case s.Error != nil && s.Error.Hint != "":
 		return s.Error.Hint
 	}
 	switch s.Status {
 	case protocol.StatusSuspended:
-		return "Thread is suspended. Resume with: uwf thread resume " + s.Thread
+		return "The thread is suspended. Resume with: uwf thread resume " + s.Thread
 	case protocol.StatusFailed:
-		return "The last try failed. Try again with: uwf thread step " + s.Thread
+		return "The last try failed. Retry with: uwf thread step " + s.Thread
 	case protocol.StatusRunning:
 		return "A step is running. Wait with: uwf thread wait " + s.Thread
 	case protocol.StatusIdle:

@@ -36,7 +36,7 @@ func stepOptions(c *ucli.Context) (engine.StepOptions, error) {
 func (a *app) threadStepCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "step", Aliases: []string{"exec"}, ArgsUsage: "<thread>",
-		Usage: "make one or more steps of a thread",
+		Usage: "run one or more steps of a thread",
 		Flags: append(agentFlags(), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := workOf(c)
@@ -50,14 +50,14 @@ func (a *app) threadStepCommand() *ucli.Command {
 // countFlags are those of commands that can go on after their first step.
 func countFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "make up to `N` steps", Value: "1"},
-		&ucli.BoolFlag{Name: "until-end", Usage: "go on to the end, or until a person is needed"},
+		&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps", Value: "1"},
+		&ucli.BoolFlag{Name: "until-end", Usage: "continue to the end, or until a person is needed"},
 		moveFlag(), backgroundFlag(),
 	}
 }
 
 func backgroundFlag() ucli.Flag {
-	return &ucli.BoolFlag{Name: "background", Usage: "return once the first agent has begun; see thread wait, watch and stop"}
+	return &ucli.BoolFlag{Name: "background", Usage: "return once the first agent has started; see thread wait, watch and stop"}
 }
 
 // workOf reads what is to be done with a thread.
@@ -110,7 +110,7 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 func stepCount(c *ucli.Context) (int, error) {
 	if c.Bool("until-end") {
 		if c.IsSet("count") {
-			return 0, usageError("--count and --until-end exclude each other", "--until-end goes on for as many steps as it takes")
+			return 0, usageError("--count and --until-end exclude each other", "--until-end runs as many steps as it takes")
 		}
 		return engine.UntilEnd, nil
 	}
@@ -194,7 +194,7 @@ func (a *app) sayNext(r protocol.StepOutput) {
 
 func (a *app) threadResumeCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "resume", ArgsUsage: "<thread>", Usage: "answer a suspended thread, or go on with a completed one",
+		Name: "resume", ArgsUsage: "<thread>", Usage: "answer a suspended thread, or continue a completed one",
 		Flags: append(append(agentFlags(), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin")), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := workOf(c)
@@ -211,7 +211,7 @@ func (a *app) threadResumeCommand() *ucli.Command {
 
 func (a *app) threadPokeCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "poke", ArgsUsage: "<thread>", Usage: "let the last step's role answer once more, told otherwise",
+		Name: "poke", ArgsUsage: "<thread>", Usage: "redo the last step with new instructions",
 		Description: "The new step takes the place of the last one; what is next follows from it. The old\n" +
 			"step stays in the store until it is collected: uwf thread fork <step> goes on from it.",
 		Flags: append(append(agentFlags(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin")), countFlags()...),
@@ -225,7 +225,7 @@ func (a *app) threadPokeCommand() *ucli.Command {
 			return err
 		}
 		if strings.TrimSpace(w.Prompt) == "" {
-			return usageError("the prompt is empty", "-p 'what to do otherwise'")
+			return usageError("the prompt is empty", "-p 'new instructions'")
 		}
 		return a.work(ctx, c, w)
 	})

@@ -16,7 +16,7 @@ import (
 
 func (a *app) threadWatchCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "watch", ArgsUsage: "<thread>", Usage: "follow what is done on a thread, until nothing works on it any more",
+		Name: "watch", ArgsUsage: "<thread>", Usage: "follow a thread until nothing works on it any more",
 		Description: "On a terminal each tool is told as it is called, and a line counts up; elsewhere there is a line for\n" +
 			"each step that begins or ends. With --format json each event is a line of JSON. To stop watching, press Ctrl-C:\n" +
 			"the thread goes on. Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",

@@ -15,10 +15,10 @@ import (
 
 func (a *app) workflowCommand() *ucli.Command {
 	return a.group(ucli.Command{
-		Name: "workflow", Aliases: []string{"wf"}, Usage: "write, check, register and look at workflows",
+		Name: "workflow", Aliases: []string{"wf"}, Usage: "create, validate, register and inspect workflows",
 		Subcommands: []*ucli.Command{
 			a.leaf(ucli.Command{
-				Name: "put", Aliases: []string{"add"}, Usage: "check a workflow file, store it, and point its name at it",
+				Name: "put", Aliases: []string{"add"}, Usage: "validate a workflow file, store it, and register its name",
 				ArgsUsage: "<file.yaml>",
 			}, a.workflowPut),
 			a.workflowNewCommand(),
@@ -27,7 +27,7 @@ func (a *app) workflowCommand() *ucli.Command {
 			a.workflowGraphCommand(),
 			a.workflowDiffCommand(),
 			a.leaf(ucli.Command{
-				Name: "list", Aliases: []string{"ls"}, Usage: "list the project's and the registered workflows",
+				Name: "list", Aliases: []string{"ls"}, Usage: "list the workflows of the project and the registry",
 			}, a.workflowList),
 		},
 	})

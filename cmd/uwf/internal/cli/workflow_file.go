@@ -124,7 +124,7 @@ func (a *app) openWorkflow(path, project string) (workflowFile, error) {
 	name, dir := within(project, real), within(project, filepath.Dir(path))
 	if name == "" || dir == "" {
 		return none, invalid(fmt.Sprintf("%s is a link that leads out of %s, to %s", a.shown(path), a.shown(project), real),
-			"if that file is meant, name it as it is there")
+			"to use that file, spell its name as it is there")
 	}
 	root, err := os.OpenRoot(project)
 	if err != nil {

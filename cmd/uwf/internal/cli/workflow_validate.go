@@ -25,7 +25,7 @@ func validateFormats() []string {
 
 func (a *app) workflowValidateCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "validate", Aliases: []string{"check"}, Usage: "report everything that is wrong in workflow files; store nothing",
+		Name: "validate", Aliases: []string{"check"}, Usage: "report every problem in workflow files; store nothing",
 		ArgsUsage: "<file.yaml…>",
 		Description: "Exit status 0: all files are valid; 4: at least one is not.\n\n" +
 			"sarif is for code scanning (SARIF 2.1.0), github for the log of a GitHub workflow,\n" +

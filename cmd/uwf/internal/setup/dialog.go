@@ -68,7 +68,7 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 			a.Provider = cmp.Or(a.Provider, "custom")
 			return err
 		}
-		d.say("%q is none of them.%s", answer, near(answer, PresetNames()))
+		d.say("unknown provider %q.%s", answer, near(answer, PresetNames()))
 	}
 }
 
@@ -141,7 +141,7 @@ func (d dialog) model(ctx context.Context, a *Answers) error {
 			return nil
 		case len(names) > 0 && !slices.Contains(names, answer):
 			d.say("%s does not list %q.%s", a.Provider, answer, near(answer, names))
-			sure, err := d.person.Line(ctx, "Take it all the same? [y/N]: ")
+			sure, err := d.person.Line(ctx, "Use it anyway? [y/N]: ")
 			if err != nil {
 				return err
 			}
