@@ -6,7 +6,6 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1
 	github.com/stretchr/testify v1.12.1
 	github.com/united-workforce/uwf/protocol v0.1.0
-	github.com/united-workforce/uwf/step v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
 )
 
