@@ -101,7 +101,7 @@ func TestWorkerThatCannotBeginSaysWhyAtOnce(t *testing.T) {
 
 	w.Env.Exe = "/bin/true"
 	_, err = w.Background(context.Background(), id, toTheEnd, nil)
-	requireCode(t, err, protocol.CodeFailed, "ended before it began")
+	requireCode(t, err, protocol.CodeFailed, "ended before its first step")
 	w.Env.Exe = ""
 	_, err = w.Background(context.Background(), id, toTheEnd, nil)
 	requireCode(t, err, protocol.CodeFailed, "cannot be started in the background")

@@ -51,7 +51,7 @@ func TestRedactedContent(t *testing.T) {
 	require.Equal(t, protocol.StatusCorrupt, out.Status)
 	require.Contains(t, out.Error.Message, "redacted: why")
 	_, err = w.Fork(ctx, head)
-	requireCode(t, err, protocol.CodeRedacted, "nobody can go on")
+	requireCode(t, err, protocol.CodeRedacted, "cannot continue from a step")
 	_, err = w.Step(ctx, fork, StepOptions{})
 	requireCode(t, err, protocol.CodeRedacted, "redacted: why")
 }

@@ -38,7 +38,7 @@ func TestALocationOutsideIsRefusedBeforeAnyoneIsPaid(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeFailed, `role "worker" may not work in `+dir+": that is outside the thread's directory "+w.dir)
-	require.Equal(t, []string{"if that is meant, let steps work there and below, by this line in " + w.Dirs.Config() + `: allowLocations: ["` + dir + `"]`}, e.Hints)
+	require.Equal(t, []string{"to allow steps there and below, add this line to " + w.Dirs.Config() + `: allowLocations: ["` + dir + `"]`}, e.Hints)
 	require.Len(t, w.runs(), 1)
 	require.Equal(t, e.Message, w.show(id).Error.Message, "whoever asks later is told")
 

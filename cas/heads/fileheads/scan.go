@@ -54,10 +54,14 @@ func parseLines(path, text string, keys rule) *table {
 
 // hidesThread tells whether a line is that of a thread but for its first character,
 // with which YAML may pass over it. What a person has made a comment has that
-// character still, behind the mark.
+// character still, behind the mark. Nor does anything follow our own comment, but the
+// line below it if the end between them is damaged.
 func hidesThread(line string) bool {
 	if line == "" {
 		return false
+	}
+	if behind, found := strings.CutPrefix(line, strings.TrimSuffix(saysFacts, "\n")); found && behind != "" {
+		return true
 	}
 	e, ok := parseLine("0" + line[1:])
 	return ok && threadProblem(e.key) == ""

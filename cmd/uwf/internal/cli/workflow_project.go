@@ -38,7 +38,7 @@ func (a *app) discover() ([]workflow.Found, error) {
 	}
 	a.project, a.searched = found, true
 	for _, i := range ignored {
-		a.say("note: ignoring %s, %s", plaintext.Line(a.shown(i.Path)), i.Why)
+		a.say("note: ignored %s: it %s", plaintext.Line(a.shown(i.Path)), i.Why)
 	}
 	return found, nil
 }
