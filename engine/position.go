@@ -103,6 +103,9 @@ func (p *position) output() protocol.StepOutput {
 		Thread: p.id, Head: p.thread.Head, Status: protocol.StatusIdle,
 		Workflow: p.thread.Start.Workflow, WorkflowName: p.workflow.Name,
 	}
+	if p.state.Last != nil {
+		out.Output = p.state.Last.Output
+	}
 	switch {
 	case p.problem != nil:
 		out.Error = stepError(p.explain())
@@ -112,6 +115,8 @@ func (p *position) output() protocol.StepOutput {
 	case p.next.Kind == moderator.Run:
 		role := p.next.Role // a copy: the output must not keep the position
 		out.CurrentRole = &role
+	case p.next.Kind == moderator.End:
+		out.Message = p.next.Prompt
 	case p.next.Kind == moderator.Suspend:
 		out.Status = protocol.StatusSuspended
 		role, prompt := p.next.Role, p.next.Prompt

@@ -38,7 +38,7 @@ func TestAgentsThatFail(t *testing.T) {
 		"no agent name":                        {"!lie:agent", "does not name its agent"},
 		"made in another directory":            {"!lie:cwd", "where it may not"},
 		"made in another directory of its own": {"!lie:sub", "but its agent was started in"},
-		"claims a different prompt":                 {"!lie:edgePrompt", "claims a different prompt"},
+		"claims a different prompt":            {"!lie:edgePrompt", "claims a different prompt"},
 		"begun before its thread":              {"!lie:before", "began before its thread"},
 		"ended in the future":                  {"!lie:future", "ended in the future"},
 		"ended before it began":                {"!lie:backwards", "ended before"},

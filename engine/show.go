@@ -37,7 +37,13 @@ func (e *Engine) show(ctx context.Context, thread string) (protocol.StepOutput, 
 		return protocol.StepOutput{}, err
 	}
 	if ended != nil {
-		return e.showEnded(ctx, *ended), nil
+		out := e.showEnded(ctx, *ended)
+		// What cannot be read any more is left out: the thread has ended all the same.
+		if pos, err := e.position(ctx, thread, head); err == nil {
+			at := pos.output()
+			out.Message, out.Output = at.Message, at.Output
+		}
+		return out, nil
 	}
 	return e.showActive(ctx, thread, head)
 }

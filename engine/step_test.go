@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -366,4 +367,35 @@ func TestTimesAreTheClocks(t *testing.T) {
 	require.Equal(t, at.UnixMilli(), *item.StartedAt)
 	require.Equal(t, at.UnixMilli(), *item.CompletedAt)
 	require.Equal(t, "test", *item.WorkflowName)
+}
+
+// What a run has come to is in its last output, and in what show says later.
+func TestTheResultOfARun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,done")
+	id := w.start()
+	outs, err := w.Do(t.Context(), id, Work{Steps: UntilEnd})
+	require.NoError(t, err)
+	require.Len(t, outs, 2)
+	require.Nil(t, outs[0].Output, "a run of any length keeps the last one only")
+	data := w.readOutput(outs[1].Head)
+	for _, got := range []protocol.StepOutput{outs[1], w.show(id)} {
+		require.Equal(t, "Done.", got.Message)
+		require.Equal(t, data, got.Output)
+	}
+	first := w.start()
+	require.Nil(t, w.show(first).Output)
+	stepped := w.mustStep(first, StepOptions{})
+	require.Equal(t, w.readOutput(stepped.Head), stepped.Output)
+	require.Empty(t, stepped.Message)
+}
+
+// readOutput is the data of the last step of a chain.
+func (w *world) readOutput(head protocol.Hash) any {
+	w.t.Helper()
+	chain, err := thread.Open(context.Background(), w.Store, head)
+	require.NoError(w.t, err)
+	out, err := chain.Output(context.Background(), *chain.Last)
+	require.NoError(w.t, err)
+	return out.Value
 }

@@ -56,6 +56,9 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 		}
 		out, err := e.configOnce().deed(ctx, h, deed, w.Prompt, o)
 		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
+			if w.Steps == UntilEnd && len(outs) > 0 {
+				outs[len(outs)-1].Output = nil // a run of any length keeps the last one only
+			}
 			outs = append(outs, out)
 		}
 		if err != nil {

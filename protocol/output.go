@@ -42,6 +42,8 @@ type StepOutput struct {
 	Agent          string     `json:"agent,omitempty"`
 	Usage          *Usage     `json:"usage,omitempty"`
 	Question       *Question  `json:"question,omitempty"` // that a person is asked
+	Message        string     `json:"message,omitempty"`  // closing words: the prompt of the edge to $END
+	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
 }
 
 // Question is what a suspended thread asks a person.

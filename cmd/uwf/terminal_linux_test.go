@@ -279,7 +279,7 @@ func newHostileHome(t *testing.T) *hostileHome {
 	h.must(t, "thread step @", 0)
 	h.must(t, "thread step @ --agent bad", 5)
 	h.must(t, "thread export --all -o all.uwfb", 0)
-	var step struct{ Head, Hash, Output, Detail string }
+	var step struct{ Head, Hash, Detail string }
 	require.NoError(t, json.Unmarshal([]byte(h.must(t, "thread show @ --format json", 0)), &step))
 	shown := h.must(t, "step show @-1 --format json", 0)
 	turns := h.must(t, "step turns @ --format json", 0)
