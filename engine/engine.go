@@ -1,6 +1,6 @@
 // Package engine runs a thread: it takes the moderator's decision to an agent,
 // checks what comes back, and moves the head. It holds no state of its own; all
-// of it is in the store, the index and the run directory, so that the next
+// of it is in the store, the heads and the run directory, so that the next
 // process goes on where a killed one stopped.
 //
 // A step, file by file:

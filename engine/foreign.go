@@ -18,7 +18,7 @@ import (
 
 // A thread that was imported brings prompts, a workflow and a directory that its
 // author chose. Nothing of it runs here until a person has said where; what was
-// said is kept beside the thread (package index, Facts), because its start cannot
+// said is kept beside the thread (package heads, Facts), because its start cannot
 // change. Forks of it are as foreign as it is.
 
 // asItIs is the mode of a workspace that is a directory as a person has it.

@@ -68,7 +68,7 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	return p, nil
 }
 
-// leadsNowhere adds to an error for a head which line of the index names it, if there
+// leadsNowhere adds to an error for a head which entry of the heads names it, if there
 // is no such node, or another: then it is that line that is damaged, or the node is
 // lost.
 func (e *Engine) leadsNowhere(ctx context.Context, id string, head protocol.Hash, err error) error {

@@ -14,7 +14,7 @@ import (
 
 // StartThread makes a thread of a stored workflow. cwd is absolute and exists; the
 // thread keeps where it leads, so that a link which takes its place later takes
-// nobody elsewhere. The start node is durable before the index names it. Errors
+// nobody elsewhere. The start node is durable before a head names it. Errors
 // are *protocol.Error.
 func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt, cwd string) (thread string, err error) {
 	if !filepath.IsAbs(cwd) {

@@ -1,5 +1,5 @@
 // Command uwf-claude-code makes an agent of Claude Code, the program claude. The
-// engine starts it; see package external.
+// engine starts it; see package cliagent.
 package main
 
 import (

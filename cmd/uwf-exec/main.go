@@ -3,7 +3,7 @@
 //
 //	uwf-exec -- <command…>
 //
-// The engine starts it; see package external.
+// The engine starts it; see package cliagent.
 package main
 
 import (

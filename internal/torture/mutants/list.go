@@ -12,43 +12,43 @@ func mutants() []mutant {
 			points("thread step: kill"),
 		},
 		{
-			"the result of an interrupted step is not adopted", "cmd/uwf/internal/engine/attempt.go",
+			"the result of an interrupted step is not adopted", "engine/attempt.go",
 			"	if !o.Fresh {\n		if out, adopted,", "	if false {\n		if out, adopted,",
 			only("kills"),
 		},
 		{
-			"a run directory that is a link is followed", "cmd/uwf/internal/engine/rundir.go",
+			"a run directory that is a link is followed", "engine/rundir.go",
 			"	case err == nil && info.IsDir():\n		return nil\n", "	case err == nil && (info.IsDir() || info.Mode()&fs.ModeSymlink != 0):\n		return nil\n",
 			[]string{"-only", "liars", "-match", "in the place of its run directory"},
 		},
 		{
-			"an error of the disk is taken for success when the head moves", "cmd/uwf/internal/engine/advance.go",
-			"a.Index.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil {", "a.Index.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil && ctx.Err() != nil {",
+			"an error of the disk is taken for success when the head moves", "engine/advance.go",
+			"a.Heads.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil {", "a.Heads.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil && ctx.Err() != nil {",
 			points("thread step: E"),
 		},
 		{
-			"a thread that ends leaves threads.yaml before it is in the history", "cas/index/threads.go",
+			"a thread that ends leaves threads.yaml before it is in the history", "cas/heads/fileheads/threads.go",
 			"		f.remove(e.Thread)\n		return x.appendHistory(ctx, e)\n",
 			"		f.remove(e.Thread)\n		if err := x.save(f); err != nil {\n			return err\n		}\n		return x.appendHistory(ctx, e)\n",
 			points("thread kill: kill"),
 		},
 		{
-			"threads.yaml is changed without its lock", "cas/index/threads.go",
+			"threads.yaml is changed without its lock", "cas/heads/fileheads/threads.go",
 			"return x.locked(ctx, threadsLock, func() error {", "return func(change func() error) error { return change() }(func() error {",
 			only("races"),
 		},
 		{
-			"a head moves without looking where it was, and a step without the thread's lock", "cmd/uwf/internal/engine/lock.go",
-			"lock, err := durable.Lock(brief, e.lockFile(id))", "lock, err := durable.Lock(brief, e.lockFile(id)+time.Now().String())",
+			"a head moves without looking where it was, and a step without the thread's lock", "engine/lock.go",
+			"lock, err := e.locks().Lock(brief, id)", "lock, err := e.locks().Lock(brief, id+time.Now().String())",
 			only("races"),
 		},
 		{
-			"a step of another thread is accepted", "cmd/uwf/internal/engine/accept.go",
+			"a step of another thread is accepted", "engine/accept.go",
 			"case s.Start != t.StartHash:", "case false:",
 			only("liars"),
 		},
 		{
-			"a step that follows another head is accepted", "cmd/uwf/internal/engine/accept.go",
+			"a step that follows another head is accepted", "engine/accept.go",
 			"case prev != wantPrev:", "case false:",
 			only("liars"),
 		},
@@ -58,8 +58,8 @@ func mutants() []mutant {
 			only("liars"),
 		},
 		{
-			"a torn last line of the history is left where it is", "cas/index/tail.go",
-			"return nil, x.fsys.Truncate(x.path(historyFile), line.offset)", "return nil, nil",
+			"a torn last line of the history is left where it is", "cas/heads/fileheads/tail.go",
+			"return nil, x.fsys.Truncate(x.path(file), line.offset)", "return nil, nil",
 			points("thread kill: "),
 		},
 		{
@@ -68,7 +68,7 @@ func mutants() []mutant {
 			points("thread step: "),
 		},
 		{
-			"the record of a run is written after its agent has begun", "cmd/uwf/internal/engine/invoke.go",
+			"the record of a run is written after its agent has begun", "engine/invoke.go",
 			"	if err := a.dir.write(a.record); err != nil {\n		return nil, errors.Join(err, lock.Unlock())\n	}\n", "",
 			points("thread step: kill"),
 		},
@@ -78,7 +78,7 @@ func mutants() []mutant {
 			only("secrets"),
 		},
 		{
-			"a step is committed without a flush", "cas/stepwork/submit.go",
+			"a step is committed without a flush", "step/submit.go",
 			"b.Commit(ctx)", "b.Put(ctx)",
 			only("power"),
 		},
@@ -108,8 +108,8 @@ func mutants() []mutant {
 			[]string{"-only", "power", "-match", "full"},
 		},
 		{
-			"a location leads out of the thread's directory", "cmd/uwf/internal/place/place.go",
-			"	case below(thread, dir), r.allowed(dir), linked(thread, dir):\n", "	case below(thread, dir), r.allowed(dir), linked(thread, dir), true:\n",
+			"a location leads out of the thread's directory", "engine/place/place.go",
+			"	case !below(thread, dir):\n", "	case false && !below(thread, dir):\n",
 			only("repositories"),
 		},
 		{
@@ -143,7 +143,7 @@ func mutants() []mutant {
 			only("outsiders"),
 		},
 		{
-			"a thread from elsewhere works where it says", "cmd/uwf/internal/engine/foreign.go",
+			"a thread from elsewhere works where it says", "engine/foreign.go",
 			"			return e.mustSayWhere(ctx, h, facts, w.Do)\n", "			return nil\n",
 			only("outsiders"),
 		},
@@ -153,8 +153,8 @@ func mutants() []mutant {
 			only("planted"),
 		},
 		{
-			"the answer of a role is not fenced", "util/prompt/fence.go",
-			"if !forges(text) {", "if true || !forges(text) {",
+			"the answer of a role is not fenced", "util/fence/fence.go",
+			"if !Forges(text) {", "if true || !Forges(text) {",
 			only("forged"),
 		},
 	}

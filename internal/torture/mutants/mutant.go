@@ -19,14 +19,24 @@ type mutant struct {
 
 // apply makes the mistake; restore takes it back.
 func (m mutant) apply(tree string) (restore func() error, err error) {
-	path := filepath.Join(tree, filepath.FromSlash(m.file))
-	source, err := os.ReadFile(path)
+	source, changed, err := m.changed(tree)
 	if err != nil {
 		return nil, err
 	}
-	if n := bytes.Count(source, []byte(m.old)); n != 1 {
-		return nil, fmt.Errorf("%s has %q %d times: the list of mutants is out of date", m.file, m.old, n)
-	}
-	changed := bytes.Replace(source, []byte(m.old), []byte(m.new), 1)
+	path := m.path(tree)
 	return func() error { return os.WriteFile(path, source, 0o644) }, os.WriteFile(path, changed, 0o644)
 }
+
+// changed is the file as it is, and with the mistake.
+func (m mutant) changed(tree string) (source, changed []byte, err error) {
+	source, err = os.ReadFile(m.path(tree))
+	if err != nil {
+		return nil, nil, err
+	}
+	if n := bytes.Count(source, []byte(m.old)); n != 1 {
+		return nil, nil, fmt.Errorf("%s has %q %d times: the list of mutants is out of date", m.file, m.old, n)
+	}
+	return source, bytes.Replace(source, []byte(m.old), []byte(m.new), 1), nil
+}
+
+func (m mutant) path(tree string) string { return filepath.Join(tree, filepath.FromSlash(m.file)) }

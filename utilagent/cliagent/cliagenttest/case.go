@@ -1,4 +1,4 @@
-// Package cliagenttest tests adapters of package external with recorded runs: what
+// Package cliagenttest tests adapters of package cliagent with recorded runs: what
 // they make of them, and that nothing which a program does wrong can hang or
 // deceive them. The test binary itself plays the program:
 //

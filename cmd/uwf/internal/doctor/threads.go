@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// threads looks at the files of the index, and at the steps in flight.
+// threads looks at the files of the heads, and at the steps in flight.
 func (x *examination) threads(ctx context.Context) {
 	active, err := x.count(ctx)
 	if err != nil {
