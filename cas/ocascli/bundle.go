@@ -77,7 +77,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 		}
 		return bundle.Write(ctx, e.Stdout, s, m)
 	}
-	path := absolute(e, output)
+	path := e.Path(output)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return bundle.Written{}, cmdline.UsageError(output+" is not a file", "--output "+filepath.Join(output, "threads.uwfb"))
 	}
@@ -173,7 +173,7 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 	if name == "-" {
 		return receiveBundle(ctx, e)
 	}
-	in, err := os.Open(absolute(e, name))
+	in, err := os.Open(e.Path(name))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, cmdline.NoFile(e.Dir, name, "uwf thread export <thread> -o threads.uwfb makes one")
 	}
@@ -245,11 +245,4 @@ func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed boo
 	}
 	_, err := fmt.Fprintf(w, "redacted %s%s\n  %s; %s\n", h, reason, time.UnixMilli(at).UTC().Format(time.RFC3339), proof)
 	return err
-}
-
-func absolute(e env.Env, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(e.Dir, path)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (c *CLI) fsckCommand() *ucli.Command {
@@ -207,10 +208,10 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 	}
 	if len(named) > 0 {
 		for i := range named {
-			named[i] = c.path(named[i])
+			named[i] = c.Env.Path(named[i])
 			if info, err := os.Stat(named[i]); err != nil || !info.IsDir() {
 				hints := []string{"--roots names a home, such as ~/.uwf"}
-				if near := cmdline.NearFile(c.Env.Dir, named[i]); near != "" {
+				if near := suggest.File(c.Env.Dir, named[i]); near != "" {
 					hints = append([]string{"did you mean --roots " + near + "?"}, hints...)
 				}
 				return nil, cmdline.NotFound(fmt.Sprintf("--roots %s is not a directory", named[i]), hints...)

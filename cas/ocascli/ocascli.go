@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -121,14 +120,6 @@ func StoreError(err error, program string) error {
 		hint = "install the newest uwf: this one does not touch the store"
 	}
 	return &protocol.Error{Code: coded.Code, Message: err.Error(), Err: err, Hints: []string{hint}}
-}
-
-// path is a file that a person names.
-func (c *CLI) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(c.Env.Dir, name)
 }
 
 // Classify gives every error of the store a code; program is how hints name the

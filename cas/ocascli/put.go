@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/exactjson"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (c *CLI) putCommand() *ucli.Command {
@@ -145,7 +146,7 @@ func (c *CLI) value(arg string) (any, error) {
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		hints := []string{c.Program + " put-text stores a text as it is; as JSON it has quotes: '\"" + arg + "\"'"}
-		if near := cmdline.NearFile(c.Env.Dir, arg); near != "" {
+		if near := suggest.File(c.Env.Dir, arg); near != "" {
 			hints = append([]string{"did you mean " + near + "?"}, hints...)
 		}
 		return nil, cmdline.NotFound("no such file, and not JSON either: "+arg, hints...)
@@ -167,7 +168,7 @@ func (c *CLI) readInput(arg string) ([]byte, error) {
 	if arg == "-" {
 		return c.readAll(c.Env.Stdin)
 	}
-	f, err := os.Open(c.path(arg))
+	f, err := os.Open(c.Env.Path(arg))
 	if err != nil {
 		return nil, err
 	}

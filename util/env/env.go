@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/united-workforce/uwf/util/terminal"
@@ -74,4 +75,13 @@ func cut(kv string) (key, value string, ok bool) {
 		}
 	}
 	return "", "", false
+}
+
+// Path is a file or directory that a person names, absolute: a relative one is meant
+// from the process's directory.
+func (e Env) Path(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(e.Dir, name)
 }

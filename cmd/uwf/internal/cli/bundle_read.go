@@ -56,7 +56,7 @@ func (a *app) isBundle(arg string) bool {
 	if arg == "" {
 		return false
 	}
-	f, err := os.Open(a.path(arg))
+	f, err := os.Open(a.env.Path(arg))
 	if err != nil {
 		return false
 	}

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,7 +24,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
@@ -117,8 +116,7 @@ type app struct {
 	steps      atomic.Bool // the command runs agents, or looks at what would run
 	creates    bool        // the command makes a home or store that is not there
 	exposed    sync.Once   // warns of keys that others can read
-	searched   bool        // for the workflows of the project:
-	project    []workflow.Found
+	catalog    *catalog.Catalog
 	fs         *fsstore.Store
 	heads      *fileheads.Heads
 	cas        *ocascli.CLI // the commands of the store
@@ -267,42 +265,29 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	if err != nil {
 		return nil, err
 	}
-	if a.bundle == nil {
-		if err := config.Distrust(dirs); err != nil {
-			return nil, err
-		}
-	}
-	// A role reads threads where the keys are hidden from it: only steps need them.
-	e, unread := config.LoadDotEnv(dirs.DotEnv(), a.env)
-	if unread != nil && !errors.Is(unread, fs.ErrPermission) {
-		return nil, unread
-	}
 	with := &engine.Engine{
-		Env: e, Given: a.env.Environ, Dirs: dirs, FS: durable.OS(), Store: s, Heads: x,
-		Config: func(ctx context.Context) (protocol.Config, error) {
-			a.steps.Store(true)
-			if unread != nil {
-				return protocol.Config{}, unread
-			}
-			return a.config(ctx, dirs, e)
-		},
-		Progress: p,
-		Warn:     func(text string) { a.say("uwf: warning: %s", plaintext.Line(text)) },
+		Dirs: dirs, FS: durable.OS(), Store: s, Heads: x, Progress: p,
+		Warn: func(text string) { a.say("uwf: warning: %s", plaintext.Line(text)) },
+	}
+	if err := with.Configure(a.env); err != nil {
+		return nil, err
+	}
+	read := with.Config
+	with.Config = func(ctx context.Context) (protocol.Config, error) {
+		a.steps.Store(true)
+		c, err := read(ctx)
+		if err == nil {
+			a.exposed.Do(func() { a.warnExposed(dirs) })
+		}
+		return c, err
 	}
 	a.keepDiary(with)
 	return with, nil
 }
 
-// config reads config.yaml, and warns of keys that others can read.
-func (a *app) config(ctx context.Context, dirs home.Dirs, e env.Env) (protocol.Config, error) {
-	c, err := config.Load(ctx, dirs.Config(), e)
-	if err != nil {
-		return c, err
+// warnExposed warns of keys that others can read.
+func (a *app) warnExposed(dirs home.Dirs) {
+	for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
+		a.say("uwf: warning: %s", warning)
 	}
-	a.exposed.Do(func() {
-		for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
-			a.say("uwf: warning: %s", warning)
-		}
-	})
-	return c, nil
 }

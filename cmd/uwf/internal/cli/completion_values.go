@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
+	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -140,7 +141,8 @@ func (a *app) workflowValues(ctx context.Context) []cmdline.Candidate {
 // projectValues are the workflows of the project that a name stands for. A name that a
 // shell or a terminal might take for more is left out: anyone may have put it there.
 func (a *app) projectValues() []cmdline.Candidate {
-	found, _, err := a.search().Discover()
+	quiet := catalog.Catalog{Env: a.env}
+	found, err := quiet.Project()
 	if err != nil {
 		return nil
 	}

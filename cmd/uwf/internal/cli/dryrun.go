@@ -63,7 +63,7 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 	if err != nil {
 		return err
 	}
-	def, err := a.definition(ctx, c.Args().First())
+	def, err := a.workflows().Definition(ctx, c.Args().First())
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/secret"
 )
 
 // creators are the commands that make a home or a store where there is none, or
@@ -85,11 +83,7 @@ func (a *app) checkStore(dirs home.Dirs, exists bool) error {
 // hide keeps secrets out of an error: it may quote a file that is not what it was
 // taken for, or an agent.
 func (a *app) hide(e *protocol.Error) {
-	dirs, err := home.Find(a.env, a.flags.home, a.flags.store)
-	if err != nil {
-		return
-	}
-	known := secret.NewSet(config.Secrets(dirs.Config(), dirs.DotEnv(), a.env)...)
+	known := a.secrets()
 	e.Message = known.Hide(e.Message)
 	e.Hints = slices.Clone(e.Hints)
 	for i, hint := range e.Hints {

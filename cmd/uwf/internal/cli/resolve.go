@@ -111,7 +111,7 @@ func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string
 	case 1:
 		return matches[0], nil
 	}
-	return "", ambiguous("thread", arg, matches)
+	return "", suggest.Ambiguous("thread", arg, matches)
 }
 
 // threadIDs lists active and ended threads, each once.
@@ -179,15 +179,6 @@ func isStep(ctx context.Context, s cas.Store, h cas.Hash) bool {
 	return err == nil
 }
 
-func ambiguous(what, arg string, matches []string) error {
-	shown := matches
-	if len(shown) > 5 {
-		shown = append(shown[:5:5], "…")
-	}
-	return notFound(fmt.Sprintf("%s %q is ambiguous: %d match", what, arg, len(matches)),
-		"give more characters: "+strings.Join(shown, ", "))
-}
-
 // node finds the node that a person means, by hash or unique prefix.
 func (a *app) node(ctx context.Context, arg string) (cas.Hash, error) {
 	s, err := a.store(ctx)
@@ -202,7 +193,7 @@ func (a *app) node(ctx context.Context, arg string) (cas.Hash, error) {
 		for i, c := range many.Candidates {
 			names[i] = string(c)
 		}
-		return "", ambiguous("hash", arg, names)
+		return "", suggest.Ambiguous("hash", arg, names)
 	case errors.Is(err, cas.ErrNotFound):
 		out := &protocol.Error{Code: protocol.CodeNotFound, Message: "node not found: " + arg, Err: err}
 		out.Hints = append(ocascli.NearHashes(ctx, s, arg), "uwf thread steps <thread>")

@@ -84,7 +84,7 @@ func (a *app) readInput(name string) (string, error) {
 		}
 		return string(data), nil
 	}
-	data, err := os.ReadFile(a.path(name))
+	data, err := os.ReadFile(a.env.Path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", cmdline.NoFile(a.env.Dir, name, "- reads stdin")
 	}

@@ -108,7 +108,7 @@ func (a *app) start(ctx context.Context, c *ucli.Context, check func(*engine.Eng
 		return none, err
 	}
 	defer release()
-	wf, err := a.workflow(ctx, c.Args().First())
+	wf, err := a.workflows().Find(ctx, c.Args().First())
 	if err != nil {
 		return none, err
 	}

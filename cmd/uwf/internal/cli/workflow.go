@@ -7,10 +7,12 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 func (a *app) workflowCommand() *ucli.Command {
@@ -34,97 +36,26 @@ func (a *app) workflowCommand() *ucli.Command {
 }
 
 func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
-	def, err := a.readWorkflow(ctx, a.path(c.Args().First()))
+	put, err := a.workflows().Put(ctx, c.Args().First())
 	if err != nil {
 		return err
 	}
-	release, err := a.holdStore(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	h, err := a.storeWorkflow(ctx, def)
-	if err != nil {
-		return err
-	}
-	x, err := a.index()
-	if err != nil {
-		return err
-	}
-	if err := x.Register(ctx, def.Name, h); err != nil {
-		return fmt.Errorf("register workflow %q: %w", def.Name, err)
-	}
-	a.hint("uwf run %s -p '<task>'", def.Name)
-	return a.print(protocol.WorkflowPut{Name: def.Name, Hash: h}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  %s\n", def.Name, h)
+	a.hint("uwf run %s -p '<task>'", put.Name)
+	return a.print(put, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  %s\n", put.Name, put.Hash)
 		return err
 	})
 }
 
-// registeredName is the first name in the registry that points at h.
-func (a *app) registeredName(ctx context.Context, h cas.Hash) *string {
-	x, err := a.index()
-	if err != nil {
-		return nil
-	}
-	names, err := x.Workflows(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, n := range names {
-		if n.Hash == h && n.Problem == "" {
-			return &n.Name
-		}
-	}
-	return nil
-}
-
 func (a *app) workflowList(ctx context.Context, _ *ucli.Context) error {
-	found, err := a.discover()
+	items, err := a.workflows().List(ctx)
 	if err != nil {
 		return err
 	}
-	x, err := a.index()
-	if err != nil {
-		return err
-	}
-	registered, err := x.Workflows(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range registered {
-		if n.Problem != "" {
-			a.say("uwf: warning: registry.yaml: the name %q %s: nothing can be started by it", n.Name, n.Problem)
-		}
-	}
-	items := a.workflowItems(found, registered)
 	if len(items) == 0 {
 		a.hint("uwf workflow new <name>")
 	}
 	return a.print(items, func(w io.Writer) error { return workflowsText(w, items) })
-}
-
-// The origins of a workflow, in the original's words.
-const (
-	originProject  = "local"
-	originRegistry = "global"
-)
-
-// workflowItems are the files of the project, and what is registered unless a
-// file hides it.
-func (a *app) workflowItems(found []workflow.Found, registered []heads.Named) []protocol.WorkflowItem {
-	items := []protocol.WorkflowItem{}
-	local := map[string]bool{}
-	for _, f := range found {
-		local[f.Name] = true
-		items = append(items, protocol.WorkflowItem{Name: f.Name, Hash: "(local)", Origin: originProject, Path: a.shown(f.Path)})
-	}
-	for _, n := range registered {
-		if !local[n.Name] && n.Problem == "" {
-			items = append(items, protocol.WorkflowItem{Name: n.Name, Hash: string(n.Hash), Origin: originRegistry})
-		}
-	}
-	return items
 }
 
 func workflowsText(w io.Writer, items []protocol.WorkflowItem) error {
@@ -134,11 +65,33 @@ func workflowsText(w io.Writer, items []protocol.WorkflowItem) error {
 	}
 	t := newTable("NAME", "ORIGIN", "FILE OR HASH")
 	for _, it := range items {
-		if it.Origin == originProject {
+		if it.Origin == catalog.OriginProject {
 			t.row(it.Name, "project", it.Path)
 		} else {
 			t.row(it.Name, "registered", it.Hash)
 		}
 	}
 	return t.print(w)
+}
+
+// workflows are those that can be named from here.
+func (a *app) workflows() *catalog.Catalog {
+	if a.catalog == nil {
+		a.catalog = &catalog.Catalog{
+			Env: a.env, Store: a.store, Secrets: a.secrets,
+			Registry: func() (heads.Registry, error) { return a.index() },
+			Note:     func(text string) { a.say("note: %s", text) },
+			Warn:     func(text string) { a.say("uwf: warning: %s", text) },
+		}
+	}
+	return a.catalog
+}
+
+// secrets are those of the home that is in force, as far as it has any.
+func (a *app) secrets() *secret.Set {
+	dirs, err := home.Find(a.env, a.flags.home, a.flags.store)
+	if err != nil {
+		return secret.NewSet()
+	}
+	return secret.NewSet(config.Secrets(dirs.Config(), dirs.DotEnv(), a.env)...)
 }

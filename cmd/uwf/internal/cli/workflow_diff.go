@@ -28,11 +28,11 @@ func (a *app) workflowDiffCommand() *ucli.Command {
 }
 
 func (a *app) workflowDiff(ctx context.Context, c *ucli.Context) error {
-	before, err := a.definition(ctx, c.Args().Get(0))
+	before, err := a.workflows().Definition(ctx, c.Args().Get(0))
 	if err != nil {
 		return err
 	}
-	after, err := a.definition(ctx, c.Args().Get(1))
+	after, err := a.workflows().Definition(ctx, c.Args().Get(1))
 	if err != nil {
 		return err
 	}

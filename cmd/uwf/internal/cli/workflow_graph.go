@@ -30,7 +30,7 @@ func (a *app) workflowGraph(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	def, err := a.definition(ctx, c.Args().First())
+	def, err := a.workflows().Definition(ctx, c.Args().First())
 	if err != nil {
 		return err
 	}

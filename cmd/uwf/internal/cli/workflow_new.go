@@ -68,7 +68,7 @@ func (a *app) workflowNew(_ context.Context, c *ucli.Context) error {
 	if err := a.writeNew(path, text); err != nil {
 		return err
 	}
-	out := newOutput{Name: name, Template: template, Path: a.shown(path)}
+	out := newOutput{Name: name, Template: template, Path: a.workflows().Shown(path)}
 	if err := a.print(out, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s: written from the template %s\n", out.Path, template)
 		return err
@@ -104,9 +104,9 @@ func newWorkflow(name, template string) (string, error) {
 // that was named.
 func (a *app) newPath(name, output string) string {
 	if output == "" {
-		return a.path(name + ".yaml")
+		return a.env.Path(name + ".yaml")
 	}
-	path := a.path(output)
+	path := a.env.Path(output)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return filepath.Join(path, name+".yaml")
 	}
@@ -133,13 +133,13 @@ func checkNew(name, path, text string) error {
 
 func (a *app) writeNew(path, text string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return invalid(fmt.Sprintf("%s exists already", a.shown(path)), "choose another name, or another place with -o")
+		return invalid(fmt.Sprintf("%s exists already", a.workflows().Shown(path)), "choose another name, or another place with -o")
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	err := durable.WriteFile(durable.OS(), path, []byte(text), 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
-		return notFound(fmt.Sprintf("directory not found: %s", a.shown(filepath.Dir(path))), "mkdir -p "+a.shown(filepath.Dir(path)))
+		return notFound(fmt.Sprintf("directory not found: %s", a.workflows().Shown(filepath.Dir(path))), "mkdir -p "+a.workflows().Shown(filepath.Dir(path)))
 	}
 	return err
 }

@@ -27,7 +27,7 @@ func (a *app) workflowShow(ctx context.Context, c *ucli.Context) error {
 	if _, err := a.ownFormat(c, render.Formats()); err != nil {
 		return err
 	}
-	h, err := a.workflow(ctx, c.Args().First())
+	h, err := a.workflows().Find(ctx, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -46,14 +46,14 @@ func (a *app) workflowShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	show := protocol.WorkflowShow{Hash: h, Type: n.Type, Payload: payload, Timestamp: n.Timestamp, Name: a.registeredName(ctx, h)}
+	show := protocol.WorkflowShow{Hash: h, Type: n.Type, Payload: payload, Timestamp: n.Timestamp, Name: ref(a.workflows().Name(ctx, h))}
 	return a.print(show, nil)
 }
 
 // showSource prints a workflow as a file. For a person its first line says
 // which workflow it is; it is a comment, so that the text can still be put.
 func (a *app) showSource(ctx context.Context, h cas.Hash, f render.Format) error {
-	def, err := a.storedDefinition(ctx, h)
+	def, err := a.workflows().Stored(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (a *app) showSource(ctx context.Context, h cas.Hash, f render.Format) error
 
 func (a *app) showHead(ctx context.Context, w io.Writer, h cas.Hash) error {
 	registered := ""
-	if name := a.registeredName(ctx, h); name != nil {
-		registered = ", registered as " + *name
+	if name := a.workflows().Name(ctx, h); name != "" {
+		registered = ", registered as " + name
 	}
 	_, err := fmt.Fprintf(w, "# workflow %s%s\n", h, registered)
 	return err

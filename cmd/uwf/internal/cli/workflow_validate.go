@@ -67,12 +67,11 @@ func (a *app) problems(ctx context.Context, files []string) (*workflow.Problems,
 	var all *workflow.Problems
 	var valid []string
 	for _, file := range files {
-		path := a.path(file)
-		_, err := a.readWorkflow(ctx, path)
+		_, err := a.workflows().Read(ctx, file)
 		var problems *workflow.Problems
 		switch {
 		case err == nil:
-			valid = append(valid, a.shown(path))
+			valid = append(valid, a.workflows().Shown(a.env.Path(file)))
 		case !errors.As(err, &problems):
 			return nil, nil, err
 		case all == nil:

@@ -1,4 +1,4 @@
-package cli
+package catalog
 
 import (
 	"bytes"
@@ -14,57 +14,51 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
-	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/secret"
 )
 
-// A workflow file may be anybody's: it came with a repository, or a model wrote
-// it. So it is read through its project, which no link leads out of; only if it is
-// a file; and messages that quote it hold no secret of this user's.
+// maxFile bounds what is read before the parser's own bounds apply, in bytes.
+const maxFile = 16 << 20
 
-// maxWorkflowFile bounds what is read before the parser's own bounds apply, in bytes.
-const maxWorkflowFile = 16 << 20
-
-// workflowFile is a file that was read.
-type workflowFile struct {
+// file is a file that was read.
+type file struct {
 	data []byte
 	dir  *os.Root // of the file, opened through its project
 }
 
-// readWorkflow reads and checks the file that a person names. Errors name the file
-// as the user would; what the author should know although nothing is wrong is said
+// Read reads and checks the file that a person names. Errors name the file
+// as the user would; what the author should know although nothing is wrong is noted
 // here, once.
-func (a *app) readWorkflow(ctx context.Context, path string) (workflow.Definition, error) {
-	project, err := a.projectOf(path)
+func (c *Catalog) Read(ctx context.Context, path string) (workflow.Definition, error) {
+	path = c.Env.Path(path)
+	project, err := c.projectOf(path)
 	if err != nil {
 		return workflow.Definition{}, err
 	}
-	return a.readWorkflowIn(ctx, path, project)
+	return c.readIn(ctx, path, project)
 }
 
-// readWorkflowIn is readWorkflow for a file of a project.
-func (a *app) readWorkflowIn(ctx context.Context, path, project string) (workflow.Definition, error) {
-	file, err := a.openWorkflow(path, project)
+// readIn is [Catalog.Read] for a file of a project.
+func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.Definition, error) {
+	file, err := c.open(path, project)
 	if err != nil {
 		return workflow.Definition{}, err
 	}
 	defer func() { _ = file.dir.Close() }() // opened for reading only
 	if !isText(file.data) {
-		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is no workflow", a.shown(path)), "uwf workflow new <name> writes one to begin with")
+		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is no workflow", c.Shown(path)), "uwf workflow new <name> writes one to begin with")
 	}
 	def, err := workflow.Parse(workflow.Source{
-		File: a.shown(path), Path: path, Dir: file.dir, Data: file.data,
-		Node: func(h protocol.Hash) (any, error) { return a.payload(ctx, h) },
+		File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data,
+		Node: func(h protocol.Hash) (any, error) { return c.payload(ctx, h) },
 	})
 	var problems *workflow.Problems
 	if len(def.Notices) == 0 && !errors.As(err, &problems) {
 		return def, err
 	}
-	secrets := a.secrets()
+	secrets := c.Secrets()
 	for _, notice := range def.Notices {
-		a.say("note: %s", plaintext.Line(secrets.Hide(notice)))
+		c.note("%s", plaintext.Line(secrets.Hide(notice)))
 	}
 	if problems != nil {
 		for i, p := range problems.List {
@@ -75,19 +69,10 @@ func (a *app) readWorkflowIn(ctx context.Context, path, project string) (workflo
 	return def, err
 }
 
-// secrets are those of the home that is in force, as far as it has any.
-func (a *app) secrets() *secret.Set {
-	dirs, err := home.Find(a.env, a.flags.home, a.flags.store)
-	if err != nil {
-		return secret.NewSet()
-	}
-	return secret.NewSet(config.Secrets(dirs.Config(), dirs.DotEnv(), a.env)...)
-}
-
 // projectOf is the directory that the workflow file at a path must not lead out of:
 // each repository in which the path lies, the nearest of them if it leads out of
 // none; else the project of the directory in which the file really is.
-func (a *app) projectOf(path string) (string, error) {
+func (c *Catalog) projectOf(path string) (string, error) {
 	nearest := ""
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -103,27 +88,27 @@ func (a *app) projectOf(path string) (string, error) {
 	if nearest != "" {
 		return nearest, nil
 	}
-	s := a.search()
+	s := c.search()
 	s.Dir = realPath(filepath.Dir(path))
 	return s.Project()
 }
 
-// openWorkflow reads a file of a project, without trusting that it is one.
-func (a *app) openWorkflow(path, project string) (workflowFile, error) {
-	var none workflowFile
+// open reads a file of a project, without trusting that it is one.
+func (c *Catalog) open(path, project string) (file, error) {
+	var none file
 	real, err := filepath.EvalSymlinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return none, notFound(fmt.Sprintf("file not found: %s", a.shown(path)), a.nearFiles(path)...)
+		return none, notFound(fmt.Sprintf("file not found: %s", c.Shown(path)), c.nearFiles(path)...)
 	case err != nil:
 		if _, err := os.Stat(path); errors.Is(err, syscall.ELOOP) {
-			return none, invalid(fmt.Sprintf("%s is a link that leads round in a circle, to no file", a.shown(path)), "uwf workflow new <name> writes one to begin with")
+			return none, invalid(fmt.Sprintf("%s is a link that leads round in a circle, to no file", c.Shown(path)), "uwf workflow new <name> writes one to begin with")
 		}
-		return none, fmt.Errorf("follow the links of %s: %w", a.shown(path), err)
+		return none, fmt.Errorf("follow the links of %s: %w", c.Shown(path), err)
 	}
 	name, dir := within(project, real), within(project, filepath.Dir(path))
 	if name == "" || dir == "" {
-		return none, invalid(fmt.Sprintf("%s is a link that leads out of %s, to %s", a.shown(path), a.shown(project), real),
+		return none, invalid(fmt.Sprintf("%s is a link that leads out of %s, to %s", c.Shown(path), c.Shown(project), real),
 			"to use that file, spell its name as it is there")
 	}
 	root, err := os.OpenRoot(project)
@@ -131,22 +116,22 @@ func (a *app) openWorkflow(path, project string) (workflowFile, error) {
 		return none, err
 	}
 	defer func() { _ = root.Close() }() // opened for reading only
-	data, err := careful.ReadFileIn(root, name, maxWorkflowFile)
+	data, err := careful.ReadFileIn(root, name, maxFile)
 	var odd *careful.NotFileError
 	var big *careful.TooBigError
 	switch {
 	case errors.As(err, &odd) && odd.Mode.IsDir():
-		return none, invalid(fmt.Sprintf("%s is a directory, not a workflow file", a.shown(path)), "name the file in it: "+filepath.Join(a.shown(path), "<name>.yaml"))
+		return none, invalid(fmt.Sprintf("%s is a directory, not a workflow file", c.Shown(path)), "name the file in it: "+filepath.Join(c.Shown(path), "<name>.yaml"))
 	case errors.As(err, &odd):
-		odd.Path = a.shown(path)
+		odd.Path = c.Shown(path)
 		return none, invalid(odd.Error()+", so it is no workflow", "uwf workflow new <name> writes one to begin with")
 	case errors.As(err, &big):
-		return none, invalid(fmt.Sprintf("%s is too large for a workflow file (more than %d bytes)", a.shown(path), big.Max))
+		return none, invalid(fmt.Sprintf("%s is too large for a workflow file (more than %d bytes)", c.Shown(path), big.Max))
 	case err != nil:
 		return none, err
 	}
 	from, err := root.OpenRoot(dir)
-	return workflowFile{data, from}, err
+	return file{data, from}, err
 }
 
 // within is the path of what another path leads to, from a directory on; "" if that

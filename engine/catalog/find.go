@@ -1,4 +1,4 @@
-package cli
+package catalog
 
 import (
 	"context"
@@ -11,63 +11,62 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// workflow finds the workflow that a person means, storing a file's content if
-// it is one. In this order: a hash; a file (has a slash or ends in .yaml or
+// Find returns the workflow that a person means, storing a file's content if it is
+// one. The collector may take what is stored until a thread is made of it, unless
+// the caller has a [cas.Hold]. In this order: a hash; a file (has a slash or ends in .yaml or
 // .yml); a file of the project (.workflows/, .workflow/); the registry; a hash in
 // other letters, or a unique prefix of one.
-func (a *app) workflow(ctx context.Context, arg string) (cas.Hash, error) {
-	arg = strings.TrimSpace(arg)
+func (c *Catalog) Find(ctx context.Context, name string) (cas.Hash, error) {
+	arg := strings.TrimSpace(name)
 	if protocol.Hash(arg).Valid() {
-		return a.workflowByHash(ctx, protocol.Hash(arg))
+		return c.byHash(ctx, protocol.Hash(arg))
 	}
 	if isPath(arg) {
-		def, err := a.readWorkflow(ctx, a.path(arg))
+		def, err := c.Read(ctx, arg)
 		if err != nil {
 			return "", err
 		}
-		return a.storeWorkflow(ctx, def)
+		return c.store(ctx, def)
 	}
-	found, err := a.discover()
+	found, err := c.Project()
 	if err != nil {
 		return "", err
 	}
 	if i := slices.IndexFunc(found, func(f workflow.Found) bool { return f.Name == arg }); i >= 0 {
-		def, err := a.readFound(ctx, found[i])
+		def, err := c.readProject(ctx, found[i])
 		if err != nil {
 			return "", err
 		}
-		return a.storeWorkflow(ctx, def)
+		return c.store(ctx, def)
 	}
-	x, err := a.index()
+	x, err := c.Registry()
 	if err != nil {
 		return "", err
 	}
 	h, err := x.Workflow(ctx, arg)
 	switch {
 	case errors.Is(err, heads.ErrNoWorkflow):
-		return a.workflowByPrefix(ctx, arg, found)
+		return c.byPrefix(ctx, arg, found)
 	case err != nil:
 		return "", err
 	}
-	return h, a.leadsToWorkflow(ctx, x, arg, h)
+	return h, c.leadsToWorkflow(ctx, x, arg, h)
 }
 
 // workflowByPrefix finds a workflow by the beginning of its hash, in any case.
 // Nodes of other kinds that begin so do not count.
-func (a *app) workflowByPrefix(ctx context.Context, arg string, found []workflow.Found) (cas.Hash, error) {
+func (c *Catalog) byPrefix(ctx context.Context, arg string, found []workflow.Found) (cas.Hash, error) {
 	const fewest, most = 4, 64 // characters; nodes to look at
 	prefix := protocol.FoldCrockford(arg)
 	if len(prefix) < fewest || len(prefix) > protocol.HashLen || !protocol.Hash(prefix+"0000000000000"[len(prefix):]).Valid() {
-		return "", a.unknownWorkflow(ctx, arg, found)
+		return "", c.unknown(ctx, arg, found)
 	}
-	s, err := a.store(ctx)
+	s, err := c.Store(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -83,36 +82,46 @@ func (a *app) workflowByPrefix(ctx context.Context, arg string, found []workflow
 		if _, err := cas.Read[protocol.Workflow](ctx, s, h); err == nil {
 			matches = append(matches, string(h))
 		} else if len(prefix) == protocol.HashLen {
-			return a.workflowByHash(ctx, h) // says what is wrong with it
+			return c.byHash(ctx, h) // says what is wrong with it
 		}
 	}
 	switch len(matches) {
 	case 0:
-		return "", a.unknownWorkflow(ctx, arg, found)
+		return "", c.unknown(ctx, arg, found)
 	case 1:
 		return cas.Hash(matches[0]), nil
 	}
-	return "", ambiguous("workflow", arg, matches)
+	return "", suggest.Ambiguous("workflow", arg, matches)
 }
 
 // leadsToWorkflow is an error if a name in the registry leads to no workflow.
-func (a *app) leadsToWorkflow(ctx context.Context, x *fileheads.Heads, name string, h cas.Hash) error {
-	s, err := a.store(ctx)
+func (c *Catalog) leadsToWorkflow(ctx context.Context, x heads.Registry, name string, h cas.Hash) error {
+	s, err := c.Store(ctx)
 	if err != nil {
 		return err
 	}
 	_, err = cas.Read[protocol.Workflow](ctx, s, h)
 	if errors.Is(err, cas.ErrNotFound) || errors.As(err, new(*cas.TypeError)) {
 		return &protocol.Error{
-			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s: the name %q leads to no workflow: %v", x.WorkflowPlace(ctx, name), name, err), Err: err,
+			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s: the name %q leads to no workflow: %v", place(ctx, x, name), name, err), Err: err,
 			Hints: []string{"uwf workflow put <file.yaml> registers it anew"},
 		}
 	}
 	return nil // whoever uses it will say what else is wrong
 }
 
-func (a *app) workflowByHash(ctx context.Context, h cas.Hash) (cas.Hash, error) {
-	s, err := a.store(ctx)
+// place is where the registry says what a name is, as words for a person.
+func place(ctx context.Context, x heads.Registry, name string) string {
+	if p, ok := x.(interface {
+		WorkflowPlace(ctx context.Context, name string) string
+	}); ok {
+		return p.WorkflowPlace(ctx, name)
+	}
+	return "the registry"
+}
+
+func (c *Catalog) byHash(ctx context.Context, h cas.Hash) (cas.Hash, error) {
+	s, err := c.Store(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -127,12 +136,12 @@ func (a *app) workflowByHash(ctx context.Context, h cas.Hash) (cas.Hash, error) 
 	return h, err
 }
 
-func (a *app) unknownWorkflow(ctx context.Context, arg string, found []workflow.Found) error {
+func (c *Catalog) unknown(ctx context.Context, arg string, found []workflow.Found) error {
 	var names []string
 	for _, f := range found {
 		names = append(names, f.Name)
 	}
-	if x, err := a.index(); err == nil {
+	if x, err := c.Registry(); err == nil {
 		if registered, err := x.Workflows(ctx); err == nil {
 			for _, n := range registered {
 				if n.Problem == "" {
@@ -152,22 +161,14 @@ func isPath(arg string) bool {
 	return strings.ContainsAny(arg, `/\`) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
 }
 
-// path makes an argument absolute.
-func (a *app) path(arg string) string {
-	if filepath.IsAbs(arg) {
-		return filepath.Clean(arg)
-	}
-	return filepath.Join(a.env.Dir, arg)
-}
-
 // nearFiles are hints at a file that somebody may have meant.
-func (a *app) nearFiles(path string) []string {
+func (c *Catalog) nearFiles(path string) []string {
 	hints := []string{"uwf workflow list"}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return append([]string{"there is no directory " + a.shown(filepath.Dir(path))}, hints...)
+		return append([]string{"there is no directory " + c.Shown(filepath.Dir(path))}, hints...)
 	}
-	if near := cmdline.NearFile(a.env.Dir, path); near != "" {
-		at := a.shown(near)
+	if near := suggest.File(c.Env.Dir, path); near != "" {
+		at := c.Shown(near)
 		if !filepath.IsAbs(at) && !strings.HasPrefix(at, ".") {
 			at = "./" + at
 		}
@@ -177,8 +178,8 @@ func (a *app) nearFiles(path string) []string {
 }
 
 // payload is the content of any node, for workflow files that refer to one.
-func (a *app) payload(ctx context.Context, h protocol.Hash) (any, error) {
-	s, err := a.store(ctx)
+func (c *Catalog) payload(ctx context.Context, h protocol.Hash) (any, error) {
+	s, err := c.Store(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -192,9 +193,9 @@ func (a *app) payload(ctx context.Context, h protocol.Hash) (any, error) {
 	return n.Value()
 }
 
-// shown is a path as short as it can be said from here.
-func (a *app) shown(path string) string {
-	for _, here := range []string{a.env.Dir, realPath(a.env.Dir)} {
+// Shown is a path as short as it can be said from here.
+func (c *Catalog) Shown(path string) string {
+	for _, here := range []string{c.Env.Dir, realPath(c.Env.Dir)} {
 		if rel, err := filepath.Rel(here, path); err == nil && !strings.HasPrefix(rel, "..") {
 			return rel
 		}
@@ -202,9 +203,9 @@ func (a *app) shown(path string) string {
 	return path
 }
 
-// storeWorkflow stores a workflow, durably, and returns its hash.
-func (a *app) storeWorkflow(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
-	b, h, err := a.stored(ctx, def)
+// store stores a workflow, durably, and returns its hash.
+func (c *Catalog) store(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
+	b, h, err := c.nodes(ctx, def)
 	if err != nil {
 		return "", err
 	}
@@ -214,13 +215,13 @@ func (a *app) storeWorkflow(ctx context.Context, def workflow.Definition) (cas.H
 	return h, nil
 }
 
-// stored are the nodes of a workflow, and its hash. Nothing is written yet.
-func (a *app) stored(ctx context.Context, def workflow.Definition) (*cas.Batch, cas.Hash, error) {
-	s, err := a.store(ctx)
+// nodes are the nodes of a workflow, and its hash. Nothing is written yet.
+func (c *Catalog) nodes(ctx context.Context, def workflow.Definition) (*cas.Batch, cas.Hash, error) {
+	s, err := c.Store(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	b := cas.NewBatch(s, a.env.Now)
+	b := cas.NewBatch(s, c.Env.Now)
 	w, err := def.Store(func(role string, schema any) (protocol.Hash, error) {
 		h, err := b.AddSchema(ctx, schema)
 		if err != nil {

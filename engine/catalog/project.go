@@ -1,4 +1,4 @@
-package cli
+package catalog
 
 import (
 	"context"
@@ -16,41 +16,41 @@ import (
 
 // search is where the project's workflows are looked for from here, and whose
 // count: this user's, the system's, and under sudo those of who typed it.
-func (a *app) search() workflow.Search {
+func (c *Catalog) search() workflow.Search {
 	const system = 0
 	me := os.Geteuid()
-	s := workflow.Search{Dir: realPath(a.env.Dir), Home: home.User(a.env), Owner: careful.Owner, Users: []int{system, me},
+	s := workflow.Search{Dir: realPath(c.Env.Dir), Home: home.User(c.Env), Owner: careful.Owner, Users: []int{system, me},
 		Shared: func(path string, info fs.FileInfo) bool { return careful.OthersWrite(info) && careful.Reachable(path) }}
-	if id, err := strconv.Atoi(a.env.Get("SUDO_UID")); err == nil && me == system {
+	if id, err := strconv.Atoi(c.Env.Get("SUDO_UID")); err == nil && me == system {
 		s.Users = append(s.Users, id)
 	}
 	return s
 }
 
-// discover lists the project's workflows. What is ignored is said, once.
-func (a *app) discover() ([]workflow.Found, error) {
-	if a.searched {
-		return a.project, nil
+// Project lists the project's workflows. What is ignored is said, once.
+func (c *Catalog) Project() ([]workflow.Found, error) {
+	if c.searched {
+		return c.project, nil
 	}
-	found, ignored, err := a.search().Discover()
+	found, ignored, err := c.search().Discover()
 	if err != nil {
 		return nil, fmt.Errorf("look for project workflows: %w", err)
 	}
-	a.project, a.searched = found, true
+	c.project, c.searched = found, true
 	for _, i := range ignored {
-		a.say("note: ignored %s: it %s", plaintext.Line(a.shown(i.Path)), i.Why)
+		c.note("ignored %s: it %s", plaintext.Line(c.Shown(i.Path)), i.Why)
 	}
 	return found, nil
 }
 
-// readFound reads a workflow of the project. If it hides a registered one, that is
+// readProject reads a workflow of the project. If it hides a registered one, that is
 // said each time: somebody else may have put it there.
-func (a *app) readFound(ctx context.Context, f workflow.Found) (workflow.Definition, error) {
-	def, err := a.readWorkflowIn(ctx, f.Path, f.Project)
+func (c *Catalog) readProject(ctx context.Context, f workflow.Found) (workflow.Definition, error) {
+	def, err := c.readIn(ctx, f.Path, f.Project)
 	if err != nil {
 		return def, err
 	}
-	x, err := a.index()
+	x, err := c.Registry()
 	if err != nil {
 		return def, err
 	}
@@ -58,8 +58,8 @@ func (a *app) readFound(ctx context.Context, f workflow.Found) (workflow.Definit
 	if err != nil {
 		return def, nil // there is none, or whoever needs the registry will say what is wrong
 	}
-	if _, h, err := a.stored(ctx, def); err != nil || h != registered {
-		a.say("note: %s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(a.shown(f.Path)), registered)
+	if _, h, err := c.nodes(ctx, def); err != nil || h != registered {
+		c.note("%s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(c.Shown(f.Path)), registered)
 	}
 	return def, nil
 }

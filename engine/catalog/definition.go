@@ -1,4 +1,4 @@
-package cli
+package catalog
 
 import (
 	"context"
@@ -11,34 +11,34 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// definition finds the workflow that a person means, as [app.workflow] does,
-// but stores nothing: it is for commands that only look.
-func (a *app) definition(ctx context.Context, arg string) (workflow.Definition, error) {
-	arg = strings.TrimSpace(arg)
+// Definition returns the workflow that a person means, as [Catalog.Find] does, but
+// stores nothing: it is for those who only look.
+func (c *Catalog) Definition(ctx context.Context, name string) (workflow.Definition, error) {
+	arg := strings.TrimSpace(name)
 	if !protocol.Hash(arg).Valid() {
 		if isPath(arg) {
-			return a.readWorkflow(ctx, a.path(arg))
+			return c.Read(ctx, arg)
 		}
-		found, err := a.discover()
+		found, err := c.Project()
 		if err != nil {
 			return workflow.Definition{}, err
 		}
 		for _, f := range found {
 			if f.Name == arg {
-				return a.readFound(ctx, f)
+				return c.readProject(ctx, f)
 			}
 		}
 	}
-	h, err := a.workflow(ctx, arg)
+	h, err := c.Find(ctx, arg)
 	if err != nil {
 		return workflow.Definition{}, err
 	}
-	return a.storedDefinition(ctx, h)
+	return c.Stored(ctx, h)
 }
 
-// storedDefinition reads a stored workflow with the schemas of its roles.
-func (a *app) storedDefinition(ctx context.Context, h cas.Hash) (workflow.Definition, error) {
-	s, err := a.store(ctx)
+// Stored reads a stored workflow with the schemas of its roles.
+func (c *Catalog) Stored(ctx context.Context, h cas.Hash) (workflow.Definition, error) {
+	s, err := c.Store(ctx)
 	if err != nil {
 		return workflow.Definition{}, err
 	}

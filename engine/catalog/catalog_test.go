@@ -1,0 +1,118 @@
+package catalog_test
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+const one = `name: one
+description: One role.
+roles:
+  writer:
+    description: Writes.
+    goal: Write.
+    capabilities: []
+    procedure: Write.
+    output: A text.
+    frontmatter: {type: object, properties: {$status: {const: done}}, required: [$status]}
+graph:
+  $START: {_: {role: writer, prompt: Write.}}
+  writer: {done: {role: $END, prompt: Done.}}
+`
+
+// opened is the engine on a new home, and its catalog in a directory with one.yaml,
+// which keeps what it notes.
+func opened(t *testing.T) (*engine.Engine, *catalog.Catalog, *[]string) {
+	t.Helper()
+	dir, home := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "one.yaml"), []byte(one), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "config.yaml"), []byte("agents: {a: {command: uwf-a}}\ndefaultAgent: a\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(home, ".env"), []byte("GREETING=hello\n"), 0o600))
+	process := env.Env{Dir: dir, Environ: []string{"UWF_HOME=" + home, "PATH=" + os.Getenv("PATH")}, Now: time.Now, Rand: rand.Reader, Exe: "/bin/other"}
+	e, err := engine.Open(t.Context(), process, engine.Options{})
+	require.NoError(t, err)
+	var notes []string
+	c := catalog.Of(e)
+	c.Note = func(text string) { notes = append(notes, text) }
+	return e, c, &notes
+}
+
+// An engine that another program opens has the home's config and .env, and does not
+// take that program for uwf.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	e, _, _ := opened(t)
+	c, err := e.Config(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "a", c.DefaultAgent)
+	require.Equal(t, "hello", e.Env.Get("GREETING"))
+	require.NotContains(t, e.Given, "GREETING=hello")
+	require.Empty(t, e.Env.Exe)
+	require.NoDirExists(t, e.Dirs.Store, "opening writes nothing")
+}
+
+// A file, the name that Put gave it, its hash and the beginning of that name one
+// workflow; a thread can be made of it.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	e, c, notes := opened(t)
+	put, err := c.Put(t.Context(), "one.yaml")
+	require.NoError(t, err)
+	require.Equal(t, "one", put.Name)
+	for _, name := range []string{"./one.yaml", "one", string(put.Hash), string(put.Hash[:6])} {
+		h, err := c.Find(t.Context(), name)
+		require.NoError(t, err, name)
+		require.Equal(t, put.Hash, h, name)
+		def, err := c.Definition(t.Context(), name)
+		require.NoError(t, err, name)
+		require.Equal(t, "Write.", def.Roles["writer"].Goal)
+	}
+	require.Equal(t, "one", c.Name(t.Context(), put.Hash))
+	items, err := c.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []protocol.WorkflowItem{{Name: "one", Hash: string(put.Hash), Origin: catalog.OriginRegistry}}, items)
+	_, err = e.StartThread(t.Context(), put.Hash, "Go.", e.Env.Dir)
+	require.NoError(t, err)
+	require.Empty(t, *notes)
+}
+
+// A file of the project that hides another workflow of that name is used, and noted.
+func TestProject(t *testing.T) {
+	t.Parallel()
+	e, c, notes := opened(t)
+	put, err := c.Put(t.Context(), "one.yaml")
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(e.Env.Dir, ".workflows"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(e.Env.Dir, ".workflows", "one.yaml"), []byte(one+"# other\nlimits: {maxSteps: 3}\n"), 0o600))
+	h, err := c.Find(t.Context(), "one")
+	require.NoError(t, err)
+	require.NotEqual(t, put.Hash, h)
+	require.Len(t, *notes, 1)
+	require.Contains(t, (*notes)[0], "not the registered "+string(put.Hash))
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	e, c, _ := opened(t)
+	var coded *protocol.Error
+	_, err := c.Find(t.Context(), "on")
+	require.ErrorAs(t, err, &coded)
+	require.Equal(t, protocol.CodeNotFound, coded.Code)
+	_, err = c.Read(t.Context(), "oen.yaml")
+	require.ErrorAs(t, err, &coded)
+	require.Contains(t, coded.Hints, "did you mean ./one.yaml?")
+	require.NoError(t, os.WriteFile(filepath.Join(e.Env.Dir, "bad.yaml"), []byte("name: bad\n"), 0o600))
+	_, err = c.Read(t.Context(), "bad.yaml")
+	require.ErrorAs(t, err, new(*workflow.Problems))
+}

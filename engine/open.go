@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Options for [Open]. The zero value works.
+type Options struct {
+	Home, Store string // the directories; "": as the environment names them, see package home
+}
+
+// Open returns an engine on the home of a process, as uwf itself uses it: the nodes
+// and the heads are files, .env adds to the environment, and agents come from
+// config.yaml. Nothing is written, and nothing need exist yet.
+//
+// It is for any program but uwf: process.Exe is forgotten, so that agents take uwf
+// from PATH, and [Engine.Background], which starts uwf, fails.
+func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
+	process.Exe = ""
+	dirs, err := home.Find(process, o.Home, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
+	if err != nil {
+		return nil, coded(err)
+	}
+	e := &Engine{Dirs: dirs, FS: durable.OS(), Store: nodes, Heads: fileheads.Open(dirs.Home, durable.OS())}
+	return e, e.Configure(process)
+}
+
+// Configure gives an engine its environment and its config: those of a process, with
+// the .env and the config.yaml of the engine's home. It fails if another user could
+// have written them. A .env that may not be read is an error only of what needs the
+// config: a role may read threads where the keys are hidden from it.
+func (e *Engine) Configure(process env.Env) error {
+	if err := config.Distrust(e.Dirs); err != nil {
+		return err
+	}
+	with, unread := config.LoadDotEnv(e.Dirs.DotEnv(), process)
+	if unread != nil && !errors.Is(unread, fs.ErrPermission) {
+		return unread
+	}
+	e.Env, e.Given = with, process.Environ
+	e.Config = func(ctx context.Context) (protocol.Config, error) {
+		if unread != nil {
+			return protocol.Config{}, unread
+		}
+		return config.Load(ctx, e.Dirs.Config(), with)
+	}
+	return nil
+}
