@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // takeOver adopts what a run that has ended unseen has left, if that is the step
@@ -63,7 +64,7 @@ func (a *attempt) adopt(ctx context.Context, last record, result protocol.Result
 	if err != nil {
 		var no *rejection
 		if errors.As(err, &no) {
-			no.why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", a.dir.file(agentproc.StdoutFile), no.why.Message)
+			no.why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", a.dir.file(rundir.StdoutFile), no.why.Message)
 		}
 		return out, false, a.reject(err) // once: the next step runs it anew
 	}
@@ -102,7 +103,7 @@ func (a *attempt) takeSpoiled(ctx context.Context, last record, wrong *agentproc
 	}
 	return out, false, a.anew(&protocol.Error{
 		Code:    protocol.CodeCorrupt,
-		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v", a.task.role, a.dir.file(agentproc.StdoutFile), wrong),
+		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v", a.task.role, a.dir.file(rundir.StdoutFile), wrong),
 		Err:     wrong,
 	})
 }
@@ -111,7 +112,7 @@ func (a *attempt) takeSpoiled(ctx context.Context, last record, wrong *agentproc
 func (a *attempt) nothingLeft(last record) error {
 	switch {
 	case last.damaged:
-		a.warn(a.dir.file(recordFile) + " is damaged, and there is no trace of a finished step: the step runs again")
+		a.warn(a.dir.file(rundir.RecordFile) + " is damaged, and there is no trace of a finished step: the step runs again")
 	case !last.missing:
 		a.warn(fmt.Sprintf("a run of role %q was interrupted, and has left no result in %s: the step is made anew", last.Role, filepath.Clean(a.dir.path)))
 	}

@@ -15,10 +15,11 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // WorkerLog is the file in which a thread's background worker says what it does.
-func (e *Engine) WorkerLog(thread string) string { return e.runDir(thread).file(logFile) }
+func (e *Engine) WorkerLog(thread string) string { return e.runDir(thread).file(rundir.LogFile) }
 
 // ack is what a worker tells whoever started it, in one line on its stdout: that
 // an agent has begun, that there was nothing to begin, or why it could not.
@@ -91,21 +92,21 @@ func (d runDir) prepareWorker(w Work) error {
 	if err != nil {
 		return fmt.Errorf("prepare a worker: %w", err)
 	}
-	if err := d.replace(workFile, append(data, '\n')); err != nil {
+	if err := d.replace(rundir.WorkFile, append(data, '\n')); err != nil {
 		return err
 	}
-	if err := d.free(logFile); err != nil {
+	if err := d.free(rundir.LogFile); err != nil {
 		return err
 	}
-	if err := d.fs.Remove(d.file(logFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.fs.Remove(d.file(rundir.LogFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("prepare a worker: %w", err)
 	}
-	return d.fs.Append(d.file(logFile), nil, 0o600, durable.NoFlush)
+	return d.fs.Append(d.file(rundir.LogFile), nil, 0o600, durable.NoFlush)
 }
 
 // startWorker starts our own program, with the thread's lock.
 func (e *Engine) startWorker(h *hold, dir runDir, args []string, tell *os.File) (*proc.Child, error) {
-	log, err := careful.OpenFile(dir.file(logFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
+	log, err := careful.OpenFile(dir.file(rundir.LogFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
@@ -157,7 +158,7 @@ func (e *Engine) awaitAck(ctx context.Context, worker *proc.Child, dir runDir, t
 	}
 	_, _ = worker.Wait(context.WithoutCancel(ctx), 0) // it has ended, or is about to
 	message := "the background worker ended before its first step"
-	if said := agentproc.Tail(dir.file(logFile)); said != "" {
+	if said := agentproc.Tail(dir.file(rundir.LogFile)); said != "" {
 		message += "; its log ends:\n" + said
 	}
 	return none, fail(protocol.CodeFailed, "%s", message)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // engineProcess works on a thread in a process of its own; see fakeEngine.
@@ -147,12 +147,12 @@ func TestInterruptedLieIsToldOnce(t *testing.T) {
 	dir := w.runDir(id)
 	require.NoError(t, syscall.Kill(dir.read().Pid, syscall.SIGKILL))
 	w.eventually("the agent is gone", func() bool { return !dir.alive(dir.read()) })
-	require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), []byte(w.workflow+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(dir.file(rundir.StdoutFile), []byte(w.workflow+"\n"), 0o600))
 	require.True(t, w.show(id).Pending)
 
 	w.open("go")
 	_, err := w.Step(context.Background(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, dir.file(agentproc.StdoutFile)+" is not taken over: the agent's result is rejected")
+	requireCode(t, err, protocol.CodeAgent, dir.file(rundir.StdoutFile)+" is not taken over: the agent's result is rejected")
 	require.Equal(t, 1, w.agentRuns())
 	out := w.mustStep(id, StepOptions{})
 	require.False(t, out.Adopted)

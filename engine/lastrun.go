@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // Run is what is known of a thread's last try of a step, in flight or not.
@@ -44,14 +45,14 @@ func (e *Engine) LastRun(ctx context.Context, thread string) *Run {
 		Dir: dir.path, Damaged: r.damaged, Head: r.Head, Role: r.Role, Agent: r.Agent, Command: r.Command,
 		Status: string(r.Status), Started: time.UnixMilli(r.StartedAt), Pid: r.Pid,
 		Alive: dir.alive(r), Attended: e.locks().Held(ctx, thread),
-		Stderr:    agentproc.Tail(dir.file(agentproc.StderrFile)),
-		WorkerLog: agentproc.Tail(dir.file(logFile)),
+		Stderr:    agentproc.Tail(dir.file(rundir.StderrFile)),
+		WorkerLog: agentproc.Tail(dir.file(rundir.LogFile)),
 	}
 	if r.Error != nil {
 		run.Error = r.Error.Message
 	}
 	_, run.Finished = dir.finished()
-	for _, name := range []string{agentproc.StdoutFile, agentproc.StderrFile} {
+	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
 		if info, err := os.Stat(filepath.Join(dir.path, name)); err == nil && info.Size() > 0 && info.ModTime().After(run.Heard) {
 			run.Heard = info.ModTime()
 		}

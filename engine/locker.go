@@ -52,7 +52,8 @@ func (f Files) Lock(ctx context.Context, thread string) (Lock, error) {
 
 // Held implements [Locker]. Who takes the lock at that moment waits for an instant.
 func (f Files) Held(_ context.Context, thread string) bool {
-	return durable.Locked(f.file(thread))
+	held, err := durable.Locked(f.file(thread))
+	return held && err == nil
 }
 
 // Holder implements [Locker].

@@ -235,5 +235,5 @@ func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
 	r.add("end %s %v", out.Status, err)
 }
 
-// lockFile is where the engine keeps a thread's lock, if it is a file.
+// rundir.LockFile is where the engine keeps a thread's lock, if it is a file.
 func (w *world) lockFile(id string) string { return Files{Dir: w.Dirs.Locks()}.file(id) }

@@ -14,16 +14,7 @@ import (
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
-)
-
-// The files of a run directory, beside the agent's stdout and stderr.
-const (
-	recordFile = "run.json"
-	lockFile   = "agent.lock"  // held while the agent, or who started it, is alive
-	stopFile   = "stop"        // names the run that is to stop
-	workFile   = "work.json"   // what a background worker is to do, or did last
-	logFile    = "worker.log"  // its stderr
-	totalsFile = "totals.json" // what the thread has cost so far
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // A lock that others only probe is theirs for an instant, however long that may
@@ -81,7 +72,7 @@ func (d runDir) readFile(name string, max int64) ([]byte, error) {
 
 // read returns the record, empty if there is none.
 func (d runDir) read() record {
-	data, err := d.readFile(recordFile, maxRecord)
+	data, err := d.readFile(rundir.RecordFile, maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return record{missing: true}
 	}
@@ -97,7 +88,7 @@ func (d runDir) write(r record) error {
 	if err != nil {
 		return fmt.Errorf("record the run: %w", err)
 	}
-	return d.replace(recordFile, data)
+	return d.replace(rundir.RecordFile, data)
 }
 
 // replace writes a file whole, unflushed.
@@ -152,14 +143,14 @@ func (d runDir) clear() error {
 // keeps names the files that are not of one run: the record, which is replaced,
 // what belongs to a worker, which makes several, and what belongs to the thread.
 func keeps(name string) bool {
-	return name == recordFile || name == workFile || name == logFile || name == totalsFile
+	return name == rundir.RecordFile || name == rundir.WorkFile || name == rundir.LogFile || name == rundir.TotalsFile
 }
 
 // ours names the files that must be files. Whatever else an agent has put there is
 // not in the way.
 func ours(name string) bool {
 	switch name {
-	case lockFile, stopFile, agentproc.StdoutFile, agentproc.StderrFile, step.ResultFile:
+	case rundir.LockFile, rundir.StopFile, rundir.StdoutFile, rundir.StderrFile, rundir.ResultFile:
 		return true
 	}
 	return keeps(name)
@@ -235,14 +226,19 @@ func (d runDir) putAside(name string, info fs.FileInfo) error {
 func (d runDir) lock(ctx context.Context, patience time.Duration) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return durable.Lock(ctx, d.file(lockFile))
+	return durable.Lock(ctx, d.file(rundir.LockFile))
 }
 
 // alive reports whether the agent of a record is, or the engine that is starting
 // or judging it: the lock is held, or, since an agent can remove that, there is a
 // process of its id that began when it did.
 func (d runDir) alive(r record) bool {
-	return d.hasLock() && durable.Locked(d.file(lockFile)) || r.agentLives()
+	if d.exists() {
+		if held, err := rundir.Dir(d.path).Alive(); held && err == nil {
+			return true
+		}
+	}
+	return r.agentLives()
 }
 
 // surelyAlive is alive, not mistaken when somebody else probes at that moment.
@@ -264,7 +260,7 @@ func (d runDir) hasLock() bool {
 	if !d.exists() {
 		return false
 	}
-	info, err := os.Lstat(d.file(lockFile))
+	info, err := os.Lstat(d.file(rundir.LockFile))
 	return err == nil && info.Mode().IsRegular()
 }
 
@@ -292,11 +288,11 @@ func (d runDir) finished() (protocol.Result, bool) {
 
 // requestStop asks the engine of a run not to go on after it.
 func (d runDir) requestStop(r record) error {
-	return d.replace(stopFile, []byte(r.id()))
+	return d.replace(rundir.StopFile, []byte(r.id()))
 }
 
 // stopRequested reports whether this very run was asked to stop.
 func (d runDir) stopRequested(r record) bool {
-	data, err := d.readFile(stopFile, maxStop)
+	data, err := d.readFile(rundir.StopFile, maxStop)
 	return err == nil && string(data) == r.id()
 }

@@ -13,10 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // lie runs a shell script as the agent of a step.
@@ -71,7 +70,7 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 				require.NotEqual(t, head, w.mustStep(id, StepOptions{}).Head)
 				require.FileExists(t, keep)
 				require.NotEmpty(t, w.head(other))
-				require.NoFileExists(t, filepath.Join(w.Dirs.Home, recordFile))
+				require.NoFileExists(t, filepath.Join(w.Dirs.Home, rundir.RecordFile))
 				info, err := os.Lstat(w.runDir(id).path)
 				require.NoError(t, err)
 				require.True(t, info.IsDir())
@@ -93,15 +92,15 @@ func TestDamageOfWhatWaitsIsNeverAnsweredByAnotherRun(t *testing.T) {
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
 	dir, head := w.runDir(id), w.head(id)
-	for _, name := range []string{recordFile, agentproc.StdoutFile} {
+	for _, name := range []string{rundir.RecordFile, rundir.StdoutFile} {
 		whole, err := os.ReadFile(dir.file(name))
 		require.NoError(t, err)
 		damages := [][]byte{whole[:len(whole)/2], append(whole[:len(whole):len(whole)], 'x')}
-		if name == recordFile {
+		if name == rundir.RecordFile {
 			damages = append(damages, nil)
 		}
 		each := 1
-		if name == recordFile {
+		if name == rundir.RecordFile {
 			each = 11 // TestDamagedRecordIsKnown looks at all
 		}
 		for i := 0; i < len(whole); i += each {
@@ -119,18 +118,18 @@ func TestDamageOfWhatWaitsIsNeverAnsweredByAnotherRun(t *testing.T) {
 				require.NoError(t, w.Heads.Move(context.Background(), id, out.Head, head))
 				adopted++
 			} else {
-				require.Contains(t, err.Error(), dir.file(agentproc.StdoutFile), "%s: %q", name, damaged)
+				require.Contains(t, err.Error(), dir.file(rundir.StdoutFile), "%s: %q", name, damaged)
 				named++
 			}
 			kept()
 		}
 		t.Logf("%s: %d adopted, %d named", name, adopted, named)
-		if name == recordFile {
+		if name == rundir.RecordFile {
 			require.Zero(t, named, "the result proves what it is")
 		}
 	}
 	require.Equal(t, 1, w.agentRuns())
-	require.NoError(t, os.Remove(dir.file(recordFile)))
+	require.NoError(t, os.Remove(dir.file(rundir.RecordFile)))
 	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 	require.Equal(t, 1, w.agentRuns())
 }
@@ -159,7 +158,7 @@ func TestDamagedRecordIsKnown(t *testing.T) {
 func (w *world) keepRun(id string) func() {
 	w.t.Helper()
 	files := map[string][]byte{}
-	for _, name := range []string{recordFile, agentproc.StdoutFile} {
+	for _, name := range []string{rundir.RecordFile, rundir.StdoutFile} {
 		data, err := os.ReadFile(w.runDir(id).file(name))
 		require.NoError(w.t, err)
 		files[name] = data
@@ -180,10 +179,10 @@ func TestSpoiledResultIsThrownAwayOnPurposeOnly(t *testing.T) {
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
 	dir := w.runDir(id)
-	require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), []byte("{\"stepHash\":\"01234_6789ABC\"}\n"), 0o600))
+	require.NoError(t, os.WriteFile(dir.file(rundir.StdoutFile), []byte("{\"stepHash\":\"01234_6789ABC\"}\n"), 0o600))
 	for range 2 {
 		_, err := w.Step(context.Background(), id, StepOptions{})
-		e := requireCode(t, err, protocol.CodeCorrupt, dir.file(agentproc.StdoutFile)+" is damaged")
+		e := requireCode(t, err, protocol.CodeCorrupt, dir.file(rundir.StdoutFile)+" is damaged")
 		require.Contains(t, e.Hints[0], "uwf thread step "+id+" --fresh")
 	}
 	require.Equal(t, 1, w.agentRuns())
@@ -199,8 +198,8 @@ func TestAgentThatHidesIsSeen(t *testing.T) {
 		return // this system does not tell processes apart; docs/reliability.md says so
 	}
 	for name, hide := range map[string]func(d runDir) error{
-		"without its lock":          func(d runDir) error { return os.Remove(d.file(lockFile)) },
-		"without its record":        func(d runDir) error { return os.Remove(d.file(recordFile)) },
+		"without its lock":          func(d runDir) error { return os.Remove(d.file(rundir.LockFile)) },
+		"without its record":        func(d runDir) error { return os.Remove(d.file(rundir.RecordFile)) },
 		"without its run directory": func(d runDir) error { return os.RemoveAll(d.path) },
 		"behind a link": func(d runDir) error {
 			if err := os.Rename(d.path, d.path+".moved"); err != nil {
@@ -271,17 +270,17 @@ func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	dir := w.runDir(id)
-	old, err := os.ReadFile(dir.file(agentproc.StdoutFile))
+	old, err := os.ReadFile(dir.file(rundir.StdoutFile))
 	require.NoError(t, err)
 	for range 2 {
 		w.mustStep(id, StepOptions{})
 		r := dir.read()
 		r.Head, r.Status = w.head(id), runRunning
 		require.NoError(t, dir.write(r))
-		require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), old, 0o600))
+		require.NoError(t, os.WriteFile(dir.file(rundir.StdoutFile), old, 0o600))
 		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
-		require.NoError(t, os.WriteFile(dir.file(agentproc.StdoutFile), old, 0o600))
-		require.NoError(t, os.WriteFile(dir.file(recordFile), make([]byte, 100), 0o600))
+		require.NoError(t, os.WriteFile(dir.file(rundir.StdoutFile), old, 0o600))
+		require.NoError(t, os.WriteFile(dir.file(rundir.RecordFile), make([]byte, 100), 0o600))
 		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
 	}
 }
@@ -307,10 +306,10 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 			require.NoError(t, err)
 			dir, head := w.runDir(id), w.head(id)
 			kept := w.keepRun(id)
-			line, err := os.ReadFile(dir.file(agentproc.StdoutFile))
+			line, err := os.ReadFile(dir.file(rundir.StdoutFile))
 			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(dir.file(step.ResultFile), line, 0o600))
-			require.NoError(t, lose(dir.file(agentproc.StdoutFile)))
+			require.NoError(t, os.WriteFile(dir.file(rundir.ResultFile), line, 0o600))
+			require.NoError(t, lose(dir.file(rundir.StdoutFile)))
 
 			require.True(t, w.show(id).Pending)
 			out := w.mustStep(id, StepOptions{})
@@ -320,8 +319,8 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 
 			require.NoError(t, w.Heads.Move(context.Background(), id, out.Head, head))
 			kept()
-			require.NoError(t, os.Remove(dir.file(step.ResultFile)))
-			require.NoError(t, lose(dir.file(agentproc.StdoutFile)))
+			require.NoError(t, os.Remove(dir.file(rundir.ResultFile)))
+			require.NoError(t, lose(dir.file(rundir.StdoutFile)))
 			w.plays("ready")
 			require.False(t, w.mustStep(id, StepOptions{}).Adopted)
 			require.Equal(t, []string{`a run of role "planner" was interrupted, and has left no result in ` + dir.path + `: the step is made anew`}, told)

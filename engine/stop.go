@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // settle is how long a stepping process may take to notice that its agent has
@@ -130,7 +131,7 @@ func (e *Engine) stopOrphan(ctx context.Context, h *hold) (bool, error) {
 		pid = h.orphan.pid
 	}
 	alive := func() bool { return dir.alive(r) || proc.Lives(h.orphan.pid, h.orphan.birth) }
-	if err := proc.StopHolders(ctx, dir.file(lockFile), pid, e.grace(), alive); err != nil {
+	if err := proc.StopHolders(ctx, dir.file(rundir.LockFile), pid, e.grace(), alive); err != nil {
 		return false, err
 	}
 	h.orphan = process{}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // totalsVersion is raised when what is summed up changes: older sums are then
@@ -93,14 +94,14 @@ func (d runDir) keepTotals(h protocol.Hash, s protocol.Step, before protocol.Tot
 	}
 	// Whoever cannot keep it sums up anew.
 	if data, err := encodeTotals(marks); err == nil && !d.inTheWay() {
-		_ = d.replace(totalsFile, data)
+		_ = d.replace(rundir.TotalsFile, data)
 	}
 	return sum
 }
 
 // totals reads what was kept, nil if there is nothing that can be used.
 func (d runDir) totals() []mark {
-	data, err := d.readFile(totalsFile, maxTotals)
+	data, err := d.readFile(rundir.TotalsFile, maxTotals)
 	if err != nil {
 		return nil
 	}

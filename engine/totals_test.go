@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // summed is what a thread has cost, and how many nodes were read to tell.
@@ -103,7 +104,7 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 	w.lengthen(id, 6)
 	want, _ := w.summed(id)
 	require.Equal(t, w.walked(id), want)
-	path := w.runDir(id).file(totalsFile)
+	path := w.runDir(id).file(rundir.TotalsFile)
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)
 	encode := func(marks ...mark) []byte {

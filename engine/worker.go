@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // Worker does what [Engine.Background] was asked to, in the process that it has
@@ -71,7 +72,7 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 // work reads what a worker is to do.
 func (d runDir) work() (Work, error) {
 	var w Work
-	data, err := d.readFile(workFile, maxWork)
+	data, err := d.readFile(rundir.WorkFile, maxWork)
 	if err == nil {
 		err = json.Unmarshal(data, &w)
 	}

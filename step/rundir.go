@@ -5,26 +5,22 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/rundir"
 )
-
-// ResultFile is the file of a run directory that holds the result line of the last
-// step that was submitted in the run. An agent's stdout is the place for it, but is
-// one file that everything the agent starts can write to.
-const ResultFile = "result.json"
 
 // maxFile bounds a file of a run directory, in bytes.
 const maxFile = 1 << 20
 
-// keepResult writes the result down for [KeptResult]. It does its best: the line on
-// stdout is what counts.
+// keepResult writes the result down for [KeptResult]: an agent's stdout is the place
+// for it, but everything that the agent starts can write there. It does its best: the
+// line on stdout is what counts.
 func keepResult(runDir string, r protocol.Result) {
 	line, err := json.Marshal(r)
 	if err != nil || runDir == "" {
 		return
 	}
-	disk, path := durable.OS(), filepath.Join(runDir, ResultFile)
+	disk, path := durable.OS(), rundir.Dir(runDir).File(rundir.ResultFile)
 	temp, err := disk.WriteTemp(path, append(line, '\n'), 0o600, durable.NoFlush)
 	if err == nil && disk.Rename(temp, path) != nil {
 		_ = disk.Remove(temp)
@@ -33,7 +29,7 @@ func keepResult(runDir string, r protocol.Result) {
 
 // KeptResult returns the result of the last step that was submitted in a run.
 func KeptResult(runDir string) (r protocol.Result, ok bool) {
-	data, err := careful.ReadFile(filepath.Join(runDir, ResultFile), maxFile, careful.NoFollow)
+	data, err := rundir.Dir(runDir).Read(rundir.ResultFile, maxFile)
 	return r, err == nil && json.Unmarshal(data, &r) == nil && r.StepHash.Valid()
 }
 
@@ -41,18 +37,8 @@ func KeptResult(runDir string) (r protocol.Result, ok bool) {
 // that its step names: a script may have gone to another since. It is dir if the
 // run's directory, "" if there is none, does not say.
 func taskDir(runDir, dir string) string {
-	if runDir == "" {
-		return dir
+	if at := rundir.Dir(runDir).Record().Cwd; filepath.IsAbs(at) {
+		return at
 	}
-	data, err := careful.ReadFile(filepath.Join(runDir, "run.json"), maxFile, careful.NoFollow)
-	if err != nil {
-		return dir
-	}
-	var record struct {
-		Cwd string `json:"cwd"`
-	}
-	if json.Unmarshal(data, &record) != nil || !filepath.IsAbs(record.Cwd) {
-		return dir
-	}
-	return record.Cwd
+	return dir
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/step/prompt"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // counting counts the nodes that are read.
@@ -327,7 +328,7 @@ func TestSubmitLeavesTheResultInTheRun(t *testing.T) {
 	entries, err := os.ReadDir(run)
 	require.NoError(t, err)
 	require.Len(t, entries, 2)
-	require.NoError(t, os.WriteFile(filepath.Join(run, step.ResultFile), []byte("{"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(run, rundir.ResultFile), []byte("{"), 0o600))
 	_, ok = step.KeptResult(run)
 	require.False(t, ok)
 

@@ -2,7 +2,6 @@ package fsck
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/rundir"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -30,16 +29,15 @@ func (c *check) checkRuns(ctx context.Context, known map[string]bool) error {
 		if known[id] || !threadid.Valid(id) {
 			continue
 		}
-		path := filepath.Join(c.home, "runs", id, "run.json")
-		record, err := careful.ReadFile(path, maxRecord, careful.NoFollow)
-		if err != nil || !c.unknown(ctx, id) {
+		run := rundir.Dir(filepath.Join(c.home, "runs", id))
+		if _, err := run.Read(rundir.RecordFile, rundir.MaxRecord); err != nil || !c.unknown(ctx, id) {
 			continue
 		}
 		message := fmt.Sprintf("thread %s has run, but neither threads.yaml nor history.jsonl has it: its line was lost, or its id is damaged there", id)
-		if head := headOfRun(record); head != "" {
+		if head := headOfRun(run.Record()); head != "" {
 			message += fmt.Sprintf("; its head was %s, and uwf thread fork %s goes on from there. If nobody misses it, remove its directory", head, head)
 		}
-		c.fault(Fault{Kind: Index, Path: path, Message: message})
+		c.fault(Fault{Kind: Index, Path: run.File(rundir.RecordFile), Message: message})
 	}
 	return ctx.Err()
 }
@@ -55,14 +53,7 @@ func (c *check) unknown(ctx context.Context, id string) bool {
 }
 
 // headOfRun is where the thread of a record stood, "" if that does not say it.
-func headOfRun(record []byte) cas.Hash {
-	var r struct {
-		Status         string
-		Head, StepHash cas.Hash
-	}
-	if json.Unmarshal(record, &r) != nil {
-		return ""
-	}
+func headOfRun(r rundir.Record) cas.Hash {
 	if r.Status == "done" && r.StepHash.Valid() {
 		return r.StepHash
 	}

@@ -3,7 +3,6 @@ package gc
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // indexRoots yields what the index of a home names. Heads are read twice: a
@@ -63,14 +63,6 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	}
 }
 
-// The files of a run directory, <home>/runs/<thread>.
-const (
-	recordFile = "run.json"
-	stdoutFile = "stdout"
-	resultFile = "result.json"
-	lockFile   = "agent.lock"
-)
-
 // runRoots yields every word in the facts of threads, in lines of the index that were
 // moved to the quarantine, and in the records and the output of runs, that looks like a hash: the prompt, the head, announced turns, the result. A word too
 // many keeps some garbage; one too few would cost paid work. Turns that were still
@@ -98,7 +90,7 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			return
 		}
 		for _, dir := range dirs {
-			for _, name := range []string{recordFile, stdoutFile, resultFile} {
+			for _, name := range []string{rundir.RecordFile, rundir.StdoutFile, rundir.ResultFile} {
 				for h, err := range hashesIn(ctx, filepath.Join(dir, name), careful.NoFollow) {
 					if errors.As(err, new(*careful.NotFileError)) {
 						continue // its agent has put it there; it names nothing
@@ -210,12 +202,13 @@ func oldestRun(home string) (*time.Time, error) {
 		}
 	}
 	for _, dir := range dirs {
-		alive, err := held(filepath.Join(dir, lockFile))
+		run := rundir.Dir(dir)
+		alive, err := run.Alive()
 		if err != nil {
 			return nil, fmt.Errorf("look for runs: %w", err)
 		}
 		if alive {
-			note(begin(filepath.Join(dir, recordFile)))
+			note(began(run))
 		}
 	}
 	locks, err := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
@@ -228,35 +221,11 @@ func oldestRun(home string) (*time.Time, error) {
 	return oldest, err
 }
 
-// held reports whether somebody holds a lock, and does not make its file.
-func held(path string) (bool, error) {
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		return false, nil //nolint:nilerr // there is none
+// began is before the moment when a run began, the zero time if it does not say.
+func began(run rundir.Dir) time.Time {
+	at := run.Record().Began()
+	if at.IsZero() {
+		return at
 	}
-	lock, err := durable.TryLock(path)
-	if errors.Is(err, durable.ErrLocked) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return false, lock.Unlock()
-}
-
-// maxRecord bounds the record of a run, in bytes.
-const maxRecord = 1 << 20
-
-// begin is when the run of a record began, the zero time if it does not say.
-func begin(path string) time.Time {
-	data, err := careful.ReadFile(path, maxRecord, careful.NoFollow)
-	if err != nil {
-		return time.Time{}
-	}
-	var r struct {
-		StartedAt int64 `json:"startedAt"` // ms
-	}
-	if json.Unmarshal(data, &r) != nil || r.StartedAt <= 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(r.StartedAt).Add(-clockSlack)
+	return at.Add(-clockSlack)
 }

@@ -6,11 +6,11 @@
 package prune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/rundir"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -148,15 +149,8 @@ func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) 
 // lock takes a thread for us: from whoever steps or resumes it, and from an agent
 // that has outlived its engine.
 func (p *pruner) lock(thread string) (*durable.Held, error) {
-	agent := filepath.Join(p.dirs.Run(thread), "agent.lock")
-	if info, err := os.Lstat(agent); err == nil && info.Mode().IsRegular() {
-		held, err := durable.TryLock(agent)
-		if err != nil {
-			return nil, err
-		}
-		if err := held.Unlock(); err != nil {
-			return nil, err
-		}
+	if alive, err := rundir.Dir(p.dirs.Run(thread)).Alive(); alive || err != nil {
+		return nil, cmp.Or(err, durable.ErrLocked)
 	}
 	return durable.TryLock(filepath.Join(p.dirs.Locks(), thread+".lock"))
 }

@@ -23,12 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
-)
-
-// The files of a run directory that an agent writes.
-const (
-	StdoutFile = "stdout"
-	StderrFile = "stderr"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // DefaultGrace is how long an agent that is asked to stop may take.
@@ -91,12 +86,12 @@ func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 // start starts the agent with new output files. A descendant of an earlier
 // agent that still writes does so to the files of its own run.
 func start(path string, inv Invocation) (*proc.Child, error) {
-	stdout, err := newFile(inv, StdoutFile)
+	stdout, err := newFile(inv, rundir.StdoutFile)
 	if err != nil {
 		return nil, err
 	}
 	defer stdout.Close()
-	stderr, err := newFile(inv, StderrFile)
+	stderr, err := newFile(inv, rundir.StderrFile)
 	if err != nil {
 		return nil, err
 	}

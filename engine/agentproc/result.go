@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/rundir"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -20,13 +21,13 @@ import (
 // started may still write. A result without a step hash has an error. Errors:
 // [*ResultError].
 func ReadResult(runDir string) (protocol.Result, error) {
-	f, err := openOutput(runDir, StdoutFile)
+	f, err := openOutput(runDir, rundir.StdoutFile)
 	var odd *careful.NotFileError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return protocol.Result{}, &ResultError{Reason: "there is no output"}
 	case errors.As(err, &odd):
-		return protocol.Result{}, &ResultError{Reason: "its " + StdoutFile + " " + odd.Reason()}
+		return protocol.Result{}, &ResultError{Reason: "its " + rundir.StdoutFile + " " + odd.Reason()}
 	case err != nil:
 		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
 	}

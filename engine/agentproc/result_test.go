@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 func TestReadResult(t *testing.T) {
@@ -175,12 +176,12 @@ func TestStderrTail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(dir, StderrFile), []byte(test.stderr), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StderrFile), []byte(test.stderr), 0o600))
 			require.Equal(t, test.want, stderrTail(dir))
 		})
 	}
 	long := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(long, StderrFile), bytes.Repeat([]byte("0123456789\n"), 1<<20), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(long, rundir.StderrFile), bytes.Repeat([]byte("0123456789\n"), 1<<20), 0o600))
 	require.LessOrEqual(t, len(stderrTail(long)), tailBytes)
 	require.Equal(t, "", stderrTail(filepath.Join(long, "none")))
 }
@@ -191,7 +192,7 @@ func FuzzReadResult(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, stdout []byte) {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, StdoutFile), stdout, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StdoutFile), stdout, 0o600))
 		r, err := ReadResult(dir)
 		if err != nil {
 			require.IsType(t, &ResultError{}, err)
@@ -204,7 +205,7 @@ func FuzzReadResult(f *testing.F) {
 func runDirWith(t *testing.T, stdout string) string {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, StdoutFile), []byte(stdout), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StdoutFile), []byte(stdout), 0o600))
 	return dir
 }
 
@@ -219,7 +220,7 @@ func TestASpoiledResultIsKnown(t *testing.T) {
 			for bit := range 8 {
 				flipped := []byte(text)
 				flipped[i] ^= 1 << bit
-				require.NoError(t, os.WriteFile(filepath.Join(dir, StdoutFile), flipped, 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StdoutFile), flipped, 0o600))
 				r, err := ReadResult(dir)
 				var wrong *ResultError
 				if errors.As(err, &wrong) {
@@ -247,9 +248,9 @@ func TestAnUnfinishedResultIsNotSpoiled(t *testing.T) {
 func TestOutputWithoutEnd(t *testing.T) {
 	t.Parallel()
 	dir := runDirWith(t, "")
-	require.NoError(t, os.Truncate(filepath.Join(dir, StdoutFile), 200<<30))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, StderrFile), nil, 0o600))
-	require.NoError(t, os.Truncate(filepath.Join(dir, StderrFile), 200<<30))
+	require.NoError(t, os.Truncate(filepath.Join(dir, rundir.StdoutFile), 200<<30))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StderrFile), nil, 0o600))
+	require.NoError(t, os.Truncate(filepath.Join(dir, rundir.StderrFile), 200<<30))
 	_, err := ReadResult(dir)
 	require.ErrorContains(t, err, "longer than 16 MB")
 	told, err := Announced(t.Context(), dir)

@@ -177,3 +177,19 @@ func committed(t *testing.T) (root string, files []string) {
 }
 
 func inTestdata(name string) bool { return slices.Contains(strings.Split(name, "/"), "testdata") }
+
+// The files of a run directory have one owner: who opens one by a name of its own
+// misses what the owner is careful about.
+func TestOnlyRundirNamesItsFiles(t *testing.T) {
+	t.Parallel()
+	root, files := committed(t)
+	names := regexp.MustCompile(`"(run\.json|agent\.lock|result\.json|totals\.json|worker\.log)"`)
+	for _, name := range files {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/") || path.Dir(name) == "util/rundir" {
+			continue
+		}
+		if found := names.FindString(read(t, root, name)); found != "" {
+			t.Errorf("%s names %s itself", name, found)
+		}
+	}
+}

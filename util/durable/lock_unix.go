@@ -4,6 +4,7 @@ package durable
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -36,13 +37,19 @@ func openFlocked(path string, access, how int) (*os.File, error) {
 // Locked reports whether somebody holds the lock of a file. It makes no file,
 // needs no right to write, and is in the way of whoever takes the lock for an
 // instant only.
-func Locked(path string) bool {
+func Locked(path string) (bool, error) {
 	f, err := careful.OpenFile(path, os.O_RDONLY, 0, careful.Follow)
-	if err != nil {
-		return false
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	defer f.Close()
-	return errors.Is(flock(f, unix.LOCK_SH), ErrLocked)
+	if err != nil {
+		return false, err
+	}
+	err = flock(f, unix.LOCK_SH)
+	if errors.Is(err, ErrLocked) {
+		return true, f.Close()
+	}
+	return false, errors.Join(err, f.Close())
 }
 
 func flock(f *os.File, how int) error {

@@ -44,15 +44,18 @@ func openHandle(path string, access uint32) (*os.File, error) {
 func (h *Held) release() error { return nil }
 
 // Locked reports whether somebody holds the lock of a file. It makes no file.
-func Locked(path string) bool {
-	if _, err := os.Stat(path); err != nil {
-		return false
+func Locked(path string) (bool, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
 	held, err := TryLock(path)
-	if err == nil {
-		_ = held.Unlock()
+	if errors.Is(err, ErrLocked) {
+		return true, nil
 	}
-	return errors.Is(err, ErrLocked)
+	if err != nil {
+		return false, err
+	}
+	return false, held.Unlock()
 }
 
 // RemoveAndUnlock removes the lock file, so that files of threads long gone do

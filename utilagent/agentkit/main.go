@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // Run plays the agent in this process and exits: it is the whole of main.
@@ -30,7 +30,7 @@ func Process(e env.Env, o Options) int {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	if dir := e.Get(protocol.EnvRunDir); dir != "" {
-		durable.KeepFromChildren(lockFD, filepath.Join(dir, "agent.lock"))
+		durable.KeepFromChildren(lockFD, rundir.Dir(dir).File(rundir.LockFile))
 	}
 	o.process = true
 	return Main(ctx, e, o)

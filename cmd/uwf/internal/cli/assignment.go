@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // assignment is the step that the agent around this process is to make, read
@@ -53,8 +51,8 @@ func (a *app) assignment(ctx context.Context) (assignment, error) {
 	if err := a.readEdgePrompt(ctx, &as); err != nil {
 		return as, err
 	}
-	if info, err := os.Stat(as.lockFile()); err == nil {
-		as.startedMs = info.ModTime().UnixMilli()
+	if began := rundir.Dir(as.runDir).Record().Began(); !began.IsZero() {
+		as.startedMs = began.UnixMilli()
 	}
 	return as, nil
 }
@@ -75,9 +73,6 @@ func (a *app) readEdgePrompt(ctx context.Context, as *assignment) error {
 	as.EdgePrompt = string(text)
 	return nil
 }
-
-// lockFile is made when the run begins, so it tells the time.
-func (as assignment) lockFile() string { return filepath.Join(as.runDir, "agent.lock") }
 
 // announced are the turns that this run has announced on its stdout so far.
 func (as assignment) announced(ctx context.Context) ([]cas.Hash, error) {

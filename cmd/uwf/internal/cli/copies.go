@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/rundir"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -115,7 +116,7 @@ func (c copies) remove() (removed []string, err error) {
 	if c.texts.Empty() {
 		return nil, nil
 	}
-	kept := []string{"run.json", "totals.json", "agent.lock", "stdout"}
+	kept := []string{rundir.RecordFile, rundir.TotalsFile, rundir.LockFile, rundir.StdoutFile}
 	for _, root := range []string{c.dirs.Run(c.thread), c.dirs.Sessions()} {
 		err = errors.Join(err, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() || slices.Contains(kept, d.Name()) || !c.ours(path) {
