@@ -36,7 +36,7 @@ func (b *bench) amid(ctx context.Context, n int) (place, error) {
 		if err := grow(ctx, p, 10); err != nil {
 			return p, err
 		}
-		return p, fill(ctx, filepath.Join(p.home, "cas"), n)
+		return p, fill(ctx, filepath.Join(p.home, "cas"), 0, n)
 	})
 }
 
@@ -114,10 +114,8 @@ func node(s cas.Store, typ cas.Hash, value any) (cas.Node, error) {
 	return cas.Node{Hash: s.Algorithm().Sum(typ, payload), Type: typ, Payload: payload, Timestamp: time.Now().UnixMilli()}, err
 }
 
-// fill puts the first n texts into a store without flushing them.
-func fill(ctx context.Context, dir string, n int) error { return fillFrom(ctx, dir, 0, n) }
-
-func fillFrom(ctx context.Context, dir string, first, n int) error {
+// fill puts n texts into a store without flushing them.
+func fill(ctx context.Context, dir string, first, n int) error {
 	s, err := fsstore.Open(ctx, dir, fsstore.Options{Flush: "none"})
 	if err != nil {
 		return err

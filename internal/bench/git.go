@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -11,9 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/fsstore"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/internal/bench/sample"
 )
 
@@ -61,20 +57,6 @@ func blobs(first, n int) []byte {
 		fmt.Fprintf(&out, "blob\ndata %d\n%s\n", len(text), text)
 	}
 	return out.Bytes()
-}
-
-func (b *bench) gitGet(ctx context.Context) error {
-	dir, err := b.gitTexts(ctx)
-	if err != nil {
-		return err
-	}
-	oid, err := fixture(b, "an object id", func() (string, error) {
-		return output(b.git(ctx, dir, strings.NewReader(sample.Text(0)), "hash-object", "--stdin"))
-	})
-	if err != nil {
-		return err
-	}
-	return silent(b.git(ctx, dir, nil, "cat-file", "blob", oid))
 }
 
 func (b *bench) gitFsck(ctx context.Context) error {
@@ -125,110 +107,4 @@ func (b *bench) textFiles(first, n int) ([]string, error) {
 		paths = append(paths, path)
 	}
 	return paths, nil
-}
-
-// gitArchive is a repository with the contents of the archive: for each step a
-// commit, which says what the step says, with its output and its detail as files.
-func (b *bench) gitArchive(ctx context.Context) (string, error) {
-	return fixture(b, "a repository of the archive", func() (string, error) {
-		a, err := b.archive(ctx)
-		if err != nil {
-			return "", err
-		}
-		dir, err := b.newRepository(ctx, "archive.git")
-		if err != nil {
-			return dir, err
-		}
-		stream, err := commits(ctx, a)
-		if err != nil {
-			return dir, err
-		}
-		return dir, b.fastImport(ctx, dir, stream)
-	})
-}
-
-// commits is the archive as a stream for git fast-import.
-func commits(ctx context.Context, a archive) ([]byte, error) {
-	s, err := fsstore.Open(ctx, storeOf(a.place), fsstore.Options{Home: a.home})
-	if err != nil {
-		return nil, err
-	}
-	t, err := thread.Open(ctx, s, cas.Hash(a.head))
-	if err != nil {
-		return nil, err
-	}
-	var steps []thread.Step
-	for step, err := range t.Steps(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, step)
-	}
-	var out bytes.Buffer
-	for _, step := range slices.Backward(steps) {
-		if err := commit(ctx, &out, s, step); err != nil {
-			return nil, err
-		}
-	}
-	return out.Bytes(), nil
-}
-
-func commit(ctx context.Context, out *bytes.Buffer, s cas.Store, step thread.Step) error {
-	message, err := json.Marshal(step.Step)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "commit refs/heads/main\ncommitter uwf <uwf> %d +0000\ndata %d\n%s\n", step.Timestamp/1000, len(message), message)
-	for name, h := range map[string]cas.Hash{"output": step.Output, "detail": step.Detail} {
-		n, err := s.Get(ctx, h)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "M 100644 inline %s\ndata %d\n%s\n", name, len(n.Payload), n.Payload)
-	}
-	return nil
-}
-
-// inGitArchive costs one git command in the repository of the archive.
-func (b *bench) inGitArchive(args ...string) side {
-	return func(ctx context.Context) (float64, error) {
-		dir, err := b.gitArchive(ctx)
-		if err != nil {
-			return 0, err
-		}
-		return timed(func(ctx context.Context) error { return silent(b.git(ctx, dir, nil, args...)) })(ctx)
-	}
-}
-
-// gitPrune removes loose objects that were put just before, uncounted.
-func (b *bench) gitPrune(ctx context.Context) (float64, error) {
-	dir, err := b.gitArchive(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if err := b.fastImport(ctx, dir, blobs(b.unseen(garbageNodes), garbageNodes)); err != nil {
-		return 0, err
-	}
-	return b.inGitArchive("prune", "--expire=now")(ctx)
-}
-
-func (b *bench) gitExport(ctx context.Context) (float64, error) {
-	file := b.path(fmt.Sprint("export-", b.fresh(1), ".bundle"))
-	return b.inGitArchive("bundle", "create", "-q", file, "main")(ctx)
-}
-
-func (b *bench) gitImport(ctx context.Context) (float64, error) {
-	file, err := fixture(b, "a bundle of git's", func() (string, error) {
-		_, err := b.inGitArchive("bundle", "create", "-q", b.path("archive.bundle"), "main")(ctx)
-		return b.path("archive.bundle"), err
-	})
-	if err != nil {
-		return 0, err
-	}
-	dir, err := b.newRepository(ctx, fmt.Sprint("import-", b.fresh(1), ".git"))
-	if err != nil {
-		return 0, err
-	}
-	args := append(slices.Clone(flushed), "fetch", "-q", file, "main:imported")
-	return timed(func(ctx context.Context) error { return silent(b.git(ctx, dir, nil, args...)) })(ctx)
 }

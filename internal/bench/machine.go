@@ -19,8 +19,7 @@ type machine struct {
 	Processors int    `json:"processors"`
 	Load       string `json:"load,omitempty"` // of the last minute, when the run began
 	Flush      string `json:"flush"`          // how steps are made durable here, and why
-	// Against is what the rows compare with, with versions.
-	Against []string `json:"against,omitempty"`
+	Git        string `json:"git"`            // what some rows compare with
 }
 
 // here describes this machine; dir is where the figures are taken.
@@ -30,7 +29,7 @@ func here(ctx context.Context, dir string) machine {
 		Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
 		Processor: field("/proc/cpuinfo", "model name"), Processors: runtime.NumCPU(),
 		Load: firstWord("/proc/loadavg"), Flush: fmt.Sprintf("%s, because %s", mode, why),
-		Against: []string{said(ctx, "git", "--version"), said(ctx, "go", "list", "-m", "modernc.org/sqlite")},
+		Git: said(ctx, "git", "--version"),
 	}
 }
 
@@ -52,7 +51,7 @@ func (m machine) String() string {
 	if m.Load != "" {
 		parts = append(parts, "load "+m.Load)
 	}
-	return strings.Join(append(append(parts, "flush "+m.Flush), m.Against...), "; ")
+	return strings.Join(append(parts, "flush "+m.Flush, m.Git), "; ")
 }
 
 // field finds "name : value" in a file of the kernel's; "" where there is none.

@@ -1,4 +1,4 @@
-// Command bench measures what uwf promises about speed, memory and room. Every
+// Command bench measures what uwf promises about speed and memory. Every
 // figure is a ratio between two things that are measured in turn in one run, or an
 // exponent of growth, because absolute times mean little on a machine that is
 // shared: make bench prints the table, docs/performance.md says how to read it.
@@ -133,7 +133,7 @@ func (b *bench) rows(only *regexp.Regexp) ([]row, error) {
 		rows []row
 	}{
 		{"step", b.stepRows()}, {"memory", b.memoryRows()}, {"start-up", starts}, {"reading", b.readingRows()},
-		{"store", b.storeRows()}, {"disk", b.diskRows()}, {"load", b.loadRows()},
+		{"store", b.storeRows()}, {"load", b.loadRows()},
 	} {
 		for _, r := range family.rows {
 			r.family = family.name
