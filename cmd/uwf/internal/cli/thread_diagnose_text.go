@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 func runJSON(r engine.Run) *diagnosedRun {
@@ -56,7 +57,7 @@ func (d diagnosis) text(w io.Writer, now time.Time) error {
 		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", started(&r.StartedAt, now), "last output", heard, "files", r.Dir); err != nil {
 		return err
 	}
-	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {"worker.log", r.WorkerLog}} {
+	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {rundir.LogFile, r.WorkerLog}} {
 		if part.text != "" {
 			fmt.Fprintf(w, "%s ends:\n    %s\n", part.name, indented(part.text))
 		}
