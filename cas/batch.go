@@ -10,13 +10,14 @@ import (
 )
 
 // Batch collects the nodes of one commit. What was added can be read through it
-// before it is written. Payloads are validated when they are added, and the
+// before it is written, and what is in the store is read once ([Recalling]). Payloads are validated when they are added, and the
 // schema of each is part of the batch, so that nothing durable has a type that
 // is not ([Batch.AddDurable] knows that it is).
 //
 // A Batch is not safe for concurrent use.
 type Batch struct {
 	store    Store
+	recall   Reader // of the store
 	now      func() time.Time
 	added    map[Hash]Node // but those that were dropped
 	order    []Hash        // of all that was ever added
@@ -32,7 +33,7 @@ const keepBytes = 8 << 20
 
 // NewBatch returns an empty batch on a store; now gives the timestamps.
 func NewBatch(s Store, now func() time.Time) *Batch {
-	return &Batch{store: s, now: now, added: map[Hash]Node{}, compiled: map[Hash]*jsonschema.Schema{}}
+	return &Batch{store: s, recall: Recalling(s), now: now, added: map[Hash]Node{}, compiled: map[Hash]*jsonschema.Schema{}}
 }
 
 // Add adds a payload of one of our kinds, and its schema. Errors: those of the
@@ -191,7 +192,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 // memory, and returns which is next.
 func (b *Batch) load(ctx context.Context, i int) (nodes []Node, next int, err error) {
 	for size := 0; i < b.dropped && size < keepBytes; i++ {
-		n, err := b.Get(ctx, b.order[i])
+		n, err := b.store.Get(ctx, b.order[i])
 		if _, redacted := AsRedacted(err); redacted {
 			continue // a tombstone is durable, and stays
 		}
@@ -208,7 +209,7 @@ func (b *Batch) Get(ctx context.Context, h Hash) (Node, error) {
 	if n, ok := b.added[h]; ok {
 		return n, ctx.Err()
 	}
-	return b.store.Get(ctx, h)
+	return b.recall.Get(ctx, h)
 }
 
 // Algorithm implements [Reader].

@@ -38,9 +38,9 @@ type accepted struct {
 func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted, error) {
 	hash := result.StepHash
 	got := accepted{hash: hash, durable: result.Durable}
-	node, err := a.Store.Get(ctx, hash)
+	node, err := a.nodes().Get(ctx, hash)
 	if err == nil {
-		got.step, err = cas.As[protocol.Step](ctx, a.Store, node)
+		got.step, err = cas.As[protocol.Step](ctx, a.nodes(), node)
 	}
 	if err != nil {
 		return got, notAStep(hash, err)
@@ -54,11 +54,11 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 	if err := a.checkOutput(ctx, got.step); err != nil {
 		return got, unusable(hash, "output", err)
 	}
-	// The agent may have damaged what was whole when it began.
+	// The agent may have damaged what was whole when it began: this is read again.
 	if _, err := a.Store.Get(ctx, a.hold.head); err != nil {
 		return got, fmt.Errorf("the node that step %s follows: %w", hash, err)
 	}
-	named, err := contents(ctx, a.Store, got.step)
+	named, err := contents(ctx, a.nodes(), got.step)
 	if err != nil {
 		return got, unusable(hash, "content", err)
 	}
@@ -108,19 +108,19 @@ func (a *attempt) misplaced(s protocol.Step) string {
 // checkOutput checks that the output has the role's schema as type and
 // satisfies it; every role may suspend instead.
 func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
-	node, err := a.Store.Get(ctx, s.Output)
+	node, err := a.nodes().Get(ctx, s.Output)
 	if err != nil {
 		return err
 	}
 	want := a.pos.workflow.Roles[a.task.role].Frontmatter
 	kind := protocol.KindSuspend
 	if node.Type != want {
-		kind, _, err = a.Store.Kinds().Of(ctx, a.Store, node.Type)
+		kind, _, err = a.Store.Kinds().Of(ctx, a.nodes(), node.Type)
 	}
 	if err != nil || kind != protocol.KindSuspend {
 		return fmt.Errorf("%w: its type is %s, the schema of role %q is %s", errWrongContent, node.Type, a.task.role, want)
 	}
-	return cas.Verify(ctx, a.Store, s.Output)
+	return cas.Verify(ctx, a.nodes(), s.Output)
 }
 
 // contents reads everything that a step names but the chain: output, detail,

@@ -46,7 +46,7 @@ func (a *attempt) inThread(ctx context.Context, h protocol.Hash) bool {
 	if h == a.hold.head {
 		return true
 	}
-	s, err := cas.Read[protocol.Step](ctx, a.Store, h)
+	s, err := cas.Read[protocol.Step](ctx, a.nodes(), h)
 	return err == nil && s.Start == a.pos.thread.StartHash && s.Index < a.pos.thread.Len()
 }
 
@@ -122,7 +122,7 @@ func (a *attempt) nothingLeft(last record) error {
 // answeredOtherwise refuses to throw away a finished step that is the answer to
 // something else than what is asked now.
 func (a *attempt) answeredOtherwise(ctx context.Context, last record, h protocol.Hash) error {
-	if _, err := a.Store.Get(ctx, h); errors.Is(err, cas.ErrNotFound) {
+	if _, err := a.nodes().Get(ctx, h); errors.Is(err, cas.ErrNotFound) {
 		return nil // there is no such step: nothing is thrown away
 	}
 	return a.anew(hinted(fail(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", last.Role, h),

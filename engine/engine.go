@@ -61,8 +61,10 @@ type Engine struct {
 
 	// began is told when an agent has been started; nil: nobody asks.
 	began func()
-	// workflows remembers what was read, when many threads are listed.
+	// workflows remembers what was read; nil: nothing is.
 	workflows map[protocol.Hash]protocol.Workflow
+	// recall reads the nodes of one step; nil: the store.
+	recall cas.Reader
 }
 
 // Runner runs an agent to its end, as [agentproc.Run] does.
@@ -114,6 +116,30 @@ func (e *Engine) configOnce() *Engine {
 		return c, err
 	}
 	return &with
+}
+
+// remembering returns an engine that reads each workflow once. It is for one
+// goroutine.
+func (e *Engine) remembering() *Engine {
+	with := *e
+	with.workflows = map[protocol.Hash]protocol.Workflow{}
+	return &with
+}
+
+// forStep returns an engine for one step, which reads config.yaml and what several
+// parts of the step need once.
+func (e *Engine) forStep() *Engine {
+	with := e.configOnce()
+	with.recall = cas.Recalling(e.Store)
+	return with
+}
+
+// nodes is what reads them.
+func (e *Engine) nodes() cas.Reader {
+	if e.recall == nil {
+		return e.Store
+	}
+	return e.recall
 }
 
 // mayWrite is an error if the engine is for reading.

@@ -46,7 +46,7 @@ func (a *attempt) askedOtherwise(ctx context.Context, s protocol.Step) string {
 func (a *attempt) askedFor(ctx context.Context) (string, bool) {
 	prompt := a.task.prompt
 	if prompt == "" {
-		text, err := cas.Read[protocol.Text](ctx, a.Store, a.task.promptHash)
+		text, err := cas.Read[protocol.Text](ctx, a.nodes(), a.task.promptHash)
 		if err != nil {
 			return "", false
 		}
@@ -110,7 +110,7 @@ func (a *attempt) madeAnotherTime(ctx context.Context, s protocol.Step) string {
 		begun = now
 	}
 	earliest := min(now, begun)
-	if start, err := a.Store.Get(ctx, s.Start); err == nil {
+	if start, err := a.nodes().Get(ctx, s.Start); err == nil {
 		earliest = min(earliest, start.Timestamp)
 	}
 	earliest -= clockTolerance.Milliseconds()
@@ -145,7 +145,7 @@ func (a *attempt) borrowed(ctx context.Context, s protocol.Step) (string, error)
 	if !oldPrompt && !oldDetail {
 		return "", nil
 	}
-	t, err := thread.Open(ctx, a.Store, a.hold.head)
+	t, err := thread.Open(ctx, a.nodes(), a.hold.head)
 	if err != nil {
 		return "", err
 	}
@@ -175,13 +175,13 @@ func (a *attempt) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) 
 	if s.Prompt == nil || *s.Prompt == a.task.promptHash {
 		return false, nil
 	}
-	n, err := a.Store.Get(ctx, *s.Prompt)
+	n, err := a.nodes().Get(ctx, *s.Prompt)
 	if isRedacted(err) {
 		return false, nil
 	}
 	var told protocol.Text
 	if err == nil {
-		told, err = cas.As[protocol.Text](ctx, a.Store, n)
+		told, err = cas.As[protocol.Text](ctx, a.nodes(), n)
 	}
 	if err != nil || n.Timestamp >= a.record.StartedAt {
 		return false, err
@@ -192,10 +192,10 @@ func (a *attempt) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) 
 // oldDetail tells whether the last turn of a detail says that it was spoken before
 // the step's run.
 func (a *attempt) oldDetail(ctx context.Context, s protocol.Step) bool {
-	detail, err := cas.Read[protocol.Detail](ctx, a.Store, s.Detail)
+	detail, err := cas.Read[protocol.Detail](ctx, a.nodes(), s.Detail)
 	if err != nil || len(detail.Turns) == 0 {
 		return false
 	}
-	last, err := cas.Read[protocol.Turn](ctx, a.Store, detail.Turns[len(detail.Turns)-1])
+	last, err := cas.Read[protocol.Turn](ctx, a.nodes(), detail.Turns[len(detail.Turns)-1])
 	return err == nil && last.AtMs > 0 && last.AtMs < a.record.StartedAt
 }

@@ -28,7 +28,7 @@ func TestConditionsReadWhatTheyAskFor(t *testing.T) {
 	for condition, perStep := range map[string]int64{
 		"meta.`$status` = 'again'":             0,
 		"steps[-1].output.`$status` = 'again'": 0,
-		"$count(history) > 0":                  2,
+		"$count(history) > 0":                  1, // all have the same output
 	} {
 		w := newWorld(t, "again")
 		w.workflow = w.put(listWorkflow(condition))
@@ -48,8 +48,8 @@ func TestConditionsReadWhatTheyAskFor(t *testing.T) {
 			require.Equal(t, "planner", *out.CurrentRole, condition)
 			counts[length] = counting.gets.Load()
 		}
-		evaluated := int64(2) // before the step and after it
-		require.Equal(t, evaluated*perStep*int64(lengths[1]-lengths[0]), counts[lengths[1]]-counts[lengths[0]], condition)
+		// The condition is evaluated before the step and after it, but nothing is read twice.
+		require.Equal(t, perStep*int64(lengths[1]-lengths[0]), counts[lengths[1]]-counts[lengths[0]], condition)
 	}
 }
 

@@ -28,9 +28,7 @@ func (e *Engine) Overview() *Overview {
 	shared := e.configOnce()
 	o := &Overview{readers: make([]*Engine, min(runtime.GOMAXPROCS(0), maxReaders))}
 	for i := range o.readers {
-		reader := *shared
-		reader.workflows = map[protocol.Hash]protocol.Workflow{}
-		o.readers[i] = &reader
+		o.readers[i] = shared.remembering()
 	}
 	return o
 }

@@ -52,7 +52,7 @@ func (e *Engine) beforeHead(ctx context.Context, pos *position) (*position, erro
 	if prev := pos.thread.Last.Prev; prev != nil {
 		head = *prev
 	}
-	t, err := thread.Open(ctx, e.Store, head)
+	t, err := thread.Open(ctx, e.nodes(), head)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type position struct {
 // was read before it is in the position.
 func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*position, error) {
 	p := &position{id: id}
-	t, err := thread.Open(ctx, e.Store, head)
+	t, err := thread.Open(ctx, e.nodes(), head)
 	if err != nil {
 		return p, e.leadsNowhere(ctx, id, head, err)
 	}
@@ -85,12 +85,12 @@ func (e *Engine) leadsNowhere(ctx context.Context, id string, head protocol.Hash
 	return err
 }
 
-// workflow reads a workflow, once if this engine lists many threads.
+// workflow reads a workflow, once if this engine is [Engine.remembering].
 func (e *Engine) workflow(ctx context.Context, h protocol.Hash) (protocol.Workflow, error) {
 	if w, ok := e.workflows[h]; ok {
 		return w, nil
 	}
-	w, err := cas.Read[protocol.Workflow](ctx, e.Store, h)
+	w, err := cas.Read[protocol.Workflow](ctx, e.nodes(), h)
 	if err == nil && e.workflows != nil {
 		e.workflows[h] = w
 	}

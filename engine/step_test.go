@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -305,6 +306,31 @@ func TestStepReadsAFixedNumberOfNodes(t *testing.T) {
 	}
 	require.Equal(t, counts[10], counts[5000])
 	require.Less(t, counts[10], int64(40))
+}
+
+// What a step needs at several places it reads once: the start, the workflow, the last
+// output and all of the new step. The head is read once more when the agent has ended,
+// which may have damaged it.
+func TestStepReadsNodesOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "again")
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	head := w.head(id)
+	start := w.readStep(head).Start
+	counting := &countingStore{Store: w.Store}
+	w.Store = counting
+	out := w.mustStep(id, StepOptions{})
+	require.EqualValues(t, 1, counting.reads(out.Head))
+	require.EqualValues(t, 1, counting.reads(start))
+	counting.each.Range(func(h, n any) bool {
+		want := int64(1)
+		if h == head {
+			want++
+		}
+		require.Equal(t, want, n.(*atomic.Int64).Load(), "node %s", h)
+		return true
+	})
 }
 
 // lengthen makes a thread n steps long, as if agents had run.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -17,10 +18,18 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// countingStore counts how many nodes are read, and how many commits there are.
+// countingStore counts how many nodes are read, how often each, and how many commits
+// there are.
 type countingStore struct {
 	cas.Store
 	gets, commits atomic.Int64
+	each          sync.Map // of hashes to *atomic.Int64
+}
+
+// reads is how often a node was read.
+func (s *countingStore) reads(h cas.Hash) int64 {
+	n, _ := s.each.LoadOrStore(h, &atomic.Int64{})
+	return n.(*atomic.Int64).Load()
 }
 
 func (s *countingStore) Commit(ctx context.Context, nodes ...cas.Node) error {
@@ -30,6 +39,8 @@ func (s *countingStore) Commit(ctx context.Context, nodes ...cas.Node) error {
 
 func (s *countingStore) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	s.gets.Add(1)
+	n, _ := s.each.LoadOrStore(h, &atomic.Int64{})
+	n.(*atomic.Int64).Add(1)
 	return s.Store.Get(ctx, h)
 }
 

@@ -46,6 +46,7 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 	if err := e.settle(ctx, h, w); err != nil {
 		return nil, ended(ctx, err)
 	}
+	e = e.remembering()
 	var outs []protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		o := w.StepOptions
@@ -54,7 +55,7 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 		if i == 0 {
 			deed = w.Do
 		}
-		out, err := e.configOnce().deed(ctx, h, deed, w.Prompt, o)
+		out, err := e.forStep().deed(ctx, h, deed, w.Prompt, o)
 		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
 			if w.Steps == UntilEnd && len(outs) > 0 {
 				outs[len(outs)-1].Output = nil // a run of any length keeps the last one only

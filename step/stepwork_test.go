@@ -164,6 +164,48 @@ func TestBriefCountsWhatItLeavesOut(t *testing.T) {
 	require.Equal(t, 7, p.Omitted, "steps that the session knows are not left out")
 }
 
+// A prompt costs what it shows: of each step its node, output, detail and last turn. A
+// session that goes on costs the steps since its last one, and what was read to find
+// that is not read again.
+func TestBriefReadsWhatItShows(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.step("planner", 99, "Let us see.")
+	for n := range 9 {
+		f.step("developer", n, fmt.Sprint(n, strings.Repeat("x", 300)))
+	}
+	last := f.step("planner", 100, "It is planned.")
+	f.step("developer", 101, "It is done.")
+	gets := func(ask step.Assignment) (reads, shown int) {
+		c := &counting{Store: f.store}
+		b := cas.NewBatch(c, time.Now)
+		th := f.thread(b)
+		_, err := th.Workflow(t.Context())
+		require.NoError(t, err)
+		_, err = b.Compiled(t.Context(), f.typ)
+		require.NoError(t, err)
+		c.gets = 0
+		if ask.Since != "" {
+			found, _, err := step.LastStep(t.Context(), th, "planner")
+			require.NoError(t, err)
+			require.Equal(t, last, found.Hash)
+		}
+		brief, err := step.NewBrief(t.Context(), b, th, ask)
+		require.NoError(t, err)
+		return c.gets, len(brief.Parts.History)
+	}
+	const each = 4 // nodes
+	reads, shown := gets(step.Assignment{Role: "planner"})
+	require.Equal(t, 12, shown)
+	require.Equal(t, 12*each-1, reads, "the head was read before")
+	reads, shown = gets(step.Assignment{Role: "planner", Quota: 700})
+	require.Less(t, shown, 5)
+	require.LessOrEqual(t, reads, (shown+1)*each, "of one it is found out that it does not fit")
+	reads, shown = gets(step.Assignment{Role: "planner", Since: last})
+	require.Equal(t, 1, shown)
+	require.Equal(t, 1*each, reads, "the session's step is read, too, but not the head")
+}
+
 // A step must cost the same in a long thread as in a short one.
 func TestCostDoesNotGrowWithTheThread(t *testing.T) {
 	t.Parallel()
