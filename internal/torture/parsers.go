@@ -18,7 +18,7 @@ type fuzzed struct{ format, pkg, test string }
 func parsersOf() []fuzzed {
 	return []fuzzed{
 		{"YAML", "util/yamldoc", "FuzzParse"},
-		{"frontmatter", "util/frontmatter", "FuzzParse"},
+		{"frontmatter", "step/frontmatter", "FuzzParse"},
 		{"workflow files", "moderator/workflow", "FuzzParse"},
 		{"config.yaml", "util/config", "FuzzParse"},
 		{"JSONata", "moderator/jsonata", "FuzzParse"},
@@ -30,9 +30,9 @@ func parsersOf() []fuzzed {
 		{"tools' arguments", "utilagent/tools", "FuzzArguments"},
 		{"SSE", "utilagent/llm", "FuzzStream"},
 		{"bundles", "cas/bundle", "FuzzOpen"},
-		{"threads.yaml", "cas/index", "FuzzTable"},
-		{"history.jsonl", "cas/index", "FuzzHistory"},
-		{"facts.jsonl", "cas/index", "FuzzFacts"},
+		{"threads.yaml", "cas/heads/fileheads", "FuzzTable"},
+		{"history.jsonl", "cas/heads/fileheads", "FuzzHistory"},
+		{"facts.jsonl", "cas/heads/fileheads", "FuzzFacts"},
 		{"argv", "cmd/uwf/internal/cli", "FuzzArgv"},
 	}
 }
