@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // startRows say what it costs that a program starts at all, and how large it is.
@@ -43,11 +45,10 @@ func (b *bench) programs() ([]string, error) {
 // start. Adapters to other people's agents have little to do; for our own agents
 // nothing is promised.
 func startPromise(name string) float64 {
-	adapters := []string{"uwf-acp", "uwf-claude-code", "uwf-codex", "uwf-cursor", "uwf-exec", "uwf-gemini", "uwf-hermes", "uwf-opencode"}
 	switch {
 	case name == "uwf":
 		return 7
-	case slices.Contains(adapters, name):
+	case slices.Contains(protocol.Adapters(), name):
 		return 3
 	}
 	return 0

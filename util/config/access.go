@@ -119,11 +119,7 @@ const AdapterTimeout = time.Hour
 
 // IsAdapter reports whether a command is one of our adapters of other people's programs.
 func IsAdapter(command string) bool {
-	switch strings.TrimSuffix(filepath.Base(command), ".exe") {
-	case "uwf-acp", "uwf-claude-code", "uwf-codex", "uwf-cursor", "uwf-exec", "uwf-gemini", "uwf-hermes", "uwf-opencode":
-		return true
-	}
-	return false
+	return slices.Contains(protocol.Adapters(), strings.TrimSuffix(filepath.Base(command), ".exe"))
 }
 
 // extra says whether a program is confined.

@@ -103,8 +103,7 @@ func (k checker) agent(a protocol.Agent, alias string) {
 // OwnsModels reports whether an agent can only use what is in models. An external
 // program has names of its own.
 func OwnsModels(command string) bool {
-	name := strings.TrimSuffix(filepath.Base(command), ".exe")
-	return slices.Contains([]string{"uwf-builtin", "uwf-react", "uwf-llm"}, name)
+	return slices.Contains(protocol.ModelAgents(), strings.TrimSuffix(filepath.Base(command), ".exe"))
 }
 
 // choices checks which agents and models are chosen for what.

@@ -120,18 +120,11 @@ func (s *Setup) complete(a *Answers) error {
 	return nil
 }
 
-// ours are our agents, which may be installed later.
-func ours() []string {
-	return []string{
-		"builtin", "react", "llm", "claude-code", "codex", "cursor", "gemini", "hermes", "opencode", "acp", "exec", "mock",
-	}
-}
-
 // knownAgent refuses a name that is neither in the config nor installed nor ours:
 // it is a slip, and would stop every step.
 func (s *Setup) knownAgent(name string) error {
-	known := ours()
-	for _, program := range s.Installed {
+	var known []string
+	for _, program := range slices.Concat(protocol.OwnAgents(), s.Installed) { // ours may be installed later
 		known = append(known, strings.TrimPrefix(program, protocol.AgentPrefix))
 	}
 	known = append(known, slices.Sorted(maps.Keys(s.old.Agents))...)

@@ -1,0 +1,15 @@
+package protocol
+
+import "slices"
+
+// ModelAgents are the agents of uwf's own that ask a model themselves, and so can
+// only use what is in models of the config.
+func ModelAgents() []string { return []string{"uwf-builtin", "uwf-react", "uwf-llm"} }
+
+// Adapters are the agents of uwf's own that drive another agent's program.
+func Adapters() []string {
+	return []string{"uwf-claude-code", "uwf-codex", "uwf-cursor", "uwf-gemini", "uwf-hermes", "uwf-opencode", "uwf-acp", "uwf-exec"}
+}
+
+// OwnAgents are all agents of uwf's own.
+func OwnAgents() []string { return append(slices.Concat(ModelAgents(), Adapters()), "uwf-mock") }
