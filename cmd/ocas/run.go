@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // program is one invocation of ocas.
@@ -60,7 +58,7 @@ func (p *program) command(ctx context.Context, store *ocascli.CLI) error {
 
 func (p *program) app(store *ocascli.CLI) *ucli.App {
 	app := &ucli.App{
-		Name: "ocas", Usage: "work with the content-addressed store that uwf keeps its threads in", Version: version(),
+		Name: "ocas", Usage: "work with the content-addressed store that uwf keeps its threads in", Version: cmdline.Version(),
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the store (default: $OCAS_HOME, else cas in the home of uwf)"},
@@ -82,7 +80,7 @@ func (p *program) app(store *ocascli.CLI) *ucli.App {
 			return ucli.ShowAppHelp(c)
 		}
 		if c.Bool("version") {
-			_, err := fmt.Fprintln(p.env.Stdout, "ocas", version())
+			_, err := fmt.Fprintln(p.env.Stdout, "ocas", cmdline.Version())
 			return err
 		}
 		return cmdline.UnknownCommand(c, p.env.Stderr, "ocas", app.Commands)
@@ -95,31 +93,8 @@ func (p *program) readGlobals(c *ucli.Context) error {
 	p.format = c.String("format")
 	dirs, err := home.Find(p.env, c.String("uwf-home"), c.String("home"))
 	p.dirs = func() (home.Dirs, error) { return dirs, err }
-	if p.format == "" {
-		return nil
-	}
-	if _, err := render.ParseFormat(p.format); err != nil {
-		return cmdline.UsageError(err.Error())
-	}
-	return nil
+	return cmdline.CheckFormat(p.format)
 }
 
-// resultFormat is what was asked for, else text on a terminal and JSON for a
-// program.
-func (p *program) resultFormat() render.Format {
-	if f, err := render.ParseFormat(p.format); err == nil {
-		return f
-	}
-	if terminal.Is(p.env.Stdout) {
-		return render.Text
-	}
-	return render.JSON
-}
-
-// version is what `go install` stamped into the binary.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+// resultFormat is how this invocation prints results and errors.
+func (p *program) resultFormat() render.Format { return cmdline.Format(p.format, p.env.Stdout) }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/terminal"
 )
 
 const program = "uwf-import-original"
@@ -45,7 +43,7 @@ type invocation struct {
 
 func (i *invocation) command() *ucli.App {
 	app := &ucli.App{
-		Name: program, Usage: "bring the original's workflows, threads and config into a home of uwf", Version: version(),
+		Name: program, Usage: "bring the original's workflows, threads and config into a home of uwf", Version: cmdline.Version(),
 		UsageText: program + " [--ocas DIR] [--uwf DIR] [--home DIR] [--dry-run]",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` of the original's nodes and variables (default: ~/.ocas)"},
@@ -69,16 +67,14 @@ func (i *invocation) command() *ucli.App {
 
 func (i *invocation) action(c *ucli.Context) error {
 	i.format = c.String("format")
-	if i.format != "" {
-		if _, err := render.ParseFormat(i.format); err != nil {
-			return cmdline.UsageError(err.Error())
-		}
+	if err := cmdline.CheckFormat(i.format); err != nil {
+		return err
 	}
 	switch {
 	case c.Bool("help"):
 		return ucli.ShowAppHelp(c)
 	case c.Bool("version"):
-		_, err := fmt.Fprintln(i.env.Stdout, program, version())
+		_, err := fmt.Fprintln(i.env.Stdout, program, cmdline.Version())
 		return err
 	case c.Args().Len() > 0:
 		return cmdline.UsageError("unexpected argument: "+c.Args().First(), program+" --help")
@@ -140,22 +136,5 @@ func classify(err error) *protocol.Error {
 	return out
 }
 
-// resultFormat is what was asked for, else text on a terminal and JSON for a
-// program.
-func (i *invocation) resultFormat() render.Format {
-	if f, err := render.ParseFormat(i.format); err == nil {
-		return f
-	}
-	if terminal.Is(i.env.Stdout) {
-		return render.Text
-	}
-	return render.JSON
-}
-
-// version is what `go install` stamped into the binary.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+// resultFormat is how this invocation prints results and errors.
+func (i *invocation) resultFormat() render.Format { return cmdline.Format(i.format, i.env.Stdout) }

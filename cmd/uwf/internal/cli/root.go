@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -17,7 +16,7 @@ func (a *app) root() *ucli.App {
 	root := &ucli.App{
 		Name:    "uwf",
 		Usage:   "run workflows of AI agents, one verifiable step at a time",
-		Version: version(),
+		Version: cmdline.Version(),
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` of results: json, yaml or text (default: text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
@@ -62,7 +61,7 @@ func (a *app) root() *ucli.App {
 			return ucli.ShowAppHelp(c)
 		}
 		if c.Bool("version") {
-			_, err := fmt.Fprintln(a.env.Stdout, "uwf", version())
+			_, err := fmt.Fprintln(a.env.Stdout, "uwf", cmdline.Version())
 			return err
 		}
 		return cmdline.UnknownCommand(c, a.env.Stderr, "uwf", root.Commands)
@@ -91,20 +90,12 @@ func (a *app) group(c ucli.Command) *ucli.Command { return cmdline.Group(a.env.S
 
 func (a *app) versionCommand() *ucli.Command {
 	return a.leaf(ucli.Command{Name: "version", Usage: "print the version"}, func(context.Context, *ucli.Context) error {
-		result := map[string]string{"version": version()}
+		result := map[string]string{"version": cmdline.Version()}
 		return a.print(result, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, "uwf", version())
+			_, err := fmt.Fprintln(w, "uwf", cmdline.Version())
 			return err
 		})
 	})
-}
-
-// version is what `go install` stamped into the binary.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }
 
 // say tells the user something on stderr that is not a result.

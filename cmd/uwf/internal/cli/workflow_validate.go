@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -86,7 +87,7 @@ func (a *app) problems(ctx context.Context, files []string) (*workflow.Problems,
 func (a *app) printValidation(format string, result protocol.Validation, valid []string) error {
 	switch format {
 	case formatSARIF:
-		return writeSARIF(a.env.Stdout, version(), result.Problems)
+		return writeSARIF(a.env.Stdout, cmdline.Version(), result.Problems)
 	case formatGitHub:
 		return writeAnnotations(a.env.Stdout, result.Problems)
 	}
