@@ -6,7 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/zeebo/xxh3"
 
-	"github.com/united-workforce/uwf/util/crockford"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Algorithm is a hash function of 64 bits. It is a property of a store.
@@ -30,13 +30,13 @@ func (a Algorithm) Sum(typ Hash, payload []byte) Hash {
 		var h xxh3.Hasher
 		_, _ = h.WriteString(string(typ))
 		_, _ = h.Write(payload)
-		return Hash(crockford.Encode64(h.Sum64()))
+		return protocol.HashOf(h.Sum64())
 	case XXH64:
 		var h xxhash.Digest
 		h.Reset()
 		_, _ = h.WriteString(string(typ))
 		_, _ = h.Write(payload)
-		return Hash(crockford.Encode64(h.Sum64()))
+		return protocol.HashOf(h.Sum64())
 	}
 	return ""
 }

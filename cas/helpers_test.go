@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/util/crockford"
 )
 
 // parseJSON reads a JSON text; numbers stay as they are written.
@@ -28,8 +27,6 @@ func deref(h *cas.Hash) cas.Hash {
 	}
 	return *h
 }
-
-func crockford13(n uint64) cas.Hash { return cas.Hash(crockford.Encode64(n)) }
 
 // textNode is a node that holds a string, of an arbitrary type.
 func textNode(t testing.TB, a cas.Algorithm, text string) cas.Node {

@@ -13,6 +13,24 @@ const HashLen = 13
 // nothing. How a hash is computed depends on the store (package cas).
 type Hash string
 
+// HashOf is the hash that a number stands for.
+func HashOf(n uint64) Hash {
+	var b [HashLen]byte
+	for i := HashLen - 1; i >= 0; i-- {
+		b[i] = crockford[n&31]
+		n >>= 5
+	}
+	return Hash(b[:])
+}
+
+// Number is what a hash in canonical form stands for.
+func (h Hash) Number() (n uint64) {
+	for i := range len(h) {
+		n = n<<5 | uint64(strings.IndexByte(crockford, h[i]))
+	}
+	return n
+}
+
 // ParseHash reads a hash as a person types it: lower case is folded, and I, L
 // and O are read as 1, 1 and 0. Inside payloads only the canonical form counts
 // ([Hash.Valid]).
@@ -61,11 +79,7 @@ func FoldCrockford(s string) string {
 	}, s)
 }
 
-// isCrockford reports whether c is in the alphabet 0-9A-HJKMNP-TV-Z.
-func isCrockford(c byte) bool {
-	switch c {
-	case 'I', 'L', 'O', 'U':
-		return false
-	}
-	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z'
-}
+// crockford is the alphabet: each character stands for its place.
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+func isCrockford(c byte) bool { return strings.IndexByte(crockford, c) >= 0 }

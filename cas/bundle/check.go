@@ -165,11 +165,11 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	return c.sealer.Visit(v)
 }
 
-func (c *check) set(h cas.Hash, kind protocol.Kind) { c.is[c.file.at[number(h)]] = kind }
+func (c *check) set(h cas.Hash, kind protocol.Kind) { c.is[c.file.at[h.Number()]] = kind }
 
 // names checks that a ref leads to a node of a kind; gone: it may be redacted.
 func (c *check) names(what string, h cas.Hash, want protocol.Kind, gone bool) error {
-	got := c.is[c.file.at[number(h)]]
+	got := c.is[c.file.at[h.Number()]]
 	if got == want || gone && got == redacted {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (c *check) start(ctx context.Context, n cas.Node) error {
 // what it stood for, and here is a schema.
 func (c *check) workflow(v cas.Visited) error {
 	for _, need := range v.Needs {
-		if c.is[c.file.at[number(need)]] == redacted {
+		if c.is[c.file.at[need.Number()]] == redacted {
 			return fmt.Errorf("its schema %s was redacted, which nobody can do", need)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/util/crockford"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // File is an open bundle. It is a [cas.Store] that cannot be written to, whose
@@ -37,23 +37,17 @@ type record struct {
 	tombstone bool
 }
 
-func (r record) hash() cas.Hash { return cas.Hash(crockford.Encode64(r.number)) }
+func (r record) hash() cas.Hash { return protocol.HashOf(r.number) }
 
 // frame is where the record begins.
 func (r record) frame() int64 { return r.offset - frameSize - hashSize }
-
-// number is the value of a valid hash.
-func number(h cas.Hash) uint64 {
-	n, _ := crockford.Decode64(string(h)) // a valid hash has no other character
-	return n
-}
 
 // find returns the record of a node.
 func (f *File) find(h cas.Hash) (record, bool) {
 	if !h.Valid() {
 		return record{}, false
 	}
-	i, ok := f.at[number(h)]
+	i, ok := f.at[h.Number()]
 	if !ok {
 		return record{}, false
 	}

@@ -209,7 +209,7 @@ func (s *scanner) node(at int64, kind byte, length uint32) error {
 	if err := s.content(h, kind, body); err != nil {
 		return &FaultError{Offset: at, Hash: h, Err: err}
 	}
-	r := record{number: number(h), offset: s.pos - int64(len(body)), length: uint32(len(body)), tombstone: kind == kindTombstone}
+	r := record{number: h.Number(), offset: s.pos - int64(len(body)), length: uint32(len(body)), tombstone: kind == kindTombstone}
 	if !s.file.add(r) {
 		return &FaultError{Offset: at, Hash: h, Err: fmt.Errorf("node %s is there twice", h)}
 	}

@@ -3,7 +3,7 @@ package jsonata
 import (
 	"reflect"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 // Truthy tells whether a value counts as true where a condition is asked for,

@@ -3,7 +3,7 @@ package jsonata
 import (
 	"math"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 // maxRange is JSONata's own bound of a range.

@@ -3,7 +3,7 @@ package jsonata
 import (
 	"math"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 // filter keeps the items for which a predicate holds: its value is a number or

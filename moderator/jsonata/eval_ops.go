@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 func (e *evaluator) logic(n *binaryNode, in any, env *frame) (any, error) {

@@ -1,6 +1,6 @@
 package jsonata
 
-import "github.com/united-workforce/uwf/util/jsnumber"
+import "github.com/united-workforce/uwf/moderator/internal/jsnumber"
 
 // builtins are the functions there are: parameters as parseSignature reads
 // them, and what they do. It is never changed.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 func (c *call) toNumber() (any, error) {

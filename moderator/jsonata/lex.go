@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 type tokenKind int

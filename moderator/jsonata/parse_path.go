@@ -3,7 +3,7 @@ package jsonata
 import (
 	"fmt"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 // step joins two operands of "." to a path.

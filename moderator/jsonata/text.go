@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 // rounded is a number as $string shows it: 15 digits, so that 0.1 + 0.2 is 0.3;

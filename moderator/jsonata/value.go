@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 // undefined is the value of what does not exist. It is not null.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/jsnumber"
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 // print writes a value as JavaScript converts it to a string, but objects as

@@ -21,7 +21,7 @@ func (g *Graph) Node(h cas.Hash) ID {
 	if id, ok := g.ID(h); ok {
 		return id
 	}
-	n := number(h)
+	n := h.Number()
 	id, ok := g.absent[n]
 	if !ok {
 		id = ID(g.Len() + len(g.extra))

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/util/crockford"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // ID numbers the nodes of a census from 0, in the order of their hashes.
@@ -29,7 +29,7 @@ func List(ctx context.Context, s cas.Store, fault func(error)) (Set, error) {
 			fault(err)
 			continue
 		}
-		set.sorted = append(set.sorted, number(h))
+		set.sorted = append(set.sorted, h.Number())
 	}
 	// A listing is in order but for directories that changed meanwhile.
 	if !slices.IsSorted(set.sorted) {
@@ -42,16 +42,10 @@ func List(ctx context.Context, s cas.Store, fault func(error)) (Set, error) {
 func (s Set) Len() int { return len(s.sorted) }
 
 // Hash is the hash of a node.
-func (s Set) Hash(id ID) cas.Hash { return cas.Hash(crockford.Encode64(s.sorted[id])) }
+func (s Set) Hash(id ID) cas.Hash { return protocol.HashOf(s.sorted[id]) }
 
 // ID finds a node; h must be valid.
 func (s Set) ID(h cas.Hash) (ID, bool) {
-	i, ok := slices.BinarySearch(s.sorted, number(h))
+	i, ok := slices.BinarySearch(s.sorted, h.Number())
 	return ID(i), ok
-}
-
-// number is the value of a valid hash.
-func number(h cas.Hash) uint64 {
-	n, _ := crockford.Decode64(string(h)) // a valid hash has no other character
-	return n
 }
