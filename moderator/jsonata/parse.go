@@ -22,9 +22,6 @@ type Expr struct {
 	contextual bool
 }
 
-// String is the expression as it was written.
-func (x *Expr) String() string { return x.src }
-
 // Parse reads an expression, and refuses what this package leaves out
 // ([ErrLeftOut]), functions that do not exist, and calls with too few or too
 // many arguments. The error is an *[Error].

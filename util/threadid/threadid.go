@@ -110,6 +110,3 @@ func NewestFirst(a, b string) int {
 	}
 	return Compare(b, a)
 }
-
-// Newer tells whether a is newer than b.
-func Newer(a, b string) bool { return Compare(a, b) > 0 }

@@ -78,8 +78,8 @@ func TestPlaces(t *testing.T) {
 	require.Equal(t, Pos{2, 19}, first.Value.Pos)
 	require.Equal(t, "!include", first.Value.Tag)
 	require.Equal(t, "a.md", first.Value.Scalar)
-	require.Equal(t, "\"ключ\":\t !include 'a.md'", doc.Line(2))
-	require.Empty(t, doc.Line(99))
+	require.Equal(t, "\"ключ\":\t !include 'a.md'", Line([]byte(src), 2))
+	require.Empty(t, Line([]byte(src), 99))
 
 	list := doc.Root.Get("list")
 	require.Equal(t, Sequence, list.Kind)

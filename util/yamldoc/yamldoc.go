@@ -177,9 +177,6 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Line returns the text of a line, from 1, for excerpts; "" if there is none.
-func (d *Doc) Line(n int) string { return Line(d.src, n) }
-
 // Line returns the text of a line, from 1, of a source that could not be
 // parsed; "" if there is none.
 func Line(src []byte, n int) string {
