@@ -228,3 +228,41 @@ type Problem struct {
 	Excerpt string `json:"excerpt,omitempty"` // the offending line
 	Remedy  string `json:"remedy,omitempty"`  // what would be right
 }
+
+// RoleTotals is what a role has cost.
+type RoleTotals struct {
+	Role string `json:"role"`
+	Totals
+}
+
+// ThreadDiagnosis answers thread diagnose.
+type ThreadDiagnosis struct {
+	Thread   string          `json:"thread"`
+	Status   Status          `json:"status"`
+	Head     Hash            `json:"head"`
+	Totals   *Totals         `json:"totals"`
+	Run      *LastTry        `json:"run"` // the last try of a step; null: nothing is known
+	Findings []ThreadFinding `json:"findings"`
+}
+
+// ThreadFinding is one thing that is worth knowing, with what to do about it.
+type ThreadFinding struct {
+	Level   string `json:"level"` // error: the thread cannot go on; warning; note
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"` // a command, or what to do
+}
+
+// LastTry is the last try of a step, in flight or not.
+type LastTry struct {
+	Role      string   `json:"role"`
+	Agent     string   `json:"agent"`
+	Command   []string `json:"command"`
+	Status    string   `json:"status"`
+	Alive     bool     `json:"alive"`
+	StartedAt int64    `json:"startedAt"`
+	HeardAt   *int64   `json:"heardAt"` // ms; null: the agent has written nothing
+	Error     string   `json:"error,omitempty"`
+	Stderr    string   `json:"stderr"`
+	WorkerLog string   `json:"workerLog,omitempty"`
+	Dir       string   `json:"dir"`
+}

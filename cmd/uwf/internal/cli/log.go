@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 func (a *app) logCommand() *ucli.Command {
@@ -166,7 +167,7 @@ func (a *app) printLog(entries []eventlog.Entry) error {
 		for _, e := range entries {
 			took := ""
 			if e.Ms > 0 {
-				took = duration(e.Ms)
+				took = render.Duration(e.Ms)
 			}
 			t.row(e.TS.In(a.env.Now().Location()).Format(time.DateTime), e.Thread, e.Msg, e.Agent, took)
 		}

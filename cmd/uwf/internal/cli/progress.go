@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/step/frontmatter"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -22,20 +23,20 @@ func (a *app) progress() engine.Progress {
 	if a.flags.quiet {
 		return nil
 	}
-	return a.view(a.env.Stderr)
+	return a.display(a.env.Stderr)
 }
 
-// view tells what steps do, whoever makes them: on a terminal each tool as it is
+// display tells what steps do, whoever makes them: on a terminal each tool as it is
 // called and a line that counts up; elsewhere one line when a step begins and one
 // when it ends.
-func (a *app) view(w io.Writer) *view {
-	return &view{
+func (a *app) display(w io.Writer) *display {
+	return &display{
 		w: w, now: a.env.Now, live: terminal.Is(w), colours: cmdline.Colours(a.env, w),
 		width: func() int { columns, _ := terminal.Size(w); return columns },
 	}
 }
 
-type view struct {
+type display struct {
 	w       io.Writer
 	now     func() time.Time
 	live    bool
@@ -52,7 +53,7 @@ type view struct {
 }
 
 // StepStarted implements engine.Progress.
-func (v *view) StepStarted(s engine.StepInfo) {
+func (v *display) StepStarted(s engine.StepInfo) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.turns, v.tokens, v.known, v.writing = 0, 0, false, ""
@@ -69,7 +70,7 @@ func (v *view) StepStarted(s engine.StepInfo) {
 }
 
 // tick keeps the counting line up to date until the step ends.
-func (v *view) tick(s engine.StepInfo, stop <-chan struct{}) {
+func (v *display) tick(s engine.StepInfo, stop <-chan struct{}) {
 	defer v.ended.Done()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -86,7 +87,7 @@ func (v *view) tick(s engine.StepInfo, stop <-chan struct{}) {
 }
 
 // Turn implements engine.Progress.
-func (v *view) Turn(s engine.StepInfo, t protocol.Turn) {
+func (v *display) Turn(s engine.StepInfo, t protocol.Turn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if t.Role == protocol.TurnAssistant {
@@ -110,7 +111,7 @@ func (v *view) Turn(s engine.StepInfo, t protocol.Turn) {
 }
 
 // Writing implements engine.Progress.
-func (v *view) Writing(s engine.StepInfo, t protocol.Turn) {
+func (v *display) Writing(s engine.StepInfo, t protocol.Turn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.writing = lastWords(said(t.Content), 60)
@@ -120,7 +121,7 @@ func (v *view) Writing(s engine.StepInfo, t protocol.Turn) {
 }
 
 // StepEnded implements engine.Progress.
-func (v *view) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
+func (v *display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
 	if v.stop != nil {
 		close(v.stop)
 		v.ended.Wait()
@@ -153,7 +154,7 @@ func (v *view) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) 
 }
 
 // line prints a whole line, in place of the counting one.
-func (v *view) line(in terminal.Sequence, format string, args ...any) {
+func (v *display) line(in terminal.Sequence, format string, args ...any) {
 	var frame terminal.Painter
 	if v.live {
 		frame.Control(terminal.ClearLine)
@@ -172,8 +173,8 @@ func (v *view) line(in terminal.Sequence, format string, args ...any) {
 
 // counter is the line that stays last while a step runs. It keeps within the
 // terminal: a line that wraps could not be taken back.
-func (v *view) counter(s engine.StepInfo) {
-	parts := []string{plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), counted(v.turns, "turn")}
+func (v *display) counter(s engine.StepInfo) {
+	parts := []string{plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), render.Count(v.turns, "turn")}
 	if v.known {
 		parts = append(parts, thousands(v.tokens)+" tokens")
 	}
@@ -188,20 +189,13 @@ func (v *view) counter(s engine.StepInfo) {
 }
 
 // fit cuts a text to the terminal.
-func (v *view) fit(text string) string {
+func (v *display) fit(text string) string {
 	const unknown = 100
 	width := v.width()
 	if width == 0 {
 		width = unknown
 	}
 	return diagram.Cut(text, width-1)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // said is what an answer says to people: the text behind its frontmatter, if it
@@ -227,3 +221,6 @@ func argument(args any) string {
 	}
 	return ""
 }
+
+// sinceText is a span of time for people.
+func sinceText(from, to time.Time) string { return render.Duration(to.Sub(from).Milliseconds()) }

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // blockSeparator stands between the blocks of a document.
@@ -236,7 +237,7 @@ func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 	}
 	return shownStep{step: s, content: content, head: fmt.Sprintf("## Step %d: %s `%s`\n**Agent:** %s | **Time:** %s | **Duration:** %s",
 		s.Index+1, s.Role, s.Hash, s.Agent,
-		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), duration(s.CompletedAtMs-s.StartedAtMs))}, nil
+		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), render.Duration(s.CompletedAtMs-s.StartedAtMs))}, nil
 }
 
 // output wraps an answer: its own headings must not look like ours.

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // flightBlock is the step in flight, or the one that was tried in vain: the newest
@@ -26,7 +27,7 @@ func (r reader) flightBlock(ctx context.Context, f engine.Flight, now time.Time)
 }
 
 func flightHead(f engine.Flight, now time.Time) string {
-	state, so := "running", "**So far:** "+duration(now.Sub(f.Started).Milliseconds())
+	state, so := "running", "**So far:** "+render.Duration(now.Sub(f.Started).Milliseconds())
 	if f.Failed != "" {
 		state, so = "failed", "**Because:** "+firstLine(f.Failed, 300)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -66,7 +67,7 @@ func (a *app) stepShow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	shown := stepShown{
-		Hash: h, Index: step.Index, Number: step.Index + 1, Role: step.Role, Agent: step.Agent, Status: statusOf(out.Value),
+		Hash: h, Index: step.Index, Number: step.Index + 1, Role: step.Role, Agent: step.Agent, Status: view.StatusOf(out.Value),
 		StartedAtMs: step.StartedAtMs, CompletedAtMs: step.CompletedAtMs, DurationMs: step.CompletedAtMs - step.StartedAtMs,
 		Usage: step.Usage, SessionID: step.SessionID, EdgePrompt: step.EdgePrompt, Cwd: step.Cwd,
 		ExtractedBy: step.ExtractedBy, Frontmatter: out.Value, Detail: detail,

@@ -13,6 +13,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -108,29 +110,19 @@ func (p *turnPrinter) steps(ctx context.Context, r reader) error {
 	if err := p.text("# Thread `%s`\n", r.id); err != nil {
 		return err
 	}
-	var steps []thread.Step
-	for s, err := range r.thread.Steps(ctx) {
+	for s, err := range view.Turns(ctx, r.store, r.thread, p.role) {
 		if err != nil {
 			return err
 		}
-		if p.wants(s.Role) {
-			steps = append(steps, s)
-		}
-	}
-	for _, s := range slices.Backward(steps) {
-		detail, err := thread.ShownDetail(ctx, r.store, s.Detail)
-		if err != nil {
-			return err
-		}
-		told := turnCount(len(detail.Turns))
-		if detail.Capture == "" { // only a redacted one says nothing of it
-			told = detail.Outcome
+		told := render.Count(len(s.Turns), "turn")
+		if s.Gone != "" {
+			told = s.Gone
 		}
 		if err := p.text("\n## %s ✓ (%s)\n", s.Role, told); err != nil {
 			return err
 		}
-		for _, h := range detail.Turns {
-			if err := p.turn(ctx, r, turnLine{Step: &s.Hash, Number: s.Index + 1, Role: s.Role}, h); err != nil {
+		for _, h := range s.Turns {
+			if err := p.turn(ctx, r, turnLine{Step: &s.Step, Number: s.Number, Role: s.Role}, h); err != nil {
 				return err
 			}
 		}
@@ -138,11 +130,28 @@ func (p *turnPrinter) steps(ctx context.Context, r reader) error {
 	return nil
 }
 
-func turnCount(n int) string {
-	if n == 1 {
-		return "1 turn"
+// flight prints the step in flight; live: until it has ended.
+func (p *turnPrinter) flight(ctx context.Context, e *engine.Engine, r reader, f *engine.Flight, live bool) error {
+	if err := p.text("\n## %s … (running, %s so far)\n", f.Role, render.Count(len(f.Turns), "turn")); err != nil {
+		return err
 	}
-	return fmt.Sprintf("%d turns", n)
+	if !live {
+		for _, h := range f.Turns {
+			if err := p.turn(ctx, r, turnLine{Number: f.Number, Role: f.Role, Running: true}, h); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for t, err := range view.Live(ctx, e, r.id, f) {
+		if err != nil {
+			return err
+		}
+		if err := p.turn(ctx, r, turnLine{Step: t.Step, Number: f.Number, Role: f.Role, Running: t.Step == nil}, t.Turn); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // turn prints a turn, if it is on the page.

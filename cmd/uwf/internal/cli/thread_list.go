@@ -12,11 +12,10 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 func (a *app) threadListCommand() *ucli.Command {
@@ -34,25 +33,17 @@ func (a *app) threadListCommand() *ucli.Command {
 	}, a.threadList)
 }
 
-// listFilter is what thread list was asked for.
-type listFilter struct {
-	all           bool
-	statuses      []protocol.Status // nil: every status
-	after, before time.Time         // zero: unbounded
-	limit, offset int               // limit < 0: none
-}
-
-func (a *app) listFilter(c *ucli.Context) (listFilter, error) {
-	f := listFilter{all: c.Bool("all"), limit: -1}
+func (a *app) listFilter(c *ucli.Context) (view.Filter, error) {
+	f := view.Filter{Ended: c.Bool("all")}
 	var err error
-	if f.statuses, err = statusList(c.String("status")); err != nil {
+	if f.Statuses, err = statusList(c.String("status")); err != nil {
 		return f, err
 	}
 	now := a.env.Now()
 	for _, bound := range []struct {
 		flag string
 		into *time.Time
-	}{{"after", &f.after}, {"before", &f.before}} {
+	}{{"after", &f.After}, {"before", &f.Before}} {
 		if !c.IsSet(bound.flag) {
 			continue
 		}
@@ -61,11 +52,14 @@ func (a *app) listFilter(c *ucli.Context) (listFilter, error) {
 		}
 	}
 	if c.IsSet("limit") {
-		if f.limit, err = numberFlag(c, "limit", 0, 20); err != nil {
+		if f.Limit, err = numberFlag(c, "limit", 0, 20); err != nil {
 			return f, err
 		}
+		if f.Limit == 0 {
+			f.Limit = -1 // not one
+		}
 	}
-	f.offset, err = numberFlag(c, "offset", 0, 20)
+	f.Offset, err = numberFlag(c, "offset", 0, 20)
 	return f, err
 }
 
@@ -107,30 +101,6 @@ func unknownStatus(word string, known []protocol.Status) error {
 	return usageError(message)
 }
 
-func (f listFilter) inTime(id string) bool {
-	if f.after.IsZero() && f.before.IsZero() {
-		return true
-	}
-	at, err := threadid.Time(id)
-	if err != nil {
-		return false
-	}
-	return (f.after.IsZero() || at.After(f.after)) && (f.before.IsZero() || at.Before(f.before))
-}
-
-// wantsEnded reports whether ended threads can be in the list. An explicit
-// status wins over --all.
-func (f listFilter) wantsEnded() bool {
-	if f.statuses == nil {
-		return f.all
-	}
-	return slices.Contains(f.statuses, protocol.StatusCompleted) || slices.Contains(f.statuses, protocol.StatusCancelled)
-}
-
-func (f listFilter) wants(s protocol.Status) bool {
-	return f.statuses == nil || slices.Contains(f.statuses, s)
-}
-
 func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 	f, err := a.listFilter(c)
 	if err != nil {
@@ -153,7 +123,7 @@ func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 		}
 	}
 	err = render.PrintList(a.env.Stdout, a.format(nil), told, func(w io.Writer) error { return listText(w, told, a.env.Now()) })
-	if !some && f.statuses == nil && f.limit != 0 && f.offset == 0 {
+	if !some && f.Statuses == nil && f.Limit >= 0 && f.Offset == 0 {
 		a.hint("uwf thread start <workflow> -p '<task>'")
 	}
 	if err == nil && ctx.Err() != nil {
@@ -164,11 +134,15 @@ func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 
 // list is the page that was asked for. It is read while it is walked through, once,
 // and ends early when ctx does.
-func (a *app) list(ctx context.Context, f listFilter) (iter.Seq[protocol.ThreadItem], error) {
-	entries, err := a.listEntries(ctx, f)
+func (a *app) list(ctx context.Context, f view.Filter) (iter.Seq[protocol.ThreadItem], error) {
+	x, err := a.index()
 	if err != nil {
 		return nil, err
 	}
+	entries := view.Listed(ctx, x, f, func(err error) {
+		a.say("uwf: %v", err) // one damaged line must not hide the other threads
+		a.status = classify(err).Code
+	})
 	e, err := a.engine(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -177,72 +151,11 @@ func (a *app) list(ctx context.Context, f listFilter) (iter.Seq[protocol.ThreadI
 		// What is kept is the list of threads; what is collected, all that is read of them.
 		debug.SetGCPercent(100)
 	}
-	return f.page(ctx, e.Overview().Items(ctx, entries)), nil
+	return view.Items(ctx, e, entries, f), nil
 }
 
 // manyThreads is from how many threads on memory counts more than time.
 const manyThreads = 10_000
-
-// listEntries reads the index only: which threads there are, newest first.
-func (a *app) listEntries(ctx context.Context, f listFilter) ([]engine.Listed, error) {
-	x, err := a.index()
-	if err != nil {
-		return nil, err
-	}
-	var entries []engine.Listed
-	active := map[string]bool{}
-	for h, err := range x.Heads(ctx) {
-		if err != nil {
-			a.say("uwf: %v", err) // one damaged line must not hide the other threads
-			a.status = classify(err).Code
-			continue
-		}
-		if f.wantsEnded() {
-			active[h.Thread] = true
-		}
-		if f.inTime(h.Thread) {
-			entries = append(entries, engine.Listed{Thread: h.Thread, Head: h.Hash})
-		}
-	}
-	if f.wantsEnded() {
-		for e, err := range x.History(ctx) {
-			if err != nil {
-				a.say("uwf: %v", err)
-				a.status = classify(err).Code
-				continue
-			}
-			if !active[e.Thread] && f.inTime(e.Thread) {
-				entries = append(entries, engine.Listed{Thread: e.Thread, Head: e.Head, Ended: &e})
-			}
-		}
-	}
-	slices.SortFunc(entries, func(p, q engine.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
-	return entries, nil
-}
-
-// page is what of the items was asked for.
-func (f listFilter) page(ctx context.Context, items iter.Seq[protocol.ThreadItem]) iter.Seq[protocol.ThreadItem] {
-	return func(yield func(protocol.ThreadItem) bool) {
-		skip, left := f.offset, f.limit
-		if left == 0 {
-			return
-		}
-		for item := range items {
-			switch {
-			case ctx.Err() != nil:
-				return
-			case !f.wants(item.Status):
-				continue
-			case skip > 0:
-				skip--
-				continue
-			}
-			if left--; !yield(item) || left == 0 {
-				return
-			}
-		}
-	}
-}
 
 // rowsAtOnce is how many rows are aligned with each other: a list may be longer than
 // should be in memory.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -29,7 +30,7 @@ type listWatch interface {
 }
 
 // watchList looks at the list until it is interrupted.
-func (a *app) watchList(ctx context.Context, f listFilter) error {
+func (a *app) watchList(ctx context.Context, f view.Filter) error {
 	var shown listWatch = &changeLines{w: a.env.Stdout, json: a.format(nil) == render.JSON, before: map[string]protocol.ThreadItem{}}
 	if terminal.Is(a.env.Stdout) && a.format(nil) == render.Text {
 		shown = &screen{w: a.env.Stdout, size: func() (int, int) { return terminal.Size(a.env.Stdout) }}
@@ -68,7 +69,7 @@ type screen struct {
 
 func (s *screen) show(items []protocol.ThreadItem, now time.Time) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s · %s\n", counted(len(items), "thread"), now.Format(time.TimeOnly))
+	fmt.Fprintf(&text, "%s · %s\n", render.Count(len(items), "thread"), now.Format(time.TimeOnly))
 	if err := listText(&text, slices.Values(items), now); err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Unix(100, 0)
-	v := &view{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, width: func() int { return 40 }}
+	v := &display{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, width: func() int { return 40 }}
 	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at}
 	v.StepStarted(step)
 	v.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{Name: "read_file", Args: map[string]any{"path": "a\x1b[31m.go"}}}, Usage: &protocol.Usage{InputTokens: 1200, OutputTokens: 34}})
@@ -91,7 +91,7 @@ func TestColoursOfTheView(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Unix(100, 0)
-	v := &view{w: &out, colours: true, now: func() time.Time { return at }, width: func() int { return 40 }}
+	v := &display{w: &out, colours: true, now: func() time.Time { return at }, width: func() int { return 40 }}
 	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at, Ended: at.Add(time.Second)}
 	v.StepStarted(step)
 	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)

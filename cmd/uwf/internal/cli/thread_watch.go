@@ -9,6 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
@@ -29,16 +30,13 @@ func (a *app) threadWatch(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	asJSON := a.flags.format == string(render.JSON)
-	view := engine.Progress(a.view(a.env.Stdout))
+	shown := a.display(a.env.Stdout)
+	told := engine.Progress(shown)
 	if asJSON {
-		view = &eventStream{w: a.env.Stdout}
+		told = view.Listener(func(ev view.Event) { putEvent(a.env.Stdout, ev) })
 	}
-	w, err := newWatcher(ctx, e, id, view)
-	if err != nil {
-		return err
-	}
-	if err := w.watch(ctx); err != nil {
-		return a.unwatched(w, err)
+	if err := view.Follow(ctx, e, id, told); err != nil {
+		return a.unwatched(shown, err)
 	}
 	out, err := e.Show(ctx, id)
 	if err != nil {
@@ -55,20 +53,20 @@ func (a *app) threadWatch(ctx context.Context, c *ucli.Context) error {
 
 // unwatched ends watching early. A person who has seen enough has made no mistake:
 // the exit status says that it was cut short, and that is all.
-func (a *app) unwatched(w *watcher, err error) error {
+func (a *app) unwatched(shown *display, err error) error {
 	var signal *engine.SignalError
 	if !errors.As(err, &signal) {
 		return err
 	}
-	if v, ok := w.view.(*view); ok {
-		v.leave()
+	if a.flags.format != string(render.JSON) {
+		shown.leave()
 	}
 	a.status = classify(err).Code
 	return nil
 }
 
 // leave takes the counting line back.
-func (v *view) leave() {
+func (v *display) leave() {
 	if v.stop != nil {
 		close(v.stop)
 		v.ended.Wait()
@@ -94,32 +92,14 @@ type watchEvent struct {
 	Error     string               `json:"error,omitempty"`
 }
 
-// eventStream is a view for programs.
-type eventStream struct{ w io.Writer }
-
-func (s *eventStream) put(name string, i engine.StepInfo, e watchEvent) {
-	e.Event, e.Thread, e.Number, e.Role, e.Agent, e.StartedAt = name, i.Thread, i.Number, i.Role, i.Agent, i.Started.UnixMilli()
-	_ = json.NewEncoder(s.w).Encode(e) // whoever reads it may have left
-}
-
-// StepStarted implements engine.Progress.
-func (s *eventStream) StepStarted(i engine.StepInfo) { s.put("step-started", i, watchEvent{}) }
-
-// Turn implements engine.Progress.
-func (s *eventStream) Turn(i engine.StepInfo, t protocol.Turn) {
-	s.put("turn", i, watchEvent{Turn: &t})
-}
-
-// Writing implements engine.Progress.
-func (s *eventStream) Writing(i engine.StepInfo, t protocol.Turn) {
-	s.put("writing", i, watchEvent{Turn: &t})
-}
-
-// StepEnded implements engine.Progress.
-func (s *eventStream) StepEnded(i engine.StepInfo, out protocol.StepOutput, err error) {
-	e := watchEvent{Output: &out}
-	if err != nil {
-		e.Error = err.Error()
+// putEvent writes an event as a line.
+func putEvent(w io.Writer, ev view.Event) {
+	line := watchEvent{
+		Event: string(ev.Kind), Thread: ev.Step.Thread, Number: ev.Step.Number, Role: ev.Step.Role, Agent: ev.Step.Agent,
+		StartedAt: ev.Step.Started.UnixMilli(), Turn: ev.Turn, Output: ev.Output,
 	}
-	s.put("step-ended", i, e)
+	if ev.Err != nil {
+		line.Error = ev.Err.Error()
+	}
+	_ = json.NewEncoder(w).Encode(line) // whoever reads it may have left
 }

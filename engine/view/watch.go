@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"context"
@@ -11,12 +11,24 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// watcher tells of the steps of a thread that another process makes, as if they
-// were made here: it looks again and again, and tells what is new.
+// pause is how often a running step is looked at.
+const pause = 200 * time.Millisecond
+
+// Follow tells of the steps of a thread that another process makes, as if they were
+// made here, until nothing works on the thread any more.
+func Follow(ctx context.Context, e *engine.Engine, id string, told engine.Progress) error {
+	w, err := newWatcher(ctx, e, id, told)
+	if err != nil {
+		return err
+	}
+	return w.watch(ctx)
+}
+
+// watcher looks at a thread again and again, and tells what is new.
 type watcher struct {
 	engine *engine.Engine
 	id     string
-	view   engine.Progress
+	to     engine.Progress
 	head   protocol.Hash
 	steps  int // that have been told of
 	flight *engine.Flight
@@ -24,8 +36,8 @@ type watcher struct {
 	told   int
 }
 
-func newWatcher(ctx context.Context, e *engine.Engine, id string, view engine.Progress) (*watcher, error) {
-	w := &watcher{engine: e, id: id, view: view}
+func newWatcher(ctx context.Context, e *engine.Engine, id string, to engine.Progress) (*watcher, error) {
+	w := &watcher{engine: e, id: id, to: to}
 	f, err := e.Flight(ctx, id)
 	if err != nil {
 		return nil, err
@@ -61,7 +73,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(livePause):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -95,7 +107,7 @@ func (w *watcher) look(ctx context.Context) error {
 	if w.flight == nil {
 		w.flight, w.told = f, 0
 		w.info = engine.StepInfo{Thread: w.id, Number: f.Number, Role: f.Role, Agent: f.Agent, Started: f.Started}
-		w.view.StepStarted(w.info)
+		w.to.StepStarted(w.info)
 	}
 	return w.turns(ctx, f)
 }
@@ -107,7 +119,7 @@ func (w *watcher) turns(ctx context.Context, f *engine.Flight) error {
 		if err != nil {
 			return err
 		}
-		w.view.Turn(w.info, t)
+		w.to.Turn(w.info, t)
 	}
 	if f.Writing == "" || f.Writing == w.flight.Writing {
 		return nil
@@ -118,7 +130,7 @@ func (w *watcher) turns(ctx context.Context, f *engine.Flight) error {
 		return nil // it is whole by now, and comes with the turns
 	}
 	if err == nil {
-		w.view.Writing(w.info, t)
+		w.to.Writing(w.info, t)
 	}
 	return err
 }
@@ -165,11 +177,11 @@ func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 			Thread: w.id, Number: s.Index + 1, Role: s.Role, Agent: s.Agent,
 			Started: time.UnixMilli(s.StartedAtMs), Ended: time.UnixMilli(s.CompletedAtMs),
 		}
-		w.view.StepStarted(info)
+		w.to.StepStarted(info)
 	}
 	w.flight = nil
 	out.Thread, out.Role, out.StepHash, out.Agent, out.Usage = w.id, &s.Role, &s.Hash, s.Agent, s.Usage
-	w.view.StepEnded(info, out, nil)
+	w.to.StepEnded(info, out, nil)
 }
 
 // failed tells that the step in flight has ended without a result.
@@ -183,6 +195,6 @@ func (w *watcher) failed(ctx context.Context) error {
 	if now.Error != nil {
 		why = errors.New(now.Error.Message)
 	}
-	w.view.StepEnded(w.info, now, why)
+	w.to.StepEnded(w.info, now, why)
 	return nil
 }

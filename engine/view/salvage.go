@@ -1,9 +1,10 @@
-package cli
+package view
 
 import (
 	"context"
 	"strings"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
@@ -13,16 +14,12 @@ const restoreNode = "restore the node from a backup, or import the thread from a
 
 // salvageBefore says how to go on when a step names something that is lost, or
 // when the step before it is.
-func (a *app) salvageBefore(ctx context.Context, s thread.Step, stepLost bool) string {
+func salvageBefore(ctx context.Context, store cas.Store, s thread.Step, stepLost bool) string {
 	if s.Prev == nil {
 		return restoreNode
 	}
 	if !stepLost {
 		return restoreNode + "\n" + forkHint(*s.Prev)
-	}
-	store, err := a.store(ctx)
-	if err != nil {
-		return restoreNode
 	}
 	whole, err := thread.Survivors(ctx, store, s)
 	if err != nil || len(whole) == 0 {

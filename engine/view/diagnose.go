@@ -1,0 +1,184 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// diagnosis is one in the making.
+type diagnosis struct{ protocol.ThreadDiagnosis }
+
+// Diagnose looks for what is wrong with a thread: where it stands, the last try of a
+// step, who would play the next role, every node of the chain, loops and limits. A
+// damaged node is no error, but status corrupt.
+func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.ThreadDiagnosis, error) {
+	state, err := e.Show(ctx, id)
+	if err != nil {
+		return protocol.ThreadDiagnosis{}, err
+	}
+	d := diagnosis{protocol.ThreadDiagnosis{Thread: id, Status: state.Status, Head: state.Head, Findings: []protocol.ThreadFinding{}}}
+	run := e.LastRun(ctx, id)
+	d.ofState(state, run)
+	if run != nil {
+		d.Run = runOf(*run)
+		d.ofRun(state, *run, e.Env.Now())
+	}
+	if state.CurrentRole != nil && state.Status != protocol.StatusRunning {
+		d.ofAgent(e.Cast(ctx, state.WorkflowName, *state.CurrentRole, engine.StepOptions{}))
+	}
+	d.ofChain(ctx, e, state)
+	return d.ThreadDiagnosis, nil
+}
+
+// runOf is the last try as a value for programs.
+func runOf(r engine.Run) *protocol.LastTry {
+	out := &protocol.LastTry{
+		Role: r.Role, Agent: r.Agent, Command: r.Command, Status: r.Status, Alive: r.Alive,
+		StartedAt: r.Started.UnixMilli(), Error: r.Error, Stderr: r.Stderr, WorkerLog: r.WorkerLog, Dir: r.Dir,
+	}
+	if !r.Heard.IsZero() {
+		ms := r.Heard.UnixMilli()
+		out.HeardAt = &ms
+	}
+	return out
+}
+
+func (d *diagnosis) add(level, hint, format string, args ...any) {
+	d.Findings = append(d.Findings, protocol.ThreadFinding{Level: level, Hint: hint, Message: fmt.Sprintf(format, args...)})
+}
+
+// ofState tells where the thread stands.
+func (d *diagnosis) ofState(s protocol.StepOutput, last *engine.Run) {
+	switch {
+	case s.Status == protocol.StatusCorrupt:
+		d.add("error", salvageHead(s.Head, last), "%s", s.Error.Message)
+	case s.Pending:
+		d.add("note", "uwf thread step "+s.Thread, "an interrupted step left a finished result; the next step uses it without running the agent again")
+	case s.Error != nil:
+		d.add("error", s.Error.Hint, "%s", s.Error.Message)
+	case s.Status == protocol.StatusSuspended:
+		why := string(s.Status)
+		if s.SuspendMessage != nil {
+			why += ": " + plaintext.Line(*s.SuspendMessage)
+		}
+		d.add("note", "uwf thread resume "+s.Thread+" -p '<answer>'", "it waits for a person: %s", why)
+	}
+}
+
+// quiet is how long an agent may say nothing before that is worth a remark.
+const quiet = 5 * time.Minute
+
+// ofRun tells what became of the last try.
+func (d *diagnosis) ofRun(s protocol.StepOutput, r engine.Run, now time.Time) {
+	switch {
+	case r.Damaged:
+		d.add("warning", "uwf thread step "+d.Thread, "the record of the last try, in %s, is unreadable; it only matters while an agent is running", r.Dir)
+		return
+	case s.Status == protocol.StatusRunning && r.Alive && !r.Attended:
+		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is gone; the next step uses its result", r.Agent, r.Pid)
+	case s.Status == protocol.StatusRunning:
+		d.add("note", "uwf thread watch "+d.Thread, "role %s has been running on %s for %s", r.Role, r.Agent, since(r.Started, now))
+	}
+	if s.Status == protocol.StatusRunning && r.Alive {
+		heard := r.Heard
+		if heard.IsZero() {
+			heard = r.Started
+		}
+		if now.Sub(heard) > quiet {
+			d.add("warning", "uwf thread stop "+d.Thread, "the agent has written nothing for %s; it may be stuck", since(heard, now))
+		}
+	}
+}
+
+// ofAgent tells whether the next role can be played.
+func (d *diagnosis) ofAgent(c engine.Casting) {
+	if c.Problem == nil {
+		d.add("note", "", "next is role %s, played by %s (%s)", c.Role, c.Agent, c.Path)
+		return
+	}
+	hint := ""
+	if len(c.Problem.Hints) > 0 {
+		hint = c.Problem.Hints[0]
+	}
+	d.add("error", hint, "role %s cannot be played: %s", c.Role, c.Problem.Message)
+}
+
+// ofChain reads every step with what it names, and looks for what tends to
+// go wrong in runs.
+func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.StepOutput) {
+	t, err := thread.Open(ctx, e.Store, s.Head)
+	if err != nil {
+		return // what is wrong with the head has been said
+	}
+	d.Totals = &protocol.Totals{}
+	byModel := 0
+	var newer thread.Step // the one after step
+	for step, err := range t.Steps(ctx) {
+		lost := err != nil
+		if !lost {
+			newer = step
+			err = readStep(ctx, t, e, step)
+		}
+		if err != nil {
+			d.Status, d.Totals = protocol.StatusCorrupt, nil
+			d.add("error", salvageBefore(ctx, e.Store, newer, lost), "the chain is damaged: %v", err)
+			return
+		}
+		d.Totals.Add(step.Step)
+		if step.ExtractedBy == protocol.ByLLM {
+			byModel++
+		}
+	}
+	if byModel > 0 {
+		d.add("warning", "uwf thread steps "+d.Thread, "a model extracted the data of %s from an answer in the wrong form; it may be wrong", render.Count(byModel, "step"))
+	}
+	d.ofLimits(ctx, e, t)
+	if n := d.Totals.StepsWithoutUsage; n > 0 {
+		d.add("note", "", "what %s cost is unknown", render.Count(n, "step"))
+	}
+}
+
+// readStep reads what a step names, so that damage is found.
+func readStep(ctx context.Context, t *thread.Thread, e *engine.Engine, s thread.Step) error {
+	if _, err := t.Shown(ctx, s); err != nil {
+		return fmt.Errorf("step %d: %w", s.Index+1, err)
+	}
+	if _, err := thread.Content(ctx, e.Store, s.Detail); err != nil {
+		return fmt.Errorf("step %d: %w", s.Index+1, err)
+	}
+	return nil
+}
+
+// ofLimits tells of loops, and of limits that are near.
+func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Thread) {
+	if t.Last == nil {
+		return
+	}
+	wf, err := t.Workflow(ctx)
+	if err != nil {
+		return
+	}
+	const often = 5
+	for role, n := range t.Last.Visits {
+		if n >= often {
+			d.add("note", "uwf thread graph "+d.Thread, "role %s has run %d times: is the workflow looping?", role, n)
+		}
+	}
+	limits, err := e.Limits(ctx, wf)
+	if err != nil {
+		return
+	}
+	if left := limits.MaxSteps - (t.Len() - t.Last.LimitBase); limits.MaxSteps > 0 && left <= limits.MaxSteps/10 {
+		d.add("note", "", "%d steps are left until the limit of %d; then the thread waits for a person", max(0, left), limits.MaxSteps)
+	}
+}
+
+// since is a span of time for people.
+func since(from, to time.Time) string { return render.Duration(to.Sub(from).Milliseconds()) }

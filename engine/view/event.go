@@ -1,0 +1,70 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// EventKind says what an [Event] tells.
+type EventKind string
+
+// The kinds of events.
+const (
+	StepStarted EventKind = "step-started"
+	TurnMade    EventKind = "turn"
+	TurnWriting EventKind = "writing" // a turn as far as it has been written
+	StepEnded   EventKind = "step-ended"
+)
+
+// Event is what an [engine.Progress] is told, as a value.
+type Event struct {
+	Kind   EventKind
+	Step   engine.StepInfo
+	Turn   *protocol.Turn       // of a turn
+	Output *protocol.StepOutput // of the end of a step: where the thread stands
+	Err    error                // why the step ended without a result
+}
+
+// Listener is an [engine.Progress] that is told of events.
+type Listener func(Event)
+
+// StepStarted implements [engine.Progress].
+func (l Listener) StepStarted(s engine.StepInfo) { l(Event{Kind: StepStarted, Step: s}) }
+
+// Turn implements [engine.Progress].
+func (l Listener) Turn(s engine.StepInfo, t protocol.Turn) {
+	l(Event{Kind: TurnMade, Step: s, Turn: &t})
+}
+
+// Writing implements [engine.Progress].
+func (l Listener) Writing(s engine.StepInfo, t protocol.Turn) {
+	l(Event{Kind: TurnWriting, Step: s, Turn: &t})
+}
+
+// StepEnded implements [engine.Progress].
+func (l Listener) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
+	l(Event{Kind: StepEnded, Step: s, Output: &out, Err: err})
+}
+
+// errEnough ends a [Watch] whose events nobody wants any more.
+var errEnough = errors.New("seen enough")
+
+// Watch yields what [Follow] tells. An error comes last.
+func Watch(ctx context.Context, e *engine.Engine, id string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		err := Follow(ctx, e, id, Listener(func(ev Event) {
+			if context.Cause(ctx) == nil && !yield(ev, nil) {
+				stop(errEnough)
+			}
+		}))
+		if err != nil && !errors.Is(context.Cause(ctx), errEnough) {
+			yield(Event{}, err)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package view
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Filter chooses threads. The zero value chooses the active ones.
+type Filter struct {
+	Ended         bool              // ended threads too; Statuses go before it
+	Statuses      []protocol.Status // nil: every status
+	After, Before time.Time         // of the start; zero: unbounded
+	Limit, Offset int               // how many at most, 0: all, < 0: not one; how many before them are left out
+}
+
+// Listed reads the heads only: which threads there are, newest first. An entry that
+// cannot be read hides no other; damaged is told of it.
+func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) []engine.Listed {
+	var entries []engine.Listed
+	active := map[string]bool{}
+	for h, err := range x.Heads(ctx) {
+		if err != nil {
+			damaged(err)
+			continue
+		}
+		if f.wantsEnded() {
+			active[h.Thread] = true
+		}
+		if f.inTime(h.Thread) {
+			entries = append(entries, engine.Listed{Thread: h.Thread, Head: h.Hash})
+		}
+	}
+	if f.wantsEnded() {
+		for e, err := range x.History(ctx) {
+			if err != nil {
+				damaged(err)
+				continue
+			}
+			if !active[e.Thread] && f.inTime(e.Thread) {
+				entries = append(entries, engine.Listed{Thread: e.Thread, Head: e.Head, Ended: &e})
+			}
+		}
+	}
+	slices.SortFunc(entries, func(p, q engine.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
+	return entries
+}
+
+// Items yields what of threads was asked for. They are read while they are walked
+// through, once, and end early when ctx does.
+func Items(ctx context.Context, e *engine.Engine, threads []engine.Listed, f Filter) iter.Seq[protocol.ThreadItem] {
+	return func(yield func(protocol.ThreadItem) bool) {
+		skip, left := f.Offset, f.Limit
+		if left < 0 {
+			return
+		}
+		for item := range e.Overview().Items(ctx, threads) {
+			switch {
+			case ctx.Err() != nil:
+				return
+			case !f.wants(item.Status):
+				continue
+			case skip > 0:
+				skip--
+				continue
+			}
+			if left--; !yield(item) || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (f Filter) inTime(id string) bool {
+	if f.After.IsZero() && f.Before.IsZero() {
+		return true
+	}
+	at, err := threadid.Time(id)
+	if err != nil {
+		return false
+	}
+	return (f.After.IsZero() || at.After(f.After)) && (f.Before.IsZero() || at.Before(f.Before))
+}
+
+// wantsEnded reports whether ended threads can be in the list. An explicit
+// status wins over --all.
+func (f Filter) wantsEnded() bool {
+	if f.Statuses == nil {
+		return f.Ended
+	}
+	return slices.Contains(f.Statuses, protocol.StatusCompleted) || slices.Contains(f.Statuses, protocol.StatusCancelled)
+}
+
+func (f Filter) wants(s protocol.Status) bool {
+	return f.Statuses == nil || slices.Contains(f.Statuses, s)
+}

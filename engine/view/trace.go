@@ -1,0 +1,150 @@
+package view
+
+import (
+	"context"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/moderator/diagram"
+	"github.com/united-workforce/uwf/moderator/flow"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Trace is the way of a thread through its workflow.
+type Trace struct {
+	Workflow protocol.Workflow
+	Status   protocol.Status
+	Moves    []diagram.Move              // the edges that were taken, from $START
+	Here     string                      // the node where the thread stands
+	Totals   map[string]*protocol.Totals // what was used, by role
+}
+
+// TraceOf returns the way of a thread.
+func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
+	state, err := e.Show(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	t, err := thread.Open(ctx, e.Store, state.Head)
+	if err != nil {
+		return nil, err
+	}
+	wf, err := t.Workflow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{}}
+	if err := trace.read(ctx, t, state); err != nil {
+		return nil, err
+	}
+	return trace, nil
+}
+
+// Graph is the workflow's graph with the way; note says what a role has used.
+func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
+	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}}
+	for role, sum := range j.Totals {
+		t.Notes[role] = note(*sum)
+	}
+	return diagram.Of(j.Workflow).Traced(t)
+}
+
+// read walks the chain.
+func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepOutput) error {
+	var steps []thread.Step
+	var statuses []string
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		out, err := t.Shown(ctx, s)
+		if err != nil {
+			return err
+		}
+		steps, statuses = append(steps, s), append(statuses, StatusOf(out.Value))
+		if j.Totals[s.Role] == nil {
+			j.Totals[s.Role] = &protocol.Totals{}
+		}
+		j.Totals[s.Role].Add(s.Step)
+	}
+	at, status := protocol.StartNode, ""
+	for i, s := range slices.Backward(steps) {
+		j.move(at, s.Role, status)
+		at, status = s.Role, statuses[i]
+	}
+	j.Here = j.stands(state, at, status)
+	if j.Here != at {
+		j.move(at, j.Here, status)
+	}
+	return nil
+}
+
+// stands is the node that a thread has come to. One that waits for a person
+// without being led to $SUSPEND stands at the role that resuming runs.
+func (j *Trace) stands(state protocol.StepOutput, last, status string) string {
+	switch {
+	case state.Status == protocol.StatusCompleted:
+		return protocol.EndNode
+	case state.Status == protocol.StatusSuspended && j.target(last, status) == protocol.SuspendNode:
+		return protocol.SuspendNode
+	case state.SuspendedRole != nil:
+		return *state.SuspendedRole
+	case state.CurrentRole != nil:
+		return *state.CurrentRole
+	}
+	return last
+}
+
+// move adds the edges between two nodes. Between a role that waited for a person
+// and the same role again lies $SUSPEND; between the end and a new beginning lie
+// $END and $START.
+func (j *Trace) move(from, to, status string) {
+	target := j.target(from, status)
+	switch {
+	case target == "" || target == to || status == protocol.SuspendNode:
+	case target == protocol.SuspendNode:
+		j.Moves = append(j.Moves, diagram.Move{From: from, To: target, Status: status})
+		return
+	case target == protocol.EndNode:
+		j.Moves = append(j.Moves, diagram.Move{From: from, To: target, Status: status})
+		from, status = protocol.StartNode, ""
+	}
+	if from == to && status == protocol.SuspendNode {
+		return // it asked a person by itself: no edge was taken
+	}
+	j.Moves = append(j.Moves, diagram.Move{From: from, To: to, Status: status})
+}
+
+// target is where a status leads, "" if conditions decide.
+func (j *Trace) target(from, status string) string {
+	for _, way := range flow.Ways(j.Workflow, from) {
+		if way.Number == 0 && (way.Status == status || way.Status == protocol.DefaultStatus) {
+			return way.Role
+		}
+	}
+	return ""
+}
+
+// Path is the way as a list of nodes.
+func (j *Trace) Path() []string {
+	path := []string{protocol.StartNode}
+	for _, m := range j.Moves {
+		if m.From != path[len(path)-1] {
+			path = append(path, m.From)
+		}
+		path = append(path, m.To)
+	}
+	return path
+}
+
+// Roles is what was used by each role that has made a step, in the order of the graph.
+func (j *Trace) Roles() []protocol.RoleTotals {
+	roles := []protocol.RoleTotals{}
+	for _, role := range flow.Roles(j.Workflow) {
+		if sum := j.Totals[role]; sum != nil {
+			roles = append(roles, protocol.RoleTotals{Role: role, Totals: *sum})
+		}
+	}
+	return roles
+}

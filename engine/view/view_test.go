@@ -1,0 +1,179 @@
+package view_test
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+const twice = `name: twice
+description: One role, until it is done.
+roles:
+  writer:
+    description: Writes.
+    goal: Write.
+    capabilities: []
+    procedure: Write.
+    output: A text.
+    frontmatter: {type: object, properties: {$status: {enum: [more, done]}}, required: [$status]}
+graph:
+  $START: {_: {role: writer, prompt: Write.}}
+  writer: {more: {role: writer, prompt: Again.}, done: {role: $END, prompt: Done.}}
+`
+
+// world is an engine with a thread that nobody has stepped.
+type world struct {
+	*engine.Engine
+	t      *testing.T
+	thread string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "twice.yaml"), []byte(twice), 0o600))
+	e, err := engine.Open(t.Context(), env.Env{Dir: dir, Environ: []string{"UWF_HOME=" + t.TempDir()}, Now: time.Now, Rand: rand.Reader}, engine.Options{})
+	require.NoError(t, err)
+	h, err := catalog.Of(e).Find(t.Context(), "twice.yaml")
+	require.NoError(t, err)
+	id, err := e.StartThread(t.Context(), h, "Write a text.", dir)
+	require.NoError(t, err)
+	return &world{Engine: e, t: t, thread: id}
+}
+
+// step makes a step behind the engine's back, as another process would, and moves
+// the head.
+func (w *world) step(status string) protocol.Hash {
+	w.t.Helper()
+	ctx := w.t.Context()
+	head, err := w.Heads.Head(ctx, w.thread)
+	require.NoError(w.t, err)
+	t, err := thread.Open(ctx, w.Store, head)
+	require.NoError(w.t, err)
+	wf, err := t.Workflow(ctx)
+	require.NoError(w.t, err)
+	b := cas.NewBatch(w.Store, w.Env.Now)
+	output, err := b.AddValue(ctx, wf.Roles["writer"].Frontmatter, map[string]any{"$status": status})
+	require.NoError(w.t, err)
+	turn, err := b.Add(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: "It is " + status + "."})
+	require.NoError(w.t, err)
+	detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{turn}})
+	require.NoError(w.t, err)
+	s := protocol.Step{
+		Start: t.StartHash, Index: t.Len(), Visits: map[string]int{"writer": t.Len() + 1}, Role: "writer", Output: output, Detail: detail,
+		Agent: "uwf-fake", Cwd: w.Env.Dir, StartedAtMs: 1000, CompletedAtMs: 3000, SessionID: "s", ExtractedBy: protocol.ByValue,
+	}
+	if t.Len() > 0 {
+		s.Prev = &head
+	}
+	h, err := b.Add(ctx, s)
+	require.NoError(w.t, err)
+	require.NoError(w.t, b.Commit(ctx))
+	require.NoError(w.t, w.Heads.Move(ctx, w.thread, head, h))
+	return h
+}
+
+// What another program shows of a thread needs no text of ours.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, second := w.step("more"), w.step("more")
+
+	show, err := view.Thread(t.Context(), w.Engine, w.thread, true)
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusIdle, show.Status)
+	require.Equal(t, "Next: uwf thread step "+w.thread, *show.Hint)
+	require.Equal(t, 2, show.Totals.Steps)
+	require.Len(t, show.Steps, 3)
+	require.Equal(t, "Write a text.", show.Steps[0].(protocol.StartEntry).Prompt)
+	require.Equal(t, second, show.Steps[2].(protocol.StepEntry).Hash)
+
+	trace, err := view.TraceOf(t.Context(), w.Engine, w.thread)
+	require.NoError(t, err)
+	require.Equal(t, []string{"$START", "writer", "writer"}, trace.Path())
+	require.Equal(t, int64(4000), trace.Roles()[0].DurationMs)
+
+	chain, err := thread.Open(t.Context(), w.Store, second)
+	require.NoError(t, err)
+	var steps []protocol.Hash
+	for s, err := range view.Turns(t.Context(), w.Store, chain, "writer") {
+		require.NoError(t, err)
+		require.Len(t, s.Turns, 1)
+		steps = append(steps, s.Step)
+	}
+	require.Equal(t, []protocol.Hash{first, second}, steps)
+
+	var threads []string
+	listed := view.Listed(t.Context(), w.Heads, view.Filter{}, func(err error) { require.NoError(t, err) })
+	for item := range view.Items(t.Context(), w.Engine, listed, view.Filter{}) {
+		threads = append(threads, item.Thread)
+	}
+	require.Equal(t, []string{w.thread}, threads)
+}
+
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.step("more")
+	d, err := view.Diagnose(t.Context(), w.Engine, w.thread)
+	require.NoError(t, err)
+	require.Equal(t, 1, d.Totals.Steps)
+	require.Contains(t, d.Findings[0].Message, "role writer cannot be played", "there is no agent")
+	require.Equal(t, "error", d.Findings[0].Level)
+}
+
+type inner = heads.Heads
+
+// during calls do before the head is asked for the nth time.
+type during struct {
+	inner
+	n  int
+	do func()
+}
+
+func (d *during) Head(ctx context.Context, thread string) (protocol.Hash, error) {
+	if d.n--; d.n == 0 {
+		d.do()
+	}
+	return d.inner.Head(ctx, thread)
+}
+
+// A step that another process makes is told of while it is watched; who has seen
+// enough may leave, though the thread goes on.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range view.Watch(t.Context(), w.Engine, w.thread) {
+		t.Error("nothing happens, and nothing works on the thread")
+	}
+	release, err := w.Exclusive(t.Context(), w.thread)
+	require.NoError(t, err)
+	defer release()
+	watched := *w.Engine
+	const afterTheFirstLook = 3
+	watched.Heads = &during{inner: w.Heads, n: afterTheFirstLook, do: func() { w.step("more") }}
+	var kinds []view.EventKind
+	for ev, err := range view.Watch(t.Context(), &watched, w.thread) {
+		require.NoError(t, err)
+		require.Equal(t, "writer", ev.Step.Role)
+		if kinds = append(kinds, ev.Kind); ev.Kind == view.StepEnded {
+			require.Equal(t, protocol.StatusIdle, ev.Output.Status)
+			break
+		}
+	}
+	require.Equal(t, []view.EventKind{view.StepStarted, view.StepEnded}, kinds)
+}
