@@ -23,9 +23,10 @@ const (
 	harmless = "---\n$status: done\nnote: fine\n---\nAll well.\n"
 )
 
-// fool keeps what it was told by each role's name.
-func fool(e env.Env) int {
-	return agentkit.Process(e, agentkit.Options{Name: "fool", Run: func(_ context.Context, r *agentkit.Request) (agentkit.Result, error) {
+// fool keeps what it was told by each role's name, and exits.
+func fool(e env.Env) {
+	part := func(args []string) ([]string, error) { return args[1:], nil } // without our own command
+	agentkit.Run(agentkit.Options{Name: "fool", ParseArgs: part, Run: func(_ context.Context, r *agentkit.Request) (agentkit.Result, error) {
 		dir := e.Get(foolVariable)
 		said, err := os.ReadFile(filepath.Join(dir, "said"))
 		if r.Role != "maker" || errors.Is(err, fs.ErrNotExist) {

@@ -48,10 +48,15 @@ func (l ledger) entries() ([]entry, error) {
 // agent is our agent: it does its work, and notes in the ledger when it has
 // printed its result.
 func agent(e env.Env) int {
+	p, err := agentkit.OS()
+	if err != nil {
+		fmt.Fprintln(e.Stderr, "torture:", err)
+		return 1
+	}
 	var seen bytes.Buffer
-	e.Stdout = io.MultiWriter(e.Stdout, &seen)
+	p.Args, p.Stdout = e.Args, io.MultiWriter(p.Stdout, &seen)
 	thread, follows := "", ""
-	status := agentkit.Process(e, agentkit.Options{Name: "torture", Run: func(_ context.Context, r *agentkit.Request) (agentkit.Result, error) {
+	status := agentkit.Main(context.Background(), p, agentkit.Options{Name: "torture", Run: func(_ context.Context, r *agentkit.Request) (agentkit.Result, error) {
 		thread, follows = r.Thread, string(r.Head)
 		status := "again"
 		if r.Start.Prompt == finish {

@@ -60,7 +60,8 @@ func part(ctx context.Context, e env.Env) (status int, ours bool) {
 	case agentPart:
 		return agent(e), true
 	case foolPart:
-		return fool(e), true
+		fool(e)
+		return 0, true
 	case smallDisk:
 		return onSmallDisk(ctx, e), true
 	}

@@ -27,6 +27,15 @@ type Role struct {
 	Compiled *jsonschema.Schema
 }
 
+// NewRole compiles a role's schema. Errors: those of jsonschema.Compile.
+func NewRole(schema any) (Role, error) {
+	compiled, err := jsonschema.Compile(schema)
+	if err != nil {
+		return Role{}, fmt.Errorf("schema of the role: %w", err)
+	}
+	return Role{Schema: schema, Compiled: compiled}, nil
+}
+
 // Output is what became of an answer.
 type Output struct {
 	Value   any               // satisfies the schema, or is a suspend payload

@@ -337,7 +337,7 @@ func TestAnotherCommand(t *testing.T) {
 	b.Thread, b.state = a.Thread, a.state
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	e := b.Env()
+	e := b.Process()
 	e.Args = []string{"--", exe, "answer", "other", b.ID, b.Role}
 	var out strings.Builder
 	e.Stdout, e.Stderr = &out, &out

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/shellguard"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -73,7 +73,7 @@ func (t *terminals) create(raw json.RawMessage) (any, error) {
 		return nil, &RPCError{Code: codeInvalidParams, Message: "terminal/create without a command"}
 	}
 	line := strings.Join(append([]string{p.Command}, p.Args...), " ")
-	if err := agentkit.RefuseEngine(line); err != nil {
+	if err := shellguard.RefuseEngine(line); err != nil {
 		return nil, err
 	}
 	dir, err := t.space.Directory(p.Cwd)

@@ -11,7 +11,8 @@
 //     names them; an agent that fails leaves nothing that anything refers to;
 //   - an answer that does not satisfy the role's schema is never stored as output.
 //
-// agentkit links no HTTP client. Package agentkittest runs an agent in a test.
+// agentkit links no HTTP client. Its signatures need package protocol and the
+// standard library. Package agentkittest runs an agent in a test.
 package agentkit
 
 import (
@@ -20,29 +21,18 @@ import (
 	"io"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/env"
 )
-
-// RunFunc does a role's work.
-type RunFunc func(ctx context.Context, req *Request) (Result, error)
-
-// ContinueFunc sends a message into a session.
-type ContinueFunc func(ctx context.Context, sessionID, message string, req *Request) (Result, error)
-
-// Extractor answers a prompt with JSON text; llm.Extractor is one.
-type Extractor func(ctx context.Context, m config.Endpoint, system, user string, schema any) (string, protocol.Usage, error)
 
 // Options describe an agent. Name and Run are required.
 type Options struct {
 	Name    string // "echo"; the prefix "uwf-" is added where it belongs
 	Version string // "": from the build info
 	// Run does the role's work. A panic in it is an error of the step.
-	Run RunFunc
+	Run func(ctx context.Context, req *Request) (Result, error)
 	// Continue sends a message into the session of an earlier Run or Continue,
 	// to correct an answer. Nil: the agent cannot, and an answer that is not
 	// valid fails the step.
-	Continue ContinueFunc
+	Continue func(ctx context.Context, sessionID, message string, req *Request) (Result, error)
 	// Structured: the agent returns Result.Value; the prompt leaves the format out.
 	Structured bool
 	// Resumes: Run goes on in the session Request.SessionID when that is set.
@@ -54,24 +44,18 @@ type Options struct {
 	ForksSessions  bool
 	CutsSessions   bool
 	CopiesSessions bool
-	// Extractor reads the answer when all corrections failed, if the config names
-	// a model for it. The step is marked. Nil: uwf is asked to do it, which links no
-	// HTTP client into the agent and costs it nothing at its start.
-	Extractor Extractor
 	// ParseArgs takes the agent's own arguments out of args and returns the rest.
 	// It sees what the kit does not know, in order; an error is a usage error.
 	ParseArgs func(args []string) (rest []string, err error)
 	// Usage is shown by --help, after the kit's own text.
 	Usage string
 	// Check tells of the program that the agent drives, for --check. Nil: there is none.
-	Check func(ctx context.Context, e env.Env) protocol.AgentCheck
+	Check func(ctx context.Context) protocol.AgentCheck
 	// Dispatch sees the command line before anything else: a tool may start the
 	// agent's own program for a part that needs a process, such as
 	// bind.Dispatch. If it returns true that was one, and its status is the exit
 	// status. Nil: there is none.
 	Dispatch func(args, environ []string, stderr io.Writer) (status int, dispatched bool)
-
-	process bool // this process is the agent: [Process]
 }
 
 // Result is what a run leads to. One of Output, Value and Suspend is set.

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
@@ -28,7 +27,7 @@ func TestNoUwfIsNeeded(t *testing.T) {
 			return agentkit.Result{Value: map[string]any{"$status": "done", "mail": mail, "urgency": urgency}, SessionID: "s"}, nil
 		}}
 		th := agentkittest.New(t, agentkittest.Scenario{Schema: schema, Environ: []string{"PATH=" + t.TempDir(), protocol.EnvBin + "="}})
-		return th.Play(func(e env.Env) int { return agentkit.Main(t.Context(), e, o) })
+		return th.Play(func(e agentkit.Process) int { return agentkit.Main(t.Context(), e, o) })
 	}
 	got := play(`"a b"@b.example`, 5).Succeeded()
 	require.Equal(t, `"a b"@b.example`, got.Output.(map[string]any)["mail"])

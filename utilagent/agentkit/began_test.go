@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/internal/nodes"
 )
 
 // A try that came to no answer is gone on with, once.
@@ -41,7 +42,7 @@ func TestInterruptedTryGoesOn(t *testing.T) {
 		got = append(got, req.SessionID+map[bool]string{true: " interrupted"}[req.Interrupted])
 	}
 	require.Equal(t, []string{"", "session interrupted", "", "session interrupted", "session"}, got)
-	require.True(t, seen[1].Parts.Continuing)
+	require.NotContains(t, seen[1].Prompt, "## Task")
 }
 
 // Another instruction at the same place is another task.
@@ -54,7 +55,7 @@ func TestInterruptedTryOfAnotherTask(t *testing.T) {
 		r.Began("session")
 		return agentkit.Result{}, errors.New("killed")
 	}}).Failed("killed")
-	e := th.Env()
+	e := th.Process()
 	e.Args = []string{protocol.FlagThread, th.ID, protocol.FlagRole, th.Role, protocol.FlagPrompt, "Something else."}
 	agentkit.Main(t.Context(), e, a)
 	require.Empty(t, req.SessionID)
@@ -99,7 +100,7 @@ func TestSecretsAreHiddenEverywhere(t *testing.T) {
 				return
 			}
 			// The edge's own text and the thread's are the engine's.
-			for n, err := range cas.Walk(t.Context(), th.Store, []cas.Hash{got.Step.Output, got.Step.Detail, *got.Step.Prompt}, cas.WalkOptions{}) {
+			for n, err := range cas.Walk(t.Context(), nodes.Of(t, th), []cas.Hash{got.Step.Output, got.Step.Detail, *got.Step.Prompt}, cas.WalkOptions{}) {
 				require.NoError(t, err)
 				require.NotContains(t, string(n.Payload), secret)
 			}
@@ -128,7 +129,7 @@ func TestWriting(t *testing.T) {
 		if json.Unmarshal([]byte(line), &l) != nil || l.UWF != "writing" {
 			continue
 		}
-		turn, err := cas.Read[protocol.Turn](t.Context(), th.Store, l.Hash)
+		turn, err := cas.Read[protocol.Turn](t.Context(), nodes.Of(t, th), l.Hash)
 		require.NoError(t, err)
 		require.Zero(t, turn.Index)
 		seen = append(seen, turn.Content)

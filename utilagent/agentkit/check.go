@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // withoutCheck takes --check out of the arguments before a "--", if the agent
@@ -36,12 +37,13 @@ func checked(args []string, o Options) error {
 
 // check prints what the agent says of its program. A problem is an error.
 func check(ctx context.Context, e env.Env, o Options) error {
-	if dirs, err := home.Find(e, "", ""); err == nil {
+	dirs, err := home.Find(e, "", "")
+	if err == nil {
 		if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
 			return err
 		}
 	}
-	found := o.Check(ctx, e)
+	found := o.Check((&runenv.Run{Env: e, Dirs: dirs}).With(ctx))
 	line, err := json.Marshal(found)
 	if err != nil {
 		return err

@@ -14,9 +14,10 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
+	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
 // The same table runs in this process and in one of its own: the test binary,
@@ -35,14 +36,22 @@ const (
 	wrong = "---\n$status: maybe\n---\n\nThe work."
 )
 
-func answer(text string) agentkit.RunFunc {
+func answer(text string) roles.Func {
 	return func(context.Context, *agentkit.Request) (agentkit.Result, error) {
 		return agentkit.Result{Output: text, SessionID: "s1", Usage: &protocol.Usage{Turns: 1, OutputTokens: 10}}, nil
 	}
 }
 
+// extracted is an answer that a model reads, by a client that the agent links.
+func extracted(text string, by runenv.Extractor) roles.Func {
+	return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+		runenv.Of(ctx).Extractor = by
+		return answer(text)(ctx, req)
+	}
+}
+
 // corrections answers the n-th Continue with the n-th text, each in a new session.
-func corrections(texts ...string) agentkit.ContinueFunc {
+func corrections(texts ...string) func(context.Context, string, string, *agentkit.Request) (agentkit.Result, error) {
 	n := 0
 	return func(_ context.Context, session, message string, _ *agentkit.Request) (agentkit.Result, error) {
 		n++
@@ -93,20 +102,20 @@ func agents() map[string]agentkit.Options {
 		"talks":   {Name: "talks", Run: talks},
 		"returns": {Name: "returns", Run: returns, Continue: corrections(good)},
 		"dirty":   {Name: "dirty", Run: answer("---\n$status: done\nsummary: \"a\xffb\"\n---\nbody \xff")},
-		"extracts": {Name: "extracts", Run: answer("I am done."), Extractor: func(_ context.Context, m config.Endpoint, system, user string, _ any) (string, protocol.Usage, error) {
+		"extracts": {Name: "extracts", Run: extracted("I am done.", func(_ context.Context, m config.Endpoint, system, user string, _ any) (string, protocol.Usage, error) {
 			return "```json\n{\"$status\": \"done\", \"summary\": \"by " + m.Model + "\"}\n```", protocol.Usage{InputTokens: 100}, nil
-		}},
-		"invents": {Name: "invents", Run: answer("I am not sure."), Extractor: func(context.Context, config.Endpoint, string, string, any) (string, protocol.Usage, error) {
+		})},
+		"invents": {Name: "invents", Run: extracted("I am not sure.", func(context.Context, config.Endpoint, string, string, any) (string, protocol.Usage, error) {
 			return "null", protocol.Usage{}, nil
-		}},
+		})},
 		"args": {Name: "args", Version: "v1.2.3", Usage: "Own: --file FILE", ParseArgs: func(args []string) ([]string, error) {
 			if len(args) > 1 && args[0] == "--file" {
 				return args[2:], nil
 			}
 			return args, nil
 		}, Run: answer(good)},
-		"noise": {Name: "noise", Run: func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
-			fmt.Fprint(req.Env.Stdout, "loading…\nno line feed")
+		"noise": {Name: "noise", Run: func(ctx context.Context, _ *agentkit.Request) (agentkit.Result, error) {
+			fmt.Fprint(runenv.Of(ctx).Env.Stdout, "loading…\nno line feed")
 			return agentkit.Result{Output: good, SessionID: "s"}, nil
 		}},
 		"waits":  {Name: "waits", Run: waits},
@@ -146,7 +155,7 @@ func returns(context.Context, *agentkit.Request) (agentkit.Result, error) {
 
 // waits says that it works, and works until it is told to stop.
 func waits(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
-	if _, err := req.Env.Stdout.Write([]byte("working\n")); err != nil {
+	if _, err := runenv.Of(ctx).Env.Stdout.Write([]byte("working\n")); err != nil {
 		return agentkit.Result{}, err
 	}
 	<-ctx.Done()
@@ -174,7 +183,7 @@ func everywhere(t *testing.T, name string, agent string, s agentkittest.Scenario
 	})
 	t.Run(name+"/as a process", func(t *testing.T) {
 		t.Parallel()
-		check(t, agentkittest.New(t, s).Play(func(e env.Env) int {
+		check(t, agentkittest.New(t, s).Play(func(e agentkit.Process) int {
 			cmd := command(t, agent, e)
 			_ = cmd.Run() // the exit status tells
 			return cmd.ProcessState.ExitCode()
@@ -182,11 +191,11 @@ func everywhere(t *testing.T, name string, agent string, s agentkittest.Scenario
 	})
 }
 
-func command(t *testing.T, agent string, e env.Env) *exec.Cmd {
+func command(t *testing.T, agent string, e agentkit.Process) *exec.Cmd {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), exe, e.Args...)
-	cmd.Env = e.With(beAgent, agent).With(protocol.EnvBin, exe).Environ
+	cmd.Env = append(e.Environ, beAgent+"="+agent, protocol.EnvBin+"="+exe)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = e.Dir, e.Stdout, e.Stderr
 	return cmd
 }

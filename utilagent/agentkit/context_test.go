@@ -1,6 +1,7 @@
 package agentkit_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -84,7 +86,7 @@ func TestNearestFlag(t *testing.T) {
 	_, _, stderr := run(t, agents()["args"], []string{"--", "--hlep"})
 	require.NotContains(t, stderr, "did you mean", "what stands behind -- is not ours")
 
-	e, err := env.OS()
+	e, err := agentkit.OS()
 	require.NoError(t, err)
 	var out strings.Builder
 	e.Args, e.Stdout, e.Stderr = []string{"--hlep"}, &out, io.Discard
@@ -108,7 +110,7 @@ func TestHelpAndVersion(t *testing.T) {
 }
 
 func run(t *testing.T, o agentkit.Options, args []string) (code int, stdout, stderr string) {
-	e, err := env.OS()
+	e, err := agentkit.OS()
 	require.NoError(t, err)
 	var out, errs strings.Builder
 	e.Args, e.Stdout, e.Stderr = args, &out, &errs
@@ -147,7 +149,10 @@ func TestDotEnvDoesNotOverride(t *testing.T) {
 	var seen env.Env
 	o := agents()["plain"]
 	inner := o.Run
-	o.Run = spy(inner, func(req *agentkit.Request) { seen = req.Env })
+	o.Run = func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+		seen = runenv.Of(ctx).Env
+		return inner(ctx, req)
+	}
 	th.Run(o).Succeeded()
 	require.Equal(t, "set", seen.Get("A"))
 	require.Equal(t, "file", seen.Get("B"))
@@ -199,7 +204,7 @@ func TestBrokenStdout(t *testing.T) {
 	th := agentkittest.New(t, scenario{})
 	var stderr string
 	code := -1
-	th.Play(func(e env.Env) int {
+	th.Play(func(e agentkit.Process) int {
 		var errs strings.Builder
 		e.Stdout, e.Stderr = brokenPipe{}, &errs
 		code = agentkit.Main(t.Context(), e, agents()["plain"])

@@ -34,7 +34,7 @@ func consult(ctx context.Context, req *agentkit.Request) (agentkit.Result, error
 // say sends a message into a session.
 func say(ctx context.Context, session, message string, req *agentkit.Request) (agentkit.Result, error) {
 	cmd := exec.CommandContext(ctx, "oracle", "--session", session, message)
-	cmd.Dir, cmd.Env = req.Cwd, req.Env.Environ
+	cmd.Dir, cmd.Env = req.Cwd, req.Environ()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	answer, err := cmd.Output()

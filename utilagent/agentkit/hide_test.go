@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // All that is secret in .env, config and environment is known without a word of
@@ -31,7 +32,7 @@ func TestSecretsAreKnown(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(th.Home, ".env"), []byte(dotEnv), 0o600))
 	got := th.Run(agentkit.Options{Name: "told", Run: func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		require.Contains(t, req.Prompt, "Use [hidden key] in production.")
-		require.Equal(t, secrets[0], req.Env.Get("AWS_SECRET"))
+		require.Equal(t, secrets[0], runenv.Of(ctx).Env.Get("AWS_SECRET"))
 		handed := strings.Join(req.Environ(), "\n")
 		require.Contains(t, handed, "GH_TOKEN="+secrets[3], "what the user has exported")
 		require.Contains(t, handed, "STAGE=production")
@@ -39,8 +40,8 @@ func TestSecretsAreKnown(t *testing.T) {
 		require.NotContains(t, handed, secrets[1])
 		require.Contains(t, req.Environ("AWS_*"), "AWS_SECRET="+secrets[0])
 		all := strings.Join(secrets, " ") + base64.StdEncoding.EncodeToString([]byte(dotEnv))
-		fmt.Fprint(req.Env.Stderr, secrets[1][:5])
-		fmt.Fprintln(req.Env.Stderr, secrets[1][5:])
+		fmt.Fprint(runenv.Of(ctx).Env.Stderr, secrets[1][:5])
+		fmt.Fprintln(runenv.Of(ctx).Env.Stderr, secrets[1][5:])
 		writing := req.Writing(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: "it is " + secrets[0][:9]})
 		err := req.Turn(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: all, ToolCalls: []protocol.ToolCall{{ID: "1", Name: "x", Args: map[string]any{"a": all}}}})
 		return agentkit.Result{SessionID: "s"}, errors.Join(writing, err, errors.New("it broke with "+all))

@@ -1,9 +1,11 @@
 package agentkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -20,25 +22,20 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/log"
 	"github.com/united-workforce/uwf/util/threadid"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // kit is one step of one agent.
 type kit struct {
 	opts    Options
 	inv     invocation
-	env     env.Env
-	dirs    home.Dirs
+	run     *runenv.Run
+	role    protocol.Role
 	store   cas.Store
 	batch   *cas.Batch // all nodes of the step
 	thread  *thread.Thread
 	turns   *turns
 	secrets *secrets
-	log     *log.Logger
-	given   []string // the environment that the process was started with, without .env
-	loaded  *protocol.Config
-	atEnd   []func()
-	marks   bool // [Request.Mark] was called
-	adopts  bool // orphans become our children
 
 	session session // that the run goes on in
 	trying  string  // the session that is noted as the one of this try
@@ -49,12 +46,13 @@ type kit struct {
 }
 
 // open finds the thread's head and everything around it.
-func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (*kit, error) {
+func open(ctx context.Context, p Process, o Options, inv invocation, out *printer) (*kit, error) {
+	e := p.env()
 	dirs, err := home.Find(e, "", "")
 	if err != nil {
 		return nil, err
 	}
-	given, hidden := e.Environ, &secrets{}
+	hidden := &secrets{}
 	hidden.Add(config.Secrets(dirs.Config(), dirs.DotEnv(), e)...)
 	if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
 		return nil, err
@@ -63,17 +61,15 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return nil, err
 	}
-	k := &kit{opts: o, inv: inv, env: e, engine: isOurs(e, inv), dirs: dirs, store: store, secrets: hidden, given: given}
+	k := &kit{opts: o, inv: inv, engine: isOurs(e, inv), store: store, secrets: hidden}
 	said := hidden.NewWriter(e.Stderr)
-	k.env.Stderr = said
-	k.atEnd = append(k.atEnd, func() { _ = said.Flush() })
-	runDir := ""
-	if k.engine {
-		runDir = e.Get(protocol.EnvRunDir)
-	}
-	k.log = log.New(runDir, &hidden.Set, e.Now)
+	e.Stderr = said
+	k.run = &runenv.Run{Env: e, Given: p.Environ, Dirs: dirs, Secrets: &hidden.Set, Process: p.real()}
+	k.run.AtEnd(func() { _ = said.Flush() })
+	k.run.Log = log.New(k.runDir(), &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now)
 	k.turns = newTurns(k.batch, store, out, e.Now, k.secrets)
+	k.run.Published, k.run.Recorded = k.turns.published, k.turns.recorded
 	head, err := k.head(ctx)
 	if err != nil {
 		return nil, err
@@ -87,7 +83,7 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 // head is the node that the step must follow: the engine's, or for an agent that
 // was started by hand the head in the index.
 func (k *kit) head(ctx context.Context) (cas.Hash, error) {
-	if h := k.env.Get(protocol.EnvHead); h != "" && k.engine {
+	if h := k.run.Env.Get(protocol.EnvHead); h != "" && k.engine {
 		head, err := protocol.ParseHash(h)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", protocol.EnvHead, err)
@@ -99,9 +95,9 @@ func (k *kit) head(ctx context.Context) (cas.Hash, error) {
 		return "", err
 	}
 	k.inv.thread = id
-	head, err := fileheads.Open(k.dirs.Home, durable.OS()).Head(ctx, id)
+	head, err := fileheads.Open(k.run.Dirs.Home, durable.OS()).Head(ctx, id)
 	if errors.Is(err, heads.ErrNoThread) {
-		return "", fmt.Errorf("thread %s is not active in %s", id, k.dirs.Home)
+		return "", fmt.Errorf("thread %s is not active in %s", id, k.run.Dirs.Home)
 	}
 	return head, err
 }
@@ -115,7 +111,7 @@ func isOurs(e env.Env, inv invocation) bool {
 
 // instruction finds the edge's prompt and the limit base.
 func (k *kit) instruction(ctx context.Context) error {
-	if base := k.env.Get(protocol.EnvLimitBase); base != "" && k.engine {
+	if base := k.run.Env.Get(protocol.EnvLimitBase); base != "" && k.engine {
 		n, err := strconv.Atoi(base)
 		if err != nil || n < 0 {
 			return fmt.Errorf("%s: %q is not an index of a step", protocol.EnvLimitBase, base)
@@ -124,7 +120,7 @@ func (k *kit) instruction(ctx context.Context) error {
 	}
 	ref := k.inv.promptRef
 	if ref == "" && k.inv.prompt == nil && k.engine {
-		ref = protocol.Hash(k.env.Get(protocol.EnvPrompt))
+		ref = protocol.Hash(k.run.Env.Get(protocol.EnvPrompt))
 	}
 	switch {
 	case ref != "":
@@ -143,7 +139,7 @@ func (k *kit) instruction(ctx context.Context) error {
 func (k *kit) brief(ctx context.Context) (step.Brief, error) {
 	s := k.session
 	return step.NewBrief(ctx, k.batch, k.thread, step.Assignment{
-		Thread: k.inv.thread, Role: k.inv.role, EdgePrompt: k.edge, Cwd: k.env.Dir,
+		Thread: k.inv.thread, Role: k.inv.role, EdgePrompt: k.edge, Cwd: k.run.Env.Dir,
 		Structured: k.opts.Structured, Since: s.since, Rejected: s.rejected,
 	})
 }
@@ -151,24 +147,31 @@ func (k *kit) brief(ctx context.Context) (step.Brief, error) {
 // request is what the agent gets.
 func (k *kit) request(b step.Brief) *Request {
 	s := k.session
-	e := k.env.With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
+	k.role = b.Role
+	k.run.Env = k.run.Env.With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
+	k.run.Key = cmp.Or(k.runDir(), filepath.Join(k.run.Dirs.Home, string(k.thread.Head)))
 	r := &Request{
 		Thread: k.inv.thread, Role: k.inv.role, Number: b.Parts.Number, Visit: b.Parts.Visit,
-		Workflow: b.Workflow, RoleDef: b.Role, Schema: b.Schema,
+		Workflow: b.Workflow, Schema: b.Schema,
 		Head: k.thread.Head, Start: k.thread.Start,
 		SessionID: s.id, Fork: s.way == forked || s.way == cutOff, Cut: s.mark, Interrupted: s.interrupted,
-		Cwd: k.env.Dir, Dirs: k.dirs, Alias: k.alias(), Env: e, Store: k.store, kit: k,
-	}
-	if k.engine {
-		r.RunDir = k.env.Get(protocol.EnvRunDir)
+		Cwd: k.run.Env.Dir, RunDir: k.runDir(), Alias: k.alias(), kit: k,
 	}
 	r.tell(b)
 	return r
 }
 
+// runDir is the run directory, "" outside the engine.
+func (k *kit) runDir() string {
+	if !k.engine {
+		return ""
+	}
+	return k.run.Env.Get(protocol.EnvRunDir)
+}
+
 // alias is the agent's name in the config.
 func (k *kit) alias() string {
-	if a := k.env.Get(protocol.EnvAgent); a != "" {
+	if a := k.run.Env.Get(protocol.EnvAgent); a != "" {
 		return a
 	}
 	return strings.TrimPrefix(protocol.AgentName(k.opts.Name), protocol.AgentPrefix)

@@ -17,7 +17,7 @@ import (
 // lastResort has a model read the answer, if the config names one for it.
 func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 	failed := fmt.Errorf("the answer is not the output of role %s: %w", req.Role, s.problem)
-	c, err := k.config(ctx)
+	c, err := k.run.Config(ctx)
 	if err != nil {
 		return s.invalid(errors.Join(failed, err))
 	}
@@ -25,9 +25,9 @@ func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 	if alias == "" {
 		return s.invalid(failed)
 	}
-	k.log.Info("a model reads the answer", "model", alias, "problem", s.problem)
+	k.run.Log.Info("a model reads the answer", "model", alias, "problem", s.problem)
 	if s.output, err = k.extractWith(ctx, c, alias, req, s); err != nil {
-		k.log.Warn("it has not found the role's output", "model", alias, "error", err)
+		k.run.Log.Warn("it has not found the role's output", "model", alias, "error", err)
 		return s.invalid(errors.Join(failed, fmt.Errorf("extraction by model %s: %w", alias, err)))
 	}
 	s.by, s.problem = protocol.ByLLM, nil
@@ -36,15 +36,15 @@ func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 
 func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, req *Request, s *settled) (extract.Output, error) {
 	said := strings.Join(s.answers, "\n\n")
-	if k.opts.Extractor == nil {
+	if k.run.Extractor == nil {
 		return k.extractByUwf(ctx, said, s)
 	}
-	model, err := config.ResolveModel(c, alias, k.env)
+	model, err := config.ResolveModel(c, alias, k.run.Env)
 	if err != nil {
 		return extract.Output{}, err
 	}
-	system, user := prompt.Extraction(req.RoleDef.ExtractPrompt, req.Schema, said)
-	text, usage, err := k.opts.Extractor(ctx, model, system, user, req.Schema)
+	system, user := prompt.Extraction(k.role.ExtractPrompt, req.Schema, said)
+	text, usage, err := k.run.Extractor(ctx, model, system, user, req.Schema)
 	s.bill.Add(&usage)
 	if err != nil {
 		return extract.Output{}, err
@@ -55,7 +55,7 @@ func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, 
 // extractByUwf has uwf ask the model: an agent that needs no model of its own
 // links no client for one.
 func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extract.Output, error) {
-	e := k.env.With(protocol.EnvHome, k.dirs.Home).With(protocol.EnvStore, k.dirs.Store).
+	e := k.run.Env.With(protocol.EnvHome, k.run.Dirs.Home).With(protocol.EnvStore, k.run.Dirs.Store).
 		With(protocol.EnvHead, string(k.thread.Head)).With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
 	asked, err := askUwf(ctx, e, strings.NewReader(said), "step", "extract", "--output", "-")
 	if err != nil {

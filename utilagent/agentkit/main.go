@@ -15,25 +15,12 @@ import (
 
 // Run plays the agent in this process and exits: it is the whole of main.
 func Run(o Options) {
-	e, err := env.OS()
+	p, err := OS()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, protocol.AgentName(o.Name)+":", err)
 		os.Exit(1)
 	}
-	os.Exit(Process(e, o))
-}
-
-// Process is Run for a program that wraps what the process knows about itself,
-// and exits itself. It handles the process's signals: the first interrupt or
-// terminate cancels the context of Run, the second ends the process.
-func Process(e env.Env, o Options) int {
-	ctx, stop := untilSignal(context.Background())
-	defer stop()
-	if dir := e.Get(protocol.EnvRunDir); dir != "" {
-		durable.KeepFromChildren(lockFD, rundir.Dir(dir).File(rundir.LockFile))
-	}
-	o.process = true
-	return Main(ctx, e, o)
+	os.Exit(Main(context.Background(), p, o))
 }
 
 // lockFD is the descriptor on which an agent inherits the lock by which the
@@ -42,9 +29,20 @@ func Process(e env.Env, o Options) int {
 const lockFD = 3
 
 // Main runs an agent and returns its exit status: 0; 2 for a wrong command line;
-// 129, 130 or 143 when ctx was cancelled by [Process] for a signal; else 1. It
-// touches nothing of the process that is not in e, so a test can run it.
-func Main(ctx context.Context, e env.Env, o Options) int {
+// 129, 130 or 143 when a signal has stopped it; else 1. With a Process of [OS] it
+// handles the process's signals: the first interrupt or terminate cancels the
+// context of Options.Run, the second ends the process. With another one it touches
+// nothing of the process, so a test can run it; package agentkittest does.
+func Main(ctx context.Context, p Process, o Options) int {
+	e := p.env()
+	if p.real() {
+		var stop func()
+		ctx, stop = untilSignal(ctx)
+		defer stop()
+		if dir := e.Get(protocol.EnvRunDir); dir != "" {
+			durable.KeepFromChildren(lockFD, rundir.Dir(dir).File(rundir.LockFile))
+		}
+	}
 	if o.Dispatch != nil {
 		if status, dispatched := o.Dispatch(e.Args, e.Environ, e.Stderr); dispatched {
 			return status
@@ -65,7 +63,7 @@ func Main(ctx context.Context, e env.Env, o Options) int {
 	if inv.check {
 		err = check(ctx, e, o)
 	} else {
-		err = work(ctx, e, o, inv)
+		err = work(ctx, p, o, inv)
 	}
 	if err != nil {
 		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
@@ -86,9 +84,9 @@ func refuse(e env.Env, err error) {
 
 // work makes the step and prints the result line, also for a failure: the engine
 // reads there what could not be used and what it cost.
-func work(ctx context.Context, e env.Env, o Options, inv invocation) error {
-	out := &printer{w: e.Stdout, yaml: inv.yaml}
-	result, err := play(ctx, e, o, inv, out)
+func work(ctx context.Context, p Process, o Options, inv invocation) error {
+	out := &printer{w: p.env().Stdout, yaml: inv.yaml}
+	result, err := play(ctx, p, o, inv, out)
 	if err == nil {
 		return out.result(result)
 	}

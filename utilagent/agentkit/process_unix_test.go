@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
@@ -25,7 +25,7 @@ func TestSignalsEndTheAgent(t *testing.T) {
 		signal os.Signal
 		code   int
 	}{{os.Interrupt, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}} {
-		got := agentkittest.New(t, scenario{}).Play(func(e env.Env) int {
+		got := agentkittest.New(t, scenario{}).Play(func(e agentkit.Process) int {
 			cmd := command(t, "waits", e)
 			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 			require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestChildrenDoNotHoldTheLock(t *testing.T) {
 	path := filepath.Join(th.RunDir, "agent.lock")
 	held, err := durable.TryLock(path)
 	require.NoError(t, err)
-	th.Play(func(e env.Env) int {
+	th.Play(func(e agentkit.Process) int {
 		cmd := command(t, "spawns", e)
 		cmd.ExtraFiles = []*os.File{held.File()}
 		_ = cmd.Run()
@@ -75,7 +75,7 @@ func TestChildrenDoNotHoldTheLock(t *testing.T) {
 // With no reader left the agent says so and fails; it is not killed in silence.
 func TestReaderGoesAway(t *testing.T) {
 	t.Parallel()
-	got := agentkittest.New(t, scenario{}).Play(func(e env.Env) int {
+	got := agentkittest.New(t, scenario{}).Play(func(e agentkit.Process) int {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
 		require.NoError(t, r.Close())

@@ -91,7 +91,7 @@ type records struct{ dir, agent string }
 
 func (k *kit) records() records {
 	agent := protocol.AgentName(k.opts.Name)
-	return records{dir: filepath.Join(k.dirs.Sessions(), fileName(agent)), agent: agent}
+	return records{dir: filepath.Join(k.run.Dirs.Sessions(), fileName(agent)), agent: agent}
 }
 
 // of reads the record of a session. One that is damaged, or another's, is as good

@@ -4,16 +4,10 @@ import (
 	"context"
 	"iter"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/step/prompt"
-	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/log"
-	"github.com/united-workforce/uwf/util/secret"
 )
 
 // Request is one turn of a role.
@@ -23,16 +17,14 @@ type Request struct {
 	Number   int // of the step to make, from 1
 	Visit    int // how often the role has had its turn before
 	Workflow protocol.Workflow
-	RoleDef  protocol.Role
 	Schema   any // JSON Schema of the output, as a JSON value
 	Head     protocol.Hash
 	Start    protocol.Start
 
 	EdgePrompt string
-	Prompt     string       // everything, as one message
-	System     string       // the part that stays the same over the role's turns
-	User       string       // the rest
-	Parts      prompt.Parts // what all three were made of
+	Prompt     string // everything, as one message
+	System     string // the part that stays the same over the role's turns
+	User       string // the rest
 
 	// SessionID is of the role's last turn with this agent, if Options.Resumes
 	// and it can be continued; else "". Prompt then tells only what happened
@@ -49,11 +41,8 @@ type Request struct {
 	Interrupted bool
 
 	Cwd    string
-	Dirs   home.Dirs
-	RunDir string  // "" outside the engine
-	Alias  string  // of this agent in the config; its bare name if it was started otherwise
-	Env    env.Env // with .env; what another's program should get is [Request.Environ]
-	Store  cas.Store
+	RunDir string // "" outside the engine
+	Alias  string // of this agent in the config; its bare name if it was started otherwise
 
 	kit *kit
 }
@@ -85,13 +74,7 @@ func (r *Request) Steps(ctx context.Context) iter.Seq2[Step, error] {
 
 // Content is the answer that the agent gave in a step, "" if it is not known.
 func (r *Request) Content(ctx context.Context, s Step) (string, error) {
-	return thread.Content(ctx, r.Store, s.Detail)
-}
-
-// Config reads config.yaml when it is first asked for, so that an agent that
-// needs none neither pays for it nor fails on a broken one.
-func (r *Request) Config(ctx context.Context) (protocol.Config, error) {
-	return r.kit.config(ctx)
+	return thread.Content(ctx, r.kit.store, s.Detail)
 }
 
 // StartOver is for an agent that cannot go on in its session: it clears SessionID
@@ -111,7 +94,7 @@ func (r *Request) StartOver(ctx context.Context, why string) error {
 // tell sets the prompt.
 func (r *Request) tell(b step.Brief) {
 	hide := r.kit.secrets.Hide
-	r.Parts, r.EdgePrompt = b.Parts, hide(b.Parts.EdgePrompt)
+	r.EdgePrompt = hide(b.Parts.EdgePrompt)
 	r.Prompt, r.System, r.User = hide(prompt.Full(b.Parts)), hide(prompt.System(b.Parts)), hide(prompt.User(b.Parts))
 	r.kit.turns.given(r.Prompt)
 }
@@ -126,11 +109,6 @@ func (r *Request) Turn(ctx context.Context, t protocol.Turn) error {
 	return r.kit.turns.happened(ctx, t)
 }
 
-// Published waits until all that was told of with [Request.Turn] and
-// [Request.Text] is stored and announced, for an agent that is about to do what it
-// may not survive. Errors are theirs.
-func (r *Request) Published() error { return r.kit.turns.published() }
-
 // Writing shows a turn that is not finished yet, for live views and for what a
 // killed agent leaves. It is no part of the step: tell of the whole turn with
 // [Request.Turn] later. It costs a file, so it is for now and then, not for each
@@ -140,29 +118,29 @@ func (r *Request) Writing(ctx context.Context, t protocol.Turn) error {
 }
 
 // Hide keeps secrets out of everything that the kit stores and prints from now
-// on: turns, texts, the prompt, the output, errors, what is written to Env.Stderr.
-// Those of the config, of .env and of the environment are known already. Texts of
+// on: turns, texts, the prompt, the output, errors, warnings. Those of the config, of .env and of the environment are known already. Texts of
 // less than 8 bytes are not hidden.
 func (r *Request) Hide(secrets ...string) { r.kit.secrets.Add(secrets...) }
-
-// Redact hides secrets in a text, for what does not go through the kit, such as
-// what a model gets to read.
-func (r *Request) Redact(text string) string { return r.kit.secrets.Hide(text) }
 
 // Environ is the environment for a program that a stranger's model works in: what
 // this process was started with, and of .env what is no secret or is named; a name
 // that ends with * is a prefix.
 func (r *Request) Environ(names ...string) []string {
-	return config.Handed(r.kit.given, r.Env, names)
+	return r.kit.run.Environ(names...)
 }
 
-// Log is the run's log, for who asks later what the agent did and why: JSON lines
-// in the run directory, bounded, clean and without secrets (package util/log).
-// Nothing is kept of a run that was started by hand.
-func (r *Request) Log() *log.Logger { return r.kit.log }
+// Warn tells a person, on stderr; the engine hands it on.
+func (r *Request) Warn(format string, args ...any) { r.kit.run.Warn(format, args...) }
 
-// Secrets are what is hidden, for what else must know them.
-func (r *Request) Secrets() *secret.Set { return &r.kit.secrets.Set }
+// Log notes what the agent did and why, with fields by name and value: a JSON line
+// in the run directory, clean and without secrets. Nothing is kept of a run that
+// was started by hand.
+func (r *Request) Log(text string, fields ...any) { r.kit.run.Log.Info(text, fields...) }
+
+// AtEnd has f called when the step is over, however it ended: after the last
+// correction, before the result line. Later ones are called first. It is for what
+// a run leaves open so that a correction finds it.
+func (r *Request) AtEnd(f func()) { r.kit.run.AtEnd(f) }
 
 // Began remembers a session while its work goes on, if Options.Resumes: when the
 // agent is killed, or fails, the next try of this step gets the session with
@@ -182,16 +160,4 @@ func (r *Request) Began(sessionID string) error {
 // killed leaves it. Errors are as of [Request.Turn].
 func (r *Request) Text(ctx context.Context, s string) (protocol.Hash, error) {
 	return r.kit.turns.text(ctx, s)
-}
-
-// config reads config.yaml, once.
-func (k *kit) config(ctx context.Context) (protocol.Config, error) {
-	if k.loaded == nil {
-		c, err := config.Load(ctx, k.dirs.Config(), k.env)
-		if err != nil {
-			return protocol.Config{}, err
-		}
-		k.loaded = &c
-	}
-	return *k.loaded, nil
 }

@@ -40,7 +40,7 @@ func (k *kit) pick(ctx context.Context) (session, error) {
 	if s.id == "" {
 		return s, nil
 	}
-	c, err := k.config(ctx)
+	c, err := k.run.Config(ctx)
 	if err != nil {
 		return session{}, err
 	}
@@ -140,7 +140,7 @@ func (k *kit) remember(id string, change func(*record)) {
 		})
 	}
 	if err != nil {
-		fmt.Fprintf(k.env.Stderr, "%s: the session cannot be continued later: %v\n", k.records().agent, err)
+		fmt.Fprintf(k.run.Env.Stderr, "%s: the session cannot be continued later: %v\n", k.records().agent, err)
 	}
 }
 
@@ -148,7 +148,7 @@ func (k *kit) remember(id string, change func(*record)) {
 func (k *kit) forget() {
 	k.trying = ""
 	if err := durable.OS().Remove(k.triedFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(k.env.Stderr, "%s: %v\n", k.records().agent, err)
+		fmt.Fprintf(k.run.Env.Stderr, "%s: %v\n", k.records().agent, err)
 	}
 }
 

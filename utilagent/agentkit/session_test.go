@@ -14,9 +14,10 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
-func spy(run agentkit.RunFunc, look func(*agentkit.Request)) agentkit.RunFunc {
+func spy(run roles.Func, look func(*agentkit.Request)) roles.Func {
 	return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		look(req)
 		return run(ctx, req)
@@ -51,8 +52,7 @@ func TestARoleThatComesBackContinuesItsSession(t *testing.T) {
 	th.Run(a).Succeeded()
 	require.Equal(t, "session-1", req.SessionID)
 	require.False(t, req.Fork)
-	require.True(t, req.Parts.Continuing)
-	require.Empty(t, req.Parts.History, "the session knows its own step")
+	require.NotContains(t, req.Prompt, "## What Happened Since Your Last Turn", "the session knows its own step")
 	require.NotContains(t, req.Prompt, "## Task")
 
 	got := th.Run(resuming("b", good, &req)).Succeeded()
@@ -73,7 +73,6 @@ func TestOnlyWhatHappenedSinceIsTold(t *testing.T) {
 	th.Past(agentkittest.Past{Role: "reviewer", Content: "Rejected."})
 	th.Run(a).Succeeded()
 	require.Equal(t, "session-1", req.SessionID)
-	require.Len(t, req.Parts.History, 1)
 	require.Contains(t, req.Prompt, "## What Happened Since Your Last Turn")
 	require.Contains(t, req.Prompt, "Rejected.")
 }

@@ -45,7 +45,7 @@ func (e *invalidError) Unwrap() error { return e.err }
 func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 	s := &settled{role: extract.Role{Schema: req.Schema}}
 	var err error
-	if s.role.Compiled, err = k.batch.Compiled(ctx, req.RoleDef.Frontmatter); err != nil {
+	if s.role.Compiled, err = k.batch.Compiled(ctx, k.role.Frontmatter); err != nil {
 		return s, err
 	}
 	res, err := k.call("run", func() (Result, error) { return k.opts.Run(ctx, req) })
@@ -72,7 +72,7 @@ func (k *kit) correct(ctx context.Context, req *Request, s *settled) error {
 	if k.opts.Structured {
 		message = prompt.ValueCorrection(s.problem.Error(), req.Schema)
 	}
-	k.log.Info("the answer is sent back", "session", s.session, "problem", s.problem)
+	k.run.Log.Info("the answer is sent back", "session", s.session, "problem", s.problem)
 	if err := k.turns.corrected(ctx, message); err != nil {
 		return err
 	}

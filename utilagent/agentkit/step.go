@@ -12,18 +12,19 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
-	"github.com/united-workforce/uwf/util/env"
 )
 
 // play makes the step: request, run, extract, commit. What is known of a failed
 // one is in the result too.
-func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (_ protocol.Result, failed error) {
-	k, err := open(ctx, e, o, inv, out)
+func play(ctx context.Context, p Process, o Options, inv invocation, out *printer) (_ protocol.Result, failed error) {
+	e := p.env()
+	k, err := open(ctx, p, o, inv, out)
 	if err != nil {
 		return protocol.Result{}, err
 	}
 	defer func() { failed = k.secrets.error(failed) }()
-	defer k.end()
+	defer k.run.End()
+	ctx = k.run.With(ctx)
 	if k.session, err = k.pick(ctx); err != nil {
 		return protocol.Result{}, err
 	}
@@ -51,7 +52,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		s.Reason = k.secrets.Hide(s.Reason)
 	}
 	result, err := step.Submit(ctx, k.batch, k.thread, step.Submission{
-		Role: req.Role, Type: req.RoleDef.Frontmatter, Output: done.output, ExtractedBy: done.by,
+		Role: req.Role, Type: k.role.Frontmatter, Output: done.output, ExtractedBy: done.by,
 		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.Hide(req.Prompt),
 		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: req.Cwd, RunDir: e.Get(protocol.EnvRunDir), Usage: done.bill.Usage(), LimitBase: k.limitBase,
 		StartedAtMs: started.UnixMilli(), CompletedAtMs: completed.UnixMilli(),
@@ -119,7 +120,7 @@ func (k *kit) outcome(came string) string {
 func (k *kit) call(what string, run func() (Result, error)) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			fmt.Fprintf(k.env.Stderr, "%s", debug.Stack())
+			fmt.Fprintf(k.run.Env.Stderr, "%s", debug.Stack())
 			err = fmt.Errorf("%s: panic: %v", what, p)
 		}
 	}()

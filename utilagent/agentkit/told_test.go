@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/internal/nodes"
 )
 
 // What an agent tells of is announced in order, the prompt first, and a step that
@@ -41,7 +42,7 @@ func TestAFailedStepTellsWhatHappened(t *testing.T) {
 	require.Equal(t, "failed", got.Detail.Outcome)
 	var texts []string
 	for _, h := range got.Detail.Requests {
-		text, err := cas.Read[protocol.Text](t.Context(), th.Store, h)
+		text, err := cas.Read[protocol.Text](t.Context(), nodes.Of(t, th), h)
 		require.NoError(t, err)
 		texts = append(texts, string(text))
 	}
@@ -59,7 +60,7 @@ func TestAStepThatFailsAtOnceLeavesItsPrompt(t *testing.T) {
 	}}).Failed("it broke")
 	require.Empty(t, got.Turns)
 	require.Len(t, got.Detail.Requests, 1)
-	text, err := cas.Read[protocol.Text](t.Context(), th.Store, got.Detail.Requests[0])
+	text, err := cas.Read[protocol.Text](t.Context(), nodes.Of(t, th), got.Detail.Requests[0])
 	require.NoError(t, err)
 	require.Contains(t, string(text), "Do it.")
 }

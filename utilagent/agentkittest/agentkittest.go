@@ -8,11 +8,9 @@ package agentkittest
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
@@ -62,27 +60,24 @@ func (th *Thread) Run(o agentkit.Options) *Outcome {
 // RunContext is Run for an agent that ctx may interrupt.
 func (th *Thread) RunContext(ctx context.Context, o agentkit.Options) *Outcome {
 	th.t.Helper()
-	return th.Play(func(e env.Env) int { return agentkit.Main(ctx, e, o) })
+	return th.Play(func(p agentkit.Process) int { return agentkit.Main(ctx, p, o) })
 }
 
 // Play is Run for an agent that is started in another way, such as a process of
 // its own. The function gets what the agent should see of the world, with standard
 // streams that are read afterwards, and returns its exit status.
-func (th *Thread) Play(agent func(env.Env) int) *Outcome {
+func (th *Thread) Play(agent func(agentkit.Process) int) *Outcome {
 	th.t.Helper()
 	var stdout, stderr buffer
-	e := th.Env()
-	e.Stdout, e.Stderr = &stdout, &stderr
-	code := agent(e)
+	p := th.Process()
+	p.Stdout, p.Stderr = &stdout, &stderr
+	code := agent(p)
 	return th.read(code, stdout.String(), stderr.String())
 }
 
-// Env is what an agent sees of the world, without its output streams.
-func (th *Thread) Env() env.Env {
+// Process is what an agent sees of the world, without its output streams.
+func (th *Thread) Process() agentkit.Process {
 	e := th.env
-	e.Stdin = strings.NewReader("")
-	e.Dir = th.Cwd
-	e.Exe = "" // the test's own program is no agent that could be started again
 	for _, kv := range th.scenario.Environ {
 		e.Environ = append(e.Environ[:len(e.Environ):len(e.Environ)], kv)
 	}
@@ -91,8 +86,7 @@ func (th *Thread) Env() env.Env {
 		e = e.With(protocol.EnvHead, string(th.Head)).With(protocol.EnvRunDir, th.RunDir).
 			With(protocol.EnvThread, th.ID).With(protocol.EnvRole, th.Role)
 	}
-	e.Args = th.args()
-	return e
+	return agentkit.Process{Args: th.args(), Environ: e.Environ, Dir: th.Cwd}
 }
 
 func (th *Thread) args() []string {

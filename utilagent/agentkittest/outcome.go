@@ -93,7 +93,7 @@ func (th *Thread) readStep(o *Outcome) {
 	ctx := th.ctx()
 	o.Step = node[protocol.Step](th, o.Result.StepHash)
 	th.checkPlace(o.Step)
-	at, err := thread.Open(ctx, th.Store, o.Result.StepHash)
+	at, err := thread.Open(ctx, th.store, o.Result.StepHash)
 	require.NoError(th.t, err)
 	out, err := at.Output(ctx, *at.Last)
 	require.NoError(th.t, err)
@@ -102,12 +102,12 @@ func (th *Thread) readStep(o *Outcome) {
 		o.Suspended = out.Suspend.Reason
 	}
 	th.readDetail(o, o.Step.Detail)
-	o.Content, err = thread.Content(ctx, th.Store, o.Step.Detail)
+	o.Content, err = thread.Content(ctx, th.store, o.Step.Detail)
 	require.NoError(th.t, err)
 	if o.Step.Prompt != nil {
 		o.Prompt = string(node[protocol.Text](th, *o.Step.Prompt))
 	}
-	for n, err := range cas.Walk(ctx, th.Store, []cas.Hash{o.Result.StepHash}, cas.WalkOptions{FollowTypes: true}) {
+	for n, err := range cas.Walk(ctx, th.store, []cas.Hash{o.Result.StepHash}, cas.WalkOptions{FollowTypes: true}) {
 		require.NoError(th.t, err, "node %s", n.Hash)
 	}
 	th.move(o.Result.StepHash)
@@ -116,7 +116,7 @@ func (th *Thread) readStep(o *Outcome) {
 // checkPlace is the engine's check: the step follows the head, for this role.
 func (th *Thread) checkPlace(s protocol.Step) {
 	th.t.Helper()
-	at, err := thread.Open(th.ctx(), th.Store, th.Head)
+	at, err := thread.Open(th.ctx(), th.store, th.Head)
 	require.NoError(th.t, err)
 	require.Equal(th.t, at.StartHash, s.Start)
 	require.Equal(th.t, at.Len(), s.Index)
@@ -128,7 +128,7 @@ func (th *Thread) checkPlace(s protocol.Step) {
 
 func node[P protocol.Payload](th *Thread, h cas.Hash) P {
 	th.t.Helper()
-	p, err := cas.Read[P](th.ctx(), th.Store, h)
+	p, err := cas.Read[P](th.ctx(), th.store, h)
 	require.NoError(th.t, err)
 	return p
 }

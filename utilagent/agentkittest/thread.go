@@ -27,12 +27,12 @@ import (
 type Thread struct {
 	ID     string
 	Role   string
-	Head   cas.Hash
+	Head   protocol.Hash
 	Home   string
 	Cwd    string // an empty directory to work in
 	RunDir string
-	Store  cas.Store
 
+	store    cas.Store
 	t        testing.TB
 	env      env.Env
 	scenario Scenario
@@ -43,7 +43,6 @@ func New(t testing.TB, s Scenario) *Thread {
 	t.Helper()
 	e, err := env.OS()
 	require.NoError(t, err)
-	e.Exe = "" // it is the test binary: an agent that starts itself again would run all tests
 	th := &Thread{t: t, env: e, scenario: s, Role: cmp.Or(s.Role, "worker"), Home: t.TempDir(), Cwd: t.TempDir()}
 	th.ID, err = threadid.New(e.Now(), e.Rand)
 	require.NoError(t, err)
@@ -52,7 +51,7 @@ func New(t testing.TB, s Scenario) *Thread {
 	if s.Config != "" {
 		require.NoError(t, os.WriteFile(filepath.Join(th.Home, "config.yaml"), []byte(s.Config), 0o600))
 	}
-	th.Store, err = fsstore.Open(t.Context(), th.storeDir(), fsstore.Options{Home: th.Home})
+	th.store, err = fsstore.Open(t.Context(), th.storeDir(), fsstore.Options{Home: th.Home})
 	require.NoError(t, err)
 	th.start()
 	for _, past := range s.History {
@@ -68,7 +67,7 @@ func (th *Thread) Fork() *Thread {
 }
 
 // ForkAt makes a thread that goes on from an earlier node.
-func (th *Thread) ForkAt(node cas.Hash) *Thread {
+func (th *Thread) ForkAt(node protocol.Hash) *Thread {
 	th.t.Helper()
 	fork := *th
 	fork.Head = node
@@ -103,13 +102,13 @@ func (th *Thread) Suspend(reason string) {
 func (th *Thread) step(s step.Submission) {
 	th.t.Helper()
 	ctx := th.ctx()
-	at, err := thread.Open(ctx, th.Store, th.Head)
+	at, err := thread.Open(ctx, th.store, th.Head)
 	require.NoError(th.t, err)
 	w, err := at.Workflow(ctx)
 	require.NoError(th.t, err)
 	require.Contains(th.t, w.Roles, s.Role)
 	s.Type = w.Roles[s.Role].Frontmatter
-	made, err := step.Submit(ctx, cas.NewBatch(th.Store, th.env.Now), at, s)
+	made, err := step.Submit(ctx, cas.NewBatch(th.store, th.env.Now), at, s)
 	require.NoError(th.t, err)
 	th.move(made.StepHash)
 }
@@ -117,7 +116,7 @@ func (th *Thread) step(s step.Submission) {
 // start stores the workflow and the start, and makes the thread active.
 func (th *Thread) start() {
 	th.t.Helper()
-	ctx, b := th.ctx(), cas.NewBatch(th.Store, th.env.Now)
+	ctx, b := th.ctx(), cas.NewBatch(th.store, th.env.Now)
 	schema := th.scenario.Schema
 	if schema == nil {
 		schema = defaultSchema()
@@ -165,7 +164,7 @@ func (th *Thread) move(head cas.Hash) {
 
 func (th *Thread) put(p protocol.Payload) cas.Hash {
 	th.t.Helper()
-	b := cas.NewBatch(th.Store, th.env.Now)
+	b := cas.NewBatch(th.store, th.env.Now)
 	h, err := b.Add(context.Background(), p)
 	require.NoError(th.t, err)
 	require.NoError(th.t, b.Put(context.Background()))

@@ -42,7 +42,7 @@ func (w *work) earlier(ctx context.Context) (session *react.Session, err error) 
 	if !errors.Is(err, react.ErrNoSession) {
 		return nil, err
 	}
-	fmt.Fprintf(w.req.Env.Stderr, "%s: %v; beginning a new one with the whole history\n", protocol.AgentName(w.kind.name), err)
+	fmt.Fprintf(w.run.Env.Stderr, "%s: %v; beginning a new one with the whole history\n", protocol.AgentName(w.kind.name), err)
 	return nil, w.req.StartOver(ctx, err.Error())
 }
 

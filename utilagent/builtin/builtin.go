@@ -66,7 +66,7 @@ func options(k kind, more []tools.Tool, usage string) agentkit.Options {
 	return agentkit.Options{
 		Name: k.name, Usage: usage, ParseArgs: a.parseArgs, Structured: k.resolves,
 		Run: a.run, Continue: a.resume, Resumes: true, CopiesSessions: true,
-		Extractor: llm.Extractor, Dispatch: bind.Dispatch,
+		Dispatch: bind.Dispatch,
 	}
 }
 
@@ -138,10 +138,10 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	if err := w.record.begin(ctx, w, loop, session); err != nil {
 		return react.Answer{}, agentkit.Result{SessionID: session.ID}, err
 	}
-	began := w.req.Env.Now()
+	began := w.run.Env.Now()
 	answer, err := loop.Run(ctx, session)
 	err = w.advise(err)
-	took := w.req.Env.Now().Sub(began).Milliseconds()
+	took := w.run.Env.Now().Sub(began).Milliseconds()
 	if !w.kind.resolves {
 		answer.Text = frontmatter.WithoutPreamble(answer.Text)
 	}

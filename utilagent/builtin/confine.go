@@ -19,13 +19,13 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	if b == nil {
 		b = &protocol.BuiltinConfig{}
 	}
-	e := w.req.Env
+	e := w.run.Env
 	w.off = offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Path: e.Get("PATH"), Dir: w.workspace.Dir(), Home: w.req.Dirs.Home, Store: w.req.Dirs.Store,
+		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Path: e.Get("PATH"), Dir: w.workspace.Dir(), Home: w.run.Dirs.Home, Store: w.run.Dirs.Store,
 		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
-	commands.Warn, commands.Guard = w.warn, w.req.Dirs.Guard()
+	commands.Warn, commands.Guard = w.warn, w.run.Dirs.Guard()
 	changed, err := offlimits.Recover(commands.Guard)
 	if said := changed.String(); said != "" {
 		w.warn("a command whose agent was killed " + said)
@@ -62,9 +62,9 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	return nil
 }
 
-// warn tells a person: the engine hands on what is called a warning.
+// warn tells a person.
 func (w *work) warn(text string) {
-	fmt.Fprintf(w.req.Env.Stderr, "warning: %s\n", text)
+	w.req.Warn("%s", text)
 }
 
 // warnOfCommands tells a person, once a run, where commands are held back less

@@ -18,10 +18,10 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
+	"github.com/united-workforce/uwf/utilagent/internal/nodes"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -48,8 +48,8 @@ func dump() tools.Tool {
 }
 
 // process runs the agent as a process of its own until it ends, or is killed.
-func process(ctx context.Context, t *testing.T) func(env.Env) int {
-	return func(e env.Env) int {
+func process(ctx context.Context, t *testing.T) func(agentkit.Process) int {
+	return func(e agentkit.Process) int {
 		self, err := os.Executable()
 		require.NoError(t, err)
 		cmd := exec.CommandContext(ctx, self, e.Args...) // at the end of ctx it is killed, not asked
@@ -136,11 +136,11 @@ func hang(w http.ResponseWriter, r *http.Request, asked *endpoint, written func(
 func waitForWriting(t *testing.T, th *agentkittest.Thread) {
 	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
-		for h, err := range th.Store.All(t.Context(), "") {
+		for h, err := range nodes.Of(t, th).All(t.Context(), "") {
 			if err != nil {
 				break
 			}
-			turn, err := cas.Read[protocol.Turn](t.Context(), th.Store, h)
+			turn, err := cas.Read[protocol.Turn](t.Context(), nodes.Of(t, th), h)
 			if err == nil && strings.HasPrefix(turn.Content, "Half of the answer") {
 				return
 			}
@@ -156,7 +156,7 @@ func half(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) stri
 	for line := range strings.Lines(got.Stdout) {
 		var l protocol.TurnLine
 		if json.Unmarshal([]byte(line), &l) == nil && l.UWF == "writing" {
-			turn, err := cas.Read[protocol.Turn](t.Context(), th.Store, l.Hash)
+			turn, err := cas.Read[protocol.Turn](t.Context(), nodes.Of(t, th), l.Hash)
 			require.NoError(t, err)
 			found = turn.Content
 		}
@@ -166,7 +166,7 @@ func half(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) stri
 
 func text(t *testing.T, th *agentkittest.Thread, h protocol.Hash) string {
 	t.Helper()
-	s, err := cas.Read[protocol.Text](t.Context(), th.Store, h)
+	s, err := cas.Read[protocol.Text](t.Context(), nodes.Of(t, th), h)
 	require.NoError(t, err)
 	return string(s)
 }

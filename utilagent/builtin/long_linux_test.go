@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
@@ -49,7 +49,7 @@ func TestMemoryOfALongConversation(t *testing.T) {
 		fmt.Fprintf(&lines, "%-63d\n", i)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(th.Cwd, "lines.txt"), []byte(lines.String()), 0o600))
-	th.Play(func(e env.Env) int { return start(t, e, &pid) }).Succeeded()
+	th.Play(func(e agentkit.Process) int { return start(t, e, &pid) }).Succeeded()
 	require.EqualValues(t, turns+1, asked.Load())
 	t.Logf("peak %d MB", peak.Load()>>20)
 	require.Less(t, peak.Load(), int64(most))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
@@ -60,7 +60,7 @@ func measure(t *testing.T, size int, replies ...reply) (*agentkittest.Outcome, i
 	lines := strings.Repeat("a line of text\n", size/15)
 	require.NoError(t, os.WriteFile(filepath.Join(th.Cwd, "lines.txt"), []byte(lines), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(th.Cwd, "line.txt"), []byte(strings.Repeat("x", size)), 0o600))
-	got := th.Play(func(e env.Env) int { return start(t, e, &pid) }).Succeeded()
+	got := th.Play(func(e agentkit.Process) int { return start(t, e, &pid) }).Succeeded()
 	require.Equal(t, len(replies), script.count())
 	t.Logf("peak %d MB", peak.Load()>>20)
 	return got, peak.Load()
@@ -69,7 +69,7 @@ func measure(t *testing.T, size int, replies ...reply) (*agentkittest.Outcome, i
 func call1(name, args string, more ...any) string { return name + " " + fmt.Sprintf(args, more...) }
 
 // start runs the agent as a process of its own and tells its id.
-func start(t *testing.T, e env.Env, pid *atomic.Int64) int {
+func start(t *testing.T, e agentkit.Process, pid *atomic.Int64) int {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, e.Args...)

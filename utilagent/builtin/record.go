@@ -155,9 +155,9 @@ var outcomes = map[react.Outcome]string{
 // time costs a file.
 func (w *work) writing(ctx context.Context) func(soFar func() llm.Message) {
 	const pause = time.Second
-	last := w.req.Env.Now()
+	last := w.run.Env.Now()
 	return func(soFar func() llm.Message) {
-		now := w.req.Env.Now()
+		now := w.run.Env.Now()
 		if now.Sub(last) < pause {
 			return
 		}

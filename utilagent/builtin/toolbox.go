@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/shellguard"
 	"github.com/united-workforce/uwf/utilagent/tools"
 	"github.com/united-workforce/uwf/utilagent/tools/fetch"
 )
@@ -18,16 +18,16 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		pass = c.Builtin.PassEnv
 	}
 	commands := tools.Commands{
-		Shell:  w.req.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
-		Refuse: agentkit.RefuseEngine,
-		Now:    w.req.Env.Now,
-		Env:    tools.CommandEnv(w.req.Env.Environ, w.req.Secrets(), pass),
+		Shell:  w.run.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
+		Refuse: shellguard.RefuseEngine,
+		Now:    w.run.Env.Now,
+		Env:    tools.CommandEnv(w.run.Env.Environ, w.run.Secrets, pass),
 	}
 	if commands.Shell || c.Builtin != nil && len(c.Builtin.AllowCommands) > 0 {
-		commands.Env = append(commands.Env, w.req.Mark())
-		commands.Adopts = w.req.Adopts()
+		commands.Env = append(commands.Env, w.run.Mark())
+		commands.Adopts = w.run.Adopts()
 	}
-	pages := fetch.Options{Allow: w.req.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
+	pages := fetch.Options{Allow: w.run.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
 	if b := c.Builtin; b != nil {
 		commands.Allow = b.AllowCommands
 		pages.Allow, pages.Private = pages.Allow || b.AllowFetch, b.AllowPrivate
@@ -49,7 +49,7 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 	var err error
 	w.tools, err = tools.NewRegistry()
 	search := tools.FindSearch(commands.Env, w.req.Cwd)
-	search.Exe, search.Hidden = w.req.Env.Exe, w.off.Hidden()
+	search.Exe, search.Hidden = w.run.Env.Exe, w.off.Hidden()
 	own := append(tools.All(w.workspace, commands, search), fetch.New(w.workspace, pages))
 	for _, t := range append(own, more...) {
 		if t.Spec().Effect <= most {

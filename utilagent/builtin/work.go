@@ -9,8 +9,8 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/react"
@@ -21,6 +21,7 @@ import (
 type work struct {
 	kind     kind
 	req      *agentkit.Request
+	run      *runenv.Run
 	endpoint config.Endpoint
 	client   *llm.Client
 	sessions react.Sessions
@@ -43,27 +44,29 @@ const defaultContinueTurns = 5
 
 // open finds the model and opens the workspace.
 func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) {
-	c, err := req.Config(ctx)
+	run := runenv.Of(ctx)
+	run.Extractor = llm.Extractor
+	c, err := run.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	endpoint, err := a.endpoint(c, req)
+	endpoint, err := a.endpoint(c, req, run)
 	if err != nil {
 		return nil, err
 	}
-	w := &work{kind: a.kind, req: req, endpoint: endpoint, record: record{req: req}}
+	w := &work{kind: a.kind, req: req, run: run, endpoint: endpoint, record: record{req: req}}
 	if err := w.limit(c.Builtin); err != nil {
 		return nil, err
 	}
 	agent := protocol.AgentName(a.name)
 	w.client = llm.New(endpoint, llm.Options{Notify: func(text string) {
-		fmt.Fprintf(req.Env.Stderr, "%s: %s\n", agent, text)
+		fmt.Fprintf(run.Env.Stderr, "%s: %s\n", agent, text)
 		// For who watches: the record of the question says it again.
 		_ = req.Writing(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text})
 	}})
 	w.sessions = react.Sessions{
-		Dir:   filepath.Join(req.Dirs.Sessions(), agent),
-		NewID: func() (string, error) { return threadid.New(req.Env.Now(), req.Env.Rand) },
+		Dir:   filepath.Join(run.Dirs.Sessions(), agent),
+		NewID: run.NewID,
 	}
 	if a.resolves {
 		if w.resolve, err = react.NewResolve(req.Schema); err != nil {
@@ -115,15 +118,15 @@ func (w *work) limit(b *protocol.BuiltinConfig) error {
 
 // endpoint is the model for this role. The command line of the agent is the most
 // specific, then come the config's overrides.
-func (a *agent) endpoint(c protocol.Config, req *agentkit.Request) (config.Endpoint, error) {
+func (a *agent) endpoint(c protocol.Config, req *agentkit.Request, run *runenv.Run) (config.Endpoint, error) {
 	alias := a.model
 	if alias == "" {
 		alias = config.AgentModel(c, req.Alias, req.Workflow.Name, req.Role)
 	}
 	if alias == "" {
-		return config.Endpoint{}, fmt.Errorf(noModel, req.Dirs.Config())
+		return config.Endpoint{}, fmt.Errorf(noModel, run.Dirs.Config())
 	}
-	return config.ResolveModel(c, alias, req.Env)
+	return config.ResolveModel(c, alias, run.Env)
 }
 
 const noModel = `no model is configured. Put lines like these into %s:
@@ -143,7 +146,7 @@ func (w *work) loop(ctx context.Context) react.Loop {
 	l := react.Loop{
 		Model: w.client, Tools: w.tools, Turns: w.turns, Budget: w.budget, Window: w.endpoint.ContextWindow,
 		Resolve: w.resolve, Record: w.req.Turn, Asked: w.record.asked, Watch: w.writing(ctx),
-		Redact: w.req.Redact, Now: w.req.Env.Now,
+		Redact: w.run.Secrets.Hide, Now: w.run.Env.Now,
 	}
 	if w.kind.tools {
 		l.Accept = acceptable

@@ -12,13 +12,14 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // check tells of the program: where it is, its version, and what is wrong with it.
 // It starts the program only to ask for its version, if that is not known, and whether somebody is
 // logged in.
-func (s *steps) check(ctx context.Context, e env.Env) protocol.AgentCheck {
-	a := s.adapter
+func (s *steps) check(ctx context.Context) protocol.AgentCheck {
+	a, e := s.adapter, runenv.Of(ctx).Env
 	if a.Commanded {
 		a.Program, a.Probe.None = s.extra[0], true
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
@@ -56,11 +55,11 @@ func TestCheck(t *testing.T) {
 			if tt.want.Problems == nil {
 				tt.want.Problems = []protocol.AgentProblem{}
 			}
-			e, err := env.OS()
+			e, err := agentkit.OS()
 			require.NoError(t, err)
 			var stdout, stderr bytes.Buffer
 			e.Args, e.Stdout, e.Stderr, e.Dir = tt.args, &stdout, &stderr, t.TempDir()
-			e = e.With("UWF_HOME", t.TempDir()).With("UWF_TOY_BIN", tt.bin).With(playVariable, t.TempDir())
+			e.Environ = append(e.Environ, "UWF_HOME="+t.TempDir(), "UWF_TOY_BIN="+tt.bin, playVariable+"="+t.TempDir())
 			require.Equal(t, min(len(tt.want.Problems), 1), agentkit.Main(t.Context(), e, cliagent.Options(tt.adapter)), stderr.String())
 			var got protocol.AgentCheck
 			require.NoError(t, json.Unmarshal(stdout.Bytes(), &got))

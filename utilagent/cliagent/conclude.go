@@ -76,7 +76,7 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 		res.Output, res.Value = "", out.Value
 	}
 	if r.adapter.Sessions.None || res.SessionID == "" && r.adapter.Sessions.Optional {
-		id, err := newUUID(r.req.Env.Rand)
+		id, err := newUUID(r.env.Rand)
 		res.SessionID = madeUp + id
 		return err
 	}

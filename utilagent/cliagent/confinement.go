@@ -34,13 +34,13 @@ func (r *runner) confined() (*confinement, error) {
 	adapter := protocol.AgentName(r.adapter.Name)
 	setting, unknown := config.Confining(protocol.Agent{Command: adapter, Confine: r.confine, Permission: string(r.permission)}, r.driven())
 	if r.permission != Bypass && !config.HeedsPermission(adapter) {
-		fmt.Fprintf(r.req.Env.Stderr, "warning: permission %s does not reach %s: %s cannot tell a command what it may do\n", r.permission, r.adapter.Program, adapter)
+		r.req.Warn("permission %s does not reach %s: %s cannot tell a command what it may do", r.permission, r.adapter.Program, adapter)
 	}
 	if setting == protocol.ConfineOff {
 		r.held = "not confined"
 		if unknown {
 			r.held += ": where it keeps its own files is not known"
-			fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: uwf does not know where it keeps its own files; set %s to auto, or to off if that is meant\n",
+			r.req.Warn("%s is not confined: uwf does not know where it keeps its own files; set %s to auto, or to off if that is meant",
 				r.adapter.Program, r.key("confine"))
 		}
 		return nil, nil
@@ -53,11 +53,11 @@ func (r *runner) confined() (*confinement, error) {
 				Hint: "use a Linux with Landlock; or uwf config set " + r.key("confine") + " auto",
 			}
 		}
-		fmt.Fprintf(r.req.Env.Stderr, "warning: %s is not confined: %s\n", r.adapter.Program, why)
+		r.req.Warn("%s is not confined: %s", r.adapter.Program, why)
 		return nil, nil
 	}
 	if r.adapter.Sandboxes && r.permission != Bypass {
-		fmt.Fprintf(r.req.Env.Stderr, "warning: %s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to off, or the permission to bypass\n",
+		r.req.Warn("%s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to off, or the permission to bypass",
 			r.adapter.Program, r.permission, r.key("confine"))
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
@@ -65,10 +65,10 @@ func (r *runner) confined() (*confinement, error) {
 		return nil, fmt.Errorf("a directory for temporary files: %w", err)
 	}
 	r.held = "confined by: " + confine.Describe() + confine.Open(false)
-	c := &confinement{exe: r.req.Env.Exe}
+	c := &confinement{exe: r.env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
 	// Not by repository: what is its own is for all of them, too.
-	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.req.Env.Environ)
+	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.env.Environ)
 	c.env = append(c.env, caches...)
 	rules, off, watched, err := r.rules(tmp, dirs)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *runner) unconfinable() string {
 	if confine.Level() == 0 {
 		return strings.TrimPrefix(confine.Describe(), "none: ")
 	}
-	if r.req.Env.Exe == "" {
+	if r.env.Exe == "" {
 		return "where our own program is, is not known"
 	}
 	return ""
@@ -101,13 +101,13 @@ func (r *runner) unconfinable() string {
 // rules say what the program may write to: the workspace, and what it cannot work
 // without.
 func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *offlimits.Watched, error) {
-	env := r.req.Env
+	env := r.env
 	dirs, files, err := own(r.driven(), env.Get)
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
 	off := offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Path: env.Get("PATH"), Dir: r.cwd, Home: r.req.Dirs.Home, Store: r.req.Dirs.Store,
+		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Path: env.Get("PATH"), Dir: r.cwd, Home: r.around.Dirs.Home, Store: r.around.Dirs.Store,
 		// What the program is logged in with is its own; a long prompt lies in the run's directory.
 		AllowRead: slices.Concat(dirs, files, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
 	})
@@ -126,9 +126,9 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 			dirs = append(dirs, path)
 		}
 	}
-	recovered, err := offlimits.Recover(r.req.Dirs.Guard())
+	recovered, err := offlimits.Recover(r.around.Dirs.Guard())
 	if said := recovered.String(); said != "" {
-		fmt.Fprintf(env.Stderr, "warning: a program whose agent was killed %s\n", said)
+		r.req.Warn("a program whose agent was killed %s", said)
 	}
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
@@ -139,11 +139,11 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, err
 	}
-	if err := watched.Save(r.req.Dirs.Guard()); err != nil {
+	if err := watched.Save(r.around.Dirs.Guard()); err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("keep what %s must not change: %w", r.adapter.Program, err)
 	}
 	if said := watched.Unseen(); said != "" {
-		fmt.Fprintf(env.Stderr, "warning: %s\n", said)
+		r.req.Warn("%s", said)
 	}
 	return confine.Rules{
 		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
@@ -156,7 +156,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 func (r *runner) putBack(watched *offlimits.Watched) error {
 	changed, err := watched.Restore()
 	if said := changed.String(); said != "" {
-		fmt.Fprintf(r.req.Env.Stderr, "warning: %s %s\n", r.adapter.Program, said)
+		r.req.Warn("%s %s", r.adapter.Program, said)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	dirs "github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 func TestOwnPlaces(t *testing.T) {
@@ -83,10 +84,10 @@ func TestACacheOfItsOwn(t *testing.T) {
 	for _, dir := range []string{".npm", ".gradle/wrapper", "go/pkg"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, filepath.FromSlash(dir)), 0o755))
 	}
-	r := &runner{adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: cwd, req: &agentkit.Request{
-		Env:  env.Env{Environ: []string{"HOME=" + home}, Exe: "/bin/agent", Stderr: io.Discard},
-		Dirs: dirs.Dirs{Home: filepath.Join(home, ".uwf"), Store: filepath.Join(home, ".uwf", "cas")},
-	}}
+	r := &runner{adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: cwd, req: &agentkit.Request{},
+		env:    env.Env{Environ: []string{"HOME=" + home}, Exe: "/bin/agent", Stderr: io.Discard},
+		around: &runenv.Run{Dirs: dirs.Dirs{Home: filepath.Join(home, ".uwf"), Store: filepath.Join(home, ".uwf", "cas")}},
+	}
 	r.permission = Bypass
 	c, err := r.confined()
 	require.NoError(t, err)

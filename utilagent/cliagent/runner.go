@@ -13,13 +13,17 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // runner does one step with a program: the run itself and its corrections.
 type runner struct {
 	adapter Adapter
 	req     *agentkit.Request
+	around  *runenv.Run
+	env     env.Env // of the agent, without what the program is not to see
 	settings
 	program     program
 	command     string // what sessions belong to
@@ -61,25 +65,26 @@ func (r *runner) show(text string) {
 
 // newRunner finds the program and everything that its calls need.
 func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
-	r := &runner{adapter: a, req: req, extra: extra, command: a.Program, cwd: realDir(req.Cwd)}
-	r.mark = req.Mark() // what it ends, it ends after our own orderly close
+	around := runenv.Of(ctx)
+	r := &runner{adapter: a, req: req, around: around, env: around.Env, extra: extra, command: a.Program, cwd: realDir(req.Cwd)}
+	r.mark = around.Mark() // what it ends, it ends after our own orderly close
 	req.AtEnd(r.close)
 	var err error
-	if r.settings, err = settingsOf(ctx, a, req); err != nil {
+	if r.settings, err = settingsOf(ctx, a, req, around); err != nil {
 		return nil, err
 	}
-	req.Env.Environ = req.Environ(slices.Concat(a.Logins, r.passEnv)...)
-	r.shelf = shelf(filepath.Join(req.Dirs.Sessions(), protocol.AgentName(a.Name)))
+	r.env.Environ = req.Environ(slices.Concat(a.Logins, r.passEnv)...)
+	r.shelf = shelf(filepath.Join(around.Dirs.Sessions(), protocol.AgentName(a.Name)))
 	if err := r.locate(ctx); err != nil {
 		return nil, err
 	}
 	for _, text := range a.warnings(r.version()) {
-		fmt.Fprintln(req.Env.Stderr, "warning:", text)
+		req.Warn("%s", text)
 	}
 	if err := r.prepareDir(); err != nil {
 		return nil, err
 	}
-	if r.logs, err = openLogs(req.RunDir, req.Secrets()); err != nil {
+	if r.logs, err = openLogs(req.RunDir, around.Secrets); err != nil {
 		return nil, err
 	}
 	r.closers = append(r.closers, func() { r.report(r.logs.close()) })
@@ -90,7 +95,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 		r.closers = append(r.closers, func() {
 			r.report(c.close())
 			if line := r.refused.found(); line != "" {
-				fmt.Fprintf(req.Env.Stderr, "warning: %s runs confined, and said: %s\n", r.adapter.Program, req.Secrets().Hide(line))
+				req.Warn("%s runs confined, and said: %s", r.adapter.Program, around.Secrets.Hide(line))
 			}
 		})
 	}
@@ -116,7 +121,7 @@ func (r *runner) locate(ctx context.Context) error {
 		r.adapter.Program, r.extra = filepath.Base(r.extra[0]), r.extra[1:]
 	}
 	var err error
-	r.program, err = find(ctx, a, r.req.Env, string(r.shelf))
+	r.program, err = find(ctx, a, r.env, string(r.shelf))
 	return err
 }
 
@@ -145,8 +150,8 @@ func (r *runner) close() {
 // report tells of what went wrong beside the work.
 func (r *runner) report(err error) {
 	if err != nil {
-		fmt.Fprintf(r.req.Env.Stderr, "warning: %v\n", err)
-		r.req.Log().Warn(err.Error(), "program", r.adapter.Program)
+		r.req.Warn("%v", err)
+		r.around.Log.Warn(err.Error(), "program", r.adapter.Program)
 	}
 }
 
@@ -154,22 +159,22 @@ func (r *runner) report(err error) {
 func (r *runner) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.notes = append(r.notes, text)
-	r.req.Log().Info(text, "program", r.adapter.Program)
+	r.req.Log(text, "program", r.adapter.Program)
 }
 
 func (r *runner) version() Version { return ParseVersion(r.program.Version) }
 
 // launch is how a call's program is started.
 func (r *runner) launch(inv Invocation) (launch, error) {
-	id, err := newUUID(r.req.Env.Rand)
+	id, err := newUUID(r.env.Rand)
 	if err != nil {
 		return launch{}, err
 	}
-	r.req.EndChildren() // of an earlier call: it would work beside this one
+	r.around.EndChildren() // of an earlier call: it would work beside this one
 	inv.Bin, inv.Dir = cmp.Or(inv.Bin, r.program.Path), cmp.Or(inv.Dir, r.cwd)
 	fmt.Fprintf(r.logs.stderr, "== %s %s\n", inv.Bin, strings.Join(shown(inv.Args), " "))
 	return launch{
-		path: inv.Bin, inv: inv, env: append(environment(r.req.Env.Environ, r.adapter, inv), r.mark),
+		path: inv.Bin, inv: inv, env: append(environment(r.env.Environ, r.adapter, inv), r.mark),
 		marker: markerVariable + "=" + id, confinement: r.confinement, stdout: r.logs.stdout, stderr: io.MultiWriter(r.logs.stderr, &r.refused),
 	}, nil
 }

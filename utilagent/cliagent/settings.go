@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // settings is what the config says about an agent.
@@ -28,14 +29,14 @@ type settings struct {
 
 // settingsOf reads the config. A program's model is only what is set for this
 // agent or role: the default model is not the program's.
-func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request) (settings, error) {
+func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *runenv.Run) (settings, error) {
 	s := settings{permission: Bypass, maxTurns: a.MaxTurns, limits: a.Timeouts.withDefaults()}
-	c, err := req.Config(ctx)
+	c, err := around.Config(ctx)
 	if err != nil {
 		return s, err
 	}
 	agent := c.Agents[req.Alias]
-	if s.model, s.price, err = config.ExternalModel(c, req.Alias, req.Workflow.Name, req.Role, req.Env); err != nil {
+	if s.model, s.price, err = config.ExternalModel(c, req.Alias, req.Workflow.Name, req.Role, around.Env); err != nil {
 		return s, err
 	}
 	if agent.Permission != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/internal/nodes"
 )
 
 // toy describes a program whose lines are a letter and what belongs to it:
@@ -184,7 +185,7 @@ func (b *table) written(got *agentkittest.Outcome) []string {
 	for line := range strings.Lines(got.Stdout) {
 		var l protocol.TurnLine
 		if json.Unmarshal([]byte(line), &l) == nil && l == protocol.NewWritingLine(l.Hash) {
-			turn, err := cas.Read[protocol.Turn](b.t.Context(), b.Store, l.Hash)
+			turn, err := cas.Read[protocol.Turn](b.t.Context(), nodes.Of(b.t, b.Thread), l.Hash)
 			require.NoError(b.t, err)
 			texts = append(texts, turn.Content)
 		}

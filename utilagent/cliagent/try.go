@@ -53,7 +53,7 @@ func (r *runner) try(t task) (tried, error) {
 	c := &call{
 		ask: ask, sessions: r.adapter.Sessions, isPlain: r.adapter.isPlain, count: r.adapter.CountsTurns,
 		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell}, program: r.adapter.Program,
-		waits: waits{now: r.req.Env.Now, show: r.show},
+		waits: waits{now: r.env.Now, show: r.show},
 	}
 	c.began = func(session string) error {
 		r.report(r.shelf.put(r.known(session, c, before)))
@@ -63,9 +63,9 @@ func (r *runner) try(t task) (tried, error) {
 	c.mu.Lock()
 	c.listen(ctx)
 	c.mu.Unlock()
-	started := r.req.Env.Now()
+	started := r.env.Now()
 	outcome, err := r.transport.Call(ctx, ask, r.host)
-	took := r.req.Env.Now().Sub(started)
+	took := r.env.Now().Sub(started)
 	err = errors.Join(err, c.close(ctx))
 	cause := context.Cause(ctx)
 	if stopped := r.stopped(); stopped != nil {
@@ -109,9 +109,9 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 		Bin: r.program.Path, Version: r.version(), Help: r.program.Help,
 		Prompt: t.prompt, Session: t.session, Resume: t.session != "", Fork: t.fork, Cut: t.cut,
 		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission,
-		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.req.Env.Get,
-		Environ: environment(r.req.Env.Environ, r.adapter, Invocation{}), Now: r.req.Env.Now(),
-		Secrets: r.req.Secrets(),
+		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.env.Get,
+		Environ: environment(r.env.Environ, r.adapter, Invocation{}), Now: r.env.Now(),
+		Secrets: r.around.Secrets,
 	}
 	if c.Resume {
 		k, _ := r.shelf.get(t.session)
@@ -120,7 +120,7 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 	}
 	if r.adapter.Sessions.Preset {
 		var err error
-		c.Session, err = newUUID(r.req.Env.Rand)
+		c.Session, err = newUUID(r.env.Rand)
 		return c, protocol.Usage{}, err
 	}
 	return c, protocol.Usage{}, nil
@@ -134,7 +134,7 @@ func (r *runner) known(session string, c *call, totals protocol.Usage) known {
 	}
 	return known{
 		Session: session, Program: r.command, Cwd: r.cwd, Model: c.model,
-		Version: version.String(), Totals: totals, UsedMs: r.req.Env.Now().UnixMilli(),
+		Version: version.String(), Totals: totals, UsedMs: r.env.Now().UnixMilli(),
 	}
 }
 

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // misbehave does what the script asks for before the reply.
@@ -24,13 +26,13 @@ func (p *player) misbehave(ctx context.Context, req *agentkit.Request) error {
 	if p.step.Deaf {
 		signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	}
-	if err := p.noise(req); err != nil {
+	if err := p.noise(runenv.Of(ctx).Env); err != nil {
 		return err
 	}
 	if err := p.write(req.Cwd); err != nil {
 		return err
 	}
-	if err := p.grandchild(req); err != nil {
+	if err := p.grandchild(req, runenv.Of(ctx).Env.Exe); err != nil {
 		return err
 	}
 	if !p.step.Hang {
@@ -40,16 +42,16 @@ func (p *player) misbehave(ctx context.Context, req *agentkit.Request) error {
 	return context.Cause(ctx)
 }
 
-func (p *player) noise(req *agentkit.Request) error {
-	if _, err := io.WriteString(req.Env.Stderr, p.step.Stderr); err != nil {
+func (p *player) noise(e env.Env) error {
+	if _, err := io.WriteString(e.Stderr, p.step.Stderr); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(req.Env.Stdout, p.step.Stdout); err != nil {
+	if _, err := io.WriteString(e.Stdout, p.step.Stdout); err != nil {
 		return err
 	}
 	line := []byte(strings.Repeat("noise ", 170) + "\n")
 	for left := p.step.StdoutBytes; left > 0; left -= int64(len(line)) {
-		if _, err := req.Env.Stdout.Write(line[max(0, int64(len(line))-left):]); err != nil {
+		if _, err := e.Stdout.Write(line[max(0, int64(len(line))-left):]); err != nil {
 			return err
 		}
 	}
@@ -80,12 +82,12 @@ func beGrandchild(args []string) (time.Duration, bool) {
 }
 
 // grandchild starts a process in our group and leaves it alone.
-func (p *player) grandchild(req *agentkit.Request) error {
+func (p *player) grandchild(req *agentkit.Request, exe string) error {
 	g := p.step.Grandchild
 	if g.For == 0 {
 		return nil
 	}
-	cmd := exec.Command(req.Env.Exe, grandchildFlag, g.For.String())
+	cmd := exec.Command(exe, grandchildFlag, g.For.String())
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("grandchild: %w", err)
 	}

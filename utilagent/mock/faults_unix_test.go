@@ -12,14 +12,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
 // A deaf agent outlives a polite request; only a kill ends it.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	th := fresh(t)
-	got := th.Play(func(e env.Env) int {
+	got := th.Play(func(e agentkit.Process) int {
 		cmd := start(t, e, "steps: [{ hang: true, deaf: true, files: { ready: x } }]")
 		await(t, filepath.Join(th.Cwd, "ready"))
 		for range 3 {

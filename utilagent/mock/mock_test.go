@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/internal/nodes"
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
@@ -36,14 +37,14 @@ func parse(t *testing.T, src string) mock.Scenario {
 }
 
 // start starts uwf-mock as a process on a thread.
-func start(t *testing.T, e env.Env, scenario string) *exec.Cmd {
+func start(t *testing.T, e agentkit.Process, scenario string) *exec.Cmd {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "scenario.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(scenario), 0o600))
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), exe, append([]string{"--mock-data", file}, e.Args...)...)
-	cmd.Env, cmd.Dir = e.With(beMock, "1").Environ, e.Dir
+	cmd.Env, cmd.Dir = append(e.Environ, beMock+"=1"), e.Dir
 	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
 	require.NoError(t, cmd.Start())
 	return cmd
@@ -51,7 +52,7 @@ func start(t *testing.T, e env.Env, scenario string) *exec.Cmd {
 
 func play(t *testing.T, th *agentkittest.Thread, scenario string) *agentkittest.Outcome {
 	t.Helper()
-	return th.Play(func(e env.Env) int {
+	return th.Play(func(e agentkit.Process) int {
 		cmd := start(t, e, scenario)
 		_ = cmd.Wait() // the exit status tells
 		return cmd.ProcessState.ExitCode()
@@ -177,7 +178,7 @@ func TestCommandLine(t *testing.T) {
 	file := filepath.Join(th.Cwd, "s.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("steps:\n  - "+answer+"\n"), 0o600))
 	run := func(environ []string, args ...string) *agentkittest.Outcome {
-		return th.Play(func(e env.Env) int {
+		return th.Play(func(e agentkit.Process) int {
 			e.Args = append(args, e.Args...)
 			e.Environ = append(e.Environ, environ...)
 			return mock.Main(e)
@@ -237,11 +238,11 @@ func TestCrashes(t *testing.T) {
 
 // hasStep tells whether a step node is in the store.
 func hasStep(t *testing.T, th *agentkittest.Thread) bool {
-	for h, err := range th.Store.All(t.Context(), "") {
+	for h, err := range nodes.Of(t, th).All(t.Context(), "") {
 		require.NoError(t, err)
-		n, err := th.Store.Get(t.Context(), h)
+		n, err := nodes.Of(t, th).Get(t.Context(), h)
 		require.NoError(t, err)
-		if n.Type == th.Store.Kinds().Hash(protocol.KindStep) {
+		if n.Type == nodes.Of(t, th).Kinds().Hash(protocol.KindStep) {
 			return true
 		}
 	}

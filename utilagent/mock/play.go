@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // EnvScenario names the scenario file if no flag does.
@@ -24,14 +25,14 @@ const usage = `Plays a script instead of asking a model.
 `
 
 // Main plays the mock agent in this process and returns its exit status.
-func Main(e env.Env) int {
-	if d, ok := beGrandchild(e.Args); ok {
+func Main(process agentkit.Process) int {
+	if d, ok := beGrandchild(process.Args); ok {
 		time.Sleep(d)
 		return 0
 	}
-	p := &player{env: e}
-	e.Stdout = &faultyStdout{out: e.Stdout, player: p}
-	code := agentkit.Process(e, p.options())
+	p := &player{env: env.Env{Environ: process.Environ, Dir: process.Dir}}
+	process.Stdout = &faultyStdout{out: process.Stdout, player: p}
+	code := agentkit.Main(context.Background(), process, p.options())
 	if p.step.Exit != nil {
 		return *p.step.Exit
 	}
@@ -98,7 +99,7 @@ func (p *player) run(ctx context.Context, req *agentkit.Request) (agentkit.Resul
 		return agentkit.Result{}, err
 	}
 	res, err := p.play(ctx, req, p.step.Reply)
-	err = errors.Join(err, req.Published()) // a crash comes after the turns, not between them
+	err = errors.Join(err, runenv.Of(ctx).Published()) // a crash comes after the turns, not between them
 	p.crashAt(CrashBeforeCommit)
 	return res, err
 }

@@ -5,17 +5,17 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/react"
+	"github.com/united-workforce/uwf/utilagent/roles"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
 // A role that works with a tool of its own until it calls resolve. In a program
 // of its own:
 //
-//	agentkit.Run(agentkit.FromAdapter("stock", agentkit.Binding{Adapter: adapter}))
-func ExampleNewAdapter() {
+//	agentkit.Run(roles.Agent("stock", roles.Binding{Maker: adapter}))
+func ExampleRoles() {
 	type args struct {
 		Article string `json:"article"`
 	}
@@ -34,11 +34,11 @@ func ExampleNewAdapter() {
 		return
 	}
 	client := llm.New(config.Endpoint{BaseURL: "http://127.0.0.1:11434/v1", Model: "llama", Stream: true}, llm.Options{})
-	adapter := react.NewAdapter(react.Loop{Model: client, Tools: registry, Turns: 10})
+	adapter := react.Roles(react.Loop{Model: client, Tools: registry, Turns: 10})
 
 	schema := map[string]any{"type": "object", "properties": map[string]any{"count": map[string]any{"type": "integer"}}}
 	type output struct{ Count int }
-	count := agentkit.As[output](adapter("You count what is in stock.", schema))
+	count := roles.As[output](adapter("You count what is in stock.", schema))
 	fmt.Printf("%T\n", count)
 	// Output: func(context.Context, *agentkit.Request) (react_test.output, error)
 }

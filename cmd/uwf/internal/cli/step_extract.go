@@ -42,7 +42,7 @@ func (a *app) stepExtract(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	role, err := roleOf(brief.Schema)
+	role, err := extract.NewRole(brief.Schema)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/exactjson"
-	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -83,7 +82,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 // extract takes the output out of the answer. If that cannot be, and no better
 // answer will come, the model of the config reads it.
 func (a *app) extract(ctx context.Context, final bool, answer string, brief step.Brief, sub *step.Submission) error {
-	role, err := roleOf(brief.Schema)
+	role, err := extract.NewRole(brief.Schema)
 	if err != nil {
 		return err
 	}
@@ -171,15 +170,6 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (step.Su
 		Model: detail.Model, AgentVersion: detail.AgentVersion, Outcome: detail.Outcome, DurationMs: detail.DurationMs,
 	}
 	return sub, detail.Turns, nil
-}
-
-// roleOf is what an answer is held against.
-func roleOf(schema any) (extract.Role, error) {
-	compiled, err := jsonschema.Compile(schema)
-	if err != nil {
-		return extract.Role{}, fmt.Errorf("schema of the role: %w", err)
-	}
-	return extract.Role{Schema: schema, Compiled: compiled}, nil
 }
 
 // extractAnswer turns the answer into data. If it does not fit, the error is

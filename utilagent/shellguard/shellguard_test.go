@@ -1,11 +1,11 @@
-package agentkit_test
+package shellguard_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/shellguard"
 )
 
 func TestRefuseEngine(t *testing.T) {
@@ -17,21 +17,21 @@ func TestRefuseEngine(t *testing.T) {
 		"$(uwf run w)", "echo `uwf run w`", `echo "$(uwf run w)"`, "(uwf run w)", "eval uwf run w", "if true; then uwf run w; fi",
 		"echo @ | xargs uwf thread step", `"uwf" run w`, "uwf.exe run w", "uwf \\\nrun w",
 	} {
-		require.ErrorIs(t, agentkit.RefuseEngine(line), agentkit.ErrEngine, line)
+		require.ErrorIs(t, shellguard.RefuseEngine(line), shellguard.ErrEngine, line)
 	}
 	for _, line := range []string{
 		"", "ls", "uwf thread read @", "uwf thread show step", "uwf step read ABC", "uwf thread steps @", "uwf workflow show run",
 		`grep -rn "uwf run" .`, `git commit -m "fix uwf thread step"`, "echo uwf run", "uwf-mock T r", "go run ./cmd/uwf-mock", "'",
 	} {
-		require.NoError(t, agentkit.RefuseEngine(line), line)
+		require.NoError(t, shellguard.RefuseEngine(line), line)
 	}
 }
 
 func FuzzRefuseEngine(f *testing.F) {
 	f.Add(`sh -c "a $(uwf run 'x") \`)
 	f.Fuzz(func(t *testing.T, line string) {
-		if err := agentkit.RefuseEngine(line); err != nil {
-			require.ErrorIs(t, err, agentkit.ErrEngine)
+		if err := shellguard.RefuseEngine(line); err != nil {
+			require.ErrorIs(t, err, shellguard.ErrEngine)
 		}
 	})
 }

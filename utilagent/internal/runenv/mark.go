@@ -1,12 +1,6 @@
-package agentkit
+package runenv
 
-import (
-	"cmp"
-	"fmt"
-	"path/filepath"
-
-	"github.com/united-workforce/uwf/util/proc"
-)
+import "github.com/united-workforce/uwf/util/proc"
 
 // envMark marks what an agent has started for its step. Its value is the same for
 // all tries of a thread's steps.
@@ -16,14 +10,13 @@ const envMark = "UWF_STARTED_FOR"
 // outlive it: programs, commands. What has it from a try that was killed is ended
 // now, since it would work beside this one; what has it when the step is over is
 // ended then. Only Linux shows who has it.
-func (r *Request) Mark() string {
-	run := cmp.Or(r.RunDir, filepath.Join(r.Dirs.Home, string(r.kit.thread.Head)))
-	entry := envMark + "=" + run
+func (r *Run) Mark() string {
+	entry := envMark + "=" + r.Key
 	r.adopt()
-	if r.kit.marks || r.Env.Get(envMark) == run {
+	if r.marks || r.Env.Get(envMark) == r.Key {
 		return entry // or we were started by such a one: to end it would end us
 	}
-	r.kit.marks = true
+	r.marks = true
 	n, err := proc.KillMarked(entry)
 	r.tellEnded(n, err, "of an interrupted try, still at work, ended")
 	r.AtEnd(func() {
@@ -35,35 +28,35 @@ func (r *Request) Mark() string {
 
 // adopt makes us the parent of all that what we start leaves behind, so that it can
 // be ended whatever it has done to its environment.
-func (r *Request) adopt() {
-	if r.kit.adopts || !r.kit.opts.process || !proc.Adopt() {
+func (r *Run) adopt() {
+	if r.adopts || !r.Process || !proc.Adopt() {
 		return
 	}
-	r.kit.adopts = true
+	r.adopts = true
 	r.AtEnd(r.EndChildren)
 }
 
 // Adopts tells whether what is started for the step becomes a child of this process
-// when it loses its parent, after [Request.Mark]: then [Request.EndChildren] and
+// when it loses its parent, after [Run.Mark]: then [Run.EndChildren] and
 // proc.KillChildren find it. Only Linux can do that, and only a process that is an
-// agent, by [Process], does.
-func (r *Request) Adopts() bool { return r.kit.adopts }
+// agent does.
+func (r *Run) Adopts() bool { return r.adopts }
 
 // EndChildren ends all that this process has started or adopted, and tells a person
 // of them. Nothing may be at work that somebody waits for.
-func (r *Request) EndChildren() {
-	if r.kit.adopts {
+func (r *Run) EndChildren() {
+	if r.adopts {
 		n, err := proc.KillChildren(nil)
 		r.tellEnded(n, err, "left running with an environment of their own, ended")
 	}
 }
 
 // tellEnded tells a person of processes that were ended.
-func (r *Request) tellEnded(n int, err error, what string) {
+func (r *Run) tellEnded(n int, err error, what string) {
 	if n > 0 {
-		fmt.Fprintf(r.Env.Stderr, "warning: processes %s: %d\n", what, n)
+		r.Warn("processes %s: %d", what, n)
 	}
 	if err != nil {
-		fmt.Fprintf(r.Env.Stderr, "warning: processes that were left running: %v\n", err)
+		r.Warn("processes that were left running: %v", err)
 	}
 }

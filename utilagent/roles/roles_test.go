@@ -1,4 +1,4 @@
-package agentkit_test
+package roles_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
 // says is an adapter that returns what it is given, one after the other, and
@@ -20,7 +21,7 @@ type says struct {
 	asked  []string
 }
 
-func (s *says) adapter(prompt string, _ any) agentkit.RoleFunc {
+func (s *says) adapter(prompt string, _ any) roles.Func {
 	return func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		s.asked = append(s.asked, prompt+"\n--\n"+req.User)
 		return agentkit.Result{Value: s.values[len(s.asked)-1], SessionID: "s"}, nil
@@ -30,12 +31,12 @@ func (s *says) adapter(prompt string, _ any) agentkit.RoleFunc {
 func TestAdapterIsAnAgent(t *testing.T) {
 	t.Parallel()
 	s := &says{values: []any{map[string]any{"$status": "perfect"}, map[string]any{"$status": "done", "summary": "x"}}}
-	other := func(string, any) agentkit.RoleFunc {
+	other := func(string, any) roles.Func {
 		return func(context.Context, *agentkit.Request) (agentkit.Result, error) {
 			return agentkit.Result{}, errors.New("not for this role")
 		}
 	}
-	o := agentkit.FromAdapter("typed", agentkit.Binding{Adapter: other, Overrides: map[string]agentkit.Adapter{"worker": s.adapter}})
+	o := roles.Agent("typed", roles.Binding{Maker: other, Overrides: map[string]roles.Maker{"worker": s.adapter}})
 	got := agentkittest.Run(t, o, agentkittest.Scenario{Task: "Do it."}).Succeeded()
 	require.Equal(t, map[string]any{"$status": "done", "summary": "x"}, got.Output)
 	require.Equal(t, protocol.ByValue, got.Step.ExtractedBy)
@@ -44,13 +45,13 @@ func TestAdapterIsAnAgent(t *testing.T) {
 	require.Contains(t, s.asked[1], "Do it.")
 	require.Contains(t, s.asked[1], "must be one of \"done\", \"failed\", but is \"perfect\"")
 
-	agentkittest.Run(t, agentkit.FromAdapter("typed", agentkit.Binding{}), agentkittest.Scenario{}).Failed("no adapter is bound to role worker")
+	agentkittest.Run(t, roles.Agent("typed", roles.Binding{}), agentkittest.Scenario{}).Failed("nothing is bound to role worker")
 }
 
 func TestAgentIsAnAdapter(t *testing.T) {
 	t.Parallel()
 	const block = "---\n$status: done\nsummary: written\n---\nThe work.\n"
-	read := func(text string) agentkit.TextExtractor {
+	read := func(text string) roles.Reader {
 		return func(_ context.Context, system, user string, _ any) (string, protocol.Usage, error) {
 			require.Contains(t, system, "summary")
 			require.Contains(t, user, "It is all done.")
@@ -59,7 +60,7 @@ func TestAgentIsAnAdapter(t *testing.T) {
 	}
 	cases := map[string]struct {
 		answer  string
-		extract agentkit.TextExtractor
+		extract roles.Reader
 		want    any
 		by      protocol.ExtractedBy
 		tokens  int64
@@ -74,7 +75,7 @@ func TestAgentIsAnAdapter(t *testing.T) {
 				require.Contains(t, req.Prompt, "Your response MUST begin with a YAML frontmatter block")
 				return agentkit.Result{Output: c.answer, SessionID: "s", Usage: &protocol.Usage{Turns: 1, InputTokens: 5}}, nil
 			}
-			o := agentkit.FromAdapter("text", agentkit.Binding{Adapter: agentkit.AdaptAgent(agent, c.extract)})
+			o := roles.Agent("text", roles.Binding{Maker: roles.FromText(agent, c.extract)})
 			got := agentkittest.Run(t, o, agentkittest.Scenario{}).Succeeded()
 			require.Equal(t, c.want, got.Output.(map[string]any)["summary"])
 			require.Equal(t, c.by, got.Step.ExtractedBy)
@@ -94,12 +95,12 @@ func TestAgentThatCannotBeRead(t *testing.T) {
 		return "null", protocol.Usage{}, nil
 	}
 	for name, c := range map[string]struct {
-		extract agentkit.TextExtractor
+		extract roles.Reader
 		want    string
 	}{"nobody reads it": {nil, "no frontmatter block"}, "the reader finds nothing": {broken, "does not say"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := agentkit.FromAdapter("text", agentkit.Binding{Adapter: agentkit.AdaptAgent(agent, c.extract)})
+			o := roles.Agent("text", roles.Binding{Maker: roles.FromText(agent, c.extract)})
 			agentkittest.Run(t, o, agentkittest.Scenario{}).Failed(c.want)
 		})
 	}
@@ -109,7 +110,7 @@ func TestTypedRole(t *testing.T) {
 	t.Parallel()
 	type output struct{ Summary string }
 	role := func(res agentkit.Result, err error) func(context.Context, *agentkit.Request) (output, error) {
-		return agentkit.As[output](func(context.Context, *agentkit.Request) (agentkit.Result, error) { return res, err })
+		return roles.As[output](func(context.Context, *agentkit.Request) (agentkit.Result, error) { return res, err })
 	}
 	got, err := role(agentkit.Result{Value: map[string]any{"$status": "done", "summary": "x"}}, nil)(t.Context(), nil)
 	require.NoError(t, err)
@@ -120,7 +121,7 @@ func TestTypedRole(t *testing.T) {
 		"by the model": {Value: map[string]any{"$status": "$SUSPEND", "reason": "who?"}},
 	} {
 		_, err = role(res, nil)(t.Context(), nil)
-		var suspended *agentkit.SuspendedError
+		var suspended *roles.SuspendedError
 		require.ErrorAs(t, err, &suspended, name)
 		require.Equal(t, "who?", suspended.Reason)
 	}

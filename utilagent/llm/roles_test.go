@@ -9,9 +9,9 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/llm"
+	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
 // parrot answers each question with the next text.
@@ -31,7 +31,7 @@ func (p *parrot) Complete(_ context.Context, req llm.Request) (llm.Response, err
 func TestAdapterAsksOnce(t *testing.T) {
 	t.Parallel()
 	p := &parrot{texts: []string{"```json\n{\"$status\": \"done\", \"summary\": \"x\"}\n```"}}
-	o := agentkit.FromAdapter("llm", agentkit.Binding{Adapter: llm.NewAdapter(p)})
+	o := roles.Agent("llm", roles.Binding{Maker: llm.Roles(p)})
 	got := agentkittest.Run(t, o, agentkittest.Scenario{Task: "Sum it up."}).Succeeded()
 	require.Equal(t, map[string]any{"$status": "done", "summary": "x"}, got.Output)
 	require.Equal(t, "m-2029", got.Detail.Model)
@@ -46,7 +46,7 @@ func TestAdapterAsksOnce(t *testing.T) {
 func TestAdapterCorrectsAndSuspends(t *testing.T) {
 	t.Parallel()
 	p := &parrot{texts: []string{"It is done.", `{"$status":"perfect"}`, `{"$status":"$SUSPEND","reason":"Which one?"}`}}
-	o := agentkit.FromAdapter("llm", agentkit.Binding{Adapter: llm.NewAdapter(p)})
+	o := roles.Agent("llm", roles.Binding{Maker: llm.Roles(p)})
 	got := agentkittest.Run(t, o, agentkittest.Scenario{}).Succeeded()
 	require.Equal(t, "Which one?", got.Suspended)
 	require.EqualValues(t, 30, got.Step.Usage.InputTokens)
@@ -55,13 +55,13 @@ func TestAdapterCorrectsAndSuspends(t *testing.T) {
 
 // A role of one question. In a program of its own:
 //
-//	agentkit.Run(agentkit.FromAdapter("summary", agentkit.Binding{Adapter: adapter}))
-func ExampleNewAdapter() {
+//	agentkit.Run(roles.Agent("summary", roles.Binding{Maker: adapter}))
+func ExampleRoles() {
 	client := llm.New(config.Endpoint{BaseURL: "http://127.0.0.1:11434/v1", Model: "llama", Stream: true}, llm.Options{})
-	adapter := llm.NewAdapter(client)
+	adapter := llm.Roles(client)
 	schema := map[string]any{"type": "object", "properties": map[string]any{"title": map[string]any{"type": "string"}}}
 	type output struct{ Title string }
-	role := agentkit.As[output](adapter("You name things.", schema))
+	role := roles.As[output](adapter("You name things.", schema))
 	fmt.Printf("%T\n", role)
 	// Output: func(context.Context, *agentkit.Request) (llm_test.output, error)
 }

@@ -7,25 +7,26 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
+	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
-// Completer is what an adapter asks; a [Client] is one.
+// Completer is what a role asks; a [Client] is one.
 type Completer interface {
 	Complete(ctx context.Context, req Request) (Response, error)
 }
 
-// NewAdapter makes roles of one question each: the role's prompt and schema, and
+// Roles makes roles of one question each: the role's prompt and schema, and
 // what it has to do, are put to the model, and its reply is the output as JSON.
 // There are no tools. A reply that is no JSON is returned as text, which
 // agentkit then asks to correct.
-func NewAdapter(model Completer) agentkit.Adapter {
-	return func(prompt string, schema any) agentkit.RoleFunc {
+func Roles(model Completer) roles.Maker {
+	return func(prompt string, schema any) roles.Func {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
-			id, err := threadid.New(req.Env.Now(), req.Env.Rand)
+			id, err := runenv.Of(ctx).NewID()
 			if err != nil {
-				return agentkit.Result{}, fmt.Errorf("session id: %w", err)
+				return agentkit.Result{}, err
 			}
 			system, err := JSONPrompt(prompt, schema)
 			if err != nil {

@@ -1,4 +1,6 @@
-package agentkit
+// Package roles makes agents of functions: of a role's prompt and schema, a
+// function that plays it. Several of them may share a program.
+package roles
 
 import (
 	"context"
@@ -6,44 +8,47 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/step/prompt"
-	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// RoleFunc does a role's work and returns its output as Result.Value.
-type RoleFunc = RunFunc
+// Func does a role's work and returns its output as Result.Value. It fits
+// agentkit.Options.Run.
+type Func = func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error)
 
-// Adapter makes a role of what defines one: a prompt and the JSON Schema of its
+// Maker makes a role of what defines one: a prompt and the JSON Schema of its
 // output, as a JSON value. What the role has to do now is in Request.User.
-type Adapter func(prompt string, schema any) RoleFunc
+type Maker func(prompt string, schema any) Func
 
-// Binding says which adapter plays which role.
+// Binding says which maker is for which role.
 type Binding struct {
-	Adapter   Adapter            // of every role without its own
-	Overrides map[string]Adapter // by role; may be nil
+	Maker     Maker            // of every role without its own
+	Overrides map[string]Maker // by role; may be nil
 }
 
-// FromAdapter makes an agent of adapters. An output that does not satisfy the
+// Agent makes an agent of roles. An output that does not satisfy the
 // role's schema is asked for again, with what was wrong at the end of the
 // message.
-func FromAdapter(name string, b Binding) Options {
+func Agent(name string, b Binding) agentkit.Options {
 	overrides := maps.Clone(b.Overrides)
-	play := func(ctx context.Context, req *Request) (Result, error) {
-		adapter := b.Adapter
+	play := func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+		maker := b.Maker
 		if own := overrides[req.Role]; own != nil {
-			adapter = own
+			maker = own
 		}
-		if adapter == nil {
-			return Result{}, fmt.Errorf("no adapter is bound to role %s", req.Role)
+		if maker == nil {
+			return agentkit.Result{}, fmt.Errorf("nothing is bound to role %s", req.Role)
 		}
-		return adapter(req.System, req.Schema)(ctx, req)
+		return maker(req.System, req.Schema)(ctx, req)
 	}
-	return Options{
+	return agentkit.Options{
 		Name: name, Structured: true, Run: play,
-		Continue: func(ctx context.Context, _, message string, req *Request) (Result, error) {
+		Continue: func(ctx context.Context, _, message string, req *agentkit.Request) (agentkit.Result, error) {
 			again := *req
 			again.User += "\n\n" + message
 			again.Prompt += "\n\n" + message
@@ -52,17 +57,16 @@ func FromAdapter(name string, b Binding) Options {
 	}
 }
 
-// TextExtractor reads the answer of an agent and returns the role's output as
-// JSON text. See [Extractor], of which it is one with a model.
-type TextExtractor func(ctx context.Context, system, user string, schema any) (string, protocol.Usage, error)
+// Reader reads the answer of an agent and returns the role's output as
+// JSON text.
+type Reader func(ctx context.Context, system, user string, schema any) (string, protocol.Usage, error)
 
-// AdaptAgent makes an adapter of an agent that answers in text. The agent is
-// told the format; an answer whose frontmatter does not satisfy the schema is
-// given to extract, unless that is nil. Errors: the agent's, the extractor's,
-// *extract.InvalidError.
-func AdaptAgent(agent RunFunc, extractor TextExtractor) Adapter {
-	return func(system string, schema any) RoleFunc {
-		return func(ctx context.Context, req *Request) (Result, error) {
+// FromText makes roles of an agent that answers in text. The agent is told the
+// format; an answer whose frontmatter does not satisfy the schema is given to read,
+// unless that is nil. Errors: the agent's, the reader's, *extract.InvalidError.
+func FromText(agent Func, read Reader) Maker {
+	return func(system string, schema any) Func {
+		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 			told := *req
 			told.System = prompt.FormatInstruction(schema) + "\n\n" + system
 			told.Prompt = told.System + "\n\n" + told.User
@@ -70,24 +74,27 @@ func AdaptAgent(agent RunFunc, extractor TextExtractor) Adapter {
 			if err != nil || res.Value != nil || res.Suspend != "" {
 				return res, err
 			}
-			return readText(ctx, req, res, schema, extractor)
+			return readText(ctx, res, schema, read)
 		}
 	}
 }
 
 // readText makes a value of an answer in text.
-func readText(ctx context.Context, req *Request, res Result, schema any, extractor TextExtractor) (Result, error) {
-	role, err := ExtractRole(schema)
+func readText(ctx context.Context, res agentkit.Result, schema any, read Reader) (agentkit.Result, error) {
+	role, err := extract.NewRole(schema)
 	if err != nil {
 		return res, err
 	}
 	answer := res.Output
-	out, err := extract.Text(ctx, valid(answer), role)
+	out, err := extract.Text(ctx, strings.ToValidUTF8(answer, "\uFFFD"), role)
 	res.ExtractedBy = protocol.ByFrontmatter
-	if err != nil && extractor != nil {
+	if err != nil && read != nil {
 		system, user := prompt.Extraction("", schema, answer)
-		text, usage, failed := extractor(ctx, system, user, schema)
-		res.charge(usage)
+		text, usage, failed := read(ctx, system, user, schema)
+		var bill protocol.Bill
+		bill.Add(res.Usage)
+		bill.Add(&usage)
+		res.Usage = bill.Usage()
 		if failed == nil {
 			out, failed = extract.Reply(ctx, text, role)
 		}
@@ -100,30 +107,12 @@ func readText(ctx context.Context, req *Request, res Result, schema any, extract
 	if err != nil {
 		return res, err
 	}
-	if len(res.Turns) == 0 && !req.kit.turns.recorded() {
+	if len(res.Turns) == 0 && !runenv.Of(ctx).Recorded() {
 		// The value alone would be kept, and what the agent has written lost.
 		res.Turns = []protocol.Turn{{Role: protocol.TurnAssistant, Content: answer}}
 	}
 	res.Output, res.Value = "", out.Value
 	return res, nil
-}
-
-// charge adds what an extraction cost.
-func (r *Result) charge(u protocol.Usage) {
-	var b protocol.Bill
-	b.Add(r.Usage)
-	b.Add(&u)
-	r.Usage = b.Usage()
-}
-
-// ExtractRole compiles a schema for package extract. Errors: those of
-// jsonschema.Compile.
-func ExtractRole(schema any) (extract.Role, error) {
-	compiled, err := jsonschema.Compile(schema)
-	if err != nil {
-		return extract.Role{}, fmt.Errorf("schema of the role: %w", err)
-	}
-	return extract.Role{Schema: schema, Compiled: compiled}, nil
 }
 
 // SuspendedError is returned by a typed role that waits for a person.
@@ -133,8 +122,8 @@ func (e *SuspendedError) Error() string { return "suspended: " + e.Reason }
 
 // As makes a role's output a Go value, for code that calls roles itself. Errors:
 // the role's, *[SuspendedError], or that the output does not fit T.
-func As[T any](role RoleFunc) func(ctx context.Context, req *Request) (T, error) {
-	return func(ctx context.Context, req *Request) (T, error) {
+func As[T any](role Func) func(ctx context.Context, req *agentkit.Request) (T, error) {
+	return func(ctx context.Context, req *agentkit.Request) (T, error) {
 		var out T
 		res, err := role(ctx, req)
 		if err != nil {
@@ -159,7 +148,7 @@ func As[T any](role RoleFunc) func(ctx context.Context, req *Request) (T, error)
 
 // suspendReason is why a role waits, "" if it does not. A model says so in its
 // output.
-func suspendReason(res Result) string {
+func suspendReason(res agentkit.Result) string {
 	if res.Suspend != "" {
 		return res.Suspend
 	}

@@ -7,20 +7,21 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
-	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 	"github.com/united-workforce/uwf/utilagent/llm"
+	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
 // ErrMaxRounds means that a run has used its rounds, or another budget, before
 // it called resolve.
 var ErrMaxRounds = errors.New("max rounds exceeded")
 
-// NewAdapter makes roles that work with tools until they call resolve with
+// Roles makes roles that work with tools until they call resolve with
 // their output. Of the loop, Model is required; Resolve is set for each role, and
 // Record, unless it is set, to the request's.
-func NewAdapter(l Loop) agentkit.Adapter {
-	return func(prompt string, schema any) agentkit.RoleFunc {
+func Roles(l Loop) roles.Maker {
+	return func(prompt string, schema any) roles.Func {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 			loop := l
 			resolve, err := NewResolve(schema)
@@ -31,9 +32,9 @@ func NewAdapter(l Loop) agentkit.Adapter {
 			if loop.Record == nil {
 				loop.Record = req.Turn
 			}
-			id, err := threadid.New(req.Env.Now(), req.Env.Rand)
+			id, err := runenv.Of(ctx).NewID()
 			if err != nil {
-				return agentkit.Result{}, fmt.Errorf("session id: %w", err)
+				return agentkit.Result{}, err
 			}
 			session := InMemory(id, llm.System(prompt+"\n\n"+HowToResolve), llm.User(req.User))
 			answer, err := loop.Run(ctx, session)
@@ -51,7 +52,7 @@ func NewAdapter(l Loop) agentkit.Adapter {
 
 // NewResolve returns the end of a run for a role's schema. Every role may also suspend. Errors: the schema's.
 func NewResolve(schema any) (*Resolve, error) {
-	role, err := agentkit.ExtractRole(schema)
+	role, err := extract.NewRole(schema)
 	if err != nil {
 		return nil, err
 	}

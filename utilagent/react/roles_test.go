@@ -7,12 +7,13 @@ import (
 
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
+	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
 func adapted(b *bench) agentkit.Options {
 	l := b.Loop
 	l.Record = nil
-	return agentkit.FromAdapter("react", agentkit.Binding{Adapter: NewAdapter(l)})
+	return roles.Agent("react", roles.Binding{Maker: Roles(l)})
 }
 
 func TestAdapterWorksUntilItResolves(t *testing.T) {

@@ -1,0 +1,103 @@
+// Package runenv is what surrounds a run of one of our own agents: the process,
+// the home, the config, secrets, and what the run has started. Package agentkit
+// keeps it out of its signatures, so that another author's agent depends on none of
+// these packages; ours take it out of the context that agentkit gives them.
+package runenv
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/log"
+	"github.com/united-workforce/uwf/util/secret"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Extractor answers a prompt with JSON text; llm.Extractor is one.
+type Extractor func(ctx context.Context, m config.Endpoint, system, user string, schema any) (string, protocol.Usage, error)
+
+// Run surrounds one run. Of a check, only Env and Dirs are set.
+type Run struct {
+	Env     env.Env  // with .env; what another's program should get is [Run.Environ]
+	Given   []string // the environment that the process was started with, without .env
+	Dirs    home.Dirs
+	Secrets *secret.Set // that are hidden in all that is stored and printed
+	Log     *log.Logger // into the run directory; nothing is kept of a run by hand
+
+	// Extractor reads the answer when all corrections failed, if the config names a
+	// model for it. An agent that links a client for models sets it. Nil: uwf is
+	// asked to do it.
+	Extractor Extractor
+	// Published waits until all that was told of is stored and announced, for an
+	// agent that is about to do what it may not survive.
+	Published func() error
+	// Recorded tells whether the run has told of turns.
+	Recorded func() bool
+	// Key is the same for all tries of the step; see [Run.Mark].
+	Key string
+	// Process tells that the agent is this process, and may adopt what it starts.
+	Process bool
+
+	loaded *protocol.Config
+	atEnd  []func()
+	marks  bool // Mark was called
+	adopts bool // orphans become our children
+}
+
+type key struct{}
+
+// With returns a context of the run.
+func (r *Run) With(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, r) }
+
+// Of returns the run of a context that agentkit has given to Options.Run,
+// Options.Continue or Options.Check, or of one derived from it. Any other is a
+// programming error: it panics.
+func Of(ctx context.Context) *Run { return ctx.Value(key{}).(*Run) }
+
+// Config reads config.yaml when it is first asked for, so that an agent that needs
+// none neither pays for it nor fails on a broken one.
+func (r *Run) Config(ctx context.Context) (protocol.Config, error) {
+	if r.loaded == nil {
+		c, err := config.Load(ctx, r.Dirs.Config(), r.Env)
+		if err != nil {
+			return protocol.Config{}, err
+		}
+		r.loaded = &c
+	}
+	return *r.loaded, nil
+}
+
+// Environ is the environment for a program that a stranger's model works in: what
+// this process was started with, and of .env what is no secret or is named; a name
+// that ends with * is a prefix.
+func (r *Run) Environ(names ...string) []string { return config.Handed(r.Given, r.Env, names) }
+
+// NewID makes an id for a session.
+func (r *Run) NewID() (string, error) {
+	id, err := threadid.New(r.Env.Now(), r.Env.Rand)
+	if err != nil {
+		return "", fmt.Errorf("session id: %w", err)
+	}
+	return id, nil
+}
+
+// Warn tells a person: the engine hands on what is called a warning.
+func (r *Run) Warn(format string, args ...any) {
+	fmt.Fprintf(r.Env.Stderr, "warning: "+format+"\n", args...)
+}
+
+// AtEnd has f called when the step is over, however it ended. Later ones are
+// called first.
+func (r *Run) AtEnd(f func()) { r.atEnd = append(r.atEnd, f) }
+
+// End calls what was left for the end.
+func (r *Run) End() {
+	for i := len(r.atEnd) - 1; i >= 0; i-- {
+		r.atEnd[i]()
+	}
+	r.atEnd = nil
+}

@@ -1,0 +1,55 @@
+package roles_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/roles"
+)
+
+// A role is a function that is made of its prompt and schema. This one needs no
+// model: it counts words. Agent makes a program of it, in which an agent that
+// answers in text plays the role "reviewer".
+func ExampleAgent() {
+	count := func(prompt string, schema any) roles.Func {
+		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{
+				Value:     map[string]any{"$status": "done", "words": len(strings.Fields(req.User))},
+				SessionID: req.Thread,
+			}, nil
+		}
+	}
+	o := roles.Agent("counter", roles.Binding{
+		Maker:     count,
+		Overrides: map[string]roles.Maker{"reviewer": roles.FromText(consult, nil)},
+	})
+	fmt.Println(o.Name, o.Structured)
+	// In main: agentkit.Run(o)
+
+	// Output: counter true
+}
+
+// consult is an agent that answers in text. What has no valid frontmatter would be
+// read by the reader, if there were one.
+func consult(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
+	return agentkit.Result{Output: "---\n$status: done\n---\n" + req.EdgePrompt, SessionID: req.Thread}, nil
+}
+
+// As gives a role's output a type, for an agent that calls roles itself.
+func ExampleAs() {
+	type verdict struct {
+		Approved bool   `json:"approved"`
+		Why      string `json:"why"`
+	}
+	review := func(prompt string, schema any) roles.Func {
+		return func(context.Context, *agentkit.Request) (agentkit.Result, error) {
+			return agentkit.Result{Value: map[string]any{"approved": true, "why": "all tests pass"}}, nil
+		}
+	}
+	judge := roles.As[verdict](review("You review changes.", map[string]any{"type": "object"}))
+	v, err := judge(context.Background(), &agentkit.Request{})
+	fmt.Println(v.Approved, v.Why, err)
+	// Output: true all tests pass <nil>
+}
