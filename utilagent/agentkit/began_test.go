@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/internal/nodes"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // A try that came to no answer is gone on with, once.
@@ -72,7 +73,7 @@ func TestSecretsAreHiddenEverywhere(t *testing.T) {
 				ToolCalls: []protocol.ToolCall{{ID: "1", Name: "x", Args: map[string]any{"list": []any{secret}}}}}
 			require.NoError(t, req.Turn(ctx, told))
 			require.NoError(t, req.Writing(ctx, told))
-			h, failed := req.Text(ctx, "asked with "+secret)
+			h, failed := runenv.Of(ctx).Text(ctx, "asked with "+secret)
 			require.NoError(t, failed)
 			res := agentkit.Result{SessionID: "s", Detail: &protocol.Detail{Requests: []protocol.Hash{h}}, Value: output}
 			if output == nil {

@@ -128,7 +128,7 @@ func agents() map[string]agentkit.Options {
 
 // talks records its turns as they happen.
 func talks(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
-	raw, err := req.Text(ctx, `{"messages":[]}`)
+	raw, err := runenv.Of(ctx).Text(ctx, `{"messages":[]}`)
 	if err != nil {
 		return agentkit.Result{}, err
 	}

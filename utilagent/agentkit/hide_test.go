@@ -32,7 +32,7 @@ func TestSecretsAreKnown(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(th.Home, ".env"), []byte(dotEnv), 0o600))
 	got := th.Run(agentkit.Options{Name: "told", Run: func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		require.Contains(t, req.Prompt, "Use [hidden key] in production.")
-		require.Equal(t, secrets[0], runenv.Of(ctx).Env.Get("AWS_SECRET"))
+		require.Equal(t, secrets[0], req.Getenv("AWS_SECRET"))
 		handed := strings.Join(req.Environ(), "\n")
 		require.Contains(t, handed, "GH_TOKEN="+secrets[3], "what the user has exported")
 		require.Contains(t, handed, "STAGE=production")

@@ -122,6 +122,9 @@ func (r *Request) Writing(ctx context.Context, t protocol.Turn) error {
 // less than 8 bytes are not hidden.
 func (r *Request) Hide(secrets ...string) { r.kit.secrets.Add(secrets...) }
 
+// Getenv is a variable of the environment, or of .env in the home.
+func (r *Request) Getenv(name string) string { return r.kit.run.Env.Get(name) }
+
 // Environ is the environment for a program that a stranger's model works in: what
 // this process was started with, and of .env what is no secret or is named; a name
 // that ends with * is a prefix.
@@ -153,11 +156,4 @@ func (r *Request) Began(sessionID string) error {
 	}
 	r.kit.attempted(sessionID, "")
 	return nil
-}
-
-// Text stores a text about the run as it happens, such as what a model was told,
-// announces it, and returns its hash for Detail.Requests. A run that fails or is
-// killed leaves it. Errors are as of [Request.Turn].
-func (r *Request) Text(ctx context.Context, s string) (protocol.Hash, error) {
-	return r.kit.turns.text(ctx, s)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/internal/nodes"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // What an agent tells of is announced in order, the prompt first, and a step that
@@ -25,7 +26,7 @@ func TestAFailedStepTellsWhatHappened(t *testing.T) {
 	got := th.Run(agentkit.Options{Name: "told", Run: func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		req.Hide(secret)
 		err := req.Turn(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: "I begin with " + secret})
-		_, textErr := req.Text(ctx, "asked with "+secret)
+		_, textErr := runenv.Of(ctx).Text(ctx, "asked with "+secret)
 		return agentkit.Result{SessionID: "s"}, errors.Join(err, textErr, errors.New("it broke"))
 	}}).Failed("it broke")
 

@@ -27,7 +27,7 @@ type turns struct {
 
 	prompt  string // that the agent was given, if that has not been told yet
 	hashes  []cas.Hash
-	texts   []cas.Hash // prompts, and those of [Request.Text]
+	texts   []cas.Hash // prompts, and those of runenv.Run.Text
 	begin   int        // how many turns there were before the run that is at work
 	waiting []protocol.TurnLine
 	own     bool // at least one turn came from the agent

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/react"
 )
@@ -16,12 +16,12 @@ import (
 // what the model was told, then each question with what became of it, then how
 // it ended. The texts are nodes; the turns between them are the kit's.
 type record struct {
-	req   *agentkit.Request
+	run   *runenv.Run
 	texts []protocol.Hash
 }
 
 func (r *record) add(ctx context.Context, text string) error {
-	h, err := r.req.Text(ctx, text)
+	h, err := r.run.Text(ctx, text)
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
@@ -52,7 +52,7 @@ func (r *record) begin(ctx context.Context, w *work, loop react.Loop, s *react.S
 	if old := len(s.Messages) - len(w.told); old > 0 {
 		line("of them", "%d from before this run", old)
 	}
-	if r.req.Interrupted && !loop.ReadOnly {
+	if w.req.Interrupted && !loop.ReadOnly {
 		line("goes on", "where an earlier try of this step was interrupted; its turns come first")
 	}
 	for _, m := range w.told {

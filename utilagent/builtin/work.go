@@ -54,7 +54,7 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 	if err != nil {
 		return nil, err
 	}
-	w := &work{kind: a.kind, req: req, run: run, endpoint: endpoint, record: record{req: req}}
+	w := &work{kind: a.kind, req: req, run: run, endpoint: endpoint, record: record{run: run}}
 	if err := w.limit(c.Builtin); err != nil {
 		return nil, err
 	}

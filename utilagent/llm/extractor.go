@@ -10,7 +10,7 @@ import (
 )
 
 // Extractor asks a model for one JSON object and returns the object's text. It
-// fits agentkit.Options.Extractor. The schema must be in the prompt: most
+// fits runenv.Run.Extractor. The schema must be in the prompt: most
 // endpoints do not take one anywhere else, and the answer is not validated here.
 func Extractor(ctx context.Context, e config.Endpoint, system, user string, _ any) (string, protocol.Usage, error) {
 	if !strings.Contains(system+user, "JSON") {

@@ -32,6 +32,10 @@ type Run struct {
 	// model for it. An agent that links a client for models sets it. Nil: uwf is
 	// asked to do it.
 	Extractor Extractor
+	// Text stores a text about the run as it happens, such as what a model was told,
+	// announces it, and returns its hash for Detail.Requests. A run that fails or is
+	// killed leaves it. Errors are as of Request.Turn.
+	Text func(ctx context.Context, s string) (protocol.Hash, error)
 	// Published waits until all that was told of is stored and announced, for an
 	// agent that is about to do what it may not survive.
 	Published func() error
