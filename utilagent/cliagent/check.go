@@ -10,8 +10,6 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
@@ -19,15 +17,15 @@ import (
 // It starts the program only to ask for its version, if that is not known, and whether somebody is
 // logged in.
 func (s *steps) check(ctx context.Context) protocol.AgentCheck {
-	a, e := s.adapter, runenv.Of(ctx).Env
+	a, around := s.adapter, runenv.Of(ctx)
 	if a.Commanded {
 		a.Program, a.Probe.None = s.extra[0], true
 	}
 	remembered := ""
-	if dirs, err := home.Find(e, "", ""); err == nil {
-		remembered = filepath.Join(dirs.Sessions(), protocol.AgentName(a.Name))
+	if around.Dirs.Home != "" {
+		remembered = filepath.Join(around.Dirs.Sessions(), protocol.AgentName(a.Name))
 	}
-	p, err := find(ctx, a, e, remembered)
+	p, err := find(ctx, a, around.Env, remembered)
 	version := ParseVersion(p.Version)
 	found := protocol.AgentCheck{Program: p.Path, Version: version.String(), Problems: []protocol.AgentProblem{}}
 	for _, f := range a.Probe.Flaws {
@@ -35,8 +33,8 @@ func (s *steps) check(ctx context.Context) protocol.AgentCheck {
 			found.Problems = append(found.Problems, protocol.AgentProblem{What: a.Program + " " + version.String() + ": " + f.Text, Do: a.Install})
 		}
 	}
-	if err == nil && a.Probe.LoggedIn != nil && version.AtLeast(a.Probe.Since) && !a.hasKey(ctx, e) {
-		if _, err := ask(ctx, p.Path, a.Probe.LoggedIn, a, e); errors.As(err, new(*statusError)) {
+	if err == nil && a.Probe.LoggedIn != nil && version.AtLeast(a.Probe.Since) && !a.hasKey(ctx, around) {
+		if _, err := ask(ctx, p.Path, a.Probe.LoggedIn, a, around.Env); errors.As(err, new(*statusError)) {
 			found.Problems = append(found.Problems, protocol.AgentProblem{What: "nobody is logged in to " + a.Program, Do: a.Login})
 		}
 	}
@@ -56,10 +54,10 @@ func (s *steps) check(ctx context.Context) protocol.AgentCheck {
 
 // hasKey reports whether the program is given a key, by the environment or by an
 // agent of the config: then nobody needs to be logged in.
-func (a Adapter) hasKey(ctx context.Context, e env.Env) bool {
-	names := e.Environ
-	if dirs, err := home.Find(e, "", ""); err == nil {
-		c, _ := config.Load(ctx, dirs.Config(), e) // what is wrong with it others say
+func (a Adapter) hasKey(ctx context.Context, around *runenv.Run) bool {
+	names := around.Env.Environ
+	if around.Dirs.Home != "" {
+		c, _ := config.Load(ctx, around.Dirs.Config(), around.Env) // what is wrong with it others say
 		for _, agent := range c.Agents {
 			names = slices.AppendSeq(slices.Clip(names), maps.Keys(agent.Env))
 		}

@@ -31,9 +31,8 @@ type Binding struct {
 	Overrides map[string]Maker // by role; may be nil
 }
 
-// Agent makes an agent of roles. An output that does not satisfy the
-// role's schema is asked for again, with what was wrong at the end of the
-// message.
+// Agent makes an agent of roles. An output that does not satisfy the role's schema
+// is asked for again, with what was wrong at the end of the message.
 func Agent(name string, b Binding) agentkit.Options {
 	overrides := maps.Clone(b.Overrides)
 	play := func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
@@ -57,8 +56,7 @@ func Agent(name string, b Binding) agentkit.Options {
 	}
 }
 
-// Reader reads the answer of an agent and returns the role's output as
-// JSON text.
+// Reader reads the answer of an agent and returns the role's output as JSON text.
 type Reader func(ctx context.Context, system, user string, schema any) (string, protocol.Usage, error)
 
 // FromText makes roles of an agent that answers in text. The agent is told the

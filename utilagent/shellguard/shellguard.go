@@ -1,3 +1,4 @@
+// Package shellguard refuses the shell commands that an agent must not run.
 package shellguard
 
 import (

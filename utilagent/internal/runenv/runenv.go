@@ -60,7 +60,13 @@ func (r *Run) With(ctx context.Context) context.Context { return context.WithVal
 // Of returns the run of a context that agentkit has given to Options.Run,
 // Options.Continue or Options.Check, or of one derived from it. Any other is a
 // programming error: it panics.
-func Of(ctx context.Context) *Run { return ctx.Value(key{}).(*Run) }
+func Of(ctx context.Context) *Run {
+	r, ok := ctx.Value(key{}).(*Run)
+	if !ok {
+		panic("the context is not one that agentkit has given to the agent, nor derived from it")
+	}
+	return r
+}
 
 // Config reads config.yaml when it is first asked for, so that an agent that needs
 // none neither pays for it nor fails on a broken one.
