@@ -19,6 +19,7 @@ type invocation struct {
 	yaml          bool          // of the result line
 	help, version bool
 	check         bool // of the program that the agent drives
+	process       bool // the agent is this process; it is no argument, but goes the same way
 }
 
 // usageError is a wrong command line.

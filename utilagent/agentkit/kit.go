@@ -46,13 +46,12 @@ type kit struct {
 }
 
 // open finds the thread's head and everything around it.
-func open(ctx context.Context, p Process, o Options, inv invocation, out *printer) (*kit, error) {
-	e := p.env()
+func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (*kit, error) {
 	dirs, err := home.Find(e, "", "")
 	if err != nil {
 		return nil, err
 	}
-	hidden := &secrets{}
+	given, hidden := e.Environ, &secrets{}
 	hidden.Add(config.Secrets(dirs.Config(), dirs.DotEnv(), e)...)
 	if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
 		return nil, err
@@ -64,7 +63,7 @@ func open(ctx context.Context, p Process, o Options, inv invocation, out *printe
 	k := &kit{opts: o, inv: inv, engine: isOurs(e, inv), store: store, secrets: hidden}
 	said := hidden.NewWriter(e.Stderr)
 	e.Stderr = said
-	k.run = &runenv.Run{Env: e, Given: p.Environ, Dirs: dirs, Secrets: &hidden.Set, Process: p.real()}
+	k.run = &runenv.Run{Env: e, Given: given, Dirs: dirs, Secrets: &hidden.Set, Process: inv.process}
 	k.run.AtEnd(func() { _ = said.Flush() })
 	k.run.Log = log.New(k.runDir(), &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now)

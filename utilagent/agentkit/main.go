@@ -34,8 +34,13 @@ const lockFD = 3
 // context of Options.Run, the second ends the process. With another one it touches
 // nothing of the process, so a test can run it; package agentkittest does.
 func Main(ctx context.Context, p Process, o Options) int {
-	e := p.env()
-	if p.real() {
+	e, err := p.env()
+	name := protocol.AgentName(o.Name)
+	if err != nil {
+		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
+		return 1
+	}
+	if p.real {
 		var stop func()
 		ctx, stop = untilSignal(ctx)
 		defer stop()
@@ -48,8 +53,8 @@ func Main(ctx context.Context, p Process, o Options) int {
 			return status
 		}
 	}
-	name := protocol.AgentName(o.Name)
 	inv, err := parse(e.Args, o)
+	inv.process = p.real
 	switch {
 	case err != nil:
 		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
@@ -63,7 +68,7 @@ func Main(ctx context.Context, p Process, o Options) int {
 	if inv.check {
 		err = check(ctx, e, o)
 	} else {
-		err = work(ctx, p, o, inv)
+		err = work(ctx, e, o, inv)
 	}
 	if err != nil {
 		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
@@ -84,9 +89,9 @@ func refuse(e env.Env, err error) {
 
 // work makes the step and prints the result line, also for a failure: the engine
 // reads there what could not be used and what it cost.
-func work(ctx context.Context, p Process, o Options, inv invocation) error {
-	out := &printer{w: p.env().Stdout, yaml: inv.yaml}
-	result, err := play(ctx, p, o, inv, out)
+func work(ctx context.Context, e env.Env, o Options, inv invocation) error {
+	out := &printer{w: e.Stdout, yaml: inv.yaml}
+	result, err := play(ctx, e, o, inv, out)
 	if err == nil {
 		return out.result(result)
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/util/env"
 )
 
 // play makes the step: request, run, extract, commit. What is known of a failed
 // one is in the result too.
-func play(ctx context.Context, p Process, o Options, inv invocation, out *printer) (_ protocol.Result, failed error) {
-	e := p.env()
-	k, err := open(ctx, p, o, inv, out)
+func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (_ protocol.Result, failed error) {
+	k, err := open(ctx, e, o, inv, out)
 	if err != nil {
 		return protocol.Result{}, err
 	}
