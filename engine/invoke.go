@@ -152,9 +152,6 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 		return err
 	}
 	e := &protocol.Error{Code: protocol.CodeAgent, Message: err.Error(), Err: err}
-	if exit := (*agentproc.ExitError)(nil); errors.As(err, &exit) {
-		e.Hints = exit.Hints() // the agent knows best
-	}
 	var noResult *agentproc.ResultError
 	if errors.As(err, &noResult) && ran.Stderr != "" {
 		e.Message += "\nits stderr ends:\n" + ran.Stderr

@@ -52,8 +52,9 @@ type Result struct {
 	// agent does not say so, the engine flushes them again before it moves the head.
 	Durable bool `json:"durable,omitempty"`
 
-	Error   string `json:"error,omitempty"`
-	RawHash Hash   `json:"rawHash,omitempty"`
+	Error   string   `json:"error,omitempty"`
+	Hints   []string `json:"hints,omitempty"` // what to do about the error, a line each: the agent's word, shown as that
+	RawHash Hash     `json:"rawHash,omitempty"`
 }
 
 // Extraction is what "uwf step extract" prints: what a model has read in an answer,

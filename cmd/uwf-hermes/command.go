@@ -67,8 +67,10 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	}
 	switch c.Permission {
 	case cliagent.Readonly:
-		return inv, errors.New(`hermes has no switch that keeps it from changing files, so permission "readonly" cannot be held
-hint: set agents.<alias>.permission to "edits" or "bypass", or give the role to another agent`)
+		return inv, &cliagent.Error{
+			Program: "hermes", Text: `hermes has no switch that keeps it from changing files, so permission "readonly" cannot be held`,
+			Hint: `set agents.<alias>.permission to "edits" or "bypass", or give the role to another agent`,
+		}
 	case cliagent.Bypass:
 		args = append(args, "--yolo")
 	}

@@ -27,7 +27,9 @@ func TestCommand(t *testing.T) {
 		require.Equal(t, strings.Contains(want, "--quiet"), inv.Silent)
 	}
 	_, err := command(cliagent.Call{Permission: cliagent.Readonly, Help: newHelp})
-	require.ErrorContains(t, err, "hint: ")
+	var e *cliagent.Error
+	require.ErrorAs(t, err, &e)
+	require.NotEmpty(t, e.Hints())
 }
 
 // The older format: where the id stands, and what is not the answer.

@@ -1,6 +1,7 @@
 package agentproc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,20 +58,23 @@ type ExitError struct {
 }
 
 // Error says how the agent ended and what it said: the error of its result line
-// if there is one, else the end of its stderr.
+// if there is one, else the end of its stderr. What it says to do is marked as its
+// word: the hints of an error are ours alone.
 func (e *ExitError) Error() string {
 	text := e.Brief()
-	said, _ := e.reported()
-	if said == "" {
-		said = e.Outcome.Stderr
+	said := strings.TrimSpace(cmp.Or(e.Outcome.Result.Error, e.Outcome.Stderr))
+	switch {
+	case said == "":
+		text += " and said nothing on stderr"
+	case strings.Contains(said, "\n"):
+		text += ":\n" + said
+	default:
+		text += ": " + said
 	}
-	if said == "" {
-		return text + " and said nothing on stderr"
+	for _, hint := range e.Outcome.Result.Hints {
+		text += "\nagent says: " + hint
 	}
-	if strings.Contains(said, "\n") {
-		return text + ":\n" + said
-	}
-	return text + ": " + said
+	return text
 }
 
 // Brief says how the agent ended, and nothing that it said.
@@ -82,27 +86,6 @@ func (e *ExitError) Brief() string {
 		return fmt.Sprintf("agent %s failed (exit status %d)", e.Command, e.Outcome.ExitCode)
 	}
 	return fmt.Sprintf("agent %s failed", e.Command)
-}
-
-// Hints are what the agent says to do, in lines of its reported error that begin
-// with "hint: ". They are no part of the error's text.
-func (e *ExitError) Hints() []string {
-	_, hints := e.reported()
-	return hints
-}
-
-// reported is the error of the result line, and its hints.
-func (e *ExitError) reported() (text string, hints []string) {
-	var lines []string
-	for line := range strings.Lines(e.Outcome.Result.Error) {
-		line = strings.TrimRight(line, "\r\n")
-		if hint, ok := strings.CutPrefix(line, "hint: "); ok {
-			hints = append(hints, hint)
-		} else {
-			lines = append(lines, line)
-		}
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n")), hints
 }
 
 // ResultError means that stdout does not end with a result.

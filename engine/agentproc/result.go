@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/rundir"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -136,11 +138,21 @@ type wire struct {
 	Usage      json.RawMessage `json:"usage"`
 	Durable    any             `json:"durable"`
 	Error      any             `json:"error"`
+	Hints      any             `json:"hints"`
 	RawHash    any             `json:"rawHash"`
 }
 
+// maxHints bounds how much an agent advises.
+const maxHints = 8
+
 func (w wire) result() (protocol.Result, error) {
 	r := protocol.Result{SessionID: text(w.SessionID), Role: text(w.Role), Error: clean(text(w.Error)), Durable: w.Durable == true}
+	hints, _ := w.Hints.([]any)
+	for _, h := range hints[:min(len(hints), maxHints)] {
+		if hint := strings.TrimSpace(plaintext.Line(text(h))); hint != "" {
+			r.Hints = append(r.Hints, hint)
+		}
+	}
 	r.DetailHash, _ = protocol.ParseHash(text(w.DetailHash))
 	r.RawHash, _ = protocol.ParseHash(text(w.RawHash))
 	var usage protocol.Usage
@@ -241,6 +253,9 @@ func parseYAML(src []byte) (wire, error) {
 	}
 	if n := doc.Root.Get("durable"); n != nil {
 		w.Durable = n.Scalar
+	}
+	if n := doc.Root.Get("hints"); n != nil {
+		w.Hints = n.Value()
 	}
 	if n := doc.Root.Get("usage"); n != nil {
 		if w.Usage, err = json.Marshal(n.Value()); err != nil {

@@ -9,7 +9,8 @@
 // nothing but the letters next to it.
 //
 // [Escape] is for a terminal and keeps what was there readable; [Replace] is for a
-// model; [Line] is for a cell of a table; [Strip] is for what a program said to a
+// model; [Indent] is for a message of
+// several lines; [Line] is for a cell of a table; [Strip] is for what a program said to a
 // terminal that it took us for.
 package plaintext
 
@@ -121,6 +122,18 @@ func Replace(s string) string {
 		}
 		return r
 	}, lineFeeds(s))
+}
+
+// Indent moves every line of a text but the first to the right, so that none can be
+// taken for one that we have begun: hint:, uwf: or a row of a table.
+func Indent(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines[1:] {
+		if line != "" && line[0] != '\t' && !strings.HasPrefix(line, "  ") {
+			lines[i+1] = "  " + line
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Line makes a text fit into one line of a terminal: a blank for all that is

@@ -28,17 +28,11 @@ type usageError struct {
 	hints         []string
 }
 
-// Error is for who typed it.
-func (e *usageError) Error() string { return e.short() + "\n" + synopsis(e.agent) }
+// Error implements error.
+func (e *usageError) Error() string { return e.reason }
 
-// short is for the result line, where the engine finds the hints.
-func (e *usageError) short() string {
-	text := e.reason
-	for _, h := range e.hints {
-		text += "\nhint: " + h
-	}
-	return text
-}
+// Hints are what may have been meant.
+func (e *usageError) Hints() []string { return e.hints }
 
 // newUsageError adds what may have been meant by flags that the agent's help does
 // not know. Some agents hand flags on to a program, so that those are no mistakes

@@ -92,7 +92,7 @@ func TestNearestFlag(t *testing.T) {
 	e.Args, e.Stdout, e.Stderr = []string{"--hlep"}, &out, io.Discard
 	e.Environ = []string{"UWF_RUN_DIR=" + t.TempDir()}
 	require.Equal(t, 2, agentkit.Main(t.Context(), e, agents()["plain"]))
-	require.JSONEq(t, `{"error":"unknown flag --hlep\nhint: did you mean --help?\nhint: uwf-plain --help"}`, out.String())
+	require.JSONEq(t, `{"error":"unknown flag --hlep","hints":["did you mean --help?","uwf-plain --help"]}`, out.String())
 }
 
 func TestHelpAndVersion(t *testing.T) {

@@ -77,8 +77,10 @@ func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extrac
 
 // noModel says why nobody can ask the model, and what to do.
 func noModel(program string, err error) error {
-	return fmt.Errorf("%s is needed to ask it: %w\n"+
-		"hint: set %s to the path of uwf, of the same version as the agent, or put it on PATH", program, err, protocol.EnvBin)
+	return &protocol.Error{
+		Code: protocol.CodeFailed, Message: fmt.Sprintf("%s is needed to ask it: %v", program, err), Err: err,
+		Hints: []string{"set " + protocol.EnvBin + " to the path of uwf, of the same version as the agent, or put it on PATH"},
+	}
 }
 
 // jsonValue makes a JSON value of anything that encoding/json can write.

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/rundir"
 )
 
@@ -57,7 +58,7 @@ func Main(ctx context.Context, p Process, o Options) int {
 	inv.process = p.real
 	switch {
 	case err != nil:
-		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
+		complain(e.Stderr, name, err)
 		refuse(e, err)
 		return exitCode(ctx, err)
 	case inv.help:
@@ -71,10 +72,36 @@ func Main(ctx context.Context, p Process, o Options) int {
 		err = work(ctx, e, o, inv)
 	}
 	if err != nil {
-		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
+		complain(e.Stderr, name, err)
 		return exitCode(ctx, err)
 	}
 	return 0
+}
+
+// complain tells who has typed the command line. What a model or a program has said
+// in an error cannot be taken for a hint.
+func complain(w io.Writer, name string, err error) {
+	text := plaintext.Indent(plaintext.Escape(err.Error()))
+	if errors.As(err, new(*usageError)) {
+		text += "\n" + synopsis(name)
+	}
+	fmt.Fprintf(w, "%s: %s\n", name, text)
+	for _, h := range hintsOf(err) {
+		fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
+	}
+}
+
+// hintsOf are what an error of ours says to do. The text of an error is a stranger's.
+func hintsOf(err error) []string {
+	var of interface{ Hints() []string }
+	var coded *protocol.Error
+	switch {
+	case errors.As(err, &of):
+		return of.Hints()
+	case errors.As(err, &coded):
+		return coded.Hints
+	}
+	return nil
 }
 
 // refuse tells the engine, if that has started the agent, why nothing was done.
@@ -84,7 +111,7 @@ func refuse(e env.Env, err error) {
 		return
 	}
 	// If this cannot be written, the engine shows what is on stderr.
-	_ = (&printer{w: e.Stdout}).result(protocol.Result{Error: usage.short()})
+	_ = (&printer{w: e.Stdout}).result(protocol.Result{Error: usage.Error(), Hints: usage.hints})
 }
 
 // work makes the step and prints the result line, also for a failure: the engine
@@ -95,7 +122,7 @@ func work(ctx context.Context, e env.Env, o Options, inv invocation) error {
 	if err == nil {
 		return out.result(result)
 	}
-	result.Error = err.Error()
+	result.Error, result.Hints = err.Error(), hintsOf(err)
 	return errors.Join(err, out.result(result))
 }
 

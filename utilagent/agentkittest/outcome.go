@@ -48,9 +48,14 @@ func (o *Outcome) Failed(because string) *Outcome {
 	o.th.t.Helper()
 	require.NotEqual(o.th.t, 0, o.ExitCode)
 	require.Empty(o.th.t, o.Result.StepHash)
-	require.Contains(o.th.t, o.Stderr, because)
-	require.Contains(o.th.t, o.Result.Error, because)
+	require.Contains(o.th.t, strings.ReplaceAll(o.Stderr, "\n  ", "\n"), because)
+	require.Contains(o.th.t, o.said(), because)
 	return o
+}
+
+// said is the error of the result line with its hints, as stderr has them.
+func (o *Outcome) said() string {
+	return strings.Join(append([]string{o.Result.Error}, o.Result.Hints...), "\nhint: ")
 }
 
 // read reads what an agent printed, and moves the head if it made a step.

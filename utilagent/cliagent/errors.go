@@ -19,19 +19,20 @@ type Error struct {
 	Logs    string   // where both streams are kept; "" if nowhere
 }
 
-// Error implements error: what and why, then the hints, each on a line of its own.
-func (e *Error) Error() string {
-	lines := []string{e.Text}
+// Error implements error: what and why.
+func (e *Error) Error() string { return e.Text }
+
+// Hints are what to do about it.
+func (e *Error) Hints() []string {
+	var hints []string
 	if e.Hint != "" {
-		lines = append(lines, "hint: "+e.Hint)
+		hints = append(hints, e.Hint)
 	}
-	for _, hint := range e.Held {
-		lines = append(lines, "hint: "+hint)
-	}
+	hints = append(hints, e.Held...)
 	if e.Logs != "" {
-		lines = append(lines, "hint: all that it printed is in "+e.Logs)
+		hints = append(hints, "all that it printed is in "+e.Logs)
 	}
-	return strings.Join(lines, "\n")
+	return hints
 }
 
 // maxShown is how much of what a program wrote is part of an error.

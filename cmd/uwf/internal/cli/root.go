@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // root is the command tree, listed in one place in the order of help.
@@ -101,7 +102,7 @@ func (a *app) versionCommand() *ucli.Command {
 // say tells the user something on stderr that is not a result.
 func (a *app) say(format string, args ...any) {
 	if !a.flags.quiet {
-		fmt.Fprintln(a.env.Stderr, cmdline.Quoted(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(a.env.Stderr, plaintext.Indent(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -131,7 +132,7 @@ func textLines(w io.Writer, pairs ...string) error {
 		if pairs[i+1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, pairs[i], pairs[i+1]); err != nil {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, pairs[i], plaintext.Line(pairs[i+1])); err != nil {
 			return err
 		}
 	}
