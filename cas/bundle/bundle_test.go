@@ -34,9 +34,9 @@ func TestRoundTrip(t *testing.T) {
 	require.Equal(t, 4, report.Threads[0].Steps)
 	require.Equal(t, protocol.StatusCompleted, report.Threads[1].Status)
 	require.Equal(t, "w", report.Threads[2].WorkflowName)
-	require.Equal(t, []bundle.Workflow{{Name: "w", Hash: report.Workflows[0].Hash}}, report.Workflows)
+	require.Equal(t, []bundle.CheckedWorkflow{{Name: "w", WorkflowName: "w", Hash: report.Workflows[0].Hash}}, report.Workflows)
 
-	done, err := to.imports(data, bundle.ImportOptions{})
+	done, err := to.imports(data, bundle.ImportOptions{Register: true})
 	require.NoError(t, err)
 	for _, th := range done.Threads {
 		require.Equal(t, bundle.Added, th.Result)

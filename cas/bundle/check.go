@@ -13,13 +13,13 @@ import (
 
 // Report says what is in a bundle.
 type Report struct {
-	Hash       cas.Algorithm    `json:"hash"`
-	Threads    []CheckedThread  `json:"threads"`
-	Workflows  []Workflow       `json:"workflows"`
-	Roots      []CheckedRoot    `json:"roots"`
-	Nodes      int              `json:"nodes"` // without tombstones
-	Tombstones []FoundTombstone `json:"tombstones"`
-	Bytes      int64            `json:"bytes"`
+	Hash       cas.Algorithm     `json:"hash"`
+	Threads    []CheckedThread   `json:"threads"`
+	Workflows  []CheckedWorkflow `json:"workflows"`
+	Roots      []CheckedRoot     `json:"roots"`
+	Nodes      int               `json:"nodes"` // without tombstones
+	Tombstones []FoundTombstone  `json:"tombstones"`
+	Bytes      int64             `json:"bytes"`
 }
 
 // CheckedThread is a thread whose chain is whole. Seal is what its content
@@ -32,6 +32,14 @@ type CheckedThread struct {
 	Steps        int             `json:"steps"`
 	Seal         string          `json:"seal"`
 	Sealed       bool            `json:"sealed"`
+}
+
+// CheckedWorkflow is a name that the bundle gives to a workflow. An import takes it
+// only if it is the workflow's own, and if it is asked to.
+type CheckedWorkflow struct {
+	Name         string   `json:"name"`
+	Hash         cas.Hash `json:"hash"`
+	WorkflowName string   `json:"workflowName"` // what the workflow calls itself
 }
 
 // CheckedRoot is a node that was exported for its own sake.
@@ -59,7 +67,7 @@ const active protocol.Status = "active"
 // form chains; seals fit. Errors: a [*FaultError]; those of reading.
 func (f *File) Check(ctx context.Context) (Report, error) {
 	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)), steps: map[cas.Hash]place{}}
-	report := Report{Hash: f.Manifest.Hash, Workflows: f.Manifest.Workflows, Bytes: f.Size}
+	report := Report{Hash: f.Manifest.Hash, Workflows: []CheckedWorkflow{}, Bytes: f.Size}
 	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true}, func(v cas.Visited) error { return c.visit(ctx, v) })
 	if err != nil {
 		return report, f.locate(err)

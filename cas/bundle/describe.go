@@ -25,10 +25,28 @@ func (c *check) describe(ctx context.Context, r *Report) error {
 			return c.atHead(w.Hash, fmt.Errorf("the manifest: %w", err))
 		}
 	}
+	var err error
+	if r.Workflows, err = c.file.Names(ctx); err != nil {
+		return err
+	}
 	for _, root := range m.Roots {
 		r.Roots = append(r.Roots, CheckedRoot{Hash: root.Hash, Seal: c.sealer.Of(root.Hash).String(), Sealed: root.Seal != ""})
 	}
 	return c.listTombstones(ctx, r)
+}
+
+// Names are the names that the bundle gives to workflows, and what those call
+// themselves.
+func (f *File) Names(ctx context.Context) ([]CheckedWorkflow, error) {
+	names := make([]CheckedWorkflow, 0, len(f.Manifest.Workflows))
+	for _, w := range f.Manifest.Workflows {
+		node, err := cas.Read[protocol.Workflow](ctx, f, w.Hash)
+		if err != nil {
+			return names, &FaultError{Offset: f.offset(w.Hash), Hash: w.Hash, Err: fmt.Errorf("the manifest: workflow %s: %w", w.Name, err)}
+		}
+		names = append(names, CheckedWorkflow{Name: w.Name, Hash: w.Hash, WorkflowName: node.Name})
+	}
+	return names, nil
 }
 
 func (c *check) atHead(h cas.Hash, err error) error {

@@ -30,7 +30,10 @@ type ImportOptions struct {
 	// Lock keeps others away from a thread that is about to move; nil: nobody else
 	// is there.
 	Lock func(ctx context.Context, thread string) (release func(), err error)
-	Now  func() time.Time
+	// Register also registers the workflows that are new here, each under its own name:
+	// who made the bundle chose that name, so a person must ask for it.
+	Register bool
+	Now      func() time.Time
 }
 
 // Imported says what an import found and did.

@@ -133,18 +133,44 @@ func TestConflict(t *testing.T) {
 	require.ErrorAs(t, err, &conflict)
 }
 
-// A name that stands for another workflow here keeps its meaning.
+// A name that stands for another workflow here keeps its meaning. One that is new is
+// registered only if that is asked for, and only if it is the workflow's own.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	from, to := sample(t), newWorld(t, cas.XXH3)
 	other, _ := to.workflow("v")
 	require.NoError(t, to.index.Register(t.Context(), "w", other))
-	done, err := to.imports(from.export(idA), bundle.ImportOptions{})
+	hash, err := from.index.Workflow(t.Context(), "w")
 	require.NoError(t, err)
-	require.Equal(t, []bundle.ImportedWorkflow{{Name: "w", Hash: other, Result: bundle.Kept}}, done.Workflows)
+	require.NoError(t, from.index.Register(t.Context(), "review", hash))
+	data := from.export(idA)
+	report, err := verify(data)
+	require.NoError(t, err)
+	require.Equal(t, []bundle.CheckedWorkflow{{Name: "review", Hash: hash, WorkflowName: "w"}, {Name: "w", Hash: hash, WorkflowName: "w"}}, report.Workflows)
+
+	imports := func(to *world, register bool, review, w bundle.ImportedWorkflow) {
+		t.Helper()
+		review.Name, review.WorkflowName, w.Name, w.WorkflowName = "review", "w", "w", "w"
+		done, err := to.imports(data, bundle.ImportOptions{Register: register})
+		require.NoError(t, err)
+		require.Equal(t, []bundle.ImportedWorkflow{review, w}, done.Workflows)
+	}
+	misnamed := bundle.ImportedWorkflow{Hash: hash, Result: bundle.Misnamed}
+	imports(to, true, misnamed, bundle.ImportedWorkflow{Hash: other, Result: bundle.Kept})
 	got, err := to.index.Workflow(t.Context(), "w")
 	require.NoError(t, err)
 	require.Equal(t, other, got)
+
+	empty := newWorld(t, cas.XXH3)
+	imports(empty, false, misnamed, bundle.ImportedWorkflow{Hash: hash, Result: bundle.Offered})
+	names, err := empty.index.Workflows(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names)
+	imports(empty, true, misnamed, bundle.ImportedWorkflow{Hash: hash, Result: bundle.Added})
+	names, err = empty.index.Workflows(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []heads.Named{{Name: "w", Hash: hash}}, names)
+	imports(empty, true, misnamed, bundle.ImportedWorkflow{Hash: hash, Result: bundle.Unchanged})
 }
 
 // A node that is here with other content under the same hash stops the import

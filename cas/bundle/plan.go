@@ -23,6 +23,8 @@ const (
 	Stays     = "ended"     // has ended here, before the bundle's steps: stays ended, as it is
 	Renamed   = "renamed"   // another run has the id: added under a new one
 	Kept      = "kept"      // the name stands for another workflow here: stays
+	Offered   = "offered"   // the name is new here, and nobody has asked to register it
+	Misnamed  = "misnamed"  // the workflow calls itself otherwise: never registered
 )
 
 // ImportedThread is what became of a thread.
@@ -35,9 +37,11 @@ type ImportedThread struct {
 
 // ImportedWorkflow is what became of a name.
 type ImportedWorkflow struct {
-	Name   string   `json:"name"`
-	Hash   cas.Hash `json:"hash"` // here, afterwards
-	Result string   `json:"result"`
+	Name string `json:"name"`
+	// WorkflowName is what the bundle's workflow calls itself.
+	WorkflowName string   `json:"workflowName"`
+	Hash         cas.Hash `json:"hash"` // here, afterwards
+	Result       string   `json:"result"`
 }
 
 // ConflictError means that a thread has gone another way here: neither head leads
@@ -64,14 +68,15 @@ func (e *FutureError) Error() string {
 	return fmt.Sprintf("the id of thread %s is of %s, which is in the future", e.Thread, e.At.Format(time.DateOnly))
 }
 
-// tomorrow allows for clocks that differ.
-const tomorrow = 24 * time.Hour
+// skew allows for clocks that differ. A thread of that much later is the newest for no
+// longer.
+const skew = 10 * time.Minute
 
 // ofTheFuture is a [*FutureError] if an id is later than the clocks' differences
 // explain.
 func (i *importing) ofTheFuture(id string) error {
 	at, err := threadid.Time(id)
-	if err != nil || at.After(i.options.Now().Add(tomorrow)) {
+	if err != nil || at.After(i.options.Now().Add(skew)) {
 		return &FutureError{Thread: id, At: at}
 	}
 	return nil
@@ -254,8 +259,9 @@ func has(ctx context.Context, r cas.Reader, h cas.Hash) (bool, error) {
 	return err == nil, err
 }
 
-// planNames decides about each name. One that stands for another workflow here
-// stays: threads do not need names.
+// planNames decides about each name. A name is what people run, so a bundle gives none
+// in silence, and none but the workflow's own. One that stands for another workflow
+// here stays: threads do not need names.
 func (i *importing) planNames(ctx context.Context) error {
 	i.done.Workflows = []ImportedWorkflow{}
 	if i.to.Index == nil || len(i.file.Manifest.Workflows) == 0 {
@@ -265,16 +271,23 @@ func (i *importing) planNames(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range i.file.Manifest.Workflows {
-		out := ImportedWorkflow{Name: w.Name, Hash: w.Hash, Result: Added}
+	given, err := i.file.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range given {
+		out := ImportedWorkflow{Name: w.Name, WorkflowName: w.WorkflowName, Hash: w.Hash, Result: Offered}
 		at := slices.IndexFunc(names, func(n heads.Named) bool { return n.Name == w.Name })
 		switch {
-		case at < 0:
-			i.names = append(i.names, w)
-		case names[at].Hash == w.Hash:
+		case at >= 0 && names[at].Hash == w.Hash:
 			out.Result = Unchanged
-		default:
+		case at >= 0:
 			out.Hash, out.Result = names[at].Hash, Kept
+		case w.WorkflowName != w.Name:
+			out.Result = Misnamed
+		case i.options.Register:
+			i.names = append(i.names, Workflow{Name: w.Name, Hash: w.Hash})
+			out.Result = Added
 		}
 		i.done.Workflows = append(i.done.Workflows, out)
 	}

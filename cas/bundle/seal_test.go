@@ -70,7 +70,7 @@ func TestSealTravels(t *testing.T) {
 	from, to := sample(t), newWorld(t, cas.XXH3)
 	want, _ := from.sealed(idA)
 	data := from.export()
-	_, err := to.imports(data, bundle.ImportOptions{})
+	_, err := to.imports(data, bundle.ImportOptions{Register: true})
 	require.NoError(t, err)
 	kept, err := to.store.Seal(to.head(idA))
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestTombstonesTravel(t *testing.T) {
 	require.Equal(t, want.String(), report.Threads[0].Seal)
 
 	to := newWorld(t, cas.XXH3)
-	first, err := to.imports(data, bundle.ImportOptions{})
+	first, err := to.imports(data, bundle.ImportOptions{Register: true})
 	require.NoError(t, err)
 	require.Equal(t, []cas.Hash{turn}, first.Redactions)
 	_, err = to.store.Get(ctx, turn)

@@ -132,10 +132,10 @@ func PrintImported(w io.Writer, i bundle.Imported) error {
 		}
 	}
 	for _, n := range i.Workflows {
-		if n.Result != bundle.Kept {
+		if n.Result == bundle.Unchanged {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "the name %s stands for another workflow here, %s, and stays\n", n.Name, n.Hash); err != nil {
+		if _, err := fmt.Fprintln(w, namedText(n)); err != nil {
 			return err
 		}
 	}
@@ -152,6 +152,20 @@ func PrintImported(w io.Writer, i bundle.Imported) error {
 	}
 	_, err := fmt.Fprintf(w, "%d nodes, %d of them new\n", i.Nodes, i.Added)
 	return err
+}
+
+// namedText says what became of a name that a bundle gives.
+func namedText(n bundle.ImportedWorkflow) string {
+	name, own := plaintext.Line(n.Name), plaintext.Line(n.WorkflowName)
+	switch n.Result {
+	case bundle.Kept:
+		return fmt.Sprintf("the name %s stands for another workflow here, %s, and stays", name, n.Hash)
+	case bundle.Misnamed:
+		return fmt.Sprintf("the bundle calls workflow %s %s, which calls itself %s: not registered", n.Hash, name, own)
+	case bundle.Added:
+		return fmt.Sprintf("the name %s stands for workflow %s from now on", name, n.Hash)
+	}
+	return fmt.Sprintf("the bundle offers the name %s for workflow %s: not registered, --register does it", name, n.Hash)
 }
 
 // hashes lists the first few.

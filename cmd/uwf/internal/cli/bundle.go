@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 func (a *app) bundleCommand() *ucli.Command {
@@ -94,6 +95,11 @@ func bundleText(w io.Writer, r bundle.Report) error {
 			return err
 		}
 	}
+	for _, named := range r.Workflows {
+		if _, err := fmt.Fprintln(w, nameText(named)); err != nil {
+			return err
+		}
+	}
 	for _, root := range r.Roots {
 		if _, err := fmt.Fprintf(w, "node %s  %s\n", root.Hash, sealText(root.Seal, root.Sealed)); err != nil {
 			return err
@@ -106,6 +112,15 @@ func bundleText(w io.Writer, r bundle.Report) error {
 	}
 	_, err := fmt.Fprintf(w, "whole: %d nodes with %s hashes, %d redacted, %d bytes\n", r.Nodes, r.Hash, len(r.Tombstones), r.Bytes)
 	return err
+}
+
+// nameText says which name a bundle gives to a workflow.
+func nameText(w bundle.CheckedWorkflow) string {
+	text := fmt.Sprintf("name %s for workflow %s", plaintext.Line(w.Name), w.Hash)
+	if w.Name != w.WorkflowName {
+		text += fmt.Sprintf(", which calls itself %s: an import does not take it", plaintext.Line(w.WorkflowName))
+	}
+	return text
 }
 
 // sealText is a seal as the bundle has it: carried, or only computed.

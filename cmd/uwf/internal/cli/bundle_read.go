@@ -89,6 +89,15 @@ func (a *app) openBundle(ctx context.Context, path, name string) (done func() er
 	return done, nil
 }
 
+// hintNames tells of the names that the bundle gives to workflows.
+func (a *app) hintNames(ctx context.Context) error {
+	names, err := a.bundle.file.Names(ctx)
+	for _, named := range names {
+		a.hint("the bundle gives: %s", nameText(named))
+	}
+	return err
+}
+
 // dirs are those of the bundle: nothing else is in its home.
 func (b *bundled) dirs() home.Dirs {
 	return home.Dirs{Home: b.home, Store: filepath.Join(b.home, "cas")}

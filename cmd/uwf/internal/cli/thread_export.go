@@ -99,8 +99,12 @@ func (a *app) threadImportCommand() *ucli.Command {
 		Name: "import", ArgsUsage: "<file>", Usage: "import the threads of a bundle after verifying all of it; - is stdin",
 		Description: "Threads that are not here are added; one that has gone on in the bundle goes on here; one that has\n" +
 			"gone on here stays. A thread that has gone another way here is refused, unless --as-new adds it\n" +
-			"under an id of its own. On any fault nothing is changed; importing again changes nothing.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or lies in the future"}},
+			"under an id of its own. On any fault nothing is changed; importing again changes nothing.\n" +
+			"The names that the bundle gives to workflows are listed; --register takes those that are new here.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or lies in the future"},
+			&ucli.BoolFlag{Name: "register", Usage: "register the bundle's workflows that are new here, each under its own name"},
+		},
 	}, a.threadImport)
 }
 
@@ -125,7 +129,7 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o := bundle.ImportOptions{From: name, Now: a.env.Now, Lock: e.Exclusive}
+	o := bundle.ImportOptions{From: name, Now: a.env.Now, Lock: e.Exclusive, Register: c.Bool("register")}
 	if c.Bool("as-new") {
 		o.NewID = func() (string, error) { return threadid.New(a.env.Now(), a.env.Rand) }
 	}
@@ -134,6 +138,9 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 		return importError(name, err)
 	}
 	a.hintImported(imported.Threads)
+	if slices.ContainsFunc(imported.Workflows, func(w bundle.ImportedWorkflow) bool { return w.Result == bundle.Offered }) {
+		a.hint("the workflows that came along have no names here: uwf thread import --register %s", name)
+	}
 	return a.print(imported, func(w io.Writer) error { return ocascli.PrintImported(w, imported) })
 }
 

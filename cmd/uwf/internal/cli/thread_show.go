@@ -33,6 +33,9 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 	}
 	if a.bundle != nil { // where nobody can go on
 		show.Hint = ref("Import it with: uwf thread import " + a.bundle.path)
+		if err := a.hintNames(ctx); err != nil {
+			return err
+		}
 	}
 	if show.Status == protocol.StatusCorrupt {
 		a.status = protocol.CodeCorrupt

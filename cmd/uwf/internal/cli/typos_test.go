@@ -90,7 +90,7 @@ func (p typist) types(t *testing.T, line string) string {
 	var out, said bytes.Buffer
 	e := env.Env{
 		Dir: p.dir, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said,
-		Now:  func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) },
+		Now:  func() time.Time { return time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC) },
 		Rand: strings.NewReader(strings.Repeat("typo", 1000)),
 		Environ: []string{
 			"PATH=" + filepath.Join(p.dir, "bin"), "HOME=" + p.dir, "USERPROFILE=" + p.dir,
