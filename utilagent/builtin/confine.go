@@ -52,9 +52,11 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	}
 	commands.Exe, commands.Keep = e.Exe, b.Capabilities
 	commands.NoUnixSockets = config.NoUnixSockets(b, config.System{Sockets: confine.HoldsSockets()})
-	dirs := tools.CacheDirs(e.Environ)
-	if b.Caches != "user" && (commands.Shell || len(commands.Allow) > 0) { // they are made, so only for who uses them
-		var env []string
+	var env, dirs []string
+	switch {
+	case b.Caches == "user":
+		dirs = tools.CacheDirs(e.Environ)
+	case commands.Shell || len(commands.Allow) > 0: // they are made, so only for who uses them
 		env, dirs = w.workspace.Caches(e.Environ)
 		commands.Env = append(commands.Env, env...)
 	}

@@ -19,7 +19,7 @@ func (o Options) guard(l List) (places []string) {
 		return nil
 	}
 	named := o.hiddenIn(home)
-	for _, name := range []string{".profile", "bin", "go/bin", ".local/bin", "Library/LaunchAgents"} { // also where they are not yet
+	for _, name := range []string{".profile", ".cache", "bin", "go/bin", ".local/bin", "Library/LaunchAgents"} { // also where they are not yet
 		named = append(named, filepath.Join(home, filepath.FromSlash(name)))
 	}
 	for _, path := range append(named, filepath.SplitList(o.Path)...) {

@@ -32,38 +32,34 @@ func (w *Workspace) Caches(environ []string) (env, dirs []string) {
 	return env, dirs
 }
 
-// CacheSet gives confined programs caches of their own for what may hold programs
-// that people run later: the general cache directory with all that lies in it
-// (virtual environments, hooks, browsers), Go's built packages, npm's programs. It
-// returns the variables that name them, and all directories to which such programs
-// may write: also those of downloads, which tools share with the user. Without a
-// cache directory of the user's there is no set.
+// CacheSet gives confined programs caches of their own, since people later run what
+// lies in such directories: built packages, sources that a build takes in, hooks,
+// virtual environments, browsers. It returns the variables that name them, and the
+// only directories to which such programs may write. What the user's caches have of
+// downloads is there too, as links, which nobody can write through; see stock.
+// Without a cache directory of the user's there is no set.
 func CacheSet(name string, environ []string) (env, dirs []string) {
 	general := cacheHome(environ)
-	dirs = slices.DeleteFunc(CacheDirs(environ), func(dir string) bool {
-		base := filepath.Base(dir)
-		return isBelow(general, dir) || base == ".npm" || base == "wrapper" || base == "go-build" || hasValue(environ, "GOCACHE", dir) ||
-			hasValue(environ, "npm_config_cache", dir) || hasValue(environ, "PIP_CACHE_DIR", dir)
-	})
 	if general == "" {
-		return nil, dirs
+		return nil, nil
 	}
 	own := filepath.Join(general, "uwf", name)
-	for name, variable := range map[string]string{"": "XDG_CACHE_HOME", "go-build": "GOCACHE", "npm": "npm_config_cache", "pip": "PIP_CACHE_DIR"} {
-		dir := filepath.Join(own, name)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, dirs
-		}
-		env = append(env, variable+"="+dir)
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return nil, nil
 	}
-	slices.Sort(env)
-	for _, browsers := range []string{"ms-playwright"} { // large, and only read
-		dir := filepath.Join(general, browsers)
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			env = append(env, "PLAYWRIGHT_BROWSERS_PATH="+dir)
-		}
+	root, err := os.OpenRoot(own)
+	if err != nil {
+		return nil, nil
 	}
-	return env, append(dirs, own)
+	defer root.Close() // everything was written
+	s := stock{root: root, own: own, user: variables(environ)}
+	s.general(general)
+	s.goModules()
+	s.cargo()
+	s.maven()
+	s.gradle()
+	slices.Sort(s.env)
+	return s.env, []string{own}
 }
 
 // usedSuffix is the end of the name of a file beside a set of caches, where no
@@ -95,7 +91,7 @@ func sweepCaches(sets, newest string) {
 		if err == nil && now.ModTime().Sub(info.ModTime()) < month && !isGone(gone) {
 			continue
 		}
-		if os.RemoveAll(strings.TrimSuffix(note, usedSuffix)) == nil {
+		if removeSet(strings.TrimSuffix(note, usedSuffix)) == nil {
 			_ = os.Remove(note) // else the next sweep finds it again
 		}
 	}
@@ -103,27 +99,27 @@ func sweepCaches(sets, newest string) {
 
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func isBelow(dir, name string) bool {
-	_, ok := below(dir, name)
-	return ok
-}
-
-func hasValue(environ []string, name, value string) bool {
-	return slices.Contains(environ, name+"="+value)
+// removeSet removes a set, in which Go keeps modules in directories that nobody
+// may write to.
+func removeSet(set string) error {
+	root, err := os.OpenRoot(set)
+	if err != nil {
+		return os.RemoveAll(set)
+	}
+	_ = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			_ = root.Chmod(name, 0o700) // else the removal says why
+		}
+		return nil
+	})
+	return errors.Join(root.Close(), os.RemoveAll(set))
 }
 
 // cacheHome is the user's general cache directory, which is made if it is missing;
 // "": there is none.
 func cacheHome(environ []string) string {
-	home, general := "", ""
-	for _, kv := range environ {
-		switch name, value, _ := strings.Cut(kv, "="); name {
-		case "HOME":
-			home = value
-		case "XDG_CACHE_HOME":
-			general = value
-		}
-	}
+	env := variables(environ)
+	home, general := env["HOME"], env["XDG_CACHE_HOME"]
 	if general == "" && home != "" {
 		general = filepath.Join(home, ".cache")
 	}

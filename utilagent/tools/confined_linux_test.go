@@ -160,3 +160,21 @@ func TestWhatStartsProgramsIsNotWritten(t *testing.T) {
 	}
 	require.NotContains(t, call(t, r, "write_file", args{"path": "src/x", "content": "x"}), "Error")
 }
+
+// Shells and desktops run what lies in ~/.cache, such as the prompt of powerlevel10k.
+// Commands write to a set of their own in it, also where it is made for that.
+func TestTheUsersCacheIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for _, files := range []map[string]string{{"f": ""}, {".cache/p10k-instant-prompt-ann.zsh": "mine\n"}} {
+		w, r := space(t, files)
+		w.Limit(offlimits.New(offlimits.Options{UserHome: w.real, Dir: w.real}))
+		env, dirs := w.Caches([]string{"HOME=" + w.real})
+		require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: append(os.Environ(), env...), Writable: dirs})))
+		require.Contains(t, call(t, r, "write_file", args{"path": ".cache/p10k-instant-prompt-ann.zsh", "content": "x"}), "off limits")
+		if confine.Level() > 0 {
+			text := call(t, r, "run_command", args{"command": "echo x > $XDG_CACHE_HOME/own && echo ok; for f in .cache/p10k-instant-prompt-ann.zsh .cache/new .cache/uwf/commands/new; do echo x > $f; done"})
+			require.Contains(t, text, "ok\n")
+			require.Equal(t, 3, strings.Count(text, "ermission denied"), text)
+		}
+	}
+}

@@ -9,16 +9,12 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// CacheDirs are the directories in which build tools keep what they have
-// downloaded or built, as far as they exist: without them a confined command
-// could hardly build anything. Some hold programs that a person starts; see [CacheSet].
+// CacheDirs are the directories in which the user's build tools keep what they have
+// downloaded or built, as far as they exist, for who lets commands write there: they
+// hold programs that a person starts, and sources that a person builds; see [CacheSet].
 // The user's general cache directory is made if it is missing.
 func CacheDirs(environ []string) []string {
-	env := map[string]string{}
-	for _, kv := range environ {
-		name, value, _ := strings.Cut(kv, "=")
-		env[name] = value
-	}
+	env := variables(environ)
 	home := env["HOME"]
 	or := func(name string, below ...string) string {
 		if env[name] != "" || home == "" {
@@ -57,4 +53,14 @@ func (w *Workspace) gitDirs() []string {
 		return []string{repository}
 	}
 	return nil // a directory, or no repository
+}
+
+// variables are those of an environment, by name.
+func variables(environ []string) map[string]string {
+	env := map[string]string{}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
+	}
+	return env
 }
