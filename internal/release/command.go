@@ -104,11 +104,13 @@ func installCommand(ctx context.Context, t *tree, args []string, p process) erro
 func fuzzCommand(ctx context.Context, t *tree, args []string, p process) error {
 	flags := newFlags("fuzz", p)
 	each := flags.String("time", "20s", "for each fuzz test, as -fuzztime of go test")
+	total := flags.Duration("for", 0, "begin none after this time; 0: all")
+	seed := flags.Uint64("seed", 0, "puts them in another order")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		flags.Usage()
 		return flag.ErrHelp
 	}
-	return t.fuzz(ctx, *each, p)
+	return t.fuzz(ctx, *each, *total, *seed, p)
 }
 
 func archivesCommand(ctx context.Context, t *tree, args []string, p process) error {

@@ -102,19 +102,3 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 		})
 	}
 }
-
-// A fuzz test that has moved on would stop the row, not the parser.
-func TestFuzzTestsOfTheParsersAreThere(t *testing.T) {
-	t.Parallel()
-	for _, p := range parsersOf() {
-		found := false
-		files, err := filepath.Glob(filepath.Join("../..", p.pkg, "*_test.go"))
-		require.NoError(t, err)
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			found = found || strings.Contains(string(text), "func "+p.test+"(f *testing.F)")
-		}
-		require.True(t, found, "%s: no %s in %s", p.format, p.test, p.pkg)
-	}
-}
