@@ -21,9 +21,10 @@ func (b *bench) loadRows() []row {
 	}
 	what := fmt.Sprintf("%d threads × %d steps, 2 at once", threads, stepsEach)
 	l := load{b, threads}
+	ours, floor := l.half(l.steps), l.half(l.floor)
 	return []row{
-		versus(what, l.wallPerStep, 4, "2 empty programs, same flushes, 2 at once", l.floorPerStep).in("ms/step").atMost(fewest),
-		versus(what+": CPU", l.cpuPerStep, 0, "CPU of 2 empty programs, 2 at once", l.floorCPU).in("ms/step").atMost(fewest),
+		versus(what, ours(wall), 4, "2 empty programs, same flushes, 2 at once", floor(wall)).in("ms/step").atMost(fewest),
+		versus(what+": CPU", ours(cpu), 0, "CPU of 2 empty programs, 2 at once", floor(cpu)).in("ms/step").atMost(fewest),
 	}
 }
 
@@ -60,90 +61,73 @@ func twoAtOnce(n int, do func(i int) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// run makes all steps of new threads and returns what they took.
-func (l load) run(ctx context.Context) (wall, cpu time.Duration, err error) {
+// spent is what something took: wall and processor time.
+type spent [2]time.Duration
+
+// The two halves of it.
+const (
+	wall = iota
+	cpu
+)
+
+// half makes sides that cost one half of what something spends, by the step.
+func (l load) half(do func(context.Context) (spent, error)) func(half int) side {
+	return func(half int) side {
+		return func(ctx context.Context) (float64, error) {
+			took, err := do(ctx)
+			return float64(took[half].Microseconds()) / 1000 / float64(l.threads*stepsEach), err
+		}
+	}
+}
+
+// timed runs the commands of each step, two steps at once.
+func (l load) timed(step func(i int) ([]*exec.Cmd, error)) (took spent, err error) {
+	used := make([]time.Duration, l.threads*stepsEach)
+	began := time.Now()
+	err = twoAtOnce(len(used), func(i int) error {
+		commands, err := step(i)
+		for _, cmd := range commands {
+			if err == nil {
+				err = silent(cmd)
+			}
+			if cmd.ProcessState != nil {
+				used[i] += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			}
+		}
+		return err
+	})
+	took[wall] = time.Since(began)
+	for _, u := range used {
+		took[cpu] += u
+	}
+	return took, err
+}
+
+// steps makes all steps of new threads.
+func (l load) steps(ctx context.Context) (spent, error) {
 	home, threads, err := l.started(ctx)
 	if err != nil {
-		return 0, 0, err
+		return spent{}, err
 	}
 	agent, err := l.agent()
 	if err != nil {
-		return 0, 0, err
+		return spent{}, err
 	}
-	spent := make([]time.Duration, len(threads)*stepsEach)
-	began := time.Now()
 	// A thread's steps come after each other: i counts through the threads of one
 	// half before it comes back to the first.
-	err = twoAtOnce(len(spent), func(i int) error {
-		cmd := l.command(ctx, home, l.program("uwf"), "--quiet", "thread", "step", threads[i%len(threads)], "--agent", agent)
-		err := silent(cmd)
-		spent[i] = cpuTime(cmd)
-		return err
+	return l.timed(func(i int) ([]*exec.Cmd, error) {
+		return []*exec.Cmd{l.command(ctx, home, l.program("uwf"), "--quiet", "thread", "step", threads[i%len(threads)], "--agent", agent)}, nil
 	})
-	wall = time.Since(began)
-	for _, s := range spent {
-		cpu += s
-	}
-	return wall, cpu, err
 }
 
-func cpuTime(cmd *exec.Cmd) time.Duration {
-	if cmd.ProcessState == nil {
-		return 0
-	}
-	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-}
-
-func (l load) wallPerStep(ctx context.Context) (float64, error) {
-	wall, _, err := l.run(ctx)
-	return l.perStep(wall), err
-}
-
-func (l load) cpuPerStep(ctx context.Context) (float64, error) {
-	_, cpu, err := l.run(ctx)
-	return l.perStep(cpu), err
-}
-
-func (l load) perStep(d time.Duration) float64 {
-	return float64(d.Microseconds()) / 1000 / float64(l.threads*stepsEach)
-}
-
-func (l load) floorPerStep(ctx context.Context) (float64, error) {
-	if _, err := l.helper(ctx, "empty"); err != nil {
-		return 0, err
-	}
-	first := l.fresh(l.threads * stepsEach)
-	began := time.Now()
-	err := twoAtOnce(l.threads*stepsEach, func(i int) error {
-		for range 2 {
-			if err := l.empty(ctx); err != nil {
-				return err
-			}
-		}
-		return l.flushes(first + i)
-	})
-	return l.perStep(time.Since(began)), err
-}
-
-func (l load) floorCPU(ctx context.Context) (float64, error) {
-	spent := make([]time.Duration, l.threads*stepsEach)
+// floor is the least that these steps can cost.
+func (l load) floor(ctx context.Context) (spent, error) {
 	program, err := l.helper(ctx, "empty")
 	if err != nil {
-		return 0, err
+		return spent{}, err
 	}
-	err = twoAtOnce(len(spent), func(i int) error {
-		for range 2 {
-			cmd := exec.CommandContext(ctx, program)
-			if err := cmd.Run(); err != nil {
-				return err
-			}
-			spent[i] += cpuTime(cmd)
-		}
-		return nil
+	first := l.fresh(l.threads * stepsEach)
+	return l.timed(func(i int) ([]*exec.Cmd, error) {
+		return []*exec.Cmd{exec.CommandContext(ctx, program), exec.CommandContext(ctx, program)}, l.flushes(first + i)
 	})
-	var cpu time.Duration
-	for _, s := range spent {
-		cpu += s
-	}
-	return l.perStep(cpu), err
 }

@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -36,12 +35,12 @@ func main() {
 
 // options are the flags.
 type options struct {
-	bin    string
-	only   *regexp.Regexp
-	pace   pace
-	full   bool
-	format string
-	list   bool
+	bin  string
+	only *regexp.Regexp
+	pace pace
+	full bool
+	json bool
+	list bool
 }
 
 func parse(args []string) (o options, err error) {
@@ -51,20 +50,13 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.pace.rounds, "n", 20, "counted `rounds` of a row, at most")
 	f.DurationVar(&o.pace.budget, "time", 2*time.Second, "`time` after which a row with three rounds ends early")
 	f.BoolVar(&o.full, "full", false, "also 100,000 steps and threads, 1,000,000 nodes, 200 threads at once")
-	asJSON := f.Bool("json", false, "print JSON instead of a table; the same as -format json")
-	f.StringVar(&o.format, "format", "text", "`text`, json or markdown")
+	f.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	f.BoolVar(&o.list, "list", false, "print the names of the rows and measure nothing")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("%q is too much: there are only flags", f.Arg(0))
-	}
-	if *asJSON {
-		o.format = "json"
-	}
-	if !slices.Contains([]string{"text", "json", "markdown"}, o.format) {
-		return o, fmt.Errorf("unknown format %q: want text, json or markdown", o.format)
 	}
 	o.only, err = regexp.Compile(*only)
 	return o, err
@@ -101,16 +93,13 @@ func run(ctx context.Context, args []string) (err error) {
 			return context.Cause(ctx)
 		}
 	}
-	return out.print(o.format)
+	return out.print(o.json)
 }
 
-func (r report) print(format string) error {
+func (r report) print(asJSON bool) error {
 	show := r.table
-	switch format {
-	case "json":
+	if asJSON {
 		show = r.json
-	case "markdown":
-		show = r.markdown
 	}
 	if err := show(os.Stdout); err != nil {
 		return err

@@ -31,57 +31,33 @@ func (r report) json(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// table prints one table with a heading for each family.
+// table prints a table for each family, which is Markdown and can be read as it is.
 func (r report) table(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s\n", r.Machine); err != nil {
-		return err
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	fmt.Fprintln(t, r.Machine)
 	for i, row := range r.Rows {
 		if i == 0 || r.Rows[i-1].Family != row.Family {
-			fmt.Fprintf(t, "\n%s\tagainst\tmin\tmedian\tp10–p90\tpromise\tamounts\t\n", strings.ToUpper(row.Family))
+			fmt.Fprintf(t, "\n| %s\t| against\t| min\t| median\t| p10–p90\t| promise\t| amounts\t|\n%s|\n", row.Family, strings.Repeat("| ---\t", 7))
 		}
 		if row.Error != "" {
-			fmt.Fprintf(t, "%s\tNOT MEASURED: %s\n", row.Name, strings.ReplaceAll(row.Error, "\n", " "))
+			fmt.Fprintf(t, "| %s\t| not measured: %s\t|\n", row.Name, strings.ReplaceAll(row.Error, "\n", " "))
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.2f\t%.2f\t%.2f–%.2f\t%s\t%s\t%s\n",
-			row.Name, row.Against, row.Min, row.Median, row.P10, row.P90, row.promised(), row.amounts(), row.verdict())
+		fmt.Fprintf(t, "| %s\t| %s\t| %.2f\t| %.2f\t| %.2f–%.2f\t| %s\t| %s\t|\n", row.Name, row.Against,
+			row.Min, row.Median, row.P10, row.P90, row.promised(), row.amounts())
 	}
 	return t.Flush()
-}
-
-// markdown prints the tables for docs/performance.md.
-func (r report) markdown(w io.Writer) error {
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n", r.Machine)
-	for i, row := range r.Rows {
-		if i == 0 || r.Rows[i-1].Family != row.Family {
-			fmt.Fprintf(&out, "\n| %s | against | min | median | p10–p90 | promise | amounts |\n| --- | --- | --- | --- | --- | --- | --- |\n", row.Family)
-		}
-		if row.Error != "" {
-			fmt.Fprintf(&out, "| %s | not measured |\n", row.Name)
-			continue
-		}
-		fmt.Fprintf(&out, "| %s | %s | %.2f | %.2f | %.2f–%.2f | %s | %s |\n", row.Name, row.Against,
-			row.Min, row.Median, row.P10, row.P90, strings.TrimSpace(row.promised()+" "+row.verdict()), row.amounts())
-	}
-	_, err := io.WriteString(w, out.String())
-	return err
 }
 
 func (r result) promised() string {
 	if r.Promise == 0 {
 		return ""
 	}
-	return "≤ " + strconv.FormatFloat(r.Promise, 'f', -1, 64)
-}
-
-func (r result) verdict() string {
+	text := "≤ " + strconv.FormatFloat(r.Promise, 'f', -1, 64)
 	if r.Missed {
-		return "MISSED"
+		text += " MISSED"
 	}
-	return ""
+	return text
 }
 
 // amounts shows the subject before its anchor, and what grows by its size.
