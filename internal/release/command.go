@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"time"
 )
 
 // process is what the commands know about the process that they run in.
@@ -37,114 +38,101 @@ func run(ctx context.Context, args []string, p process) int {
 	return 1
 }
 
+// arguments are what stands behind the name of a command.
+type arguments struct {
+	out, version, only, each string
+	sums                     bool
+	total                    time.Duration
+	seed                     uint64
+	dirs                     []string
+}
+
 func dispatch(ctx context.Context, args []string, p process) error {
-	global := newFlags("release", p)
-	dir := global.String("C", ".", "a directory of the tree")
-	if err := global.Parse(args); err != nil {
+	flags := newFlags(p)
+	dir := flags.String("C", ".", "a directory of the tree")
+	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp
 	}
-	commands := map[string]func(context.Context, *tree, []string, process) error{
-		"proxy":         proxyCommand,
-		"tidy":          tidyCommand,
-		"install-check": installCommand,
-		"fuzz":          fuzzCommand,
-		"archives":      archivesCommand,
-		"release":       releaseCommand,
-		"size":          sizeCommand,
+	name, rest := flags.Arg(0), flags.Args()[min(1, flags.NArg()):]
+	known := map[string]func(context.Context, *tree, arguments, process) error{
+		"proxy": proxyCommand, "archives": archivesCommand, "size": sizeCommand,
+		"tidy": func(ctx context.Context, t *tree, a arguments, p process) error { return t.tidy(ctx, a.sums, p) },
+		"fuzz": func(ctx context.Context, t *tree, a arguments, p process) error { return t.fuzz(ctx, a, p) },
+		"install-check": func(ctx context.Context, t *tree, a arguments, p process) error {
+			return t.installCheck(ctx, a.dirs, p)
+		},
+		"release": func(ctx context.Context, t *tree, a arguments, p process) error { return t.release(ctx, a.version, p) },
 	}
-	command, ok := commands[global.Arg(0)]
-	if !ok {
-		global.Usage()
+	if known[name] == nil {
+		flags.Usage()
 		return flag.ErrHelp
+	}
+	a, err := argumentsOf(name, rest, p)
+	if err != nil {
+		return err
 	}
 	t, err := loadTree(*dir)
 	if err != nil {
 		return err
 	}
-	return command(ctx, t, global.Args()[1:], p)
+	return known[name](ctx, t, a, p)
 }
 
-func proxyCommand(ctx context.Context, t *tree, args []string, p process) error {
-	flags := newFlags("proxy", p)
-	out := flags.String("o", "", "the proxy's directory")
-	version := flags.String("version", "", "default: what the go.mod files require")
-	if err := flags.Parse(args); err != nil || *out == "" || flags.NArg() > 0 {
-		flags.Usage()
-		return flag.ErrHelp
+// argumentsOf reads the arguments of a command, and refuses those of others.
+func argumentsOf(name string, args []string, p process) (a arguments, err error) {
+	flags := newFlags(p)
+	switch name {
+	case "proxy", "archives":
+		flags.StringVar(&a.out, "o", "", "the directory for it")
+		flags.StringVar(&a.version, "version", "", "default: what the go.mod files require")
+		flags.StringVar(&a.only, "only", "", "targets such as linux/amd64,windows/arm64; default: all")
+	case "release":
+		flags.StringVar(&a.version, "version", "", "such as v0.2.0")
+	case "tidy":
+		flags.BoolVar(&a.sums, "sums", false, "keep the siblings' lines in go.sum: for the commit of a release")
+	case "fuzz":
+		flags.StringVar(&a.each, "time", "20s", "for each fuzz test, as -fuzztime of go test")
+		flags.DurationVar(&a.total, "for", 0, "begin none after this time; 0: all")
+		flags.Uint64Var(&a.seed, "seed", 0, "puts them in another order")
 	}
-	v, err := t.versionOr(*version)
+	if err := flags.Parse(args); err != nil {
+		return a, flag.ErrHelp
+	}
+	a.dirs = flags.Args()
+	needed := map[string]string{"proxy": a.out, "archives": a.out, "release": a.version}
+	if value, needs := needed[name]; needs && value == "" || len(a.dirs) > 0 && name != "install-check" {
+		flags.Usage()
+		return a, flag.ErrHelp
+	}
+	return a, nil
+}
+
+func proxyCommand(ctx context.Context, t *tree, a arguments, p process) error {
+	v, err := t.versionOr(a.version)
 	if err != nil {
 		return err
 	}
-	if err := t.publishAll(ctx, *out, v); err != nil {
+	if err := t.publishAll(ctx, a.out, v); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "%d modules at %s; use it with GOPROXY=%s\n", len(t.modules), v, fileURL(*out))
+	fmt.Fprintf(p.stdout, "%d modules at %s; use it with GOPROXY=%s\n", len(t.modules), v, fileURL(a.out))
 	return nil
 }
 
-func tidyCommand(ctx context.Context, t *tree, args []string, p process) error {
-	flags := newFlags("tidy", p)
-	sums := flags.Bool("sums", false, "keep the siblings' lines in go.sum: for the commit of a release")
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
-		flags.Usage()
-		return flag.ErrHelp
-	}
-	return t.tidy(ctx, *sums, p)
-}
-
-func installCommand(ctx context.Context, t *tree, args []string, p process) error {
-	flags := newFlags("install-check", p)
-	if err := flags.Parse(args); err != nil {
-		return flag.ErrHelp
-	}
-	return t.installCheck(ctx, flags.Args(), p)
-}
-
-func fuzzCommand(ctx context.Context, t *tree, args []string, p process) error {
-	flags := newFlags("fuzz", p)
-	each := flags.String("time", "20s", "for each fuzz test, as -fuzztime of go test")
-	total := flags.Duration("for", 0, "begin none after this time; 0: all")
-	seed := flags.Uint64("seed", 0, "puts them in another order")
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
-		flags.Usage()
-		return flag.ErrHelp
-	}
-	return t.fuzz(ctx, *each, *total, *seed, p)
-}
-
-func archivesCommand(ctx context.Context, t *tree, args []string, p process) error {
-	flags := newFlags("archives", p)
-	out := flags.String("o", "", "the directory for them")
-	version := flags.String("version", "", "default: what the go.mod files require")
-	only := flags.String("only", "", "targets such as linux/amd64,windows/arm64; default: all")
-	if err := flags.Parse(args); err != nil || *out == "" || flags.NArg() > 0 {
-		flags.Usage()
-		return flag.ErrHelp
-	}
-	v, err := t.versionOr(*version)
+func archivesCommand(ctx context.Context, t *tree, a arguments, p process) error {
+	v, err := t.versionOr(a.version)
 	if err != nil {
 		return err
 	}
-	targets, err := targetsNamed(*only)
+	targets, err := targetsNamed(a.only)
 	if err != nil {
 		return err
 	}
-	return t.archives(ctx, *out, v, targets, p)
+	return t.archives(ctx, a.out, v, targets, p)
 }
 
-func releaseCommand(ctx context.Context, t *tree, args []string, p process) error {
-	flags := newFlags("release", p)
-	version := flags.String("version", "", "such as v0.2.0")
-	if err := flags.Parse(args); err != nil || *version == "" || flags.NArg() > 0 {
-		flags.Usage()
-		return flag.ErrHelp
-	}
-	return t.release(ctx, *version, p)
-}
-
-func newFlags(name string, p process) *flag.FlagSet {
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+func newFlags(p process) *flag.FlagSet {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(p.stderr)
 	flags.Usage = func() { fmt.Fprint(p.stderr, usage) }
 	return flags

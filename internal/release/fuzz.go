@@ -19,20 +19,20 @@ import (
 // fuzzTarget is one fuzz test: the go command runs one at a time.
 type fuzzTarget struct{ pkg, name string }
 
-// fuzz runs every fuzz test of the tree for the given time, all of them even if
-// one fails, but begins none after total, if there is one. A seed puts them in
+// fuzz runs every fuzz test of the tree for the same time, all of them even if
+// one fails, but begins none after the total time, if there is one. A seed puts them in
 // another order.
-func (t *tree) fuzz(ctx context.Context, each string, total time.Duration, seed uint64, p process) error {
+func (t *tree) fuzz(ctx context.Context, a arguments, p process) error {
 	targets, err := t.fuzzTargets(ctx, p)
 	if err != nil {
 		return err
 	}
-	if seed != 0 {
-		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
+	if a.seed != 0 {
+		rand.New(rand.NewPCG(a.seed, 1)).Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
 	}
 	var over <-chan time.Time
-	if total > 0 {
-		over = time.After(total)
+	if a.total > 0 {
+		over = time.After(a.total)
 	}
 	var failed error
 	for _, f := range targets {
@@ -42,7 +42,7 @@ func (t *tree) fuzz(ctx context.Context, each string, total time.Duration, seed 
 		default:
 		}
 		fmt.Fprintln(p.stdout, "fuzz", f.pkg, f.name)
-		cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+f.name+"$", "-fuzztime="+each, f.pkg)
+		cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+f.name+"$", "-fuzztime="+a.each, f.pkg)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.root, p.environ, p.stdout, p.stderr
 		if err := cmd.Run(); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s %s: %w", f.pkg, f.name, err))

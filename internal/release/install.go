@@ -39,6 +39,13 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 	if err := os.Mkdir(empty, 0o755); err != nil {
 		return err
 	}
+	// A named version is taken from the module cache if a module there may hold the
+	// program: after ocas, go has the module cmd, and would not ask for cmd/uwf.
+	for _, m := range t.modules {
+		if err := o.run(ctx, p, empty, "mod", "download", m.path+"@"+version); err != nil {
+			return err
+		}
+	}
 	for _, installed := range programs {
 		if err := o.run(ctx, p, empty, "install", string(installed)+"@"+version); err != nil {
 			return err

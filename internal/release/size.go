@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,11 +72,7 @@ func (t *tree) linkedInto(ctx context.Context, program string, p process) (map[s
 	return dirs, nil
 }
 
-func sizeCommand(ctx context.Context, t *tree, args []string, p process) error {
-	if len(args) > 0 {
-		newFlags("size", p).Usage()
-		return flag.ErrHelp
-	}
+func sizeCommand(ctx context.Context, t *tree, _ arguments, p process) error {
 	m, err := t.size(ctx, p)
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,63 +17,11 @@ import (
 	"time"
 )
 
-// A third party's agent: uwf-builtin with a tool of its own, in a module of its
-// own, outside of the tree.
-const (
-	theirPath = "agents.example/weather"
-	theirMod  = "module " + theirPath + "\n\ngo 1.26.0\n\nrequire %s %s\n"
-	theirMain = `// Command uwf-weather is an agent with a tool of its own.
-package main
-
-import (
-	"context"
-	"fmt"
-
-	"github.com/united-workforce/uwf/utilagent/agentkit"
-	"github.com/united-workforce/uwf/utilagent/builtin"
-	"github.com/united-workforce/uwf/utilagent/tools"
-)
-
-type where struct {
-	City string ` + "`json:\"city\" doc:\"City, in English\"`" + `
-}
-
-func main() {
-	weather := tools.Func("weather", "Tell the weather in a city.", func(_ context.Context, w where) (string, error) {
-		return fmt.Sprintf("It rains in %s.", w.City), nil
-	})
-	o := builtin.Options(weather)
-	o.Name = "weather"
-	agentkit.Run(o)
-}
-`
-	theirWorkflow = `name: ask
-description: Ask for the weather.
-roles:
-  forecaster:
-    description: Tells the weather.
-    goal: You tell the weather.
-    capabilities: []
-    procedure: Ask the tool.
-    output: A sentence.
-    frontmatter:
-      type: object
-      properties: { sentence: { type: string } }
-      required: [sentence]
-graph:
-  $START: { _: { role: forecaster, prompt: "{{{$prompt}}}" } }
-  forecaster: { _: { role: $END } }
-`
-	theirConfig = `providers:
-  here: { baseUrl: %q }
-models:
-  m: { provider: here, name: m, stream: false }
-agents:
-  weather: { command: uwf-weather }
-defaultAgent: weather
-defaultModel: m
-`
-)
+// theirs is a third party's agent, uwf-builtin with a tool of its own, and how a
+// home uses it.
+//
+//go:embed thirdparty
+var theirs embed.FS
 
 // thirdParty builds that agent against the proxy and lets the installed uwf make
 // a step with it.
@@ -86,20 +36,20 @@ func (t *tree) thirdParty(ctx context.Context, o *outside, version string, p pro
 		return err
 	}
 	defer stop()
-	files := map[string]string{
-		"src/go.mod": fmt.Sprintf(theirMod, kit.path, version), "src/main.go": theirMain,
-		"ask.yaml": theirWorkflow, "home/config.yaml": fmt.Sprintf(theirConfig, url),
-	}
-	for name, text := range files {
-		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	for from, to := range map[string]string{"main.go.txt": "src/main.go", "ask.yaml": "ask.yaml", "config.yaml": "home/config.yaml"} {
+		text, err := theirs.ReadFile("thirdparty/" + from)
+		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		if err := writeFile(filepath.Join(dir, to), bytes.ReplaceAll(text, []byte("{url}"), []byte(url))); err != nil {
 			return err
 		}
 	}
 	src := filepath.Join(dir, "src")
+	mod := fmt.Sprintf("module agents.example/weather\n\ngo 1.26.0\n\nrequire %s %s\n", kit.path, version)
+	if err := writeFile(filepath.Join(src, "go.mod"), []byte(mod)); err != nil {
+		return err
+	}
 	if err := o.run(ctx, p, src, "mod", "tidy"); err != nil {
 		return err
 	}
@@ -112,6 +62,10 @@ func (t *tree) thirdParty(ctx context.Context, o *outside, version string, p pro
 	}
 	fmt.Fprintln(p.stdout, "a third party's agent with its own tool: builds, and runs a step")
 	return nil
+}
+
+func writeFile(name string, text []byte) error {
+	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, text, 0o600))
 }
 
 // weatherStep runs the workflow and looks for what the tool said.
