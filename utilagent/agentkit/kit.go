@@ -36,6 +36,7 @@ type kit struct {
 	thread  *thread.Thread
 	turns   *turns
 	secrets *secrets
+	given   []string // the environment that the process was started with, without .env
 
 	session session // that the run goes on in
 	trying  string  // the session that is noted as the one of this try
@@ -60,10 +61,10 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return nil, err
 	}
-	k := &kit{opts: o, inv: inv, engine: isOurs(e, inv), store: store, secrets: hidden}
+	k := &kit{opts: o, inv: inv, engine: isOurs(e, inv), store: store, secrets: hidden, given: given}
 	said := hidden.NewWriter(e.Stderr)
 	e.Stderr = said
-	k.run = &runenv.Run{Env: e, Given: given, Dirs: dirs, Secrets: &hidden.Set, Process: inv.process}
+	k.run = &runenv.Run{Env: e, Dirs: dirs, Secrets: &hidden.Set, Process: inv.process}
 	k.run.AtEnd(func() { _ = said.Flush() })
 	k.run.Log = log.New(k.runDir(), &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now)

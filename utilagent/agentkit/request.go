@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/step/prompt"
+	"github.com/united-workforce/uwf/util/config"
 )
 
 // Request is one turn of a role.
@@ -129,7 +130,7 @@ func (r *Request) Getenv(name string) string { return r.kit.run.Env.Get(name) }
 // this process was started with, and of .env what is no secret or is named; a name
 // that ends with * is a prefix.
 func (r *Request) Environ(names ...string) []string {
-	return r.kit.run.Environ(names...)
+	return config.Handed(r.kit.given, r.kit.run.Env, names)
 }
 
 // Warn tells a person, on stderr; the engine hands it on.

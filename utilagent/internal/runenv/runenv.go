@@ -22,8 +22,7 @@ type Extractor func(ctx context.Context, m config.Endpoint, system, user string,
 
 // Run surrounds one run. Of a check, only Env and Dirs are set.
 type Run struct {
-	Env     env.Env  // with .env; what another's program should get is [Run.Environ]
-	Given   []string // the environment that the process was started with, without .env
+	Env     env.Env // with .env; what another's program should get is Request.Environ
 	Dirs    home.Dirs
 	Secrets *secret.Set // that are hidden in all that is stored and printed
 	Log     *log.Logger // into the run directory; nothing is kept of a run by hand
@@ -80,11 +79,6 @@ func (r *Run) Config(ctx context.Context) (protocol.Config, error) {
 	}
 	return *r.loaded, nil
 }
-
-// Environ is the environment for a program that a stranger's model works in: what
-// this process was started with, and of .env what is no secret or is named; a name
-// that ends with * is a prefix.
-func (r *Run) Environ(names ...string) []string { return config.Handed(r.Given, r.Env, names) }
 
 // NewID makes an id for a session.
 func (r *Run) NewID() (string, error) {
