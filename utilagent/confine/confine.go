@@ -62,6 +62,9 @@ const (
 type Rules struct {
 	Dirs  []string `json:"dirs"`            // may be written, with all that is below
 	Files []string `json:"files,omitempty"` // may be written
+	// FilesIn are directories in which plain files may be made, written and removed,
+	// and nothing else.
+	FilesIn []string `json:"filesIn,omitempty"`
 	// Hidden are files and directories whose content cannot be read, nor
 	// written, run or changed; the names in them can be listed. They hold also
 	// below Dirs: then nothing new can be made in the directories above them.

@@ -18,6 +18,8 @@ const maxDirs = 20_000
 // slash-separated path, and which directories were not looked at.
 type view struct {
 	names  map[string]scope
+	links  map[linkID]bool
+	found  []link // of links, with their names
 	unseen map[string]bool
 	dirs   int // looked at
 }
@@ -42,7 +44,7 @@ func (v view) saw(name string) bool {
 // top first and node_modules last. unreadable is called for a directory that
 // cannot be read; true: try again.
 func (l List) look(workspace string, most int, unreadable func(name string) bool) view {
-	v := view{names: map[string]scope{}, unseen: map[string]bool{}}
+	v := view{names: map[string]scope{}, links: map[linkID]bool{}, unseen: map[string]bool{}}
 	var later []string
 	for todo := []string{"."}; len(todo) > 0 || len(later) > 0; {
 		if len(todo) == 0 {
@@ -56,9 +58,9 @@ func (l List) look(workspace string, most int, unreadable func(name string) bool
 			}
 			return v
 		}
-		inner, err := l.lookInto(workspace, at, v.names)
+		inner, err := l.lookInto(workspace, at, &v)
 		if err != nil && unreadable != nil && unreadable(at) {
-			inner, err = l.lookInto(workspace, at, v.names)
+			inner, err = l.lookInto(workspace, at, &v)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			v.unseen[at] = true
@@ -76,7 +78,7 @@ func (l List) look(workspace string, most int, unreadable func(name string) bool
 
 // lookInto notes what is guarded in a directory, and returns the directories in
 // it. Only names are read; what is done with them goes through an os.Root.
-func (l List) lookInto(workspace, at string, names map[string]scope) (inner []string, err error) {
+func (l List) lookInto(workspace, at string, v *view) (inner []string, err error) {
 	f, err := os.Open(filepath.Join(workspace, filepath.FromSlash(at)))
 	if err != nil {
 		return nil, err
@@ -93,6 +95,9 @@ func (l List) lookInto(workspace, at string, names map[string]scope) (inner []st
 		entries, err := f.ReadDir(512)
 		for _, e := range entries {
 			name := path.Join(at, e.Name())
+			if e.Type()&fs.ModeSymlink != 0 {
+				v.link(workspace, name)
+			}
 			p := plain(e.Name())
 			if s.add(p); p == "" || p[0] != '.' && !isGit(p) {
 				if e.IsDir() && !l.hides(workspace, name) {
@@ -102,19 +107,19 @@ func (l List) lookInto(workspace, at string, names map[string]scope) (inner []st
 			}
 			switch {
 			case isGit(p):
-				names[name] = repository
+				v.names[name] = repository
 			case l.hides(workspace, name): // uwf itself writes there meanwhile
 			case p == ".uwf":
-				names[name] = uwfHome
+				v.names[name] = uwfHome
 			case reserved(p) != "":
-				names[name] = everything
+				v.names[name] = everything
 			case e.IsDir():
 				add(name)
 			}
 		}
 		if err != nil || len(entries) == 0 {
 			if s.isGit() {
-				names[at] = repository
+				v.names[at] = repository
 			}
 			if errors.Is(err, io.EOF) {
 				err = nil

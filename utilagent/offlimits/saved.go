@@ -25,6 +25,8 @@ type (
 	savedTree struct {
 		Dir     string
 		Space   bool
+		Outside bool
+		Links   map[linkID]bool
 		Names   map[string]*savedNode // without those that were not there
 		Scope   map[string]scope
 		Pointed []string
@@ -52,7 +54,7 @@ const savedSuffix = ".baseline"
 func (w *Watched) Save(dir string) error {
 	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place}
 	for _, t := range w.trees {
-		st := savedTree{Dir: t.dir, Space: t.space, Names: map[string]*savedNode{}, Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known}
+		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: map[string]*savedNode{}, Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known}
 		for name, n := range t.names {
 			if n != nil {
 				st.Names[name] = n.saved()
@@ -133,7 +135,7 @@ func recoverFile(file string) (Changes, error) {
 		if _, err := os.Stat(st.Dir); err != nil {
 			continue // the workspace has gone
 		}
-		t := &tree{dir: st.Dir, space: st.Space, names: map[string]*node{}, scope: st.Scope, pointed: st.Pointed, seen: view{unseen: st.Unseen, dirs: st.Dirs}, known: st.Known}
+		t := &tree{dir: st.Dir, space: st.Space, outside: st.Outside, names: map[string]*node{}, scope: st.Scope, pointed: st.Pointed, seen: view{links: st.Links, unseen: st.Unseen, dirs: st.Dirs}, known: st.Known}
 		for name, n := range st.Names {
 			t.names[name] = n.node()
 		}

@@ -19,7 +19,11 @@ import (
 type Place struct {
 	Workspace string
 	Beside    []string // git directories elsewhere
-	Writable  []string // more directories, which are not watched
+	Writable  []string // more directories
+	// Outside are those of Writable that nobody has allowed by name, such as caches:
+	// their top is looked through for repositories, and no link may lead from the
+	// workspace there. Into Temporary no link may lead, either; it goes with the run.
+	Outside, Temporary []string
 	// Obeyed are names in directories of a program's own that say what it runs.
 	Obeyed map[string][]string
 }
@@ -37,7 +41,8 @@ type Watched struct {
 // tree is a directory with the names in it that are watched.
 type tree struct {
 	dir     string
-	space   bool             // a workspace, which is looked through
+	space   bool             // it is looked through
+	outside bool             // of the workspace
 	names   map[string]*node // by slash-separated path; nil: it was not there
 	scope   map[string]scope
 	pointed []string // of names, those that git's settings name
@@ -49,6 +54,9 @@ type tree struct {
 func Watch(l List, p Place) (*Watched, error) {
 	w := &Watched{list: l, place: p}
 	errs := []error{w.add(p.Workspace, true, map[string]scope{".git": repository})}
+	for _, dir := range p.Outside {
+		errs = append(errs, w.add(dir, true, map[string]scope{".git": repository}))
+	}
 	for _, dir := range p.Beside {
 		errs = append(errs, w.add(filepath.Dir(dir), false, map[string]scope{filepath.Base(dir): repository}))
 	}
@@ -68,7 +76,7 @@ func Watch(l List, p Place) (*Watched, error) {
 // Unseen says what of the workspace was too much to be looked at; "": nothing.
 func (w *Watched) Unseen() string {
 	for _, t := range w.trees {
-		if t.space && !t.seen.all() {
+		if t.dir == w.place.Workspace && !t.seen.all() {
 			return fmt.Sprintf("%s has more directories than the %d that are looked at (or some that cannot be read): repositories in the others are not watched, but for submodules", t.dir, maxDirs)
 		}
 	}
@@ -85,10 +93,12 @@ func (w *Watched) add(dir string, space bool, names map[string]scope) (err error
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	t := &tree{dir: dir, space: space, names: map[string]*node{}, scope: names, known: map[string]bool{}}
+	t := &tree{dir: dir, space: space, outside: slices.Contains(w.place.Outside, dir), names: map[string]*node{}, scope: names, known: map[string]bool{}}
 	if space {
-		t.seen = w.list.look(dir, maxDirs, nil)
+		t.seen = w.list.look(dir, t.most(), nil)
 		maps.Copy(names, t.seen.names)
+	}
+	if space && !t.outside {
 		if !t.seen.all() {
 			for _, name := range gitlinks(dir, ".", 0) {
 				names[path.Join(name, ".git")] = repository
@@ -166,7 +176,7 @@ func (w *Watched) Restore() (Changes, error) {
 	var errs []error
 	for _, t := range w.trees {
 		c, err := w.restore(t)
-		if w.place.Obeyed[t.dir] != nil { // in a place that nobody thinks of
+		if w.place.Obeyed[t.dir] != nil || t.outside { // in a place that nobody thinks of
 			for _, names := range [][]string{c.Undone, c.Lost} {
 				for i := range names {
 					names[i] = filepath.Join(t.dir, filepath.FromSlash(names[i]))
@@ -196,7 +206,7 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 		errs = append(errs, k.straighten(name, t.names[name]))
 	}
 	if t.space {
-		seen := w.list.look(t.dir, t.seen.dirs+maxDirs, func(name string) bool {
+		seen := w.list.look(t.dir, t.seen.dirs+t.most(), func(name string) bool {
 			return !t.seen.unseen[name] && root.Chmod(name, 0o700) == nil // so that nothing can be hidden there
 		})
 		for name, s := range seen.names {
@@ -204,7 +214,8 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 				k.names[name] = s
 			}
 		}
-		if t.seen.all() && !seen.all() {
+		errs = append(errs, k.fixLinks(seen, t.seen))
+		if t.seen.all() && !seen.all() && !t.outside {
 			errs = append(errs, fmt.Errorf("the command made more than %d directories, or some that cannot be read: repositories there are not looked at", maxDirs))
 		}
 	}

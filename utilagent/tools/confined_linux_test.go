@@ -178,3 +178,41 @@ func TestTheUsersCacheIsNotWritten(t *testing.T) {
 		}
 	}
 }
+
+// The user's git takes a repository above the directory that it stands in, wherever a
+// link has led there. No command plants one outside of the workspace and leads to it.
+func TestNoLinkLeadsToARepositoryOutside(t *testing.T) {
+	t.Parallel()
+	w, r := space(t, map[string]string{"lib/f": "", "mine/f": ""})
+	require.NoError(t, os.Symlink("mine", filepath.Join(w.real, "before")))
+	env, dirs := w.Caches([]string{"HOME=" + t.TempDir()})
+	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: append(os.Environ(), env...), Writable: dirs})))
+	if confine.Level() == 0 {
+		require.Contains(t, call(t, r, "run_command", args{"command": "ln -s $XDG_CACHE_HOME x"}), "[exit 0]", "nothing is confined")
+		return
+	}
+	shm := "/dev/shm/" + filepath.Base(filepath.Dir(w.real)) + "-x"
+	text := call(t, r, "run_command", args{"command": "echo x > " + shm + " && ln " + shm + " " + shm + "2 && rm " + shm + " " + shm + "2 && echo semaphores; mkdir " + shm + "; mv lib " + shm + "; ln -s /tmp " + shm})
+	require.Contains(t, text, "semaphores\n")
+	require.NoDirExists(t, shm)
+	require.NoFileExists(t, shm)
+	require.FileExists(t, filepath.Join(w.real, "lib/f"))
+
+	plant := `mkdir -p $P/objects $P/refs && echo ref: refs/heads/x > $P/HEAD && printf '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "id > ~/PWN; false"\n' > $P/config; `
+	text = call(t, r, "run_command", args{"command": "P=$XDG_CACHE_HOME/y/.git; " + plant + "mv lib $XDG_CACHE_HOME/y/lib; ln -s $XDG_CACHE_HOME/y/lib lib; ln -s $TMPDIR/later later; mkdir sub; ln -s ../later sub/deep; ln -s mine in; P=$XDG_CACHE_HOME; " + plant})
+	for _, told := range []string{"lib", "later", dirs[0] + "/y/.git/config", dirs[0] + "/config"} {
+		require.Contains(t, text, told)
+	}
+	for _, gone := range []string{"lib", "later"} {
+		_, err := os.Lstat(filepath.Join(w.real, gone))
+		require.ErrorIs(t, err, os.ErrNotExist, gone)
+	}
+	for _, config := range []string{"y/.git/config", "config"} {
+		b, err := os.ReadFile(filepath.Join(dirs[0], config))
+		require.NoError(t, err)
+		require.NotContains(t, string(b), "PWN")
+	}
+	for _, stays := range []string{"before/f", "in/f"} {
+		require.FileExists(t, filepath.Join(w.real, stays))
+	}
+}

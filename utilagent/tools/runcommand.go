@@ -189,11 +189,19 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 
 // place is what commands can write to.
 func (c Commands) place(w *Workspace) offlimits.Place {
-	writable := append([]string{"/dev/shm"}, c.Writable...)
-	if tmp, err := w.scratch.tmp(); err == nil { // else no command runs
-		writable = append(writable, tmp)
+	p := offlimits.Place{Workspace: w.real, Beside: w.gitDirs()}
+	for _, dir := range append([]string{sharedMemory}, c.Writable...) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			p.Writable = append(p.Writable, real)
+			if _, holds := below(real, w.real); c.confined() && !holds && !slices.Contains(w.off.Writable(), real) {
+				p.Outside = append(p.Outside, real)
+			}
+		}
 	}
-	return offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Writable: writable}
+	if tmp, err := w.scratch.tmp(); err == nil { // else no command runs
+		p.Writable, p.Temporary = append(p.Writable, tmp), []string{tmp}
+	}
+	return p
 }
 
 // putBack undoes what a command has changed that it must not, and says so.
@@ -225,6 +233,11 @@ func (c Commands) unseen(w *Workspace, watched *offlimits.Watched) string {
 	return "\n[" + said + "]"
 }
 
+// sharedMemory is where programs share memory, which is a file each. It stays after
+// them and is everybody's, so that no command makes directories there: git would find
+// a repository in one.
+const sharedMemory = "/dev/shm"
+
 // bind gives a command its temporary directory and its mark and, if that is
 // wanted, keeps it from writing elsewhere.
 func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Command, error) {
@@ -237,7 +250,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Comman
 		return cmd, nil
 	}
 	bound, err := confine.Command(c.Exe, confine.Rules{
-		Dirs:   slices.Concat([]string{w.real, tmp, "/dev/shm"}, c.Writable, w.gitDirs()),
+		Dirs: slices.Concat([]string{w.real, tmp}, c.Writable, w.gitDirs()), FilesIn: []string{sharedMemory},
 		Hidden: w.off.Hidden(), Readable: w.off.Readable(), Guarded: w.off.Guarded(),
 		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
 	}, cmd)

@@ -26,6 +26,9 @@ const devpts = "/dev/pts"
 // commands. What reaches the user's own through them is in the filter.
 var terminals = []string{devpts, "/dev/ptmx", "/dev/tty"}
 
+// filesOnly lets nobody make directories, links, sockets or pipes.
+const filesOnly = access.AccessFSReadDir | access.AccessFSReadFile | access.AccessFSWriteFile | access.AccessFSTruncate | access.AccessFSMakeReg | access.AccessFSRemoveFile
+
 // maxGrants bounds how many paths are allowed one by one, since each costs each
 // command some 10 µs. What comes after them stays closed.
 const maxGrants = 5000
@@ -62,6 +65,14 @@ func restrictPaths(r confine.Rules) error {
 		}
 		write.dirs, write.files = append(write.dirs, more.dirs...), append(write.files, more.files...)
 	}
+	var shared paths
+	for _, dir := range r.FilesIn {
+		more, err := a.around(dir)
+		if err != nil {
+			return err
+		}
+		shared.dirs, write.files = append(shared.dirs, more.dirs...), append(write.files, more.files...)
+	}
 	exceptions := split(r.Readable)
 	writable := landlock.RWDirs(write.dirs...)
 	if level >= 2 {
@@ -76,6 +87,7 @@ func restrictPaths(r confine.Rules) error {
 		landlock.RODirs(append(read.dirs, exceptions.dirs...)...).IgnoreIfMissing(),
 		landlock.ROFiles(append(read.files, exceptions.files...)...).IgnoreIfMissing(),
 		writable.IgnoreIfMissing(),
+		landlock.PathAccess(filesOnly, shared.dirs...).IgnoreIfMissing(),
 		landlock.RWFiles(slices.Concat(write.files, r.Files, devices)...).IgnoreIfMissing(),
 		landlock.RWDirs(ptys.dirs...).WithIoctlDev().IgnoreIfMissing(),
 		landlock.RWFiles(ptys.files...).WithIoctlDev().IgnoreIfMissing(),

@@ -1,0 +1,80 @@
+package offlimits
+
+import (
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// Bounds of what is looked at besides directories of a workspace.
+const (
+	maxOutsideDirs = 200     // of a place outside, those near its top
+	maxLinks       = 200_000 // more are taken for new
+)
+
+// most is how many directories of a tree are looked at.
+func (t *tree) most() int {
+	if t.outside {
+		return maxOutsideDirs
+	}
+	return maxDirs
+}
+
+// linkID knows a symbolic link again by its path and where it leads.
+type linkID [8]byte
+
+func idOf(workspace, name string) (id linkID, ok bool) {
+	to, err := os.Readlink(filepath.Join(workspace, filepath.FromSlash(name)))
+	sum := sha256.Sum256([]byte(name + "\x00" + to))
+	copy(id[:], sum[:])
+	return id, err == nil
+}
+
+// link notes a link of a workspace.
+func (v *view) link(workspace, name string) {
+	if id, ok := idOf(workspace, name); ok {
+		if len(v.links) < maxLinks {
+			v.links[id] = true
+		}
+		v.found = append(v.found, link{name, id})
+	}
+}
+
+type link struct {
+	name string
+	id   linkID
+}
+
+// fixLinks removes new links that lead to where commands can write outside of the
+// workspace: who follows one stands in a directory that nobody watches, and git looks
+// for a repository in each above it.
+func (k *keeper) fixLinks(seen, was view) error {
+	if k.dir != k.place.Workspace {
+		return nil
+	}
+	var errs []error
+	for _, l := range seen.found {
+		if was.links[l.id] || !was.saw(l.name) || k.allowed(l.name) || !isPlainDir(k.root, path.Dir(l.name)) {
+			continue
+		}
+		to := end(filepath.Join(k.dir, filepath.FromSlash(l.name)), 0)
+		if !within(k.dir, to) && (covered(k.place.Outside, to) || covered(k.place.Temporary, to)) && !covered(k.list.writable, to) {
+			errs = append(errs, k.remove(l.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// end is where a link leads, also if nothing is there yet.
+func end(path string, links int) string {
+	to, err := os.Readlink(path)
+	if _, gone := os.Stat(path); gone == nil || err != nil || links > maxIncludeDepth {
+		return followed(path)
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(followed(filepath.Dir(path)), to)
+	}
+	return end(to, links+1)
+}
