@@ -5,36 +5,16 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/bench/loop"
 )
 
-// The workflow and the script of most rows: the cheapest step that is a whole one.
-const (
-	workflowYAML = `name: loop
-description: One role that has its turn again and again.
-limits: { maxSteps: 1000000 }
-roles:
-  worker:
-    description: Works.
-    goal: You work.
-    capabilities: []
-    procedure: Work.
-    output: Something.
-    frontmatter:
-      type: object
-      properties: { $status: { enum: [again, done] }, note: { type: string } }
-      required: [$status, note]
-graph:
-  $START: { _: { role: worker, prompt: "{{{$prompt}}}" } }
-  worker:
-    again: { role: worker, prompt: "Again: {{{note}}}" }
-    done: { role: $END, prompt: "Done." }
-`
-	scenarioYAML = `repeat: true
+// scenarioYAML is what the agent of most rows plays.
+const scenarioYAML = `repeat: true
 steps:
   - role: worker
     output: "---\n$status: again\nnote: a note\n---\nI did something.\n"
 `
-)
 
 // file writes a file of the fixtures once.
 func (b *bench) file(name, text string) (string, error) {
@@ -45,7 +25,7 @@ func (b *bench) file(name, text string) (string, error) {
 
 // start starts a thread in a home and returns its id.
 func (b *bench) start(ctx context.Context, home string) (string, error) {
-	workflow, err := b.file("loop.yaml", workflowYAML)
+	workflow, err := b.file("loop.yaml", loop.Workflow)
 	if err != nil {
 		return "", err
 	}

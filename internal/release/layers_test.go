@@ -42,7 +42,7 @@ var layers = []struct {
 	{"internal/bench", []string{"protocol", "util", "cas"}, nil},
 	{"internal/release", nil, nil},
 	// It knows the program only from outside; the agent kit is for its witness.
-	{"internal/torture", []string{"protocol", "util/env", "util/durable", "utilagent/agentkit"}, nil},
+	{"internal/torture", []string{"protocol", "internal/bench/loop", "util/env", "util/durable", "utilagent/agentkit"}, nil},
 }
 
 // onlyIn says which packages may import a foreign one: those that wrap it, so

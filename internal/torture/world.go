@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/united-workforce/uwf/internal/bench/loop"
 )
 
 // world is a home with its store, and the programs that work on it.
@@ -25,30 +27,8 @@ type world struct {
 	env    []string
 }
 
-const (
-	workflowYAML = `name: loop
-description: One role that has its turn again and again.
-limits: { maxSteps: 1000000 }
-roles:
-  worker:
-    description: Works.
-    goal: You work.
-    capabilities: []
-    procedure: Work.
-    output: Something.
-    frontmatter:
-      type: object
-      properties: { $status: { enum: [again, done] }, note: { type: string } }
-      required: [$status, note]
-graph:
-  $START: { _: { role: worker, prompt: "{{{$prompt}}}" } }
-  worker:
-    again: { role: worker, prompt: "Again: {{{note}}}" }
-    done: { role: $END, prompt: "Done." }
-`
-	// patience is how long any command may take before it counts as hanging.
-	patience = 3 * time.Minute
-)
+// patience is how long any command may take before it counts as hanging.
+const patience = 3 * time.Minute
 
 // newWorld makes an empty home in dir.
 func newWorld(dir string, tools tools) (*world, error) {
@@ -61,7 +41,7 @@ func newWorld(dir string, tools tools) (*world, error) {
 	if err := os.MkdirAll(w.home, 0o755); err != nil {
 		return nil, err
 	}
-	for path, text := range map[string]string{w.path("loop.yaml"): workflowYAML, filepath.Join(w.home, "config.yaml"): "timeout: 10m\n"} {
+	for path, text := range map[string]string{w.path("loop.yaml"): loop.Workflow, filepath.Join(w.home, "config.yaml"): "timeout: 10m\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return nil, err
 		}
