@@ -20,7 +20,11 @@
 // Around it: start.go and fork.go make threads, show.go and overview.go tell how
 // they stand, totals.go what they have cost, wait.go and stop.go deal with steps
 // in flight, background.go and worker.go hand a thread to a process that nobody
-// waits for.
+// waits for. [Open] puts an engine together for a program, package catalog finds
+// workflows, and package view is what there is to show.
+//
+// The module is v0: names may change with a minor version. docs/embedding.md is how to
+// build a program on it.
 package engine
 
 import (

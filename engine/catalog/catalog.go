@@ -96,6 +96,28 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 	return protocol.WorkflowPut{Name: def.Name, Hash: h}, nil
 }
 
+// Start makes a thread of the workflow that a person names; start is what it is to do
+// and where. No collector comes between storing the workflow and the thread. check, if
+// there is one, may refuse before the thread is made, as [engine.Engine.CheckFirst].
+func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start, check func(protocol.Start) error) (protocol.ThreadStarted, error) {
+	var none protocol.ThreadStarted
+	release, err := cas.Hold(ctx, e.Store)
+	if err != nil {
+		return none, err
+	}
+	defer func() { _ = release() }() // the end of the process gives it back, too
+	if start.Workflow, err = c.Find(ctx, name); err != nil {
+		return none, err
+	}
+	if check != nil {
+		if err := check(start); err != nil {
+			return none, err
+		}
+	}
+	thread, err := e.StartThread(ctx, start.Workflow, start.Prompt, start.Cwd)
+	return protocol.ThreadStarted{Workflow: start.Workflow, Thread: thread}, err
+}
+
 // Name is the first name in the registry that points at h; "" if none does.
 func (c *Catalog) Name(ctx context.Context, h cas.Hash) string {
 	x, err := c.Registry()

@@ -17,8 +17,8 @@ import (
 )
 
 // Find returns the workflow that a person means, storing a file's content if it is
-// one. The collector may take what is stored until a thread is made of it, unless
-// the caller has a [cas.Hold]. In this order: a hash; a file (has a slash or ends in .yaml or
+// one. A collector may take what is stored until a thread is made of it: see
+// [Catalog.Start]. In this order: a hash; a file (has a slash or ends in .yaml or
 // .yml); a file of the project (.workflows/, .workflow/); the registry; a hash in
 // other letters, or a unique prefix of one.
 func (c *Catalog) Find(ctx context.Context, name string) (cas.Hash, error) {

@@ -38,6 +38,7 @@ var layers = []struct {
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
 	{"cmd", []string{"protocol", "utilagent"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
+	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},
 	{"examples/*", []string{"utilagent"}, nil},
 	{"internal/bench", []string{"protocol", "util", "cas"}, nil},
 	{"internal/release", nil, nil},

@@ -103,26 +103,15 @@ func (a *app) start(ctx context.Context, c *ucli.Context, check func(*engine.Eng
 	if err != nil {
 		return none, err
 	}
-	release, err := a.holdStore(ctx)
-	if err != nil {
-		return none, err
-	}
-	defer release()
-	wf, err := a.workflows().Find(ctx, c.Args().First())
-	if err != nil {
-		return none, err
-	}
 	e, err := a.engine(ctx, nil)
 	if err != nil {
 		return none, err
 	}
+	var may func(protocol.Start) error
 	if check != nil {
-		if err := check(e, protocol.Start{Workflow: wf, Prompt: prompt, Cwd: cwd}); err != nil {
-			return none, err
-		}
+		may = func(s protocol.Start) error { return check(e, s) }
 	}
-	id, err := e.StartThread(ctx, wf, prompt, cwd)
-	return protocol.ThreadStarted{Workflow: wf, Thread: id}, err
+	return a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, may)
 }
 
 // taskText is the task of a thread.
