@@ -63,7 +63,7 @@ func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 				f.remove(a.Thread)
 			}
 		}
-		if err := x.appendFacts(ctx, facts); err != nil {
+		if err := x.appendFacts(ctx, f, facts); err != nil {
 			return err
 		}
 		return x.appendLines(ctx, lines)

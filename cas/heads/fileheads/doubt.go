@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -19,22 +20,48 @@ import (
 
 // factsRead is what the lines of the facts say together.
 type factsRead struct {
+	data   []byte // all lines, also those that were passed over
 	known  map[string]fields
 	doubts map[string]error // by thread: the line that may have been about it
 	faults []error          // of lines that cannot be read
-	torn   error            // that the last line is torn, and may be about a thread, or all of the file is lost
+	torn   error            // that the last line is torn, and may be about a thread
+	lost   error            // that lines, or all of the file, are lost
 }
 
 // readFacts reads the lines that are about a thread, "" for all of them, and finds
 // those of which that cannot be told.
-func (x *Heads) readFacts(ctx context.Context, data []byte, only string) (*factsRead, error) {
-	r := &factsRead{known: map[string]fields{}, doubts: map[string]error{}}
-	if len(data) == 0 && x.saysFacts() {
-		r.torn = lostFacts(x.path(factsFile))
-		r.faults = append(r.faults, r.torn)
-		r.doubt(nil, x.names(ctx), r.torn)
+func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) {
+	for {
+		// First how many lines there must be: an append writes them before their number.
+		says, count := x.saysFacts()
+		data, err := x.factsText(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := x.linesOfFacts(ctx, data, only)
+		if err != nil {
+			return r, err
+		}
+		if lines := countLines(data); len(data) == 0 && says || lines < count {
+			if _, now := x.saysFacts(); now != count {
+				continue // somebody has just written the file anew
+			}
+			r.lose(lostFacts(x.path(factsFile), lines, count), x.names(ctx))
+		}
 		return r, ctx.Err()
 	}
+}
+
+// lose puts all threads in doubt.
+func (r *factsRead) lose(why error, standing map[string]bool) {
+	r.lost = why
+	r.faults = append(r.faults, why)
+	r.doubt(nil, standing, why)
+}
+
+// linesOfFacts is [Heads.readFacts] for a text.
+func (x *Heads) linesOfFacts(ctx context.Context, data []byte, only string) (*factsRead, error) {
+	r := &factsRead{data: data, known: map[string]fields{}, doubts: map[string]error{}}
 	quoted, err := json.Marshal(only)
 	if err != nil {
 		return r, err
@@ -79,9 +106,14 @@ func whyTorn(content []byte) string {
 	return "it ends before it is whole"
 }
 
-// lostFacts is the error for a file that is gone, or empty, although there were facts.
-func lostFacts(path string) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: path + " is lost, which says where threads come from: restore it from a backup"}
+// lostFacts is the error for a file that has fewer lines than there were, or none.
+func lostFacts(path string, lines, count int) error {
+	message := path + " is lost, which says where threads come from: restore it from a backup"
+	if lines > 0 {
+		message = fmt.Sprintf("%s has %d lines and had %d, so what says where a thread comes from may be lost: restore it from a backup; "+
+			"if you took lines out, write the number of those that are left into the comment of threads.yaml", path, lines, count)
+	}
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: message}
 }
 
 // add adds a line that can be read.
@@ -131,9 +163,9 @@ func (r *factsRead) of(thread string) (heads.Facts, error) {
 	return f, err
 }
 
-// mark adds to what is known what [factsRead.lost] says.
+// mark adds to what is known what [factsRead.marks] says.
 func (r *factsRead) mark() error {
-	marks, err := r.lost()
+	marks, err := r.marks()
 	if err != nil {
 		return err
 	}
@@ -150,9 +182,9 @@ func (r *factsRead) mark() error {
 	return nil
 }
 
-// lost is what is to be written of the threads in doubt before the lines that may be
+// marks is what is to be written of the threads in doubt before the lines that may be
 // about them go: nobody has said yet where they may work.
-func (r *factsRead) lost() (map[string]heads.Facts, error) {
+func (r *factsRead) marks() (map[string]heads.Facts, error) {
 	marks := map[string]heads.Facts{}
 	for thread := range r.doubts {
 		known, err := r.of(thread)

@@ -20,11 +20,7 @@ const maxFacts = 1 << 20
 // Facts returns what is known of a thread, active or not; nothing is no error, and
 // neither is a line that cannot be read: what it leaves open is the Doubt.
 func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
-	data, err := x.factsText(ctx)
-	if err != nil {
-		return heads.Facts{}, err
-	}
-	r, err := x.readFacts(ctx, data, thread)
+	r, err := x.readFacts(ctx, thread)
 	if err != nil {
 		return heads.Facts{}, err
 	}
@@ -34,11 +30,7 @@ func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
 // AllFacts returns what is known of all threads; most have no entry. With an error
 // for lines that cannot be read it returns what the others say.
 func (x *Heads) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
-	data, err := x.factsText(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, err := x.readFacts(ctx, data, "")
+	r, err := x.readFacts(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -68,25 +60,31 @@ func (x *Heads) factsText(ctx context.Context) ([]byte, error) {
 // SetFacts adds to what is known of a thread: each field of the change that is set
 // takes the place of what was known.
 func (x *Heads) SetFacts(ctx context.Context, thread string, change heads.Facts) error {
-	return x.locked(ctx, threadsLock, func() error {
-		return x.appendFacts(ctx, map[string]heads.Facts{thread: change})
+	return x.changeThreads(ctx, func(f *file) error {
+		return x.appendFacts(ctx, f, map[string]heads.Facts{thread: change})
 	})
 }
 
-// appendFacts adds lines durably, under the lock of the threads.
-func (x *Heads) appendFacts(ctx context.Context, changes map[string]heads.Facts) error {
+// appendFacts adds lines durably, under the lock of the threads. threads.yaml, which
+// the caller saves, says then how many there are.
+func (x *Heads) appendFacts(ctx context.Context, f *file, changes map[string]heads.Facts) error {
 	text, err := factsLines(changes)
 	if err != nil {
 		return err
 	}
-	if done, err := x.mendFacts(ctx, text); done || len(text) == 0 || err != nil {
+	if done, err := x.mendFacts(ctx, f, text); done || len(text) == 0 || err != nil {
 		return err
 	}
 	start, err := x.mendTail(factsFile, isFacts)
 	if err != nil {
 		return err
 	}
-	return durable.AppendFile(x.fsys, x.path(factsFile), append(start, text...), privateFile)
+	if err := durable.AppendFile(x.fsys, x.path(factsFile), append(start, text...), privateFile); err != nil {
+		return err
+	}
+	data, err := x.factsText(ctx)
+	f.facts = countLines(data)
+	return err
 }
 
 // factsLines are changes as lines.

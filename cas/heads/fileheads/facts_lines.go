@@ -18,17 +18,13 @@ import (
 
 // rewriteFacts writes one line for each thread but those that are gone, under the
 // lock of the threads. Lines that cannot be read stay.
-func (x *Heads) rewriteFacts(ctx context.Context, gone map[string]bool) error {
-	data, err := x.factsText(ctx)
+func (x *Heads) rewriteFacts(ctx context.Context, f *file, gone map[string]bool) error {
+	r, err := x.readFacts(ctx, "")
 	if err != nil {
 		return err
 	}
-	r, err := x.readFacts(ctx, data, "")
-	if err != nil {
-		return err
-	}
-	_, bad := sortLines(data, parseFacts)
-	if r.torn != nil { // its line goes
+	_, bad := sortLines(r.data, parseFacts)
+	if r.torn != nil || r.lost != nil { // what they may have said goes
 		if err := r.mark(); err != nil {
 			return err
 		}
@@ -48,29 +44,43 @@ func (x *Heads) rewriteFacts(ctx context.Context, gone map[string]bool) error {
 		}
 		text = append(text, line...)
 	}
-	if text = append(text, bad...); bytes.Equal(text, data) {
+	if text = append(text, bad...); bytes.Equal(text, r.data) {
 		return nil
 	}
+	return x.replaceFacts(f, text, r.lost != nil)
+}
+
+// replaceFacts writes the file anew, under the lock of the threads. A cut in between
+// must leave no fewer lines than threads.yaml says, unless some are lost already.
+func (x *Heads) replaceFacts(f *file, text []byte, lost bool) error {
 	if len(text) == 0 {
 		text = []byte("\n") // a file without a byte has lost them
 	}
-	return durable.WriteFile(x.fsys, x.path(factsFile), text, privateFile)
+	f.facts = countLines(text)
+	write := func() error { return durable.WriteFile(x.fsys, x.path(factsFile), text, privateFile) }
+	count := func() error { return x.saveThreads(f) }
+	steps := []func() error{count, write}
+	if lost {
+		slices.Reverse(steps)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mendFacts cuts off a torn last line that may be about threads of this home, or makes
-// a file that is lost again: it writes what is known of those threads from now on, and
+// up for lines that are lost: it writes what is known of those threads from now on, and
 // then a text, in one change; done: it was like that.
-func (x *Heads) mendFacts(ctx context.Context, text []byte) (done bool, err error) {
-	data, err := x.factsText(ctx)
-	if err != nil || len(data) > 0 && data[len(data)-1] == '\n' {
+func (x *Heads) mendFacts(ctx context.Context, f *file, text []byte) (done bool, err error) {
+	r, err := x.readFacts(ctx, "")
+	if err != nil || r.torn == nil && r.lost == nil {
 		return false, err
 	}
-	r, err := x.readFacts(ctx, data, "")
-	if err != nil || r.torn == nil {
-		return false, err
-	}
-	maps.DeleteFunc(r.doubts, func(_ string, why error) bool { return why != r.torn }) // other lines stay
-	marks, err := r.lost()
+	maps.DeleteFunc(r.doubts, func(_ string, why error) bool { return why != r.torn && why != r.lost }) // other lines stay
+	marks, err := r.marks()
 	if err != nil || len(marks) == 0 {
 		return false, err
 	}
@@ -78,19 +88,23 @@ func (x *Heads) mendFacts(ctx context.Context, text []byte) (done bool, err erro
 	if err != nil {
 		return false, err
 	}
-	whole := data[:bytes.LastIndexByte(data, '\n')+1]
-	return true, durable.WriteFile(x.fsys, x.path(factsFile), slices.Concat(whole, lines, text), privateFile)
+	whole := r.data
+	switch end := bytes.LastIndexByte(whole, '\n') + 1; {
+	case r.torn != nil:
+		whole = whole[:end]
+	case end < len(whole):
+		whole = append(whole, '\n')
+	}
+	all := slices.Concat(whole, lines, text)
+	f.facts = countLines(all)
+	return true, durable.WriteFile(x.fsys, x.path(factsFile), all, privateFile)
 }
 
-// sortFacts is sortLines for the facts: what stays says which threads those lines may
+// sort is sortLines for the facts: what stays says which threads those lines may
 // have been about that go.
-func (x *Heads) sortFacts(ctx context.Context, data []byte) (good, bad []byte, err error) {
-	good, bad = sortLines(data, parseFacts)
-	r, err := x.readFacts(ctx, data, "")
-	if err != nil {
-		return nil, nil, err
-	}
-	marks, err := r.lost()
+func (r *factsRead) sort() (good, bad []byte, err error) {
+	good, bad = sortLines(r.data, parseFacts)
+	marks, err := r.marks()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
@@ -18,7 +19,8 @@ import (
 type file struct {
 	path  string
 	keys  rule
-	head  string // our first line, if there is one; else ""
+	head  string // our first lines, if there are any; else ""
+	facts int    // how many lines facts.jsonl has, as those say; -1: they do not
 	ours  *ours  // nil: the table counts
 	table *table // nil: not parsed yet
 }
@@ -33,13 +35,24 @@ func (x *Heads) read(ctx context.Context, name string) (*file, error) {
 		return nil, err
 	}
 	if name == threadsFile {
-		lines, says := bytes.CutPrefix(text, []byte(saysFacts))
-		if !areHeads(lines) {
-			return newFile(x.path(name), text, threadProblem, false), nil
+		lines, head := text, ""
+		if bytes.HasPrefix(text, []byte(saysFacts)) {
+			at := len(saysFacts)
+			if _, counts := factsCount(string(firstLine(text[at:], 0))); counts {
+				at += len(firstLine(text[at:], 0))
+			}
+			head, lines = string(text[:at]), text[at:]
 		}
-		f := newFile(x.path(name), lines, threadProblem, true)
-		if says {
-			f.head = saysFacts
+		inOurForm := areHeads(lines)
+		if !inOurForm {
+			lines = text
+		}
+		f := newFile(x.path(name), lines, threadProblem, inOurForm)
+		if inOurForm {
+			f.head = head
+			_, f.facts = saysOf(head)
+		} else {
+			_, f.facts = saysOf(strings.Join(f.table.comments, "\n") + "\n")
 		}
 		return f, nil
 	}

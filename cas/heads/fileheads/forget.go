@@ -33,7 +33,7 @@ func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 				return err
 			}
 			// After the history: facts of a thread that is gone do no harm.
-			return x.rewriteFacts(ctx, names(forgotten))
+			return x.rewriteFacts(ctx, f, names(forgotten))
 		})
 	})
 	return forgotten, err

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -45,12 +44,25 @@ func (x *Heads) QuarantineHistory(ctx context.Context) (n int, to string, err er
 // lines may have been about are from elsewhere from now on, as far as anybody knows; so
 // are all, if the file is lost.
 func (x *Heads) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
-	if err := x.SetFacts(ctx, "", heads.Facts{}); err != nil {
-		return 0, "", err
-	}
-	return x.quarantine(ctx, threadsLock, factsFile, privateFile, func(data []byte) (good, bad []byte, err error) {
-		return x.sortFacts(ctx, data)
+	to = filepath.Join(x.QuarantineDir(), factsFile)
+	err = x.changeThreads(ctx, func(f *file) error {
+		if err := x.appendFacts(ctx, f, nil); err != nil {
+			return err
+		}
+		r, err := x.readFacts(ctx, "")
+		if err != nil {
+			return err
+		}
+		good, bad, err := r.sort()
+		if n = bytes.Count(bad, []byte("\n")); n == 0 || err != nil {
+			return err
+		}
+		if err := x.setAside(to, bad, privateFile); err != nil {
+			return err
+		}
+		return x.replaceFacts(f, good, false)
 	})
+	return n, to, err
 }
 
 // QuarantineThreads is [Heads.QuarantineHistory] for the active threads. Of a file
@@ -87,15 +99,20 @@ func (x *Heads) quarantine(ctx context.Context, lock, file string, perm fs.FileM
 		if n = bytes.Count(bad, []byte("\n")); n == 0 {
 			return nil
 		}
-		if err := durable.MkdirAll(x.fsys, filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		if err := durable.AppendFile(x.fsys, to, bad, perm); err != nil {
+		if err := x.setAside(to, bad, perm); err != nil {
 			return err
 		}
 		return durable.WriteFile(x.fsys, x.path(file), good, perm)
 	})
 	return n, to, err
+}
+
+// setAside adds lines to a file of the quarantine.
+func (x *Heads) setAside(to string, lines []byte, perm fs.FileMode) error {
+	if err := durable.MkdirAll(x.fsys, filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return durable.AppendFile(x.fsys, to, lines, perm)
 }
 
 // sortLines tells the lines that can be read from those that cannot. One that
@@ -112,7 +129,8 @@ func sortLines[T any](data []byte, parse func([]byte) (T, error)) (good, bad []b
 	return good, bad
 }
 
-// sortEntries is sortLines for a file of entries.
+// sortEntries is sortLines for a file of entries. A thread that the end of a comment
+// hides comes back.
 func sortEntries(data []byte, keys rule) (good, bad []byte) {
 	t := parseTable("", string(data), keys)
 	if t.frozen {
@@ -120,6 +138,11 @@ func sortEntries(data []byte, keys rule) (good, bad []byte) {
 	} else {
 		for _, b := range t.bad {
 			bad = append(append(bad, b.text...), '\n')
+			if e, ok := behindComment(b.text); ok {
+				if _, there := t.find(e.key); !there {
+					t.set(e.key, e.hash)
+				}
+			}
 		}
 	}
 	t.bad, t.frozen = nil, false

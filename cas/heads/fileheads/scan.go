@@ -53,9 +53,8 @@ func parseLines(path, text string, keys rule) *table {
 }
 
 // hidesThread tells whether a line is that of a thread but for its first character,
-// with which YAML may pass over it. What a person has made a comment has that
-// character still, behind the mark. Nor does anything follow our own comment, but the
-// line below it if the end between them is damaged.
+// with which YAML may pass over it, or but for a comment before it. What a person has
+// made a comment has that character still, behind the mark.
 func hidesThread(line string) bool {
 	if line == "" {
 		return false
@@ -63,8 +62,24 @@ func hidesThread(line string) bool {
 	if behind, found := strings.CutPrefix(line, strings.TrimSuffix(saysFacts, "\n")); found && behind != "" {
 		return true
 	}
+	if _, found := behindComment(line); found {
+		return true
+	}
 	e, ok := parseLine("0" + line[1:])
 	return ok && threadProblem(e.key) == ""
+}
+
+// behindComment finds the thread at the end of a comment. There is one if the end
+// between two lines is damaged: a person who takes a thread out writes nothing between
+// the mark and it.
+func behindComment(line string) (entry, bool) {
+	line = strings.TrimSpace(line)
+	at := len(line) - headLine + 1
+	if at <= 0 || line[0] != '#' || strings.Trim(line[:at], "# \t") == "" {
+		return entry{}, false
+	}
+	e, ok := parseLine(line[at:])
+	return e, ok && threadProblem(e.key) == ""
 }
 
 // settle sorts the entries, given the lines that they come from, and takes out

@@ -95,7 +95,7 @@ func (x *Heads) Add(ctx context.Context, thread string, head protocol.Hash, fact
 			return err
 		}
 		f.set(thread, head)
-		return x.appendFacts(ctx, map[string]heads.Facts{thread: facts})
+		return x.appendFacts(ctx, f, map[string]heads.Facts{thread: facts})
 	})
 }
 
@@ -170,11 +170,23 @@ func (x *Heads) changeThreads(ctx context.Context, edit func(f *file) error) err
 		if err := edit(f); err != nil {
 			return err
 		}
-		if isThere(x.path(factsFile)) {
-			f.sayFacts()
-		}
-		return x.save(f)
+		return x.saveThreads(f)
 	})
+}
+
+// saveThreads saves threads.yaml, and what it says of the facts.
+func (x *Heads) saveThreads(f *file) error {
+	if isThere(x.path(factsFile)) {
+		if f.facts < 0 {
+			data, err := x.readLog(factsFile)
+			if err != nil {
+				return err
+			}
+			f.facts = countLines(data)
+		}
+		f.sayFacts()
+	}
+	return x.save(f)
 }
 
 // expect is the compare of compare-and-swap.
