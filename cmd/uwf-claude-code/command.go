@@ -25,7 +25,7 @@ func adapter() cliagent.Adapter {
 			Since:    cliagent.V(2, 1, 197), // the oldest that was asked; one of 1.0 takes it for a prompt
 			Flaws: []cliagent.Flaw{{
 				Before: cliagent.V(2, 0, 0),
-				Text:   "each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",
+				Text:   "it obeys the settings of the directory that it works in, hooks included, and each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",
 			}},
 		},
 		Command: command,
@@ -48,8 +48,15 @@ func adapter() cliagent.Adapter {
 // output names. Older ones want another name, which is not that of one entry.
 var cuts = cliagent.V(2, 1, 197)
 
+// sources is the first version that can be told whose settings it obeys: those of a
+// workspace name programs, which it would start without being asked.
+var sources = cliagent.V(2, 0, 0)
+
 func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"-p", "--output-format", "stream-json", "--verbose"}
+	if c.Version.AtLeast(sources) {
+		args = append(args, "--setting-sources", "user")
+	}
 	if c.MaxTurns > 0 {
 		args = append(args, "--max-turns", strconv.Itoa(c.MaxTurns))
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
@@ -27,7 +29,6 @@ func adapter() cliagent.Adapter {
 		Decoder:     func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c} },
 		Logins:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
 		Sessions:    cliagent.Sessions{Forks: true, AnyDir: true},
-		Sandboxes:   true,
 		CountsTurns: true,
 		Usage: `Runs "codex exec --json" in the working directory; arguments that it does not
 know are passed to Codex, before its subcommand. The program is UWF_CODEX_BIN, else
@@ -35,10 +36,23 @@ codex on PATH.`,
 	}
 }
 
+// distrust says of a directory, and of those around it, that their settings, which name
+// programs to start, are not to be obeyed.
+func distrust(dir string) string {
+	var entries []string
+	for at := dir; ; at = filepath.Dir(at) {
+		name, _ := json.Marshal(at) // a text always can be
+		entries = append(entries, string(name)+`={trust_level="untrusted"}`)
+		if at == filepath.Dir(at) {
+			return "projects={" + strings.Join(entries, ",") + "}"
+		}
+	}
+}
+
 // command is the command line. All options stand before "resume" and "fork",
 // which take none of them.
 func command(c cliagent.Call) (cliagent.Invocation, error) {
-	args := []string{"exec", "--json", "--skip-git-repo-check", "-C", c.Cwd}
+	args := []string{"exec", "--json", "--skip-git-repo-check", "-C", c.Cwd, "-c", distrust(c.Cwd)}
 	switch c.Permission {
 	case cliagent.Readonly:
 		args = append(args, "-s", "read-only")

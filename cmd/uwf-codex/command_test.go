@@ -11,7 +11,7 @@ import (
 
 func TestCommand(t *testing.T) {
 	t.Parallel()
-	const begin = "exec --json --skip-git-repo-check -C /dir "
+	const begin = `exec --json --skip-git-repo-check -C /dir -c projects={"/dir"={trust_level="untrusted"},"/"={trust_level="untrusted"}} `
 	for want, c := range map[string]cliagent.Call{
 		"--dangerously-bypass-approvals-and-sandbox -":           {Permission: cliagent.Bypass},
 		"-s workspace-write -m gpt-5 -":                          {Permission: cliagent.Edits, Model: "gpt-5"},

@@ -26,9 +26,9 @@ UWF_CURSOR_BIN, else cursor-agent or agent on PATH.`,
 }
 
 // switches are what a permission is called. --trust alone lets it change files and
-// refuses commands.
+// refuses commands; it also makes the program start what the directory's settings name.
 var switches = map[cliagent.Permission][]string{
-	cliagent.Bypass:   {"--force", "--trust", "--approve-mcps"},
+	cliagent.Bypass:   {"--force", "--trust"},
 	cliagent.Edits:    {"--trust"},
 	cliagent.Readonly: {"--trust", "--mode", "ask"},
 }
@@ -36,7 +36,7 @@ var switches = map[cliagent.Permission][]string{
 func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"-p", "--output-format", "stream-json"}
 	for _, arg := range switches[c.Permission] {
-		if has(c, arg) {
+		if has(c, arg) && (arg != "--trust" || c.Confined) {
 			args = append(args, arg)
 		}
 	}
@@ -60,7 +60,7 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 // ones refuse what they do not know. What narrows the permission is never left out.
 func has(c cliagent.Call, option string) bool {
 	switch option {
-	case "--trust", "--approve-mcps", "--workspace":
+	case "--trust", "--workspace":
 		return c.Help == "" || strings.Contains(c.Help, option)
 	}
 	return true

@@ -14,11 +14,12 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	const begin = "-p --output-format stream-json "
 	for want, c := range map[string]cliagent.Call{
-		"--force --trust --approve-mcps --workspace /dir the prompt":     {Permission: cliagent.Bypass},
-		"--trust --workspace /dir --model m --resume ID -H x the prompt": {Permission: cliagent.Edits, Model: "m", Resume: true, Session: "ID", Extra: []string{"-H", "x"}},
-		"--trust --mode ask --workspace /dir the prompt":                 {Permission: cliagent.Readonly},
-		"--force the prompt":    {Permission: cliagent.Bypass, Help: "an older version: --force"},
-		"--mode ask the prompt": {Permission: cliagent.Readonly, Help: "an older version, which will refuse it"},
+		"--force --trust --workspace /dir the prompt":                    {Permission: cliagent.Bypass, Confined: true},
+		"--force --workspace /dir the prompt":                            {Permission: cliagent.Bypass},
+		"--trust --workspace /dir --model m --resume ID -H x the prompt": {Permission: cliagent.Edits, Confined: true, Model: "m", Resume: true, Session: "ID", Extra: []string{"-H", "x"}},
+		"--trust --mode ask --workspace /dir the prompt":                 {Permission: cliagent.Readonly, Confined: true},
+		"--force the prompt":                                             {Permission: cliagent.Bypass, Help: "an older version: --force"},
+		"--mode ask the prompt":                                          {Permission: cliagent.Readonly, Help: "an older version, which will refuse it"},
 	} {
 		c.Cwd, c.Prompt = "/dir", "the prompt"
 		inv, err := command(c)

@@ -28,7 +28,7 @@ func hand(c cliagent.Call, inv *cliagent.Invocation) {
 		return
 	}
 	name := commandName(c.Session)
-	inv.Files = []cliagent.File{{Path: filepath.Join(t.dir, name+".toml"), Data: t.toml()}}
+	inv.Files = append(inv.Files, cliagent.File{Path: filepath.Join(t.dir, name+".toml"), Data: t.toml()})
 	inv.Stdin = strings.TrimSpace("/" + name + " " + t.arg)
 }
 

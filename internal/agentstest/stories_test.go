@@ -55,7 +55,7 @@ type story struct {
 var stories = append([]story{
 	{"first run", firstRun}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
 	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError}, {"an @ is no mention", mentions},
-	{"writes elsewhere are refused", confinedStory},
+	{"writes elsewhere are refused", confinedStory}, {"settings of a clone start nothing", aClone},
 }, pastStories...)
 
 // tellAll runs all stories with a program.

@@ -12,19 +12,20 @@ import (
 )
 
 // Confining is what holds for an agent that drives a program of other people: one of
-// protocol's values of confine. By default one that may do anything without being
-// asked is confined; the others hold themselves back. So does by default nothing hold
-// back a command of the user's own that uwf does not know (unknown): where it keeps
-// what is its own cannot be told, and without that it might fail in silence.
+// protocol's values of confine. By default it is confined, whatever it may do: what a
+// directory's own settings make it start is asked by nobody. Two are not: one that holds
+// its commands in a sandbox which cannot be made inside of ours, and a command of the
+// user's own that uwf does not know (unknown): where it keeps what is its own cannot be
+// told, and without that it might fail in silence.
 func Confining(a protocol.Agent, command []string) (setting string, unknown bool) {
 	if a.Confine != "" {
 		return a.Confine, false
 	}
-	if !unasked(a) {
-		return protocol.ConfineOff, false
-	}
 	if _, known := programs.Places(command); !known {
 		return protocol.ConfineOff, true
+	}
+	if !unasked(a) && programs.Sandboxes(command) {
+		return protocol.ConfineOff, false
 	}
 	return protocol.ConfineAuto, false
 }
@@ -135,10 +136,15 @@ func extra(a protocol.Agent, argv []string, s System) string {
 		return "; does not start: it cannot be confined here"
 	case !s.Confines:
 		return ", writes anywhere: it cannot be confined here"
-	case len(a.AllowWrite) > 0:
-		return ", writes in the directory and " + strings.Join(a.AllowWrite, ", ") + s.open()
 	}
-	return ", writes in the directory" + s.open()
+	places := a.AllowWrite
+	if a.Permission != "readonly" || !HeedsPermission(a.Command) {
+		places = append([]string{"the directory"}, places...)
+	}
+	if len(places) == 0 {
+		return ", writes nothing" + s.open()
+	}
+	return ", writes in " + strings.Join(places, " and ") + s.open()
 }
 
 // NoUnixSockets tells whether commands can make no unix sockets. By default that is so

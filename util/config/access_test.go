@@ -25,6 +25,8 @@ func TestAccess(t *testing.T) {
 		{protocol.Agent{Command: "uwf-codex", Confine: "required"}, protocol.BuiltinConfig{}, false, "runs anything; does not start: it cannot be confined here"},
 		{protocol.Agent{Command: "uwf-codex", Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
 		{protocol.Agent{Command: "uwf-codex", Permission: "readonly"}, protocol.BuiltinConfig{}, true, "reads, as far as the program holds itself back"},
+		{protocol.Agent{Command: "uwf-claude-code", Permission: "readonly"}, protocol.BuiltinConfig{}, true, "reads, writes nothing"},
+		{protocol.Agent{Command: "uwf-gemini", Permission: "edits"}, protocol.BuiltinConfig{}, true, "changes files in the directory, writes in the directory"},
 		{protocol.Agent{Command: "uwf-cursor"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
 		{protocol.Agent{Command: "uwf-acp", Args: []string{"--auth", "key", "--", "npx", "-y", "@google/gemini-cli@0.61.0"}}, protocol.BuiltinConfig{}, true,
 			"runs anything, writes in the directory"},

@@ -65,6 +65,12 @@ func NoTerminals(command []string) bool {
 	})
 }
 
+// Sandboxes tells whether a command is known to run what it runs in a sandbox of its own,
+// unless it may do anything. It cannot be made inside of ours.
+func Sandboxes(command []string) bool {
+	return starts(command, func(program string) bool { return program == "codex" || program == "codex-acp" })
+}
+
 // starts tells whether a command starts such a program.
 func starts(command []string, such func(program string) bool) bool {
 	for i, word := range command {

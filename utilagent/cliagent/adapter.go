@@ -45,9 +45,6 @@ type Adapter struct {
 	// Logins are variables with which the program logs in: it gets them also from
 	// .env, whose other secrets are not for it. A name that ends with * is a prefix.
 	Logins []string
-	// Sandboxes: with edits and readonly the program runs commands in a sandbox of its
-	// own, which cannot be made while it is confined.
-	Sandboxes bool
 	// Commanded: the program and its arguments stand on the agent's own command
 	// line, behind "--": they are Call.Bin and Call.Extra. Program, Install and Probe
 	// then do not matter.
@@ -170,6 +167,7 @@ type Call struct {
 
 	Model      string // as the program calls it; "": its own default
 	Permission Permission
+	Confined   bool    // it can do no harm with what the workspace makes it start
 	MaxTurns   int     // 0: the program's default
 	MaxCostUSD float64 // 0: any
 	Schema     any     // of the role's output, as a JSON value

@@ -56,7 +56,7 @@ func (r *runner) confined() (*confinement, error) {
 		r.req.Warn("%s is not confined: %s", r.adapter.Program, why)
 		return nil, nil
 	}
-	if r.adapter.Sandboxes && r.permission != Bypass {
+	if r.permission != Bypass && programs.Sandboxes(r.driven()) {
 		r.req.Warn("%s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to off, or the permission to bypass",
 			r.adapter.Program, r.permission, r.key("confine"))
 	}
@@ -111,13 +111,10 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		// What the program is logged in with is its own; a long prompt lies in the run's directory.
 		AllowRead: slices.Concat(dirs, files, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
 	})
-	dirs = append(dirs, r.cwd, tmp, "/dev/shm")
-	dirs = append(dirs, caches...)
-	var beside []string
-	if repository, ok := worktree.Link(r.cwd); ok {
-		beside = []string{repository} // without it nothing could be committed
-	} else if repository, ok := offlimits.Module(r.cwd); ok {
-		beside = []string{repository}
+	dirs = slices.Concat(dirs, caches, []string{tmp, "/dev/shm"})
+	beside := r.repository()
+	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
+		dirs = append(append(dirs, r.cwd), beside...)
 	}
 	for _, path := range off.Writable() {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
@@ -146,9 +143,21 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		r.req.Warn("%s", said)
 	}
 	return confine.Rules{
-		Dirs: append(dirs, beside...), Files: files, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
+		Dirs: dirs, Files: files, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
 		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
 	}, off, watched, nil
+}
+
+// repository is that of a workspace whose own lies elsewhere: without it nothing could be
+// committed.
+func (r *runner) repository() []string {
+	if repository, ok := worktree.Link(r.cwd); ok {
+		return []string{repository}
+	}
+	if repository, ok := offlimits.Module(r.cwd); ok {
+		return []string{repository}
+	}
+	return nil
 }
 
 // putBack undoes what the program has changed that says what git or uwf run later,

@@ -31,7 +31,7 @@ func TestAStep(t *testing.T) {
 	require.Equal(t, protocol.CaptureTurns, got.Detail.Capture)
 	require.Equal(t, "toy-1", got.Detail.Model)
 	require.Equal(t, "toy 1.2.3", got.Detail.AgentVersion)
-	require.Equal(t, "ok; not confined", got.Detail.Outcome)
+	require.Equal(t, "ok; not confined: where it keeps its own files is not known", got.Detail.Outcome)
 	require.Equal(t, []string{
 		"assistant: I look. [read map[a:b]]", "tool: a file with [hidden key]", "system: take care",
 		"assistant: [sub-agent] from a helper", "assistant: ---\n$status: done\n---\nIt is done.",
@@ -245,7 +245,7 @@ func TestNotConfined(t *testing.T) {
 	set(t, toy(), "confine: required").plays(good).step().Failed("toy must be confined, and cannot be: ")
 	require.Contains(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ")
 	require.Empty(t, set(t, toy(), "confine: off").plays(good).step().Succeeded().Stderr)
-	require.Empty(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr)
+	require.Contains(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ", "a clone's settings ask nobody")
 }
 
 // Repeating a request is no sign of life: the step ends in time, says why, and is

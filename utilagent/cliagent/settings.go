@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
@@ -109,6 +110,10 @@ func environment(environ []string, a Adapter, inv Invocation) []string {
 		if !matches(name, a.Unset) {
 			out = append(out, entry)
 		}
+	}
+	// What a workspace's settings name is not started, also not by an opencode that is talked to.
+	if (env.Env{Environ: environ}).Get("OPENCODE_DISABLE_PROJECT_CONFIG") == "" {
+		out = append(out, "OPENCODE_DISABLE_PROJECT_CONFIG=1")
 	}
 	out = append(out, "NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
 	return append(out, inv.Env...)
