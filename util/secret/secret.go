@@ -25,7 +25,7 @@ const Shortest = 8
 // OPENAI_API_KEY, DB_PASSWORD or npmToken.
 func Named(name string) bool {
 	name = strings.ToUpper(name)
-	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+	words := words(name)
 	if len(words) == 0 || slices.Contains(about, words[len(words)-1]) {
 		return false
 	}
@@ -35,7 +35,9 @@ func Named(name string) bool {
 		}
 	}
 	for _, word := range words {
-		word = strings.TrimSuffix(word, "S")
+		if word != "PASS" {
+			word = strings.TrimSuffix(word, "S")
+		}
 		if strings.HasSuffix(word, "KEY") || strings.HasSuffix(word, "TOKEN") || slices.Contains(whole, word) {
 			return true
 		}
@@ -45,28 +47,10 @@ func Named(name string) bool {
 
 var (
 	// whole are the words that mean a secret only if they stand alone.
-	whole = []string{"AUTH", "PAT", "PSK", "JWT", "COOKIE", "BEARER", "WEBHOOK"}
+	whole = []string{"AUTH", "PAT", "PSK", "JWT", "COOKIE", "BEARER", "WEBHOOK", "PASS", "PW", "MNEMONIC"}
 	// about are last words of names that only tell something about a secret.
 	about = []string{"FILE", "PATH", "DIR", "SOCK", "SOCKET", "TYPE", "NAME", "MODE", "ALGORITHM", "LENGTH", "SIZE", "TTL", "ENABLED"}
 )
-
-// OfVariable returns the secrets in an environment variable: its value if the
-// name says so, and the password of a URL whatever the name. [OfDotEnv] knows more.
-func OfVariable(name, value string) []string {
-	if found, isURL := ofURL(value, Named(name)); isURL {
-		return found
-	}
-	if Named(name) && len(value) >= Shortest && !isSetting(value) {
-		return []string{value}
-	}
-	return nil
-}
-
-// Guarded reports whether a variable of the environment is kept from programs
-// that a stranger may steer: it holds a secret, also one too short to be hidden.
-func Guarded(name, value string) bool {
-	return len(OfVariable(name, value)) > 0 || Named(name) && !isSetting(value) && !strings.Contains(value, "://")
-}
 
 // OfDotEnv is [OfVariable] for a file that is there to hold secrets: a value
 // whose name says nothing is one, too, unless it consists of plain words and
@@ -75,7 +59,7 @@ func OfDotEnv(name, value string) []string {
 	if found, isURL := ofURL(value, true); isURL {
 		return found
 	}
-	if len(value) < Shortest || isSetting(value) || !Named(name) && isPlain(value) {
+	if len(value) < Shortest || isSetting(value) || !Named(name) && !isSeed(name, value) && isPlain(value) {
 		return nil
 	}
 	return []string{value}
@@ -111,6 +95,9 @@ func ofURL(value string, guarded bool) (found []string, isURL bool) {
 		}
 	}
 	path, query, _ := strings.Cut(rest[len(authority):], "?")
+	if m := webhook.FindString(value); m != "" {
+		found = append(found, m)
+	}
 	for _, element := range strings.Split(path, "/") {
 		if guarded && len(element) >= 16 && !isPlain(element) {
 			found = append(found, element)

@@ -65,6 +65,38 @@ func TestOfVariable(t *testing.T) {
 	}
 }
 
+// What was found in the environments of real machines under names that say nothing.
+func TestSecretsByTheirShape(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, value, secret string }{
+		{"AZURE_STORAGE_CONNECTION_STRING", "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6==;EndpointSuffix=core.example.net", "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6=="},
+		{"CONN", "Server=db;User Id=app;Password=hunter2!x;", "hunter2!x"},
+		{"CONN", "host=db user=app password='hunter2!x' dbname=y", "hunter2!x"},
+		{"CONN", "app:hunter2!x@tcp(db:3306)/y", "hunter2!x"},
+		{"OTLP_HEADERS", "api-key=x9AbC1dE2fG3,x-env=prod", "x9AbC1dE2fG3"},
+		{"SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T000/B000/XXXXXXXX", "://hooks.slack.com/services/T000/B000/XXXXXXXX"},
+		{"NOTIFY", "https://discord.com/api/webhooks/123/abc", "://discord.com/api/webhooks/123/abc"},
+		{"STRIPE_SK", "sk_live_51Hxyz0123", "sk_live_51Hxyz0123"},
+		{"SOPS_AGE", "AGE-SECRET-KEY-1QQPQ8Z9XW", "AGE-SECRET-KEY-1QQPQ8Z9XW"},
+		{"X", "-----BEGIN EC PRIVATE KEY-----\nMHcC\n", "-----BEGIN EC PRIVATE KEY-----\nMHcC\n"},
+		{"MNEMONIC", "legal winner thank year", "legal winner thank year"},
+		{"SEED", "legal winner thank year wave sausage worth useful legal winner thank yellow", "legal winner thank year wave sausage worth useful legal winner thank yellow"},
+		{"SEED", "0x9f86d081884c7d659a2feaa0c55ad015", "0x9f86d081884c7d659a2feaa0c55ad015"},
+		{"LDAP_PW", "correcthorse", "correcthorse"},
+		{"DB_PASS", "correcthorse", "correcthorse"},
+	} {
+		require.Equal(t, []string{test.secret}, secret.OfVariable(test.name, test.value), test.name)
+		require.True(t, secret.Guarded(test.name, test.value), test.name)
+	}
+	for name, value := range map[string]string{
+		"RANDOM_SEED": "42", "CASSANDRA_SEEDS": "db1.example.org,db2.example.org", "LS_COLORS": "rs=0:di=01;34:*.key=00;32:*.pw=01", "PLUGINS": "git docker kubectl helm node npm yarn go rust java ruby perl",
+		"CFLAGS": "-O2 -DTOKEN_SIZE=8", "GIT_COMMIT": "0123456789abcdef0123456789abcdef01234567", "BYPASS": "everything", "GOFLAGS": "-mod=mod -ldflags=-s", "PS1": "sk-> ", "DOCS": "https://discord.com/developers/docs",
+	} {
+		require.False(t, secret.Guarded(name, value), name)
+		require.Empty(t, secret.OfVariable(name, value), name)
+	}
+}
+
 func TestGuarded(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{"GH_TOKEN": "short", "KEY": key, "URL": "pg://a:b@c", "DB_PASSWORD": "secret"} {
