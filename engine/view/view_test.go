@@ -138,17 +138,20 @@ func TestDiagnose(t *testing.T) {
 
 type inner = heads.Heads
 
-// during calls do before the head is asked for the nth time.
+// afterTheFirstLook is when a watcher asks for the head that knows where the thread
+// stood when it began.
+const afterTheFirstLook = 3
+
+// during calls do before the head is asked for: with 1 the first time, and so on.
 type during struct {
 	inner
 	n  int
-	do func()
+	do func(n int)
 }
 
 func (d *during) Head(ctx context.Context, thread string) (protocol.Hash, error) {
-	if d.n--; d.n == 0 {
-		d.do()
-	}
+	d.n++
+	d.do(d.n)
 	return d.inner.Head(ctx, thread)
 }
 
@@ -164,8 +167,11 @@ func TestWatch(t *testing.T) {
 	require.NoError(t, err)
 	defer release()
 	watched := *w.Engine
-	const afterTheFirstLook = 3
-	watched.Heads = &during{inner: w.Heads, n: afterTheFirstLook, do: func() { w.step("more") }}
+	watched.Heads = &during{inner: w.Heads, do: func(n int) {
+		if n == afterTheFirstLook {
+			w.step("more")
+		}
+	}}
 	var kinds []view.EventKind
 	for ev, err := range view.Watch(t.Context(), &watched, w.thread) {
 		require.NoError(t, err)
@@ -176,4 +182,35 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	require.Equal(t, []view.EventKind{view.StepStarted, view.StepEnded}, kinds)
+}
+
+// The last step is told of when its thread has ended, not while that is being written
+// down: what it says of the thread is then true.
+func TestWatchTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	release, err := w.Exclusive(t.Context(), w.thread)
+	require.NoError(t, err)
+	defer release()
+	watched := *w.Engine
+	var head protocol.Hash
+	watched.Heads = &during{inner: w.Heads, do: func(n int) {
+		switch n {
+		case afterTheFirstLook:
+			head = w.step("done")
+		case 4 * afterTheFirstLook:
+			ended := heads.Ended{Thread: w.thread, Head: head, Status: protocol.StatusCompleted, CompletedAt: w.Env.Now().UnixMilli()}
+			show, err := w.Show(t.Context(), w.thread)
+			require.NoError(t, err)
+			ended.Workflow = show.Workflow
+			require.NoError(t, w.Heads.Archive(t.Context(), ended))
+		}
+	}}
+	for ev, err := range view.Watch(t.Context(), &watched, w.thread) {
+		require.NoError(t, err)
+		if ev.Kind == view.StepEnded {
+			require.Equal(t, protocol.StatusCompleted, ev.Output.Status)
+			break
+		}
+	}
 }

@@ -64,7 +64,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.look(ctx); err != nil {
+		if err := w.look(ctx, busy); err != nil {
 			return err
 		}
 		if !busy {
@@ -78,8 +78,9 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// look tells what is new.
-func (w *watcher) look(ctx context.Context) error {
+// look tells what is new. busy: somebody worked on the thread before it, so that
+// another look follows.
+func (w *watcher) look(ctx context.Context, busy bool) error {
 	f, err := w.engine.Flight(ctx, w.id)
 	if err != nil {
 		return err
@@ -92,7 +93,14 @@ func (w *watcher) look(ctx context.Context) error {
 		head = f.Head
 	}
 	if head != w.head {
-		if err := w.arrive(ctx, head); err != nil {
+		now, err := w.engine.Show(ctx, w.id)
+		if err != nil {
+			return err
+		}
+		if busy && unsettled(now) {
+			return nil
+		}
+		if err := w.arrive(ctx, head, now); err != nil {
 			return err
 		}
 	}
@@ -135,8 +143,14 @@ func (w *watcher) turns(ctx context.Context, f *engine.Flight) error {
 	return err
 }
 
-// arrive tells of the steps that lead to a new head.
-func (w *watcher) arrive(ctx context.Context, head protocol.Hash) error {
+// unsettled reports whether nothing comes after the last step, and that the thread has
+// ended is not written down yet.
+func unsettled(s protocol.StepOutput) bool {
+	return (s.Status == protocol.StatusIdle || s.Status == protocol.StatusRunning) && s.CurrentRole == nil && s.Error == nil
+}
+
+// arrive tells of the steps that lead to a new head, where the thread stands now.
+func (w *watcher) arrive(ctx context.Context, head protocol.Hash, now protocol.StepOutput) error {
 	t, err := thread.Open(ctx, w.engine.Store, head)
 	if err != nil {
 		return err
@@ -151,10 +165,6 @@ func (w *watcher) arrive(ctx context.Context, head protocol.Hash) error {
 			break
 		}
 		made = append(made, s)
-	}
-	now, err := w.engine.Show(ctx, w.id)
-	if err != nil {
-		return err
 	}
 	for i := len(made) - 1; i >= 0; i-- {
 		next := now
