@@ -20,11 +20,7 @@ func keepResult(runDir string, r protocol.Result) {
 	if err != nil || runDir == "" {
 		return
 	}
-	disk, path := durable.OS(), rundir.Dir(runDir).File(rundir.ResultFile)
-	temp, err := disk.WriteTemp(path, append(line, '\n'), 0o600, durable.NoFlush)
-	if err == nil && disk.Rename(temp, path) != nil {
-		_ = disk.Remove(temp)
-	}
+	_ = durable.Replace(durable.OS(), rundir.Dir(runDir).File(rundir.ResultFile), append(line, '\n'), 0o600)
 }
 
 // KeptResult returns the result of the last step that was submitted in a run.

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -27,6 +28,32 @@ func WriteFile(fsys FS, path string, data []byte, perm fs.FileMode) error {
 		return errors.Join(err, fsys.Remove(temp))
 	}
 	return fsys.SyncDir(filepath.Dir(path))
+}
+
+// Replace is [WriteFile] for what may be lost in a power cut: nothing is flushed, and
+// a link is not followed but replaced.
+func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
+	temp, err := fsys.WriteTemp(path, data, perm, NoFlush)
+	if err != nil {
+		return err
+	}
+	if err := fsys.Rename(temp, path); err != nil {
+		return errors.Join(err, fsys.Remove(temp))
+	}
+	return nil
+}
+
+// ReplaceJSON writes a value as one line, for its owner only, as [Replace] does, and
+// makes the directory.
+func ReplaceJSON(fsys FS, path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return Replace(fsys, path, append(data, '\n'), 0o600)
 }
 
 // replaced finds the file that a write of path replaces, and the mode it gets.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -143,4 +144,21 @@ func names(t *testing.T, dir string) []string {
 		list = append(list, e.Name())
 	}
 	return list
+}
+
+func TestReplaceJSON(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "new", "known.json")
+	for _, text := range []string{"first", "second"} {
+		require.NoError(t, durable.ReplaceJSON(durable.OS(), path, text))
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, strconv.Quote(text)+"\n", string(data))
+	}
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.MkdirAll(filepath.Join(path, "full"), 0o700))
+	require.Error(t, durable.ReplaceJSON(durable.OS(), path, "third"))
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing is left behind")
 }

@@ -113,7 +113,7 @@ func (r records) of(session string) (record, error) {
 // put writes a record. It is only a cache, and not flushed.
 func (r records) put(known record) error {
 	known.Agent = r.agent
-	return replace(durable.OS(), r.path(known.Session), known)
+	return durable.ReplaceJSON(durable.OS(), r.path(known.Session), known)
 }
 
 // secure writes a record so that it holds after a power cut, too.
@@ -151,25 +151,6 @@ func load[T any](path string, into *T) error {
 	var read T
 	if json.Unmarshal(data, &read) == nil {
 		*into = read
-	}
-	return nil
-}
-
-// replace writes the file in one piece, without a flush: it is only a cache.
-func replace(fsys durable.FS, path string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	if err := fsys.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	temp, err := fsys.WriteTemp(path, append(data, '\n'), 0o600, durable.NoFlush)
-	if err != nil {
-		return err
-	}
-	if err := fsys.Rename(temp, path); err != nil {
-		return errors.Join(err, fsys.Remove(temp))
 	}
 	return nil
 }

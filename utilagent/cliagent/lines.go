@@ -60,11 +60,7 @@ func writeFiles(files []File) (remove func(), err error) {
 		if err := fsys.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 			return remove, err
 		}
-		temp, err := fsys.WriteTemp(f.Path, f.Data, 0o600, durable.NoFlush)
-		if err != nil {
-			return remove, err
-		}
-		if err := fsys.Rename(temp, f.Path); err != nil {
+		if err := durable.Replace(fsys, f.Path, f.Data, 0o600); err != nil {
 			return remove, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -73,25 +71,4 @@ func probeFile(dir, path string) string {
 	sum := fnv.New32a()
 	_, _ = io.WriteString(sum, path)
 	return filepath.Join(dir, fmt.Sprintf("program-%08x.json", sum.Sum32()))
-}
-
-// writeJSON replaces a small file in one piece, without a flush: losing it loses
-// no thread.
-func writeJSON(path string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	fsys := durable.OS()
-	if err := fsys.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	temp, err := fsys.WriteTemp(path, append(data, '\n'), 0o600, durable.NoFlush)
-	if err != nil {
-		return err
-	}
-	if err := fsys.Rename(temp, path); err != nil {
-		return errors.Join(err, fsys.Remove(temp))
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -100,7 +101,7 @@ func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error
 		}
 	}
 	if dir != "" {
-		_ = writeJSON(cache, p) // a cache that cannot be written costs a second each time
+		_ = durable.ReplaceJSON(durable.OS(), cache, p) // a cache that cannot be written costs a second each time
 	}
 	return p, a.tooOld(p)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // known is what is remembered of a session of the program: one small file each,
@@ -45,7 +46,7 @@ func (s shelf) get(session string) (known, bool) {
 }
 
 // put remembers a session.
-func (s shelf) put(k known) error { return writeJSON(s.path(k.Session), k) }
+func (s shelf) put(k known) error { return durable.ReplaceJSON(durable.OS(), s.path(k.Session), k) }
 
 // stale says why a session cannot be continued; "" if nothing speaks against it.
 func (k known) stale(found bool, program, cwd string, anyDir bool) string {
