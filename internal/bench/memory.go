@@ -22,12 +22,27 @@ func (b *bench) memoryRows() []row {
 		peak("peak memory of a step, uwf or agent", b.stepPeak(b.chain, 10)),
 		peak("the same at 10,000 steps", b.stepPeak(b.chain, 10_000)),
 		peak("the same among 100,000 threads", b.stepPeak(b.among, 100_000)),
-		peak("peak memory of an agent on the kit", b.agentPeak),
+		peak("peak memory of an agent on the kit", b.agentPeak()),
 	}
 }
 
 // stepPeak costs the larger peak of the two processes of a step.
 func (b *bench) stepPeak(of func(context.Context, int) (place, error), n int) side {
+	return b.peak(of, n, func(ctx context.Context, p place, helper, agent string) error {
+		return silent(b.command(ctx, p.home, helper, b.path("peak"), b.program("uwf"), "--quiet", "thread", "step", p.thread, "--agent", agent))
+	})
+}
+
+// agentPeak costs the peak of the agent alone, in whose place the helper stands.
+func (b *bench) agentPeak() side {
+	return b.peak(b.chain, 10, func(ctx context.Context, p place, helper, agent string) error {
+		_, err := b.uwf(ctx, p.home, "thread", "step", p.thread, "--agent", helper+" "+b.path("peak")+" "+agent)
+		return err
+	})
+}
+
+// peak costs what the helper notes of a step.
+func (b *bench) peak(of func(context.Context, int) (place, error), n int, step func(ctx context.Context, p place, helper, agent string) error) side {
 	return func(ctx context.Context) (float64, error) {
 		p, err := of(ctx, n)
 		if err != nil {
@@ -41,32 +56,11 @@ func (b *bench) stepPeak(of func(context.Context, int) (place, error), n int) si
 		if err != nil {
 			return 0, err
 		}
-		args := []string{b.path("peak"), b.program("uwf"), "--quiet", "thread", "step", p.thread, "--agent", agent}
-		if err := silent(b.command(ctx, p.home, helper, args...)); err != nil {
+		if err := step(ctx, p, helper, agent); err != nil {
 			return 0, err
 		}
 		return noted(b.path("peak"))
 	}
-}
-
-// agentPeak costs the peak of the agent alone, in whose place the helper stands.
-func (b *bench) agentPeak(ctx context.Context) (float64, error) {
-	p, err := b.chain(ctx, 10)
-	if err != nil {
-		return 0, err
-	}
-	agent, err := b.agent()
-	if err != nil {
-		return 0, err
-	}
-	helper, err := b.helper(ctx, "peak")
-	if err != nil {
-		return 0, err
-	}
-	if _, err := b.uwf(ctx, p.home, "thread", "step", p.thread, "--agent", helper+" "+b.path("peak")+" "+agent); err != nil {
-		return 0, err
-	}
-	return noted(b.path("peak"))
 }
 
 // noted reads what the helper wrote, in MB.
