@@ -88,7 +88,7 @@ func (e *Engine) modelFor(ctx context.Context, cmd command, workflow, role strin
 		return "", coded(err)
 	}
 	if !config.OwnsModels(cmd.argv[0]) {
-		model, _, err := config.ExternalModel(c, cmd.alias, workflow, role, e.Env)
+		model, _, err := config.ExternalModel(c, cmd.argv[0], cmd.alias, workflow, role, e.Env)
 		if err != nil {
 			return "", coded(err)
 		}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -70,7 +69,7 @@ func program(argv []string) string {
 	if len(argv) == 0 {
 		return ""
 	}
-	return strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
+	return agentName(argv[0])
 }
 
 // System is what a system can do to hold programs back.
@@ -120,7 +119,7 @@ const AdapterTimeout = time.Hour
 
 // IsAdapter reports whether a command is one of our adapters of other people's programs.
 func IsAdapter(command string) bool {
-	return slices.Contains(protocol.Adapters(), strings.TrimSuffix(filepath.Base(command), ".exe"))
+	return slices.Contains(protocol.Adapters(), agentName(command))
 }
 
 // extra says whether a program is confined.

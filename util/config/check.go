@@ -103,8 +103,11 @@ func (k checker) agent(a protocol.Agent, alias string) {
 // OwnsModels reports whether an agent can only use what is in models. An external
 // program has names of its own.
 func OwnsModels(command string) bool {
-	return slices.Contains(protocol.ModelAgents(), strings.TrimSuffix(filepath.Base(command), ".exe"))
+	return slices.Contains(protocol.ModelAgents(), agentName(command))
 }
+
+// agentName is the name of the program that a command starts.
+func agentName(command string) string { return strings.TrimSuffix(filepath.Base(command), ".exe") }
 
 // choices checks which agents and models are chosen for what.
 func (k checker) choices() {
@@ -118,7 +121,7 @@ func (k checker) choices() {
 	k.reference(k.c.DefaultModel, "model", models, "defaultModel")
 	for scenario, alias := range k.c.ModelOverrides {
 		at := []string{"modelOverrides", scenario}
-		if (scenario != scenarioExtract || alias != extractOff) && !k.playedByOthers(scenario) {
+		if (scenario != scenarioExtract || alias != extractOff) && k.ownsModels(scenario) {
 			k.reference(alias, "model", models, at...)
 		}
 		if scenario != scenarioExtract && scenario != scenarioAgent && !strings.Contains(scenario, ".") {
@@ -127,16 +130,16 @@ func (k checker) choices() {
 	}
 }
 
-// playedByOthers reports whether a role, "<workflow>.<role>", is configured to be
-// played by a program that has models of its own.
-func (k checker) playedByOthers(scenario string) bool {
+// ownsModels reports whether a scenario can only use what is in models. A role,
+// "<workflow>.<role>", can use other names unless an agent of ours is configured to play
+// it: who plays it may be said on the command line, and is judged then.
+func (k checker) ownsModels(scenario string) bool {
 	at := strings.LastIndexByte(scenario, '.')
 	if at < 0 {
-		return false
+		return true
 	}
 	alias := first(k.c.AgentOverrides[scenario[:at]][scenario[at+1:]], k.c.DefaultAgent)
-	a, known := k.c.Agents[alias]
-	return known && a.Command != "" && !OwnsModels(a.Command)
+	return OwnsModels(k.c.Agents[alias].Command)
 }
 
 // locations checks the directories in which steps may work: what they are must

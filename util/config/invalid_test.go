@@ -128,8 +128,14 @@ func TestPlainNamesOfModels(t *testing.T) {
 		"agentOverrides: { w: { r: claude } }\nmodelOverrides: { w.r: haiku }\n"
 	c, err := Parse([]byte(text), "config.yaml", env.Env{})
 	require.NoError(t, err)
-	model, price, err := ExternalModel(c, "claude", "w", "r", env.Env{})
+	model, price, err := ExternalModel(c, "/opt/uwf-claude-code", "claude", "w", "r", env.Env{})
 	require.NoError(t, err)
 	require.Equal(t, "haiku", model)
 	require.Nil(t, price)
+	model, _, err = ExternalModel(c, "uwf-exec", "claude", "w", "r", env.Env{})
+	require.NoError(t, err)
+	require.Empty(t, model, "its command is told of no model")
+
+	_, err = Parse([]byte("modelOverrides: { w.r: haiku }\n"), "config.yaml", env.Env{})
+	require.NoError(t, err, "who plays the role may be said on the command line")
 }

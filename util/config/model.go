@@ -95,10 +95,13 @@ func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
 
 // ExternalModel is the model for a role that an external program plays, as the
 // program calls it: modelOverrides "<workflow>.<role>", then the agent's own; ""
-// if neither is set, since other models of the config are not the program's. What
-// is not an alias in models is such a name itself. The price is that of the alias,
-// nil if there is none.
-func ExternalModel(c protocol.Config, agentAlias, workflow, role string, e env.Env) (string, *protocol.Price, error) {
+// if neither is set, since other models of the config are not the program's, or if
+// the agent tells its program none. What is not an alias in models is such a name
+// itself. The price is that of the alias, nil if there is none. command starts the agent.
+func ExternalModel(c protocol.Config, command, agentAlias, workflow, role string, e env.Env) (string, *protocol.Price, error) {
+	if agent := agentName(command); agent == "uwf-exec" || agent == "uwf-mock" {
+		return "", nil, nil
+	}
 	name := first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model)
 	m, ok := c.Models[name]
 	if !ok {

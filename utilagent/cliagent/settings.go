@@ -37,7 +37,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *r
 		return s, err
 	}
 	agent := c.Agents[req.Alias]
-	if s.model, s.price, err = config.ExternalModel(c, req.Alias, req.Workflow.Name, req.Role, around.Env); err != nil {
+	if s.model, s.price, err = config.ExternalModel(c, protocol.AgentName(a.Name), req.Alias, req.Workflow.Name, req.Role, around.Env); err != nil {
 		return s, err
 	}
 	if agent.Permission != "" {
