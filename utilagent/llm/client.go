@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -127,7 +126,7 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 			return resp, c.describe(e, tries.total)
 		}
 		failed = append(failed, Failure{Reason: e.short(), Wait: wait, Usage: resp.Usage})
-		c.options.Notify(fmt.Sprintf("model %s: %s; trying again in %s", c.endpoint.Model, e.short(), wait.Round(100*time.Millisecond)))
+		c.options.Notify(e.waiting(c.endpoint.Model, tries.total+1, wait))
 		if err := c.options.Sleep(ctx, wait); err != nil {
 			return Response{Failures: failed}, err
 		}

@@ -115,11 +115,11 @@ func TestBackoffGrowsToItsCap(t *testing.T) {
 
 func TestCancelEndsTheWait(t *testing.T) {
 	t.Parallel()
-	e := serve(t, withHeader(reply(429, "application/json", `{}`), "Retry-After", "200"))
+	e := serve(t, withHeader(reply(429, "application/json", `{"error":{"message":"slow down"}}`), "Retry-After", "200"))
 	stop := errors.New("stopped by a person")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := New(e.config(), Options{Notify: func(text string) {
-		require.Contains(t, text, "trying again in 3m20s")
+		require.Regexp(t, `slow down: HTTP 429 \(rate limit\), try 2 in 3m20s$`, text, "a narrow view shows the end")
 		cancel(stop)
 	}})
 	_, err := c.Complete(ctx, Request{Messages: []Message{User("u")}})

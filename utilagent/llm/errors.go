@@ -69,14 +69,29 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // short is what happened, without where and what to do.
 func (e *Error) short() string {
+	if e.Message == "" {
+		return e.label()
+	}
+	return e.label() + ": " + e.Message
+}
+
+// label is the kind of failure.
+func (e *Error) label() string {
 	label := strings.ReplaceAll(string(e.Kind), "_", " ")
 	if e.Status != 0 {
 		label = fmt.Sprintf("HTTP %d (%s)", e.Status, label)
 	}
-	if e.Message == "" {
-		return label
+	return label
+}
+
+// waiting says that another try is to come. What matters most is at the end, which is
+// what a narrow live view shows.
+func (e *Error) waiting(model string, try int, wait time.Duration) string {
+	text := "model " + model + ": "
+	if e.Message != "" {
+		text += e.Message + ": "
 	}
-	return label + ": " + e.Message
+	return text + fmt.Sprintf("%s, try %d in %s", e.label(), try, wait.Round(100*time.Millisecond))
 }
 
 // describe completes an error that is about to be returned.
