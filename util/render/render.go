@@ -5,6 +5,8 @@ package render
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,10 +61,11 @@ func Print(w io.Writer, f Format, value any, text func(io.Writer) error) error {
 }
 
 // PrintList is [Print] of a list of which only one value is held at a time; text is
-// required.
-func PrintList[T any](w io.Writer, f Format, values iter.Seq[T], text func(io.Writer) error) error {
+// required. The values end early if ctx does: its cause is then the error, and JSON is
+// left open, so that nobody takes it for the whole list.
+func PrintList[T any](ctx context.Context, w io.Writer, f Format, values iter.Seq[T], text func(io.Writer) error) error {
 	if f == Text {
-		return text(w)
+		return cmp.Or(text(w), context.Cause(ctx))
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	n := 0
@@ -85,6 +88,8 @@ func PrintList[T any](w io.Writer, f Format, values iter.Seq[T], text func(io.Wr
 		}
 	}
 	switch {
+	case ctx.Err() != nil:
+		return cmp.Or(out.Flush(), context.Cause(ctx))
 	case n == 0:
 		_, _ = out.WriteString("[]\n")
 	case f == JSON:

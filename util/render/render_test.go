@@ -2,7 +2,9 @@ package render
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -74,17 +76,35 @@ func TestPrintList(t *testing.T) {
 			values := []map[string]any{{"a": "<1>", "b": []int{1, 2}}, {"a": "two\nlines", "c": nil}}[:n]
 			var whole, streamed bytes.Buffer
 			require.NoError(t, Print(&whole, f, values, nil))
-			require.NoError(t, PrintList(&streamed, f, slices.Values(values), nil))
+			require.NoError(t, PrintList(t.Context(), &streamed, f, slices.Values(values), nil))
 			require.Equal(t, whole.String(), streamed.String(), "%s of %d", f, n)
 		}
 		var out bytes.Buffer
 		held := 0
-		require.NoError(t, PrintList(&out, f, func(yield func(string) bool) {
+		require.NoError(t, PrintList(t.Context(), &out, f, func(yield func(string) bool) {
 			for given := 0; given < 1<<20; given += 1000 {
 				held = max(held, given-out.Len())
 				yield(strings.Repeat("x", 1000))
 			}
 		}, nil))
 		require.Less(t, held, 100_000)
+	}
+}
+
+// A list that was cut short is no list: not with some of its values, nor without any.
+func TestPrintListCutShort(t *testing.T) {
+	t.Parallel()
+	for given, want := range []string{"", `["x"`} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var out bytes.Buffer
+		stop := errors.New("stopped")
+		err := PrintList(ctx, &out, JSON, func(yield func(string) bool) {
+			for range given {
+				yield("x")
+			}
+			cancel(stop)
+		}, nil)
+		require.ErrorIs(t, err, stop)
+		require.Equal(t, want, out.String())
 	}
 }

@@ -122,12 +122,9 @@ func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 			}
 		}
 	}
-	err = render.PrintList(a.env.Stdout, a.format(nil), told, func(w io.Writer) error { return listText(w, told, a.env.Now()) })
-	if !some && f.Statuses == nil && f.Limit >= 0 && f.Offset == 0 {
+	err = render.PrintList(ctx, a.env.Stdout, a.format(nil), told, func(w io.Writer) error { return listText(w, told, a.env.Now()) })
+	if err == nil && !some && f.Statuses == nil && f.Limit >= 0 && f.Offset == 0 {
 		a.hint("uwf thread start <workflow> -p '<task>'")
-	}
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
 	}
 	return err
 }
