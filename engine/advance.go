@@ -131,6 +131,6 @@ func (e *Engine) archive(ctx context.Context, h *hold, pos *position) (protocol.
 	}
 	h.ended = &ended
 	e.tell(Event{Name: EventThreadEnded, Thread: h.id, Workflow: pos.workflow.Name})
-	out.Status, out.Done = protocol.StatusCompleted, true
+	out.Done = true
 	return out, nil
 }

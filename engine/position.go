@@ -115,8 +115,8 @@ func (p *position) output() protocol.StepOutput {
 	case p.next.Kind == moderator.Run:
 		role := p.next.Role // a copy: the output must not keep the position
 		out.CurrentRole = &role
-	case p.next.Kind == moderator.End:
-		out.Message = p.next.Prompt
+	case p.next.Kind == moderator.End: // also before it is archived
+		out.Status, out.Message = protocol.StatusCompleted, p.next.Prompt
 	case p.next.Kind == moderator.Suspend:
 		out.Status = protocol.StatusSuspended
 		role, prompt := p.next.Role, p.next.Prompt

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -331,6 +332,28 @@ func TestStepReadsNodesOnce(t *testing.T) {
 		require.Equal(t, want, n.(*atomic.Int64).Load(), "node %s", h)
 		return true
 	})
+}
+
+// Who looks between the last step and the end of the thread in the index, or after an
+// engine that was killed there, is told that it is completed, and nothing else.
+func TestCompletedBeforeItIsArchived(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,done")
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	files, ctx := w.Heads, context.Background()
+	w.Heads = archiving{files, func() error {
+		require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
+		return errors.New("killed")
+	}}
+	outs, err := w.Do(ctx, id, Work{Steps: UntilEnd})
+	require.ErrorContains(t, err, "killed")
+	require.Equal(t, protocol.StatusCompleted, outs[0].Status)
+	require.False(t, outs[0].Done)
+	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
+	w.Heads = files
+	require.True(t, w.mustStep(id, StepOptions{}).Done)
+	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
 }
 
 // lengthen makes a thread n steps long, as if agents had run.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -99,3 +100,13 @@ func (w *world) extend(b *cas.Batch, head protocol.Hash) protocol.Hash {
 	require.NoError(w.t, err)
 	return h
 }
+
+type index = heads.Heads
+
+// archiving are heads that call a function in the place of Archive.
+type archiving struct {
+	index
+	archive func() error
+}
+
+func (a archiving) Archive(context.Context, heads.Ended) error { return a.archive() }
