@@ -243,7 +243,7 @@ func TestKilledBetweenTwoChangesOfTheIndex(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, w.Heads.Reopen(ctx, line, 1))
-	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
 	out := w.mustStep(id, StepOptions{})
 	require.True(t, out.Done)
 	require.Nil(t, out.StepHash)
