@@ -40,7 +40,7 @@ func (r report) table(w io.Writer) error {
 			fmt.Fprintf(t, "\n| %s\t| against\t| min\t| median\t| p10–p90\t| promise\t| amounts\t|\n%s|\n", row.Family, strings.Repeat("| ---\t", 7))
 		}
 		if row.Error != "" {
-			fmt.Fprintf(t, "| %s\t| not measured: %s\t|\n", row.Name, strings.ReplaceAll(row.Error, "\n", " "))
+			fmt.Fprintf(t, "| %s\t| NOT MEASURED: %s\t|\t|\t|\t|\t|\n", row.Name, strings.ReplaceAll(row.Error, "\n", " "))
 			continue
 		}
 		fmt.Fprintf(t, "| %s\t| %s\t| %.2f\t| %.2f\t| %.2f–%.2f\t| %s\t| %s\t|\n", row.Name, row.Against,
