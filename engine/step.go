@@ -15,6 +15,11 @@ func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.Ste
 	if err != nil {
 		return none, err
 	}
+	if last.missing && !o.Fresh {
+		if err := e.astray(ctx, h); err != nil {
+			return none, err
+		}
+	}
 	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.resumes(h.head)) {
 		return none, hasEnded(h)
 	}

@@ -48,6 +48,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 			}
 			r.lose(lostFacts(x.path(factsFile), lines, count), x.names(ctx))
 		}
+		x.astray(ctx, r, only)
 		return r, ctx.Err()
 	}
 }

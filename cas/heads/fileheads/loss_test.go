@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // TestNoDamageMakesAStrangerOurs: whatever byte of facts.jsonl is another one, and
@@ -154,4 +155,41 @@ func TestNoCommentHidesAThread(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestADamagedIDMakesNoStrangerOurs: a thread whose id in threads.yaml is nearly that of
+// an imported one which is nowhere asks, until a person says where it may work.
+func TestADamagedIDMakesNoStrangerOurs(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	x, dir := strangers(t)
+	threads := text(t, dir, "threads.yaml")
+	for _, name := range []string{"stranger", "settled"} {
+		for at := range len(id(name)) {
+			bad := []byte(id(name))
+			bad[at] ^= 1
+			if !threadid.Valid(string(bad)) {
+				continue
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "threads.yaml"), []byte(strings.Replace(threads, id(name), string(bad), 1)), 0o600))
+			facts, err := x.Facts(ctx, string(bad))
+			require.NoError(t, err)
+			require.True(t, facts.Foreign())
+			require.ErrorContains(t, facts.Doubt, id(name))
+			_, err = x.AllFacts(ctx)
+			require.ErrorContains(t, err, string(bad), "fsck tells")
+			require.False(t, foreign(t, x, "own"))
+		}
+	}
+	_, _, err := x.QuarantineFacts(ctx)
+	require.NoError(t, err)
+	all, err := x.AllFacts(ctx)
+	require.NoError(t, err)
+	lost := 0
+	for _, facts := range all {
+		if facts.Imported.Lost && facts.Foreign() {
+			lost++
+		}
+	}
+	require.Equal(t, 1, lost)
 }

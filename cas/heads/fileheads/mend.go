@@ -54,11 +54,13 @@ func (x *Heads) QuarantineFacts(ctx context.Context) (n int, to string, err erro
 			return err
 		}
 		good, bad, err := r.sort()
-		if n = bytes.Count(bad, []byte("\n")); n == 0 || err != nil {
+		if err != nil || bytes.Equal(good, r.data) {
 			return err
 		}
-		if err := x.setAside(to, bad, privateFile); err != nil {
-			return err
+		if n = bytes.Count(bad, []byte("\n")); n > 0 {
+			if err := x.setAside(to, bad, privateFile); err != nil {
+				return err
+			}
 		}
 		return x.replaceFacts(f, good, false)
 	})

@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// astray refuses to run a step that a thread with nearly the same id, which is
+// nowhere, has waiting: a damaged id in threads.yaml is an id all the same, and
+// finished work is not paid for twice.
+func (e *Engine) astray(ctx context.Context, h *hold) error {
+	entries, err := os.ReadDir(filepath.Dir(e.Dirs.Run(h.id)))
+	if err != nil {
+		return nil // there are no runs
+	}
+	for _, entry := range entries {
+		id := entry.Name()
+		if !threadid.Near(id, h.id) || e.known(ctx, id) {
+			continue
+		}
+		dir := e.runDir(id)
+		if last := dir.read(); last.damaged || !last.unfinished(h.head) {
+			continue
+		}
+		if result, err := dir.left(); err == nil && result.StepHash != "" {
+			return hinted(fail(protocol.CodeCorrupt, "thread %s, which is nowhere, has finished this step: its result waits in %s, so the id of thread %s may be damaged in threads.yaml", id, dir.path, h.id),
+				"write "+id+" in threads.yaml if that is its id; uwf thread step "+id+" takes the result over", "uwf thread step "+h.id+" --fresh runs the step again")
+		}
+	}
+	return ctx.Err()
+}
+
+// known reports whether a thread is active or has ended, or may be.
+func (e *Engine) known(ctx context.Context, id string) bool {
+	if _, err := e.Heads.Head(ctx, id); !errors.Is(err, heads.ErrNoThread) {
+		return true
+	}
+	_, err := e.Heads.Ended(ctx, id)
+	return !errors.Is(err, heads.ErrNoThread)
+}
