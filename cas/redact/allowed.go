@@ -37,6 +37,13 @@ func (r *redaction) allowed(ctx context.Context) error {
 		}
 	}
 	slices.Sort(r.done.Shared)
+	if len(look.above) == 0 {
+		// Nothing that goes on needs it. A step that was replaced may still have it.
+		if mine, err = r.replaced(ctx, look.loose); err != nil {
+			return err
+		}
+		look.outputOf = nil
+	}
 	if !mine {
 		return fmt.Errorf("node %s %w %s", r.node.Hash, ErrNotPart, r.done.Thread)
 	}
@@ -49,6 +56,19 @@ func (r *redaction) allowed(ctx context.Context) error {
 		return &SharedError{Hash: r.node.Hash, Threads: r.done.Shared}
 	}
 	return nil
+}
+
+// replaced tells whether one of the nodes is a step that the thread has made, and that
+// none of its chain follows any more.
+func (r *redaction) replaced(ctx context.Context, nodes []cas.Hash) (bool, error) {
+	t, err := thread.Open(ctx, r.store, r.heads[r.done.Thread])
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(nodes, func(h cas.Hash) bool {
+		s, err := cas.Read[protocol.Step](ctx, r.store, h)
+		return err == nil && s.Start == t.StartHash
+	}), ctx.Err()
 }
 
 // neededKind says why no node of a kind may go, "" if some may.
@@ -103,6 +123,7 @@ func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 type surveyed struct {
 	above    map[cas.Hash]bool // heads that lead to it
 	outputOf []cas.Hash        // steps whose output it is, sorted
+	loose    []cas.Hash        // without such heads: all that leads to it
 	alone    []cas.Hash        // of the half-written turns, those that no node refers to
 }
 
@@ -170,11 +191,18 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 			out.alone = append(out.alone, h)
 		}
 	}
+	var above []census.ID
 	walker.Reach([]census.ID{graph.Node(r.node.Hash)}, func(id census.ID) bool {
 		if head, ok := isHead[id]; ok {
 			out.above[head] = true
 		}
+		above = append(above, id)
 		return true
 	})
+	if len(out.above) == 0 {
+		for _, id := range above {
+			out.loose = append(out.loose, graph.Hash(id))
+		}
+	}
 	return out, nil
 }

@@ -152,6 +152,21 @@ func (w *world) sound(tombstones int) {
 	require.Len(w.t, report.Tombstones, tombstones)
 }
 
+// What a step had that was replaced is the thread's, too, and nothing needs it.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	last := len(w.steps) - 1
+	turn := w.turn(last)
+	require.NoError(t, w.index.Move(t.Context(), idA, w.steps[last].Hash, w.steps[last-1].Hash))
+	for _, h := range []cas.Hash{turn, w.steps[last].Output} {
+		done, err := w.redact(h, redact.Options{})
+		require.NoError(t, err)
+		require.Empty(t, done.Shared)
+		w.gone(h)
+	}
+}
+
 // A node that others lead to is redacted for all of them, or not at all.
 func TestShared(t *testing.T) {
 	t.Parallel()

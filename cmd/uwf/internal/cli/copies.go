@@ -21,18 +21,18 @@ import (
 )
 
 // copies are the files beside the store that may hold the texts of a node: those
-// of the thread's last run and of its sessions. All can be done without: a session
-// that is gone costs a whole prompt.
+// of the last runs of its threads and of their sessions. All can be done without: a
+// session that is gone costs a whole prompt.
 type copies struct {
 	dirs     home.Dirs
-	thread   string
+	threads  []string
 	texts    *secret.Set
 	sessions []string // ids
 }
 
 // newCopies remembers the texts of a node; one that cannot be read has none.
-func newCopies(ctx context.Context, e *engine.Engine, id string, h cas.Hash) (copies, error) {
-	c := copies{dirs: e.Dirs, thread: id, texts: secret.NewSet()}
+func newCopies(ctx context.Context, e *engine.Engine, h cas.Hash) (*copies, error) {
+	c := &copies{dirs: e.Dirs, texts: secret.NewSet()}
 	n, err := e.Store.Get(ctx, h)
 	if err != nil {
 		return c, ctx.Err() // the redaction says it
@@ -42,17 +42,28 @@ func newCopies(ctx context.Context, e *engine.Engine, id string, h cas.Hash) (co
 		return c, err
 	}
 	c.learn(v)
-	return c, c.findSessions(ctx, e)
+	return c, nil
 }
 
-// findSessions looks for the ids of the thread's sessions: its steps name them,
-// and of a try that made no step the agent's own note does.
-func (c *copies) findSessions(ctx context.Context, e *engine.Engine) error {
-	threads, err := heads.Standings(ctx, e.Heads)
-	if err != nil {
-		return err
+// of adds the files of threads; those of other homes are not known.
+func (c *copies) of(ctx context.Context, e *engine.Engine, threads ...string) error {
+	standings, err := heads.Standings(ctx, e.Heads)
+	for _, id := range threads {
+		at, here := standings[id]
+		if !here {
+			continue
+		}
+		c.threads = append(c.threads, id)
+		err = errors.Join(err, c.findSessions(ctx, e, id, at.Head))
 	}
-	chain, err := thread.Open(ctx, e.Store, threads[c.thread].Head)
+	c.sessions = slices.DeleteFunc(c.sessions, func(id string) bool { return len(id) < secret.Shortest })
+	return err
+}
+
+// findSessions looks for the ids of a thread's sessions: its steps name them, and of a
+// try that made no step, or a step that was replaced, the agent's own note does.
+func (c *copies) findSessions(ctx context.Context, e *engine.Engine, id string, head cas.Hash) error {
+	chain, err := thread.Open(ctx, e.Store, head)
 	if err != nil {
 		return err
 	}
@@ -66,27 +77,28 @@ func (c *copies) findSessions(ctx context.Context, e *engine.Engine) error {
 		}
 		c.sessions = append(c.sessions, id)
 	}
-	notes, err := filepath.Glob(filepath.Join(c.dirs.Sessions(), "*", c.thread+".*.json"))
+	notes, err := filepath.Glob(filepath.Join(c.dirs.Sessions(), "*", id+".*.json"))
 	for _, path := range notes {
 		var note struct{ SessionID string }
 		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &note) == nil {
 			c.sessions = append(c.sessions, note.SessionID)
 		}
 	}
-	c.sessions = slices.DeleteFunc(c.sessions, func(id string) bool { return len(id) < secret.Shortest })
 	return err
 }
 
-// ours reports whether a file is of the thread's run or sessions.
-func (c copies) ours(path string) bool {
+// ours reports whether a file is of the threads' runs or sessions.
+func (c *copies) ours(path string) bool {
 	name := filepath.Base(path)
-	return filepath.Dir(path) == c.dirs.Run(c.thread) || strings.HasPrefix(name, c.thread+".") ||
+	return slices.ContainsFunc(c.threads, func(id string) bool {
+		return filepath.Dir(path) == c.dirs.Run(id) || strings.HasPrefix(name, id+".")
+	}) ||
 		slices.ContainsFunc(c.sessions, func(id string) bool { return strings.Contains(name, id) })
 }
 
 // learn takes over the texts of a value. Each line of a text is one: a session may
 // have it numbered or cut.
-func (c copies) learn(v any) {
+func (c *copies) learn(v any) {
 	const least = 16 // shorter ones are in many files that have nothing to do with it
 	switch v := v.(type) {
 	case string:
@@ -112,12 +124,16 @@ func (c copies) learn(v any) {
 }
 
 // remove removes the files and returns those that it has removed.
-func (c copies) remove() (removed []string, err error) {
+func (c *copies) remove() (removed []string, err error) {
 	if c.texts.Empty() {
 		return nil, nil
 	}
 	kept := []string{rundir.RecordFile, rundir.TotalsFile, rundir.LockFile, rundir.StdoutFile}
-	for _, root := range []string{c.dirs.Run(c.thread), c.dirs.Sessions()} {
+	roots := []string{c.dirs.Sessions()}
+	for _, id := range c.threads {
+		roots = append(roots, c.dirs.Run(id))
+	}
+	for _, root := range roots {
 		err = errors.Join(err, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() || slices.Contains(kept, d.Name()) || !c.ours(path) {
 				if errors.Is(err, fs.ErrNotExist) {

@@ -48,7 +48,7 @@ func (a *app) threadRedact(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	defer release()
-	copies, err := newCopies(ctx, e, id, h)
+	copies, err := newCopies(ctx, e, h)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,9 @@ func (a *app) threadRedact(ctx context.Context, c *ucli.Context) error {
 		return redactError(id, err)
 	}
 	if !done.Already {
-		removed, err := copies.remove()
+		err := copies.of(ctx, e, append([]string{id}, done.Shared...)...)
+		removed, failed := copies.remove()
+		err = errors.Join(err, failed)
 		for _, path := range removed {
 			a.say("uwf: it was in %s, too: removed", path)
 		}
