@@ -52,30 +52,41 @@ func ReadResult(runDir string) (protocol.Result, error) {
 	}
 	wrong := &ResultError{Line: excerpt(end.line), Reason: err.Error(), Spoiled: end.spoiled(), Hashes: end.hashes()}
 	if !wrong.Spoiled {
-		if r, ok := earlier(tail); ok {
+		r, torn := earlier(tail)
+		if r.StepHash != "" {
 			return r, nil
+		}
+		if torn != nil {
+			wrong.Spoiled, wrong.Hashes = true, ending{line: torn}.hashes()
 		}
 	}
 	return protocol.Result{}, wrong
 }
 
-// earlier finds the last line that is an object with a step hash.
-func earlier(tail []byte) (protocol.Result, bool) {
+// earlier finds the last line that is an object with a step hash. Torn is that line
+// if it cannot be read and another follows: damage may have made two of a result.
+func earlier(tail []byte) (r protocol.Result, torn []byte) {
+	last := len(bytes.TrimSpace(tail))
 	for at := len(tail); at > 0; {
 		begin := bytes.LastIndexByte(tail[:at-1], '\n') + 1
-		line := bytes.TrimSpace(tail[begin:at])
+		line, isLast := bytes.TrimSpace(tail[begin:at]), at >= last
 		at = begin
 		if len(line) == 0 || line[0] != '{' || !bytes.Contains(line, []byte(resultKey)) {
 			continue
 		}
 		w, err := parseObject(line)
-		if err != nil {
-			return protocol.Result{}, false
+		if err == nil {
+			r, err = w.result()
 		}
-		r, err := w.result()
-		return r, err == nil && r.StepHash != ""
+		switch {
+		case err == nil:
+			return r, nil
+		case isLast: // its agent may not have finished it
+			return protocol.Result{}, nil
+		}
+		return protocol.Result{}, line
 	}
-	return protocol.Result{}, false
+	return protocol.Result{}, nil
 }
 
 // resultKey is what every object that is a finished step holds.

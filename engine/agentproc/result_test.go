@@ -262,3 +262,23 @@ func TestOutputWithoutEnd(t *testing.T) {
 	close(ended)
 	follow(dir, ended, func(protocol.TurnLine) {})
 }
+
+// A result of which damage has made two lines was a result: it is named, not
+// taken for talk of an agent that left none.
+func TestAResultInTwoLines(t *testing.T) {
+	t.Parallel()
+	line := `{"stepHash":"0123456789ABC","sessionId":"s","durable":true}` + "\n"
+	for at := range len(line) - 1 {
+		dir := t.TempDir()
+		text := line[:at] + "\n" + line[at+1:]
+		require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StdoutFile), []byte("talk\n"+text), 0o600))
+		r, err := ReadResult(dir)
+		var wrong *ResultError
+		if errors.As(err, &wrong) {
+			require.True(t, wrong.Spoiled || slices.Contains(wrong.Hashes, "0123456789ABC"), "%q", text)
+			continue
+		}
+		require.NoError(t, err)
+		require.EqualValues(t, "0123456789ABC", r.StepHash, "%q", text)
+	}
+}

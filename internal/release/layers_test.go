@@ -36,7 +36,7 @@ var layers = []struct {
 	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "engine", "utilagent/llm", "utilagent/confine"}, []string{"utilagent/mock"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
-	{"cmd", []string{"protocol", "utilagent"}, nil},
+	{"cmd", []string{"protocol", "utilagent", "util/careful"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},
 	{"examples/*", []string{"utilagent"}, nil},
