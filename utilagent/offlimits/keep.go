@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/util/careful"
 )
@@ -24,6 +25,18 @@ type keeper struct {
 	names   map[string]scope // what is watched now
 	// known are the files of repositories that were there: they may move.
 	known map[string]bool
+	// sawAll tells whether a path would have been seen before. Where nobody has looked,
+	// only what has changed since is judged.
+	sawAll func(name string) bool
+	began  time.Time
+}
+
+// unseen tells whether nobody has looked before where a path lies.
+func (k *keeper) unseen(name string) bool { return k.sawAll != nil && !k.sawAll(name) }
+
+// older tells whether a file may have been there before, where nobody has looked.
+func (k *keeper) older(name string, info fs.FileInfo) bool {
+	return !info.IsDir() && k.unseen(name) && changed(info).Before(k.began)
 }
 
 // fingerprint knows a file of a repository again, wherever it lies then.
@@ -147,12 +160,16 @@ func (k *keeper) fresh(name string, s scope) error {
 	}
 	base := strings.ToLower(path.Base(name))
 	switch {
+	case k.older(name, info):
+		return nil
 	case s == plans && info.IsDir():
 		return k.freshDir(name, &node{scope: s})
 	case s == plans:
 		return k.fixPlan(name, info, nil)
 	case s == repository && info.IsDir() && !isGit(plain(base)) && k.names[name] == repository:
 		return k.freshBare(name)
+	case info.IsDir() && k.unseen(name):
+		return k.freshDir(name, &node{scope: s})
 	case info.IsDir() && (s == repository || s == repositories || s == settings && (base == "hooks" || base == "info" || base == "branches")):
 		return k.freshDir(name, &node{scope: s})
 	case s == repository && k.leads(name, info, s):
@@ -205,7 +222,7 @@ func (k *keeper) freshBare(name string) error {
 	for _, entry := range []string{"config", "config.worktree", "commondir"} {
 		full := path.Join(name, entry)
 		info, err := k.root.Lstat(full)
-		if err != nil {
+		if err != nil || k.older(full, info) {
 			continue
 		}
 		text, err := careful.ReadFileIn(k.root, full, maxFileBytes)
@@ -220,12 +237,15 @@ func (k *keeper) freshBare(name string) error {
 		}
 	}
 	inHooks := path.Join(name, "hooks")
-	if info, err := k.root.Lstat(inHooks); err == nil && !info.IsDir() {
+	if info, err := k.root.Lstat(inHooks); err == nil && !info.IsDir() && !k.older(inHooks, info) {
 		errs = append(errs, k.remove(inHooks))
-	} else if err == nil {
+	} else if err == nil && info.IsDir() {
 		errs = append(errs, list(k.root, inHooks, func(entry string) error {
 			full := path.Join(inHooks, entry)
 			text, err := careful.ReadFileIn(k.root, full, maxFileBytes)
+			if info, gone := k.root.Lstat(full); gone == nil && k.older(full, info) {
+				return nil
+			}
 			if !isHook(entry) || err == nil && k.known[fingerprint(full, text)] {
 				return nil
 			}

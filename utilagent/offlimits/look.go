@@ -10,9 +10,12 @@ import (
 	"slices"
 )
 
-// maxDirs bounds how many directories of a workspace are looked at. A command may
-// add as many again.
-const maxDirs = 20_000
+// Bounds of how many directories of a workspace are looked at. A command may add more,
+// and what it has added is looked through: it took longer to make.
+const (
+	maxDirs    = 20_000
+	maxNewDirs = 300_000
+)
 
 // view is what was seen of a workspace: where something guarded lies, by
 // slash-separated path, and which directories were not looked at.
@@ -22,6 +25,7 @@ type view struct {
 	found  []link // of links, with their names
 	unseen map[string]bool
 	dirs   int // looked at
+	most   int
 }
 
 // all tells whether everything was seen.
@@ -44,7 +48,7 @@ func (v view) saw(name string) bool {
 // top first and node_modules last. unreadable is called for a directory that
 // cannot be read; true: try again.
 func (l List) look(workspace string, most int, unreadable func(name string) bool) view {
-	v := view{names: map[string]scope{}, links: map[linkID]bool{}, unseen: map[string]bool{}}
+	v := view{names: map[string]scope{}, links: map[linkID]bool{}, unseen: map[string]bool{}, most: most}
 	var later []string
 	for todo := []string{"."}; len(todo) > 0 || len(later) > 0; {
 		if len(todo) == 0 {
@@ -87,7 +91,7 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 	var s shape
 	more := false
 	add := func(name string) {
-		if more = more || len(inner) >= 2*maxDirs; !more {
+		if more = more || len(inner) >= 2*v.most; !more {
 			inner = append(inner, name)
 		}
 	}

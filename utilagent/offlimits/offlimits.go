@@ -31,6 +31,7 @@ type List struct {
 	writable []string
 	guards   []string // what may be read and not be written
 	user     string   // the home directory, if the workspace holds it: file tools write nothing hidden in it
+	most     int      // of directories that a command may add; 0: maxNewDirs
 	home     string   // the user's own directory, with git's settings; "": there is none
 }
 

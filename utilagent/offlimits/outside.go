@@ -1,11 +1,15 @@
 package offlimits
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"time"
 )
 
 // Bounds of what is looked at besides directories of a workspace.
@@ -20,6 +24,30 @@ func (t *tree) most() int {
 		return maxOutsideDirs
 	}
 	return maxDirs
+}
+
+// newDirs is how many directories a command may add, all of which are looked at.
+func (l List) newDirs() int { return cmp.Or(l.most, maxNewDirs) }
+
+// clockSlack is how far the clock of a file system may be behind: it ticks.
+const clockSlack = 100 * time.Millisecond
+
+// maxCrowded bounds how many directories are told in which there is too much.
+const maxCrowded = 5
+
+// crowded are the directories in which most was not looked at.
+func (v view) crowded(dir string) []string {
+	count := map[string]int{}
+	for name := range v.unseen {
+		count[path.Dir(name)]++
+	}
+	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = filepath.Join(dir, filepath.FromSlash(name))
+	}
+	return names[:min(len(names), maxCrowded)]
 }
 
 // linkID knows a symbolic link again by its path and where it leads.
@@ -56,7 +84,10 @@ func (k *keeper) fixLinks(seen, was view) error {
 	}
 	var errs []error
 	for _, l := range seen.found {
-		if was.links[l.id] || !was.saw(l.name) || k.allowed(l.name) || !isPlainDir(k.root, path.Dir(l.name)) {
+		if was.links[l.id] || k.allowed(l.name) || !isPlainDir(k.root, path.Dir(l.name)) {
+			continue
+		}
+		if info, err := k.root.Lstat(l.name); err != nil || k.older(l.name, info) {
 			continue
 		}
 		to := end(filepath.Join(k.dir, filepath.FromSlash(l.name)), 0)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
@@ -20,6 +21,7 @@ type (
 		Hidden, Readable, Writable []string
 		Home                       string
 		Place                      Place
+		Began                      time.Time
 		Trees                      []savedTree
 	}
 	savedTree struct {
@@ -52,7 +54,7 @@ const savedSuffix = ".baseline"
 // Save keeps what was in a directory that commands cannot write to, until Restore:
 // if this process is killed while a command runs, [Recover] puts it back.
 func (w *Watched) Save(dir string) error {
-	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place}
+	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place, Began: w.began}
 	for _, t := range w.trees {
 		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: map[string]*savedNode{}, Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known}
 		for name, n := range t.names {
@@ -109,7 +111,7 @@ func Recover(dir string) (Changes, error) {
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), savedSuffix) {
 			c, err := recoverFile(filepath.Join(dir, e.Name()))
-			all.Undone, all.Lost = append(all.Undone, c.Undone...), append(all.Lost, c.Lost...)
+			all.Undone, all.Lost, all.Unseen = append(all.Undone, c.Undone...), append(all.Lost, c.Lost...), append(all.Unseen, c.Unseen...)
 			errs = append(errs, err)
 		}
 	}
@@ -131,6 +133,7 @@ func recoverFile(file string) (Changes, error) {
 		return Changes{}, w.forget() // gone meanwhile, or never finished: nothing had started
 	}
 	w.list, w.place = List{hidden: s.Hidden, readable: s.Readable, writable: s.Writable, home: s.Home}, s.Place
+	w.began = s.Began
 	for _, st := range s.Trees {
 		if _, err := os.Stat(st.Dir); err != nil {
 			continue // the workspace has gone
@@ -142,6 +145,9 @@ func recoverFile(file string) (Changes, error) {
 		w.trees = append(w.trees, t)
 	}
 	c, err := w.Restore()
+	if len(c.Unseen) > 0 {
+		err = errors.Join(err, w.held.Unlock()) // for the next one
+	}
 	for _, names := range [][]string{c.Undone, c.Lost} {
 		for i := range names {
 			if !filepath.IsAbs(names[i]) {

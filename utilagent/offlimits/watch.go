@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -24,6 +25,9 @@ type Place struct {
 	// their top is looked through for repositories, and no link may lead from the
 	// workspace there. Into Temporary no link may lead, either; it goes with the run.
 	Outside, Temporary []string
+	// Dirs is what [Watched.Dirs] said after the last command here: what was looked at
+	// once is looked at again, however many directories a command has made. 0: none was.
+	Dirs int
 	// Obeyed are names in directories of a program's own that say what it runs.
 	Obeyed map[string][]string
 }
@@ -33,6 +37,8 @@ type Watched struct {
 	list  List
 	place Place
 	trees []*tree
+	began time.Time // what changed later may be a command's
+	dirs  int
 
 	saved string // a file; see Save
 	held  *durable.Held
@@ -52,7 +58,7 @@ type tree struct {
 
 // Watch remembers what commands must not change in a place.
 func Watch(l List, p Place) (*Watched, error) {
-	w := &Watched{list: l, place: p}
+	w := &Watched{list: l, place: p, began: time.Now().Add(-clockSlack)}
 	errs := []error{w.add(p.Workspace, true, map[string]scope{".git": repository})}
 	for _, dir := range p.Outside {
 		errs = append(errs, w.add(dir, true, map[string]scope{".git": repository}))
@@ -77,7 +83,7 @@ func Watch(l List, p Place) (*Watched, error) {
 func (w *Watched) Unseen() string {
 	for _, t := range w.trees {
 		if t.dir == w.place.Workspace && !t.seen.all() {
-			return fmt.Sprintf("%s has more directories than the %d that are looked at (or some that cannot be read): repositories in the others are not watched, but for submodules", t.dir, maxDirs)
+			return fmt.Sprintf("%s has more directories than the %d that are looked at (or some that cannot be read): in the others only what is new is judged, and submodules are watched; most are in %s", t.dir, min(t.seen.dirs, t.seen.most), strings.Join(t.seen.crowded(t.dir), ", "))
 		}
 	}
 	return ""
@@ -95,7 +101,7 @@ func (w *Watched) add(dir string, space bool, names map[string]scope) (err error
 	defer func() { err = errors.Join(err, root.Close()) }()
 	t := &tree{dir: dir, space: space, outside: slices.Contains(w.place.Outside, dir), names: map[string]*node{}, scope: names, known: map[string]bool{}}
 	if space {
-		t.seen = w.list.look(dir, t.most(), nil)
+		t.seen = w.list.look(dir, max(t.most(), w.place.Dirs), nil)
 		maps.Copy(names, t.seen.names)
 	}
 	if space && !t.outside {
@@ -156,6 +162,10 @@ type Changes struct {
 	// Lost are those that are gone and cannot be put back: a repository without
 	// its objects would be none.
 	Lost []string
+	// Unseen are directories in which a command has made more than is looked at. Then
+	// Restore is to be called again, by this process after its next command or by
+	// [Recover], until they are gone.
+	Unseen []string
 }
 
 // String says what a command has changed, after its name; "": nothing.
@@ -167,8 +177,15 @@ func (c Changes) String() string {
 	if len(c.Lost) > 0 {
 		parts = append(parts, "removed or moved what cannot be put back: "+strings.Join(c.Lost, ", "))
 	}
+	if len(c.Unseen) > 0 {
+		parts = append(parts, fmt.Sprintf("made more than %d directories, or some that cannot be read: what starts programs there is not undone before they are removed: %s", maxNewDirs, strings.Join(c.Unseen, ", ")))
+	}
 	return strings.Join(parts, "; it ")
 }
+
+// Dirs is how many directories of the workspace were looked at, for the next Watch; 0:
+// there were too many from the beginning.
+func (w *Watched) Dirs() int { return w.dirs }
 
 // Restore puts back what has changed. Settings of git that start nothing may change.
 func (w *Watched) Restore() (Changes, error) {
@@ -184,13 +201,17 @@ func (w *Watched) Restore() (Changes, error) {
 			}
 		}
 		all.Undone, all.Lost = append(all.Undone, c.Undone...), append(all.Lost, c.Lost...)
+		all.Unseen = append(all.Unseen, c.Unseen...)
 		errs = append(errs, err)
 	}
 	for _, names := range []*[]string{&all.Undone, &all.Lost} {
 		slices.Sort(*names)
 		*names = slices.Compact(*names)
 	}
-	return all, errors.Join(append(errs, w.forget())...)
+	if len(all.Unseen) == 0 {
+		errs = append(errs, w.forget())
+	}
+	return all, errors.Join(errs...)
 }
 
 func (w *Watched) restore(t *tree) (_ Changes, err error) {
@@ -199,24 +220,31 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 		return Changes{}, fmt.Errorf("look at %s again: %w", t.dir, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	k := &keeper{root: root, dir: t.dir, place: w.place, list: w.list, known: t.known, names: maps.Clone(t.scope)}
+	k := &keeper{root: root, dir: t.dir, place: w.place, list: w.list, known: t.known, began: w.began, names: maps.Clone(t.scope)}
 	k.allowed = func(name string) bool { return w.allowed(t, filepath.Join(t.dir, filepath.FromSlash(name))) }
 	var errs []error
 	for _, name := range t.pointed {
 		errs = append(errs, k.straighten(name, t.names[name]))
 	}
 	if t.space {
-		seen := w.list.look(t.dir, t.seen.dirs+t.most(), func(name string) bool {
+		most := t.seen.dirs + t.most()
+		if t.seen.all() && !t.outside {
+			most = t.seen.dirs + w.list.newDirs()
+		}
+		seen := w.list.look(t.dir, most, func(name string) bool {
 			return !t.seen.unseen[name] && root.Chmod(name, 0o700) == nil // so that nothing can be hidden there
 		})
 		for name, s := range seen.names {
-			if t.seen.saw(name) {
-				k.names[name] = s
-			}
+			k.names[name] = s
 		}
+		k.sawAll = t.seen.saw
 		errs = append(errs, k.fixLinks(seen, t.seen))
-		if t.seen.all() && !seen.all() && !t.outside {
-			errs = append(errs, fmt.Errorf("the command made more than %d directories, or some that cannot be read: repositories there are not looked at", maxDirs))
+		switch {
+		case t.outside || !t.seen.all():
+		case seen.all():
+			w.dirs = seen.dirs
+		default:
+			k.changes.Unseen = seen.crowded(t.dir)
 		}
 	}
 	for name, s := range k.names {

@@ -174,22 +174,24 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	if cmd, err = c.bind(w, cmd, mark); err != nil {
 		return "", err
 	}
-	watched, err := offlimits.Watch(w.off, c.place(w))
-	if err != nil {
-		return "", fmt.Errorf("the command was not run: %w. Say so in your answer", err)
+	watched := w.flooded // until all is looked at, it says what was there before
+	if watched == nil {
+		if watched, err = offlimits.Watch(w.off, c.place(w)); err != nil {
+			return "", fmt.Errorf("the command was not run: %w. Say so in your answer", err)
+		}
 	}
-	if c.Guard != "" {
+	if c.Guard != "" && w.flooded == nil {
 		if err := watched.Save(c.Guard); err != nil {
 			return "", fmt.Errorf("the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
 		}
 	}
 	text, err := c.start(ctx, w, cmd, timeout, mark)
-	return text + c.putBack(watched) + c.unseen(w, watched), err
+	return text + c.putBack(w, watched) + c.unseen(w, watched), err
 }
 
 // place is what commands can write to.
 func (c Commands) place(w *Workspace) offlimits.Place {
-	p := offlimits.Place{Workspace: w.real, Beside: w.gitDirs()}
+	p := offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Dirs: w.dirs}
 	for _, dir := range append([]string{sharedMemory}, c.Writable...) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			p.Writable = append(p.Writable, real)
@@ -205,8 +207,12 @@ func (c Commands) place(w *Workspace) offlimits.Place {
 }
 
 // putBack undoes what a command has changed that it must not, and says so.
-func (c Commands) putBack(watched *offlimits.Watched) string {
+func (c Commands) putBack(w *Workspace, watched *offlimits.Watched) string {
 	changed, err := watched.Restore()
+	w.dirs, w.flooded = watched.Dirs(), nil
+	if len(changed.Unseen) > 0 {
+		w.flooded = watched
+	}
 	said := changed.String()
 	if err == nil && said == "" {
 		return ""

@@ -23,7 +23,9 @@ type Workspace struct {
 	hides   []string // what is off limits within the workspace, slash-separated
 	scratch scratch
 
-	toldUnseen bool // that not all of it is watched
+	toldUnseen bool               // that not all of it is watched
+	dirs       int                // that were looked at last
+	flooded    *offlimits.Watched // what was there before commands made too much
 }
 
 // OpenWorkspace opens a directory.
