@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 )
 
 // flow is a workflow of three roles, as an author would write it.
@@ -213,7 +214,7 @@ func TestResume(t *testing.T) {
 		{"without a supplement", after("planner", obj("$status", "unclear", "question", "Which?")), false, " ",
 			moderator.Decision{Kind: moderator.Run, Role: "planner", Prompt: "Which?", Location: "/where/it/ran", Cause: moderator.ByTarget, Status: "unclear"}},
 		{"by output: the same role with its reason", byOutput, false, "Here it is.",
-			moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "no key\n\nHere it is.", Location: "/where/it/ran", Cause: moderator.ByOutput, Status: "$SUSPEND"}},
+			moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: fence.Always(fence.Reason, "no key") + "\n\nHere it is.", Location: "/where/it/ran", Cause: moderator.ByOutput, Status: "$SUSPEND"}},
 		{"by limit: the role that was next, as the edge says", byLimit, false, "Go on.",
 			moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "Do P for T\n\nGo on.", Location: "/d", Cause: moderator.ByLimit, Status: "ready"}},
 		{"completed: from the start", completed, true, "One more thing.",

@@ -42,7 +42,7 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 	default:
 		d.Kind, d.Location = Run, s.Last.Location
 		if _, own := asksToSuspend(s.Last); own {
-			d.Prompt = fence.Reason(d.Prompt)
+			d.Prompt = fence.Always(fence.Reason, strings.TrimSpace(d.Prompt))
 		}
 	}
 	d.Prompt = paragraphs(d.Prompt, supplement)

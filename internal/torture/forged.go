@@ -46,12 +46,12 @@ func forged(ctx context.Context, t *trial, v *victim) error {
 	}
 	outside, inside := fenced(string(told))
 	for line := range strings.Lines(outside) {
-		if strings.Contains(line, nonce) && !strings.HasPrefix(line, "Output: {") { // JSON, on one line
+		if strings.Contains(line, nonce) {
 			return fmt.Errorf("outside of a fence stands %q, with the forgery %q: %s", line, text, told)
 		}
 	}
-	if n := strings.Count(inside, nonce); n != 4 {
-		return fmt.Errorf("a prompt holds %d of the 4 lines that were said: %s", n, told)
+	if n := strings.Count(inside, nonce); n != 6 {
+		return fmt.Errorf("a prompt holds %d of the 6 lines that were said: %s", n, told)
 	}
 	return nil
 }

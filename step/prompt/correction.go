@@ -1,10 +1,6 @@
 package prompt
 
-import (
-	"fmt"
-
-	"github.com/united-workforce/uwf/util/fence"
-)
+import "github.com/united-workforce/uwf/util/fence"
 
 // Correction asks, in the session of an answer that could not be used, for a
 // valid one; why is the text of an extract error, which names the fields.
@@ -38,9 +34,5 @@ func Extraction(heading string, schema any, said string) (system, user string) {
 		"Use only what the answer says. If it does not say what a required field needs, reply with the JSON value null: " +
 		"an invented value does more harm than a failed step."
 	system = join(heading, rule, "```json\n"+indented(schema)+"\n```")
-	said = trim(said)
-	if fence.Forges(said) { // such as the tag that would end it
-		return system, fence.Text(fence.Answer, said)
-	}
-	return system, fmt.Sprintf("<answer>\n%s\n</answer>", said)
+	return system, fence.Always(fence.Answer, trim(said))
 }

@@ -77,10 +77,13 @@ func Continuation(p Parts) string {
 	)
 }
 
-func (s Step) render() string { return s.renderAs(fence.Text(fence.StepOutput, trim(s.Content))) }
+func (s Step) render() string {
+	output := fence.Data(fence.StepOutput, compactJSON(s.Output), s.Output)
+	return s.renderAs(output, fence.Text(fence.StepOutput, trim(s.Content)))
+}
 
-func (s Step) renderAs(content string) string {
-	head := fmt.Sprintf("### Step %d: %s\nOutput: %s\nAgent: %s", s.Number, oneLine(s.Role), compactJSON(s.Output), oneLine(s.Agent))
+func (s Step) renderAs(output, content string) string {
+	head := fmt.Sprintf("### Step %d: %s\nOutput: %s\nAgent: %s", s.Number, name(s.Role), output, name(s.Agent))
 	if content == "" {
 		return head
 	}
@@ -88,7 +91,9 @@ func (s Step) renderAs(content string) string {
 }
 
 // size is what a step costs of the quota, in characters. A fence costs nothing.
-func size(s Step) int { return utf8.RuneCountInString(s.renderAs(trim(s.Content))) }
+func size(s Step) int {
+	return utf8.RuneCountInString(s.renderAs(compactJSON(s.Output), trim(s.Content)))
+}
 
 // cut shortens a text to about limit characters, keeping more of its end, where
 // an answer says what came out of it.

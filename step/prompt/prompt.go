@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 )
 
 // Parts are what a prompt is made of.
@@ -103,7 +104,7 @@ func format(p Parts) string {
 func place(p Parts) string {
 	var lines []string
 	if p.Cwd != "" {
-		lines = append(lines, fmt.Sprintf("You work in `%s`; relative paths start there.", oneLine(p.Cwd)))
+		lines = append(lines, fmt.Sprintf("You work in %s; relative paths start there.", fence.Word(fence.Directory, p.Cwd, "`"+p.Cwd+"`")))
 	}
 	if p.Number > 0 {
 		lines = append(lines, fmt.Sprintf("This is step %d of thread %s. Your role, %s, has had %s before.",

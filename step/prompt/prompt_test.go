@@ -153,7 +153,7 @@ func TestExtractionForbidsInvention(t *testing.T) {
 	require.True(t, strings.HasPrefix(system, "Read the plan."))
 	require.Contains(t, system, "Use only what the answer says")
 	require.Contains(t, system, `"type": "object"`)
-	require.Equal(t, "<answer>\nI did it.\n</answer>", user)
+	require.Regexp(t, `^<answer id=([0-9a-f]{16}) note="[^"]+">\nI did it.\n</answer id=[0-9a-f]{16}>$`, user)
 }
 
 // A long task that the workflow hands on as it is costs once.

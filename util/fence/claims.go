@@ -24,7 +24,7 @@ var ourNames = sync.OnceValue(func() *names {
 			"working directory", "how you work here", "how you end", "step", "system prompt", "system message", "system instruction",
 		},
 		alone: []string{ // or before a sign
-			"goal", "capabilities", "prepare", "procedure", "output", "task", "agent",
+			"goal", "capabilities", "prepare", "procedure", "output", "task", "agent", "turn", "turn role",
 			"system", "user", "assistant", "human", "developer", "tool", "instruction", "instructions",
 		},
 	}

@@ -30,7 +30,10 @@ const (
 	StepOutput    Name = "step-output"    // what an earlier step answered
 	value         Name = "edge-value"     // what an edge's template takes from an answer
 	AnswerProblem Name = "answer-problem" // why an answer was not accepted
-	reason        Name = "suspend-reason" // why a role waits for a person
+	Reason        Name = "suspend-reason" // why a role waits for a person
+	Output        Name = "output"         // an answer, for who reads the thread
+	turn          Name = "turn"           // a message of a session, for who reads the step
+	Directory     Name = "directory"      // where a step works: a template may take it from an answer
 	Answer        Name = "answer"         // what is to be read by a model that has not written it
 )
 
@@ -64,12 +67,71 @@ func enclose(name Name, text string) string {
 		name, id, text, name, id)
 }
 
-// Reason is what a role says to a person when it waits, fit for the prompt of
-// an agent.
-func Reason(text string) string { return Text(reason, text) }
+// Always puts a text between tags, whatever it says: it stands where the moderator or
+// a person speaks.
+func Always(name Name, text string) string { return enclose(name, text) }
+
+// Body is a document under a heading of ours: between tags of a name, with an id if it
+// could end them or begin another step. Headings of its own it may have.
+func Body(name Name, text string) string {
+	if isPlain(text) && !finds(text, tags, claims) {
+		return fmt.Sprintf("<%s>\n%s\n</%s>", name, text, name)
+	}
+	return enclose(name, text)
+}
+
+// Said is Text for what a turn says, under a heading of ours: an answer begins with
+// frontmatter, and a line of --- is no heading there.
+func Said(text string) string {
+	if isPlain(text) && !finds(text, headings, tags, claims) {
+		return text
+	}
+	return enclose(turn, text)
+}
+
+// Word is Text for what stands inside of a line of ours, such as a path: plain is that
+// line's form of it.
+func Word(name Name, text, plain string) string {
+	if strings.ContainsAny(text, "`\n\r\t") || Forges(inLine+text) {
+		return enclose(name, text)
+	}
+	return plain
+}
+
+// inLine stands for the words before a text that begins no line.
+const inLine = "x "
+
+// Data is Text for a JSON value, on one line. A string of several lines is what it is
+// without quotes; of a string of one line a label is no speaker's.
+func Data(name Name, line string, value any) string {
+	if isPlain(line) && !finds(inLine+line, claims) && !forgesWithin(value) {
+		return line
+	}
+	return enclose(name, line)
+}
+
+func forgesWithin(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return isLong(v) && Forges(v) || finds(v, markup, claims)
+	case []any:
+		return slices.ContainsFunc(v, forgesWithin)
+	case map[string]any:
+		for key, v := range v {
+			if finds(key, markup) || isLong(key) || forgesWithin(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isLong reports whether a text has several lines.
+func isLong(text string) bool { return strings.ContainsAny(strings.TrimRight(text, " \t\n\r"), "\n\r") }
 
 // Values fences, in the rendered text of an edge, the values that could be taken
-// for a part of a prompt, alone or together with what stands around them. What the
+// for a part of a prompt, alone or together with what stands around them, and those
+// of several lines: a paragraph of their own would be the moderator's. What the
 // template itself says is its author's, and stays. The spans of the values are in
 // order and do not overlap.
 func Values(text string, values []Span) string {
@@ -92,7 +154,7 @@ func Values(text string, values []Span) string {
 	done := 0
 	for _, v := range values {
 		own := text[v.From:v.To]
-		if slices.Contains(suspicious[v.From:v.To], true) || !isPlain(own) || finds(own, markup, claims) {
+		if slices.Contains(suspicious[v.From:v.To], true) || !isPlain(own) || isLong(own) || finds(own, markup, claims) {
 			b.WriteString(text[done:v.From] + enclose(value, text[v.From:v.To]))
 			done = v.To
 		}

@@ -29,6 +29,13 @@ func markup(text string) iter.Seq[Span] {
 				from++
 			}
 		}
+		tags(text)(yield)
+	}
+}
+
+// tags yields the tags and entities of a text.
+func tags(text string) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
 		for at := 0; ; {
 			n := strings.IndexAny(text[at:], "<[&")
 			if n < 0 {
@@ -39,6 +46,19 @@ func markup(text string) iter.Seq[Span] {
 				return
 			}
 			at++
+		}
+	}
+}
+
+// headings yields the marks at the beginnings of lines that make headings of them.
+func headings(text string) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		from := 0
+		for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", "\n"), "\n") {
+			if size := headingMark(line); size > 0 && !yield(Span{from, from + size}) {
+				return
+			}
+			from += len(line) + 1
 		}
 	}
 }

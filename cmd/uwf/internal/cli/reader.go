@@ -10,6 +10,8 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -153,10 +155,15 @@ func (f *fitting) shorten(s shownStep, room int) shownStep {
 	content := s.content
 	s.noGoal = length(f.goal(s.step.Role)) > room/3
 	s.content = ""
-	left := room - f.cost(s) - length(output("x")) + 1
-	s.content = cutMiddle(content, left, func(n int) string {
-		return fmt.Sprintf("\n\n*(%d characters left out, all with `uwf step read %s --quota %d`)*\n\n", n, s.step.Hash, 2*length(content)+1000)
-	})
+	left := room - f.cost(s)
+	for _, around := range []string{output("x"), "\n\n" + fence.Always(fence.Output, "x")} {
+		s.content = cutMiddle(content, left-length(around)+1, func(n int) string {
+			return fmt.Sprintf("\n\n*(%d characters left out, all with `uwf step read %s --quota %d`)*\n\n", n, s.step.Hash, 2*length(content)+1000)
+		})
+		if length(output(s.content)) <= left {
+			break // else what is left needs a fence
+		}
+	}
 	if s.content == "" && strings.TrimSpace(content) != "" { // never in silence
 		s.content = notShown(content)
 	}
@@ -236,7 +243,7 @@ func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 		return shownStep{}, err
 	}
 	return shownStep{step: s, content: content, head: fmt.Sprintf("## Step %d: %s `%s`\n**Agent:** %s | **Time:** %s | **Duration:** %s",
-		s.Index+1, s.Role, s.Hash, s.Agent,
+		s.Index+1, plaintext.Line(s.Role), s.Hash, plaintext.Line(s.Agent),
 		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), render.Duration(s.CompletedAtMs-s.StartedAtMs))}, nil
 }
 
@@ -245,7 +252,7 @@ func output(content string) string {
 	if strings.TrimSpace(content) == "" {
 		return ""
 	}
-	return "\n\n<output>\n" + strings.TrimRight(content, "\n") + "\n</output>"
+	return "\n\n" + fence.Body(fence.Output, strings.TrimRight(content, "\n"))
 }
 
 // cutMiddle shortens a text to max characters: its middle becomes what marker

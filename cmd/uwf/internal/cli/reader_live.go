@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -32,7 +33,7 @@ func flightHead(f engine.Flight, now time.Time) string {
 		state, so = "failed", "**Because:** "+firstLine(f.Failed, 300)
 	}
 	return fmt.Sprintf("## Step %d: %s (%s)\n**Agent:** %s | **Started:** %s | %s",
-		f.Number, f.Role, state, f.Agent, f.Started.UTC().Format(time.DateTime), so)
+		f.Number, plaintext.Line(f.Role), state, plaintext.Line(f.Agent), f.Started.UTC().Format(time.DateTime), so)
 }
 
 // leftOut stands for the middle of a text.

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -127,7 +128,7 @@ func turnBlock(t protocol.Turn) string {
 	}
 	if t.Content != "" {
 		b.WriteString("\n\n")
-		b.WriteString(t.Content)
+		b.WriteString(fence.Said(t.Content))
 	}
 	return b.String()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -118,7 +119,7 @@ func (p *turnPrinter) steps(ctx context.Context, r reader) error {
 		if s.Gone != "" {
 			told = s.Gone
 		}
-		if err := p.text("\n## %s ✓ (%s)\n", s.Role, told); err != nil {
+		if err := p.text("\n## %s ✓ (%s)\n", plaintext.Line(s.Role), told); err != nil {
 			return err
 		}
 		for _, h := range s.Turns {
