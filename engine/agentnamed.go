@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -48,7 +49,7 @@ func (e *Engine) Named(ctx context.Context, o StepOptions) error {
 func (e *Engine) nearAgents(ctx context.Context, name string) []string {
 	installed := discover.OnPath(e.Env)
 	if full := protocol.AgentName(name); slices.Contains(installed, full) {
-		return []string{"did you mean --agent " + full + "?"}
+		return []string{"did you mean --agent " + plaintext.Word(full) + "?"}
 	}
 	known := installed
 	if c, err := e.Config(ctx); err == nil {
@@ -84,7 +85,7 @@ func (e *Engine) nearPrograms(cmd command) []string {
 func agentHints(names []string) []string {
 	var hints []string
 	for _, n := range names {
-		hints = append(hints, "did you mean --agent "+n+"?")
+		hints = append(hints, "did you mean --agent "+plaintext.Word(n)+"?")
 	}
 	return hints
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -72,7 +73,7 @@ func (e *Engine) configured(c protocol.Config, alias, by string) (command, error
 	if !known {
 		aliases := slices.Sorted(maps.Keys(c.Agents))
 		err := fail(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, e.Dirs.Config())
-		return command{}, hinted(hinted(err, nearest(alias, aliases)...), "uwf config set agents."+alias+".command <program>", "uwf setup --agent builtin")
+		return command{}, hinted(hinted(err, nearest(alias, aliases)...), "uwf config set "+plaintext.Word("agents."+alias+".command")+" <program>", "uwf setup --agent builtin")
 	}
 	a, err := config.ResolveAgent(c, alias, e.Env)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -87,7 +88,7 @@ func (e *Engine) mustSayWhere(ctx context.Context, h *hold, facts heads.Facts, d
 		again = string(deed) + " " + h.id + " -p '…'"
 	}
 	return hinted(err, "uwf thread read "+h.id+" shows what it is about",
-		"uwf thread "+again+" --cwd "+shown(e.Env.Dir)+" lets it work here, now and later")
+		"uwf thread "+again+" --cwd "+plaintext.Word(e.Env.Dir)+" lets it work here, now and later")
 }
 
 // whence says how it is known that a thread is, or may be, from elsewhere.

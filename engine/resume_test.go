@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 )
 
 func (w *world) mustResume(id, answer string) protocol.StepOutput {
@@ -21,9 +22,10 @@ func (w *world) mustResume(id, answer string) protocol.StepOutput {
 
 func TestResumeSuspended(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ status, message string }{
-		"by the graph": {"unclear", "What is the unclear thing?"},
-		"by the role":  {"$SUSPEND", "I need a person"},
+	const graph, reason = "What is the unclear thing?", "I need a person"
+	tests := map[string]struct{ status, message, told string }{
+		"by the graph": {"unclear", graph, graph},
+		"by the role":  {"$SUSPEND", reason, fence.Always(fence.Reason, reason)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +48,7 @@ func TestResumeSuspended(t *testing.T) {
 			require.Equal(t, "planner", *resumed.Role)
 			s := w.readStep(resumed.Head)
 			require.Equal(t, out.Head, *s.Prev)
-			require.Equal(t, test.message+"\n\nIt is blue.", s.EdgePrompt)
+			require.Equal(t, test.told+"\n\nIt is blue.", s.EdgePrompt)
 			require.True(t, w.mustStep(id, StepOptions{}).Done)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // unstartable explains why the program of an agent cannot be started, and what to
@@ -26,9 +27,9 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 	case errors.Is(missing, syscall.EAGAIN):
 		return hinted(err, "this is the limit of a user's processes and threads: ulimit -u raises it, if the system allows that")
 	case errors.Is(missing, syscall.ENOEXEC):
-		return hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", program))
+		return hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", plaintext.Word(program)))
 	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
-		return hinted(err, "chmod +x "+cmd.written[0])
+		return hinted(err, "chmod +x "+plaintext.Word(cmd.written[0]))
 	case cmd.alias != "":
 		return hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.alias, e.Dirs.Config()))
 	case !missing.Absent():
@@ -41,14 +42,14 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 		return hinted(err, e.nearPrograms(cmd)...)
 	}
 	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
-	return hinted(hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or give its path: --agent ./"+typed)
+	return hinted(hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or give its path: --agent "+plaintext.Word("./"+typed))
 }
 
 // nobody is the error for a role without an agent.
 func (e *Engine) nobody(c protocol.Config, role string) *protocol.Error {
 	err := fail(protocol.CodeInvalid, "no agent is configured for role %q: %s has no defaultAgent", role, e.Dirs.Config())
 	if aliases := slices.Sorted(maps.Keys(c.Agents)); len(aliases) > 0 {
-		err = hinted(err, "uwf config set defaultAgent "+aliases[0])
+		err = hinted(err, "uwf config set defaultAgent "+plaintext.Word(aliases[0]))
 	} else {
 		err = hinted(err, "uwf setup")
 	}

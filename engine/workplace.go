@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Workplace is the directory in which a role of a thread would work: where a
@@ -98,7 +99,7 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 	switch {
 	case errors.As(err, &outside) && outside.Never:
 		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was started in %s", who, shown(outside.Dir), shown(outside.Thread)),
-			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' --cwd "+shown(outside.Dir))
+			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' --cwd "+plaintext.Word(outside.Dir))
 	case errors.As(err, &outside):
 		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who, shown(outside.Dir), shown(outside.Thread)),
 			e.allowLine(listed, outside.Dir))

@@ -79,11 +79,11 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	}
 	path := e.Path(output)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return bundle.Written{}, cmdline.UsageError(output+" is not a file", "--output "+filepath.Join(output, "threads.uwfb"))
+		return bundle.Written{}, cmdline.UsageError(output+" is not a file", "--output "+plaintext.Word(filepath.Join(output, "threads.uwfb")))
 	}
 	f, err := durable.Create(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return bundle.Written{}, cmdline.NotFound("there is no directory for "+output, "mkdir -p "+filepath.Dir(path))
+		return bundle.Written{}, cmdline.NotFound("there is no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
 	}
 	if err != nil {
 		return bundle.Written{}, err

@@ -212,7 +212,7 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 			if info, err := os.Stat(named[i]); err != nil || !info.IsDir() {
 				hints := []string{"--roots names a home, such as ~/.uwf"}
 				if near := suggest.File(c.Env.Dir, named[i]); near != "" {
-					hints = append([]string{"did you mean --roots " + near + "?"}, hints...)
+					hints = append([]string{"did you mean --roots " + plaintext.Word(near) + "?"}, hints...)
 				}
 				return nil, cmdline.NotFound(fmt.Sprintf("--roots %s is not a directory", named[i]), hints...)
 			}
@@ -238,7 +238,7 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 	for _, home := range homes {
 		if _, err := os.Stat(home); errors.Is(err, os.ErrNotExist) {
 			return nil, cmdline.NotFound(fmt.Sprintf("the home %s has used this store, but is not there", home),
-				"mount it, or if it is gone for good: rm "+s.HomeFile(home))
+				"mount it, or if it is gone for good: rm "+plaintext.Word(s.HomeFile(home)))
 		}
 	}
 	return homes, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -172,7 +173,7 @@ func (c *Catalog) nearFiles(path string) []string {
 		if !filepath.IsAbs(at) && !strings.HasPrefix(at, ".") {
 			at = "./" + at
 		}
-		hints = append([]string{"did you mean " + at + "?"}, hints...)
+		hints = append([]string{"did you mean " + plaintext.Word(at) + "?"}, hints...)
 	}
 	return hints
 }

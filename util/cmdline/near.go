@@ -1,6 +1,9 @@
 package cmdline
 
-import "github.com/united-workforce/uwf/util/suggest"
+import (
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+)
 
 // DidYouMean is a hint at the word that was probably meant, with what stands before
 // it; none if none is near.
@@ -15,7 +18,7 @@ func DidYouMean(before, word string, known []string) []string {
 // NoFile is the error for a file that is named on the command line and not there.
 func NoFile(dir, path string, hints ...string) error {
 	if near := suggest.File(dir, path); near != "" {
-		hints = append([]string{"did you mean " + near + "?"}, hints...)
+		hints = append([]string{"did you mean " + plaintext.Word(near) + "?"}, hints...)
 	}
 	return NotFound("there is no file "+path, hints...)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Distrust returns why what a home says must not be obeyed: config.yaml names
@@ -33,7 +34,7 @@ func Distrust(dirs home.Dirs) error {
 			return &protocol.Error{
 				Code:    protocol.CodeInvalid,
 				Message: fmt.Sprintf("%s can be changed by others (mode %04o), who could run programs as you", path, info.Mode().Perm()),
-				Hints:   []string{"chmod go-w " + path, "and look whether somebody has changed it"},
+				Hints:   []string{"chmod go-w " + plaintext.Word(path), "and look whether somebody has changed it"},
 			}
 		}
 	}

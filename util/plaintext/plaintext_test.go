@@ -76,3 +76,15 @@ func TestCleanTextIsNotCopied(t *testing.T) {
 func TestManyShortLinesAreCheap(t *testing.T) {
 	require.Less(t, testing.AllocsPerRun(100, func() { _ = plaintext.Strip("a \x1b[31mred\x1b[0m line") }), 10.0)
 }
+
+// TestWord: what a hint names runs nothing when it is pasted.
+func TestWord(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{
+		"/w/my-dir.d/x_1": "/w/my-dir.d/x_1", "./a.yaml": "./a.yaml", "~/x": "~/x", "~/a b": "~/'a b'", "~root": "'~root'", "": "''",
+		"a $(touch PWN) ;x": "'a $(touch PWN) ;x'", "a'b": `'a'\''b'`, "größe": "größe", "a\nb": "'a b'", "`x`": "'`x`'", "!x": "'!x'", "#x": "'#x'", "*": "'*'",
+		"a\u202eb": "'a b'",
+	} {
+		require.Equal(t, want, plaintext.Word(s), "%q", s)
+	}
+}

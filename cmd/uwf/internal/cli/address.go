@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -176,7 +177,7 @@ func unknownRole(ctx context.Context, t *thread.Thread, id, role string) error {
 	}
 	hints := []string{"uwf thread steps " + id}
 	if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
-		hints = append([]string{fmt.Sprintf("did you mean %s@%s?", id, near[0])}, hints...)
+		hints = append([]string{fmt.Sprintf("did you mean %s?", plaintext.Word(id+"@"+near[0]))}, hints...)
 	}
 	return notFound(fmt.Sprintf("thread %s has no step %q: it is neither a number nor a role of its workflow", id, role), hints...)
 }

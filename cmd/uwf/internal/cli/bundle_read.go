@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // bundled is a bundle that takes the place of the home and its store, for one
@@ -111,7 +112,7 @@ func (b *bundled) only(arg string) (id string, named bool, err error) {
 	t, err := b.file.Thread("")
 	if err != nil {
 		return "", true, notFound("there is not just one thread in "+b.name,
-			"uwf bundle verify "+b.name+" lists them", "uwf thread read --bundle "+b.name+" <thread>")
+			"uwf bundle verify "+plaintext.Word(b.name)+" lists them", "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
 	}
 	return t.Thread, true, nil
 }

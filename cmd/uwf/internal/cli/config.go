@@ -140,7 +140,7 @@ func (a *app) configSet(ctx context.Context, c *ucli.Context) error {
 	}
 	for _, p := range missing {
 		a.say("uwf: the config cannot be used yet: %s", p.Message)
-		a.hint("uwf config set %s <value>", strings.TrimSuffix(p.Message, " is missing"))
+		a.hint("uwf config set %s <value>", plaintext.Word(strings.TrimSuffix(p.Message, " is missing")))
 	}
 	a.unusedOverride(ctx, key)
 	if s, ok := value.(string); ok && key.Secret() {

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // creators are the commands that make a home or a store where there is none, or
@@ -64,7 +65,7 @@ func (a *app) checkHome(dirs home.Dirs) error {
 		return invalid(fmt.Sprintf("the home %s is not a directory: something above it is a file", dirs.Home), "name a directory: --home DIR, or UWF_HOME=DIR")
 	case errors.Is(err, fs.ErrNotExist) && a.flags.home != "" && !a.creates:
 		return notFound("there is no home at "+dirs.Home,
-			"uwf --home "+a.flags.home+" setup", "uwf --home "+a.flags.home+" workflow put <file.yaml>, or any other command that writes, makes it")
+			"uwf --home "+plaintext.Word(a.flags.home)+" setup", "uwf --home "+plaintext.Word(a.flags.home)+" workflow put <file.yaml>, or any other command that writes, makes it")
 	}
 	if info, err := os.Stat(dirs.Store); err == nil && !info.IsDir() {
 		return invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "name a directory: --ocas-home DIR, or OCAS_HOME=DIR")
@@ -77,7 +78,7 @@ func (a *app) checkStore(dirs home.Dirs, exists bool) error {
 	if exists || a.flags.store == "" || a.creates {
 		return nil
 	}
-	return notFound("there is no store at "+dirs.Store, "without --ocas-home it is $OCAS_HOME, else cas in the home", "uwf cas init --ocas-home "+a.flags.store)
+	return notFound("there is no store at "+dirs.Store, "without --ocas-home it is $OCAS_HOME, else cas in the home", "uwf cas init --ocas-home "+plaintext.Word(a.flags.store))
 }
 
 // hide keeps secrets out of an error: it may quote a file that is not what it was

@@ -85,7 +85,7 @@ func noSuchRole(wf protocol.Workflow, role string) error {
 	roles := slices.Sorted(maps.Keys(wf.Roles))
 	hints := []string{"one of " + strings.Join(roles, ", ")}
 	if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
-		hints = append([]string{"did you mean --role " + near[0] + "?"}, hints...)
+		hints = append([]string{"did you mean --role " + plaintext.Word(near[0]) + "?"}, hints...)
 	}
 	return notFound(fmt.Sprintf("workflow %s has no role %q", wf.Name, role), hints...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 func (a *app) threadCommand() *ucli.Command {
@@ -142,11 +143,11 @@ func (a *app) workDir(flag string) (string, error) {
 		return place.Real(a.env.Dir)
 	}
 	if !filepath.IsAbs(flag) {
-		return "", usageError(fmt.Sprintf("--cwd must be an absolute path, got %q", flag), "--cwd "+filepath.Join(a.env.Dir, flag))
+		return "", usageError(fmt.Sprintf("--cwd must be an absolute path, got %q", flag), "--cwd "+plaintext.Word(filepath.Join(a.env.Dir, flag)))
 	}
 	dir, err := place.Real(flag)
 	if err != nil {
-		return "", notFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+flag)
+		return "", notFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+plaintext.Word(flag))
 	}
 	return dir, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -65,7 +66,7 @@ func (a *app) threadExport(ctx context.Context, c *ucli.Context) error {
 	if err != nil || output == "-" {
 		return err
 	}
-	a.hint("uwf bundle verify %s", output)
+	a.hint("uwf bundle verify %s", plaintext.Word(output))
 	return a.print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w io.Writer) error {
 		if _, err := fmt.Fprintf(w, "%s  %s, ", output, render.Count(len(m.Threads), "thread")); err != nil {
 			return err
@@ -154,7 +155,7 @@ func (a *app) hintImported(threads []bundle.ImportedThread) {
 		return threads[at], true
 	}
 	if t, ok := first(bundle.Added, bundle.Renamed, bundle.Advanced); ok {
-		a.hint("what was imported works nowhere until you say where: uwf thread step %s --cwd %s", t.Thread, a.env.Dir)
+		a.hint("what was imported works nowhere until you say where: uwf thread step %s --cwd %s", t.Thread, plaintext.Word(a.env.Dir))
 	}
 	if t, ok := first(bundle.Stays); ok {
 		a.hint("thread %s has ended here, and stays as it was; --as-new adds it as the bundle has it, under a new id", t.Thread)
@@ -166,14 +167,14 @@ func importError(name string, err error) error {
 	var future *bundle.FutureError
 	if errors.As(err, &future) {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error() + ": it would be the newest for ever", Err: err, Hints: []string{
-			"uwf thread import --as-new " + name + " adds it under a new id",
+			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
 			"if your clock is wrong, set it",
 		}}
 	}
 	if errors.As(err, &conflict) {
 		return &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{
-			"uwf thread import --as-new " + name + " adds it under a new id",
-			"uwf thread read " + name + " shows the bundle's",
+			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
+			"uwf thread read " + plaintext.Word(name) + " shows the bundle's",
 		}}
 	}
 	return ocascli.BundleError(name, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -150,7 +151,7 @@ func agentsByRole(values []string, wf protocol.Workflow, o *engine.StepOptions) 
 			roles := slices.Sorted(maps.Keys(wf.Roles))
 			hints := []string{"the roles of workflow " + wf.Name + " are " + strings.Join(roles, ", ")}
 			if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
-				hints = append([]string{fmt.Sprintf("did you mean --agent %s=%s?", near[0], agent)}, hints...)
+				hints = append([]string{fmt.Sprintf("did you mean --agent %s?", plaintext.Word(near[0]+"="+agent))}, hints...)
 			}
 			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("--agent names role %q, which the workflow does not have", role), Hints: hints}
 		}

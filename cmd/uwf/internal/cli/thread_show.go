@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -32,7 +33,7 @@ func (a *app) threadShow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if a.bundle != nil { // where nobody can go on
-		show.Hint = ref("Import it with: uwf thread import " + a.bundle.path)
+		show.Hint = ref("Import it with: uwf thread import " + plaintext.Word(a.bundle.path))
 		if err := a.hintNames(ctx); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -40,7 +41,7 @@ func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.hint("uwf run %s -p '<task>'", put.Name)
+	a.hint("uwf run %s -p '<task>'", plaintext.Word(put.Name))
 	return a.print(put, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  %s\n", put.Name, put.Hash)
 		return err

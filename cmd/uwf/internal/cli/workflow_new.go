@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamltext"
 )
@@ -47,7 +48,7 @@ func (a *app) workflowNew(_ context.Context, c *ucli.Context) error {
 	name, template := strings.TrimSpace(c.Args().First()), c.String("template")
 	if strings.ContainsAny(name, `/\`) {
 		base := filepath.Base(filepath.FromSlash(name))
-		return usageError(fmt.Sprintf("%q is a path, not a name", name), "uwf workflow new "+stem(base)+" -o "+stem(name)+".yaml")
+		return usageError(fmt.Sprintf("%q is a path, not a name", name), "uwf workflow new "+plaintext.Word(stem(base))+" -o "+plaintext.Word(stem(name)+".yaml"))
 	}
 	name = stem(name)
 	text, err := newWorkflow(name, template)
@@ -75,8 +76,8 @@ func (a *app) workflowNew(_ context.Context, c *ucli.Context) error {
 	}); err != nil {
 		return err
 	}
-	a.hint("uwf workflow graph %s", typed(out.Path))
-	a.hint("uwf run %s -p '<task>'", typed(out.Path))
+	a.hint("uwf workflow graph %s", plaintext.Word(typed(out.Path)))
+	a.hint("uwf run %s -p '<task>'", plaintext.Word(typed(out.Path)))
 	return nil
 }
 
@@ -139,7 +140,7 @@ func (a *app) writeNew(path, text string) error {
 	}
 	err := durable.WriteFile(durable.OS(), path, []byte(text), 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
-		return notFound(fmt.Sprintf("directory not found: %s", a.workflows().Shown(filepath.Dir(path))), "mkdir -p "+a.workflows().Shown(filepath.Dir(path)))
+		return notFound(fmt.Sprintf("directory not found: %s", a.workflows().Shown(filepath.Dir(path))), "mkdir -p "+plaintext.Word(a.workflows().Shown(filepath.Dir(path))))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // confinement tells what holds the commands of models back on this machine.
@@ -34,7 +35,7 @@ func (x *examination) access(area string, s config.System) {
 		argv := append([]string{a.Command}, a.Args...)
 		may := config.Access(*x.config, alias, argv, x.Env, s)
 		if s.Confines && config.IsUnknown(a, argv) {
-			x.warn(area, "uwf config set agents."+alias+".confine auto confines it; off says that it is not to be", "%s: %s", alias, may)
+			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".confine")+" auto confines it; off says that it is not to be", "%s: %s", alias, may)
 			continue
 		}
 		x.ok(area, "%s: %s", alias, may)

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -131,7 +132,7 @@ func (s *Setup) knownAgent(name string) error {
 	if name == "" || slices.Contains(known, name) {
 		return nil
 	}
-	hints := []string{"uwf config set agents." + name + ".command <program>, if it is one of your own"}
+	hints := []string{"uwf config set " + plaintext.Word("agents."+name+".command") + " <program>, if it is one of your own"}
 	if near := suggest.Nearest(name, known, 1); len(near) > 0 {
 		hints = append([]string{"did you mean --agent " + near[0] + "?"}, hints...)
 	}
