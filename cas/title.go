@@ -3,6 +3,7 @@ package cas
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -21,8 +22,7 @@ func CheckTitle(kinds *Kinds, n Node) error {
 	}
 	schema, _ := value.(map[string]any)
 	title, _ := schema["title"].(string)
-	// To a person white space before it and capital letters are the same.
-	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(title)), protocol.TitlePrefix) {
+	if !strings.HasPrefix(strings.Map(seen, title), protocol.TitlePrefix) {
 		return nil
 	}
 	if _, ok := kinds.Builtin(n.Hash); ok {
@@ -32,4 +32,17 @@ func CheckTitle(kinds *Kinds, n Node) error {
 		Code:    protocol.CodeInvalid,
 		Message: fmt.Sprintf("schema %s is titled %q: titles that begin with %s are for uwf's own schemas, and this is none that this program knows", n.Hash, title, protocol.TitlePrefix),
 	}
+}
+
+// seen is a character as a person sees it: capital and wide letters are the others,
+// and white space and what cannot be seen is nothing.
+func seen(r rune) rune {
+	const wide, wideEnd = '\uff01', '\uff5e' // ASCII, as wide as the letters of Chinese
+	switch {
+	case unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.M, r):
+		return -1
+	case wide <= r && r <= wideEnd:
+		r -= wide - '!'
+	}
+	return unicode.ToLower(r)
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -51,8 +53,23 @@ func (x *examination) home(context.Context) {
 		what, do, _ := strings.Cut(warning, ": ")
 		x.warn("home", do, "%s", what)
 	}
+	x.openToOthers()
 	if exists(x.Dirs.Home) {
 		x.ok("home", "%s", dir)
+	}
+}
+
+// openToOthers names what others on this machine may write, once they get to it: whoever
+// writes it says what runs next.
+func (x *examination) openToOthers() {
+	paths := []string{x.Dirs.Store, filepath.Join(x.Dirs.Home, "runs"), x.Dirs.Sessions()}
+	for _, name := range []string{"threads.yaml", "registry.yaml", "history.jsonl", "facts.jsonl"} {
+		paths = append(paths, filepath.Join(x.Dirs.Home, name))
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && careful.OthersWrite(info) {
+			x.warn("home", "chmod go-w "+path, "others may write %s", path)
+		}
 	}
 }
 
