@@ -63,7 +63,7 @@ func TestNoDamageMakesAStrangerOurs(t *testing.T) {
 		}
 	}
 	for at := range good {
-		for _, c := range damages(good[at]) {
+		for _, c := range []byte{'\n', 0, good[at] ^ 1} {
 			bad := slices.Clone(good)
 			bad[at] = c
 			try(bad, false)
