@@ -14,9 +14,6 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// maxRecord bounds the record of a run, in bytes.
-const maxRecord = 1 << 20
-
 // checkRuns names the threads that have run and that no file of the index knows:
 // their line was lost, or its id is damaged and looks like another.
 func (c *check) checkRuns(ctx context.Context, known map[string]bool) error {
