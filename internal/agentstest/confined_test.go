@@ -31,6 +31,9 @@ var attempts = []string{
 	`mkdir -p "$HOME/.ssh" && echo key >> "$HOME/.ssh/authorized_keys"`,
 	`mkdir -p "$HOME/.npm/_npx" && echo x > "$HOME/.npm/_npx/tool"`, // npx runs what lies there
 	`echo x > "$HOME/.cache/tool"`,
+	`mkdir -p "$HOME/.claude/shell-snapshots" && echo x > "$HOME/.claude/shell-snapshots/evil.sh"`, // a live session runs it
+	`mkdir -p "$HOME/.codex/shell_snapshots" && echo x > "$HOME/.codex/shell_snapshots/evil.sh"`,
+	`echo x > "$HOME/.claude/CLAUDE.md"`,
 	"echo x > /etc/uwf-agentstest",
 	"mkdir -p /var/spool/cron && echo '# x' > /var/spool/cron/uwf-agentstest",
 	"echo 'agents: {}' > UWF/config.yaml",

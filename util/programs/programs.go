@@ -20,6 +20,11 @@ type Place struct {
 	// programs it runs, whoever starts it.
 	Obeys []string
 
+	// Writes are the files and, with a slash at the end, directories below that the program
+	// cannot work without writing, while it does not write the rest; nil: all of it. In a
+	// name {project} stands for the working directory, as Claude Code calls it.
+	Writes []string
+
 	// Content is what a file holds that is not there yet; "": it is a directory.
 	Content string
 }
@@ -113,21 +118,29 @@ func placesOf(program string) ([]Place, bool) {
 	switch program {
 	case "claude", "claude-code", "claude-agent-acp", "claude-code-acp":
 		return []Place{
-			{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{
-				".claude.json", "settings.json", "settings.local.json", "hooks", "commands", "agents", "skills", "plugins", "local", "statusline.sh",
+			// Not shell-snapshots and session-env: other sessions' shells run what lies there at once.
+			{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"}, Writes: []string{
+				"projects/{project}/", "todos/", "tasks/", "plans/", "file-history/", "debug/", "logs/", "statsig/", "telemetry/", "sessions/", "paste-cache/",
+				"history.jsonl", "stats-cache.json", ".last-cleanup", ".credentials.json", ".claude.json",
 			}},
 			{home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n", Obeys: []string{"."}},
 		}, true
 	case "codex", "codex-acp":
-		return []Place{{variable: "CODEX_HOME", home: ".codex", Obeys: []string{"config.toml", "hooks.json", "hooks", "rules", "prompts", "skills", "bin", "packages"}}}, true
+		return []Place{{variable: "CODEX_HOME", home: ".codex", Writes: []string{
+			"sessions/", "archived_sessions/", "log/", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
+		}}}, true
 	case "gemini", "gemini-cli":
 		return []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Obeys: gemini}}, true
 	case "qwen", "qwen-code":
 		return []Place{{home: ".qwen", Obeys: gemini}}, true
 	case "cursor-agent":
-		return append(xdg("cursor", false), Place{home: ".cursor", Obeys: []string{"mcp.json", "hooks.json", "hooks", "cli-config.json", "commands", "extensions"}}), true
+		return append(xdg("cursor", false), Place{home: ".cursor", Obeys: []string{
+			"mcp.json", "mcp-approvals.json", "permissions.json", "hooks.json", "hooks", "cli-config.json", "commands", "extensions", "plugins", "rules", "skills", "agents",
+		}}), true
 	case "hermes":
-		return []Place{{variable: "HERMES_HOME", home: ".hermes"}}, true
+		return []Place{{variable: "HERMES_HOME", home: ".hermes", Obeys: []string{
+			"config.yaml", ".env", "SOUL.md", "hooks", "plugins", "skills", "cron", "scripts", "bin", "venv", "hermes-agent", "memories",
+		}}}, true
 	case "copilot":
 		return []Place{{home: ".copilot"}}, true
 	case "opencode", "opencode-ai":
@@ -143,16 +156,19 @@ func placesOf(program string) ([]Place, bool) {
 func xdg(name string, data bool) []Place {
 	places := []Place{{variable: "XDG_CONFIG_HOME", home: ".config", name: name, Obeys: []string{
 		"opencode.json", "opencode.jsonc", "config.json", "config.yaml", "crush.json", "settings.json", "mcp.json",
-		"plugin", "plugins", "tool", "tools", "command", "commands", "agent", "agents", "mode", "modes", "skill", "skills",
+		"plugin", "plugins", "tool", "tools", "command", "commands", "agent", "agents", "mode", "modes", "skill", "skills", "themes", "AGENTS.md", "package.json", "node_modules", "tui.json", "tui.jsonc",
 	}}}
 	if data {
-		places = append(places, Place{variable: "XDG_DATA_HOME", home: ".local/share", name: name}, Place{variable: "XDG_STATE_HOME", home: ".local/state", name: name})
+		places = append(places, Place{variable: "XDG_DATA_HOME", home: ".local/share", name: name, Obeys: []string{"bin", "plugin", "plugins", "tool", "tools"}}, Place{variable: "XDG_STATE_HOME", home: ".local/state", name: name})
 	}
 	return places
 }
 
 // gemini is what Gemini CLI obeys, and what was made of it.
-var gemini = []string{"settings.json", "extensions", "commands", "hooks", "skills", "agents", "policies"}
+var gemini = []string{
+	"settings.json", "trustedFolders.json", "trusted_hooks.json", ".env", "hooks.json", "extensions", "commands", "hooks", "skills", "agents", "policies",
+	"system.md", "GEMINI.md", "QWEN.md", "AGENTS.md", "mcp-server-enablement.json", "history", "tmp/bin", "bin", "keybindings.json",
+}
 
 // starters start another program as it is, and have nothing of their own that it needs.
 var starters = []string{

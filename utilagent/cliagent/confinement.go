@@ -70,6 +70,11 @@ func (r *runner) confined() (*confinement, error) {
 	// Not by repository: what is its own is for all of them, too.
 	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.env.Environ)
 	c.env = append(c.env, caches...)
+	for _, entry := range caches {
+		if cache, ok := strings.CutPrefix(entry, "XDG_CACHE_HOME="); ok && r.env.Get("CODEX_SQLITE_HOME") == "" {
+			c.env = append(c.env, "CODEX_SQLITE_HOME="+cache) // in its own directory Codex can make no files
+		}
+	}
 	rules, off, watched, err := r.rules(tmp, dirs)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
@@ -102,16 +107,16 @@ func (r *runner) unconfinable() string {
 // without.
 func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *offlimits.Watched, error) {
 	env := r.env
-	dirs, files, err := own(r.driven(), env.Get)
+	mine, err := own(r.driven(), r.cwd, env.Get)
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
 	off := offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Path: env.Get("PATH"), Dir: r.cwd, Home: r.around.Dirs.Home, Store: r.around.Dirs.Store,
 		// What the program is logged in with is its own; a long prompt lies in the run's directory.
-		AllowRead: slices.Concat(dirs, files, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
+		AllowRead: slices.Concat(mine.reads, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
 	})
-	dirs = slices.Concat(dirs, caches, []string{tmp, "/dev/shm"})
+	dirs, files := slices.Concat(mine.dirs, caches, []string{tmp, "/dev/shm"}), mine.files
 	beside := r.repository()
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
 		dirs = append(append(dirs, r.cwd), beside...)

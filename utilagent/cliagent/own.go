@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/programs"
@@ -28,10 +29,16 @@ func obeyed(command []string, env func(string) string) map[string][]string {
 	return found
 }
 
-// own finds the directories and files of a command, and makes those of a known
-// program: it could not make them itself, since its home directory is closed. Of one
+// ownPlaces are a command's own directories and files.
+type ownPlaces struct {
+	reads       []string // with all that is below
+	dirs, files []string // that it may write
+}
+
+// own finds what is a command's own when it works in cwd, and makes what is a known
+// program's: it could not make that itself, since its home directory is closed. Of one
 // that is not known it is what lies under its name in the usual places.
-func own(command []string, env func(string) string) (dirs, files []string, err error) {
+func own(command []string, cwd string, env func(string) string) (o ownPlaces, err error) {
 	places, known := programs.Places(command)
 	if !known {
 		places = programs.Guess(command)
@@ -43,16 +50,57 @@ func own(command []string, env func(string) string) (dirs, files []string, err e
 		}
 		if known {
 			if err := makePlace(path, p.Content); err != nil {
-				return nil, nil, err
+				return o, err
 			}
 		}
-		if p.Content == "" {
-			dirs = append(dirs, path)
-		} else {
-			files = append(files, path)
+		o.reads = append(o.reads, path)
+		switch {
+		case p.Content != "":
+			o.files = append(o.files, path)
+		case p.Writes == nil:
+			o.dirs = append(o.dirs, path)
+		default:
+			if err := o.add(path, p.Writes, cwd); err != nil {
+				return o, err
+			}
 		}
 	}
-	return dirs, files, nil
+	return o, nil
+}
+
+// add adds what may be written below a directory. Of files only those that are there: a
+// program fails with an empty one that should say who is logged in.
+func (o *ownPlaces) add(path string, names []string, cwd string) error {
+	for _, name := range names {
+		dir, isDir := strings.CutSuffix(name, "/")
+		full := filepath.Join(path, filepath.FromSlash(strings.ReplaceAll(dir, "{project}", projectName(cwd))))
+		if !isDir {
+			if _, err := os.Stat(full); err == nil {
+				o.files = append(o.files, full)
+			}
+			continue
+		}
+		if err := makePlace(full, ""); err != nil {
+			return err
+		}
+		o.dirs = append(o.dirs, full)
+	}
+	return nil
+}
+
+// projectName is what Claude Code calls a directory; "", for all of them, if that is too
+// long for a name: then it ends with a sum.
+func projectName(dir string) string {
+	const longest = 200
+	if len(dir) > longest {
+		return ""
+	}
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, dir)
 }
 
 // makePlace makes a place that is not there, as the program would at its first start.

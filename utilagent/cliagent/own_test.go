@@ -20,9 +20,9 @@ func TestOwnPlaces(t *testing.T) {
 	home := t.TempDir()
 	env := map[string]string{"HOME": home}
 	of := func(words ...string) (dirs, files []string) {
-		dirs, files, err := own(words, func(name string) string { return env[name] })
+		o, err := own(words, "/work/my.dir", func(name string) string { return env[name] })
 		require.NoError(t, err)
-		return dirs, files
+		return o.dirs, o.files
 	}
 	at := func(names ...string) (paths []string) {
 		for _, name := range names {
@@ -31,13 +31,15 @@ func TestOwnPlaces(t *testing.T) {
 		return paths
 	}
 	dirs, files := of("claude", "claude")
-	require.Subset(t, dirs, at(".claude"))
+	require.Subset(t, dirs, at(".claude/projects/-work-my-dir", ".claude/todos"))
+	for _, closed := range at(".claude", ".claude/projects", ".claude/shell-snapshots", ".claude/session-env") {
+		require.NotContains(t, dirs, closed, "others' sessions obey it")
+	}
 	require.Subset(t, files, at(".claude.json"))
 	real, err := filepath.EvalSymlinks(home)
 	require.NoError(t, err)
 	obeys := obeyed([]string{"claude"}, func(name string) string { return env[name] })
 	require.Equal(t, []string{".claude.json"}, obeys[real])
-	require.Contains(t, obeys[filepath.Join(real, ".claude")], "settings.json")
 	text, err := os.ReadFile(files[0])
 	require.NoError(t, err)
 	require.Equal(t, "{}\n", string(text))
@@ -63,9 +65,9 @@ func TestOwnPlaces(t *testing.T) {
 
 	env["CODEX_HOME"], env["CLAUDE_CONFIG_DIR"] = filepath.Join(home, "c"), filepath.Join(home, "d")
 	dirs, _ = of("codex")
-	require.Equal(t, at("c"), dirs)
+	require.Equal(t, at("c/sessions", "c/archived_sessions", "c/log"), dirs)
 	dirs, files = of("claude")
-	require.Equal(t, at("d"), dirs)
+	require.Contains(t, dirs, at("d/todos")[0])
 	require.Empty(t, files)
 	env = map[string]string{}
 	dirs, files = of("claude")
@@ -93,7 +95,7 @@ func TestACacheOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	own := filepath.Join(home, ".cache/uwf/agents/claude-code")
 	require.Subset(t, c.env, []string{"XDG_CACHE_HOME=" + own, "npm_config_cache=" + own + "/npm", "GOCACHE=" + own + "/go-build"})
-	require.Subset(t, c.rules.Dirs, []string{own, filepath.Join(home, ".claude"), cwd})
+	require.Subset(t, c.rules.Dirs, []string{own, filepath.Join(home, ".claude", "todos"), cwd})
 	for _, dir := range []string{".npm", ".cache", ".cache/go-build", ".gradle/wrapper", "go/pkg"} {
 		require.NotContains(t, c.rules.Dirs, filepath.Join(home, filepath.FromSlash(dir)))
 	}
