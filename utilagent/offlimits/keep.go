@@ -98,10 +98,10 @@ func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 		return nil
 	}
 	text, err := careful.ReadFileIn(k.root, name, maxFileBytes)
-	if err == nil && (bytes.Equal(text, was.content) || was.scope == everything && sameSettings(was.content, text)) {
+	if err == nil && (bytes.Equal(text, was.content) || (was.scope == everything || was.scope == agentFiles) && sameSettings(was.content, text)) {
 		return nil
 	}
-	if err == nil && was.scope != everything && isConfig(name) {
+	if err == nil && was.scope != everything && was.scope != agentFiles && isConfig(name) {
 		if kept, ok := tamed(was.content, text, k.ground(name)); ok {
 			return k.rewrite(name, text, kept, was.mode.Perm())
 		}
@@ -170,13 +170,13 @@ func (k *keeper) fresh(name string, s scope) error {
 		return k.freshBare(name)
 	case info.IsDir() && k.unseen(name):
 		return k.freshDir(name, &node{scope: s})
-	case info.IsDir() && (s == repository || s == repositories || s == settings && (base == "hooks" || base == "info" || base == "branches")):
+	case info.IsDir() && (s == agentFiles || s == repository || s == repositories || s == settings && (base == "hooks" || base == "info" || base == "branches")):
 		return k.freshDir(name, &node{scope: s})
 	case s == repository && k.leads(name, info, s):
 		return nil
 	case info.Mode().IsRegular() && s == settings:
 		return k.freshFile(name, base, info)
-	case info.Mode().IsRegular() && s == everything:
+	case info.Mode().IsRegular() && (s == everything || s == agentFiles):
 		if text, err := careful.ReadFileIn(k.root, name, maxFileBytes); err == nil && sameSettings(nil, text) {
 			return nil
 		}

@@ -103,7 +103,7 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 				v.link(workspace, name)
 			}
 			p := plain(e.Name())
-			if s.add(p); p == "" || p[0] != '.' && !isGit(p) {
+			if s.add(p); p == "" || p[0] != '.' && !isGit(p) && !isAgents(p) {
 				if e.IsDir() && !l.hides(workspace, name) {
 					add(name)
 				}
@@ -112,6 +112,13 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 			switch {
 			case isGit(p):
 				v.names[name] = repository
+			case isAgents(p):
+				if !l.isHome(workspace, at) { // there it is the program's own
+					v.names[name] = agentFiles
+				}
+				if e.IsDir() && !l.hides(workspace, name) { // work trees lie there, too
+					add(name)
+				}
 			case l.hides(workspace, name): // uwf itself writes there meanwhile
 			case p == ".uwf":
 				v.names[name] = uwfHome
@@ -134,6 +141,11 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 			return inner, err
 		}
 	}
+}
+
+// isHome tells whether a directory of the workspace is the user's own.
+func (l List) isHome(workspace, at string) bool {
+	return l.user != "" && filepath.Join(workspace, filepath.FromSlash(at)) == l.user
 }
 
 func (l List) hides(workspace, name string) bool {

@@ -15,8 +15,19 @@ func reserved(name string) string {
 		return "workflows say what runs next, and where"
 	case name == ".uwf":
 		return "it may be the home of uwf"
+	case isAgents(name):
+		return "agent programs obey it: whoever starts one here next runs what it names"
 	}
 	return ""
+}
+
+// isAgents tells whether a plain name is that of what agent programs obey in a directory.
+func isAgents(name string) bool {
+	switch name {
+	case ".claude", ".mcp.json", ".gemini", ".qwen", ".opencode", "opencode.json", "opencode.jsonc", ".codex", ".cursor":
+		return true
+	}
+	return false
 }
 
 // isGit tells whether a plain name is git's directory, also by the short name

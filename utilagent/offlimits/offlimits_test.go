@@ -29,7 +29,7 @@ func TestReservedNames(t *testing.T) {
 	var none offlimits.List
 	for _, name := range []string{
 		".git", ".git/config", "a/.git/hooks/pre-commit", ".GIT/config", ".git./config", ".git /config", ".git::$INDEX_ALLOCATION/config",
-		"GIT~1/config", ".g\u200cit/config", ".workflow/x.yaml", ".workflows/x.yaml", "sub/.Workflow/x", ".uwf/config.yaml", "a/.uwf",
+		"GIT~1/config", ".g\u200cit/config", ".workflow/x.yaml", ".workflows/x.yaml", "sub/.Workflow/x", ".uwf/config.yaml", "a/.uwf", ".claude/settings.local.json", "a/.MCP.json", ".gemini/settings.json", ".opencode/x", "opencode.json", ".codex/config.toml", ".cursor/mcp.json",
 	} {
 		require.ErrorContains(t, none.Write(dir, filepath.Join(dir, name)), "off limits", name)
 		require.NoError(t, none.Read(dir, filepath.Join(dir, name)), name)

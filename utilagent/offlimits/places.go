@@ -28,6 +28,20 @@ func keys() []string {
 		"snap/firefox", "snap/chromium", ".var/app/org.mozilla.firefox",
 		// Other agents, too.
 		".claude.json", ".claude/.credentials.json", ".hermes/.env", ".codex/auth.json", ".gemini/oauth_creds.json", ".local/share/opencode/auth.json", ".config/github-copilot",
+		".copilot", ".qwen/oauth_creds.json", ".qwen/.env", ".gemini/.env", ".gemini/mcp-oauth-tokens.json", ".config/goose", ".config/cursor/auth.json", ".config/Cursor",
+		".local/share/amp", ".config/amp", ".local/share/crush", ".config/crush", ".local/share/opencode/mcp-auth.json", ".hermes/auth.json", ".aider.conf.yml", ".continue", ".codeium", ".config/zed",
+		// Services', by their command lines.
+		".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface", ".pulumi/credentials.json", ".sentryclirc", ".config/stripe",
+		".vercel", ".local/share/com.vercel.cli", ".config/netlify", ".netlify", ".kaggle", ".config/kaggle", ".terraformrc", ".tofurc", ".authinfo", ".authinfo.gpg", ".netrc.gpg",
+		".msmtprc", ".config/msmtp", ".mbsyncrc", ".fetchmailrc", ".muttrc", ".config/mutt", ".config/neomutt", ".config/aerc", ".config/himalaya", ".circleci", ".travis", ".config/wandb",
+		".config/railway", ".railway", ".config/configstore", ".config/firebase", ".config/snowflake", ".snowflake", ".snowsql", ".dbt/profiles.yml", ".config/psql", ".pg_service.conf",
+		".config/linode-cli", ".config/scw", ".config/exercism", ".config/tea", ".config/lab", ".config/Bitwarden CLI", ".config/1Password", ".config/keybase", ".local/share/keybase",
+		".supabase", ".config/cloudflared", ".cloudflared", ".wrangler", ".config/.wrangler", ".step", ".config/nats", ".config/atuin", ".local/share/atuin", ".irbrc_history", ".irb_history",
+		".config/gspread", ".config/hcp", ".consul-token", ".nomad-token", ".config/spotify-player", ".subversion/auth", ".config/git-credential-manager", ".gcm", ".ansible/vault", ".vault_pass", ".rclone.conf",
+		// Chat programs', mail programs' and more browsers'.
+		".config/Slack", ".config/discord", ".config/Signal", ".config/Element", ".config/teams-for-linux", ".config/Microsoft", ".local/share/TelegramDesktop", ".config/zoom", ".zoom", ".purple", ".weechat", ".config/weechat", ".irssi", ".config/irssi",
+		".config/opera", ".config/google-chrome-beta", ".config/chromium-browser", ".config/librewolf", ".librewolf", ".waterfox", ".config/zen", ".zen", ".config/evolution", ".local/share/evolution", ".var/app", "Library/Keychains", "Library/Cookies",
+		"Library/Application Support/Google", "Library/Application Support/Firefox", "Library/Application Support/Slack", "snap/slack", "snap/discord",
 	}
 }
 
@@ -130,6 +144,9 @@ func buildSettings() map[string][]string {
 		".npmrc":                    {"_auth", "_password"},
 		".yarnrc.yml":               {"authtoken", "authident"},
 		".m2/settings.xml":          {"<password>", "<passphrase>", "<privatekey>"},
+		".config/pip/pip.conf":      {"@", "password"},
+		".pip/pip.conf":             {"@", "password"},
+		".bunfig.toml":              {"token", "password"},
 		".gradle/gradle.properties": {"password", "token", "secret", "apikey"},
 	}
 }

@@ -43,6 +43,7 @@ const (
 	settings           // everything, within a repository
 	uwfHome            // what says which programs uwf starts
 	plans              // what git does next, in a repository
+	agentFiles         // what agent programs obey, beside what they only keep there
 	notes              // a file in JSON that a program keeps, and obeys in a few keys
 )
 
@@ -51,6 +52,8 @@ func (s scope) inner(name string) (inner scope, ok bool) {
 	switch s {
 	case everything, settings, notes:
 		return s, true
+	case agentFiles:
+		return everything, name != "worktrees" && name != "node_modules"
 	case repositories:
 		return repository, true
 	case plans:

@@ -63,13 +63,16 @@ func TestWhatStartsProgramsIsPutBack(t *testing.T) {
 		{"more workflows", `mkdir .workflows; echo evil > .workflows/y.yaml`, ".workflows"},
 		{"a workflow in a lenient place", `mkdir .workflow/info; echo evil > .workflow/info/y.yaml`, ".workflow/info"},
 		{"workflows as a link", `mkdir evil; mv .workflow/x.yaml evil; rmdir .workflow; ln -s evil .workflow; rm -r evil`, ".workflow"},
+		{"an agent's servers", `echo '{"mcpServers":{}}' > .mcp.json`, ".mcp.json"},
+		{"an agent's plugin", `mkdir .opencode; echo id > .opencode/x.js; rm -r .opencode; echo '{"plugin":["x"]}' > opencode.json`, "opencode.json"},
+		{"an agent's hooks that were there", `echo id >> .cursor/hooks.json`, ".cursor/hooks.json"},
 		{"a home", `mkdir .uwf; echo evil > .uwf/config.yaml; rm -r .uwf; mkdir .uwf; echo evil > .uwf/config.yaml; `, ".uwf"},
 		{"a home below", `mkdir -p inner/.uwf/cas; echo evil > inner/.uwf/config.yaml`, "inner/.uwf"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dir := put(t, map[string]string{".workflow/x.yaml": "mine"})
+			dir := put(t, map[string]string{".workflow/x.yaml": "mine", ".cursor/hooks.json": "{}"})
 			shell(t, dir, `git init -q; git commit -q --allow-empty -m first; echo mine > .git/hooks/mine; git init -q inner
 				mkdir -p .git/modules/dir; cp -r inner/.git .git/modules/dir/sub; rm -r .git/modules/dir/sub/hooks; mkdir -p .git/info`)
 			before := state(t, dir)
@@ -89,6 +92,15 @@ func TestWhatStartsProgramsIsPutBack(t *testing.T) {
 			require.Equal(t, before, after)
 		})
 	}
+}
+
+// What a program makes for itself beside its settings stays.
+func TestSettingsOfAgentsThatACommandMakes(t *testing.T) {
+	t.Parallel()
+	dir := put(t, map[string]string{"f": ""})
+	changed := watching(t, dir, `mkdir -p .claude/worktrees/a sub/.gemini; echo x > .claude/worktrees/a/f; echo '{"hooks":{}}' > .claude/settings.local.json; echo '{"tools":{}}' > sub/.gemini/settings.json`)
+	require.Equal(t, []string{".claude/settings.local.json", "sub/.gemini/settings.json"}, changed.Undone)
+	require.FileExists(t, filepath.Join(dir, ".claude/worktrees/a/f"))
 }
 
 func TestWhatGitNeedsMayChange(t *testing.T) {
