@@ -21,7 +21,8 @@ type Place struct {
 	Obeys []string
 
 	// Writes are the files and, with a slash at the end, directories below that the program
-	// cannot work without writing, while it does not write the rest; nil: all of it. In a
+	// cannot work without writing, while it does not write the rest; nil: all of it. A file
+	// with a plus before its name is made empty if it is missing. In a
 	// name {project} stands for the working directory, as Claude Code calls it.
 	Writes []string
 
@@ -127,7 +128,7 @@ func placesOf(program string) ([]Place, bool) {
 		}, true
 	case "codex", "codex-acp":
 		return []Place{{variable: "CODEX_HOME", home: ".codex", Writes: []string{
-			"sessions/", "archived_sessions/", "log/", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
+			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
 		}}}, true
 	case "gemini", "gemini-cli":
 		return []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Obeys: gemini}}, true
@@ -156,7 +157,7 @@ func placesOf(program string) ([]Place, bool) {
 func xdg(name string, data bool) []Place {
 	places := []Place{{variable: "XDG_CONFIG_HOME", home: ".config", name: name, Obeys: []string{
 		"opencode.json", "opencode.jsonc", "config.json", "config.yaml", "crush.json", "settings.json", "mcp.json",
-		"plugin", "plugins", "tool", "tools", "command", "commands", "agent", "agents", "mode", "modes", "skill", "skills", "themes", "AGENTS.md", "package.json", "node_modules", "tui.json", "tui.jsonc",
+		"plugin", "plugins", "tool", "tools", "command", "commands", "agent", "agents", "mode", "modes", "skill", "skills", "themes", "AGENTS.md", "tui.json", "tui.jsonc",
 	}}}
 	if data {
 		places = append(places, Place{variable: "XDG_DATA_HOME", home: ".local/share", name: name, Obeys: []string{"bin", "plugin", "plugins", "tool", "tools"}}, Place{variable: "XDG_STATE_HOME", home: ".local/state", name: name})

@@ -75,6 +75,11 @@ func (o *ownPlaces) add(path string, names []string, cwd string) error {
 		dir, isDir := strings.CutSuffix(name, "/")
 		full := filepath.Join(path, filepath.FromSlash(strings.ReplaceAll(dir, "{project}", projectName(cwd))))
 		if !isDir {
+			if rest, made := strings.CutPrefix(name, "+"); made {
+				if full = filepath.Join(path, rest); makeEmpty(full) != nil {
+					continue
+				}
+			}
 			if _, err := os.Stat(full); err == nil {
 				o.files = append(o.files, full)
 			}
@@ -86,6 +91,17 @@ func (o *ownPlaces) add(path string, names []string, cwd string) error {
 		o.dirs = append(o.dirs, full)
 	}
 	return nil
+}
+
+func makeEmpty(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // projectName is what Claude Code calls a directory; "", for all of them, if that is too

@@ -65,7 +65,7 @@ func TestOwnPlaces(t *testing.T) {
 
 	env["CODEX_HOME"], env["CLAUDE_CONFIG_DIR"] = filepath.Join(home, "c"), filepath.Join(home, "d")
 	dirs, _ = of("codex")
-	require.Equal(t, at("c/sessions", "c/archived_sessions", "c/log"), dirs)
+	require.Equal(t, at("c/sessions", "c/archived_sessions", "c/thread-writer-locks", "c/log"), dirs)
 	dirs, files = of("claude")
 	require.Contains(t, dirs, at("d/todos")[0])
 	require.Empty(t, files)
