@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
@@ -21,7 +20,6 @@ type (
 		Hidden, Readable, Writable []string
 		Home                       string
 		Place                      Place
-		Began                      time.Time
 		Trees                      []savedTree
 	}
 	savedTree struct {
@@ -54,7 +52,7 @@ const savedSuffix = ".baseline"
 // Save keeps what was in a directory that commands cannot write to, until Restore:
 // if this process is killed while a command runs, [Recover] puts it back.
 func (w *Watched) Save(dir string) error {
-	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place, Began: w.began}
+	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place}
 	for _, t := range w.trees {
 		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: map[string]*savedNode{}, Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known}
 		for name, n := range t.names {
@@ -133,7 +131,6 @@ func recoverFile(file string) (Changes, error) {
 		return Changes{}, w.forget() // gone meanwhile, or never finished: nothing had started
 	}
 	w.list, w.place = List{hidden: s.Hidden, readable: s.Readable, writable: s.Writable, home: s.Home}, s.Place
-	w.began = s.Began
 	for _, st := range s.Trees {
 		if _, err := os.Stat(st.Dir); err != nil {
 			continue // the workspace has gone

@@ -28,6 +28,9 @@ type Place struct {
 	// Dirs is what [Watched.Dirs] said after the last command here: what was looked at
 	// once is looked at again, however many directories a command has made. 0: none was.
 	Dirs int
+	// Now is when the command begins: in places too deep to be looked at before, what
+	// has changed later is judged as new. Zero: nothing is judged there.
+	Now time.Time
 	// Obeyed are names in directories of a program's own that say what it runs.
 	Obeyed map[string][]string
 }
@@ -37,7 +40,6 @@ type Watched struct {
 	list  List
 	place Place
 	trees []*tree
-	began time.Time // what changed later may be a command's
 	dirs  int
 
 	saved string // a file; see Save
@@ -58,7 +60,7 @@ type tree struct {
 
 // Watch remembers what commands must not change in a place.
 func Watch(l List, p Place) (*Watched, error) {
-	w := &Watched{list: l, place: p, began: time.Now().Add(-clockSlack)}
+	w := &Watched{list: l, place: p}
 	errs := []error{w.add(p.Workspace, true, map[string]scope{".git": repository})}
 	for _, dir := range p.Outside {
 		errs = append(errs, w.add(dir, true, map[string]scope{".git": repository}))
@@ -220,7 +222,7 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 		return Changes{}, fmt.Errorf("look at %s again: %w", t.dir, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	k := &keeper{root: root, dir: t.dir, place: w.place, list: w.list, known: t.known, began: w.began, names: maps.Clone(t.scope)}
+	k := &keeper{root: root, dir: t.dir, place: w.place, list: w.list, known: t.known, names: maps.Clone(t.scope)}
 	k.allowed = func(name string) bool { return w.allowed(t, filepath.Join(t.dir, filepath.FromSlash(name))) }
 	var errs []error
 	for _, name := range t.pointed {

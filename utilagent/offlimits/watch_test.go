@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -176,7 +177,7 @@ func TestRemotesInAllowedPlaces(t *testing.T) {
 // watching runs a script between a Watch and a Restore.
 func watching(t *testing.T, dir, script string) offlimits.Changes {
 	t.Helper()
-	w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir})
+	w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir, Now: time.Now()})
 	require.NoError(t, err)
 	shell(t, dir, script)
 	changed, err := w.Restore()

@@ -191,7 +191,7 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 
 // place is what commands can write to.
 func (c Commands) place(w *Workspace) offlimits.Place {
-	p := offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Dirs: w.dirs}
+	p := offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Dirs: w.dirs, Now: c.now()}
 	for _, dir := range append([]string{sharedMemory}, c.Writable...) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			p.Writable = append(p.Writable, real)
