@@ -5,6 +5,7 @@ package discover
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,12 @@ func installed(t *testing.T, scripts map[string]string) env.Env {
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range scripts {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+		// A child that another test starts meanwhile would hold the file open for
+		// writing until its exec, and ours could not be started ("text file busy").
+		syscall.ForkLock.RLock()
+		err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755)
+		syscall.ForkLock.RUnlock()
+		require.NoError(t, err)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "uwf-notes.txt"), nil, 0o644))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "uwf-directory"), 0o755))
