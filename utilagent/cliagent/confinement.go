@@ -116,7 +116,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		// What the program is logged in with is its own; a long prompt lies in the run's directory.
 		AllowRead: slices.Concat(mine.reads, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
 	})
-	dirs, files := slices.Concat(mine.dirs, caches, []string{tmp, "/dev/shm"}), mine.files
+	dirs, files := slices.Concat(mine.dirs, caches, []string{tmp}), mine.files
 	beside := r.repository()
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
 		dirs = append(append(dirs, r.cwd), beside...)
@@ -135,8 +135,10 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
 	}
+	outside := append(slices.Clone(caches), confine.SharedMemory)
 	watched, err := offlimits.Watch(off, offlimits.Place{
-		Workspace: r.cwd, Beside: beside, Writable: dirs, Obeyed: obeyed(r.driven(), env.Get),
+		Workspace: r.cwd, Beside: beside, Writable: append(slices.Clone(dirs), confine.SharedMemory), Obeyed: obeyed(r.driven(), env.Get),
+		Outside: real(outside), Temporary: real([]string{tmp}), Now: env.Now(),
 	})
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, err
@@ -148,9 +150,19 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		r.req.Warn("%s", said)
 	}
 	return confine.Rules{
-		Dirs: dirs, Files: files, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
+		Dirs: dirs, Files: files, FilesIn: []string{confine.SharedMemory}, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
 		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
 	}, off, watched, nil
+}
+
+// real are the directories of a list that exist, without links.
+func real(dirs []string) (found []string) {
+	for _, dir := range dirs {
+		if at, err := filepath.EvalSymlinks(dir); err == nil {
+			found = append(found, at)
+		}
+	}
+	return found
 }
 
 // repository is that of a workspace whose own lies elsewhere: without it nothing could be

@@ -2,9 +2,11 @@ package cliagent
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,7 +89,7 @@ func TestACacheOfItsOwn(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, filepath.FromSlash(dir)), 0o755))
 	}
 	r := &runner{adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: cwd, req: &agentkit.Request{},
-		env:    env.Env{Environ: []string{"HOME=" + home}, Exe: "/bin/agent", Stderr: io.Discard},
+		env:    env.Env{Environ: []string{"HOME=" + home}, Exe: "/bin/agent", Stderr: io.Discard, Now: time.Now},
 		around: &runenv.Run{Dirs: dirs.Dirs{Home: filepath.Join(home, ".uwf"), Store: filepath.Join(home, ".uwf", "cas")}},
 	}
 	r.permission = Bypass
@@ -99,6 +101,9 @@ func TestACacheOfItsOwn(t *testing.T) {
 	for _, dir := range []string{".npm", ".cache", ".cache/go-build", ".gradle/wrapper", "go/pkg"} {
 		require.NotContains(t, c.rules.Dirs, filepath.Join(home, filepath.FromSlash(dir)))
 	}
+	require.NotContains(t, c.rules.Dirs, confine.SharedMemory)
+	require.Equal(t, []string{confine.SharedMemory}, c.rules.FilesIn, "memory is shared in files, and no repository begins in one")
+
 	require.NoError(t, c.close())
 	require.False(t, c.rules.Terminals)
 
@@ -107,4 +112,32 @@ func TestACacheOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.close())
 	require.True(t, c.rules.Terminals, "it runs its commands in terminals")
+}
+
+// A repository that a program plants in its cache, and a link from the workspace that
+// leads there, are gone after it.
+func TestNoLinkLeadsToARepositoryInTheCache(t *testing.T) {
+	t.Parallel()
+	home, cwd := t.TempDir(), t.TempDir()
+	own := filepath.Join(home, ".cache/uwf/agents/claude-code")
+	require.NoError(t, os.MkdirAll(own, 0o755))
+	r := &runner{adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: cwd, req: &agentkit.Request{},
+		env:    env.Env{Environ: []string{"HOME=" + home}, Exe: "/bin/agent", Stderr: io.Discard, Now: time.Now},
+		around: &runenv.Run{Dirs: dirs.Dirs{Home: filepath.Join(home, ".uwf"), Store: filepath.Join(home, ".uwf", "cas")}},
+	}
+	r.permission = Bypass
+	_, _, watched, err := r.rules(t.TempDir(), []string{own})
+	require.NoError(t, err)
+	planted := filepath.Join(own, "y", ".git")
+	require.NoError(t, os.MkdirAll(filepath.Join(planted, "objects"), 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(planted, "refs"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(planted, "HEAD"), []byte("ref: refs/heads/x\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(planted, "config"), []byte("[core]\n\tfsmonitor = \"id\"\n"), 0o644))
+	require.NoError(t, os.Symlink(filepath.Join(own, "y"), filepath.Join(cwd, "lib")))
+	changed, err := watched.Restore()
+	require.NoError(t, err)
+	require.Contains(t, changed.String(), "lib")
+	require.NoFileExists(t, filepath.Join(planted, "config"))
+	_, err = os.Lstat(filepath.Join(cwd, "lib"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }

@@ -57,6 +57,11 @@ const (
 	Program Profile = "program"
 )
 
+// SharedMemory is where programs share memory, which is a file each. It stays after
+// them and is everybody's, so that nothing bound makes directories there: git would
+// find a repository in one. It belongs into [Rules].FilesIn.
+const SharedMemory = "/dev/shm"
+
 // Rules say what a program may do. The zero value lets it read everything and
 // write nothing. All paths are absolute; those that do not exist are left out.
 type Rules struct {

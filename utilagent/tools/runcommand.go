@@ -192,7 +192,7 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 // place is what commands can write to.
 func (c Commands) place(w *Workspace) offlimits.Place {
 	p := offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Dirs: w.dirs, Now: c.now()}
-	for _, dir := range append([]string{sharedMemory}, c.Writable...) {
+	for _, dir := range append([]string{confine.SharedMemory}, c.Writable...) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			p.Writable = append(p.Writable, real)
 			if _, holds := below(real, w.real); c.confined() && !holds && !slices.Contains(w.off.Writable(), real) {
@@ -239,11 +239,6 @@ func (c Commands) unseen(w *Workspace, watched *offlimits.Watched) string {
 	return "\n[" + said + "]"
 }
 
-// sharedMemory is where programs share memory, which is a file each. It stays after
-// them and is everybody's, so that no command makes directories there: git would find
-// a repository in one.
-const sharedMemory = "/dev/shm"
-
 // bind gives a command its temporary directory and its mark and, if that is
 // wanted, keeps it from writing elsewhere.
 func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Command, error) {
@@ -256,7 +251,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Comman
 		return cmd, nil
 	}
 	bound, err := confine.Command(c.Exe, confine.Rules{
-		Dirs: slices.Concat([]string{w.real, tmp}, c.Writable, w.gitDirs()), FilesIn: []string{sharedMemory},
+		Dirs: slices.Concat([]string{w.real, tmp}, c.Writable, w.gitDirs()), FilesIn: []string{confine.SharedMemory},
 		Hidden: w.off.Hidden(), Readable: w.off.Readable(), Guarded: w.off.Guarded(),
 		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
 	}, cmd)
