@@ -32,7 +32,6 @@ func importing(t *testing.T, bin, path string, args ...string) (status int, stdo
 // The importer is a program of its own, beside uwf or on the PATH. It gets the
 // flags, and what it says and its status are those of uwf.
 func TestImportOriginalRunsAProgram(t *testing.T) {
-	t.Parallel()
 	empty, bin := t.TempDir(), t.TempDir()
 	status, _, stderr := importing(t, empty, empty)
 	require.Equal(t, protocol.CodeNotFound.ExitCode(), status)

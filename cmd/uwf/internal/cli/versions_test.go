@@ -49,11 +49,12 @@ func homeArgs() map[string]string {
 }
 
 // What an older uwf has written stays good, and so does what a newer one has.
+//
+// Not in parallel: the library that parses the command line keeps a flag of its own,
+// which each run in this process writes.
 func TestHomesOfOtherVersions(t *testing.T) {
-	t.Parallel()
 	for name, version := range map[string]int{"the version before": 1, "version 2": 2, "version 9": 9} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			home := unpackHome(t)
 			if version > 1 {
 				growHome(t, home, version)
