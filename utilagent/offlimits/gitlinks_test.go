@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +29,7 @@ func TestSubmodulesOfALargeTree(t *testing.T) {
 		rm deep/a/b/sub/.git; git init -q deep/a/b/sub; git config -f deep/a/b/sub/.git/config core.fsmonitor id`
 	for _, version := range []string{"2", "4"} { // the first is one of 3, for what is only intended
 		shell(t, dir, "echo "+version+" > deep/new; git add deep/new; git update-index --index-version "+version+"; git add -N wide/f")
-		w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir})
+		w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir, Now: time.Now()})
 		require.NoError(t, err)
 		require.Contains(t, w.Unseen(), "has more directories than the 20000")
 		shell(t, dir, evil)
