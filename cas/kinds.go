@@ -92,11 +92,33 @@ func (k *Kinds) newer(schema any) (protocol.Type, bool) {
 	fields, _ := first["properties"].(object)
 	properties, _ := s["properties"].(object)
 	for name, field := range fields {
-		if now, ok := properties[name]; !ok || !reflect.DeepEqual(prune(field), prune(now)) {
+		if now, ok := properties[name]; !ok || !keeps(prune(field), prune(now)) {
 			return protocol.Type{}, false
 		}
 	}
 	return t, true
+}
+
+// keeps reports whether a schema, pruned, finds every ref that another finds.
+func keeps(first, now any) bool {
+	switch first := first.(type) {
+	case nil:
+		return true
+	case object:
+		now, ok := now.(object)
+		for key, value := range first {
+			ok = ok && keeps(value, now[key])
+		}
+		return ok
+	case []any:
+		now, ok := now.([]any)
+		ok = ok && len(now) >= len(first)
+		for i := 0; ok && i < len(first); i++ {
+			ok = keeps(first[i], now[i])
+		}
+		return ok
+	}
+	return reflect.DeepEqual(first, now)
 }
 
 // Foundation are the nodes that a store is made with: the meta-schema, and the

@@ -62,6 +62,20 @@ func samples() []protocol.Payload {
 			Memo:     &protocol.Memo{Key: "k", Of: ptr(someHash)},
 		},
 		protocol.Detail{SessionID: "s", Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}, By: "Ada"},
+		protocol.Workflow{
+			Name: "w", Description: "d", Graph: map[string]protocol.GraphNode{},
+			Inputs: map[string]protocol.Input{"issue": {Schema: someHash, Description: "d"}, "quick": {Schema: someHash, Default: false}},
+			Roles: map[string]protocol.Role{
+				"tests":   {Capabilities: []string{}, Frontmatter: someHash, Run: []string{"go", "test"}, Parse: protocol.ParseJSON, TimeoutMs: 5},
+				"approve": {Capabilities: []string{}, Frontmatter: someHash, Person: true, Tools: []string{"read_file"}, Memo: true},
+				"review":  {Capabilities: []string{}, Frontmatter: someHash, Workflow: someHash, Inputs: map[string]any{"branch": "b"}},
+				"panel": {Capabilities: []string{}, Frontmatter: someHash, Join: "1", Parallel: 2, Workspace: "worktree", Merge: true, All: map[string]protocol.ChildRole{
+					"a": {Role: "tests", Prompt: "p", Inputs: map[string]any{"n": int64(1)}}, "b": {Workflow: someHash},
+				}},
+				"each": {Capabilities: []string{}, Frontmatter: someHash, Each: &protocol.EachRole{Of: "meta.x", Max: 3, ChildRole: protocol.ChildRole{Workflow: someHash}}},
+			},
+			Limits: &protocol.Limits{MaxSteps: 5, MaxCostUSD: 1.5, MaxTokens: 1000, MaxTimeMs: 60000},
+		},
 	}
 }
 

@@ -26,6 +26,9 @@ type attempt struct {
 // attempt lets an agent make the step, unless an interrupted run of the same task
 // has made it already.
 func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, last record, o StepOptions) (protocol.StepOutput, error) {
+	if err := runnable(pos.workflow); err != nil {
+		return protocol.StepOutput{}, err
+	}
 	a := e.newAttempt(h, pos, t)
 	a.more = o.more
 	if !o.Fresh {

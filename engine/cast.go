@@ -66,6 +66,9 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	if err != nil {
 		return wrongNode(start.Workflow, "workflow", err)
 	}
+	if err := runnable(w); err != nil {
+		return err
+	}
 	first, err := moderator.Next(ctx, moderator.State{Workflow: w, Start: start})
 	if err != nil {
 		return coded(err)

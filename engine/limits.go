@@ -32,7 +32,7 @@ func (e *Engine) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Li
 	if err != nil {
 		return l, err
 	}
-	defaults := protocol.Limits{}
+	defaults := protocol.LimitsConfig{}
 	if c.Limits != nil {
 		defaults = *c.Limits
 	}

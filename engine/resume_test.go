@@ -170,7 +170,7 @@ func TestLimitOfVisits(t *testing.T) {
 func TestLimitOfTheConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")
-	w.config.Limits = &protocol.Limits{MaxSteps: 1}
+	w.config.Limits = &protocol.LimitsConfig{MaxSteps: 1}
 	id := w.start()
 	require.Equal(t, protocol.StatusSuspended, w.mustStep(id, StepOptions{}).Status)
 	require.Equal(t, protocol.StatusSuspended, w.show(id).Status)

@@ -28,8 +28,12 @@ func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt
 		return "", coded(err)
 	}
 	defer release()
-	if _, err := cas.Read[protocol.Workflow](ctx, e.Store, workflow); err != nil {
+	w, err := cas.Read[protocol.Workflow](ctx, e.Store, workflow)
+	if err != nil {
 		return "", wrongNode(workflow, "workflow", err)
+	}
+	if err := runnable(w); err != nil {
+		return "", err
 	}
 	b := e.batch()
 	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: prompt, Cwd: cwd})

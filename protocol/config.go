@@ -11,12 +11,18 @@ type Config struct {
 	// ModelOverrides maps a scenario to a model: "extract", "agent" or
 	// "<workflow>.<role>".
 	ModelOverrides map[string]string `json:"modelOverrides,omitempty"`
-	Limits         *Limits           `json:"limits,omitempty"`  // defaults for workflows without their own
+	Limits         *LimitsConfig     `json:"limits,omitempty"`  // defaults for workflows without their own
 	Timeout        string            `json:"timeout,omitempty"` // of a step, such as "30m"; default none
 	Builtin        *BuiltinConfig    `json:"builtin,omitempty"`
 	// AllowLocations are directories, absolute or "~/…", below which a step may work
 	// although they lie outside of its thread's directory.
 	AllowLocations []string `json:"allowLocations,omitempty"`
+}
+
+// LimitsConfig are the limits of workflows without their own; zero means the default.
+type LimitsConfig struct {
+	MaxSteps         int `json:"maxSteps,omitempty"`
+	MaxVisitsPerRole int `json:"maxVisitsPerRole,omitempty"`
 }
 
 // DefaultMaxSteps bounds a run when neither workflow nor config does.

@@ -36,7 +36,7 @@ func Kinds() []Kind {
 // Versions is how many versions of the kind this program knows.
 func (k Kind) Versions() int {
 	switch k {
-	case KindStart, KindStep, KindDetail:
+	case KindStart, KindStep, KindDetail, KindWorkflow:
 		return 2
 	}
 	return 1

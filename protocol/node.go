@@ -194,7 +194,7 @@ func addUp(a, b int64) int64 {
 func (Workflow) Kind() Kind { return KindWorkflow }
 
 // Version implements [Payload].
-func (Workflow) Version() int { return 1 }
+func (w Workflow) Version() int { return version(w.grown()) }
 
 // Kind implements [Payload].
 func (Start) Kind() Kind { return KindStart }

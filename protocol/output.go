@@ -44,12 +44,33 @@ type StepOutput struct {
 	Question       *Question  `json:"question,omitempty"` // that a person is asked
 	Message        string     `json:"message,omitempty"`  // closing words: the prompt of the edge to $END
 	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
+
+	// Reserved: what a later uwf tells.
+	Children    []ChildOutput `json:"children,omitempty"`
+	Files       *FileChanges  `json:"files,omitempty"`       // by the step that this command made
+	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms
 }
 
-// Question is what a suspended thread asks a person.
+// Question is what a suspended thread asks a person. Schema is the form of the answer,
+// a JSON Schema; without one the answer is a text.
 type Question struct {
-	Role string `json:"role"`
-	Text string `json:"text"`
+	Role   string `json:"role"`
+	Text   string `json:"text"`
+	Schema any    `json:"schema,omitempty"`
+}
+
+// ChildOutput is where a child of a thread stands.
+type ChildOutput struct {
+	Key    string `json:"key"`
+	Thread string `json:"thread"`
+	Status Status `json:"status"`
+}
+
+// FileChanges are paths, relative to the root of the workspace.
+type FileChanges struct {
+	Changed []string `json:"changed,omitempty"`
+	Added   []string `json:"added,omitempty"`
+	Removed []string `json:"removed,omitempty"`
 }
 
 // StepError is the failure of the last try of the next step.

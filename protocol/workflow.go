@@ -30,9 +30,13 @@ type Workflow struct {
 	Conditions  map[string]Condition `json:"conditions,omitempty"`
 	Graph       map[string]GraphNode `json:"graph"`
 	Limits      *Limits              `json:"limits,omitempty"`
+
+	// Version 2.
+	Inputs map[string]Input `json:"inputs,omitempty"` // what a run needs besides its prompt
 }
 
-// Role says who an agent is and what it must deliver.
+// Role says who plays a part, and what must come of it. Texts that its author left
+// out are empty, so that a short role is stored as it always was.
 type Role struct {
 	Description  string   `json:"description"`
 	Goal         string   `json:"goal"`         // who the agent is
@@ -43,6 +47,24 @@ type Role struct {
 	Frontmatter Hash `json:"frontmatter"`
 	// ExtractPrompt heads the LLM extraction, if that is switched on.
 	ExtractPrompt string `json:"extractPrompt,omitempty"`
+
+	// Version 2. At most one of the first five is set; if none is, an agent plays the
+	// role.
+	Run      []string             `json:"run,omitempty"`      // a command, a template in each word
+	Person   bool                 `json:"person,omitempty"`   // a person answers
+	Workflow Hash                 `json:"workflow,omitempty"` // a run of another workflow
+	All      map[string]ChildRole `json:"all,omitempty"`      // several at once, by key
+	Each     *EachRole            `json:"each,omitempty"`     // one for each item
+
+	Inputs    map[string]any `json:"inputs,omitempty"`    // of Workflow
+	Join      string         `json:"join,omitempty"`      // JSONata: what their results are together
+	Parallel  int            `json:"parallel,omitempty"`  // children at once; 0: any number
+	Parse     Parse          `json:"parse,omitempty"`     // what Run prints as data
+	TimeoutMs int64          `json:"timeoutMs,omitempty"` // of Run; 0: that of every step
+	Workspace string         `json:"workspace,omitempty"` // of children
+	Merge     bool           `json:"merge,omitempty"`     // what the children changed
+	Tools     []string       `json:"tools,omitempty"`
+	Memo      bool           `json:"memo,omitempty"`
 }
 
 // Condition is a named JSONata expression for transition lists.
@@ -55,6 +77,11 @@ type Condition struct {
 type Limits struct {
 	MaxSteps         int `json:"maxSteps,omitempty"`
 	MaxVisitsPerRole int `json:"maxVisitsPerRole,omitempty"`
+
+	// Version 2.
+	MaxCostUSD float64 `json:"maxCostUsd,omitempty"`
+	MaxTokens  int64   `json:"maxTokens,omitempty"`
+	MaxTimeMs  int64   `json:"maxTimeMs,omitempty"`
 }
 
 // Edge is one way out of a graph node.
@@ -115,8 +142,16 @@ func (w Workflow) Validate() error {
 		if r.Capabilities == nil {
 			return fmt.Errorf("workflow: role %q: capabilities must be a list", name)
 		}
+		if err := r.validateNew(); err != nil {
+			return fmt.Errorf("workflow: role %q: %w", name, err)
+		}
 	}
-	if l := w.Limits; l != nil && (l.MaxSteps < 0 || l.MaxVisitsPerRole < 0) {
+	for name, i := range w.Inputs {
+		if !i.Schema.Valid() {
+			return fmt.Errorf("workflow: input %q: schema %q is not a hash", name, i.Schema)
+		}
+	}
+	if l := w.Limits; l != nil && min(int64(l.MaxSteps), int64(l.MaxVisitsPerRole), l.MaxTokens, l.MaxTimeMs) < 0 || l != nil && l.MaxCostUSD < 0 {
 		return errors.New("workflow: limits cannot be negative")
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine"
@@ -100,6 +101,27 @@ func TestProject(t *testing.T) {
 	require.NotEqual(t, put.Hash, h)
 	require.Len(t, *notes, 1)
 	require.Contains(t, (*notes)[0], "not the registered "+string(put.Hash))
+}
+
+// What a workflow file of before says has the hash that it always had, whatever
+// newer files can say.
+func TestWorkflowsOfBeforeKeepTheirHashes(t *testing.T) {
+	t.Parallel()
+	_, c, _ := opened(t)
+	base, err := os.ReadFile(filepath.Join("..", "..", "moderator", "workflow", "testdata", "base.yaml"))
+	require.NoError(t, err)
+	for want, text := range map[string]string{
+		"DDJDQSN49K0WR": one, "8VE4FC06S8GN9": string(base),
+		"7Z7F45B520ABP": one + "limits: {maxSteps: 3, maxVisitsPerRole: 2}\n", "E3XFB6X1RN1PZ": one + "limits: {}\n",
+	} {
+		def, err := workflow.Parse(workflow.Source{Data: []byte(text)})
+		require.NoError(t, err)
+		path := filepath.Join(c.Env.Dir, def.Name+".yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		h, err := c.Find(t.Context(), path)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(h), "%s", text[len(text)-30:])
+	}
 }
 
 func TestErrors(t *testing.T) {

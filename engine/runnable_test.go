@@ -1,0 +1,34 @@
+//go:build unix
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// A workflow whose roles this program cannot play yet is refused before a thread is
+// made of it, and not played by an agent instead.
+func TestRolesThatCannotBePlayedYetAreRefused(t *testing.T) {
+	t.Parallel()
+	for want, grow := range map[string]func(*protocol.Workflow, *protocol.Role){
+		"several roles at once": func(_ *protocol.Workflow, r *protocol.Role) {
+			r.All = map[string]protocol.ChildRole{"a": {Role: "planner"}}
+		},
+		"one role for each item":     func(_ *protocol.Workflow, r *protocol.Role) { r.Each = &protocol.EachRole{Of: "meta.x"} },
+		"another workflow":           func(_ *protocol.Workflow, r *protocol.Role) { r.Workflow = "0000000000001" },
+		"limits what a run may cost": func(w *protocol.Workflow, _ *protocol.Role) { w.Limits = &protocol.Limits{MaxCostUSD: 1} },
+	} {
+		w := newWorld(t, "")
+		flow, schema := testWorkflow(nil)
+		role := flow.Roles["worker"]
+		grow(&flow, &role)
+		flow.Roles["worker"] = role
+		_, err := w.StartThread(t.Context(), w.put(flow, schema), "go", w.dir)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "cannot")
+	}
+}
