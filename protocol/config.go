@@ -95,7 +95,7 @@ const (
 // The budgets are of one step; used up, they suspend the thread, and resuming it
 // grants as much again.
 type BuiltinConfig struct {
-	AllowCommands []string `json:"allowCommands,omitempty"`    // programs that run_command may start
+	AllowCommands []string `json:"allowCommands,omitempty"`    // programs that run_command may start; * is any
 	AllowWrite    []string `json:"allowWrite,omitempty"`       // more directories that a confined command may write to; also what is off limits, by name
 	AllowRead     []string `json:"allowRead,omitempty"`        // what may be read although keys are kept there, such as ~/.ssh/config
 	Hide          []string `json:"hide,omitempty"`             // more that may be neither read nor written

@@ -155,7 +155,22 @@ func (c *Catalog) unknown(ctx context.Context, arg string, found []workflow.Foun
 	if near := suggest.Nearest(arg, names, 3); len(near) > 0 {
 		hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)
 	}
+	if file := c.fileNamed(arg); file != "" {
+		hints = append([]string{"did you mean " + plaintext.Word(file) + "?"}, hints...)
+	}
 	return notFound(fmt.Sprintf("workflow not found: %s", arg), hints...)
+}
+
+// fileNamed is the workflow file here that has a name, as it is to be typed; "" if
+// there is none. It is only proposed: a file is run by who says that it is one.
+func (c *Catalog) fileNamed(name string) string {
+	for _, ending := range []string{".yaml", ".yml"} {
+		info, err := os.Stat(filepath.Join(c.Env.Dir, name+ending))
+		if err == nil && info.Mode().IsRegular() {
+			return "./" + name + ending
+		}
+	}
+	return ""
 }
 
 func isPath(arg string) bool {

@@ -159,6 +159,14 @@ func NoUnixSockets(b *protocol.BuiltinConfig, s System) bool {
 	return b.Confine == protocol.ConfineRequired && !s.Sockets
 }
 
+// AnyProgram in allowCommands lets our own agents run every program.
+const AnyProgram = "*"
+
+// AnyCommand tells whether our own agents may run any command.
+func AnyCommand(b *protocol.BuiltinConfig, e env.Env) bool {
+	return e.Get("UWF_BUILTIN_ALLOW_SHELL") == "1" || b != nil && slices.Contains(b.AllowCommands, AnyProgram)
+}
+
 // builtinAccess is of our own agents with tools.
 func builtinAccess(b *protocol.BuiltinConfig, permission string, e env.Env, s System) string {
 	if b == nil {
@@ -174,7 +182,7 @@ func builtinAccess(b *protocol.BuiltinConfig, permission string, e env.Env, s Sy
 	if len(b.AllowCommands) > 0 {
 		runs = "runs " + strings.Join(b.AllowCommands, ", ")
 	}
-	if e.Get("UWF_BUILTIN_ALLOW_SHELL") == "1" {
+	if AnyCommand(b, e) {
 		runs = "runs anything"
 	}
 	switch {

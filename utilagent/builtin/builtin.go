@@ -40,7 +40,7 @@ const usageModel = `
 `
 
 const usageCommands = `
-UWF_BUILTIN_ALLOW_SHELL=1, or builtin.allowCommands in config.yaml, lets it run commands.
+builtin.allowCommands in config.yaml lets it run commands: those listed, or any with "*".
 `
 
 // Options describe uwf-builtin: it works with tools and ends with a text. More

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/utilagent/shellguard"
 	"github.com/united-workforce/uwf/utilagent/tools"
 	"github.com/united-workforce/uwf/utilagent/tools/fetch"
@@ -18,7 +19,7 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		pass = c.Builtin.PassEnv
 	}
 	commands := tools.Commands{
-		Shell:  w.run.Env.Get("UWF_BUILTIN_ALLOW_SHELL") == "1",
+		Shell:  config.AnyCommand(c.Builtin, w.run.Env),
 		Refuse: shellguard.RefuseEngine,
 		Now:    w.run.Env.Now,
 		Env:    tools.CommandEnv(w.run.Env.Environ, w.run.Secrets, pass),
@@ -65,7 +66,7 @@ func allowed(c tools.Commands, most tools.Effect) string {
 	case most < tools.Runs:
 		return "none: the permission of this agent in config.yaml"
 	case c.Shell:
-		return "any (UWF_BUILTIN_ALLOW_SHELL=1); confined by: " + c.Confinement()
+		return "any; confined by: " + c.Confinement()
 	case len(c.Allow) > 0:
 		return "only " + strings.Join(c.Allow, ", ") + "; confined by: " + c.Confinement()
 	}

@@ -129,7 +129,7 @@ func (c Commands) off() string {
 		return ""
 	}
 	return "commands are switched off here. Go on without them, and say in your answer what should be run. " +
-		"(A person can allow them: builtin.allowCommands in config.yaml lists programs, UWF_BUILTIN_ALLOW_SHELL=1 allows all.)"
+		"(A person can allow them: builtin.allowCommands in config.yaml lists programs, and * is all of them.)"
 }
 
 func (c Commands) describe() string {

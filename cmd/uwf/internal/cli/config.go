@@ -124,7 +124,7 @@ func (a *app) configSet(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := a.promptText(c.Args().Get(1))
+	text, err := a.orStdin(c.Args().Get(1))
 	if err != nil {
 		return err
 	}

@@ -67,6 +67,10 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 	if err != nil {
 		return err
 	}
+	err = agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return def.Workflow, nil }, &o)
+	if err != nil {
+		return err
+	}
 	e, err := a.engine(ctx, nil)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -22,7 +23,7 @@ func (a *app) runCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and run it to the end",
-		Flags: append(agentFlags(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag(), backgroundFlag(),
+		Flags: append(agentFlags(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), backgroundFlag(),
 			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
 	}, a.runWorkflow)
 }
@@ -35,7 +36,16 @@ func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, c, o)
 	}
-	started, err := a.start(ctx, c, func(e *engine.Engine, s protocol.Start) error { return e.CheckFirst(ctx, s, o) })
+	started, err := a.start(ctx, c, func(e *engine.Engine, s protocol.Start) error {
+		workflow := func() (protocol.Workflow, error) { return cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow) }
+		if err := agentsByRole(c.StringSlice("agent"), workflow, &o); err != nil {
+			return err
+		}
+		if err := e.CheckFirst(ctx, s, o); err != nil {
+			return err
+		}
+		return e.Named(ctx, o)
+	})
 	if err != nil {
 		return err
 	}

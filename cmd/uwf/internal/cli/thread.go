@@ -1,18 +1,24 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a *app) threadCommand() *ucli.Command {
@@ -59,12 +65,12 @@ func promptFlag(required bool, usage string) ucli.Flag {
 }
 
 func cwdFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "cwd", Usage: "absolute `DIR` in which the agents work (default: here)"}
+	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` in which the agents work (default: here)"}
 }
 
 // moveFlag is that of commands that let agents work on a thread that is there.
 func moveFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "cwd", Usage: "absolute `DIR` in which the thread works from now on; an imported thread needs it once"}
+	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` in which the thread works from now on; an imported thread needs it once"}
 }
 
 // movedTo is the value of --cwd, "" if it is not given.
@@ -78,7 +84,7 @@ func (a *app) movedTo(c *ucli.Context) (string, error) {
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
-		Flags: []ucli.Flag{promptFlag(true, "the task, as `TEXT`; - reads it from stdin"), cwdFlag()},
+		Flags: []ucli.Flag{promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		started, err := a.start(ctx, c, nil)
 		if err != nil {
@@ -124,14 +130,49 @@ func (a *app) taskText(c *ucli.Context) (string, error) {
 	return prompt, err
 }
 
-// promptText is the value of -p, or stdin for "-".
+// maxPrompt bounds the file of a prompt, in bytes.
+const maxPrompt = 4 << 20
+
+// promptText is the value of -p: a text, stdin for "-", a file for "@FILE". A text
+// that begins with "@" is written with two of them.
 func (a *app) promptText(value string) (string, error) {
+	name, isFile := strings.CutPrefix(value, "@")
+	if !isFile {
+		return a.orStdin(value)
+	}
+	if strings.HasPrefix(name, "@") {
+		return name, nil
+	}
+	hints := []string{"a text that begins with @ is written with two: -p " + plaintext.Word("@"+value)}
+	if name == "" {
+		return "", usageError("-p @ names no file", append(hints, "-p @task.md")...)
+	}
+	data, err := careful.ReadFile(a.env.Path(name), maxPrompt, careful.Follow)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if near := suggest.File(a.env.Dir, a.env.Path(name)); near != "" {
+			if rel, err := filepath.Rel(a.env.Dir, near); err == nil {
+				near = rel
+			}
+			hints = append([]string{"did you mean -p " + plaintext.Word("@"+near) + "?"}, hints...)
+		}
+		return "", notFound("there is no file "+name+" to read the prompt from", hints...)
+	case err != nil:
+		return "", &protocol.Error{Code: protocol.CodeInvalid, Message: "the prompt cannot be read: " + err.Error(), Err: err, Hints: hints}
+	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
+		return "", invalid("the prompt cannot be read: "+name+" is not a text file", hints...)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// orStdin is a value, or stdin for "-".
+func (a *app) orStdin(value string) (string, error) {
 	if value != "-" {
 		return value, nil
 	}
 	data, err := io.ReadAll(a.env.Stdin)
 	if err != nil {
-		return "", fmt.Errorf("read the prompt from stdin: %w", err)
+		return "", fmt.Errorf("read stdin: %w", err)
 	}
 	return strings.TrimRight(string(data), "\n"), nil
 }
@@ -142,10 +183,7 @@ func (a *app) workDir(flag string) (string, error) {
 	if flag == "" {
 		return place.Real(a.env.Dir)
 	}
-	if !filepath.IsAbs(flag) {
-		return "", usageError(fmt.Sprintf("--cwd must be an absolute path, got %q", flag), "--cwd "+plaintext.Word(filepath.Join(a.env.Dir, flag)))
-	}
-	dir, err := place.Real(flag)
+	dir, err := place.Real(a.env.Path(flag))
 	if err != nil {
 		return "", notFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+plaintext.Word(flag))
 	}

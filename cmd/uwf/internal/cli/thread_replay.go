@@ -5,17 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // replayOutput answers thread replay: what run answers, where it began, and how
@@ -35,7 +30,7 @@ func (a *app) threadReplayCommand() *ucli.Command {
 			"   uwf thread replay @ --from reviewer --agent reviewer=second-opinion",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to run again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
-			&ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias or a command line for one role, or for all; can be repeated"},
+			agentFlag(),
 			timeoutFlag("stop a step's agent after this `TIME`"), moveFlag(),
 		},
 	}, a.threadReplay)
@@ -58,7 +53,7 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if work.Timeout, err = timeoutOf(c); err != nil {
 		return err
 	}
-	if err := agentsByRole(c.StringSlice("agent"), wf, &work.StepOptions); err != nil {
+	if err := agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return wf, nil }, &work.StepOptions); err != nil {
 		return err
 	}
 	if err := e.Named(ctx, work.StepOptions); err != nil {
@@ -130,37 +125,6 @@ func (a *app) replayFrom(ctx context.Context, id string, head protocol.Hash, fir
 		}
 	}
 	return "", none, notFound(fmt.Sprintf("step %s not found in thread %s", h, id), "uwf thread steps "+id)
-}
-
-// agentsByRole reads --agent. What stands before the first "=" is a role if it
-// could be one: a command line with "=" in its first word needs quotes there.
-func agentsByRole(values []string, wf protocol.Workflow, o *engine.StepOptions) error {
-	for _, v := range values {
-		role, agent, found := strings.Cut(v, "=")
-		if !found || strings.ContainsAny(role, " /\\'\"") {
-			role, agent = "", v
-		}
-		if strings.TrimSpace(agent) == "" || (found && role == "" && agent != v) {
-			return usageError("--agent is empty", "--agent <alias or command>", "--agent <role>=<alias or command>")
-		}
-		if role == "" {
-			o.Agent = agent
-			continue
-		}
-		if _, known := wf.Roles[role]; !known {
-			roles := slices.Sorted(maps.Keys(wf.Roles))
-			hints := []string{"the roles of workflow " + wf.Name + " are " + strings.Join(roles, ", ")}
-			if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
-				hints = append([]string{fmt.Sprintf("did you mean --agent %s?", plaintext.Word(near[0]+"="+agent))}, hints...)
-			}
-			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("--agent names role %q, which the workflow does not have", role), Hints: hints}
-		}
-		if o.Agents == nil {
-			o.Agents = map[string]string{}
-		}
-		o.Agents[role] = agent
-	}
-	return nil
 }
 
 // replayed says how the new thread stands and what differs.

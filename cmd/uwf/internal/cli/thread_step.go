@@ -17,17 +17,21 @@ import (
 
 func agentFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.StringFlag{Name: "agent", Usage: "an alias of config.yaml, or a command line `CMD`, instead of the configured agent"},
+		agentFlag(),
 		&ucli.BoolFlag{Name: "fresh", Usage: "do not adopt the finished result of an interrupted step"},
 		timeoutFlag("stop a step's agent after this `TIME`"),
 	}
 }
 
+// agentFlag names who plays the roles, see agentsByRole.
+func agentFlag() ucli.Flag {
+	return &ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias of config.yaml or a command line, for one role or for all, instead of the configured one; can be repeated"}
+}
+
+// stepOptions are those of the flags, but for --agent: which roles there are, the
+// workflow says.
 func stepOptions(c *ucli.Context) (engine.StepOptions, error) {
-	o := engine.StepOptions{Agent: c.String("agent"), Fresh: c.Bool("fresh")}
-	if c.IsSet("agent") && o.Agent == "" {
-		return o, usageError("--agent is empty", "--agent <alias or command>")
-	}
+	o := engine.StepOptions{Fresh: c.Bool("fresh")}
 	var err error
 	o.Timeout, err = timeoutOf(c)
 	return o, err
@@ -84,6 +88,10 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 	if err != nil {
 		return err
 	}
+	err = agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return a.workflowOf(ctx, e, id) }, &w.StepOptions)
+	if err != nil {
+		return err
+	}
 	if err := e.Named(ctx, w.StepOptions); err != nil {
 		return err
 	}
@@ -104,6 +112,19 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 		}
 	}
 	return errors.Join(a.printSteps(results), err)
+}
+
+// workflowOf is the workflow of a thread.
+func (a *app) workflowOf(ctx context.Context, e *engine.Engine, id string) (protocol.Workflow, error) {
+	head, err := e.Head(ctx, id)
+	if err != nil {
+		return protocol.Workflow{}, err
+	}
+	t, err := a.openThread(ctx, head)
+	if err != nil {
+		return protocol.Workflow{}, err
+	}
+	return t.Workflow(ctx)
 }
 
 // stepCount reads -c.
@@ -195,7 +216,7 @@ func (a *app) sayNext(r protocol.StepOutput) {
 func (a *app) threadResumeCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "resume", ArgsUsage: "<thread>", Usage: "answer a suspended thread, or continue a completed one",
-		Flags: append(append(agentFlags(), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin")), countFlags()...),
+		Flags: append(append(agentFlags(), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := workOf(c)
 		if err != nil {
@@ -214,7 +235,7 @@ func (a *app) threadPokeCommand() *ucli.Command {
 		Name: "poke", ArgsUsage: "<thread>", Usage: "redo the last step with new instructions",
 		Description: "The new step takes the place of the last one; what is next follows from it. The old\n" +
 			"step stays in the store until it is collected: uwf thread fork <step> goes on from it.",
-		Flags: append(append(agentFlags(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin")), countFlags()...),
+		Flags: append(append(agentFlags(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := workOf(c)
 		if err != nil {
