@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,22 @@ func (s *stage) steps(thread string) []string {
 	return list
 }
 
+// code is what the project computes with.
+func (s *stage) code() string {
+	s.t.Helper()
+	code, err := os.ReadFile(filepath.Join(s.project, "stats.go"))
+	require.NoError(s.t, err)
+	return string(code)
+}
+
+// replaceCode changes it, and imports what that needs.
+func (s *stage) replaceCode(old, text string) {
+	s.t.Helper()
+	code := strings.NewReplacer(old, text, "package stats\n", "package stats\n\nimport \"slices\"\n").Replace(s.code())
+	require.NotEqual(s.t, s.code(), code)
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.project, "stats.go"), []byte(code), 0o600))
+}
+
 func (s *stage) git(args ...string) {
 	s.t.Helper()
 	c := exec.CommandContext(s.t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"}, args...)...)
@@ -97,26 +114,39 @@ func (s *stage) git(args ...string) {
 	require.NoError(s.t, err, "%s", out)
 }
 
-// The examples that show our own agents run on them.
+// TestExamples runs the five examples to their ends, on our own agents and with
+// real tools; only the model is scripted. What the runs cost is in docs/examples.md.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	built := newStage(t, "") // once, for all
-	t.Run("review-diff", func(t *testing.T) { reviewDiff(t, built.bin) })
-	t.Run("research", func(t *testing.T) { research(t, built.bin) })
+	for name, run := range map[string]func(*stage) (thread string){
+		"solve-issue": solveIssue, "review-diff": reviewDiff, "write-tests": writeTests,
+		"research": research, "release-notes": releaseNotes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, built.bin)
+			checkPicture(t, s, name)
+			checkCost(t, name, s.cost(run(s)))
+		})
+	}
+}
+
+func solveIssue(s *stage) string {
+	s.configure("agentOverrides: { solve-issue: { planner: react } }\nbuiltin: { allowCommands: [go] }\n")
+	run := s.play(0, "run", "examples/solve-issue.yaml", "-p", task, "--cwd", s.project)
+	require.Equal(s.t, "completed", run.Status)
+	require.NoError(s.t, s.expectTests(s.t.Context(), green))
+	return run.Thread
 }
 
 // One agent with tools reads a commit, another one without decides about it.
-func reviewDiff(t *testing.T, bin string) {
-	s := newStage(t, bin)
+func reviewDiff(s *stage) string {
+	t := s.t
 	s.configure("agentOverrides: { review-diff: { judge: llm } }\nbuiltin: { allowCommands: [git] }\n")
 	s.git("init", "-q")
 	s.git("add", ".")
 	s.git("commit", "-qm", "before")
-	file := filepath.Join(s.project, "stats.go")
-	code, err := os.ReadFile(file)
-	require.NoError(t, err)
-	code = bytes.Replace(code, []byte("	return xs[len(xs)/2]"), []byte("	slices.Sort(xs)\n	return xs[len(xs)/2]"), 1)
-	require.NoError(t, os.WriteFile(file, code, 0o600))
+	s.replaceCode("	return xs[len(xs)/2]", "	slices.Sort(xs)\n	return xs[len(xs)/2]")
 	s.git("commit", "-qam", "sort")
 
 	run := s.play(0, "run", "examples/review-diff.yaml", "-p", "the last commit", "--cwd", s.project)
@@ -129,19 +159,55 @@ func reviewDiff(t *testing.T, bin string) {
 	require.Contains(t, steps[1], "sort a copy")
 
 	s.git("commit", "-q", "--allow-empty", "-m", "nothing")
-	run = s.play(0, "run", "examples/review-diff.yaml", "-p", "the last commit", "--cwd", s.project)
-	require.Len(t, s.steps(run.Thread), 1, "there is nothing to decide about")
+	clean := s.play(0, "run", "examples/review-diff.yaml", "-p", "the last commit", "--cwd", s.project)
+	require.Len(t, s.steps(clean.Thread), 1, "there is nothing to decide about")
+	return run.Thread
+}
+
+// The tests fail once because one of them is wrong, and pass once although the
+// code is.
+func writeTests(s *stage) string {
+	s.configure("builtin: { allowCommands: [go] }\n")
+	require.NoError(s.t, os.Remove(filepath.Join(s.project, "stats_test.go")))
+	s.replaceCode("	return xs[len(xs)/2]", "	xs = slices.Sorted(slices.Values(xs))\n	return (xs[(len(xs)-1)/2] + xs[len(xs)/2]) / 2")
+	code := s.code()
+	run := s.play(0, "run", "examples/write-tests.yaml", "-p", "stats.go has no tests", "--cwd", s.project)
+	require.Equal(s.t, "completed", run.Status)
+	var way []string
+	for _, step := range s.steps(run.Thread) {
+		way = append(way, strings.Fields(step)[0])
+	}
+	require.Equal(s.t, strings.Fields("author runner author runner sceptic author runner sceptic"), way)
+	require.Equal(s.t, code, s.code(), "the planted bug is gone")
+	require.NoError(s.t, s.expectTests(s.t.Context(), green))
+	return run.Thread
+}
+
+// A reader asks first, then a person, and both get what they want.
+func releaseNotes(s *stage) string {
+	s.configure("builtin: { allowCommands: [git] }\n")
+	s.git("init", "-q")
+	s.git("add", ".")
+	s.git("commit", "-qm", "Mean and Median of a list")
+	run := s.play(6, "run", "examples/release-notes.yaml", "-p", "the whole history", "--cwd", s.project)
+	require.Contains(s.t, run.Message, "Shall they go out?")
+	s.play(0, "thread", "resume", run.Thread, "-p", "yes")
+	notes, err := os.ReadFile(filepath.Join(s.project, "RELEASE-NOTES.md"))
+	require.NoError(s.t, err)
+	require.Contains(s.t, string(notes), "Mean and Median of a list: right for any list")
+	require.Len(s.t, s.steps(run.Thread), 6)
+	return run.Thread
 }
 
 // Without the permission to fetch pages the thread waits for it; with it the
 // same conversation goes on.
-func research(t *testing.T, bin string) {
+func research(s *stage) string {
+	t := s.t
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<html><body><h1>Deep thought</h1><p>The answer is <b>42</b>. Anything else is not.</p></body></html>")
 	}))
 	t.Cleanup(page.Close)
-	s := newStage(t, bin)
 	const agents = "agentOverrides: { research: { researcher: react, checker: llm } }\n"
 	s.configure(agents)
 	run := s.play(6, "run", "examples/research.yaml", "-p", "What is the answer? See "+page.URL, "--cwd", s.project)
@@ -160,4 +226,5 @@ func research(t *testing.T, bin string) {
 	steps := s.steps(run.Thread)
 	require.Contains(t, steps[len(steps)-1], "checker uwf-llm")
 	require.Contains(t, steps[len(steps)-1], "42")
+	return run.Thread
 }

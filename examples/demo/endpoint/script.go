@@ -42,6 +42,18 @@ func script(role string) [][]turn {
 		return [][]turn{research()}
 	case "checker":
 		return [][]turn{check()}
+	case "author":
+		return [][]turn{writeTests(), correctTest(), strengthen()}
+	case "runner":
+		return [][]turn{runTests()}
+	case "sceptic":
+		return [][]turn{plantBug()}
+	case "collector":
+		return [][]turn{collectChanges()}
+	case "writer":
+		return [][]turn{writeNotes(""), writeNotes(": right for any list")}
+	case "proofreader":
+		return [][]turn{proofread("unclear"), proofread("clear"), proofread("approved")}
 	}
 	return nil
 }
