@@ -7,6 +7,8 @@ TOOLS   := $(CURDIR)/.tmp/tools
 RACE    ?=
 STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+NFPM          := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.0
+ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 .DEFAULT_GOAL := help
 
@@ -102,8 +104,20 @@ pictures: build ## draw docs/images anew, from a run of the demo
 	docs/images/make.sh $(BIN)
 
 .PHONY: archives
-archives: ## one archive of all commands for each system, with checksums, in dist/ (VERSION=v0.2.0)
-	$(GO) run ./internal/release archives -o $(CURDIR)/dist $(addprefix -version ,$(VERSION))
+archives: $(TOOLS)/nfpm ## what people install from, in dist/: archives for six systems, Debian packages, formula, checksums (VERSION=v0.2.0)
+	$(GO) run ./internal/release archives -o $(CURDIR)/dist -nfpm $(TOOLS)/nfpm $(addprefix -version ,$(VERSION))
+
+$(TOOLS)/nfpm: Makefile
+	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(NFPM)
+	@touch $@
+
+.PHONY: actions
+actions: $(TOOLS)/actionlint ## check the GitHub workflows
+	$(TOOLS)/actionlint
+
+$(TOOLS)/actionlint: Makefile
+	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(ACTIONLINT)
+	@touch $@
 
 .PHONY: release
 release: ## commit and tag VERSION=v0.2.0; it pushes nothing

@@ -51,12 +51,20 @@ type member struct {
 	mode int64
 }
 
-// archives writes one archive for each target, with all commands, and their
-// checksums. The same tree gives the same bytes: members are sorted, and all have
-// the time of the commit.
-func (t *tree) archives(ctx context.Context, out, version string, targets []target, p process) (err error) {
-	when, err := t.commitTime(ctx, p)
-	if err != nil {
+// delivery is what archives are made with.
+type delivery struct {
+	out     string // directory
+	version string
+	when    time.Time // of the commit; every file has it, so that the same tree gives the same bytes
+	targets []target
+	nfpm    string // the program that makes Debian packages; none: no packages
+}
+
+// archives writes what people install from: for each target one archive with all
+// commands and the list of what they are built from, for Linux a Debian package,
+// the Homebrew formula, the installer, and the checksums of all of it.
+func (t *tree) archives(ctx context.Context, d delivery, p process) (err error) {
+	if d.when, err = t.commitTime(ctx, p); err != nil {
 		return err
 	}
 	o, err := t.newOutside(ctx, p)
@@ -64,47 +72,95 @@ func (t *tree) archives(ctx context.Context, out, version string, targets []targ
 		return err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
-	if err := t.publishAll(ctx, o.proxy, version); err != nil {
+	if err := t.publishAll(ctx, o.proxy, d.version); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(d.out, 0o755); err != nil {
 		return err
 	}
-	var sums strings.Builder
-	for _, to := range targets {
-		name, data, err := t.archive(ctx, o, to, version, when, p)
+	sums := &checksums{}
+	for _, to := range d.targets {
+		files, err := t.members(ctx, o, to, d, p)
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", to.os, to.arch, err)
 		}
-		if err := os.WriteFile(filepath.Join(out, name), data, 0o644); err != nil {
+		name, data, err := to.pack(d, files)
+		if err != nil {
+			return fmt.Errorf("%s/%s: %w", to.os, to.arch, err)
+		}
+		if err := d.write(sums, name, data, p); err != nil {
 			return err
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), name)
-		fmt.Fprintln(p.stdout, "archive", name)
+		if to.os != "linux" || d.nfpm == "" {
+			continue
+		}
+		if name, data, err = t.deb(ctx, to.arch, d, files, p); err != nil {
+			return fmt.Errorf("debian package for %s: %w", to.arch, err)
+		}
+		if err := d.write(sums, name, data, p); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+	if err := t.installers(d, sums, p); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.out, "SHA256SUMS"), []byte(sums.text()), 0o644)
 }
 
-// archive builds all commands for one system, as "go install" would, so that
-// they know their version, and packs them.
-func (t *tree) archive(ctx context.Context, o *outside, to target, version string, when time.Time, p process) (string, []byte, error) {
+// write puts a file into the directory, and its checksum into the list.
+func (d delivery) write(sums *checksums, name string, data []byte, p process) error {
+	sums.add(name, data)
+	fmt.Fprintln(p.stdout, "archive", name)
+	return os.WriteFile(filepath.Join(d.out, name), data, 0o644)
+}
+
+// checksums are the SHA-256 of files, in the order in which they were made.
+type checksums struct{ names, sums []string }
+
+func (c *checksums) add(name string, data []byte) {
+	c.names, c.sums = append(c.names, name), append(c.sums, fmt.Sprintf("%x", sha256.Sum256(data)))
+}
+
+// of is the checksum of the one file whose name ends so; "" if there is none.
+func (c *checksums) of(suffix string) (name, sum string) {
+	for i, name := range c.names {
+		if strings.HasSuffix(name, suffix) {
+			return name, c.sums[i]
+		}
+	}
+	return "", ""
+}
+
+// text is the list as sha256sum prints and checks it.
+func (c *checksums) text() string {
+	var out strings.Builder
+	for i, name := range c.names {
+		fmt.Fprintf(&out, "%s  %s\n", c.sums[i], name)
+	}
+	return out.String()
+}
+
+// members builds all commands for one system, as "go install" would, so that
+// they know their version, and adds what has to come along: licences, and the
+// list of what they are built from.
+func (t *tree) members(ctx context.Context, o *outside, to target, d delivery, p process) ([]member, error) {
 	programs, err := t.programs(nil)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	files := []member{}
 	for _, name := range []string{"LICENSE", "README.md"} {
 		data, err := os.ReadFile(filepath.Join(t.root, name))
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		files = append(files, member{name, data, 0o644})
 	}
 	var binaries [][]byte
 	for _, built := range programs {
-		data, err := o.binary(ctx, built, to, version, p)
+		data, err := o.binary(ctx, built, to, d.version, p)
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		binaries = append(binaries, data)
 		name := built.name()
@@ -113,17 +169,29 @@ func (t *tree) archive(ctx context.Context, o *outside, to target, version strin
 		}
 		files = append(files, member{name, data, 0o755})
 	}
-	third, err := t.notices(ctx, o, binaries, p)
+	used, err := t.linked(binaries)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	files = append(files, member{noticesFile, third, 0o644})
-	base := fmt.Sprintf("uwf_%s_%s_%s", version, to.os, to.arch)
+	third, err := notices(ctx, o, used, p)
+	if err != nil {
+		return nil, err
+	}
+	bill, err := billOfMaterials(d, used)
+	if err != nil {
+		return nil, err
+	}
+	return append(files, member{noticesFile, third, 0o644}, member{bomFile, bill, 0o644}), nil
+}
+
+// pack makes the archive that people of a system expect.
+func (to target) pack(d delivery, files []member) (name string, data []byte, err error) {
+	base := fmt.Sprintf("uwf_%s_%s_%s", d.version, to.os, to.arch)
 	if to.os == "windows" {
-		data, err := zipArchive(base, files, when)
+		data, err := zipArchive(base, files, d.when)
 		return base + ".zip", data, err
 	}
-	data, err := tarArchive(base, files, when)
+	data, err = tarArchive(base, files, d.when)
 	return base + ".tar.gz", data, err
 }
 

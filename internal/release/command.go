@@ -20,7 +20,7 @@ const usage = `usage: release [-C DIR] COMMAND
   tidy [-sums]                go mod tidy in every module, siblings from the tree
   install-check [dir...]      go install each command from such a proxy
   fuzz -time T                run every fuzz test for T, such as 20s
-  archives -o DIR [-version V] [-only OS/ARCH,...]  an archive of all commands for each target, and SHA256SUMS
+  archives -o DIR [-version V] [-only OS/ARCH,...] [-nfpm PROGRAM]  what people install from, and SHA256SUMS
   size                        count the lines of Go, tests aside
   release -version V          commit and tag a release; it pushes nothing
 `
@@ -40,11 +40,11 @@ func run(ctx context.Context, args []string, p process) int {
 
 // arguments are what stands behind the name of a command.
 type arguments struct {
-	out, version, only, each string
-	sums                     bool
-	total                    time.Duration
-	seed                     uint64
-	dirs                     []string
+	out, version, only, each, nfpm string
+	sums                           bool
+	total                          time.Duration
+	seed                           uint64
+	dirs                           []string
 }
 
 func dispatch(ctx context.Context, args []string, p process) error {
@@ -85,6 +85,7 @@ func argumentsOf(name string, args []string, p process) (a arguments, err error)
 	case "proxy", "archives":
 		flags.StringVar(&a.out, "o", "", "the directory for it")
 		flags.StringVar(&a.version, "version", "", "default: what the go.mod files require")
+		flags.StringVar(&a.nfpm, "nfpm", "", "the nfpm program, for Debian packages; default: make none")
 		flags.StringVar(&a.only, "only", "", "targets such as linux/amd64,windows/arm64; default: all")
 	case "release":
 		flags.StringVar(&a.version, "version", "", "such as v0.2.0")
@@ -128,7 +129,7 @@ func archivesCommand(ctx context.Context, t *tree, a arguments, p process) error
 	if err != nil {
 		return err
 	}
-	return t.archives(ctx, a.out, v, targets, p)
+	return t.archives(ctx, delivery{out: a.out, version: v, targets: targets, nfpm: a.nfpm}, p)
 }
 
 func newFlags(p process) *flag.FlagSet {

@@ -7,7 +7,7 @@
 //	tidy [-sums]                go mod tidy in every module, siblings from the tree
 //	install-check [dir…]        go install each command from such a proxy
 //	fuzz -time T                run every fuzz test for T
-//	archives -o DIR             one archive of all commands for each system
+//	archives -o DIR             what people install from: archives, packages, formula
 //	size                        count the lines of Go, tests aside
 //	release -version V          commit and tag a release
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/buildinfo"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,9 +18,9 @@ import (
 // in its programs: all of them ask for their text to come along.
 const noticesFile = "THIRD-PARTY"
 
-// notices are the texts of that file: for Go itself and for each module that is
-// linked into one of the programs, except our own.
-func (t *tree) notices(ctx context.Context, o *outside, programs [][]byte, p process) ([]byte, error) {
+// linked lists the modules that are linked into one of the programs, except our
+// own, sorted.
+func (t *tree) linked(programs [][]byte) ([]module.Version, error) {
 	used := map[module.Version]bool{}
 	for _, program := range programs {
 		info, err := buildinfo.Read(bytes.NewReader(program))
@@ -32,6 +33,13 @@ func (t *tree) notices(ctx context.Context, o *outside, programs [][]byte, p pro
 			}
 		}
 	}
+	sorted := slices.Collect(maps.Keys(used))
+	module.Sort(sorted)
+	return sorted, nil
+}
+
+// notices are the texts of that file: for Go itself and for each module.
+func notices(ctx context.Context, o *outside, used []module.Version, p process) ([]byte, error) {
 	root, err := o.goEnv(ctx, p, "GOROOT")
 	if err != nil {
 		return nil, err
@@ -45,12 +53,7 @@ func (t *tree) notices(ctx context.Context, o *outside, programs [][]byte, p pro
 	if err != nil {
 		return nil, err
 	}
-	var sorted []module.Version
-	for m := range used {
-		sorted = append(sorted, m)
-	}
-	module.Sort(sorted)
-	for _, m := range sorted {
+	for _, m := range used {
 		path, err := module.EscapePath(m.Path)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"runtime/debug"
 	"testing"
@@ -21,13 +22,21 @@ func TestNotices(t *testing.T) {
 	require.True(t, ok)
 	require.NotEmpty(t, own.Deps)
 	o := &outside{dir: t.TempDir(), env: os.Environ()}
-	text, err := (&tree{}).notices(t.Context(), o, [][]byte{program, program}, process{stderr: os.Stderr})
+	used, err := (&tree{}).linked([][]byte{program, program})
+	require.NoError(t, err)
+	text, err := notices(t.Context(), o, used, process{stderr: os.Stderr})
+	require.NoError(t, err)
+	bill, err := billOfMaterials(delivery{version: "v1.2.3"}, used)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "The Go programming language")
 	require.Contains(t, string(text), "Redistribution and use in source and binary forms")
 	for _, dep := range own.Deps {
 		require.Equal(t, 1, bytes.Count(text, []byte("\n"+dep.Path+" "+dep.Version+" (LICENSE")), dep.Path)
+		require.Contains(t, string(bill), `"purl": "pkg:golang/`+dep.Path+"@"+dep.Version+`"`)
 	}
+	var parsed map[string]any
+	require.NoError(t, json.Unmarshal(bill, &parsed))
+	require.Equal(t, "CycloneDX", parsed["bomFormat"])
 	require.ErrorContains(t, notice(&bytes.Buffer{}, "x v1", t.TempDir()), "x v1 has no licence")
 	require.True(t, isLicence("LICENSE.txt") && isLicence("COPYING") && isLicence("License-MIT"))
 	require.False(t, isLicence("README.md") || isLicence("licenses.go"))

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// release makes the commit of a release and its tags, one for each module, all on
-// that commit. It pushes nothing: the last line that it prints does.
+// release makes the commit of a release and its tags, one for each module and one
+// for the release page, all on that commit. It pushes nothing: the last line that it prints does.
 //
 // Everything is checked before the first tag: a tag that others have seen cannot
 // be taken back.
@@ -56,6 +56,12 @@ func (t *tree) release(ctx context.Context, version string, p process) error {
 		}
 		tags = append(tags, tag)
 	}
+	// The release page, the formula and install.sh go by the plain version: a URL has
+	// no room for a module's name.
+	if _, err := t.git(ctx, p, "tag", "-a", version, "-m", version); err != nil {
+		return err
+	}
+	tags = append(tags, version)
 	fmt.Fprintf(p.stdout, "released %s: %d tags. All or nothing, push them together:\n  git push --atomic origin HEAD %s\n",
 		version, len(tags), strings.Join(tags, " "))
 	return nil

@@ -237,7 +237,7 @@ func TestRelease(t *testing.T) {
 
 	code, stdout, stderr := release(t, root, "release", "-version", "v0.2.0")
 	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "git push --atomic origin HEAD leaf/v0.2.0 lib/v0.2.0 cmd/tool/v0.2.0")
+	require.Contains(t, stdout, "git push --atomic origin HEAD leaf/v0.2.0 lib/v0.2.0 cmd/tool/v0.2.0 v0.2.0")
 	require.Contains(t, read(t, root, "cmd/tool/go.mod"), "example.com/ours/lib v0.2.0")
 	require.Contains(t, read(t, root, "go.work"), "example.com/ours/leaf v0.2.0 => ./leaf")
 	require.Contains(t, read(t, root, "cmd/tool/go.sum"), "example.com/ours/leaf v0.2.0 h1:", "a checkout of the tag builds without the workspace")

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// packaging is the directory with what other people's package managers need.
+const packaging = "packaging"
+
+// deb makes a Debian package of an archive's files with nfpm.
+func (t *tree) deb(ctx context.Context, arch string, d delivery, files []member, p process) (name string, data []byte, err error) {
+	stage, err := os.MkdirTemp("", "uwf-deb-")
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
+	for _, f := range files {
+		dir := "doc"
+		if f.mode == 0o755 {
+			dir = "bin"
+		}
+		file := filepath.Join(stage, dir, f.name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, f.data, os.FileMode(f.mode))); err != nil {
+			return "", nil, err
+		}
+	}
+	name = fmt.Sprintf("uwf_%s_%s.deb", strings.TrimPrefix(d.version, "v"), arch)
+	target := filepath.Join(stage, name)
+	cmd := exec.CommandContext(ctx, d.nfpm, "package", "--packager", "deb", "--config", filepath.Join(t.root, packaging, "nfpm.yaml"), "--target", target)
+	cmd.Dir, cmd.Stderr = stage, p.stderr
+	cmd.Env = append(p.environ[:len(p.environ):len(p.environ)], "STAGE="+stage, "ARCH="+arch, "VERSION="+d.version,
+		fmt.Sprintf("SOURCE_DATE_EPOCH=%d", d.when.Unix()))
+	if err := cmd.Run(); err != nil {
+		return "", nil, fmt.Errorf("nfpm: %w", err)
+	}
+	data, err = os.ReadFile(target)
+	return name, data, err
+}
+
+// installers writes the files that fetch the archives: the Homebrew formula, with
+// their checksums, and install.sh. A formula needs the archives of all its systems.
+func (t *tree) installers(d delivery, sums *checksums, p process) error {
+	formula, err := os.ReadFile(filepath.Join(t.root, packaging, "uwf.rb"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // a tree that only go installs
+	}
+	if err != nil {
+		return err
+	}
+	fill := []string{"{version}", strings.TrimPrefix(d.version, "v")}
+	complete := true
+	for _, to := range targets() {
+		if to.os == "windows" {
+			continue
+		}
+		system := to.os + "_" + to.arch
+		_, sum := sums.of(system + ".tar.gz")
+		fill = append(fill, "{"+system+"}", sum)
+		complete = complete && sum != ""
+	}
+	if complete {
+		text := strings.NewReplacer(fill...).Replace(string(formula))
+		if err := d.write(sums, "uwf.rb", []byte(text), p); err != nil {
+			return err
+		}
+	}
+	script, err := os.ReadFile(filepath.Join(t.root, packaging, "install.sh"))
+	if err != nil {
+		return err
+	}
+	return d.write(sums, "install.sh", script, p)
+}
