@@ -75,6 +75,9 @@ func (t *tree) archives(ctx context.Context, d delivery, p process) (err error) 
 	if err := t.publishAll(ctx, o.proxy, d.version); err != nil {
 		return err
 	}
+	if err := o.downloadAll(ctx, t, d.version, o.dir, p); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(d.out, 0o755); err != nil {
 		return err
 	}
@@ -199,7 +202,7 @@ func (to target) pack(d delivery, files []member) (name string, data []byte, err
 // go refuses GOBIN then.
 func (o *outside) binary(ctx context.Context, built program, to target, version string, p process) ([]byte, error) {
 	gopath := filepath.Join(o.dir, "cross", to.os+"_"+to.arch)
-	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", string(built)+"@"+version)
+	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s -w", string(built)+"@"+version)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.dir, p.stdout, p.stderr
 	cmd.Env = append(o.env[:len(o.env):len(o.env)], "GOBIN=", "GOPATH="+gopath, "GOOS="+to.os, "GOARCH="+to.arch, "CGO_ENABLED=0")
 	if err := cmd.Run(); err != nil {

@@ -39,12 +39,8 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 	if err := os.Mkdir(empty, 0o755); err != nil {
 		return err
 	}
-	// A named version is taken from the module cache if a module there may hold the
-	// program: after ocas, go has the module cmd, and would not ask for cmd/uwf.
-	for _, m := range t.modules {
-		if err := o.run(ctx, p, empty, "mod", "download", m.path+"@"+version); err != nil {
-			return err
-		}
+	if err := o.downloadAll(ctx, t, version, empty, p); err != nil {
+		return err
 	}
 	for _, installed := range programs {
 		if err := o.run(ctx, p, empty, "install", string(installed)+"@"+version); err != nil {
@@ -62,6 +58,18 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 		return nil
 	}
 	return t.thirdParty(ctx, o, version, p)
+}
+
+// downloadAll puts all modules into the cache. A named version is taken from the
+// cache if a module there may hold the program: after ocas, go has the module cmd,
+// and would not ask for cmd/uwf.
+func (o *outside) downloadAll(ctx context.Context, t *tree, version, dir string, p process) error {
+	for _, m := range t.modules {
+		if err := o.run(ctx, p, dir, "mod", "download", m.path+"@"+version); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // saysVersion runs an installed program.
