@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// schemaNode is what a JSON Schema of a config says of one key.
+type schemaNode struct {
+	Type       any                        `json:"type"`
+	Pattern    string                     `json:"pattern"`
+	Enum       []any                      `json:"enum"`
+	Properties map[string]json.RawMessage `json:"properties"`
+	Additional json.RawMessage            `json:"additionalProperties"`
+	Items      *schemaNode                `json:"items"`
+}
+
+// configKeys are all keys of config.yaml, each with its type in words.
+func configKeys(t *testing.T, raw json.RawMessage, path string, into map[string]string) {
+	t.Helper()
+	var n schemaNode
+	require.NoError(t, json.Unmarshal(raw, &n), path)
+	for name, child := range n.Properties {
+		configKeys(t, child, strings.TrimPrefix(path+"."+name, "."), into)
+	}
+	var free struct{ Type any }
+	switch {
+	case len(n.Properties) > 0:
+	case len(n.Additional) > 0 && json.Unmarshal(n.Additional, &free) == nil && free.Type != nil && !strings.HasSuffix(path, ".env"):
+		configKeys(t, n.Additional, path+".<name>", into)
+	default:
+		into[path] = inWords(n)
+	}
+}
+
+func inWords(n schemaNode) string {
+	types, _ := n.Type.([]any)
+	if one, ok := n.Type.(string); ok {
+		types = []any{one}
+	}
+	switch {
+	case len(n.Enum) > 0:
+		var values []string
+		for _, v := range n.Enum {
+			if text, ok := v.(string); ok && text != "" {
+				values = append(values, "`"+text+"`")
+			}
+		}
+		return strings.Join(values, ", ")
+	case strings.Contains(n.Pattern, "ns|us"):
+		return "time"
+	case slices.Contains(types, "array"):
+		return "list of texts"
+	case slices.Contains(types, "object"):
+		return "texts by name"
+	case slices.Contains(types, "string"):
+		return "text"
+	case slices.Contains(types, "boolean"):
+		return "true or false"
+	}
+	return types[0].(string) // integer, number
+}
+
+// TestConfigReference: docs/config.md has each key of config.yaml, with its type,
+// and no other.
+func TestConfigReference(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{}
+	configKeys(t, protocol.EditorSchema(protocol.EditConfig), "", want)
+	require.Greater(t, len(want), 40)
+	got := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`|]+)` \\| ([^|]+) \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(document(t, "config.md"), -1) {
+		got[row[1]] = row[2]
+	}
+	require.Equal(t, want, got)
+}
+
+// variable finds names of variables in Go: ours anywhere, others where they are
+// asked for.
+var variable = regexp.MustCompile(`\b((?:UWF|OCAS)_[A-Z0-9_]*[A-Z0-9])\b|(?:\.Get\(|variable: |env\[)"([A-Z][A-Z0-9_]+)"`)
+
+// notForPeople are variables of our own tests, which some packages keep beside the
+// code because tests of others use them.
+var notForPeople = []string{"UWF_EXTERNALTEST_SCRIPT"}
+
+// TestEnvironmentReference: docs/environment.md names each variable that the
+// programs read, and no other of ours.
+func TestEnvironmentReference(t *testing.T) {
+	t.Parallel()
+	read := map[string]string{}
+	root := filepath.Join("..", "..", "..", "..")
+	for _, file := range goFiles(t, root) {
+		if strings.HasPrefix(file, filepath.Join(root, "internal")+string(filepath.Separator)) {
+			continue // instruments of ours
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range variable.FindAllStringSubmatch(string(text), -1) {
+			if name := m[1] + m[2]; !slices.Contains(notForPeople, name) {
+				read[name] = file
+			}
+		}
+	}
+	text := document(t, "environment.md")
+	for _, name := range slices.Sorted(maps.Keys(read)) {
+		assert.True(t, strings.Contains(text, "`"+name+"`"), "docs/environment.md lacks %s, which %s reads", name, read[name])
+	}
+	for _, m := range regexp.MustCompile("`((?:UWF|OCAS)_[A-Z0-9_]+)`").FindAllStringSubmatch(text, -1) {
+		assert.True(t, read[m[1]] != "", "docs/environment.md has %s, which nothing reads", m[1])
+	}
+	require.Greater(t, len(read), 30)
+}
+
+// document is a page of docs/, with the line ends of Unix.
+func document(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", name))
+	require.NoError(t, err)
+	return strings.ReplaceAll(string(text), "\r\n", "\n")
+}
