@@ -56,10 +56,8 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.tried = session.Spent
 	for _, turn := range session.Unfinished {
-		if turn.Role == protocol.TurnAssistant {
-			w.tried.Add(turn.Usage)
-		}
 		if err := w.req.Turn(ctx, turn); err != nil {
 			return nil, err
 		}

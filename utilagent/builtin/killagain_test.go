@@ -1,14 +1,18 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
@@ -136,4 +141,67 @@ func TestKilledBeforeTheStep(t *testing.T) {
 	require.Equal(t, map[string]any{"$status": "done", "summary": "it works"}, got.Output)
 	require.Equal(t, 2, got.Step.Usage.Turns)
 	require.Len(t, got.Turns, 3)
+}
+
+// An agent that is killed while the model writes the summary with which it would go
+// on has left nothing out: the next process asks for one again. The step has all that
+// was said, and what the summary cost.
+func TestKilledWhileRoomIsMade(t *testing.T) {
+	t.Parallel()
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	var mu sync.Mutex
+	looks, summaries := 0, 0
+	var last string
+	e := &endpoint{}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mu.Lock()
+		defer mu.Unlock()
+		last = string(body)
+		asksSummary := strings.Contains(last, "This conversation is about to fill your window")
+		answer := reply{text: done, free: true}
+		switch {
+		case asksSummary && summaries == 0:
+			summaries++
+			kill()
+			<-r.Context().Done()
+			return
+		case asksSummary:
+			summaries++
+			answer.text = "The door is green."
+		case looks < 12:
+			answer = reply{calls: []string{"read_file", fmt.Sprintf(`{"path":"long.txt","offset":%d}`, looks+1)}, free: true}
+			looks++
+		}
+		(&endpoint{replies: []reply{answer}}).answer(w, r)
+	}))
+	t.Cleanup(e.Close)
+	s := e.scenario("")
+	s.Config = strings.Replace(s.Config, "name: main-model", "name: main-model, contextWindow: 8000", 1)
+	th := agentkittest.New(t, s)
+	require.NoError(t, os.WriteFile(filepath.Join(th.Cwd, "long.txt"), []byte(strings.Repeat("a line of a long text\n", 2000)), 0o600))
+
+	got := th.Play(process(ctx, t))
+	require.NotZero(t, got.ExitCode)
+	before := len(got.Announced)
+	require.Positive(t, before)
+	got = th.Play(process(t.Context(), t)).Succeeded()
+	require.GreaterOrEqual(t, summaries, 2)
+	require.Contains(t, last, "The door is green.")
+	require.Contains(t, last, "Do the work.", "the task stays")
+	results := 0
+	for _, turn := range got.Turns {
+		if turn.Role == protocol.TurnTool {
+			results++
+			require.Contains(t, turn.Content, "a line of a long text")
+		}
+	}
+	require.Equal(t, 12, results, "what was left out of the conversation is part of the step")
+	require.Equal(t, done, got.Content)
+	told := strings.Join(requests(t, th, got), "\n")
+	require.Contains(t, told, "for a summary of what is left out")
+	require.Contains(t, told, "left out before to make room: ")
+	require.Contains(t, told, "; a summary of ")
 }

@@ -83,6 +83,9 @@ func limits(l react.Loop) string {
 func (r *record) asked(ctx context.Context, a react.Asked) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "question %d: %d messages", a.Number, a.Messages)
+	if a.Summary {
+		b.WriteString(", for a summary of what is left out")
+	}
 	if a.Final {
 		b.WriteString(", the last one")
 	}

@@ -126,24 +126,24 @@ func (r *run) timeUsed() float64 {
 // notice is what the model must know before its next reply, "" if there is
 // nothing.
 func (r *run) notice() string {
-	text := r.roomNotice()
 	if r.guard.failures >= maxFailures {
 		r.stuck = true
-		return text + fmt.Sprintf("\n[%d calls in a row have failed. No more tools: %s Say in it what stands in the way.]", r.guard.failures, r.demand())
+		return fmt.Sprintf("\n[%d calls in a row have failed. No more tools: %s Say in it what stands in the way.]", r.guard.failures, r.demand())
 	}
 	if why := r.lastRound(); why != "" {
-		return text + fmt.Sprintf("\n[%s: %s]", lastWords[why], r.demand())
+		return fmt.Sprintf("\n[%s: %s]", lastWords[why], r.demand())
 	}
 	if r.warned {
-		return text
+		return ""
 	}
+	text := ""
 	switch {
 	case r.left <= warnTurns:
-		text += fmt.Sprintf("\n[%d replies left. ", r.left)
+		text = fmt.Sprintf("\n[%d replies left. ", r.left)
 	case r.scarce():
-		text += "\n[Most of the budget for this task is used up. "
+		text = "\n[Most of the budget for this task is used up. "
 	default:
-		return text
+		return ""
 	}
 	r.warned = true
 	return text + "Come to an end and give the final answer. If the work cannot be finished, say so in it.]"

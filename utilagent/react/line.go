@@ -40,17 +40,24 @@ func (s *Session) read(file []byte) (good int) {
 		}
 		switch {
 		case l.Begun:
-			begun, s.Unfinished = true, nil
+			begun, s.Unfinished, s.Spent = true, nil, protocol.Bill{}
 		case l.Room != nil:
 			messages, ok := l.Room.apply(s.Messages)
 			if !ok {
 				return good
 			}
 			s.Messages = messages
+			if turn, ok := l.summaryTurn(); ok && begun {
+				s.Unfinished = append(s.Unfinished, turn)
+				l.cost(&s.Spent)
+			}
 		default:
 			s.Messages = append(s.Messages, l.Message)
 			if begun {
 				s.Unfinished = append(s.Unfinished, l.turn())
+				if l.Role == protocol.TurnAssistant {
+					l.cost(&s.Spent)
+				}
 			}
 		}
 		good += len(b)
@@ -70,6 +77,25 @@ func (l line) turn() protocol.Turn {
 		t.ToolCalls = append(t.ToolCalls, protocol.ToolCall{ID: call.ID, Name: call.Name, Args: recordedArgs(call)})
 	}
 	return t
+}
+
+// summaryTurn is the summary as the model is told it, with what it cost; ok is false
+// where there is none.
+func (l line) summaryTurn() (t protocol.Turn, ok bool) {
+	if l.Room == nil || l.Room.Summary == "" {
+		return t, false
+	}
+	l.Message = l.Room.stand()
+	return l.turn(), true
+}
+
+// cost adds what a reply cost.
+func (l line) cost(b *protocol.Bill) {
+	if l.Usage == nil {
+		b.Add(nil)
+		return
+	}
+	b.Add(l.Usage.IfKnown())
 }
 
 // recordedArgs are a call's arguments as data, or as the model's text if they

@@ -8,6 +8,8 @@
 //     with an answer wherever the model gives one;
 //   - messages are saved and turns recorded as they happen: a killed run leaves
 //     what it has done, and another process can go on with it;
+//   - a conversation that fills the model's window goes on with the model's own
+//     summary of what is left out; the task is never left out;
 //   - a budget that is used up is no error: the run ends with what there is.
 //
 // The own time of a turn does not depend on how many there were before, except
@@ -102,6 +104,7 @@ type Asked struct {
 	Number   int // within the run, from 1
 	Messages int // in the conversation
 	Final    bool
+	Summary  bool   // it was for a summary of what is left out
 	Room     string // what was left out of the conversation before; "": nothing
 	Took     time.Duration
 	Response llm.Response // without its message's texts if Err is set
@@ -177,7 +180,7 @@ type run struct {
 	warned    bool
 	stuck     bool
 	why       Outcome // the limit for which the question in hand is the last; "": it is not
-	room      string  // what was left out since the last question
+	room      string  // what was left out since the last question, for a person
 	guard     guard
 }
 

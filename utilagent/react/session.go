@@ -27,6 +27,7 @@ type Session struct {
 	// Unfinished is what happened, before the session was opened, in the step that
 	// it is about, whatever was left out of the conversation since.
 	Unfinished []protocol.Turn
+	Spent      protocol.Bill // for it
 
 	store Sessions // without Dir: in memory only
 }

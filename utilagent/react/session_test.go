@@ -83,6 +83,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte("{\"role\":\"user\",\"content\":\"u\"}\n"))
 	f.Add([]byte("{\"role\":\"user\"}\n{\"role\":"))
 	f.Add([]byte("\n\n"))
+	f.Add([]byte("{\"role\":\"user\"}\n{\"role\":\"assistant\"}\n{\"role\":\"user\"}\n{\"room\":{\"from\":1,\"to\":3,\"keep\":2,\"summary\":\"s\"}}\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		s := Sessions{Dir: t.TempDir(), NewID: func() (string, error) { return "copy", nil }}
 		require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "old.jsonl"), content, 0o600))

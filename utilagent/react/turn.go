@@ -32,9 +32,7 @@ func (r *run) turn(ctx context.Context) (done bool, err error) {
 	if final && r.Resolve == nil {
 		m.ToolCalls = nil // some endpoints return calls although none are allowed
 	}
-	usage := resp.Usage
-	usage.DurationMs = r.took.Milliseconds()
-	if err := r.keep(ctx, m, &usage); err != nil {
+	if err := r.keep(ctx, m, r.usage(resp)); err != nil {
 		return false, err
 	}
 	if resp.Finish == llm.FinishRefusal {
@@ -53,36 +51,49 @@ func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
 	if final && r.Resolve != nil {
 		req.Force = ResolveTool
 	}
-	if err := r.makeRoom(); err != nil {
+	if err := r.makeRoom(ctx); err != nil {
 		return llm.Response{}, err
 	}
 	for {
 		req.Messages = r.session.Messages
-		began := r.clock()
-		resp, err := r.Model.Complete(ctx, req)
-		r.asked, r.took = r.asked+1, r.clock().Sub(began)
-		if r.Asked != nil {
-			a := Asked{
-				Number: r.asked, Messages: len(req.Messages), Final: final, Room: r.room,
-				Took: r.took, Response: resp, Err: err,
-			}
-			if err := r.Asked(context.WithoutCancel(ctx), a); err != nil {
-				return llm.Response{}, err
-			}
-		}
-		r.room = ""
+		resp, err := r.complete(ctx, req, Asked{Final: final})
 		if !isTooLong(err) {
 			return resp, err
 		}
-		if ok, failed := r.shrink(); failed != nil || !ok {
+		if ok, failed := r.shrink(ctx); failed != nil || !ok {
 			return resp, errors.Join(err, failed)
 		}
 	}
 }
 
+// complete asks the model, and tells of it.
+func (r *run) complete(ctx context.Context, req llm.Request, a Asked) (llm.Response, error) {
+	began := r.clock()
+	resp, err := r.Model.Complete(ctx, req)
+	r.asked, r.took = r.asked+1, r.clock().Sub(began)
+	if r.Asked == nil {
+		return resp, err
+	}
+	a.Number, a.Messages, a.Took, a.Response, a.Err = r.asked, len(req.Messages), r.took, resp, err
+	if !a.Summary {
+		a.Room, r.room = r.room, ""
+	}
+	if err := r.Asked(context.WithoutCancel(ctx), a); err != nil {
+		return llm.Response{}, err
+	}
+	return resp, err
+}
+
 func isTooLong(err error) bool {
 	var e *llm.Error
 	return errors.As(err, &e) && e.Kind == llm.KindContext
+}
+
+// usage is what the last reply cost, and how long it took.
+func (r *run) usage(resp llm.Response) *protocol.Usage {
+	usage := resp.Usage
+	usage.DurationMs = r.took.Milliseconds()
+	return &usage
 }
 
 // account adds what a reply cost.
@@ -176,18 +187,27 @@ func (r *run) afterError(ctx context.Context, err error) error {
 
 // keep saves a message and records it as a turn.
 func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) error {
-	m = r.clean(m)
+	l := r.line(r.clean(m), usage)
+	if err := r.session.add(l); err != nil {
+		return err
+	}
+	r.window.added(l.Message)
+	return r.record(ctx, l.turn())
+}
+
+// line is a message with what is known about it.
+func (r *run) line(m llm.Message, usage *protocol.Usage) line {
 	l := line{Message: m, Usage: usage}
 	if r.Now != nil {
 		l.AtMs = r.Now().UnixMilli()
 	}
-	if err := r.session.add(l); err != nil {
-		return err
-	}
-	r.window.added(m)
+	return l
+}
+
+func (r *run) record(ctx context.Context, t protocol.Turn) error {
 	if r.Record == nil {
 		return nil
 	}
 	// What has happened is recorded also when the run is being stopped.
-	return r.Record(context.WithoutCancel(ctx), l.turn())
+	return r.Record(context.WithoutCancel(ctx), t)
 }

@@ -1,25 +1,27 @@
 package react
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
-// Of the window, this much may be used before room is made, and this much is
-// used afterwards: the rest of it is for the reply, and so that room need not be
-// made at every turn, which would cost the provider's prompt cache each time.
+// Of the window, this much may be used before room is made, and this much of what
+// was said last always stays. The rest is for the reply, and so that room need not
+// be made at every turn, which would cost the provider's prompt cache each time.
 const (
-	fullShare  = 0.8
-	roomyShare = 0.5
+	fullShare = 0.8
+	tailShare = 0.25
+	leastOut  = 0.125 // less than this is not worth a summary
 )
 
 const (
 	charsPerToken = 4
-	keepMessages  = 8   // at the end that are never left out
 	smallResult   = 400 // characters; not worth leaving out
 )
 
@@ -28,8 +30,7 @@ const (
 type window struct {
 	size  int // tokens; 0: unknown
 	known int // tokens of the conversation up to the last reply
-	since int // characters after that, those of expected messages included
-	hope  int // characters that were announced, but are not there yet
+	since int // characters after that
 	task  int // index of the message with the task of this run
 
 	freed int // characters that were left out since the last question
@@ -46,7 +47,7 @@ func (w *window) begin(s *Session, size int, declared []llm.Tool) {
 }
 
 // tokens is how much the next question would fill.
-func (w *window) tokens() int { return max(0, w.known+(w.since+w.hope-w.freed)/charsPerToken) }
+func (w *window) tokens() int { return max(0, w.known+(w.since-w.freed)/charsPerToken) }
 
 // told takes the endpoint's own count.
 func (w *window) told(resp llm.Response) {
@@ -56,13 +57,15 @@ func (w *window) told(resp llm.Response) {
 	}
 }
 
-func (w *window) added(m llm.Message) {
-	w.since += sizeOf(m)
-	w.hope = 0
-}
+func (w *window) added(m llm.Message) { w.since += sizeOf(m) }
 
-// expect announces a message.
-func (w *window) expect(chars int) { w.hope = chars }
+func sizeOfAll(messages []llm.Message) int {
+	n := 0
+	for _, m := range messages {
+		n += sizeOf(m)
+	}
+	return n
+}
 
 // sizeOf is a message's size in characters, as far as it is sent again.
 func sizeOf(m llm.Message) int {
@@ -76,11 +79,18 @@ func sizeOf(m llm.Message) int {
 	return n
 }
 
-// clip bounds a tool's result to an eighth of the window: a single one must not
-// push out everything else.
-func (w *window) clip(text string) string {
-	most := w.size * charsPerToken / 8
-	if w.size == 0 || len(text) <= most {
+// clip bounds the result of one of so many calls to an eighth of the window, and all
+// of them together to a quarter: they must not push out everything else.
+func (w *window) clip(text string, calls int) string {
+	if w.size == 0 {
+		return text
+	}
+	return clip(text, w.size*charsPerToken/max(8, 4*calls), "the model's window is small. Ask for less at once")
+}
+
+// clip cuts what is too long out of the middle of a text.
+func clip(text string, most int, why string) string {
+	if len(text) <= most {
 		return text
 	}
 	head, tail := text[:most/2], text[len(text)-most/2:]
@@ -90,115 +100,91 @@ func (w *window) clip(text string) string {
 	for tail != "" && !utf8.RuneStart(tail[0]) {
 		tail = tail[1:]
 	}
-	return fmt.Sprintf("%s\n[… %d bytes left out: the model's window is small. Ask for less at once. …]\n%s", head, len(text)-len(head)-len(tail), tail)
+	return fmt.Sprintf("%s\n[… %d bytes left out: %s. …]\n%s", head, len(text)-len(head)-len(tail), why, tail)
 }
 
-// makeRoom leaves old parts of the conversation out when it fills the window.
-func (r *run) makeRoom() error {
+// makeRoom leaves old messages out of the conversation when it fills the window.
+func (r *run) makeRoom(ctx context.Context) error {
 	if r.window.size == 0 || float64(r.window.tokens()) <= fullShare*float64(r.window.size) {
 		return nil
 	}
-	_, err := r.leaveOut(int(roomyShare * float64(r.window.size)))
-	return err
+	out, ok := r.old()
+	if !ok || float64(sizeOfAll(r.session.Messages[out.From:out.To])/charsPerToken) < leastOut*float64(r.window.size) {
+		return nil
+	}
+	return r.leaveOut(ctx, out)
 }
 
 // shrink makes room after the endpoint has said that there is too much. It
 // reports whether it could.
-func (r *run) shrink() (bool, error) {
+func (r *run) shrink(ctx context.Context) (bool, error) {
 	now := r.window.tokens()
 	if r.window.size == 0 || r.window.size > now {
 		r.window.size = max(now*9/10, 1) // learnt: it is smaller than this
 	}
-	return r.leaveOut(now / 2)
+	out, ok := r.old()
+	if !ok {
+		return false, nil
+	}
+	return true, r.leaveOut(ctx, out)
 }
 
-// leaveOut brings the conversation down to a number of tokens, as far as it can:
-// old results of tools first, oldest first, then whole old replies. It reports
-// whether anything could be left out.
-func (r *run) leaveOut(target int) (bool, error) {
-	results, err := r.leaveOutResults(target)
+// leaveOut puts the model's own summary of old messages in their place, or a note
+// where there is none.
+func (r *run) leaveOut(ctx context.Context, out room) error {
+	gone := r.session.Messages[out.From:out.To]
+	r.room = fmt.Sprintf("%d messages", len(gone))
+	usage, why, err := r.summarize(ctx, &out)
 	if err != nil {
-		return false, err
+		return err
 	}
-	replies := 0
-	if r.window.tokens() > target {
-		if replies, err = r.leaveOutReplies(target); err != nil {
-			return false, err
-		}
+	if why != "" {
+		r.room += ", without a summary of them: " + why
+	} else {
+		r.room += fmt.Sprintf("; a summary of %d bytes has their place", len(out.Summary))
 	}
+	stand := sizeOfAll(out.instead(r.session.Messages))
+	l := r.line(llm.Message{}, usage)
+	l.Room = &out
+	if err := r.session.leaveOut(l); err != nil {
+		return err
+	}
+	r.window.freed += sizeOfAll(gone) - stand
 	switch {
-	case replies > 0:
-		r.room = fmt.Sprintf("the results of %d calls and %d old messages", results, replies)
-	case results > 0:
-		r.room = fmt.Sprintf("the results of %d calls", results)
+	case out.Keep > 0:
+		r.window.task = out.From + 1
+	case r.window.task >= out.To:
+		r.window.task -= out.To - out.From - 1
 	}
-	return results+replies > 0, nil
+	if turn, ok := l.summaryTurn(); ok {
+		return r.record(ctx, turn)
+	}
+	return nil
 }
 
-func (r *run) leaveOutResults(target int) (int, error) {
-	var at []int
-	for i := 0; i < len(r.session.Messages)-keepMessages && r.window.tokens() > target; i++ {
-		m := r.session.Messages[i]
-		if m.Role != protocol.TurnTool || len(m.Content) <= smallResult {
-			continue
-		}
-		at = append(at, i)
-		r.window.freed += len(m.Content) - len(leftOut(m.Content))
-	}
-	if len(at) == 0 {
-		return 0, nil
-	}
-	return len(at), r.session.shorten(at)
-}
-
-// leaveOutReplies cuts replies with their results out of the conversation,
-// first those before the task of this run, then those after it.
-func (r *run) leaveOutReplies(target int) (int, error) {
-	total := 0
-	for _, after := range []bool{false, true} {
-		from, to := r.oldReplies(after)
-		cut, size := from, 0
-		for cut < to && (r.window.tokens()-size/charsPerToken > target || r.session.Messages[cut].Role == protocol.TurnTool) {
-			size += sizeOf(r.session.Messages[cut])
-			cut++
-		}
-		if cut-from < 2 {
-			continue
-		}
-		if err := r.session.cut(from, cut); err != nil {
-			return total, err
-		}
-		if !after {
-			r.window.task -= cut - from - 1
-		}
-		r.window.freed += size
-		total += cut - from
-	}
-	return total, nil
-}
-
-// oldReplies is the part of the conversation before or after the task that may
-// be cut out. It begins with a reply or an older note, and ends before no result, so that calls and
-// results stay together.
-func (r *run) oldReplies(after bool) (from, to int) {
+// old is the part of the conversation that may be left out: all between its beginning
+// and what was said last but for the task of this run. It begins with a reply, or
+// what stands in for older ones, and ends before no result, so that calls and results
+// stay together. There is none without a reply in it.
+func (r *run) old() (out room, ok bool) {
 	messages := r.session.Messages
-	to = r.window.task
-	if after {
-		from, to = r.window.task+1, len(messages)-keepMessages
+	out.From = slices.IndexFunc(messages, func(m llm.Message) bool { return m.Role == protocol.TurnAssistant || standsIn(m) })
+	if out.From < 0 {
+		return out, false
 	}
-	for from < to && messages[from].Role != protocol.TurnAssistant && messages[from].Content != cutNote {
-		from++
+	out.To = len(messages)
+	most := int(tailShare * float64(r.window.size*charsPerToken))
+	for i, size := len(messages)-1, 0; i >= out.From; i-- {
+		if size += sizeOf(messages[i]); size > most && out.To < len(messages) {
+			break
+		}
+		if messages[i].Role != protocol.TurnTool {
+			out.To = i
+		}
 	}
-	for to > from && messages[to].Role == protocol.TurnTool {
-		to--
+	if r.window.task > out.From && r.window.task < out.To {
+		out.Keep = r.window.task
 	}
-	return from, to
-}
-
-// roomNotice tells the model what was left out since its last reply.
-func (r *run) roomNotice() string {
-	if r.room == "" {
-		return ""
-	}
-	return fmt.Sprintf("\n[To make room, %s were removed from this conversation. Look again at what you still need.]", r.room)
+	isReply := func(m llm.Message) bool { return m.Role == protocol.TurnAssistant }
+	return out, out.To > out.From && slices.ContainsFunc(messages[out.From:out.To], isReply)
 }

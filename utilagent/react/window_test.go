@@ -2,7 +2,13 @@ package react
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,15 +19,31 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// narrow is a model with a window. It looks at one long thing after the other
-// and refuses a conversation that it cannot read.
+// narrow is a model with a window. It looks at one long thing after the other,
+// decides something at some of them, and refuses a conversation that it cannot read.
+// It knows nothing but what it reads: a summary by it has what it finds decided.
 type narrow struct {
-	t       *testing.T
-	window  int // tokens
-	looks   int
-	counts  bool // tokens are reported
-	asked   [][]llm.Message
-	refused int
+	t         *testing.T
+	window    int // tokens
+	looks     int
+	counts    bool         // tokens are reported
+	decides   map[int]bool // at which looks
+	summarize func(known string) (llm.Response, error)
+	asked     [][]llm.Message
+	refused   int
+	summaries int
+}
+
+var decided = regexp.MustCompile(`DECIDED \d+`)
+
+// known is what a conversation says was decided.
+func known(messages []llm.Message) string {
+	list := []string{}
+	for _, m := range messages {
+		list = append(list, decided.FindAllString(m.Content, -1)...)
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), ", ")
 }
 
 func (m *narrow) Complete(_ context.Context, req llm.Request) (llm.Response, error) {
@@ -36,10 +58,20 @@ func (m *narrow) Complete(_ context.Context, req llm.Request) (llm.Response, err
 		m.refused++
 		return llm.Response{}, &llm.Error{Kind: llm.KindContext, Message: "too long"}
 	}
+	if req.Messages[len(req.Messages)-1].Content == askSummary {
+		require.True(m.t, req.NoCalls)
+		m.summaries++
+		resp, err := m.summarize(known(req.Messages))
+		resp.Message.Role, resp.Usage = protocol.TurnAssistant, protocol.Usage{Turns: 1, InputTokens: 7, OutputTokens: 3}
+		return resp, err
+	}
 	m.asked = append(m.asked, append([]llm.Message(nil), req.Messages...))
 	resp := llm.Response{Message: llm.Message{Role: protocol.TurnAssistant, Content: final}, Finish: llm.FinishStop}
 	if m.looks--; m.looks >= 0 {
 		resp.Message.Content = strings.Repeat("I look. ", 20)
+		if m.decides[m.looks] {
+			resp.Message.Content += fmt.Sprintf("DECIDED %d", m.looks)
+		}
 		resp.Message.ToolCalls = []llm.ToolCall{{ID: fmt.Sprint("id", m.looks), Name: "look", Args: fmt.Sprintf(`{"at":%d}`, m.looks)}}
 	}
 	if m.counts {
@@ -59,34 +91,57 @@ func look(t *testing.T, size int) *tools.Registry {
 	return r
 }
 
-// A long run stays within the window: old results go first, the model is told,
-// and another process finds the same conversation.
+// says is a model that writes what it knows.
+func says(known string) (llm.Response, error) {
+	return llm.Response{Message: llm.Message{Content: "What counts: " + known + "\n\n## Task: none"}, Finish: llm.FinishStop}, nil
+}
+
+// told are all texts of a conversation.
+func told(messages []llm.Message) string {
+	text := ""
+	for _, m := range messages {
+		text += m.Content + "\n"
+	}
+	return text
+}
+
+// A long run stays within the window and goes on with a summary of what is gone: at
+// the end the model knows what it decided in its third reply of three hundred. The
+// removed turns stay recorded, and another process finds the same conversation.
 func TestConversationStaysWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		counts        bool
-		told, looks   int
-		wantRefusals  bool
-		wantRemovedAt string
+		counts       bool
+		told         int
+		wantRefusals bool
 	}{
-		"tokens are counted":    {true, 8000, 60, false, "results of"},
-		"tokens are estimated":  {false, 8000, 60, false, "results of"},
-		"the window is unknown": {true, 0, 60, true, ""},
-		"replies go too":        {true, 8000, 400, false, "old messages"},
+		"tokens are counted":    {true, 8000, false},
+		"tokens are estimated":  {false, 8000, false},
+		"the window is unknown": {true, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &narrow{t: t, window: 8000, looks: c.looks, counts: c.counts}
+			const turns = 300
+			m := &narrow{t: t, window: 8000, looks: turns, counts: c.counts, summarize: says, decides: map[int]bool{turns - 3: true, 100: true, 2: true}}
 			sessions := Sessions{Dir: t.TempDir(), NewID: func() (string, error) { return "s", nil }}
-			s, err := sessions.New(llm.System("system"), llm.User("the task"))
+			s, err := sessions.New(llm.System("system"), llm.User("habits"), llm.User("the task"))
 			require.NoError(t, err)
 			var rooms []string
+			var turnsKept []protocol.Turn
+			summaries := 0
 			loop := Loop{
-				Model: m, Tools: look(t, 2500), Turns: c.looks + 5, Window: c.told, Accept: accept,
+				Model: m, Tools: look(t, 2500), Turns: turns + 5, Window: c.told, Accept: accept,
 				Asked: func(_ context.Context, a Asked) error {
 					if a.Room != "" {
 						rooms = append(rooms, a.Room)
 					}
+					if a.Summary {
+						summaries++
+					}
+					return nil
+				},
+				Record: func(_ context.Context, turn protocol.Turn) error {
+					turnsKept = append(turnsKept, turn)
 					return nil
 				},
 			}
@@ -94,26 +149,213 @@ func TestConversationStaysWithinTheWindow(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, Done, answer.Outcome)
 			require.Equal(t, c.wantRefusals, m.refused > 0)
-			require.NotEmpty(t, rooms)
-			require.Less(t, len(rooms), c.looks/3, "room is made seldom, for the sake of prompt caches")
+			require.Positive(t, m.summaries)
+			require.Equal(t, m.summaries, summaries, "each is told of")
+			require.Less(t, len(rooms), turns/5, "room is made seldom, for the sake of prompt caches")
+			require.Contains(t, rooms[0], "; a summary of ")
 
 			last := m.asked[len(m.asked)-1]
-			text := ""
-			for _, msg := range last {
-				text += msg.Content + "\n"
-			}
-			require.Equal(t, "the task", last[1].Content, "the task is never left out")
-			require.Contains(t, text, "removed to make room")
-			require.LessOrEqual(t, strings.Count(text, cutNote), 1)
-			if c.wantRemovedAt != "" {
-				require.Contains(t, fmt.Sprint(rooms), c.wantRemovedAt)
-				require.Contains(t, text, "[To make room, the results of")
+			require.Equal(t, "DECIDED 100, DECIDED 2, DECIDED 297", known(last))
+			require.Equal(t, []string{"system", "habits"}, []string{last[0].Content, last[1].Content})
+			require.Equal(t, 1, strings.Count(told(last), "the task\n"), "the task is never left out")
+			require.Equal(t, 1, strings.Count(told(last), summaryHead), "a summary takes the place of the one before")
+			require.Contains(t, told(last), "<summary id=", "its headings are not ours")
+
+			require.Len(t, turnsKept, 2*turns+1+m.summaries, "what was removed is recorded as before, and so are the summaries")
+			if c.counts {
+				require.Equal(t, turns+1+m.summaries, answer.Bill.Usage().Turns, "a summary costs")
 			}
 			again, err := sessions.Open(s.ID)
 			require.NoError(t, err)
 			require.Equal(t, s.Messages, again.Messages)
+			require.Len(t, again.Unfinished, len(turnsKept))
 		})
 	}
+}
+
+// Where there is no summary, a note takes the place of what is left out, and the
+// record says why. Nothing is asked twice for it.
+func TestNoSummary(t *testing.T) {
+	t.Parallel()
+	refuse := func(kind llm.Kind) func(string) (llm.Response, error) {
+		return func(string) (llm.Response, error) { return llm.Response{}, &llm.Error{Kind: kind, Message: "no"} }
+	}
+	reply := func(m llm.Message, finish llm.Finish) func(string) (llm.Response, error) {
+		return func(string) (llm.Response, error) { return llm.Response{Message: m, Finish: finish}, nil }
+	}
+	for name, c := range map[string]struct {
+		summarize func(string) (llm.Response, error)
+		why       string
+	}{
+		"an error":      {refuse(llm.KindServer), "without a summary of them: server: no"},
+		"too long":      {refuse(llm.KindContext), "without a summary of them: context: no"},
+		"nothing":       {reply(llm.Message{Content: " \n"}, llm.FinishStop), "the model wrote none"},
+		"a call":        {reply(llm.Message{ToolCalls: []llm.ToolCall{{ID: "x", Name: "look"}}}, llm.FinishCalls), "the model wrote none"},
+		"a refusal":     {reply(llm.Message{Content: "I will not"}, llm.FinishRefusal), "the model refuses to write one"},
+		"one too large": {reply(llm.Message{Content: strings.Repeat("long ", 20000)}, llm.FinishStop), "; a summary of 8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &narrow{t: t, window: 8000, looks: 40, counts: true, summarize: c.summarize}
+			var rooms []string
+			s := InMemory("s", llm.System("system"), llm.User("the task"))
+			_, err := Loop{Model: m, Tools: look(t, 2500), Turns: 50, Window: 8000, Accept: accept, Asked: func(_ context.Context, a Asked) error {
+				if a.Room != "" {
+					rooms = append(rooms, a.Room)
+				}
+				return nil
+			}}.Run(t.Context(), s)
+			require.NoError(t, err)
+			require.Contains(t, rooms[0], c.why)
+			require.Len(t, rooms, m.summaries)
+			last := told(m.asked[len(m.asked)-1])
+			require.Contains(t, last, "the task")
+			require.Contains(t, last, "removed to make room")
+			require.NotContains(t, last, "I will not")
+		})
+	}
+}
+
+// An error that the next question would meet, too, costs no memory: the run ends, and
+// goes on later with the whole conversation.
+func TestSummaryThatMustWait(t *testing.T) {
+	t.Parallel()
+	m := &narrow{t: t, window: 8000, looks: 40, counts: true, summarize: func(string) (llm.Response, error) {
+		return llm.Response{}, &llm.Error{Kind: llm.KindRateLimit, Message: "later"}
+	}}
+	s := InMemory("s", llm.System("system"), llm.User("the task"))
+	loop := Loop{Model: m, Tools: look(t, 2500), Turns: 50, Window: 8000, Accept: accept}
+	_, err := loop.Run(t.Context(), s)
+	require.ErrorContains(t, err, "later")
+	require.NotContains(t, told(s.Messages), "removed to make room")
+	m.summarize = says
+	require.NoError(t, s.Add(llm.User("go on")))
+	_, err = loop.Run(t.Context(), s)
+	require.NoError(t, err)
+}
+
+// A budget that is all but used up pays for no summary.
+func TestNoSummaryBeyondTheBudget(t *testing.T) {
+	t.Parallel()
+	m := &narrow{t: t, window: 8000, looks: 400, counts: true, summarize: says}
+	s := InMemory("s", llm.User("the task"))
+	_, err := Loop{Model: m, Tools: look(t, 2500), Turns: 500, Window: 8000, Accept: accept, Budget: Budget{Tokens: 34000}}.Run(t.Context(), s)
+	require.NoError(t, err)
+	require.Zero(t, m.summaries)
+}
+
+// The task of a role that comes back stays, wherever it is: in the midst of what is
+// left out, or after it.
+func TestRoomAroundTheTask(t *testing.T) {
+	t.Parallel()
+	m := &narrow{t: t, window: 8000, looks: 8, counts: true, summarize: says, decides: map[int]bool{6: true}}
+	sessions := Sessions{Dir: t.TempDir(), NewID: func() (string, error) { return fmt.Sprint("s", rand.Uint64()), nil }}
+	s, err := sessions.New(llm.System("system"), llm.User("task 1"))
+	require.NoError(t, err)
+	for n := 2; n < 8; n++ {
+		loop := Loop{Model: m, Tools: look(t, 2500), Turns: 50, Window: 8000, Accept: accept}
+		_, err = loop.Run(t.Context(), s)
+		require.NoError(t, err)
+		again, err := sessions.Open(s.ID)
+		require.NoError(t, err)
+		require.Equal(t, s.Messages, again.Messages)
+		task := fmt.Sprint("task ", n)
+		s, err = sessions.Copy(s.ID, llm.User(task))
+		require.NoError(t, err)
+		m.looks = 8
+		_, err = loop.Run(t.Context(), s)
+		require.NoError(t, err)
+		last := m.asked[len(m.asked)-1]
+		require.Contains(t, told(last), task+"\n")
+		require.Equal(t, "DECIDED 6", known(last))
+		m.looks = 8
+		require.NoError(t, s.Add(llm.User("more")))
+	}
+	require.Positive(t, m.summaries)
+	require.Zero(t, m.refused)
+}
+
+// A process that is killed has made all of the room or none.
+func TestKilledWhileRoomIsMade(t *testing.T) {
+	t.Parallel()
+	sessions := Sessions{Dir: t.TempDir(), NewID: func() (string, error) { return "s", nil }}
+	s, err := sessions.New(llm.System("system"), llm.User("the task"))
+	require.NoError(t, err)
+	m := &narrow{t: t, window: 8000, looks: 40, counts: true}
+	ctx, kill := context.WithCancel(t.Context())
+	m.summarize = func(string) (llm.Response, error) {
+		kill()
+		return llm.Response{}, context.Canceled
+	}
+	loop := Loop{Model: m, Tools: look(t, 2500), Turns: 50, Window: 8000, Accept: accept}
+	_, err = loop.Run(ctx, s)
+	require.ErrorIs(t, err, context.Canceled)
+	before, err := sessions.Open("s")
+	require.NoError(t, err)
+	require.NotContains(t, told(before.Messages), "removed to make room")
+	require.NoError(t, before.Add(llm.User("go on")))
+
+	// The line is written, but no turn recorded.
+	died := errors.New("died")
+	m.summarize = says
+	loop.Record = func(_ context.Context, turn protocol.Turn) error {
+		if strings.HasPrefix(turn.Content, summaryHead) {
+			return died
+		}
+		return nil
+	}
+	_, err = loop.Run(t.Context(), before)
+	require.ErrorIs(t, err, died)
+	path := filepath.Join(sessions.Dir, "s.jsonl")
+	file, err := os.ReadFile(path)
+	require.NoError(t, err)
+	after, err := sessions.Open("s")
+	require.NoError(t, err)
+	require.Contains(t, told(after.Messages), summaryHead)
+	n := len(after.Unfinished)
+	require.Contains(t, after.Unfinished[n-1].Content, "What counts")
+	require.EqualValues(t, 7, after.Unfinished[n-1].Usage.InputTokens, "what it cost is not lost")
+	require.Equal(t, protocol.TurnUser, after.Unfinished[n-1].Role, "it is no answer")
+	replies := 0
+	for _, turn := range after.Unfinished {
+		if turn.Role == protocol.TurnAssistant {
+			replies++
+		}
+	}
+	require.Equal(t, replies+1, after.Spent.Usage().Turns)
+
+	// The line is torn.
+	require.NoError(t, os.WriteFile(path, file[:len(file)-3], 0o600))
+	torn, err := sessions.Open("s")
+	require.NoError(t, err)
+	require.NotContains(t, told(torn.Messages), "removed to make room")
+	loop.Record = nil
+	require.NoError(t, torn.Add(llm.User("go on")))
+	_, err = loop.Run(t.Context(), torn)
+	require.NoError(t, err)
+	require.Contains(t, told(torn.Messages), summaryHead)
+}
+
+// A session of a version that wrote no summaries is what it was.
+func TestRoomOfBefore(t *testing.T) {
+	t.Parallel()
+	sessions := Sessions{Dir: t.TempDir(), NewID: func() (string, error) { return "s", nil }}
+	lines := `{"role":"user","content":"task"}
+{"begun":true}
+{"role":"assistant","toolCalls":[{"id":"a","name":"look","args":"{}"}]}
+{"role":"tool","toolCallId":"a","content":"0123456789"}
+{"role":"assistant","content":"one"}
+{"role":"assistant","content":"two"}
+{"room":{"shorten":[2]}}
+{"room":{"from":3,"to":5}}
+`
+	require.NoError(t, os.WriteFile(filepath.Join(sessions.Dir, "s.jsonl"), []byte(lines), 0o600))
+	s, err := sessions.Open("s")
+	require.NoError(t, err)
+	require.Equal(t, leftOut("0123456789"), s.Messages[2].Content)
+	require.Equal(t, cutNote, s.Messages[3].Content)
+	require.Len(t, s.Messages, 4)
+	require.Len(t, s.Unfinished, 4)
 }
 
 // A single result cannot push everything else out.

@@ -27,7 +27,7 @@ func Glob(w *Workspace, s Search) Tool {
 			"path":    property("string", "Directory to look in, relative to the working directory (default: the working directory)"),
 			"limit":   property("integer", fmt.Sprintf("How many names to show (default %d, at most %d)", defaultFound, maxFound)),
 		}),
-		Effect: Reads,
+		Effect: Reads, SideBySide: true,
 	}, func(ctx context.Context, a globArgs) (string, error) { return w.glob(ctx, s, a) })
 }
 

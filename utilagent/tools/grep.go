@@ -35,7 +35,7 @@ func Grep(w *Workspace, s Search) Tool {
 			"files_only":  property("boolean", "Show only the names of the files (default false)"),
 			"limit":       property("integer", fmt.Sprintf("How many matches to show (default %d, at most %d)", defaultMatches, maxMatches)),
 		}),
-		Effect: Reads,
+		Effect: Reads, SideBySide: true,
 	}, func(ctx context.Context, a grepArgs) (string, error) { return w.grep(ctx, s, a) })
 }
 

@@ -25,7 +25,7 @@ func ListDir(w *Workspace) Tool {
 			"path":  property("string", "Directory, relative to the working directory (default: the working directory)"),
 			"depth": property("integer", fmt.Sprintf("How many levels to show (default 1, at most %d)", maxDepth)),
 		}),
-		Effect: Reads,
+		Effect: Reads, SideBySide: true,
 	}, func(ctx context.Context, a listArgs) (string, error) { return w.listDir(ctx, a) })
 }
 

@@ -27,7 +27,7 @@ func ReadFile(w *Workspace) Tool {
 			"offset": property("integer", "First line to read, from 1 (default 1); -20 reads the last 20 lines"),
 			"limit":  property("integer", fmt.Sprintf("How many lines to read (default %d, at most %d)", defaultLines, maxLines)),
 		}),
-		Effect: Reads,
+		Effect: Reads, SideBySide: true,
 	}, func(ctx context.Context, a readArgs) (string, error) { return w.readFile(ctx, a) })
 }
 

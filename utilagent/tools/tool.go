@@ -43,6 +43,9 @@ type Spec struct {
 	// held against before a call.
 	Parameters map[string]any
 	Effect     Effect
+	// SideBySide says that calls may run while others of such tools do. It counts for
+	// a tool that [Reads]; calls of all others run one after the other.
+	SideBySide bool
 	// Off says why the tool cannot be used here, and what would change that. A
 	// tool that is off is not offered; a call is answered with this text.
 	Off string
