@@ -121,7 +121,9 @@ func (p *position) output() protocol.StepOutput {
 		out.Status = protocol.StatusSuspended
 		role, prompt := p.next.Role, p.next.Prompt
 		out.SuspendedRole, out.SuspendMessage = &role, &prompt
-		out.Question = &protocol.Question{Role: role, Text: prompt}
+		if p.next.Cause != moderator.ByLimit {
+			out.Question = &protocol.Question{Role: role, Text: prompt}
+		}
 	}
 	return out
 }

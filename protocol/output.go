@@ -41,7 +41,7 @@ type StepOutput struct {
 	Pending        bool       `json:"pending,omitempty"` // such work waits: the next step adopts it
 	Agent          string     `json:"agent,omitempty"`
 	Usage          *Usage     `json:"usage,omitempty"`
-	Question       *Question  `json:"question,omitempty"` // that a person is asked
+	Question       *Question  `json:"question,omitempty"` // that a person is asked; none where a limit stopped the thread
 	Message        string     `json:"message,omitempty"`  // closing words: the prompt of the edge to $END
 	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
 
@@ -49,6 +49,15 @@ type StepOutput struct {
 	Children    []ChildOutput `json:"children,omitempty"`
 	Files       *FileChanges  `json:"files,omitempty"`       // by the step that this command made
 	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms
+}
+
+// RunOutput answers every command that works on a thread, or waits for that: where
+// the thread stands, the steps that this command made, and what all of its steps
+// have cost.
+type RunOutput struct {
+	StepOutput
+	Steps  []StepOutput `json:"steps"`
+	Totals *Totals      `json:"totals,omitempty"` // absent: a step cannot be read
 }
 
 // Question is what a suspended thread asks a person. Schema is the form of the answer,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,8 @@ type display struct {
 	stop    chan struct{}
 	ended   sync.WaitGroup
 	turns   int
+	calls   map[string]string // names by id
+	failed  int               // calls
 	tokens  int64
 	known   bool // the tokens are
 	writing string
@@ -57,6 +60,7 @@ func (v *display) StepStarted(s engine.StepInfo) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.turns, v.tokens, v.known, v.writing = 0, 0, false, ""
+	v.calls, v.failed = map[string]string{}, 0
 	what := ""
 	if s.Adopted {
 		what = ", adopting the result of an interrupted run"
@@ -98,8 +102,22 @@ func (v *display) Turn(s engine.StepInfo, t protocol.Turn) {
 		v.known = true
 		v.tokens += t.Usage.InputTokens + t.Usage.CacheReadTokens + t.Usage.CacheWriteTokens + t.Usage.OutputTokens
 	}
+	why := failure(t)
+	if why != "" {
+		v.failed++
+	}
+	for _, call := range t.ToolCalls {
+		v.calls[call.ID] = call.Name
+	}
+	name := v.calls[t.ToolCallID]
+	if t.Role == protocol.TurnTool {
+		delete(v.calls, t.ToolCallID)
+	}
 	if !v.live {
 		return
+	}
+	if why != "" {
+		v.line(terminal.Red, "%s", v.fit("  ✗ "+joined(plaintext.Line(name), firstLine(why, 200))))
 	}
 	for _, call := range t.ToolCalls {
 		v.line(terminal.Faint, "%s", v.fit(strings.TrimRight(fmt.Sprintf("  → %s %s", plaintext.Line(call.Name), firstLine(argument(call.Args), 200)), " ")))
@@ -134,23 +152,23 @@ func (v *display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 		end = v.now()
 	}
 	took := sinceText(s.Started, end)
+	failed := ""
+	if v.failed > 0 {
+		failed = render.Count(v.failed, "tool call") + " failed"
+	}
 	if err != nil {
 		how := "failed"
 		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
 			how = "stopped"
 		}
-		v.line(terminal.Red, "step %d: %s %s after %s", s.Number, plaintext.Line(s.Role), how, took)
+		v.line(terminal.Red, "%s", joined("✗ "+plaintext.Line(s.Role)+" "+how, took, failed))
 		return
 	}
-	cost := ""
-	if out.Usage.Counted() {
-		cost = ", " + tokens(out.Usage)
+	colour := terminal.Green
+	if out.Status != protocol.StatusIdle {
+		colour = mood(out)
 	}
-	mood := terminal.Green
-	if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusFailed {
-		mood = terminal.Yellow // a person is needed
-	}
-	v.line(mood, "step %d: %s done in %s%s; %s", s.Number, plaintext.Line(s.Role), took, cost, statusText(out))
+	v.line(colour, "%s", joined(mark(out)+" "+route(s.Role, out), took, spent(out.Usage, 0, 0), failed))
 }
 
 // line prints a whole line, in place of the counting one.
@@ -159,14 +177,10 @@ func (v *display) line(in terminal.Sequence, format string, args ...any) {
 	if v.live {
 		frame.Control(terminal.ClearLine)
 	}
-	styled := v.colours && in != terminal.Plain
-	if styled {
-		frame.Control(in)
+	if !v.colours {
+		in = terminal.Plain
 	}
-	frame.Text(fmt.Sprintf(format, args...))
-	if styled {
-		frame.Control(terminal.Normal)
-	}
+	painted(&frame, in, fmt.Sprintf(format, args...))
 	frame.Text("\n")
 	_ = frame.Draw(v.w) // nobody is there to be told
 }
@@ -205,6 +219,26 @@ func said(content string) string {
 		return answer.Body
 	}
 	return content
+}
+
+// failure says why a tool call was refused or has failed, "" if it has not. Tools and
+// adapters say so in the first word, and commands in their last line.
+func failure(t protocol.Turn) string {
+	if t.Role != protocol.TurnTool {
+		return ""
+	}
+	text := strings.TrimSpace(t.Content)
+	for _, prefix := range []string{"Error:", "[failed]"} {
+		if why, failed := strings.CutPrefix(text, prefix); failed {
+			return cmp.Or(strings.TrimSpace(why), "failed")
+		}
+	}
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	if strings.HasSuffix(last, "]") && !strings.HasPrefix(last, "[exit 0") &&
+		(strings.HasPrefix(last, "[exit ") || strings.HasPrefix(last, "[ended by signal ")) {
+		return strings.Trim(last, "[]")
+	}
+	return ""
 }
 
 // argument is the most telling argument of a tool call.

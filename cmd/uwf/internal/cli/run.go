@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -12,12 +9,6 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 )
-
-// runOutput answers run: where the thread stands, and each step of this run.
-type runOutput struct {
-	protocol.StepOutput
-	Steps []protocol.StepOutput `json:"steps"`
-}
 
 func (a *app) runCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
@@ -63,46 +54,7 @@ func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	results, runErr := e.Do(ctx, started.Thread, work)
-	out, err := a.runResult(ctx, e, started.Thread, results)
-	if err != nil {
-		return errors.Join(runErr, err)
-	}
-	a.endsAs(out.StepOutput)
-	if runErr == nil {
-		a.sayNext(out.StepOutput)
-	}
-	return errors.Join(a.print(out, func(w io.Writer) error { return a.runText(w, out) }), withNext(runErr, started.Thread))
-}
-
-// runResult says where the thread stands after a run, whether it failed or not.
-func (a *app) runResult(ctx context.Context, e *engine.Engine, id string, results []protocol.StepOutput) (runOutput, error) {
-	out := runOutput{Steps: results}
-	if out.Steps == nil {
-		out.Steps = []protocol.StepOutput{}
-	}
-	if n := len(results); n > 0 && results[n-1].Status != protocol.StatusIdle {
-		out.StepOutput = results[n-1]
-		return out, nil
-	}
-	// The run was cut short: the last result is not where the thread stands.
-	show, err := e.Show(context.WithoutCancel(ctx), id)
-	out.StepOutput = show
-	return out, err
-}
-
-// runText is a line for each step, unless the same terminal has told of them.
-func (a *app) runText(w io.Writer, r runOutput) error {
-	if !a.told() {
-		if err := stepsMade(w, r.Steps); err != nil {
-			return err
-		}
-	}
-	status := statusText(r.StepOutput)
-	if r.Error != nil {
-		status = string(r.Status) // stderr says why
-	}
-	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, status)
-	return err
+	return a.conclude(ctx, e, started.Thread, results, withNext(runErr, started.Thread), true)
 }
 
 // withNext adds how to go on to the error that ended a run.
@@ -114,5 +66,5 @@ func withNext(err error, thread string) error {
 	if len(coded.Hints) > 0 {
 		return err
 	}
-	return &protocol.Error{Code: coded.Code, Message: coded.Message, Err: err, Hints: []string{"uwf thread step " + thread}}
+	return &protocol.Error{Code: coded.Code, Message: coded.Message, Err: err, Hints: []string{"uwf thread resume " + thread}}
 }

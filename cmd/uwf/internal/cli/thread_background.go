@@ -25,11 +25,8 @@ func (a *app) inBackground(ctx context.Context, e *engine.Engine, id string, w e
 	}
 	if out.Status == protocol.StatusRunning {
 		a.say("uwf: thread %s runs in the background; it says what it does in %s", id, e.WorkerLog(id))
-	} else if w.Steps == engine.UntilEnd {
-		a.endsAs(out)
 	}
-	a.sayNext(out)
-	return a.printSteps([]protocol.StepOutput{out})
+	return a.stands(outcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
 }
 
 // threadWorkerCommand is not for people: it is the other side of --background.

@@ -78,7 +78,7 @@ func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
 	text := out.String()
 	require.Contains(t, text, "  → read_file a [31m.go\n", "what agents say cannot rewrite the terminal")
 	require.Contains(t, text, "\r\x1b[K  planner · 3s · 1 turn · 1,234 tokens…")
-	require.Contains(t, text, "\r\x1b[Kstep 1: planner done in 3.0s; idle, next: planner\n")
+	require.Contains(t, text, "\r\x1b[K✓ planner → planner  3.0s\n")
 	for _, line := range bytes.Split([]byte(text), []byte("\r\x1b[K")) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			require.LessOrEqual(t, length(string(line)), 39)
@@ -94,11 +94,34 @@ func TestColoursOfTheView(t *testing.T) {
 	v := &display{w: &out, colours: true, now: func() time.Time { return at }, width: func() int { return 40 }}
 	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at, Ended: at.Add(time.Second)}
 	v.StepStarted(step)
-	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
-	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusSuspended}, nil)
+	cost := 0.01
+	v.StepEnded(step, protocol.StepOutput{
+		Status: protocol.StatusCompleted, Output: map[string]any{"$status": "approved"},
+		Usage: &protocol.Usage{InputTokens: 5400, OutputTokens: 120, CostUSD: &cost},
+	}, nil)
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusSuspended, Question: &protocol.Question{}}, nil)
 	v.StepEnded(step, protocol.StepOutput{}, errors.New("no"))
 	require.Equal(t, "\x1b[1mstep 1: planner (builtin)\x1b[m\n"+
-		"\x1b[32mstep 1: planner done in 1.0s; completed\x1b[m\n"+
-		"\x1b[33mstep 1: planner done in 1.0s; suspended\x1b[m\n"+
-		"\x1b[31mstep 1: planner failed after 1.0s\x1b[m\n", out.String())
+		"\x1b[32m✓ planner → approved → $END  1.0s  5.4k/120  $0.010\x1b[m\n"+
+		"\x1b[33m? planner → a person  1.0s\x1b[m\n"+
+		"\x1b[31m✗ planner failed  1.0s\x1b[m\n", out.String())
+}
+
+// A call that was refused or has failed is seen at once, and counted at the end.
+func TestFailedToolsAreMarked(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Unix(100, 0)
+	v := &display{w: &out, live: true, now: func() time.Time { return at }, width: func() int { return 60 }}
+	step := engine.StepInfo{Number: 1, Role: "tester", Started: at, Ended: at.Add(time.Second)}
+	v.StepStarted(step)
+	v.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: "a", Name: "run_command"}, {ID: "b", Name: "grep"}, {ID: "c", Name: "Bash"}}})
+	for id, text := range map[string]string{"a": "Error: commands are switched off here.", "b": "3 matches", "c": "FAIL\n[exit 1, 0.3 s]"} {
+		v.Turn(step, protocol.Turn{Role: protocol.TurnTool, ToolCallID: id, Content: text})
+	}
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
+	require.Contains(t, out.String(), "  ✗ run_command  commands are switched off here.\n")
+	require.Contains(t, out.String(), "  ✗ Bash  exit 1, 0.3 s\n")
+	require.NotContains(t, out.String(), "✗ grep")
+	require.Contains(t, out.String(), "✓ tester → $END  1.0s  2 tool calls failed\n")
 }

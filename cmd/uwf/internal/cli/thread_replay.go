@@ -16,7 +16,7 @@ import (
 // replayOutput answers thread replay: what run answers, where it began, and how
 // it differs.
 type replayOutput struct {
-	runOutput
+	protocol.RunOutput
 	ForkedFrom protocol.ForkedFrom `json:"forkedFrom"`
 	Diff       threadDiffOutput    `json:"diff"`
 }
@@ -74,22 +74,20 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	}
 	a.say("thread %s", fork)
 	results, runErr := e.Do(ctx, fork, work)
-	out, err := a.replayed(ctx, e, fork, old, results)
+	out, err := replayed(ctx, e, fork, old, results, runErr)
 	if err != nil {
 		return errors.Join(withNext(runErr, fork), err)
 	}
 	out.ForkedFrom.Step = from
-	a.endsAs(out.StepOutput)
-	if runErr == nil {
-		a.sayNext(out.StepOutput)
-	}
-	return errors.Join(a.print(out, func(w io.Writer) error {
-		if err := a.runText(w, out.runOutput); err != nil {
+	err = a.print(out, func(w io.Writer) error {
+		if err := a.resultText(w, out.StepOutput); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff))
 		return err
-	}), withNext(runErr, fork))
+	})
+	a.sayStanding(out.RunOutput, true, runErr)
+	return errors.Join(err, withNext(runErr, fork))
 }
 
 // replayFrom is the node that a replay goes on from, and the workflow.
@@ -128,10 +126,10 @@ func (a *app) replayFrom(ctx context.Context, id string, head protocol.Hash, fir
 }
 
 // replayed says how the new thread stands and what differs.
-func (a *app) replayed(ctx context.Context, e *engine.Engine, fork string, old protocol.Hash, results []protocol.StepOutput) (replayOutput, error) {
+func replayed(ctx context.Context, e *engine.Engine, fork string, old protocol.Hash, results []protocol.StepOutput, runErr error) (replayOutput, error) {
 	ctx = context.WithoutCancel(ctx) // what was done until a signal is shown, too
-	run, err := a.runResult(ctx, e, fork, results)
-	out := replayOutput{runOutput: run}
+	run, err := outcome(ctx, e, fork, results, runErr)
+	out := replayOutput{RunOutput: run}
 	if err != nil {
 		return out, err
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -99,19 +99,13 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 		return a.inBackground(ctx, e, id, w)
 	}
 	results, err := e.Do(ctx, id, w)
-	if len(results) > 0 {
-		last := results[len(results)-1]
-		// Where a single step leads is no more than its result.
-		toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
-		cutShort := last.Status == protocol.StatusFailed && len(results) < w.Steps
-		if toTheEnd || cutShort {
-			a.endsAs(last)
-		}
-		if err == nil {
-			a.sayNext(last)
-		}
+	if len(results) == 0 {
+		return err
 	}
-	return errors.Join(a.printSteps(results), err)
+	// Where a single step leads is no more than its result.
+	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
+	cutShort := results[len(results)-1].Status == protocol.StatusFailed && len(results) < w.Steps
+	return a.conclude(ctx, e, id, results, err, toTheEnd || cutShort)
 }
 
 // workflowOf is the workflow of a thread.
@@ -135,99 +129,75 @@ func stepCount(c *ucli.Context) (int, error) {
 		}
 		return engine.UntilEnd, nil
 	}
+	if !c.IsSet("count") {
+		return 1, nil
+	}
 	return numberFlag(c, "count", 1, 5)
-}
-
-// printSteps prints one result as an object and several as an array, as the
-// original does.
-func (a *app) printSteps(results []protocol.StepOutput) error {
-	if len(results) == 0 {
-		return nil
-	}
-	if len(results) == 1 {
-		return a.print(results[0], func(w io.Writer) error { return stepText(w, results[0]) })
-	}
-	return a.print(results, func(w io.Writer) error {
-		if a.told() {
-			return stepText(w, results[len(results)-1])
-		}
-		return stepsMade(w, results)
-	})
-}
-
-// told reports whether who reads the results has followed the steps on the same
-// terminal.
-func (a *app) told() bool {
-	return !a.flags.quiet && a.onTerminal() && terminal.Is(a.env.Stderr)
-}
-
-func stepsMade(w io.Writer, results []protocol.StepOutput) error {
-	for _, r := range results {
-		if err := stepText(w, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stepText is a result in one line: what ran, and what is next.
-func stepText(w io.Writer, r protocol.StepOutput) error {
-	ran := "no step"
-	if r.Role != nil {
-		ran = plaintext.Line(*r.Role)
-	}
-	if r.StepHash != nil {
-		ran += " " + string(*r.StepHash)
-	}
-	_, err := fmt.Fprintf(w, "%s: %s\n", ran, statusText(r))
-	return err
-}
-
-// statusText says where a thread stands.
-func statusText(r protocol.StepOutput) string {
-	text := string(r.Status)
-	switch {
-	case r.Status == protocol.StatusSuspended && r.SuspendMessage != nil:
-		text = "suspended: " + *r.SuspendMessage
-	case r.Status == protocol.StatusIdle && r.CurrentRole != nil:
-		text = "idle, next: " + *r.CurrentRole
-	case r.Status == protocol.StatusRunning && r.CurrentRole != nil:
-		text = "running: " + *r.CurrentRole
-	case r.Error != nil:
-		text += ": " + r.Error.Message
-	}
-	return plaintext.Line(text)
-}
-
-// sayNext tells what to type next.
-func (a *app) sayNext(r protocol.StepOutput) {
-	switch r.Status {
-	case protocol.StatusSuspended:
-		a.hint("uwf thread resume %s -p '<answer>'", r.Thread)
-	case protocol.StatusRunning:
-		a.hint("uwf thread wait %s", r.Thread)
-	case protocol.StatusFailed:
-		a.hint("uwf thread diagnose %s", r.Thread)
-	case protocol.StatusCompleted:
-		a.hint("uwf thread read %s", r.Thread)
-	}
 }
 
 func (a *app) threadResumeCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "resume", ArgsUsage: "<thread>", Usage: "answer a suspended thread, or continue a completed one",
-		Flags: append(append(agentFlags(), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
-	}, func(ctx context.Context, c *ucli.Context) error {
-		w, err := workOf(c)
-		if err != nil {
-			return err
-		}
+		Name: "resume", ArgsUsage: "<thread>", Usage: "go on with a thread, whatever stopped it, to the end",
+		Description: "A thread that was interrupted, stopped by a limit, or has failed goes on where it was. One that waits\n" +
+			"for a person needs an answer, and a completed one something more to do: -p, else a terminal asks for\n" +
+			"it; -p '' goes on without words. Exit status 6 if it waits for a person again.\n\n" +
+			"   uwf thread resume @ -p 'Yes, on Monday'\n" +
+			"   uwf thread resume @ -c 1                   # one step only",
+		Flags: append(append(agentFlags(), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
+			&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps (default: to the end)"},
+			&ucli.BoolFlag{Name: "until-end", Usage: "as without --count", Hidden: true}, // it had to be said once
+			moveFlag(), backgroundFlag()),
+	}, a.threadResume)
+}
+
+func (a *app) threadResume(ctx context.Context, c *ucli.Context) error {
+	w, err := workOf(c)
+	if err != nil {
+		return err
+	}
+	if !c.IsSet("count") {
+		w.Steps = engine.UntilEnd
+	}
+	if c.IsSet("prompt") {
 		w.Do = engine.DoResume
 		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
 			return err
 		}
 		return a.work(ctx, c, w)
-	})
+	}
+	id, e, err := a.threadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	at, err := e.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case at.Pending: // an answer was given, or none is needed
+	case at.Question != nil, at.Status == protocol.StatusCompleted:
+		w.Do = engine.DoResume
+		if w.Prompt, err = a.answer(ctx, at); err != nil {
+			return err
+		}
+	case at.Status == protocol.StatusSuspended:
+		w.Do = engine.DoResume
+	}
+	return a.work(ctx, c, w)
+}
+
+// answer asks the person at the terminal what a thread is to be told.
+func (a *app) answer(ctx context.Context, at protocol.StepOutput) (string, error) {
+	what, example := "is completed: say what else is to be done", "<what else to do>"
+	if q := at.Question; q != nil {
+		what, example = fmt.Sprintf("waits for an answer: %s asks: %s", q.Role, q.Text), "<answer>"
+	}
+	if !terminal.Is(a.env.Stdin) {
+		return "", usageError(fmt.Sprintf("thread %s %s", at.Thread, what),
+			fmt.Sprintf("uwf thread resume %s -p '%s'", at.Thread, example), fmt.Sprintf("uwf thread resume %s -p '' goes on without a word", at.Thread))
+	}
+	paintLine(a.env.Stderr, a.colour(a.env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+at.Thread+" "+what))
+	return setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}.Line(ctx, "answer: ")
 }
 
 func (a *app) threadPokeCommand() *ucli.Command {
@@ -278,9 +248,7 @@ func (a *app) threadWaitCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		a.endsAs(out)
-		a.sayNext(out)
-		return a.printSteps([]protocol.StepOutput{out})
+		return a.stands(outcomeAt(ctx, e, out, nil), true, nil)
 	})
 }
 

@@ -42,13 +42,13 @@ func (a *app) threadWatch(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.endsAs(out)
-	a.sayNext(out)
 	if asJSON {
+		a.endsAs(out)
+		a.sayNext(out)
 		return json.NewEncoder(a.env.Stdout).Encode(watchEvent{Event: "end", Thread: id, Output: &out})
 	}
-	_, err = io.WriteString(a.env.Stdout, "thread "+id+": "+statusText(out)+"\n")
-	return err
+	a.flags.format = string(render.Text)
+	return a.stands(outcomeAt(ctx, e, out, nil), true, nil)
 }
 
 // unwatched ends watching early. A person who has seen enough has made no mistake:

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
+)
+
+// conclude ends a command that has made steps, with the error that ended them.
+// judged: the exit status says where the thread stands.
+func (a *app) conclude(ctx context.Context, e *engine.Engine, id string, made []protocol.StepOutput, err error, judged bool) error {
+	out, showErr := outcome(ctx, e, id, made, err)
+	if showErr != nil {
+		return errors.Join(err, showErr)
+	}
+	return errors.Join(a.stands(out, judged, err), err)
+}
+
+// outcome is where a thread stands after steps, and the error that ended them.
+func outcome(ctx context.Context, e *engine.Engine, id string, made []protocol.StepOutput, err error) (protocol.RunOutput, error) {
+	if n := len(made); n > 0 && (err == nil || made[n-1].Status != protocol.StatusIdle) {
+		return outcomeAt(ctx, e, made[n-1], made), nil
+	}
+	// The run was cut short: the last result is not where the thread stands.
+	at, err := e.Show(context.WithoutCancel(ctx), id)
+	return outcomeAt(ctx, e, at, made), err
+}
+
+func outcomeAt(ctx context.Context, e *engine.Engine, at protocol.StepOutput, made []protocol.StepOutput) protocol.RunOutput {
+	out := protocol.RunOutput{StepOutput: at, Steps: append([]protocol.StepOutput{}, made...)}
+	if sum, err := e.Totals(context.WithoutCancel(ctx), at.Thread, at.Head); err == nil {
+		out.Totals = &sum
+	}
+	return out
+}
+
+// stands ends a command that tells where a thread stands; failed is what else it ends
+// with, and is told of later.
+func (a *app) stands(out protocol.RunOutput, judged bool, failed error) error {
+	err := a.print(out, func(w io.Writer) error { return a.resultText(w, out.StepOutput) })
+	a.sayStanding(out, judged, failed)
+	return err
+}
+
+// sayStanding says on stderr what a thread has cost and what to type next; judged: the
+// exit status says how it stands.
+func (a *app) sayStanding(out protocol.RunOutput, judged bool, failed error) {
+	at := out.StepOutput
+	if judged {
+		a.endsAs(at)
+	}
+	text := standingText(at)
+	if at.Error != nil && failed == nil {
+		text = plaintext.Line(string(at.Status) + ": " + at.Error.Message)
+	}
+	words := []string{fmt.Sprintf("%s thread %s: %s", mark(at), at.Thread, text)}
+	if sum := out.Totals; sum != nil && sum.Steps > 0 {
+		words = append(words, render.Count(sum.Steps, "step"), render.Duration(sum.DurationMs), spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
+	}
+	a.sayIn(mood(at), "%s", joined(words...))
+	if at.Question != nil {
+		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
+	}
+	a.sayNext(at)
+}
+
+// resultText is what a thread has come to: its closing words and the data of its last
+// answer, or why there is nothing yet.
+func (a *app) resultText(w io.Writer, r protocol.StepOutput) error {
+	switch {
+	case r.Status == protocol.StatusCompleted && (r.Message != "" || r.Output != nil):
+		if r.Message != "" {
+			if _, err := fmt.Fprintln(w, strings.TrimRight(r.Message, "\n")); err != nil || r.Output == nil {
+				return err
+			}
+			fmt.Fprintln(w)
+		}
+		return render.Print(w, render.Text, r.Output, nil)
+	case !a.flags.quiet && a.onTerminal() && terminal.Is(a.env.Stderr):
+		return nil // stderr says it on the same screen
+	}
+	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, statusText(r))
+	return err
+}
+
+// statusText says where a thread stands, and why.
+func statusText(r protocol.StepOutput) string {
+	switch {
+	case r.Status == protocol.StatusSuspended && r.SuspendMessage != nil:
+		return plaintext.Line("suspended: " + *r.SuspendMessage)
+	case r.Error != nil:
+		return plaintext.Line(string(r.Status) + ": " + r.Error.Message)
+	}
+	return standingText(r)
+}
+
+// standingText says where a thread stands. A question and an error stand elsewhere.
+func standingText(r protocol.StepOutput) string {
+	switch {
+	case r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != nil:
+		return plaintext.Line("stopped: " + *r.SuspendMessage)
+	case r.Status == protocol.StatusIdle && r.CurrentRole != nil:
+		return plaintext.Line("next is " + *r.CurrentRole)
+	case r.Status == protocol.StatusRunning && r.CurrentRole != nil:
+		return plaintext.Line("running: " + *r.CurrentRole)
+	}
+	return string(r.Status)
+}
+
+// route is what a step has decided: who made it, the status that routed, and whose
+// turn it is.
+func route(role string, r protocol.StepOutput) string {
+	words := []string{role}
+	if status := view.StatusOf(r.Output); status != "" && status != protocol.SuspendNode {
+		words = append(words, status)
+	}
+	switch {
+	case r.Status == protocol.StatusCompleted:
+		words = append(words, protocol.EndNode)
+	case r.Status == protocol.StatusSuspended && r.Question == nil:
+		words = append(words, "a limit")
+	case r.Status == protocol.StatusSuspended:
+		words = append(words, "a person")
+	case r.Status == protocol.StatusFailed:
+		words = append(words, "nowhere")
+	case r.CurrentRole != nil:
+		words = append(words, *r.CurrentRole)
+	}
+	return plaintext.Line(strings.Join(words, " → "))
+}
+
+// mark is the first character of a line about a thread.
+func mark(r protocol.StepOutput) string {
+	switch r.Status {
+	case protocol.StatusSuspended:
+		return "?"
+	case protocol.StatusFailed, protocol.StatusCorrupt:
+		return "✗"
+	case protocol.StatusRunning:
+		return "…"
+	}
+	return "✓"
+}
+
+func mood(r protocol.StepOutput) terminal.Sequence {
+	switch r.Status {
+	case protocol.StatusSuspended:
+		return terminal.Yellow
+	case protocol.StatusFailed, protocol.StatusCorrupt:
+		return terminal.Red
+	case protocol.StatusCompleted:
+		return terminal.Green
+	}
+	return terminal.Plain
+}
+
+// joined is the parts of a line that are not empty.
+func joined(parts ...string) string {
+	var some []string
+	for _, p := range parts {
+		if p != "" {
+			some = append(some, p)
+		}
+	}
+	return strings.Join(some, "  ")
+}
+
+// sayNext tells what to type next.
+func (a *app) sayNext(r protocol.StepOutput) {
+	switch r.Status {
+	case protocol.StatusSuspended:
+		if r.Question == nil {
+			a.hint("uwf thread resume %s", r.Thread)
+			return
+		}
+		a.hint("uwf thread resume %s -p '<answer>'", r.Thread)
+	case protocol.StatusIdle:
+		a.hint("uwf thread resume %s", r.Thread)
+	case protocol.StatusRunning:
+		a.hint("uwf thread wait %s", r.Thread)
+	case protocol.StatusFailed:
+		a.hint("uwf thread diagnose %s", r.Thread)
+	case protocol.StatusCompleted:
+		a.hint("uwf thread read %s", r.Thread)
+	}
+}
+
+// sayIn is say in a colour, where stderr may have colours.
+func (a *app) sayIn(colour terminal.Sequence, format string, args ...any) {
+	if !a.flags.quiet {
+		paintLine(a.env.Stderr, a.colour(a.env.Stderr, colour), plaintext.Indent(fmt.Sprintf(format, args...)))
+	}
+}
