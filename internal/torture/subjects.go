@@ -94,7 +94,7 @@ func resuming(ctx context.Context, s *stage) ([]string, error) {
 	}
 	s.promise.heard(e.Stdout)
 	s.subjectThread = steps[0].Thread
-	return []string{"thread", "resume", s.subjectThread, "-p", "once more", "--agent", s.agent}, nil
+	return []string{"thread", "resume", s.subjectThread, "-p", "once more", "-c", "1", "--agent", s.agent}, nil
 }
 
 // pruning forgets the threads that have ended, one of them ended for that.
