@@ -8,6 +8,7 @@ RACE    ?=
 STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 NFPM          := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.0
+HUGO          := github.com/gohugoio/hugo@v0.160.0
 ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 .DEFAULT_GOAL := help
@@ -109,6 +110,14 @@ archives: $(TOOLS)/nfpm ## what people install from, in dist/: archives for six 
 
 $(TOOLS)/nfpm: Makefile
 	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(NFPM)
+	@touch $@
+
+.PHONY: site
+site: $(TOOLS)/hugo ## render README and docs as a static site, in dist/site
+	$(TOOLS)/hugo --config packaging/site/hugo.toml --destination $(CURDIR)/dist/site --cleanDestinationDir --noBuildLock
+
+$(TOOLS)/hugo: Makefile
+	CGO_ENABLED=0 GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(HUGO)
 	@touch $@
 
 .PHONY: actions
