@@ -53,6 +53,16 @@ type SetupOutput struct {
 	Model        string           `json:"model,omitempty"`
 	DefaultAgent string           `json:"defaultAgent,omitempty"`
 	Validation   *SetupValidation `json:"validation,omitempty"` // nil: the model was not tried
+	May          string           `json:"may,omitempty"`        // what the agent may do
+	Probe        *SetupProbe      `json:"probe,omitempty"`      // nil: no role was played
+}
+
+// SetupProbe is a run of one role that answers one question.
+type SetupProbe struct {
+	OK     bool   `json:"ok"`
+	Thread string `json:"thread,omitempty"`
+	Answer string `json:"answer,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 // SetupValidation says whether the model answers.

@@ -18,15 +18,23 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
+	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
 func (a *app) setupCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "setup", Usage: "write config.yaml: the model, its key, and the agents for the roles",
-		Description: "On a terminal and without flags it asks. With flags it changes only what they name,\n" +
-			"and asks nothing. Comments and all other values stay. The model is tried with one\n" +
-			"short question; the config is kept even if it does not answer.\n\n" +
+		Name: "setup", Usage: "write config.yaml: who plays the roles, with which model, and what they may run",
+		Description: "On a terminal and without flags it asks: which of the coding agents found here plays\n" +
+			"the roles, or uwf's own with a model of yours, and whether commands may run. With flags\n" +
+			"it changes only what they name, and asks nothing; --yes takes what Enter would. Comments\n" +
+			"and all other values stay. At the end the agent answers one question in a run of one\n" +
+			"role; the config is kept even if it does not, and the exit status is 1 then.\n\n" +
+			"--commands: all lets an agent run any program, none lets it only change files, and a\n" +
+			"list such as go,git holds for uwf's own agents. Where the system can confine them, they\n" +
+			"write only in the directory where a step works.\n\n" +
+			"   uwf setup --agent claude-code\n" +
+			"   uwf setup --agent builtin --provider openai --model NAME --commands all\n\n" +
 			"Known providers: " + strings.Join(setup.PresetNames(), ", ") + ".\n" +
 			"Any other name needs --base-url. A key in an argument can be seen by others on this\n" +
 			"machine while the command runs: --api-key - reads it from stdin, --api-key-env\n" +
@@ -37,8 +45,10 @@ func (a *app) setupCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "api-key", Usage: "`KEY` to write into the config; - reads it from stdin"},
 			&ucli.StringFlag{Name: "api-key-env", Usage: "environment `VARIABLE` that holds the key"},
 			&ucli.StringFlag{Name: "model", Usage: "`NAME` of the model at the provider"},
-			&ucli.StringFlag{Name: "agent", Usage: "`NAME` of the agent that plays the roles, such as builtin"},
-			&ucli.BoolFlag{Name: "no-check", Usage: "do not try the model"},
+			&ucli.StringSliceFlag{Name: "agent", Usage: "`NAME` of the agent that plays the roles, such as builtin; repeated, the first plays and the others can be chosen"},
+			&ucli.StringFlag{Name: "commands", Usage: "`WHICH` the agents may run: all, none, or a list such as go,git"},
+			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing: what no flag says is as Enter would answer it"},
+			&ucli.BoolFlag{Name: "no-probe", Aliases: []string{"no-check"}, Usage: "try neither the model nor the agent"},
 		},
 	}, a.setup)
 }
@@ -52,12 +62,20 @@ func (a *app) setup(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if answers.Empty() {
-		if !terminal.Is(a.env.Stdin) || !terminal.Is(a.env.Stderr) {
-			return usageError("there is no terminal to ask on", "uwf setup --provider openai --model NAME --agent builtin", "uwf setup --help")
-		}
-		answers, err = s.Dialog(ctx, setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}, a.ask)
-		if err != nil {
+	var person setup.Person
+	switch {
+	case c.Bool("yes"):
+		person = &setup.Agreeing{}
+	case !answers.Empty():
+	case !terminal.Is(a.env.Stdin) || !terminal.Is(a.env.Stderr):
+		return usageError("there is no terminal to ask on", "uwf setup --yes takes what is found here", "uwf setup --agent claude-code",
+			"uwf setup --agent builtin --provider openai --model NAME --commands all", "uwf setup --help")
+	default:
+		person = setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}
+	}
+	if person != nil {
+		a.setupThere(ctx, s)
+		if answers, err = s.Dialog(ctx, person, a.ask, answers); err != nil {
 			return err
 		}
 	}
@@ -72,9 +90,12 @@ func (a *app) setup(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := a.setupResult(ctx, s, saved, c.Bool("no-check"))
+	out, err := a.setupResult(ctx, s, saved, c.Bool("no-probe"))
 	if err != nil {
 		return err
+	}
+	if v, p := out.Validation, out.Probe; v != nil && !v.OK || p != nil && !p.OK {
+		a.status = protocol.CodeFailed
 	}
 	return a.print(out, func(w io.Writer) error { return printSetup(w, out) })
 }
@@ -89,8 +110,10 @@ func (a *app) newSetup() (*setup.Setup, error) {
 	if err != nil {
 		return nil, err
 	}
+	installed := discover.OnPath(e)
 	s := &setup.Setup{
-		Env: e, Dirs: dirs, Try: askModel, Installed: discover.OnPath(e),
+		Env: e, Dirs: dirs, Try: askModel, Installed: installed, Confined: confine.Level() > 0,
+		Players: func(ctx context.Context) []setup.Player { return setup.FindPlayers(ctx, e, installed) },
 		Models: func(ctx context.Context, e config.Endpoint) ([]string, error) {
 			return llm.New(e, llm.Options{}).Models(ctx)
 		},
@@ -103,17 +126,24 @@ func (a *app) ask(format string, args ...any) { fmt.Fprintf(a.env.Stderr, format
 
 // setupAnswers are the flags.
 func (a *app) setupAnswers(c *ucli.Context) (setup.Answers, error) {
-	for _, name := range []string{"provider", "base-url", "api-key", "api-key-env", "model", "agent"} {
+	for _, name := range []string{"provider", "base-url", "api-key", "api-key-env", "model", "commands"} {
 		if c.IsSet(name) && strings.TrimSpace(c.String(name)) == "" {
 			return setup.Answers{}, usageError("--" + name + " is empty")
 		}
+	}
+	agents := c.StringSlice("agent")
+	if slices.Contains(agents, "") {
+		return setup.Answers{}, usageError("--agent is empty")
 	}
 	if c.IsSet("api-key") && c.IsSet("api-key-env") {
 		return setup.Answers{}, usageError("--api-key and --api-key-env exclude each other")
 	}
 	answers := setup.Answers{
 		Provider: c.String("provider"), BaseURL: c.String("base-url"), APIKey: c.String("api-key"),
-		APIKeyEnv: c.String("api-key-env"), Model: c.String("model"), Agent: c.String("agent"),
+		APIKeyEnv: c.String("api-key-env"), Model: c.String("model"), Commands: c.String("commands"),
+	}
+	if len(agents) > 0 {
+		answers.Agent, answers.More = agents[0], strings.Join(agents[1:], ",")
 	}
 	if answers.APIKey != "-" {
 		return answers, nil
@@ -139,30 +169,64 @@ func (a *app) notInstalled(alias string, installed []string) {
 	a.say("uwf: warning: %s is not on PATH: go install %s/cmd/%[1]s@latest, if it is one of ours", program, protocol.ModulePath)
 }
 
-// setupResult tries what was written.
+// setupThere shows what the config says already.
+func (a *app) setupThere(ctx context.Context, s *setup.Setup) {
+	c, err := config.Load(ctx, s.Dirs.Config(), s.Env)
+	if err != nil || c.DefaultAgent == "" {
+		return
+	}
+	a.ask("%s is there; Enter keeps what it says.", s.Dirs.Config())
+	a.ask("  agent: %s, which %s", plaintext.Line(c.DefaultAgent), plaintext.Line(a.may(c, c.DefaultAgent)))
+	if m := c.Models[c.DefaultModel]; m.Name != "" {
+		a.ask("  model: %s at %s", plaintext.Line(m.Name), plaintext.Line(m.Provider))
+	}
+	a.ask("")
+}
+
+// may says what an agent of the config may do.
+func (a *app) may(c protocol.Config, alias string) string {
+	agent := c.Agents[alias]
+	argv := append([]string{agent.Command}, agent.Args...)
+	return config.Access(c, alias, argv, a.env, config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()})
+}
+
+// setupResult tries what was written: the model first, if one is needed, since what is
+// wrong with it is said best by itself; then a run of one role.
 func (a *app) setupResult(ctx context.Context, s *setup.Setup, c protocol.Config, untried bool) (protocol.SetupOutput, error) {
 	out := protocol.SetupOutput{ConfigPath: s.Dirs.Config(), DefaultAgent: c.DefaultAgent}
-	if c.DefaultAgent != "" && c.Agents[c.DefaultAgent].Command == protocol.AgentName(c.DefaultAgent) &&
-		!slices.Contains(s.Installed, protocol.AgentName(c.DefaultAgent)) {
+	command := c.Agents[c.DefaultAgent].Command
+	absent := c.DefaultAgent != "" && command == protocol.AgentName(c.DefaultAgent) && !slices.Contains(s.Installed, command)
+	if absent {
 		a.notInstalled(c.DefaultAgent, s.Installed)
 	}
-	e, named, err := s.Endpoint(c)
-	if !named {
-		return out, nil
+	if c.DefaultAgent != "" {
+		out.May = a.may(c, c.DefaultAgent)
 	}
-	out.Provider, out.Model = c.Models[c.DefaultModel].Provider, c.Models[c.DefaultModel].Name
+	e, named, err := s.Endpoint(c)
+	if named {
+		out.Provider, out.Model = c.Models[c.DefaultModel].Provider, c.Models[c.DefaultModel].Name
+	}
 	if untried {
 		return out, nil
 	}
-	if err == nil {
-		err = s.Try(ctx, e)
+	if named && (command == "" || config.OwnsModels(command)) {
+		if err == nil {
+			err = s.Try(ctx, e)
+		}
+		out.Validation = &protocol.SetupValidation{OK: err == nil}
+		if err != nil {
+			out.Validation.Error = err.Error()
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+	case absent:
+		out.Probe = &protocol.SetupProbe{Error: command + " is not on PATH"}
+	case c.DefaultAgent != "" && (out.Validation == nil || out.Validation.OK):
+		out.Probe = a.probe(ctx, c.DefaultAgent)
 	}
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
-	}
-	out.Validation = &protocol.SetupValidation{OK: err == nil}
-	if err != nil {
-		out.Validation.Error = err.Error()
 	}
 	return out, nil
 }
@@ -183,9 +247,18 @@ func printSetup(w io.Writer, out protocol.SetupOutput) error {
 		}
 	}
 	if out.DefaultAgent != "" {
-		fmt.Fprintf(&b, "Agent:   %s\n", plaintext.Line(out.DefaultAgent))
+		fmt.Fprintf(&b, "Agent:   %s, which %s\n", plaintext.Line(out.DefaultAgent), plaintext.Line(out.May))
 	}
-	b.WriteString("\nNext:\n  uwf workflow new hello     # a workflow to begin with\n  uwf run hello -p \"…\"       # run it\n")
+	if p := out.Probe; p != nil && p.OK {
+		fmt.Fprintf(&b, "Answer:  %s\n", plaintext.Line(p.Answer))
+	} else if p != nil {
+		fmt.Fprintf(&b, "Answer:  none: %s\n         uwf doctor says what is missing\n", plaintext.Line(p.Error))
+	}
+	if out.DefaultAgent != "" {
+		b.WriteString("\nNext:\n  uwf workflow new hello     # a workflow to begin with\n  uwf run ./hello.yaml -p 'Write a short poem about this directory into poem.txt'\n  uwf thread read @          # all that happened\n")
+	} else {
+		b.WriteString("\nNext:\n  uwf setup     # asks who plays the roles\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -26,12 +26,18 @@ type dialog struct {
 	say    func(format string, args ...any)
 }
 
-// Dialog asks a person for everything. Enter keeps what is there, or takes what
-// stands in brackets.
-func (s *Setup) Dialog(ctx context.Context, p Person, say func(format string, args ...any)) (Answers, error) {
+// Dialog asks a person for what the answers do not say yet: who plays, and then only
+// what that needs. Enter keeps what is there, or takes what stands in brackets.
+func (s *Setup) Dialog(ctx context.Context, p Person, say func(format string, args ...any), a Answers) (Answers, error) {
 	d := dialog{s, p, say}
-	var a Answers
-	for _, ask := range []func(context.Context, *Answers) error{d.provider, d.key, d.model, d.agent} {
+	if err := d.players(ctx, &a); err != nil {
+		return a, err
+	}
+	asks := []func(context.Context, *Answers) error{d.provider, d.key, d.model, d.commands}
+	if !s.asksModels(a.agents()) {
+		asks = asks[3:]
+	}
+	for _, ask := range asks {
 		if err := ask(ctx, &a); err != nil {
 			return a, err
 		}
@@ -39,10 +45,98 @@ func (s *Setup) Dialog(ctx context.Context, p Person, say func(format string, ar
 	return a, nil
 }
 
+// players asks who plays the roles.
+func (d dialog) players(ctx context.Context, a *Answers) error {
+	if a.Agent != "" {
+		return nil
+	}
+	found := d.Players(ctx)
+	current := d.old.DefaultAgent
+	d.say("Who plays the roles?")
+	for i, p := range found {
+		state := ""
+		if p.Problem != "" {
+			state = "   (" + p.Problem + ")"
+		} else if current == "" {
+			current = p.Name
+		}
+		d.say("%4d  %-12s %s%s", i+1, p.Name, p.Title, state)
+	}
+	current = cmp.Or(current, builtin)
+	d.say("Several with commas between them: the first plays, the others can be chosen for a role or a run.")
+	for {
+		answer, err := d.person.Line(ctx, "Number or name ["+current+"]: ")
+		if err != nil {
+			return err
+		}
+		names, wrong := d.chosen(cmp.Or(answer, current), found)
+		if wrong != "" {
+			d.say("%s", wrong)
+			continue
+		}
+		sure, err := d.sure(ctx, names, found)
+		if err != nil {
+			return err
+		}
+		if sure {
+			a.Agent, a.More = names[0], strings.Join(names[1:], ",")
+			return nil
+		}
+	}
+}
+
+// chosen reads numbers and names of players; wrong says what is not one.
+func (d dialog) chosen(answer string, found []Player) (names []string, wrong string) {
+	var known []string
+	for _, p := range found {
+		known = append(known, p.Name)
+	}
+	for _, word := range strings.FieldsFunc(answer, func(r rune) bool { return r == ',' || r == ' ' }) {
+		name := strings.TrimPrefix(word, protocol.AgentPrefix)
+		if n, err := strconv.Atoi(word); err == nil {
+			if n < 1 || n > len(found) {
+				return nil, fmt.Sprintf("there is no number %d: 1 to %d.", n, len(found))
+			}
+			name = found[n-1].Name
+		}
+		if d.knownAgent(name) != nil {
+			return nil, fmt.Sprintf("unknown agent %q.%s", name, near(name, known))
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, "Type a number or a name."
+	}
+	return names, ""
+}
+
+// sure warns of players that cannot play yet.
+func (d dialog) sure(ctx context.Context, names []string, found []Player) (bool, error) {
+	for _, p := range found {
+		if p.Problem == "" || !slices.Contains(names, p.Name) {
+			continue
+		}
+		d.say("%s cannot play yet: %s.", p.Name, p.Problem)
+		if p.Do != "" {
+			d.say("   %s", p.Do)
+		}
+		answer, err := d.person.Line(ctx, "Write it down all the same? [y/N]: ")
+		if err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // provider asks where the model is.
 func (d dialog) provider(ctx context.Context, a *Answers) error {
-	current := d.old.Models[d.alias()].Provider
-	d.say("Where is the model?")
+	if a.Provider != "" {
+		return nil
+	}
+	current := cmp.Or(d.old.Models[d.alias()].Provider, d.withKey())
+	d.say("\nWhere is the model?")
 	for i, p := range Presets() {
 		d.say("%4d  %-12s %s", i+1, p.Name, p.Title)
 	}
@@ -52,7 +146,11 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 			return err
 		}
 		answer = cmp.Or(answer, current, "openai")
-		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(Presets()) {
+		if n, err := strconv.Atoi(answer); err == nil {
+			if n < 1 || n > len(Presets()) {
+				d.say("there is no number %d: 1 to %d.", n, len(Presets()))
+				continue
+			}
 			a.Provider = Presets()[n-1].Name
 			return nil
 		}
@@ -72,6 +170,16 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 	}
 }
 
+// withKey is the first provider whose key is in the environment, "" if none is.
+func (d dialog) withKey() string {
+	for _, p := range Presets() {
+		if p.KeyEnv != "" && d.Env.Get(p.KeyEnv) != "" {
+			return p.Name
+		}
+	}
+	return ""
+}
+
 func near(word string, names []string) string {
 	if found := suggest.Nearest(word, names, 1); len(found) > 0 {
 		return " Did you mean " + found[0] + "?"
@@ -81,6 +189,9 @@ func near(word string, names []string) string {
 
 // key asks for the key, unless there is one or none is needed.
 func (d dialog) key(ctx context.Context, a *Answers) error {
+	if a.APIKey != "" || a.APIKeyEnv != "" {
+		return nil
+	}
 	known, isPreset := preset(a.Provider)
 	was := d.old.Providers[a.Provider]
 	if isPreset && known.KeyEnv == "" && was.APIKey == "" {
@@ -114,11 +225,17 @@ func (d dialog) key(ctx context.Context, a *Answers) error {
 
 // model asks which of the models that the endpoint really has.
 func (d dialog) model(ctx context.Context, a *Answers) error {
+	if a.Model != "" {
+		return nil
+	}
 	current := ""
 	if m := d.old.Models[d.alias()]; m.Provider == a.Provider {
 		current = m.Name
 	}
 	names := d.offered(ctx, *a)
+	if current == "" && len(names) == 1 {
+		current = names[0]
+	}
 	for i, name := range names {
 		d.say("%4d  %s", i+1, name)
 	}
@@ -134,8 +251,14 @@ func (d dialog) model(ctx context.Context, a *Answers) error {
 		n, notNumber := strconv.Atoi(answer)
 		switch {
 		case answer == "" && current == "":
-		case answer == "":
+			d.say("A model is needed: type a number of the list, or its name at %s.", a.Provider)
+		case answer == "" && current == d.old.Models[d.alias()].Name:
 			return nil
+		case answer == "":
+			a.Model = current
+			return nil
+		case notNumber == nil && len(names) > 0 && !slices.Contains(names, answer) && (n < 1 || n > len(names)):
+			d.say("there is no number %d: 1 to %d.", n, len(names))
 		case notNumber == nil && n >= 1 && n <= len(names):
 			a.Model = names[n-1]
 			return nil
@@ -198,31 +321,4 @@ func (s *Setup) endpoint(a Answers) (config.Endpoint, error) {
 		Providers: map[string]protocol.Provider{a.Provider: p},
 		Models:    map[string]protocol.Model{"m": {Provider: a.Provider, Name: cmp.Or(a.Model, "m")}},
 	}, "m", s.Env)
-}
-
-// agent asks who plays the roles.
-func (d dialog) agent(ctx context.Context, a *Answers) error {
-	var names []string
-	for _, program := range d.Installed {
-		names = append(names, strings.TrimPrefix(program, protocol.AgentPrefix))
-	}
-	current := cmp.Or(d.old.DefaultAgent, "builtin")
-	if len(names) == 0 {
-		d.say("No agent is on PATH yet: go install %s/cmd/uwf-builtin@latest", protocol.ModulePath)
-	} else {
-		d.say("Installed agents:")
-	}
-	for i, name := range names {
-		d.say("%4d  %s", i+1, name)
-	}
-	answer, err := d.person.Line(ctx, "Agent that plays the roles ["+current+"]: ")
-	if err != nil {
-		return err
-	}
-	answer = cmp.Or(answer, current)
-	if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(names) {
-		answer = names[n-1]
-	}
-	a.Agent = answer
-	return nil
 }

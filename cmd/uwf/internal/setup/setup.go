@@ -1,5 +1,6 @@
-// Package setup writes config.yaml from a few answers: a provider, its key, a
-// model and an agent. The answers come from flags (answers.go) or from a person
+// Package setup writes config.yaml from a few answers: who plays the roles
+// (players.go), a provider, its key and a model if one of them needs it, and whether
+// commands may run (commands.go). The answers come from flags or from a person
 // (dialog.go); what is not asked for stays as it is, comments included (write.go).
 package setup
 
@@ -30,6 +31,10 @@ type Setup struct {
 	Try    func(ctx context.Context, e config.Endpoint) error
 	// Installed are the names of the agents on PATH, such as "uwf-builtin".
 	Installed []string
+	// Players are who can play roles here, see [FindPlayers].
+	Players func(ctx context.Context) []Player
+	// Confined: commands of agents can be kept from writing elsewhere.
+	Confined bool
 
 	src []byte          // config.yaml as it is; empty: there is none
 	old protocol.Config // what it says
@@ -41,7 +46,9 @@ type Answers struct {
 	APIKey            string
 	APIKeyEnv         string // the variable that holds the key, instead of the key
 	Model             string // its name at the provider
-	Agent             string // with or without "uwf-"
+	// Agent plays the roles, and More are written down beside it; all with or without "uwf-".
+	Agent, More string // More has commas between the names
+	Commands    string // all, none, or programs with commas between them
 }
 
 // Empty reports that nothing is asked for.
@@ -49,8 +56,13 @@ func (a Answers) Empty() bool { return a == Answers{} }
 
 // model reports that something about the model is asked for.
 func (a Answers) model() bool {
-	a.Agent = ""
+	a.Agent, a.More, a.Commands = "", "", ""
 	return !a.Empty()
+}
+
+// agents are all that are named.
+func (a Answers) agents() []string {
+	return strings.FieldsFunc(a.Agent+","+a.More, func(r rune) bool { return r == ',' })
 }
 
 // Open reads the config that is there. A config that cannot be read is an
@@ -82,8 +94,17 @@ func (s *Setup) Text(src []byte, a Answers) ([]byte, error) {
 
 // complete fills in what follows from what is known, and says what is missing.
 func (s *Setup) complete(a *Answers) error {
-	a.Agent = strings.TrimPrefix(a.Agent, protocol.AgentPrefix)
-	if err := s.knownAgent(a.Agent); err != nil {
+	names := a.agents()
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(name, protocol.AgentPrefix)
+		if err := s.knownAgent(names[i]); err != nil {
+			return err
+		}
+	}
+	if len(names) > 0 {
+		a.Agent, a.More = names[0], strings.Join(names[1:], ",")
+	}
+	if err := checkCommands(a.Commands); err != nil {
 		return err
 	}
 	if !a.model() {

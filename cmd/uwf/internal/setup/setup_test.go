@@ -33,7 +33,10 @@ func newSetup(t *testing.T, environ ...string) *Setup {
 	dir := t.TempDir()
 	return &Setup{
 		Env: env.Env{Environ: environ, Dir: dir}, Dirs: home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")},
-		Installed: []string{"uwf-builtin", "uwf-mock"},
+		Installed: []string{"uwf-builtin", "uwf-mock"}, Confined: true,
+		Players: func(context.Context) []Player {
+			return []Player{{Name: "claude-code", Title: "Claude Code 2.1"}, {Name: "codex", Title: "Codex", Problem: "nobody is logged in to codex", Do: "codex login"}, {Name: "builtin", Title: "own"}}
+		},
 		Models: func(_ context.Context, e config.Endpoint) ([]string, error) {
 			if e.APIKey == "sk-wrong-key" {
 				return nil, errors.New("401")
@@ -67,6 +70,14 @@ func TestText(t *testing.T) {
 			[]string{`  openai: {baseUrl: "https://other.test/v1", apiKeyEnv: MY_KEY} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, ""},
 		"a key of its own": {existing, Answers{Provider: "openai", APIKey: "sk-1234567890"}, nil,
 			[]string{`  openai: {apiKey: sk-1234567890, baseUrl: "https://example.test/v1"} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, ""},
+		"commands": {existing, Answers{Commands: "go,git"}, nil, []string{"builtin: {allowCommands: [go, git]}"}, nil, ""},
+		"no commands for a program": {"agents: { claude-code: { command: uwf-claude-code } }\ndefaultAgent: claude-code\n", Answers{Commands: "none"}, nil,
+			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, []string{"agents: { claude-code: { command: uwf-claude-code } }"}, ""},
+		"all commands again": {"agents: {claude-code: {command: uwf-claude-code, permission: edits}}\n", Answers{Commands: "all"}, nil,
+			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: bypass}}"}, []string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, ""},
+		"two agents": {"", Answers{Agent: "uwf-codex", More: "builtin", Commands: "none"}, nil,
+			[]string{"  codex: { command: uwf-codex, permission: edits }", "defaultAgent: codex", "builtin: { allowCommands: [] }"}, nil, ""},
+		"no programs":              {existing, Answers{Commands: "rm -rf /"}, nil, nil, nil, "neither all, none nor a list"},
 		"no provider":              {"", Answers{Model: "m"}, nil, nil, nil, "--provider is missing"},
 		"no address":               {"", Answers{Provider: "opnai", Model: "m"}, nil, nil, nil, "--base-url is missing"},
 		"no key":                   {"", Answers{Provider: "openai", Model: "m"}, nil, nil, nil, "--api-key is missing"},
@@ -140,15 +151,24 @@ func TestDialog(t *testing.T) {
 		want    Answers
 		said    string
 	}{
-		"by number":                   {"", []string{"1", "sk-12345678", "2", "1"}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "small", Agent: "builtin"}, "openrouter"},
-		"by name":                     {"", []string{"ollama", "big", "mock"}, nil, Answers{Provider: "ollama", Model: "big", Agent: "mock"}, ""},
-		"by address":                  {"", []string{"http://x.test/v1", "", "", "big", ""}, nil, Answers{Provider: "custom", BaseURL: "http://x.test/v1", Model: "big", Agent: "builtin"}, ""},
-		"a typo":                      {"", []string{"opnai", "ollama", "big", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin"}, "Did you mean openai?"},
-		"a model that is not listed":  {"", []string{"ollama", "bgi", "n", "bgi", "y", ""}, nil, Answers{Provider: "ollama", Model: "bgi", Agent: "builtin"}, "Did you mean big?"},
-		"no list":                     {"", []string{"openai", "sk-wrong-key", "m", ""}, nil, Answers{Provider: "openai", APIKey: "sk-wrong-key", Model: "m", Agent: "builtin"}, "cannot be listed: 401"},
-		"a key in the environment":    {"", []string{"openai", "", "big", ""}, []string{"OPENAI_API_KEY=sk-12345678"}, Answers{Provider: "openai", Model: "big", Agent: "builtin"}, ""},
-		"a key must be":               {"", []string{"openai", "", "sk-12345678", "big", ""}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "big", Agent: "builtin"}, "does not answer"},
-		"everything stays with Enter": {existing, []string{"", "", "", ""}, []string{"MY_KEY=sk-12345678"}, Answers{Provider: "openai", Agent: "builtin"}, ""},
+		"a coding agent":              {"", []string{"", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}, "Claude Code 2.1"},
+		"a coding agent, no commands": {"", []string{"1", "go", "none"}, nil, Answers{Agent: "claude-code", Commands: "none"}, "cannot be held to a list"},
+		"nobody is logged in":         {"", []string{"codex", "n", "2", "y", ""}, nil, Answers{Agent: "codex", Commands: "all"}, "codex login"},
+		"no such number":              {"", []string{"7", "claud-code", "1", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}, "there is no number 7: 1 to 3."},
+		"an agent with a typo":        {"", []string{"claud-code", "1", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}, "Did you mean claude-code?"},
+		"both":                        {"", []string{"1,3", "ollama", "big", "go, git"}, nil, Answers{Agent: "claude-code", More: "builtin", Provider: "ollama", Model: "big", Commands: "go, git"}, ""},
+		"by number":                   {"", []string{"3", "1", "sk-12345678", "2", ""}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "small", Agent: "builtin", Commands: "all"}, "openrouter"},
+		"by address":                  {"", []string{"builtin", "http://x.test/v1", "", "", "big", ""}, nil, Answers{Provider: "custom", BaseURL: "http://x.test/v1", Model: "big", Agent: "builtin", Commands: "all"}, ""},
+		"a typo":                      {"", []string{"3", "opnai", "ollama", "big", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}, "Did you mean openai?"},
+		"a provider that is none":     {"", []string{"3", "77", "ollama", "big", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}, "there is no number 77: 1 to 19."},
+		"a model that is not listed":  {"", []string{"3", "ollama", "bgi", "n", "bgi", "y", ""}, nil, Answers{Provider: "ollama", Model: "bgi", Agent: "builtin", Commands: "all"}, "Did you mean big?"},
+		"no model":                    {"", []string{"3", "ollama", "", "7", "1", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}, "A model is needed"},
+		"a model by a wrong number":   {"", []string{"3", "ollama", "7", "2", ""}, nil, Answers{Provider: "ollama", Model: "small", Agent: "builtin", Commands: "all"}, "there is no number 7: 1 to 2."},
+		"no list":                     {"", []string{"3", "openai", "sk-wrong-key", "m", ""}, nil, Answers{Provider: "openai", APIKey: "sk-wrong-key", Model: "m", Agent: "builtin", Commands: "all"}, "cannot be listed: 401"},
+		"a key in the environment":    {"", []string{"3", "openai", "", "big", "none"}, []string{"OPENAI_API_KEY=sk-12345678"}, Answers{Provider: "openai", Model: "big", Agent: "builtin", Commands: "none"}, ""},
+		"whose key is there":          {"", []string{"3", "", "", "big", ""}, []string{"GROQ_API_KEY=sk-12345678"}, Answers{Provider: "groq", Model: "big", Agent: "builtin", Commands: "all"}, ""},
+		"a key must be":               {"", []string{"3", "openai", "", "sk-12345678", "big", ""}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "big", Agent: "builtin", Commands: "all"}, "does not answer"},
+		"everything stays with Enter": {existing, []string{"", "", "", "", ""}, []string{"MY_KEY=sk-12345678"}, Answers{Provider: "openai", Agent: "builtin"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +176,7 @@ func TestDialog(t *testing.T) {
 			require.NoError(t, s.read([]byte(c.before)))
 			person := &scripted{answers: c.answers}
 			var said strings.Builder
-			got, err := s.Dialog(t.Context(), person, func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) })
+			got, err := s.Dialog(t.Context(), person, func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }, Answers{})
 			require.NoError(t, err, "%q\n%s", person.asked, said.String())
 			require.Equal(t, c.want, got)
 			require.Empty(t, person.answers)
@@ -176,7 +196,7 @@ func TestDialogThatEnds(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	require.NoError(t, s.Open())
-	_, err := s.Dialog(t.Context(), &scripted{answers: []string{"ollama"}}, func(string, ...any) {})
+	_, err := s.Dialog(t.Context(), &scripted{answers: []string{"3", "ollama"}}, func(string, ...any) {}, Answers{})
 	require.ErrorIs(t, err, errNoMore)
 	require.NoFileExists(t, s.Dirs.Config())
 }

@@ -62,11 +62,17 @@ func (s *Setup) changes(a Answers) []change {
 			out = append(out, change{"defaultModel", s.alias()})
 		}
 	}
-	if a.Agent != "" {
-		if _, known := s.old.Agents[a.Agent]; !known {
-			out = append(out, change{"agents." + quoted(a.Agent), plain(agentMap(a))})
+	for _, name := range a.agents() {
+		if _, known := s.old.Agents[name]; !known {
+			out = append(out, change{"agents." + quoted(name), plain(agentMap(name, a))})
 		}
-		out = append(out, change{"defaultAgent", a.Agent})
+	}
+	out = append(out, ifSet("defaultAgent", a.Agent)...)
+	if programs, ok := s.listed(a); ok {
+		out = append(out, change{"builtin.allowCommands", programs})
+	}
+	if a.Commands != "" {
+		out = append(out, s.permissions(a)...)
 	}
 	return out
 }
@@ -111,8 +117,14 @@ func plain(m yamltext.Map) map[string]any {
 	return out
 }
 
-func agentMap(a Answers) yamltext.Map {
-	return yamltext.Map{{Key: "command", Value: protocol.AgentName(a.Agent)}}
+// agentMap is an agent as it is written.
+func agentMap(name string, a Answers) yamltext.Map {
+	program := protocol.AgentName(name)
+	m := yamltext.Map{{Key: "command", Value: program}}
+	if a.Commands != "" && a.Commands != commandsAll && config.IsAdapter(program) && config.HeedsPermission(program) {
+		m = append(m, yamltext.Entry{Key: "permission", Value: editsOnly})
+	}
+	return m
 }
 
 // fresh is a config for a home that has none.
@@ -137,8 +149,16 @@ func (s *Setup) fresh(a Answers) ([]byte, error) {
 		section("", one("defaultModel", s.alias()))
 	}
 	if a.Agent != "" {
-		section("# Agents by a name of your own: any program that follows the protocol.\n", one("agents", one(a.Agent, agentMap(a))))
+		agents := yamltext.Map{}
+		for _, name := range a.agents() {
+			agents = append(agents, yamltext.Entry{Key: name, Value: agentMap(name, a)})
+		}
+		section("# Agents by a name of your own: any program that follows the protocol. permission says\n# what one may do: bypass (anything), edits (no commands), readonly.\n", one("agents", agents))
 		section("# Who plays the roles. Others for some of them:\n# agentOverrides: { <workflow>: { <role>: <agent> } }\n", one("defaultAgent", a.Agent))
+	}
+	if programs, ok := s.listed(a); ok {
+		section("# Which programs uwf's own agents may run, such as [go, git]: \"*\" is any, [] is none.\n# They can write only in the directory where a step works.\n",
+			one("builtin", one("allowCommands", programs)))
 	}
 	return out.Bytes(), err
 }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fakeAgent is an agent of Claude Code's that a machine may have, and the mock beneath.
+const fakeAgent = `#!/bin/sh
+case "$1" in
+--version) echo uwf-claude-code 1.0 ;;
+--check) echo '{"program":"/usr/bin/claude","version":"2.1.197","problems":[]}' ;;
+*) exec uwf-mock --mock-data "$SCENARIO" "$@" ;;
+esac
+`
+
+const probeScenario = "steps:\n  - role: probe\n    output: \"---\\n$status: done\\nanswer: I am a script.\\n---\\n\"\n"
+
+// setupOnTerminal types answers to uwf setup, in a home of its own, and returns what was
+// shown and the config.
+func setupOnTerminal(t *testing.T, answers string, environ ...string) (shown, config string) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+	}
+	write("bin/uwf-claude-code", fakeAgent, 0o700)
+	write("probe.yaml", probeScenario, 0o600)
+	tty := openPTY(t)
+	_, err := tty.master.WriteString(answers)
+	require.NoError(t, err)
+	cmd := exec.Command("uwf", "setup")
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, tty.slave, tty.slave, tty.slave
+	cmd.Env = append(os.Environ(), "UWF_HOME="+filepath.Join(dir, "home"), "HOME="+dir, "TERM=xterm", "SCENARIO="+filepath.Join(dir, "probe.yaml"),
+		"PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, environ...)
+	err = cmd.Run()
+	shown = tty.text(t)
+	require.NoError(t, err, shown)
+	text, err := os.ReadFile(filepath.Join(dir, "home", "config.yaml"))
+	require.NoError(t, err)
+	return shown, string(text)
+}
+
+// Who has a coding agent types Enter twice.
+func TestSetupOfACodingAgent(t *testing.T) {
+	t.Parallel()
+	shown, config := setupOnTerminal(t, "9\n\n\n")
+	require.Contains(t, shown, "1  claude-code  Claude Code 2.1.197\n")
+	require.Contains(t, shown, "there is no number 9")
+	require.Contains(t, shown, "May it run commands")
+	require.NotContains(t, shown, "Where is the model?")
+	require.Contains(t, shown, "Answer:  I am a script.")
+	require.Contains(t, shown, "uwf run ./hello.yaml -p")
+	require.Contains(t, config, "defaultAgent: claude-code")
+}
+
+// Who has a model is asked for it, and for its key, which nobody sees.
+func TestSetupOfAModel(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sk-very-secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"data":[{"id":"big"},{"id":"small"}]}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}]}`)
+	}))
+	t.Cleanup(server.Close)
+	// The first plays, and is the one that is probed.
+	answers := "claude-code,builtin\ny\n" + server.URL + "/v1\nmine\nsk-very-secret\n\n7\n2\ngo,git\n"
+	if _, err := exec.LookPath("uwf-builtin"); err == nil {
+		answers = "claude-code,builtin\n" + answers[len("claude-code,builtin\ny\n"):]
+	}
+	shown, config := setupOnTerminal(t, answers)
+	require.Contains(t, shown, "A model is needed")
+	require.Contains(t, shown, "there is no number 7: 1 to 2.")
+	require.NotContains(t, shown, "sk-very-secret")
+	require.Contains(t, shown, "Answer:  I am a script.")
+	require.Contains(t, config, "{ provider: mine, name: small }")
+	require.Contains(t, config, "apiKey: sk-very-secret")
+	require.Contains(t, config, "allowCommands: [go, git]")
+}
