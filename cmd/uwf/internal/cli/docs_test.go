@@ -12,21 +12,28 @@ import (
 	"github.com/stretchr/testify/require"
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/yamldoc"
+	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-// TestDocsAreTrue: every command line in README and docs is one that the program
-// takes: its command exists, and so do its flags.
+// ofTheOriginal are command lines of the TypeScript uwf, which from-the-original.md
+// names because uwf has no such commands.
+var ofTheOriginal = []string{"step ask <step> -p q", "eval"}
+
+// TestDocsAreTrue: every command line in README, docs and examples is one that the
+// program takes: its command exists, and so do its flags.
 func TestDocsAreTrue(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../../../docs/*.md")
-	require.NoError(t, err)
 	lines := 0
-	for _, file := range append(files, "../../../../README.md") {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, line := range commandLines(string(text)) {
-			lines++
+	for file, text := range pages(t) {
+		for _, line := range commandLines(text) {
+			if lines++; slices.Contains(ofTheOriginal, strings.Join(line, " ")) {
+				continue
+			}
 			a := &app{}
 			args, err := cmdline.Reorder(a.root(), line)
 			if !assert.NoError(t, err, "%s: uwf %s", file, strings.Join(line, " ")) || args[0] == "help" {
@@ -36,13 +43,81 @@ func TestDocsAreTrue(t *testing.T) {
 			find(t, commands, fromCommand(commands, args))
 		}
 	}
-	require.Greater(t, lines, 100)
+	require.Greater(t, lines, 200)
+}
+
+// ownTest are pages whose YAML is checked elsewhere: workflow.md shows parts of
+// workflows, which moderator/workflow completes.
+var ownTest = []string{"workflow.md"}
+
+// TestYAMLIsValid: every YAML block in README and docs is a workflow, a part of
+// config.yaml, a script of uwf-mock, or a GitHub workflow whose commands exist.
+func TestYAMLIsValid(t *testing.T) {
+	t.Parallel()
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+	checked := 0
+	for file, text := range pages(t) {
+		if slices.Contains(ownTest, filepath.Base(file)) {
+			continue
+		}
+		for _, block := range blocks.FindAllStringSubmatch(text, -1) {
+			checked++
+			assert.NoError(t, validYAML(t, []byte(block[1])), "%s shows\n%s", file, block[1])
+		}
+	}
+	require.Greater(t, checked, 15)
+}
+
+func validYAML(t *testing.T, text []byte) error {
+	t.Helper()
+	doc, err := yamldoc.Parse(text, yamldoc.Bounds{Bytes: 1 << 20})
+	if err != nil {
+		return err
+	}
+	switch {
+	case doc.Root.Get("graph") != nil:
+		_, err = workflow.Parse(workflow.Source{Data: text})
+	case doc.Root.Get("steps") != nil:
+		_, err = mock.Parse("script", text)
+	case doc.Root.Get("jobs") != nil:
+		for _, line := range commandLines("```\n" + regexp.MustCompile(`(?m)^ *(- )?run: `).ReplaceAllString(string(text), "") + "```\n") {
+			a := &app{}
+			if _, err := cmdline.Reorder(a.root(), line); err != nil {
+				return err
+			}
+		}
+	default:
+		_, err = config.ParseUnfinished(text, "config.yaml", env.Env{})
+	}
+	return err
+}
+
+// pages are the texts for people: README, docs, examples and their comments.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	const root = "../../../../"
+	texts := map[string]string{}
+	for _, pattern := range []string{"README.md", "docs/*.md", "examples/*.md", "examples/*.yaml"} {
+		files, err := filepath.Glob(root + pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			text := strings.ReplaceAll(string(data), "\r\n", "\n")
+			if filepath.Ext(file) == ".yaml" { // its comments
+				text = "```\n" + strings.ReplaceAll(text, "#   uwf ", "uwf ") + "```\n"
+			}
+			texts[file] = text
+		}
+	}
+	return texts
 }
 
 var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
-// commandLines are the uwf commands in the code blocks of a page, as words. What
-// follows a pipe or a comment sign is somebody else's.
+// commandLines are the uwf commands of a page, in its code blocks and in running
+// text, as words. What follows a pipe or a comment sign is somebody else's.
 func commandLines(page string) [][]string {
 	var out [][]string
 	inside, shell := false, false // a block; one of command lines
@@ -54,21 +129,31 @@ func commandLines(page string) [][]string {
 			continue
 		}
 		rest, ok := strings.CutPrefix(strings.TrimPrefix(line, "$ "), "uwf ")
+		if !inside {
+			for _, m := range inline.FindAllStringSubmatch(line, -1) {
+				out = append(out, commandWords(strings.TrimPrefix(m[1], "uwf ")))
+			}
+		}
 		if !shell || !ok {
 			continue
 		}
-		words := strings.Fields(quoted.ReplaceAllString(rest, "quoted"))
-		end := slices.IndexFunc(words, func(w string) bool {
-			return strings.HasPrefix(w, "#") || strings.ContainsAny(w, "|;&>") && !strings.HasPrefix(w, "<")
-		})
-		if end >= 0 {
-			words = words[:end]
-		}
-		if len(words) > 0 {
-			out = append(out, words)
+		if line := commandWords(rest); len(line) > 0 {
+			out = append(out, line)
 		}
 	}
 	return out
+}
+
+// commandWords are those of a command line, up to a comment or somebody else's part of a pipe.
+func commandWords(line string) []string {
+	words := strings.Fields(quoted.ReplaceAllString(line, "quoted"))
+	end := slices.IndexFunc(words, func(w string) bool {
+		return strings.HasPrefix(w, "#") || strings.ContainsAny(w, "|;&>") && !strings.HasPrefix(w, "<")
+	})
+	if end >= 0 {
+		words = words[:end]
+	}
+	return words
 }
 
 // fromCommand is a command line from its first command on, without the global

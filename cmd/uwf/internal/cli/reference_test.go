@@ -33,12 +33,12 @@ func TestReferenceIsTrue(t *testing.T) {
 	require.Greater(t, lines, 5)
 }
 
-// find follows the command words to a leaf.
+// find follows the command words to a leaf, or to the group that they name alone.
 func find(t *testing.T, commands []*ucli.Command, words []string) *ucli.Command {
 	t.Helper()
 	for _, c := range commands {
 		if len(words) > 0 && c.HasName(words[0]) {
-			if len(c.Subcommands) == 0 {
+			if len(c.Subcommands) == 0 || len(words) == 1 {
 				return c
 			}
 			return find(t, c.Subcommands, words[1:])
