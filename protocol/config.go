@@ -42,6 +42,7 @@ type Model struct {
 	Stream        *bool  `json:"stream,omitempty"`        // default true
 	ContextWindow int    `json:"contextWindow,omitempty"` // tokens; 0: unknown
 	Price         *Price `json:"price,omitempty"`         // for endpoints that report no cost
+	CacheControl  string `json:"cacheControl,omitempty"`  // "auto" (the default), "on" or "off"
 	// IdleTimeout is how long the endpoint may be silent, such as "30m" for a slow
 	// one; "": 5m before a reply, 2m within it.
 	IdleTimeout string `json:"idleTimeout,omitempty"`
@@ -104,6 +105,7 @@ type BuiltinConfig struct {
 	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`    // commands can make no unix sockets, nor talk to any; default: if confine is required, and the kernel cannot keep them from those of others
 	PassEnv       []string `json:"passEnv,omitempty"`          // variables that commands get although they hold secrets
 	Confine       string   `json:"confine,omitempty"`          // "auto" (the default), "required" or "off"
+	Instructions  string   `json:"instructions,omitempty"`     // "auto" (the default): AGENTS.md and CLAUDE.md are read; "off"
 	AllowFetch    bool     `json:"allowFetch,omitempty"`       // fetch_url may fetch public pages
 	AllowPrivate  bool     `json:"allowPrivate,omitempty"`     // and pages of this machine and its network
 	MaxTurns      int      `json:"maxTurns,omitempty"`         // default 30

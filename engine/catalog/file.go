@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/project"
 )
 
 // maxFile bounds what is read before the parser's own bounds apply, in bytes.
@@ -88,9 +89,7 @@ func (c *Catalog) projectOf(path string) (string, error) {
 	if nearest != "" {
 		return nearest, nil
 	}
-	s := c.search()
-	s.Dir = realPath(filepath.Dir(path))
-	return s.Project()
+	return project.From(c.Env, filepath.Dir(path)).Root()
 }
 
 // open reads a file of a project, without trusting that it is one.

@@ -3,36 +3,19 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/united-workforce/uwf/moderator/workflow"
-	"github.com/united-workforce/uwf/util/careful"
-	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/project"
 )
-
-// search is where the project's workflows are looked for from here, and whose
-// count: this user's, the system's, and under sudo those of who typed it.
-func (c *Catalog) search() workflow.Search {
-	const system = 0
-	me := os.Geteuid()
-	s := workflow.Search{Dir: realPath(c.Env.Dir), Home: home.User(c.Env), Owner: careful.Owner, Users: []int{system, me},
-		Shared: func(path string, info fs.FileInfo) bool { return careful.OthersWrite(info) && careful.Reachable(path) }}
-	if id, err := strconv.Atoi(c.Env.Get("SUDO_UID")); err == nil && me == system {
-		s.Users = append(s.Users, id)
-	}
-	return s
-}
 
 // Project lists the project's workflows. What is ignored is said, once.
 func (c *Catalog) Project() ([]workflow.Found, error) {
 	if c.searched {
 		return c.project, nil
 	}
-	found, ignored, err := c.search().Discover()
+	found, ignored, err := workflow.Discover(project.From(c.Env, c.Env.Dir))
 	if err != nil {
 		return nil, fmt.Errorf("look for project workflows: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/moderator/workflow"
+	proj "github.com/united-workforce/uwf/util/project"
 )
 
 // tree makes files (and, with a slash at the end, directories) and returns the
@@ -31,7 +32,7 @@ func tree(t *testing.T, paths ...string) string {
 // discover lists what is found from a directory of a tree, as "name path".
 func discover(t *testing.T, root, dir string) []string {
 	t.Helper()
-	found, ignored, err := workflow.Search{Dir: filepath.Join(root, filepath.FromSlash(dir))}.Discover()
+	found, ignored, err := workflow.Discover(proj.Search{Dir: filepath.Join(root, filepath.FromSlash(dir))})
 	require.NoError(t, err)
 	require.Empty(t, ignored)
 	list := []string{}
@@ -85,7 +86,7 @@ func TestDiscoverWithoutWorkflows(t *testing.T) {
 	root := tree(t, ".git/", ".workflow", "sub/")
 	require.Empty(t, discover(t, root, "sub"), "a file called .workflow is no folder")
 	require.Empty(t, discover(t, root, "gone/and/gone"), "the directory need not exist")
-	_, _, err := workflow.Search{Dir: "relative"}.Discover()
+	_, _, err := workflow.Discover(proj.Search{Dir: "relative"})
 	require.EqualError(t, err, "find workflows: relative is not absolute")
 }
 
@@ -94,7 +95,7 @@ func TestDiscoverStopsAtTheHome(t *testing.T) {
 	t.Parallel()
 	root := tree(t, ".workflow/above.yaml", "home/.workflow/own.yaml", "home/.git/", "home/notes/.workflow/a.yaml", "home/notes/sub/", "beside/sub/")
 	search := func(dir string) []string {
-		found, _, err := workflow.Search{Dir: filepath.Join(root, filepath.FromSlash(dir)), Home: filepath.Join(root, "home")}.Discover()
+		found, _, err := workflow.Discover(proj.Search{Dir: filepath.Join(root, filepath.FromSlash(dir)), Home: filepath.Join(root, "home")})
 		require.NoError(t, err)
 		var names []string
 		for _, f := range found {
@@ -116,7 +117,7 @@ func TestDiscoverPassesOverWhatOthersOwn(t *testing.T) {
 		"theirs/mine/sub/.workflows/b.yaml", "theirs/mine/sub/.workflow/c.yaml", "theirs/mine/sub/deep/")
 	const me, other, admin = 7, 8, 0
 	owners := map[string]int{"theirs": other, "alien.yaml": other, "alien": other, ".workflow": me, ".workflows": me, "a.yaml": admin}
-	s := workflow.Search{
+	s := proj.Search{
 		Dir: filepath.Join(root, "theirs", "mine", "sub", "deep"), Users: []int{me, admin},
 		Owner: func(info fs.FileInfo) (int, bool) {
 			if id, ok := owners[info.Name()]; ok {
@@ -126,7 +127,7 @@ func TestDiscoverPassesOverWhatOthersOwn(t *testing.T) {
 		},
 	}
 	names := func() (list, passed []string) {
-		found, ignored, err := s.Discover()
+		found, ignored, err := workflow.Discover(s)
 		require.NoError(t, err)
 		for _, f := range found {
 			list = append(list, f.Name)

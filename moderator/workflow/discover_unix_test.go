@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/moderator/workflow"
+	proj "github.com/united-workforce/uwf/util/project"
 )
 
 func TestDiscoverFollowsLinks(t *testing.T) {
@@ -32,7 +33,7 @@ func TestDiscoverIgnoresLinksThatLeadOut(t *testing.T) {
 		} {
 			require.NoError(t, os.Symlink(to, filepath.Join(root, dir, link)))
 		}
-		found, ignored, err := workflow.Search{Dir: filepath.Join(root, dir)}.Discover()
+		found, ignored, err := workflow.Discover(proj.Search{Dir: filepath.Join(root, dir)})
 		require.NoError(t, err)
 		require.Len(t, found, 1)
 		require.Equal(t, filepath.Join(root, dir), found[0].Project)

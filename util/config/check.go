@@ -33,6 +33,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 			k.providerOf(m.Provider, alias)
 		}
 		k.duration(m.IdleTimeout, "models", alias, "idleTimeout")
+		k.word(m.CacheControl, []string{"auto", "on", "off"}, "models", alias, "cacheControl")
 	}
 	for alias, a := range c.Agents {
 		k.agent(a, alias)
@@ -42,6 +43,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.locations()
 	if c.Builtin != nil {
 		k.duration(c.Builtin.MaxTime, "builtin", "maxTime")
+		k.word(c.Builtin.Instructions, []string{"auto", "off"}, "builtin", "instructions")
 	}
 }
 

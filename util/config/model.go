@@ -28,6 +28,7 @@ type Endpoint struct {
 	ContextWindow int // tokens; 0: unknown
 	Price         *protocol.Price
 	IdleTimeout   time.Duration // how long it may be silent; 0: not said
+	CacheControl  bool          // it is told what its prompt cache should keep
 }
 
 // String names the endpoint.
@@ -64,6 +65,7 @@ func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) 
 	if use.err != nil {
 		return Endpoint{}, use.err
 	}
+	out.CacheControl = m.CacheControl == "on" || m.CacheControl != "off" && takesCacheControl(out)
 	if m.IdleTimeout != "" {
 		var err error
 		if out.IdleTimeout, err = time.ParseDuration(m.IdleTimeout); err != nil {
@@ -71,6 +73,14 @@ func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) 
 		}
 	}
 	return out, nil
+}
+
+// takesCacheControl reports whether an endpoint is known to want to be told what its
+// prompt cache should keep: those that pass questions on to Anthropic's models. All
+// others cache by themselves, or not at all.
+func takesCacheControl(e Endpoint) bool {
+	name := strings.ToLower(e.Model)
+	return strings.Contains(name, "claude") || strings.HasPrefix(name, "anthropic/")
 }
 
 // key finds the key of a provider.

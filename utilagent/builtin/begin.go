@@ -18,11 +18,9 @@ func (w *work) begin(ctx context.Context) (*react.Session, error) {
 	if session != nil || err != nil {
 		return session, err
 	}
-	session, err = w.sessions.New(llm.System(w.system()), llm.User(w.req.User))
-	if err == nil {
-		w.told = newMessages(session, 2)
-	}
-	return session, err
+	news := append([]llm.Message{llm.System(w.system())}, w.news(nil)...)
+	w.told = news
+	return w.sessions.New(slices.Clone(news)...)
 }
 
 // earlier opens the conversation to go on in, nil if there is none.
@@ -33,10 +31,12 @@ func (w *work) earlier(ctx context.Context) (session *react.Session, err error) 
 	if w.req.Interrupted {
 		session, err = w.goOn(ctx)
 	} else {
-		session, err = w.sessions.Copy(w.req.SessionID, llm.User(w.req.User))
+		session, err = w.sessions.Copy(w.req.SessionID, func(old []llm.Message) []llm.Message {
+			w.told = w.news(old)
+			return w.told
+		})
 	}
 	if err == nil {
-		w.told = newMessages(session, 1)
 		return session, nil
 	}
 	if !errors.Is(err, react.ErrNoSession) {
@@ -69,10 +69,6 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 	if err := session.Add(llm.User(said)); err != nil {
 		return nil, err
 	}
+	w.told = session.Messages[len(session.Messages)-1:]
 	return session, w.req.Turn(ctx, protocol.Turn{Role: protocol.TurnUser, Content: said})
-}
-
-// newMessages are the last n of a conversation, for the record.
-func newMessages(s *react.Session, n int) []llm.Message {
-	return slices.Clone(s.Messages[len(s.Messages)-n:])
 }

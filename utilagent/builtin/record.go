@@ -45,6 +45,9 @@ func (r *record) begin(ctx context.Context, w *work, loop react.Loop, s *react.S
 		line("commands", "%s", w.commands)
 		line("workspace", "%s; file tools cannot leave it", w.workspace.Dir())
 	}
+	if w.habits.told != "" {
+		line("instructions", "%s", w.habits.told)
+	}
 	if loop.ReadOnly {
 		line("only reading", "an answer is being corrected")
 	}

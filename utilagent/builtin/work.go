@@ -34,6 +34,7 @@ type work struct {
 	workspace *tools.Workspace
 	tools     *tools.Registry
 	off       offlimits.List
+	habits    habits // of the project
 	commands  string // what may be run, for a person
 
 	turns, continueTurns int
@@ -79,7 +80,11 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 	if w.workspace, err = tools.OpenWorkspace(req.Cwd); err != nil {
 		return nil, err
 	}
-	if err := w.equip(c, a.more); err != nil {
+	err = w.equip(c, a.more)
+	if err == nil {
+		w.habits, err = w.readHabits(c.Builtin)
+	}
+	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil

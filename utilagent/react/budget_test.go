@@ -74,7 +74,7 @@ func TestLastWordIsTheAnswer(t *testing.T) {
 	s, answer := b.mustRun()
 	require.Equal(t, MaxTokens, answer.Outcome)
 	require.Equal(t, "I need more.", answer.Text)
-	again, err := b.sessions.Copy(s.ID, llm.User("go on"))
+	again, err := b.sessions.Copy(s.ID, asks("go on"))
 	require.NoError(t, err)
 	require.Len(t, again.Messages, 6, "the conversation can go on")
 }

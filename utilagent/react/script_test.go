@@ -195,3 +195,8 @@ func (b *bench) mustRun() (*Session, Answer) {
 	require.NoError(b.t, err)
 	return s, answer
 }
+
+// asks goes on with a question.
+func asks(text string) func([]llm.Message) []llm.Message {
+	return func([]llm.Message) []llm.Message { return []llm.Message{llm.User(text)} }
+}

@@ -74,14 +74,14 @@ func (s Sessions) New(messages ...llm.Message) (*Session, error) {
 	return n, nil
 }
 
-// Copy begins a session with the messages of an earlier one and the given ones.
-// Errors: one that wraps [ErrNoSession].
-func (s Sessions) Copy(id string, messages ...llm.Message) (*Session, error) {
+// Copy begins a session with the messages of an earlier one and those that go on with
+// them. Errors: one that wraps [ErrNoSession].
+func (s Sessions) Copy(id string, goOn func(old []llm.Message) []llm.Message) (*Session, error) {
 	old, err := s.Open(id)
 	if err != nil {
 		return nil, err
 	}
-	return s.New(append(old.Messages, messages...)...)
+	return s.New(append(old.Messages, goOn(old.Messages)...)...)
 }
 
 // Open reads a session to go on in it. A last line that is torn is dropped and

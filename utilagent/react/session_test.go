@@ -21,7 +21,7 @@ func TestSessionGoesOnInACopy(t *testing.T) {
 	first, _ := b.mustRun()
 
 	later := Sessions{Dir: b.sessions.Dir, NewID: func() (string, error) { return "later", nil }} // another process
-	second, err := later.Copy(first.ID, llm.User("again"))
+	second, err := later.Copy(first.ID, asks("again"))
 	require.NoError(t, err)
 	_, err = b.Run(t.Context(), second)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func FuzzSession(f *testing.F) {
 			require.ErrorIs(t, err, ErrNoSession)
 			return
 		}
-		_, err = s.Copy("old", llm.User("more"))
+		_, err = s.Copy("old", asks("more"))
 		require.NoError(t, err)
 		again, err := s.Open("copy")
 		require.NoError(t, err)

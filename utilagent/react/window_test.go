@@ -260,7 +260,7 @@ func TestRoomAroundTheTask(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, s.Messages, again.Messages)
 		task := fmt.Sprint("task ", n)
-		s, err = sessions.Copy(s.ID, llm.User(task))
+		s, err = sessions.Copy(s.ID, asks(task))
 		require.NoError(t, err)
 		m.looks = 8
 		_, err = loop.Run(t.Context(), s)
