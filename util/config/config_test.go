@@ -168,3 +168,22 @@ func TestLoadIsCancelled(t *testing.T) {
 	_, err := Load(ctx, "config.yaml", process())
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// What a prompt cache should keep is told to who is known to want it, or as the config says.
+func TestCacheControl(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, setting string
+		want          bool
+	}{
+		{"anthropic/claude-sonnet-5", "", true}, {"Claude-Opus-5", "auto", true}, {"openrouter/anthropic/claude-3", "", true},
+		{"gpt-6", "", false}, {"anthropic/claude-sonnet-5", "off", false}, {"my-alias", "on", true},
+	} {
+		e, err := ResolveModel(protocol.Config{
+			Providers: map[string]protocol.Provider{"p": {BaseURL: "http://localhost:1"}},
+			Models:    map[string]protocol.Model{"m": {Provider: "p", Name: c.name, CacheControl: c.setting}},
+		}, "m", env.Env{})
+		require.NoError(t, err)
+		require.Equal(t, c.want, e.CacheControl, "%v", c)
+	}
+}

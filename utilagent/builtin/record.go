@@ -38,7 +38,8 @@ func (r *record) begin(ctx context.Context, w *work, loop react.Loop, s *react.S
 	}
 	line("agent", "%s", protocol.AgentName(w.kind.name))
 	line("model", "%s (%s in config.yaml, provider %s)", w.endpoint.Model, w.endpoint.Alias, w.endpoint.Provider)
-	line("endpoint", "%s%s", w.client.URL(), map[bool]string{true: ", streamed"}[w.endpoint.Stream])
+	line("endpoint", "%s%s%s", w.client.URL(), map[bool]string{true: ", streamed"}[w.endpoint.Stream],
+		map[bool]string{true: ", told what to cache"}[w.endpoint.CacheControl])
 	line("limits", "%s", limits(loop))
 	if w.kind.tools {
 		line("tools", "%s", strings.Join(names(w.tools), ", "))

@@ -76,7 +76,7 @@ func New(e config.Endpoint, o Options) *Client {
 	if o.Notify == nil {
 		o.Notify = func(string) {}
 	}
-	c := &Client{endpoint: e, options: o, quirks: quirks{noStream: !e.Stream}}
+	c := &Client{endpoint: e, options: o, quirks: quirks{noStream: !e.Stream, noToolMarks: !e.CacheControl, noMarks: !e.CacheControl}}
 	c.http = &http.Client{Transport: o.Transport, CheckRedirect: sameHost}
 	return c
 }

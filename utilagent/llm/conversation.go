@@ -19,17 +19,20 @@ const (
 // endpoints want: every call answered once, right after it and in order; no
 // empty messages; consecutive user messages joined. What the request before had
 // in the same place is taken from there.
-func (c *Client) wireMessages(messages []Message, before, now *written) ([][]byte, error) {
+func (c *Client) wireMessages(messages []Message, marked bool, before, now *written) ([][]byte, error) {
 	var list [][]byte
+	left := groups(messages)
 	for len(messages) > 0 {
 		n := groupLen(messages)
-		g, ok := before.group(len(now.groups), now.q, messages[:n])
+		m := marks{first: marked && len(now.groups) == 0, last: marked && left <= 2}
+		left--
+		g, ok := before.group(len(now.groups), now.q, m, messages[:n])
 		if !ok {
-			wire, err := c.wireGroup(messages[:n], now.q)
+			wire, err := c.wireGroup(messages[:n], m, now.q)
 			if err != nil {
 				return nil, err
 			}
-			g = group{messages: messages[:n:n], wire: wire}
+			g = group{messages: messages[:n:n], marks: m, wire: wire}
 		}
 		now.groups = append(now.groups, g)
 		if len(g.wire) > 0 {
@@ -41,7 +44,7 @@ func (c *Client) wireMessages(messages []Message, before, now *written) ([][]byt
 }
 
 // wireGroup writes a group as JSON texts with commas between them.
-func (c *Client) wireGroup(messages []Message, q quirks) ([]byte, error) {
+func (c *Client) wireGroup(messages []Message, m marks, q quirks) ([]byte, error) {
 	var list []any
 	var said []string // by users, one after the other
 	first := messages[0]
@@ -70,6 +73,12 @@ func (c *Client) wireGroup(messages []Message, q quirks) ([]byte, error) {
 		}
 		list = append(list, map[string]any{"role": protocol.TurnUser, "content": strings.Join(said, "\n\n")})
 	}
+	if m.first && len(list) > 0 {
+		list[0] = mark(list[0], q)
+	}
+	if m.last && len(list) > 1 {
+		list[len(list)-1] = mark(list[len(list)-1], q)
+	}
 	return joined(list)
 }
 
@@ -95,7 +104,7 @@ func joined(list []any) ([]byte, error) {
 type toolResult struct {
 	Role    protocol.TurnRole `json:"role"`
 	ID      string            `json:"tool_call_id"`
-	Content string            `json:"content"`
+	Content any               `json:"content"` // a text
 }
 
 // results are the tool messages that answer calls, in the calls' order.
@@ -130,7 +139,7 @@ func flatten(m Message, answers []toolResult) (said, got string) {
 	for i, r := range answers {
 		call := m.ToolCalls[i]
 		said += fmt.Sprintf("\n\nI call the tool %s with %s", wireName(call.Name), wireArgs(call.Args))
-		got += fmt.Sprintf("\n\n%s: %s", wireName(call.Name), r.Content)
+		got += fmt.Sprintf("\n\n%s: %v", wireName(call.Name), r.Content)
 	}
 	return strings.TrimSpace(said), got
 }

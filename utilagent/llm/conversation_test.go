@@ -21,7 +21,7 @@ func TestRememberedRequestsAreTheSame(t *testing.T) {
 	tools := []Tool{{Name: "f", Parameters: map[string]any{"type": "object"}}}
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		q := quirks{bridge: random.IntN(2) == 0, flatten: random.IntN(3) == 0, noExtra: random.IntN(4) == 0, emptyReasoning: random.IntN(4) == 0}
+		q := quirks{bridge: random.IntN(2) == 0, flatten: random.IntN(3) == 0, noExtra: random.IntN(4) == 0, emptyReasoning: random.IntN(4) == 0, noMarks: random.IntN(2) == 0, noToolMarks: random.IntN(2) == 0}
 		c := New(endpoint, Options{})
 		messages := []Message{System("s"), User("u")}
 		for range 12 {

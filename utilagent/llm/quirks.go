@@ -13,6 +13,8 @@ type quirks struct {
 	emptyReasoning  bool // wants reasoning_content on every assistant message
 	bridge          bool // wants an assistant message between tool and user
 	flatten         bool // refuses calls that it did not make itself
+	noToolMarks     bool // takes no cache_control in results of tools
+	noMarks         bool // takes none at all, or the config says so
 }
 
 // quirkRules tell by the text of a refusal which quirk is behind it.
@@ -33,7 +35,12 @@ var quirkRules = []struct {
 	{lazily("(?i)stream(ing)? (is |are )?(not |un)(supported|available)|(not|n't) support stream"),
 		func(q *quirks) *bool { return &q.noStream }},
 	{messageOrder, func(q *quirks) *bool { return &q.bridge }},
+	{marksRefused, func(q *quirks) *bool { return &q.noToolMarks }},
+	{marksRefused, func(q *quirks) *bool { return &q.noMarks }},
 }
+
+// marksRefused names cache_control, or the list that a content is for its sake.
+var marksRefused = lazily("(?i)cache[_ -]?control|content.{0,80}(must be|should be|expected|valid).{0,20}string")
 
 // learn adapts to what an endpoint refused, and reports whether the question is
 // worth asking again. Each quirk is learnt once, so this ends.

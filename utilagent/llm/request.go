@@ -4,7 +4,8 @@ package llm
 // that a provider's prompt cache hits.
 func (c *Client) encode(req Request, q quirks) (*body, error) {
 	before, now := c.cache.Load(), &written{q: q}
-	messages, err := c.wireMessages(req.Messages, before, now)
+	marked := !q.noMarks && len(req.Tools) > 0 // without tools a question is asked once: writing to a cache costs
+	messages, err := c.wireMessages(req.Messages, marked, before, now)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,11 @@ type wireUsage struct {
 	Cached     tokens `json:"cached_tokens"`           // Moonshot
 	CacheHit   tokens `json:"prompt_cache_hit_tokens"` // DeepSeek
 	CacheWrite tokens `json:"cache_write_tokens"`
+	CacheMade  tokens `json:"cache_creation_input_tokens"` // LiteLLM, for Anthropic's models
 	PromptMore struct {
 		Cached     tokens `json:"cached_tokens"`
 		CacheWrite tokens `json:"cache_write_tokens"`
+		CacheMade  tokens `json:"cache_creation_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionMore struct {
 		Reasoning tokens `json:"reasoning_tokens"`
@@ -59,7 +61,7 @@ func (w *wireUsage) usage() protocol.Usage {
 		return u
 	}
 	read := max(w.PromptMore.Cached, w.CacheHit, w.Cached)
-	write := max(w.PromptMore.CacheWrite, w.CacheWrite)
+	write := max(w.PromptMore.CacheWrite, w.PromptMore.CacheMade, w.CacheWrite, w.CacheMade)
 	u.CacheReadTokens, u.CacheWriteTokens = int64(read), int64(write)
 	u.InputTokens = int64(max(w.Prompt-read-write, 0))
 	u.OutputTokens = int64(w.Completion)

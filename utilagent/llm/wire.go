@@ -30,6 +30,7 @@ type declarations struct {
 // nothing outside it.
 type group struct {
 	messages []Message
+	marks    marks
 	wire     []byte
 }
 
@@ -41,6 +42,17 @@ func groupLen(messages []Message) int {
 		}
 	}
 	return len(messages)
+}
+
+// groups is how many groups a conversation has.
+func groups(messages []Message) int {
+	n := min(len(messages), 1)
+	for i := 1; i < len(messages); i++ {
+		if begins(messages[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // begins reports whether a message begins a group. A reply that says nothing is
@@ -56,8 +68,8 @@ func begins(m Message) bool {
 }
 
 // group takes the i-th group from the request before, if it was the same.
-func (w *written) group(i int, q quirks, messages []Message) (group, bool) {
-	if w == nil || w.q != q || i >= len(w.groups) || !slices.EqualFunc(w.groups[i].messages, messages, sameMessage) {
+func (w *written) group(i int, q quirks, m marks, messages []Message) (group, bool) {
+	if w == nil || w.q != q || i >= len(w.groups) || w.groups[i].marks != m || !slices.EqualFunc(w.groups[i].messages, messages, sameMessage) {
 		return group{}, false
 	}
 	return w.groups[i], true

@@ -1,0 +1,118 @@
+package llm
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// markedIn lists the texts of a request that are marked, shortened.
+func markedIn(t *testing.T, request map[string]any) (texts []string) {
+	t.Helper()
+	for _, m := range request["messages"].([]any) {
+		parts, ok := m.(map[string]any)["content"].([]any)
+		if !ok {
+			continue
+		}
+		require.Len(t, parts, 1)
+		p := parts[0].(map[string]any)
+		require.Equal(t, "text", p["type"])
+		require.Equal(t, map[string]any{"type": "ephemeral"}, p["cache_control"])
+		text := p["text"].(string)
+		texts = append(texts, text[:min(len(text), 8)])
+	}
+	return texts
+}
+
+func conversation(turns int) (list []Message) {
+	list = []Message{System("system"), User("task")}
+	for i := range turns {
+		id := string(rune('a' + i))
+		list = append(list, Message{Role: protocol.TurnAssistant, ToolCalls: []ToolCall{{ID: id, Name: "f", Args: "{}"}, {ID: id + "2", Name: "f", Args: "{}"}}},
+			ToolResult(id, "first "+id), ToolResult(id+"2", "result "+id))
+	}
+	return list
+}
+
+// What is the same in the next question is marked: the beginning, and the end of this
+// question and of the one before.
+func TestCacheControl(t *testing.T) {
+	t.Parallel()
+	e := serve(t, says("ok"))
+	config := e.config()
+	config.CacheControl = true
+	c := New(config, Options{})
+	tools := []Tool{{Name: "f", Parameters: map[string]any{"type": "object"}}}
+	for turns, want := range [][]string{
+		{"system", "task"}, {"system", "task", "result a"}, {"system", "result a", "result b"}, {"system", "result b", "result c"},
+	} {
+		_, err := c.Complete(t.Context(), Request{Messages: conversation(turns), Tools: tools})
+		require.NoError(t, err)
+		require.Equal(t, want, markedIn(t, e.requests()[turns]))
+	}
+	for _, other := range []Request{
+		{Messages: conversation(2)}, // asked once
+		{Messages: []Message{System("s"), User("u"), {Role: protocol.TurnAssistant, Content: "said"}}, Tools: tools},
+		{Messages: []Message{System(" "), User("")}, Tools: tools},
+	} {
+		_, err := c.Complete(t.Context(), other)
+		require.NoError(t, err)
+	}
+	require.Empty(t, markedIn(t, e.requests()[4]))
+	require.Equal(t, []string{"s", "u"}, markedIn(t, e.requests()[5]), "a reply cannot be marked")
+	require.Empty(t, markedIn(t, e.requests()[6]), "nor what says nothing")
+
+	_, err := New(e.config(), Options{}).Complete(t.Context(), Request{Messages: conversation(2), Tools: tools})
+	require.NoError(t, err)
+	require.Empty(t, markedIn(t, e.requests()[7]))
+}
+
+// An endpoint that does not take it is asked without, for the client's life: first
+// without it in results of tools, then without any.
+func TestCacheControlIsRefused(t *testing.T) {
+	t.Parallel()
+	tools := []Tool{{Name: "f", Parameters: map[string]any{"type": "object"}}}
+	for _, refusal := range []string{
+		`{"error":{"message":"messages.3.content.0.cache_control: Extra inputs are not permitted"}}`,
+		`{"detail":[{"loc":["body","messages",3,"content"],"msg":"Input should be a valid string"}]}`,
+	} {
+		e := serve(t, reply(400, "application/json", refusal), reply(400, "application/json", refusal), says("ok"))
+		config := e.config()
+		config.CacheControl = true
+		c := New(config, Options{})
+		resp, err := c.Complete(t.Context(), Request{Messages: conversation(2), Tools: tools})
+		require.NoError(t, err)
+		require.Len(t, resp.Failures, 2)
+		require.Contains(t, resp.Failures[0].Reason, "asked in another way")
+		_, err = c.Complete(t.Context(), Request{Messages: conversation(3), Tools: tools})
+		require.NoError(t, err)
+		asked := e.requests()
+		require.Equal(t, []string{"system", "result a", "result b"}, markedIn(t, asked[0]))
+		require.Equal(t, []string{"system"}, markedIn(t, asked[1]))
+		require.Empty(t, markedIn(t, asked[2]))
+		require.Empty(t, markedIn(t, asked[3]))
+
+		// Where nothing was marked, such words are no reason to ask again.
+		e = serve(t, reply(400, "application/json", refusal), says("ok"))
+		_, err = ask(t, New(e.config(), Options{}))
+		require.Error(t, err)
+	}
+}
+
+// What a cache was written with is counted, as LiteLLM tells it.
+func TestCacheWritesAreCounted(t *testing.T) {
+	t.Parallel()
+	for _, usage := range []string{
+		`{"prompt_tokens":100,"completion_tokens":5,"cache_creation_input_tokens":60,"prompt_tokens_details":{"cached_tokens":30}}`,
+		`{"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":30,"cache_creation_tokens":60}}`,
+	} {
+		var w wireUsage
+		require.NoError(t, json.NewDecoder(strings.NewReader(usage)).Decode(&w))
+		u := w.usage()
+		require.Equal(t, []int64{10, 30, 60}, []int64{u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens})
+	}
+}
