@@ -27,7 +27,7 @@ func (r *rejection) Unwrap() error { return r.why }
 type accepted struct {
 	hash  protocol.Hash
 	step  protocol.Step
-	nodes []cas.Node // the step and what it names, but for the chain before it
+	nodes []cas.Node // the step and what it names, but for the chain before it, unless it is durable
 	// durable: the agent says that it has flushed them.
 	durable bool
 }
@@ -58,7 +58,7 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 	if _, err := a.Store.Get(ctx, a.hold.head); err != nil {
 		return got, fmt.Errorf("the node that step %s follows: %w", hash, err)
 	}
-	named, err := contents(ctx, a.nodes(), got.step)
+	named, err := contents(ctx, a.nodes(), got.step, !got.durable)
 	if err != nil {
 		return got, unusable(hash, "content", err)
 	}
@@ -125,8 +125,9 @@ func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
 
 // contents reads everything that a step names but the chain: output, detail,
 // turns, and the texts of its prompts. What was redacted is left out, but for the
-// output: nobody could go on from a step without one.
-func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, error) {
+// output: nobody could go on from a step without one. Only if they are to be kept are
+// they returned: a step may have more than fits into memory.
+func contents(ctx context.Context, r cas.Reader, s protocol.Step, keep bool) ([]cas.Node, error) {
 	output, err := r.Get(ctx, s.Output)
 	if isRedacted(err) {
 		return nil, fmt.Errorf("cannot continue from a step without its output: %w", err)
@@ -134,7 +135,8 @@ func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, e
 	if err != nil {
 		return nil, err
 	}
-	c := collector{r: r, nodes: []cas.Node{output}}
+	c := collector{r: r, keep: keep}
+	c.add(output)
 	if s.Prompt != nil {
 		if _, _, err := c.take(ctx, *s.Prompt); err != nil {
 			return nil, err
@@ -154,7 +156,14 @@ func contents(ctx context.Context, r cas.Reader, s protocol.Step) ([]cas.Node, e
 // collector gathers nodes, but for those that were redacted.
 type collector struct {
 	r     cas.Reader
+	keep  bool
 	nodes []cas.Node
+}
+
+func (c *collector) add(n cas.Node) {
+	if c.keep {
+		c.nodes = append(c.nodes, n)
+	}
 }
 
 func (c *collector) take(ctx context.Context, h protocol.Hash) (n cas.Node, there bool, err error) {
@@ -165,7 +174,7 @@ func (c *collector) take(ctx context.Context, h protocol.Hash) (n cas.Node, ther
 	case err != nil:
 		return n, false, err
 	}
-	c.nodes = append(c.nodes, n)
+	c.add(n)
 	return n, true, nil
 }
 

@@ -37,7 +37,7 @@ func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, la
 		}
 	}
 	var err error
-	if a.cmd, err = e.agentFor(ctx, o, pos.workflow.Name, t.role); err != nil {
+	if a.cmd, err = a.player(ctx, o); err != nil {
 		if last.unfinished(h.head) || last.missing { // it may have left a result
 			return protocol.StepOutput{}, err
 		}
@@ -67,6 +67,9 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	ran, err := a.invoke(ctx, lock)
 	for _, text := range ran.Warnings() {
 		a.warn(text)
+	}
+	if err == nil && a.cmd.plain != nil {
+		ran.Result, err = a.ofCommand(ctx, ran)
 	}
 	if err != nil {
 		return out, a.giveUp(ctx, ran, err)

@@ -16,6 +16,7 @@ import (
 // Casting is who would play a role if its turn came now.
 type Casting struct {
 	Role    string
+	Player  protocol.Player
 	Agent   string   // as the user named it; "" if nobody is configured
 	Command []string // as the user wrote it: a variable in it may be a secret
 	Path    string   // of the program; "" if it is not installed
@@ -26,20 +27,26 @@ type Casting struct {
 }
 
 // Cast finds who would play a role of a workflow. Nothing is started.
-func (e *Engine) Cast(ctx context.Context, workflow, role string, o StepOptions) Casting {
-	c, cmd := e.castProgram(ctx, workflow, role, o)
-	if c.Problem == nil {
-		c.Model, c.Problem = e.modelFor(ctx, cmd, workflow, role)
+func (e *Engine) Cast(ctx context.Context, w protocol.Workflow, role string, o StepOptions) Casting {
+	c, cmd := e.castProgram(ctx, w, role, w.Roles[role].Run, o)
+	if c.Problem == nil && c.Player == protocol.PlayedByAgent {
+		c.Model, c.Problem = e.modelFor(ctx, cmd, w.Name, role)
 	}
 	return c
 }
 
 // castProgram finds the program that would play a role.
-func (e *Engine) castProgram(ctx context.Context, workflow, role string, o StepOptions) (Casting, command) {
-	c := Casting{Role: role}
-	cmd, err := e.agentFor(ctx, o, workflow, role)
+// argv is that of a role that is a command, as far as it is known.
+func (e *Engine) castProgram(ctx context.Context, w protocol.Workflow, role string, argv []string, o StepOptions) (Casting, command) {
+	c := Casting{Role: role, Player: w.Roles[role].Player()}
+	cmd, err := e.playerOf(ctx, o, w, role, argv)
 	if err != nil {
 		c.Problem = coded(err)
+		return c, cmd
+	}
+	if cmd.plain != nil {
+		c.Agent, c.Command, c.Timeout = cmd.name, cmd.argv, cmd.timeout
+		e.castCommand(&c)
 		return c, cmd
 	}
 	c.Agent, c.Command, c.Timeout = cmd.name, cmd.written, cmd.timeout
@@ -76,7 +83,7 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	if first.Kind != moderator.Run {
 		return nil
 	}
-	if c, _ := e.castProgram(ctx, w.Name, first.Role, o); c.Problem != nil {
+	if c, _ := e.castProgram(ctx, w, first.Role, first.Command, o); c.Problem != nil {
 		return c.Problem
 	}
 	_, err = e.Workplace(ctx, first.Role, start.Cwd, first.Location)

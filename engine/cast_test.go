@@ -36,7 +36,9 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 		AgentOverrides: map[string]map[string]string{"test": {"worker": "told"}},
 		ModelOverrides: map[string]string{"test.reviewer": "haiku", "test.tester": "large"},
 	}
-	cast := func(role string, o StepOptions) Casting { return w.Cast(context.Background(), "test", role, o) }
+	cast := func(role string, o StepOptions) Casting {
+		return w.Cast(context.Background(), protocol.Workflow{Name: "test"}, role, o)
+	}
 
 	c := cast("planner", StepOptions{})
 	require.Nil(t, c.Problem)

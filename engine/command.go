@@ -26,6 +26,34 @@ type command struct {
 	passEnv []string      // secrets of .env that it gets
 	form    string        // of the step in its arguments: protocol.Agent.Protocol
 	timeout time.Duration // 0: none
+	// plain is the role of a command that is no agent.
+	plain *protocol.Role
+}
+
+// player is the program that plays the attempt's role.
+func (a *attempt) player(ctx context.Context, o StepOptions) (command, error) {
+	return a.playerOf(ctx, o, a.pos.workflow, a.task.role, a.task.command)
+}
+
+// playerOf is the program that plays a role: an agent, or for a role that is a command
+// that, with the words as they were rendered.
+func (e *Engine) playerOf(ctx context.Context, o StepOptions, w protocol.Workflow, name string, argv []string) (command, error) {
+	role := w.Roles[name]
+	if role.Player() != protocol.PlayedByCommand {
+		return e.agentFor(ctx, o, w.Name, name)
+	}
+	if o.Agents[name] != "" {
+		return command{}, fail(protocol.CodeUsage, "role %q is a command: no agent can play it", name)
+	}
+	c, err := e.Config(ctx)
+	if err != nil {
+		return command{}, err
+	}
+	cmd := command{name: protocol.CommandAgent, argv: argv, written: argv, timeout: time.Duration(role.TimeoutMs) * time.Millisecond, plain: &role}
+	if cmd.timeout == 0 || o.Timeout > 0 {
+		cmd.timeout, err = timeoutFor(c, "", o.Timeout)
+	}
+	return cmd, err
 }
 
 // agentFor decides who plays a role: --agent, then the override for the role,

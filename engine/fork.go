@@ -38,7 +38,7 @@ func (e *Engine) ForkIn(ctx context.Context, node protocol.Hash, cwd string) (st
 	}
 	nodes := []cas.Node{head}
 	if t.Last != nil {
-		named, err := contents(ctx, e.Store, t.Last.Step)
+		named, err := contents(ctx, e.Store, t.Last.Step, true)
 		if err != nil && !errors.As(err, &other) { // the original's agents have details of their own
 			return "", coded(err)
 		}

@@ -51,6 +51,7 @@ func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Outcome, error) {
 	inv := agentproc.Invocation{
 		Command: a.cmd.argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
+		Plain: a.cmd.plain != nil, Apart: a.cmd.plain != nil && a.cmd.plain.Parse != "",
 		RunDir: a.dir.path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), runRunning
@@ -64,7 +65,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 			return nil
 		},
 	}
-	if a.Progress != nil {
+	if a.Progress != nil && !inv.Plain {
 		inv.Told = func(line protocol.TurnLine) {
 			// A turn that cannot be read yet is missed here and found in the detail.
 			t, err := cas.Read[protocol.Turn](ctx, a.Store, line.Hash)
@@ -88,10 +89,12 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 // arguments are the agent's, in the form that it understands.
 func (a *attempt) arguments() []string {
 	args := slices.Clone(a.cmd.argv[1:])
-	switch a.cmd.form {
-	case "named":
+	switch {
+	case a.cmd.plain != nil:
+		return args
+	case a.cmd.form == "named":
 		return append(args, protocol.FlagThread, a.hold.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
-	case "positional": // the environment says the rest
+	case a.cmd.form == "positional": // the environment says the rest
 		return append(args, a.hold.id, a.task.role)
 	}
 	return append(args, a.hold.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
@@ -111,11 +114,17 @@ func (a *attempt) environment() []string {
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.alias,
 	})
+	if a.cmd.plain != nil {
+		maps.DeleteFunc(set, func(key, _ string) bool { return ofAgent(key) })
+	}
 	if runtime.GOOS != "windows" {
 		set["PWD"] = a.task.cwd // or programs would believe ours
 	}
 	if a.Env.Exe != "" {
 		set[protocol.EnvBin] = a.Env.Exe
+	}
+	if a.cmd.plain != nil {
+		return a.commandEnvironment(set)
 	}
 	var environ []string
 	for _, kv := range config.Handed(a.given(), a.Env, a.cmd.passEnv) {
@@ -145,6 +154,9 @@ func has(set map[string]string, key string) bool {
 // explain adds to an agent's failure what to do about it.
 func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var missing *agentproc.NotFoundError
+	if a.cmd.plain != nil {
+		return a.explainCommand(err)
+	}
 	if errors.As(err, &missing) {
 		return a.unstartable(ctx, a.cmd, missing)
 	}

@@ -52,7 +52,7 @@ func (e *Engine) LastRun(ctx context.Context, thread string) *Run {
 		run.Error = r.Error.Message
 	}
 	_, run.Finished = dir.finished()
-	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
+	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile, rundir.OutputFile} {
 		if info, err := os.Stat(filepath.Join(dir.path, name)); err == nil && info.Size() > 0 && info.ModTime().After(run.Heard) {
 			run.Heard = info.ModTime()
 		}

@@ -39,6 +39,9 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 	if t.promptHash, err = e.batch().Add(ctx, protocol.Text(prompt)); err != nil {
 		return none, err
 	}
+	if t, err = e.onceMore(ctx, pos, t); err != nil {
+		return none, err
+	}
 	if o.agentOf(old.Role) == "" {
 		o.Agent = e.aliasOf(ctx, old.Agent, pos.workflow.Name, old.Role)
 	}

@@ -52,6 +52,9 @@ func (e *Engine) resumeTask(ctx context.Context, h *hold, pos *position, supplem
 		return task{}, err
 	}
 	t, err := e.task(ctx, pos, d)
+	if err == nil {
+		t, err = e.onceMore(ctx, pos, t)
+	}
 	t.resumes = true
 	if restart || d.Cause == moderator.ByLimit {
 		t.limitBase = pos.thread.Len()

@@ -13,6 +13,7 @@ type task struct {
 	role       string
 	prompt     string
 	promptHash protocol.Hash // of the text node
+	command    []string      // of a role that is one; nil for another, or where only the thread's past knows it
 	cwd        string        // its location; once [Engine.Workplace] has judged it, the directory itself
 	limitBase  int
 	resumes    bool // it answers a suspension, or reopens a completed thread
@@ -21,7 +22,7 @@ type task struct {
 
 // task turns a decision to run a role into a task.
 func (e *Engine) task(ctx context.Context, p *position, d moderator.Decision) (task, error) {
-	t := task{role: d.Role, prompt: d.Prompt, cwd: d.Location, limitBase: p.limitBase()}
+	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.limitBase()}
 	var err error
 	t.promptHash, err = e.batch().Add(ctx, protocol.Text(t.prompt))
 	return t, err

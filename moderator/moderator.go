@@ -71,6 +71,9 @@ type Decision struct {
 	// the closing words, "" if the edge has none.
 	Prompt   string
 	Location string // rendered; "" is the thread's directory
+	// Command is rendered: the words of a role that is a command, if the graph leads to
+	// it. Whom a person's answer leads back to runs what it ran before.
+	Command []string
 	// Cause of a suspension; of a Run from Resume, the cause of the suspension
 	// that it answers. A limit that a person lifted shows here.
 	Cause  Cause

@@ -60,7 +60,7 @@ func render(s State, at place, field, template string, output any) (string, erro
 	if err != nil {
 		return "", fail(err)
 	}
-	text, spans, err := t.RenderSpans(view(s.Start.Prompt, at.status, output)...)
+	text, spans, err := t.RenderSpans(view(s.Start, at.status, output)...)
 	if err != nil {
 		return "", fail(err)
 	}
@@ -85,18 +85,23 @@ func fenced(text string, values []mustache.Span, task string) string {
 	return fence.Values(text, ofAgents)
 }
 
-// view is what a template can see: the output, and behind it the thread's
-// prompt and the status that the edge was taken by. $prompt is always the
-// thread's; "prompt" and "$status" may be fields of the output.
-func view(task, status string, output any) []any {
-	globals := map[string]any{protocol.PromptVariable: task, "prompt": task, protocol.StatusKey: status}
+// view is what a template can see: the output, and behind it the thread's prompt and
+// inputs, and the status that the edge was taken by. $prompt and $inputs are always
+// the thread's; "prompt" and "$status" may be fields of the output.
+func view(start protocol.Start, status string, output any) []any {
+	globals := map[string]any{protocol.PromptVariable: start.Prompt, "prompt": start.Prompt, protocol.StatusKey: status}
+	if len(start.Inputs) > 0 {
+		globals[protocol.InputsVariable] = start.Inputs
+	}
 	object, ok := output.(map[string]any)
 	if !ok {
 		return []any{globals, map[string]any{}}
 	}
-	if _, hides := object[protocol.PromptVariable]; hides {
-		object = maps.Clone(object)
-		delete(object, protocol.PromptVariable)
+	for _, own := range []string{protocol.PromptVariable, protocol.InputsVariable} {
+		if _, hides := object[own]; hides {
+			object = maps.Clone(object)
+			delete(object, own)
+		}
 	}
 	return []any{globals, object}
 }

@@ -120,9 +120,13 @@ func follow(s State, at place, edge protocol.Edge, output any) (Decision, error)
 	if d.Prompt, err = promptOf(s, at, edge, output); err != nil {
 		return Decision{}, err
 	}
-	if d.Kind == Run {
-		d.Location, err = locationOf(s, at, edge, output)
+	if d.Kind != Run {
+		return d, nil
 	}
+	if d.Location, err = locationOf(s, at, edge, output); err != nil {
+		return Decision{}, err
+	}
+	d.Command, err = commandOf(s, at, edge.Role, output)
 	return d, err
 }
 

@@ -11,5 +11,12 @@ func Adapters() []string {
 	return []string{"uwf-claude-code", "uwf-codex", "uwf-cursor", "uwf-gemini", "uwf-hermes", "uwf-opencode", "uwf-acp", "uwf-exec"}
 }
 
+// The names under which steps stand that the engine has made itself, for roles that no
+// agent plays.
+const (
+	CommandAgent = AgentPrefix + "command"
+	PersonAgent  = AgentPrefix + "person"
+)
+
 // OwnAgents are all agents of uwf's own.
 func OwnAgents() []string { return append(slices.Concat(ModelAgents(), Adapters()), "uwf-mock") }

@@ -19,6 +19,7 @@ const (
 	ResumeStatus  = "resume"  // optional edge of $START: where a completed thread goes on
 
 	PromptVariable = "$prompt" // the thread's prompt, in every template
+	InputsVariable = "$inputs" // the thread's inputs, in every template and condition
 )
 
 // Workflow is a stored workflow: roles and the graph that routes between them.

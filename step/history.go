@@ -88,9 +88,11 @@ func told(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.Step) (p
 	if err != nil {
 		return prompt.Step{}, fmt.Errorf("output of step %d: %w", s.Index+1, err)
 	}
-	content, err := thread.Content(ctx, r, s.Detail)
-	if err != nil {
-		return prompt.Step{}, fmt.Errorf("detail of step %d: %w", s.Index+1, err)
+	content := ""
+	if s.Agent != protocol.CommandAgent { // its output says what it printed
+		if content, err = thread.Content(ctx, r, s.Detail); err != nil {
+			return prompt.Step{}, fmt.Errorf("detail of step %d: %w", s.Index+1, err)
+		}
 	}
 	return prompt.Step{
 		Number: s.Index + 1, Role: s.Role, Agent: s.Agent, Output: out.Value, Content: beyondOutput(content, s.ExtractedBy),

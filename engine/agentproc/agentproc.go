@@ -43,6 +43,11 @@ type Invocation struct {
 	// Started is told the agent's process id as soon as there is one; if it
 	// fails, the agent is stopped and Run returns its error. May be nil.
 	Started func(pid int) error
+	// Plain: the program is no agent. What it prints goes to the output file and is no
+	// result, and every status with which it ends is an answer.
+	Plain bool
+	// Apart: what a plain program prints on stderr goes to the file of stderr.
+	Apart bool
 	// Told is called for each turn that is announced, finished or still being
 	// written, on the goroutine of Run. Nil: not wanted.
 	Told func(protocol.TurnLine)
@@ -71,7 +76,7 @@ func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	}
 	status, err := supervise(ctx, child, inv)
 	out := Outcome{ExitCode: status.Code, Signal: status.Signal, Stderr: stderrTail(inv.RunDir)}
-	if err != nil {
+	if err != nil || inv.Plain {
 		return out, err
 	}
 	result, resultErr := ReadResult(inv.RunDir)
@@ -86,16 +91,22 @@ func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 // start starts the agent with new output files. A descendant of an earlier
 // agent that still writes does so to the files of its own run.
 func start(path string, inv Invocation) (*proc.Child, error) {
-	stdout, err := newFile(inv, rundir.StdoutFile)
+	name := rundir.StdoutFile
+	if inv.Plain {
+		name = rundir.OutputFile
+	}
+	stdout, err := newFile(inv, name)
 	if err != nil {
 		return nil, err
 	}
 	defer stdout.Close()
-	stderr, err := newFile(inv, rundir.StderrFile)
-	if err != nil {
-		return nil, err
+	stderr := stdout
+	if !inv.Plain || inv.Apart {
+		if stderr, err = newFile(inv, rundir.StderrFile); err != nil {
+			return nil, err
+		}
+		defer stderr.Close()
 	}
-	defer stderr.Close()
 	cmd := proc.Command{
 		Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env,
 		Stdout: stdout, Stderr: stderr,
@@ -138,7 +149,7 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 	defer cancel(nil)
 	if inv.Timeout > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, inv.Timeout, &TimeoutError{After: inv.Timeout})
+		ctx, stop = context.WithTimeoutCause(ctx, inv.Timeout, &TimeoutError{After: inv.Timeout, Plain: inv.Plain})
 		defer stop()
 	}
 	if inv.Started != nil {

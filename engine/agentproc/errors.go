@@ -107,9 +107,16 @@ func (e *ResultError) Error() string {
 }
 
 // TimeoutError means that the agent took too long and was stopped.
-type TimeoutError struct{ After time.Duration }
+type TimeoutError struct {
+	After time.Duration
+	Plain bool // it was no agent
+}
 
 // Error implements error.
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("the agent was stopped: it took longer than %s", e.After)
+	who := "agent"
+	if e.Plain {
+		who = "command"
+	}
+	return fmt.Sprintf("the %s was stopped: it took longer than %s", who, e.After)
 }

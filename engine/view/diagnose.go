@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
@@ -31,7 +32,9 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 		d.ofRun(state, *run, e.Env.Now())
 	}
 	if state.CurrentRole != nil && state.Status != protocol.StatusRunning {
-		d.ofAgent(e.Cast(ctx, state.WorkflowName, *state.CurrentRole, engine.StepOptions{}))
+		if w, err := cas.Read[protocol.Workflow](ctx, e.Store, state.Workflow); err == nil {
+			d.ofAgent(e.Cast(ctx, w, *state.CurrentRole, engine.StepOptions{}))
+		}
 	}
 	d.ofChain(ctx, e, state)
 	return d.ThreadDiagnosis, nil

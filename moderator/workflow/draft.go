@@ -50,6 +50,8 @@ type roleDraft struct {
 	yaml     *yamldoc.Node // of the schema
 	statuses statuses
 	answers  answers
+	run      *yamldoc.Node // of a command
+	noted    bool          // the author was told of its program
 }
 
 // conditionDraft is an entry of "conditions".

@@ -45,15 +45,8 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		d.add(n.Pos, "give it description, goal, capabilities, procedure, output and frontmatter", "%s must be a mapping, but this is %s", what, kindOf(n))
 		return r
 	}
-	m := d.mapping(n, e.Pos, what, []field{
-		{key: "description", required: true, remedy: "one line that says what the role does"},
-		{key: "goal", required: true, remedy: "who the agent is and what it is after"},
-		{key: "capabilities", required: true, remedy: "a list of words, such as [planning]"},
-		{key: "procedure", required: true, remedy: "how it works, step by step"},
-		{key: "output", required: true, remedy: "what it delivers"},
-		{key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}, // exactly one, see readSchema
-		{key: "extractPrompt"},
-	})
+	fields, player := roleFields(n)
+	m := d.mapping(n, e.Pos, what, fields)
 	text := func(key string) string {
 		s, _ := d.text(m[key], key+" of "+what)
 		return s
@@ -65,8 +58,44 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		Output: text("output"), ExtractPrompt: text("extractPrompt"),
 		Capabilities: d.readCapabilities(m["capabilities"], what),
 	}
+	if run, person := m["run"], m["person"]; run != nil && person != nil {
+		d.add(person.Pos, "keep one of them", "%s has both \"run\" and \"person\": either a command plays it, or a person", what)
+	}
+	switch player {
+	case protocol.PlayedByPerson:
+		d.readPerson(r, m["person"], what)
+	case protocol.PlayedByCommand:
+		d.readCommand(r, m, what)
+		if r.role.Parse == "" {
+			d.commandSchema(r, n, what)
+			return r
+		}
+	}
 	d.readSchema(r, n, what)
 	return r
+}
+
+// roleFields are the keys of a role, by who plays it.
+func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
+	fields := []field{{key: "description", required: true, remedy: "one line that says what the role does"}}
+	schema := []field{{key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}} // exactly one, see readSchema
+	players := []field{{key: "run"}, {key: "person"}}
+	switch {
+	case says(n, "run"):
+		fields = append(fields, field{key: "parse"}, field{key: "timeout"})
+		return slices.Concat(fields, players, schema), protocol.PlayedByCommand
+	case says(n, "person"):
+		return slices.Concat(fields, players, schema), protocol.PlayedByPerson
+	}
+	fields = append(fields, field{key: "goal", required: true, remedy: "who the agent is and what it is after"},
+		field{key: "capabilities"}, field{key: "procedure"}, field{key: "output"})
+	return slices.Concat(fields, schema, []field{{key: "extractPrompt"}}, players), protocol.PlayedByAgent
+}
+
+// says reports whether a mapping has something under a key.
+func says(n *yamldoc.Node, key string) bool {
+	v := n.Get(key)
+	return v != nil && !isNull(v)
 }
 
 // readCapabilities reads a list of words; it is never nil.

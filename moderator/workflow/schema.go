@@ -11,7 +11,7 @@ import (
 // checkSchema checks a role's schema against what a store accepts, so that
 // nothing is wrong with it only after an agent has worked for it.
 func (d *draft) checkSchema(r *roleDraft) {
-	if r.schema == nil {
+	if r.schema == nil || r.yaml == nil {
 		return
 	}
 	problems := jsonschema.Check(r.schema)

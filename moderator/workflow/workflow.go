@@ -77,6 +77,7 @@ func (d *draft) check(src Source) {
 	for _, n := range d.nodes {
 		for _, e := range n.edges {
 			d.checkTemplates(n, e)
+			d.checkCommand(n, e)
 		}
 	}
 }

@@ -119,6 +119,7 @@ func (d *diff) roles(a, b workflow.Definition) {
 	either(d, []string{"roles"}, names, a.Roles, b.Roles, func(path []string, before, after protocol.Role) {
 		at := func(field string) []string { return append(slices.Clone(path), field) }
 		d.text(at("description"), before.Description, after.Description)
+		d.player(at, before, after)
 		d.text(at("goal"), before.Goal, after.Goal)
 		if !slices.Equal(before.Capabilities, after.Capabilities) {
 			d.add(Changed, at("capabilities"), before.Capabilities, after.Capabilities)
@@ -129,6 +130,26 @@ func (d *diff) roles(a, b workflow.Definition) {
 		role := path[len(path)-1]
 		d.schema(at("frontmatter"), a.Schemas[role], b.Schemas[role])
 	})
+}
+
+// player compares who plays a role.
+func (d *diff) player(at func(string) []string, before, after protocol.Role) {
+	if !slices.Equal(before.Run, after.Run) {
+		d.add(opOf(len(before.Run), len(after.Run)), at("run"), before.Run, after.Run)
+	}
+	d.text(at("parse"), string(before.Parse), string(after.Parse))
+	d.number(at("timeoutMs"), int(before.TimeoutMs), int(after.TimeoutMs))
+}
+
+// opOf is what happened to a part that has so many parts now.
+func opOf(before, after int) Op {
+	switch {
+	case before == 0:
+		return Added
+	case after == 0:
+		return Removed
+	}
+	return Changed
 }
 
 func (d *diff) conditions(a, b map[string]protocol.Condition) {

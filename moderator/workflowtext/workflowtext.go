@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	gostrings "strings"
+	"time"
 
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -43,20 +45,49 @@ func roles(def workflow.Definition) yamltext.Map {
 	m := yamltext.Map{}
 	for _, name := range flow.Roles(def.Workflow) {
 		r := def.Roles[name]
-		fields := yamltext.Map{
-			{Key: "description", Value: r.Description},
-			{Key: "goal", Value: r.Goal},
-			{Key: "capabilities", Value: strings(r.Capabilities)},
-			{Key: "procedure", Value: r.Procedure},
-			{Key: "output", Value: r.Output},
+		fields := append(yamltext.Map{{Key: "description", Value: r.Description}}, player(r)...)
+		if !isCommand(r) {
+			fields = append(fields, yamltext.Entry{Key: "frontmatter", Value: schema(def.Schemas[name])})
 		}
-		if r.ExtractPrompt != "" {
-			fields = append(fields, yamltext.Entry{Key: "extractPrompt", Value: r.ExtractPrompt})
-		}
-		fields = append(fields, yamltext.Entry{Key: "frontmatter", Value: schema(def.Schemas[name])})
 		m = append(m, yamltext.Entry{Key: name, Value: fields, Blank: true})
 	}
 	return m
+}
+
+// isCommand reports whether a role answers how its command has ended, as its author
+// need not say.
+func isCommand(r protocol.Role) bool { return len(r.Run) > 0 && r.Parse == "" }
+
+// player is what says who plays a role, and what that one is told.
+func player(r protocol.Role) (fields yamltext.Map) {
+	texts := []yamltext.Entry{{Key: "parse", Value: string(r.Parse)}, {Key: "timeout", Value: span(r.TimeoutMs)}}
+	if r.Player() == protocol.PlayedByCommand {
+		fields = yamltext.Map{{Key: "run", Value: strings(r.Run)}}
+	} else {
+		fields = yamltext.Map{{Key: "goal", Value: r.Goal}, {Key: "capabilities", Value: strings(r.Capabilities)}}
+		texts = []yamltext.Entry{{Key: "procedure", Value: r.Procedure}, {Key: "output", Value: r.Output}, {Key: "extractPrompt", Value: r.ExtractPrompt}}
+	}
+	for _, e := range texts {
+		if e.Value != "" {
+			fields = append(fields, e)
+		}
+	}
+	return fields
+}
+
+// span is a time as people write it, "" for none.
+func span(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	text := (time.Duration(ms) * time.Millisecond).String()
+	if short, ok := gostrings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := gostrings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
 }
 
 func strings(list []string) yamltext.List {

@@ -22,6 +22,7 @@ const (
 	LockFile   = "agent.lock"  // held while the agent, or who started it, is alive
 	StdoutFile = "stdout"      // the agent's
 	StderrFile = "stderr"      // the agent's
+	OutputFile = "output"      // what a command prints that is no agent
 	ResultFile = "result.json" // the result line once more
 	StopFile   = "stop"        // names the run that is to stop
 	WorkFile   = "work.json"   // what a background worker is to do, or did last

@@ -91,7 +91,7 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 		return err
 	}
 	for _, role := range flow.Roles(def.Workflow) {
-		a.plan(&p, settings, e.Cast(ctx, def.Workflow.Name, role, o))
+		a.plan(&p, settings, e.Cast(ctx, def.Workflow, role, o))
 	}
 	return a.print(p, func(w io.Writer) error { return p.text(w, a.width()) })
 }

@@ -1,0 +1,219 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// commands is a world whose workflow has one role, a shell script, and ends after it.
+// Its run is asked for in the thread's directory.
+func commands(t *testing.T, script string, change ...func(*protocol.Role)) (*world, string) {
+	t.Helper()
+	w := newWorld(t, "")
+	role := protocol.Role{Description: "Runs.", Capabilities: []string{}, Run: []string{"sh", "-c", script, "sh", "{{{$prompt}}}"}}
+	for _, c := range change {
+		c(&role)
+	}
+	edge := map[string]protocol.Edge{"passed": {Role: "$END"}, "failed": {Role: "$SUSPEND", Prompt: "Repair it."}}
+	w.workflow = w.put(protocol.Workflow{
+		Name: "cmd", Roles: map[string]protocol.Role{"run": role},
+		Graph: map[string]protocol.GraphNode{"$START": {Edges: map[string]protocol.Edge{"_": {Role: "run"}}}, "run": {Edges: edge}},
+	}, moderator.CommandSchema())
+	return w, w.start()
+}
+
+// lines are those of a file in the thread's directory.
+func (w *world) lines(name string) []string {
+	data, _ := os.ReadFile(filepath.Join(w.dir, name)) // none is none
+	return strings.Fields(string(data))
+}
+
+func alive(pid string) bool {
+	n, err := strconv.Atoi(pid)
+	return err == nil && syscall.Kill(n, 0) == nil
+}
+
+func TestCommandThatHangsIsEnded(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, `sleep 1000 & echo $! >child; trap "" TERM; echo $$ >self; wait; wait`, func(r *protocol.Role) { r.TimeoutMs = 300 })
+	w.Grace = 50 * time.Millisecond
+	_, err := w.Step(t.Context(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeTimeout, "the command was stopped: it took longer than 300ms")
+	for _, name := range []string{"child", "self"} {
+		pid := w.lines(name)[0]
+		w.eventually("its processes end", func() bool { return !alive(pid) })
+	}
+	require.Equal(t, protocol.StatusFailed, w.show(id).Status)
+}
+
+// What a command leaves behind is ended with it, be it in a session of its own.
+func TestCommandThatForksDaemons(t *testing.T) {
+	t.Parallel()
+	script := `sleep 1000 & echo $! >daemons`
+	if runtime.GOOS == "linux" {
+		script += `; setsid sh -c 'echo $$ >>daemons; exec sleep 1000' & while [ $(wc -l <daemons) -lt 2 ]; do :; done`
+	}
+	w, id := commands(t, script)
+	out := w.mustStep(id, StepOptions{})
+	require.Equal(t, protocol.StatusCompleted, out.Status)
+	for _, pid := range w.lines("daemons") {
+		w.eventually("it ends", func() bool { return !alive(pid) })
+	}
+}
+
+// A hundred megabytes are all in the detail, the end of them in the output, and never
+// in memory at once.
+func TestCommandThatPrintsMuch(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, `head -c 104857600 /dev/zero | tr '\0' x; printf 'ä€end'`)
+	out := w.mustStep(id, StepOptions{})
+	output := out.Output.(map[string]any)
+	require.Equal(t, true, output["truncated"])
+	text := output["output"].(string)
+	require.LessOrEqual(t, len(text), moderator.CommandOutput)
+	require.True(t, strings.HasSuffix(text, "xä€end"))
+	s := w.readStep(*out.StepHash)
+	d, err := cas.Read[protocol.Detail](t.Context(), w.Store, s.Detail)
+	require.NoError(t, err)
+	size := 0
+	for _, h := range d.Turns {
+		turn, err := cas.Read[protocol.Turn](t.Context(), w.Store, h)
+		require.NoError(t, err)
+		if turn.Role == protocol.TurnTool {
+			size += len(turn.Content)
+			require.LessOrEqual(t, len(turn.Content), outputPiece)
+		}
+	}
+	require.Equal(t, 100<<20+len("ä€end"), size)
+}
+
+func TestWholeRunes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"a€": 4, "a\xe2\x82": 1, "a\xe2": 1, "a\xff": 2, "\x80\x80\x80\x80": 4, "": 0, "a": 1, "aä": 3} {
+		require.Equal(t, want, wholeRunes([]byte(text)), "%q", text)
+	}
+}
+
+// A command may be run twice if its engine is killed, but what has ended is not: the
+// step that was made is taken over.
+func TestCommandOfAKilledEngine(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, `echo ran >>runs; echo '{"stepHash":"0123456789ABC"}'`)
+	a, ran := w.plainRunOf(id) // killed before it made the step: how the command ended is lost
+
+	var warned []string
+	w.Warn = func(text string) { warned = append(warned, text) }
+	h, err := w.hold(t.Context(), id)
+	require.NoError(t, err)
+	a.hold = h
+	require.NoError(t, a.dir.write(a.record))
+	result, err := a.ofCommand(t.Context(), ran)
+	require.NoError(t, err)
+	h.release() // killed before it moved the head
+	out := w.mustStep(id, StepOptions{})
+	require.True(t, out.Adopted)
+	require.Equal(t, result.StepHash, *out.StepHash)
+	require.Equal(t, []string{"ran"}, w.lines("runs"))
+	require.Empty(t, warned)
+
+	id = w.start()
+	w.plainRunOf(id)
+	out = w.mustStep(id, StepOptions{})
+	require.False(t, out.Adopted)
+	require.Equal(t, []string{"ran", "ran", "ran"}, w.lines("runs"), "a word that looks like a result is none")
+	require.Len(t, warned, 1)
+	require.Contains(t, warned[0], "the step is made anew")
+}
+
+// plainRunOf runs the command of a thread's next step, and nothing more.
+func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
+	ctx := context.Background()
+	h, err := w.hold(ctx, id)
+	require.NoError(w.t, err)
+	defer h.release()
+	pos, err := w.at(ctx, h)
+	require.NoError(w.t, err)
+	task, err := w.task(ctx, pos, pos.next)
+	require.NoError(w.t, err)
+	a := w.newAttempt(h, pos, task)
+	a.cmd, err = a.player(ctx, StepOptions{})
+	require.NoError(w.t, err)
+	a.task.cwd = w.dir
+	a.record = a.newRecord()
+	lock, err := a.prepare(ctx)
+	require.NoError(w.t, err)
+	ran, err := a.invoke(ctx, lock)
+	require.NoError(w.t, err)
+	require.NoError(w.t, lock.Unlock())
+	a.record.Status = runRunning
+	return a, ran
+}
+
+// A command gets what an agent gets, but no secrets, and nothing by which it could
+// make the step itself.
+func TestEnvironmentOfACommand(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, `env`)
+	w.Env.Environ = append(w.Env.Environ, "MY_API_KEY=abcdefgh12345678", "PLAIN=yes", "PATH="+filepath.Join(w.dir, "bin")+":"+os.Getenv("PATH"))
+	out := w.mustStep(id, StepOptions{})
+	text := "\n" + out.Output.(map[string]any)["output"].(string)
+	for _, want := range []string{"\nPLAIN=yes\n", "\nUWF_THREAD=" + id + "\n", "\nUWF_ROLE=run\n", "\nPWD=" + w.dir + "\n", "\nUWF_HOME="} {
+		require.Contains(t, text, want)
+	}
+	for _, without := range []string{"abcdefgh12345678", "UWF_HEAD", "UWF_RUN_DIR", "UWF_PROMPT_REF", "UWF_LIMIT_BASE", filepath.Join(w.dir, "bin")} {
+		require.NotContains(t, text, without)
+	}
+}
+
+// Who answers the suspension behind a command, or pokes it, has it run once more, as
+// it was.
+func TestCommandOnceMore(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, `echo "$1" >>runs; test -e repaired`)
+	out := w.mustStep(id, StepOptions{})
+	require.Equal(t, protocol.StatusSuspended, out.Status)
+	_, err := w.Poke(t.Context(), id, "again", StepOptions{})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "repaired"), nil, 0o600))
+	out, err = w.Resume(t.Context(), id, "it is", StepOptions{})
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusCompleted, out.Status)
+	require.Equal(t, []string{"the", "task", "the", "task", "the", "task"}, w.lines("runs"))
+	th, err := thread.Open(t.Context(), w.Store, out.Head)
+	require.NoError(t, err)
+	require.Equal(t, 2, th.Len())
+}
+
+// A person who stops a command gets no answer of it.
+func TestStoppedCommandGivesNoAnswer(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, `echo $$ >self; exec sleep 1000`)
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.Step(context.Background(), id, StepOptions{})
+		done <- err
+	}()
+	w.eventually("it runs", func() bool { return len(w.lines("self")) == 1 && w.show(id).Status == protocol.StatusRunning })
+	stopped, err := w.Stop(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, stopped)
+	requireCode(t, <-done, protocol.CodeTerminated, "was stopped while")
+	require.Nil(t, w.show(id).Output)
+}

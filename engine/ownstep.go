@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
+)
+
+// own is what the engine itself puts into a step, for a role that no agent plays. It
+// goes through the same checks as what an agent returns.
+type own struct {
+	agent  string
+	output extract.Output
+	by     protocol.ExtractedBy
+	detail protocol.Detail // with turns of the same batch
+	answer string          // the only turn, if the detail has none
+}
+
+// submit makes the step of the attempt durable and leaves its result in the run
+// directory: if this process is killed before the head has moved, the next one adopts
+// it. The caller holds the store ([Engine.holdStore]).
+func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
+	limitBase, nothing := a.task.limitBase, 0.0 // no model was asked: that is known
+	ended := max(a.record.StartedAt, a.nowMs())
+	return step.Submit(ctx, b, a.pos.thread, step.Submission{
+		Role: a.task.role, Type: a.pos.workflow.Roles[a.task.role].Frontmatter,
+		Output: o.output, ExtractedBy: o.by, Agent: o.agent, Detail: o.detail, Answer: o.answer,
+		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.path,
+		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
+		Usage: &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt},
+	})
+}
+
+// judge is what an output of the attempt's role is held against.
+func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error) {
+	schema := a.pos.workflow.Roles[a.task.role].Frontmatter
+	value, err := cas.Schema(ctx, a.nodes(), schema)
+	if err != nil {
+		return extract.Role{}, err
+	}
+	compiled, err := b.Compiled(ctx, schema)
+	return extract.Role{Schema: value, Compiled: compiled}, err
+}

@@ -1,0 +1,65 @@
+package moderator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// What a role that is a command answers, unless it prints its data itself: passed if
+// its exit status is 0, else failed, with the end of what it printed.
+const (
+	CommandPassed = "passed"
+	CommandFailed = "failed"
+	CommandOutput = 64 << 10 // bytes of the end
+)
+
+// CommandSchema is the schema of a role that is a command and does not print its data.
+func CommandSchema() map[string]any {
+	return map[string]any{
+		"type": "object", "additionalProperties": false, "required": []any{protocol.StatusKey, "exitCode", "output", "truncated"},
+		"properties": map[string]any{
+			protocol.StatusKey: map[string]any{"type": "string", "enum": []any{CommandPassed, CommandFailed}},
+			"exitCode":         map[string]any{"type": "integer"},
+			"output":           map[string]any{"type": "string"},
+			"truncated":        map[string]any{"type": "boolean"},
+		},
+	}
+}
+
+// errNul: no system passes such a word to a program.
+var errNul = errors.New("renders to a text with a NUL in it")
+
+// commandOf renders the words of a role that is a command, nil if it is none. Each is
+// one argument whatever it renders to: there is no shell. A word may be empty, but not
+// the program's.
+func commandOf(s State, at place, role string, output any) ([]string, error) {
+	words := s.Workflow.Roles[role].Run
+	if len(words) == 0 {
+		return nil, nil
+	}
+	argv := make([]string, len(words))
+	for i, word := range words {
+		fail := func(err error) error {
+			return &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[%d]", role, i), Template: word, Err: err}
+		}
+		t, err := mustache.Parse(word)
+		if err != nil {
+			return nil, fail(err)
+		}
+		argv[i], err = t.Render(view(s.Start, at.status, output)...)
+		switch {
+		case err != nil:
+			return nil, fail(err)
+		case strings.ContainsRune(argv[i], 0):
+			return nil, fail(errNul)
+		}
+	}
+	if strings.TrimSpace(argv[0]) == "" {
+		return nil, &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[0]", role), Template: words[0], Err: ErrEmpty}
+	}
+	return argv, nil
+}
