@@ -49,6 +49,9 @@ func dollars(usd float64) string {
 // steps they are not known, so that they are a lower bound.
 func spent(u *protocol.Usage, withoutUsage, withoutCost int) string {
 	tokens, cost := "", ""
+	if u.Counted() && u.Turns == 0 && withoutUsage+withoutCost == 0 {
+		return "" // no model was asked
+	}
 	if u.Counted() {
 		tokens = least(withoutUsage) + inShort(u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens) + "/" + inShort(u.OutputTokens)
 	}
