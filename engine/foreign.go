@@ -170,7 +170,7 @@ func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.H
 	if err != nil {
 		return heads.Facts{}, err
 	}
-	var facts heads.Facts
+	facts := heads.Facts{Fork: &heads.Fork{Thread: origin, Step: node}}
 	imported := known.Imported
 	switch {
 	case origin == "":
@@ -181,7 +181,7 @@ func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.H
 	if imported != nil {
 		inherited := *imported
 		inherited.Inherited, inherited.Lost = true, false // where the fork was made is known
-		facts = heads.Facts{Imported: &inherited, Workspace: known.Workspace, Fork: &heads.Fork{Thread: origin, Step: node}}
+		facts.Imported, facts.Workspace = &inherited, known.Workspace
 	}
 	if cwd == "" {
 		return facts, nil

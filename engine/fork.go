@@ -13,12 +13,18 @@ import (
 // everything with the thread that the node comes from. Errors are
 // *protocol.Error.
 func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
-	return e.ForkIn(ctx, node, "")
+	return e.ForkWith(ctx, node, ForkOptions{})
 }
 
-// ForkIn is [Engine.Fork] of a thread that works in a directory; "": where the other
-// one does. A fork of a thread from elsewhere is from there, too.
-func (e *Engine) ForkIn(ctx context.Context, node protocol.Hash, cwd string) (string, error) {
+// ForkOptions say more of a fork. The zero value works.
+type ForkOptions struct {
+	Thread string // that the node was found in; "": one of this home that has its start
+	Cwd    string // where the fork works; "": where the other one does
+}
+
+// ForkWith is [Engine.Fork] with options. A fork of a thread from elsewhere is from
+// there, too.
+func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
 	release, err := e.holdStore(ctx)
 	if err != nil {
 		return "", coded(err)
@@ -49,9 +55,12 @@ func (e *Engine) ForkIn(ctx context.Context, node protocol.Hash, cwd string) (st
 	if err := e.Store.Commit(ctx, nodes...); err != nil {
 		return "", coded(err)
 	}
-	facts, err := e.inherits(ctx, t, node, cwd)
+	facts, err := e.inherits(ctx, t, node, o.Cwd)
 	if err != nil {
 		return "", coded(err)
+	}
+	if o.Thread != "" {
+		facts.Fork.Thread = o.Thread
 	}
 	return e.addThread(ctx, node, facts)
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -89,14 +90,31 @@ func (e *Engine) item(ctx context.Context, l Listed) protocol.ThreadItem {
 	if l.Ended != nil {
 		item := itemOf(e.showEnded(ctx, *l.Ended))
 		item.CompletedAt = &l.Ended.CompletedAt
+		if t, err := thread.Open(ctx, e.nodes(), l.Ended.Head); err == nil { // else only its end is known
+			e.about(&item, t)
+		}
 		return item
 	}
-	out, err := e.showActive(ctx, l.Thread, l.Head)
+	out, pos, err := e.showActive(ctx, l.Thread, l.Head)
 	item := itemOf(out)
 	if err != nil {
 		item.Error = err.Error()
 	}
+	if pos.thread != nil {
+		e.about(&item, pos.thread)
+	}
 	return item
+}
+
+// about says what a thread is about, and what it has cost if that has been summed up.
+func (e *Engine) about(item *protocol.ThreadItem, t *thread.Thread) {
+	item.Title = protocol.TitleOf(t.Start.Prompt)
+	if t.Last == nil {
+		return
+	}
+	if at := find(e.runDir(item.Thread).totals(), t.Head, t.Last.Index); at != nil {
+		item.Totals = &at.Totals
+	}
 }
 
 func itemOf(out protocol.StepOutput) protocol.ThreadItem {

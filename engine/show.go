@@ -45,21 +45,22 @@ func (e *Engine) show(ctx context.Context, thread string) (protocol.StepOutput, 
 		}
 		return out, nil
 	}
-	return e.showActive(ctx, thread, head)
+	out, _, err := e.showActive(ctx, thread, head)
+	return out, err
 }
 
 // showActive is what the nodes say, and on top of it what the last run says.
-func (e *Engine) showActive(ctx context.Context, id string, head protocol.Hash) (protocol.StepOutput, error) {
+func (e *Engine) showActive(ctx context.Context, id string, head protocol.Hash) (protocol.StepOutput, *position, error) {
 	pos, err := e.position(ctx, id, head)
 	switch {
 	case isDamage(err):
-		return damaged(pos, head, err), nil
+		return damaged(pos, head, err), pos, nil
 	case err != nil:
-		return damaged(pos, head, err), err
+		return damaged(pos, head, err), pos, err
 	}
 	out := pos.output()
 	e.overlay(ctx, &out)
-	return out, nil
+	return out, pos, nil
 }
 
 // showEnded needs no node but the workflow, and only for its name.

@@ -93,10 +93,12 @@ type StepError struct {
 // ThreadShow is a thread's state, with its steps if asked for.
 type ThreadShow struct {
 	StepOutput
-	StartedAt *int64  `json:"startedAt"` // ms, from the thread's id
-	Hint      *string `json:"hint"`
-	Totals    *Totals `json:"totals"`          // null: a step that has not been summed up yet cannot be read
-	Steps     []any   `json:"steps,omitempty"` // StartEntry, then StepEntry
+	StartedAt  *int64      `json:"startedAt"` // ms, from the thread's id
+	Hint       *string     `json:"hint"`
+	Title      string      `json:"title,omitempty"`
+	ForkedFrom *ForkedFrom `json:"forkedFrom,omitempty"`
+	Totals     *Totals     `json:"totals"`          // null: a step that has not been summed up yet cannot be read
+	Steps      []any       `json:"steps,omitempty"` // StartEntry, then StepEntry
 }
 
 // Totals is what the steps of a thread cost together. What some steps do not tell
@@ -131,16 +133,20 @@ func (t *Totals) Add(s Step) {
 
 // ThreadItem is one line of a list of threads.
 type ThreadItem struct {
-	Thread        string  `json:"thread"`
-	Workflow      Hash    `json:"workflow"`
-	WorkflowName  *string `json:"workflowName"`
-	Head          Hash    `json:"head"`
-	Status        Status  `json:"status"`
-	StatusDisplay string  `json:"statusDisplay"`
-	CurrentRole   *string `json:"currentRole"`
-	StartedAt     *int64  `json:"startedAt"`   // ms, from the thread's id
-	CompletedAt   *int64  `json:"completedAt"` // ms
-	Error         string  `json:"error,omitempty"`
+	Thread        string      `json:"thread"`
+	Workflow      Hash        `json:"workflow"`
+	WorkflowName  *string     `json:"workflowName"`
+	Head          Hash        `json:"head"`
+	Status        Status      `json:"status"`
+	StatusDisplay string      `json:"statusDisplay"`
+	CurrentRole   *string     `json:"currentRole"`
+	StartedAt     *int64      `json:"startedAt"`   // ms, from the thread's id
+	CompletedAt   *int64      `json:"completedAt"` // ms
+	Error         string      `json:"error,omitempty"`
+	Imported      bool        `json:"imported,omitempty"`   // from elsewhere, or perhaps so
+	Title         string      `json:"title,omitempty"`      // given by a person, else the task's first line
+	ForkedFrom    *ForkedFrom `json:"forkedFrom,omitempty"` // of a fork
+	Totals        *Totals     `json:"totals,omitempty"`     // as far as they have been summed up
 }
 
 // ThreadSteps is the history of a thread: a [StartEntry], then a [StepEntry]
@@ -179,6 +185,12 @@ type ThreadStarted struct {
 	Thread   string `json:"thread"`
 }
 
+// ThreadTitled answers thread title.
+type ThreadTitled struct {
+	Thread string `json:"thread"`
+	Title  string `json:"title"`
+}
+
 // ThreadForked answers thread fork.
 type ThreadForked struct {
 	Thread     string     `json:"thread"`
@@ -187,7 +199,8 @@ type ThreadForked struct {
 
 // ForkedFrom names the node that a fork begins at.
 type ForkedFrom struct {
-	Step Hash `json:"step"`
+	Thread string `json:"thread,omitempty"` // in which it was found; "": not known
+	Step   Hash   `json:"step"`
 }
 
 // ThreadKilled answers thread kill, under the seeds' key and the original's.

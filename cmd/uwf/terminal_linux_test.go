@@ -168,6 +168,8 @@ func instead(t *testing.T, arg string) []string {
 		return []string{"hostile.yaml", "bad.yaml", "odd\x1b[2J.yaml"}
 	case "<name>":
 		return []string{"fresh", unknown}
+	case "[title]":
+		return []string{unknown}
 	case "<thread>", "[thread…]":
 		return []string{"@", unknown}
 	case "<step>":
@@ -330,7 +332,7 @@ func (h *hostileHome) on(t *testing.T, stdout, stderr io.Writer, tty *pty, words
 	var stdin io.Reader = strings.NewReader("")
 	if tty != nil {
 		stdin = tty.slave
-		if strings.HasPrefix(words[0], "setup") {
+		if words[0] == "setup" || len(words) > 1 && words[1] == "resume" { // they ask, and are told nothing
 			_, err := tty.master.WriteString("\x04")
 			require.NoError(t, err)
 		}

@@ -60,7 +60,10 @@ func Items(ctx context.Context, e *engine.Engine, threads []engine.Listed, f Fil
 		if left < 0 {
 			return
 		}
+		facts, _ := e.Heads.AllFacts(ctx) // what cannot be read is left out
 		for item := range e.Overview().Items(ctx, threads) {
+			item.Title, item.ForkedFrom = named(item.Title, facts[item.Thread])
+			item.Imported = !facts[item.Thread].StartedHere()
 			switch {
 			case ctx.Err() != nil:
 				return
@@ -75,6 +78,29 @@ func Items(ctx context.Context, e *engine.Engine, threads []engine.Listed, f Fil
 			}
 		}
 	}
+}
+
+// Ended is how many threads in time have ended. What cannot be read does not count.
+func Ended(ctx context.Context, x heads.Heads, f Filter) int {
+	f.Ended, f.Statuses = true, nil
+	n := 0
+	for _, l := range Listed(ctx, x, f, func(error) {}) {
+		if l.Ended != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// named is what a thread is called, and what it is a fork of.
+func named(title string, facts heads.Facts) (string, *protocol.ForkedFrom) {
+	if facts.Title != nil && *facts.Title != "" {
+		title = *facts.Title
+	}
+	if facts.Fork == nil {
+		return title, nil
+	}
+	return title, &protocol.ForkedFrom{Thread: facts.Fork.Thread, Step: facts.Fork.Step}
 }
 
 func (f Filter) inTime(id string) bool {

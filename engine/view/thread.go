@@ -21,6 +21,12 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	if next := Next(state); next != "" {
 		show.Hint = &next
 	}
+	task := ""
+	if t, err := thread.Open(ctx, e.Store, state.Head); err == nil {
+		task = protocol.TitleOf(t.Start.Prompt)
+	}
+	facts, _ := e.Heads.Facts(ctx, id) // without them it is called as its task
+	show.Title, show.ForkedFrom = named(task, facts)
 	if at, err := threadid.Time(id); err == nil {
 		ms := at.UnixMilli()
 		show.StartedAt = &ms

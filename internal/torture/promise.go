@@ -75,10 +75,13 @@ type ack struct{ Thread, StepHash string }
 
 // acknowledged reads one object, or a list of them; anything else is nothing.
 func acknowledged(stdout []byte) []ack {
-	var one ack
+	var one struct {
+		ack
+		Steps []ack
+	}
 	many := []ack{}
 	if json.Unmarshal(stdout, &one) == nil {
-		many = append(many, one)
+		many = append(one.Steps, one.ack)
 	} else if json.Unmarshal(stdout, &many) != nil {
 		return nil
 	}

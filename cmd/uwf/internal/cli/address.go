@@ -23,29 +23,71 @@ const stepUsage = "A step is a hash or a prefix of one, or its place in a thread
 // address finds the node that a person means by a step: a hash, or a place in a
 // thread.
 func (a *app) address(ctx context.Context, arg string) (cas.Hash, error) {
-	name, place, found := strings.Cut(arg, "@")
+	_, h, err := a.place(ctx, arg)
+	return h, err
+}
+
+// place is address, with the thread that was named; "": none was.
+func (a *app) place(ctx context.Context, arg string) (id string, h cas.Hash, err error) {
+	name, place, found := strings.Cut(arg, newest)
 	if !found {
 		h, err := a.node(ctx, arg)
 		if err != nil {
 			if id, threadErr := a.thread(ctx, arg); threadErr == nil {
-				return "", notFound(fmt.Sprintf("%s is a thread, not a step", arg), "its last step is "+id+"@-1")
+				return "", "", notFound(fmt.Sprintf("%s is a thread, not a step", arg), "its last step is "+id+"@-1")
 			}
 		}
-		return h, err
+		return "", h, err
 	}
 	if name == "" {
-		name = newest
-		place = strings.TrimPrefix(place, "@") // as in @@-1
+		name, place = cutNewest(arg)
 	}
-	id, err := a.thread(ctx, name)
+	id, err = a.thread(ctx, name)
 	var coded *protocol.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
 		coded.Hints = append(coded.Hints, "before the first @ stands a thread; in the newest one it is @"+arg)
 	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return a.stepOf(ctx, id, place)
+	h, err = a.stepOf(ctx, id, place)
+	return id, h, err
+}
+
+// cutNewest parts @, @^ or @{2} from the place behind it, before which another @ may
+// stand: as in @-1, @@-1 and @^@-1.
+func cutNewest(arg string) (name, place string) {
+	end := len(newest)
+	for end < len(arg) && arg[end] == '^' {
+		end++
+	}
+	if n := strings.IndexByte(arg, '}'); strings.HasPrefix(arg, "@{") && n > 0 {
+		end = n + 1
+	}
+	if rest := arg[end:]; end == len(newest) || rest == "" || rest[0] == '@' {
+		return arg[:end], strings.TrimPrefix(rest, newest)
+	}
+	return newest, arg[len(newest):]
+}
+
+// newestBut is how many newer threads than the one that is meant there are: 0 for @, 2 for
+// @^^ and @{2}.
+func newestBut(arg string) (n int, ok bool) {
+	rest, ok := strings.CutPrefix(arg, newest)
+	if !ok {
+		return 0, false
+	}
+	if strings.Trim(rest, "^") == "" {
+		return len(rest), true
+	}
+	if rest, ok = strings.CutPrefix(rest, "{"); !ok {
+		return 0, false
+	}
+	if rest, ok = strings.CutSuffix(rest, "}"); !ok {
+		return 0, false
+	}
+	n, err := natural(rest)
+	return n, err == nil
 }
 
 // addressIn is address for a command that is about one thread: a place needs not

@@ -61,7 +61,7 @@ func (a *app) completeCommand(root *ucli.App) *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error {
 		words := c.Args().Slice()
 		a.takeHome(words)
-		for _, found := range cmdline.Complete(root, words, func(what string) []cmdline.Candidate { return a.values(ctx, what) }) {
+		for _, found := range cmdline.Complete(root, words, func(what string) []cmdline.Candidate { return a.values(ctx, what, words) }) {
 			line := plaintext.Line(found.Word)
 			if found.Help != "" {
 				line += "\t" + firstLine(found.Help, 60)

@@ -10,11 +10,11 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/discover"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // offered is how many threads are offered: the newest ones.
@@ -22,10 +22,10 @@ const offered = 50
 
 // values lists what can stand for an argument or a flag's value. What cannot be
 // read offers nothing.
-func (a *app) values(ctx context.Context, what string) []cmdline.Candidate {
+func (a *app) values(ctx context.Context, what string, typed []string) []cmdline.Candidate {
 	switch what {
 	case "thread", "--thread":
-		return a.threadValues(ctx)
+		return a.threadValues(ctx, !onlyActive(typed))
 	case "step", "--start", "--before", "--from":
 		return a.stepValues(ctx)
 	case "workflow":
@@ -49,7 +49,7 @@ func (a *app) values(ctx context.Context, what string) []cmdline.Candidate {
 	case "--template":
 		return words(templates.Names()...)
 	case "--format":
-		return words(render.Formats()...)
+		return words(formatsOf(typed)...)
 	case "--status":
 		return words(statusNames()...)
 	case "kind":
@@ -80,32 +80,40 @@ func words(all ...string) []cmdline.Candidate {
 	return out
 }
 
-// threadValues are the newest active threads, newest first, and @ for the
-// newest of all.
-func (a *app) threadValues(ctx context.Context) []cmdline.Candidate {
+// onlyActive reports whether a command line is one of those that have nothing to do with
+// an ended thread.
+func onlyActive(typed []string) bool {
+	return slices.Contains(typed, "thread") &&
+		slices.ContainsFunc([]string{"step", "exec", "kill", "cancel", "stop", "wait", "join", "watch"}, func(verb string) bool { return slices.Contains(typed, verb) })
+}
+
+// formatsOf are the formats that the command of a line knows.
+func formatsOf(typed []string) []string {
+	switch {
+	case slices.Contains(typed, "graph"):
+		return graphFormats()
+	case slices.Contains(typed, "workflow") && (slices.Contains(typed, "validate") || slices.Contains(typed, "check")):
+		return validateFormats()
+	case slices.Contains(typed, "walk"):
+		return append(render.Formats(), "tree")
+	}
+	return render.Formats()
+}
+
+// threadValues are the newest threads, newest first, and @ for the newest of all.
+func (a *app) threadValues(ctx context.Context, ended bool) []cmdline.Candidate {
 	e, err := a.engine(ctx, nil)
 	if err != nil {
 		return nil
 	}
-	var ids []string
-	heads := map[string]protocol.Hash{}
-	for h, err := range e.Heads.Heads(ctx) {
-		if err != nil {
-			return nil
-		}
-		ids = append(ids, h.Thread)
-		heads[h.Thread] = h.Hash
-	}
-	slices.SortFunc(ids, threadid.NewestFirst)
-	out := []cmdline.Candidate{{Word: "@", Help: "the newest thread"}}
-	overview := e.Overview()
-	for _, id := range ids[:min(len(ids), offered)] {
-		item := overview.Active(ctx, id, heads[id])
+	f := view.Filter{Ended: ended, Limit: offered}
+	out := []cmdline.Candidate{{Word: newest, Help: "the newest thread"}}
+	for item := range view.Items(ctx, e, view.Listed(ctx, e.Heads, f, func(error) {}), f) {
 		help := string(item.Status)
 		if item.WorkflowName != nil {
 			help = *item.WorkflowName + ", " + help
 		}
-		out = append(out, cmdline.Candidate{Word: id, Help: help})
+		out = append(out, cmdline.Candidate{Word: item.Thread, Help: help + ": " + item.Title})
 	}
 	return out
 }
@@ -113,7 +121,7 @@ func (a *app) threadValues(ctx context.Context) []cmdline.Candidate {
 // stepValues are places in threads: the last step of each.
 func (a *app) stepValues(ctx context.Context) []cmdline.Candidate {
 	var out []cmdline.Candidate
-	for _, t := range a.threadValues(ctx) {
+	for _, t := range a.threadValues(ctx, true) {
 		out = append(out, cmdline.Candidate{Word: t.Word + "@-1", Help: "last step: " + t.Help})
 	}
 	return out

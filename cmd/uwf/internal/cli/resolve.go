@@ -22,8 +22,8 @@ import (
 // newest names the thread that was started last in this home, ended or not.
 const newest = "@"
 
-// thread finds the thread that a person means: a full id, a unique prefix, or
-// "@" for the newest.
+// thread finds the thread that a person means: a full id, a unique beginning or end of
+// one, "@" for the newest, "@^" or "@{2}" for one that is older.
 func (a *app) thread(ctx context.Context, arg string) (string, error) {
 	x, err := a.index()
 	if err != nil {
@@ -34,8 +34,8 @@ func (a *app) thread(ctx context.Context, arg string) (string, error) {
 			return id, err
 		}
 	}
-	if arg == newest {
-		return a.newestThread(ctx, x)
+	if n, ok := newestBut(arg); ok {
+		return a.newestThread(ctx, x, n)
 	}
 	if id, err := threadid.Parse(arg); err == nil {
 		return id, a.known(ctx, x, id)
@@ -59,7 +59,8 @@ func (a *app) known(ctx context.Context, x *fileheads.Heads, id string) error {
 	return err
 }
 
-func (a *app) newestThread(ctx context.Context, x *fileheads.Heads) (string, error) {
+// newestThread is the newest thread but n of those that were started here.
+func (a *app) newestThread(ctx context.Context, x *fileheads.Heads, n int) (string, error) {
 	ids, err := threadIDs(ctx, x)
 	if err != nil {
 		return "", err
@@ -67,24 +68,30 @@ func (a *app) newestThread(ctx context.Context, x *fileheads.Heads) (string, err
 	if len(ids) == 0 {
 		return "", notFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
 	}
-	if a.bundle != nil {
-		return slices.MinFunc(ids, threadid.NewestFirst), nil
+	slices.SortFunc(ids, threadid.NewestFirst)
+	if a.bundle != nil && n < len(ids) {
+		return ids[n], nil
 	}
 	// Whoever says @ may be about to step or to kill it: no guess will do.
 	facts, err := x.AllFacts(ctx)
 	if err != nil {
 		return "", unclear(err.Error(), "uwf cas fsck")
 	}
-	slices.SortFunc(ids, threadid.NewestFirst)
+	left := n
 	for _, id := range ids {
 		switch known := facts[id]; {
 		case known.Doubt != nil:
 			return "", unclear("thread "+id+" may have been started here or elsewhere: "+known.Doubt.Error(), "uwf cas fsck")
 		case known.Unclear():
 			return "", unclear("thread " + id + " may have been started here or elsewhere: what facts.jsonl said of it was damaged or lost")
-		case known.StartedHere():
+		case known.StartedHere() && left == 0:
 			return id, nil
+		case known.StartedHere():
+			left--
 		}
+	}
+	if n > 0 {
+		return "", notFound(fmt.Sprintf("there are not %d threads that were started here", n+1), "uwf thread list --all")
 	}
 	return "", notFound("@ is the newest thread that was started here, and all were imported", "uwf thread list --all")
 }
@@ -101,8 +108,13 @@ func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string
 		return "", err
 	}
 	var matches []string
+	var facts map[string]heads.Facts
+	if len(prefix) >= shortest {
+		facts, _ = x.AllFacts(ctx) // of whose origin there is doubt is found by the beginning only
+	}
 	for _, id := range all {
-		if prefix != "" && strings.HasPrefix(id, prefix) {
+		ends := facts != nil && strings.HasSuffix(id, prefix) && facts[id].StartedHere()
+		if prefix != "" && (strings.HasPrefix(id, prefix) || ends) {
 			matches = append(matches, id)
 		}
 	}
@@ -114,6 +126,13 @@ func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string
 	}
 	return "", suggest.Ambiguous("thread", arg, matches)
 }
+
+// shortest is how much of the end of an id stands for it, at least. Strangers choose
+// the ids of their threads, so it does so only for our own.
+const shortest = 4
+
+// shortened is the end of an id of a thread of ours.
+func shortened(id string) string { return id[max(0, len(id)-2*shortest):] }
 
 // threadIDs lists active and ended threads, each once.
 func threadIDs(ctx context.Context, x *fileheads.Heads) ([]string, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -32,6 +33,7 @@ func (a *app) threadCommand() *ucli.Command {
 			a.reads(a.threadStepsCommand()),
 			a.reads(a.threadReadCommand()),
 			a.threadForkCommand(),
+			a.threadTitleCommand(),
 			a.reads(a.stepDetailsCommand()),
 			a.leaf(ucli.Command{
 				Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
@@ -84,7 +86,7 @@ func (a *app) movedTo(c *ucli.Context) (string, error) {
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
-		Flags: []ucli.Flag{promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag()},
+		Flags: []ucli.Flag{titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		started, err := a.start(ctx, c, nil)
 		if err != nil {
@@ -118,7 +120,45 @@ func (a *app) start(ctx context.Context, c *ucli.Context, check func(*engine.Eng
 	if check != nil {
 		may = func(s protocol.Start) error { return check(e, s) }
 	}
-	return a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, may)
+	title := c.String("title")
+	if err := engine.CheckTitle(title); err != nil {
+		return none, err
+	}
+	out, err := a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, may)
+	if err == nil && title != "" {
+		err = e.SetTitle(ctx, out.Thread, title)
+	}
+	return out, err
+}
+
+func titleFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "title", Usage: "what lists call the thread, a `TEXT` of one line (default: the task's first line)"}
+}
+
+func (a *app) threadTitleCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "title", Usage: "print or change a thread's title", ArgsUsage: "<thread> [title]",
+		Description: "Lists show it. An empty one gives the thread back the title of its task.\n\n" +
+			"   uwf thread title @ 'Repair the lexer'",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		id, e, err := a.threadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		if c.Args().Len() > 1 {
+			if err := e.SetTitle(ctx, id, c.Args().Get(1)); err != nil {
+				return err
+			}
+		}
+		show, err := view.Thread(ctx, e, id, false)
+		if err != nil {
+			return err
+		}
+		return a.print(protocol.ThreadTitled{Thread: id, Title: show.Title}, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, plaintext.Line(show.Title))
+			return err
+		})
+	})
 }
 
 // taskText is the task of a thread.
@@ -196,7 +236,7 @@ func (a *app) threadForkCommand() *ucli.Command {
 		Description: stepUsage + " Number 0 is the\nstart, before any step.",
 		Flags:       []ucli.Flag{moveFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
-		h, err := a.address(ctx, c.Args().First())
+		of, h, err := a.place(ctx, c.Args().First())
 		if err != nil {
 			return err
 		}
@@ -208,12 +248,12 @@ func (a *app) threadForkCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		id, err := e.ForkIn(ctx, h, cwd)
+		id, err := e.ForkWith(ctx, h, engine.ForkOptions{Thread: of, Cwd: cwd})
 		if err != nil {
 			return err
 		}
 		a.hint("uwf thread step %s", id)
-		return a.print(protocol.ThreadForked{Thread: id, ForkedFrom: protocol.ForkedFrom{Step: h}}, func(w io.Writer) error {
+		return a.print(protocol.ThreadForked{Thread: id, ForkedFrom: protocol.ForkedFrom{Thread: of, Step: h}}, func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, id)
 			return err
 		})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -122,11 +123,26 @@ func (a *app) threadList(ctx context.Context, c *ucli.Context) error {
 			}
 		}
 	}
-	err = render.PrintList(ctx, a.env.Stdout, a.format(nil), told, func(w io.Writer) error { return listText(w, told, a.env.Now()) })
-	if err == nil && !some && f.Statuses == nil && f.Limit >= 0 && f.Offset == 0 {
-		a.hint("uwf thread start <workflow> -p '<task>'")
+	err = render.PrintList(ctx, a.env.Stdout, a.format(nil), told, func(w io.Writer) error { return listText(w, told, a.env.Now(), cmdline.Colours(a.env, a.env.Stdout)) })
+	if err == nil && f.Statuses == nil && !f.Ended && f.Limit >= 0 && f.Offset == 0 && a.format(nil) == render.Text {
+		return a.sayEnded(ctx, f, some)
 	}
 	return err
+}
+
+// sayEnded says how many threads have ended and are not listed.
+func (a *app) sayEnded(ctx context.Context, f view.Filter, some bool) error {
+	x, err := a.index()
+	if err != nil {
+		return err
+	}
+	switch ended := view.Ended(ctx, x, f); {
+	case ended > 0:
+		a.hint("%s: uwf thread list --all", render.Count(ended, "ended thread"))
+	case !some:
+		a.hint("uwf run <workflow> -p '<task>'")
+	}
+	return nil
 }
 
 // list is the page that was asked for. It is read while it is walked through, once,
@@ -158,8 +174,8 @@ const manyThreads = 10_000
 // should be in memory.
 const rowsAtOnce = 1000
 
-func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) error {
-	t, some := newTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED"), false
+func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time, colours bool) error {
+	t, some := newTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED", "COST", "TITLE").inColour(colours), false
 	for it := range items {
 		name := string(it.Workflow)
 		if it.WorkflowName != nil {
@@ -169,19 +185,39 @@ func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) e
 		if it.CurrentRole != nil {
 			next = *it.CurrentRole
 		}
-		t.row(it.Thread, string(it.Status), name, next, started(it.StartedAt, now))
+		id, cost := it.Thread, ""
+		if !it.Imported {
+			id = shortened(id)
+		}
+		if sum := it.Totals; sum != nil && sum.Usage != nil && sum.Usage.CostUSD != nil {
+			cost = least(sum.StepsWithoutCost) + dollars(*sum.Usage.CostUSD)
+		}
+		t.row(id, string(it.Status), name, next, started(it.StartedAt, now), cost, titleText(it.Title, it.ForkedFrom))
 		if some = true; len(t.rows) == rowsAtOnce {
 			if err := t.print(w); err != nil {
 				return err
 			}
-			t.rows = t.rows[:0]
 		}
 	}
 	if !some {
-		_, err := fmt.Fprintln(w, "no threads")
+		_, err := fmt.Fprintln(w, "no active threads")
 		return err
 	}
 	return t.print(w)
+}
+
+// titleText is a thread's title, and what it is a fork of.
+func titleText(title string, of *protocol.ForkedFrom) string {
+	const most = 60 // a list is for choosing
+	title = firstLine(title, most)
+	if of == nil {
+		return title
+	}
+	from := string(of.Step)
+	if of.Thread != "" {
+		from = shortened(of.Thread)
+	}
+	return joined(title, "(fork of "+from+")")
 }
 
 // started says how long ago, for the first days, then when.

@@ -70,7 +70,7 @@ type screen struct {
 func (s *screen) show(items []protocol.ThreadItem, now time.Time) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s · %s\n", render.Count(len(items), "thread"), now.Format(time.TimeOnly))
-	if err := listText(&text, slices.Values(items), now); err != nil {
+	if err := listText(&text, slices.Values(items), now, false); err != nil {
 		return err
 	}
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")

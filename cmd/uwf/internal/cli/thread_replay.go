@@ -68,7 +68,7 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 	}
-	fork, err := e.ForkIn(ctx, from, cwd)
+	fork, err := e.ForkWith(ctx, from, engine.ForkOptions{Thread: id, Cwd: cwd})
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return errors.Join(withNext(runErr, fork), err)
 	}
-	out.ForkedFrom.Step = from
+	out.ForkedFrom = protocol.ForkedFrom{Thread: id, Step: from}
 	err = a.print(out, func(w io.Writer) error {
 		if err := a.resultText(w, out.StepOutput); err != nil {
 			return err

@@ -51,6 +51,7 @@ func (a *app) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) 
 	}
 	lines := []string{
 		"thread", s.Thread,
+		"title", titleText(s.Title, s.ForkedFrom),
 		"workflow", name,
 		"status", statusText(s.StepOutput),
 		"head", string(s.Head),
