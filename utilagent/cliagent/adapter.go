@@ -134,6 +134,8 @@ type Timeouts struct {
 	Grace    time.Duration // from the terminal event to the program's end; default 10 seconds
 	Stop     time.Duration // between the signals of a stop; default 5 seconds
 	Retry    time.Duration // before the first retry, doubled each time; default 5 seconds
+
+	whole time.Duration // that Total is a part of; see within
 }
 
 // Permission says what a program may do without asking.

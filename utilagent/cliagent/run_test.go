@@ -191,10 +191,10 @@ func TestTimeLimits(t *testing.T) {
 		suspended string
 		failed    string
 	}{
-		"no first word":       {config: "startTimeout: 1s", play: "!hang", failed: "it said nothing for 1s"},
-		"silence":             {config: "idleTimeout: 1s", play: "S {session}\nT I begin.\n!hang", suspended: "it printed nothing for 1s"},
-		"a silent tool":       {config: "idleTimeout: 1s", play: "S {session}\nC 1 x\n!hang", suspended: "it printed nothing while a tool ran for 1s"},
-		"too long as such":    {config: "timeout: 4s", play: "S {session}\nT I begin.\n!hang", suspended: "it worked for 3s"},
+		"no first word":       {config: "startTimeout: 1s", play: "!hang", failed: "it said nothing for 1s: that is its startTimeout"},
+		"silence":             {config: "idleTimeout: 1s", play: "S {session}\nT I begin.\n!hang", suspended: "it printed nothing for 1s: that is its idleTimeout"},
+		"a silent tool":       {config: "idleTimeout: 1s", play: "S {session}\nC 1 x\n!hang", suspended: "it printed nothing while a tool ran for 1s: that is its idleTimeout"},
+		"too long as such":    {config: "timeout: 4s", play: "S {session}\nT I begin.\n!hang", suspended: "it worked for 3s: that is its timeout of 4s, less what its end may take"},
 		"deaf to all of it":   {config: "idleTimeout: 1s", play: "!deaf\nS {session}\nT I begin.\n!hang", suspended: "it printed nothing for 1s"},
 		"silent when it ends": {play: "S {session}\n" + good + "\n.\n!hang"},
 	}

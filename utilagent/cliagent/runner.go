@@ -99,7 +99,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 			}
 		})
 	}
-	total := &expired{what: "worked", time: r.limits.Total}
+	total := &expired{what: "worked", key: "timeout", time: r.limits.Total, of: r.limits.whole}
 	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
 	r.ctx = timed
 	r.closers = append(r.closers, cancel)

@@ -89,7 +89,7 @@ func (s *settings) limit(agent protocol.Agent, timeout string) error {
 // the step suspends instead of failing.
 func (t Timeouts) within(total time.Duration) Timeouts {
 	margin := min(total/4, 20*time.Second)
-	t.Total = total - margin
+	t.Total, t.whole = total-margin, total
 	t.Stop = min(t.Stop, margin/4)
 	t.Grace = min(t.Grace, t.Total/2)
 	return t

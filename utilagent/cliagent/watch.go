@@ -29,12 +29,17 @@ func (t Timeouts) withDefaults() Timeouts {
 // expired is the cause of a call's end that a watchdog brought about.
 type expired struct {
 	what string // "printed nothing", …
-	key  string // of the config, "" if there is none
+	key  string // of the agent in the config
 	time time.Duration
+	of   time.Duration // what is configured, if that is more
 }
 
 func (e *expired) Error() string {
-	return fmt.Sprintf("it %s for %s", e.what, e.time)
+	text := fmt.Sprintf("it %s for %s: that is its %s", e.what, e.time, e.key)
+	if e.of > e.time {
+		text += fmt.Sprintf(" of %s, less what its end may take", e.of)
+	}
+	return text
 }
 
 // errGrace is the cause of a call's end that came although the program did not:
