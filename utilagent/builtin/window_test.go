@@ -27,7 +27,9 @@ func TestThreeHundredTurns(t *testing.T) {
 	decided := regexp.MustCompile(`DECIDED [a-z]+`)
 	replies, summaries, largest := 0, 0, 0
 	e := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body struct{ Messages []struct{ Role, Content string } }
+		var body struct {
+			Messages []struct{ Role, Content string }
+		}
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
 		}
