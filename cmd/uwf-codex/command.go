@@ -23,6 +23,9 @@ func adapter() cliagent.Adapter {
 			Flaws: []cliagent.Flaw{{
 				Before: cliagent.V(0, 123, 0),
 				Text:   "a session that it cannot find is replaced by a new one; uwf notices and starts over: npm install -g @openai/codex@latest",
+			}, {
+				Before: profiles,
+				Text:   "with permission edits and readonly its commands can read keys: npm install -g @openai/codex@latest",
 			}},
 		},
 		Command:     command,
@@ -49,15 +52,32 @@ func distrust(dir string) string {
 	}
 }
 
+// profiles is the first version whose sandbox can be told what not to read.
+var profiles = cliagent.V(0, 138, 0)
+
+// sandbox are the switches for Codex's own sandbox. One that keeps no secret from what
+// runs in it, which the version's may be, is a word to a person (Flaws).
+func sandbox(c cliagent.Call, mode, profile string) []string {
+	if c.Confined || !c.Version.AtLeast(profiles) {
+		return []string{"-s", mode}
+	}
+	deny := make([]string, len(c.Hidden))
+	for i, path := range c.Hidden {
+		name, _ := json.Marshal(path) // a text always can be
+		deny[i] = string(name) + `="deny"`
+	}
+	return []string{"-c", `default_permissions="uwf"`, "-c", `permissions.uwf={extends="` + profile + `",filesystem={` + strings.Join(deny, ",") + "}}"}
+}
+
 // command is the command line. All options stand before "resume" and "fork",
 // which take none of them.
 func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"exec", "--json", "--skip-git-repo-check", "-C", c.Cwd, "-c", distrust(c.Cwd)}
 	switch c.Permission {
 	case cliagent.Readonly:
-		args = append(args, "-s", "read-only")
+		args = append(args, sandbox(c, "read-only", ":read-only")...)
 	case cliagent.Edits:
-		args = append(args, "-s", "workspace-write")
+		args = append(args, sandbox(c, "workspace-write", ":workspace")...)
 	default:
 		args = append(args, "--dangerously-bypass-approvals-and-sandbox")
 	}

@@ -13,9 +13,13 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	const begin = `exec --json --skip-git-repo-check -C /dir -c projects={"/dir"={trust_level="untrusted"},"/"={trust_level="untrusted"}} `
 	for want, c := range map[string]cliagent.Call{
-		"--dangerously-bypass-approvals-and-sandbox -":           {Permission: cliagent.Bypass},
-		"-s workspace-write -m gpt-5 -":                          {Permission: cliagent.Edits, Model: "gpt-5"},
-		"-s read-only -c a=b resume ID -":                        {Permission: cliagent.Readonly, Extra: []string{"-c", "a=b"}, Resume: true, Session: "ID"},
+		"--dangerously-bypass-approvals-and-sandbox -": {Permission: cliagent.Bypass},
+		"-s workspace-write -m gpt-5 -":                {Permission: cliagent.Edits, Model: "gpt-5"},
+		"-s read-only -c a=b resume ID -":              {Permission: cliagent.Readonly, Extra: []string{"-c", "a=b"}, Resume: true, Session: "ID"},
+		`-c default_permissions="uwf" -c permissions.uwf={extends=":workspace",filesystem={"/a b"="deny","/c"="deny"}} -`: {
+			Permission: cliagent.Edits, Version: cliagent.V(0, 138, 0), Hidden: []string{"/a b", "/c"}},
+		`-c default_permissions="uwf" -c permissions.uwf={extends=":read-only",filesystem={}} resume ID -`: {
+			Permission: cliagent.Readonly, Version: cliagent.V(0, 169, 0), Resume: true, Session: "ID"},
 		"--dangerously-bypass-approvals-and-sandbox fork ID -":   {Permission: cliagent.Bypass, Resume: true, Fork: true, Session: "ID", Help: "resume fork"},
 		"--dangerously-bypass-approvals-and-sandbox resume ID -": {Permission: cliagent.Bypass, Resume: true, Session: "ID", Help: "resume"},
 	} {

@@ -17,6 +17,7 @@ func ownSandbox(t *testing.T, b *bench) {
 	if runtime.GOOS != "linux" {
 		return
 	}
+	shell(t, b.home, "mkdir -p .ssh && echo the-ke''y > .ssh/id && mkdir -p .codex && echo '{}' > .codex/auth.json")
 	for _, c := range []struct {
 		permission, confine, told string
 		writes                    bool
@@ -27,13 +28,17 @@ func ownSandbox(t *testing.T, b *bench) {
 		b.configure(map[string]any{"confine": c.confine, "permission": c.permission})
 		b.thread = b.begun()
 		name := c.permission + "-" + c.confine
-		b.model.play(reply{text: "I try.", run: "printf ran-%s it; echo x > " + name}, reply{text: answer("fog")})
+		b.model.play(reply{text: "I try.", run: "printf ran-%s it; cat " + b.home + "/.ssh/id || printf no-%s key; cat " + b.home + "/.codex/auth.json " + b.dir + "/home/config.yaml || printf no-%s config; test -r " + b.dir + "/home/cas/format.json && printf st''ore; echo x > " + name}, reply{text: answer("fog")})
 		_, said, err := b.step()
 		require.NoError(t, err, said)
 		asked := b.model.asked()
 		if c.told != "" {
 			require.Contains(t, asked[1], c.told)
 			require.NotContains(t, said, "warning")
+			for _, seen := range []string{"no-key", "no-config", "store"} {
+				require.Contains(t, asked[1], seen)
+			}
+			require.NotContains(t, asked[1], "the-key")
 		} else {
 			require.NotContains(t, asked[1], "ran-it")
 			require.Contains(t, said, "makes a sandbox of its own")

@@ -169,7 +169,10 @@ type Call struct {
 
 	Model      string // as the program calls it; "": its own default
 	Permission Permission
-	Confined   bool    // it can do no harm with what the workspace makes it start
+	Confined   bool // it can do no harm with what the workspace makes it start
+	// Hidden are files and directories that its commands must not read, for a program
+	// that holds them back itself and is not confined.
+	Hidden     []string
 	MaxTurns   int     // 0: the program's default
 	MaxCostUSD float64 // 0: any
 	Schema     any     // of the role's output, as a JSON value

@@ -38,6 +38,9 @@ func (r *runner) confined() (*confinement, error) {
 	}
 	if setting == protocol.ConfineOff {
 		r.held = "not confined"
+		if programs.Sandboxes(r.driven()) {
+			r.hidden = r.offLimits().Closed() // also what it is logged in with: only its commands are held
+		}
 		if unknown {
 			r.held += ": where it keeps its own files is not known"
 			r.req.Warn("%s is not confined: uwf does not know where it keeps its own files; set %s to auto, or to off if that is meant",
@@ -111,11 +114,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
-	off := offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(env.Get("HOME"), env.Get("USERPROFILE")), Path: env.Get("PATH"), Dir: r.cwd, Home: r.around.Dirs.Home, Store: r.around.Dirs.Store,
-		// What the program is logged in with is its own; a long prompt lies in the run's directory.
-		AllowRead: slices.Concat(mine.reads, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
-	})
+	off := r.offLimits(mine.reads...) // what the program is logged in with is its own
 	dirs, files := slices.Concat(mine.dirs, caches, []string{tmp}), mine.files
 	beside := r.repository()
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
@@ -153,6 +152,16 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		Dirs: dirs, Files: files, FilesIn: []string{confine.SharedMemory}, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
 		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
 	}, off, watched, nil
+}
+
+// offLimits is what the program must not touch, but for what it reads of its own. A long
+// prompt lies in the run's directory.
+func (r *runner) offLimits(reads ...string) offlimits.List {
+	return offlimits.New(offlimits.Options{
+		UserHome: cmp.Or(r.env.Get("HOME"), r.env.Get("USERPROFILE")), Path: r.env.Get("PATH"),
+		Dir: r.cwd, Home: r.around.Dirs.Home, Store: r.around.Dirs.Store,
+		AllowRead: slices.Concat(reads, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
+	})
 }
 
 // real are the directories of a list that exist, without links.

@@ -37,7 +37,8 @@ type runner struct {
 	host        *Host
 	transport   Transport
 	confinement *confinement
-	held        string // for the detail: what confinement is in force
+	held        string   // for the detail: what confinement is in force
+	hidden      []string // from what a sandbox of the program's own runs
 	refused     refusals
 	ctx         context.Context // of the step; it ends when its time is up
 	closers     []func()

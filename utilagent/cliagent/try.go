@@ -108,7 +108,7 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 	c := Call{
 		Bin: r.program.Path, Version: r.version(), Help: r.program.Help,
 		Prompt: t.prompt, Session: t.session, Resume: t.session != "", Fork: t.fork, Cut: t.cut,
-		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission, Confined: r.confinement != nil,
+		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission, Confined: r.confinement != nil, Hidden: r.hidden,
 		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.env.Get,
 		Environ: environment(r.env.Environ, r.adapter, Invocation{}), Now: r.env.Now(),
 		Secrets: r.around.Secrets,

@@ -18,6 +18,7 @@ package offlimits
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +38,34 @@ type List struct {
 
 // Hidden are the places that cannot be read, such as confine.Rules wants them.
 func (l List) Hidden() []string { return l.hidden }
+
+// Closed are the places that cannot be read, with none that lie in them and can: for who
+// can only forbid.
+func (l List) Closed() (closed []string) {
+	var add func(path string)
+	add = func(path string) {
+		open := append(slices.Clone(l.readable), l.writable...)
+		if !slices.ContainsFunc(open, func(o string) bool { return within(path, o) }) {
+			closed = append(closed, path)
+			return
+		}
+		entries, _ := os.ReadDir(path) // what cannot be listed is closed anyway
+		for _, entry := range entries {
+			if below := filepath.Join(path, entry.Name()); !covered(open, below) && len(closed) < maxClosed {
+				add(below)
+			}
+		}
+	}
+	for _, path := range l.hidden {
+		if !covered(l.writable, path) {
+			add(path)
+		}
+	}
+	return closed
+}
+
+// maxClosed bounds how many places are named, each on a command line.
+const maxClosed = 2000
 
 // Readable are exceptions from Hidden.
 func (l List) Readable() []string { return l.readable }

@@ -101,3 +101,17 @@ func TestNothingHiddenInAHomeIsWritten(t *testing.T) {
 	inside := offlimits.New(offlimits.Options{UserHome: home, Dir: filepath.Join(home, "work")})
 	require.NoError(t, inside.Write(filepath.Join(home, "work"), filepath.Join(home, "work/.editorconfig")))
 }
+
+// Who can only forbid is told of each thing beside what may be read.
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	home, uwf := t.TempDir(), t.TempDir()
+	for _, name := range []string{filepath.Join(home, ".ssh"), filepath.Join(uwf, "cas", "nodes"), filepath.Join(uwf, "cas", "locks"), filepath.Join(uwf, "runs", "x")} {
+		require.NoError(t, os.MkdirAll(name, 0o700))
+	}
+	for _, name := range []string{"config.yaml", "threads.yaml", "cas/format.json"} {
+		require.NoError(t, os.WriteFile(filepath.Join(uwf, filepath.FromSlash(name)), nil, 0o600))
+	}
+	l := offlimits.New(offlimits.Options{UserHome: home, Home: uwf, Store: filepath.Join(uwf, "cas"), AllowRead: []string{filepath.Join(uwf, "runs", "x")}})
+	require.ElementsMatch(t, []string{filepath.Join(home, ".ssh"), filepath.Join(uwf, "cas", "locks"), filepath.Join(uwf, "config.yaml")}, l.Closed())
+}
