@@ -28,8 +28,9 @@ func adapter() cliagent.Adapter {
 				Text:   "it obeys the settings of the directory that it works in, hooks included, and each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",
 			}},
 		},
-		Command: command,
-		Decoder: func(cliagent.Call) cliagent.Decoder { return &decoder{} },
+		Command:   command,
+		Distrusts: func(v cliagent.Version) bool { return v.AtLeast(sources) },
+		Decoder:   func(cliagent.Call) cliagent.Decoder { return &decoder{} },
 		Sessions: cliagent.Sessions{
 			Preset: true, Forks: true, Cuts: true,
 			Renames: func(v cliagent.Version) bool { return v.Before(cliagent.V(2, 0, 0)) },

@@ -1,15 +1,8 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -58,34 +51,6 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 		Args: append(args, c.Extra...),
 		Env:  []string{"GEMINI_CLI_NO_RELAUNCH=1"}, // else it starts itself again and hangs on as a grandchild
 	}
-	if c.Confined {
-		if name := starts(c.Cwd); name != "" {
-			return inv, fmt.Errorf("%s names programs, servers or variables that the Gemini CLI would take from the directory: uwf does not let it\nhint: remove it; or say that it is trusted: GEMINI_CLI_TRUST_WORKSPACE: \"true\" in env of the agent, and confine: off", name)
-		}
-		inv.Env = append(inv.Env, "GEMINI_CLI_TRUST_WORKSPACE=true") // else it does not work where nobody has trusted the directory
-	}
 	hand(c, &inv)
 	return inv, nil
-}
-
-// harmful are parts of the names of settings that start programs, and what can hide them.
-var harmful = regexp.MustCompile(`(?i)command|mcp|hook|sandbox|extension|\\u|"env`)
-
-// starts names the file of a directory by which the CLI, once it trusts the directory,
-// would start programs or take variables; "": none.
-func starts(dir string) string {
-	for _, name := range []string{"settings.json", ".env", "extensions", "hooks"} {
-		path := filepath.Join(dir, ".gemini", name)
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if name == "settings.json" {
-			text, err := careful.ReadFile(path, 1<<20, careful.NoFollow)
-			if err == nil && !harmful.Match(text) {
-				continue
-			}
-		}
-		return ".gemini/" + name
-	}
-	return ""
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -27,29 +24,6 @@ func TestCommand(t *testing.T) {
 		require.Equal(t, begin+want, strings.Join(inv.Args, " "))
 		require.Equal(t, "the prompt", inv.Stdin)
 	}
-}
-
-// A directory is trusted only where that can do little harm, and not if its own settings
-// would start something.
-func TestTrust(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	inv, err := command(cliagent.Call{Prompt: "x", Cwd: dir})
-	require.NoError(t, err)
-	require.NotContains(t, strings.Join(inv.Env, " "), "TRUST")
-	confined := cliagent.Call{Prompt: "x", Cwd: dir, Confined: true}
-	trusted := func(name, text string) bool {
-		require.NoError(t, os.MkdirAll(filepath.Join(dir, ".gemini"), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, ".gemini", name), []byte(text), 0o600))
-		inv, err := command(confined)
-		require.NoError(t, os.RemoveAll(filepath.Join(dir, ".gemini")))
-		return err == nil && slices.Contains(inv.Env, "GEMINI_CLI_TRUST_WORKSPACE=true")
-	}
-	require.True(t, trusted("settings.json", `{"context":{"fileName":"AGENTS.md"}}`))
-	for _, text := range []string{`{"tools":{"discoveryCommand":"evil"}}`, `{"mcpServers":{}}`, `{"hooks":{}}`, `{"tools":{"discovery\u0043ommand":"evil"}}`} {
-		require.False(t, trusted("settings.json", text), text)
-	}
-	require.False(t, trusted(".env", "GOOGLE_GEMINI_BASE_URL=evil"))
 }
 
 // The exit status tells of what there is no line for.

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
@@ -42,9 +40,6 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	if c.Resume && c.Fork {
 		args = append(args, "--fork")
 	}
-	if name := plugins(c.Cwd); name != "" && c.Env(projectVariable) == "" {
-		return cliagent.Invocation{}, fmt.Errorf("%s holds programs that opencode would load: uwf does not let it\nhint: remove it; or say that it is trusted: %s: \"0\" in env of the agent", name, projectVariable)
-	}
 	config, err := settings(c)
 	if err != nil {
 		return cliagent.Invocation{}, err
@@ -53,27 +48,6 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 		Args: append(args, c.Extra...), Stdin: c.Prompt,
 		Env: []string{configVar + "=" + config, "OPENCODE_DISABLE_AUTOUPDATE=1"},
 	}, nil
-}
-
-// projectVariable keeps opencode from the settings of its directory. It loads plugins and
-// tools from there all the same (1.18.34).
-const projectVariable = "OPENCODE_DISABLE_PROJECT_CONFIG"
-
-// plugins names what opencode would load from a directory, or one around it in the same
-// repository; "": nothing.
-func plugins(dir string) string {
-	for at := dir; filepath.IsAbs(at); at = filepath.Dir(at) {
-		for _, name := range []string{"plugin", "plugins", "tool", "tools"} {
-			path := filepath.Join(at, ".opencode", name)
-			if _, err := os.Lstat(path); err == nil {
-				return path
-			}
-		}
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil || at == filepath.Dir(at) {
-			break
-		}
-	}
-	return ""
 }
 
 // permissions say what is allowed. Nothing is left to be asked for: an unanswered

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,31 +9,6 @@ import (
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
-
-// Plugins of a clone would run as the user, and nothing keeps opencode from them.
-func TestPluginsOfTheDirectory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	inner := filepath.Join(dir, "inner")
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".opencode", "plugin"), 0o700))
-	require.NoError(t, os.MkdirAll(inner, 0o700))
-	value := ""
-	call := cliagent.Call{Cwd: inner, Env: func(name string) string {
-		if name == projectVariable {
-			return value
-		}
-		return ""
-	}}
-	_, err := command(call)
-	require.ErrorContains(t, err, "holds programs")
-	value = "0"
-	_, err = command(call)
-	require.NoError(t, err, "the user said so")
-	value = ""
-	require.NoError(t, os.Mkdir(filepath.Join(inner, ".git"), 0o700))
-	_, err = command(call)
-	require.NoError(t, err, "another repository")
-}
 
 func TestCommand(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func TestACPGemini(t *testing.T) {
 		program: program{
 			name: "acp gemini", version: "0.61.0", speak: google,
 			npm:     gemini().npm,
-			environ: also(gemini().environ, "GEMINI_CLI_TRUST_WORKSPACE", "true"),
+			environ: gemini().environ,
 			without: map[string]string{
 				"tool call":              "it does not tell what its tools return; the stories about permissions run one",
 				"resume in a later step": "it destroys a session that is loaded in the minute in which it was used: uwf-acp starts over",

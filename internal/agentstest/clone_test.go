@@ -36,7 +36,7 @@ func aClone(t *testing.T, b *bench) {
 		b.thread = b.begun()
 		b.model.play(reply{text: answer("moon")})
 		if _, said, err := b.step(); err != nil { // Gemini CLI and opencode cannot be kept from it
-			require.Regexp(t, `\.gemini/settings\.json names programs|\.opencode/plugin holds programs`, said)
+			require.Regexp(t, `(\.gemini/settings\.json|\.opencode/plugin|\.codex/config\.toml) is the directory's own, and names programs`, said)
 		}
 		require.NoFileExists(t, evil, permission)
 	}

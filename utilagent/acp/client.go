@@ -141,7 +141,7 @@ func (c *client) ways(fork bool) (ways []opening) {
 // open opens a session in a directory, and leaves it as the client's.
 func (c *client) open(ctx context.Context, how opening, session, cwd string) error {
 	c.session, c.setup, c.counted = "", opened{}, protocol.Usage{}
-	params := openParams{SessionID: session, Cwd: cwd, MCPServers: []string{}}
+	params := openParams{SessionID: session, Cwd: cwd, MCPServers: []string{}, Meta: newOpenMeta()}
 	if err := c.conn.call(ctx, string(how), params, &c.setup); err != nil {
 		return fmt.Errorf("%s: %w", how, err)
 	}

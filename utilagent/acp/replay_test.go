@@ -146,6 +146,13 @@ func (p *played) run(s script) error {
 			delete(want, "id")
 			delete(got, "id")
 		}
+		if params, ok := got["params"].(map[string]any); ok && params["mcpServers"] != nil { // it opens a session
+			var meta any = map[string]any{"claudeCode": map[string]any{"options": map[string]any{"settingSources": []string{"user"}}}}
+			if !equalJSON(meta, params["_meta"]) {
+				return fmt.Errorf("line %d: the settings of a directory are not ruled out: %s", n, line)
+			}
+			delete(params, "_meta") // newer than what was recorded
+		}
 		if !equalJSON(want, got) {
 			return fmt.Errorf("line %d: sent %s\nwant %s", n, line, l.Msg)
 		}

@@ -62,6 +62,22 @@ type openParams struct {
 	SessionID  string   `json:"sessionId,omitempty"`
 	Cwd        string   `json:"cwd"`
 	MCPServers []string `json:"mcpServers"` // never nil: some agents insist on a list
+	Meta       openMeta `json:"_meta"`
+}
+
+// openMeta are settings of one agent, which others pass over: Claude Code's bridge takes
+// settings from the user alone, since those of a directory name hooks and servers.
+type openMeta struct {
+	Claude struct {
+		Options struct {
+			SettingSources []string `json:"settingSources"`
+		} `json:"options"`
+	} `json:"claudeCode"`
+}
+
+func newOpenMeta() (m openMeta) {
+	m.Claude.Options.SettingSources = []string{"user"}
+	return m
 }
 
 // opened is the answer to session/new, load, resume and fork.

@@ -26,6 +26,9 @@ type Adapter struct {
 
 	// Command is the command line for a call. An error ends the step.
 	Command func(Call) (Invocation, error)
+	// Distrusts tells that the command line keeps a version from obeying what its
+	// directory holds, such as hooks. Nil: none does, and a step fails where there is some.
+	Distrusts func(Version) bool
 	// Decoder reads what a call prints; it is used for that call only.
 	Decoder func(Call) Decoder
 	// Transport is for a program that is talked to, instead of Command and

@@ -40,6 +40,9 @@ func (r *runner) confined() (*confinement, error) {
 		r.held = "not confined"
 		if programs.Sandboxes(r.driven()) {
 			r.hidden = r.offLimits().Closed() // also what it is logged in with: only its commands are held
+			if r.adapter.Commanded {
+				r.req.Warn("%s holds its commands back itself, and lets them read keys: use uwf-codex, or permission bypass, in which uwf confines it", r.adapter.Program)
+			}
 		}
 		if unknown {
 			r.held += ": where it keeps its own files is not known"
@@ -70,6 +73,9 @@ func (r *runner) confined() (*confinement, error) {
 	r.held = "confined by: " + confine.Describe() + confine.Open(false)
 	c := &confinement{exe: r.env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
+	if variable, value, alone := programs.Trust(r.driven()); variable != "" && !alone {
+		c.env = append(c.env, variable+"="+value) // else it does not work where nobody has trusted the directory; see planted
+	}
 	// Not by repository: what is its own is for all of them, too.
 	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.env.Environ)
 	c.env = append(c.env, caches...)

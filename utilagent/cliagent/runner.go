@@ -100,6 +100,9 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 			}
 		})
 	}
+	if err := r.planted(); err != nil {
+		return nil, err
+	}
 	total := &expired{what: "worked", key: "timeout", time: r.limits.Total, of: r.limits.whole}
 	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
 	r.ctx = timed

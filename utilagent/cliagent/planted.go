@@ -1,0 +1,43 @@
+package cliagent
+
+import (
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/programs"
+)
+
+// planted is the error for a directory that holds what the program would obey without
+// asking: what that starts has the rights of the program, and may read what it is logged
+// in with. A program that is not confined decides by itself whom it trusts, but for one
+// that can be told and does not listen.
+func (r *runner) planted() error {
+	command := r.driven()
+	variable, value, alone := programs.Trust(command)
+	trusted := alone && r.env.Get(variable) == value
+	told := r.adapter.Distrusts != nil && r.adapter.Distrusts(r.version()) || slices.Contains(command, "--setting-sources")
+	if trusted || told || r.confinement == nil && (programs.AsksForTrust(command) || r.confine == protocol.ConfineOff && !alone) {
+		return nil
+	}
+	path := programs.Planted(command, r.cwd)
+	if path == "" {
+		return nil
+	}
+	hint := "remove it; or say that it is trusted: "
+	if variable != "" {
+		hint += variable + `: "` + value + `" in env of the agent`
+	}
+	if !alone {
+		if variable != "" {
+			hint += ", and "
+		}
+		hint += "uwf config set " + r.key("confine") + " off"
+	}
+	if r.adapter.Distrusts != nil {
+		hint = "update it: " + r.adapter.Install + "; or " + hint
+	}
+	return &Error{
+		Program: r.adapter.Program, Kind: Denied, Hint: hint,
+		Text: path + " is the directory's own, and names programs, servers or variables that " + r.adapter.Program + " would obey without asking: uwf does not let it",
+	}
+}
