@@ -38,7 +38,7 @@ func (r *run) summarize(ctx context.Context, out *room) (usage *protocol.Usage, 
 		return nil, "they are longer than the model can read", nil
 	}
 	resp, err := r.complete(ctx, llm.Request{
-		Messages: append(messages, llm.User(askSummary)), Tools: r.declared, NoCalls: true, Watch: r.Watch,
+		Messages: append(messages, llm.User(askSummary)), Tools: r.declared, NoCalls: true,
 	}, Asked{Summary: true})
 	r.charge(resp)
 	if err != nil {

@@ -150,6 +150,7 @@ func (r *run) leaveOut(ctx context.Context, out room) error {
 		return err
 	}
 	r.window.freed += sizeOfAll(gone) - stand
+	r.guard.forget()
 	switch {
 	case out.Keep > 0:
 		r.window.task = out.From + 1

@@ -1,6 +1,7 @@
 package react
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type narrow struct {
 	t         *testing.T
 	window    int // tokens
 	looks     int
+	again     int          // it looks at so many things in turn; 0: at another each time
 	counts    bool         // tokens are reported
 	decides   map[int]bool // at which looks
 	summarize func(known string) (llm.Response, error)
@@ -72,7 +74,7 @@ func (m *narrow) Complete(_ context.Context, req llm.Request) (llm.Response, err
 		if m.decides[m.looks] {
 			resp.Message.Content += fmt.Sprintf("DECIDED %d", m.looks)
 		}
-		resp.Message.ToolCalls = []llm.ToolCall{{ID: fmt.Sprint("id", m.looks), Name: "look", Args: fmt.Sprintf(`{"at":%d}`, m.looks)}}
+		resp.Message.ToolCalls = []llm.ToolCall{{ID: fmt.Sprint("id", m.looks), Name: "look", Args: fmt.Sprintf(`{"at":%d}`, m.looks%cmp.Or(m.again, m.looks+1))}}
 	}
 	if m.counts {
 		resp.Usage = protocol.Usage{Turns: 1, InputTokens: int64(size / charsPerToken), OutputTokens: 10}
@@ -273,6 +275,23 @@ func TestRoomAroundTheTask(t *testing.T) {
 	}
 	require.Positive(t, m.summaries)
 	require.Zero(t, m.refused)
+}
+
+// What was left out may be looked at again, however often that was done before.
+func TestLookAgainAfterRoomWasMade(t *testing.T) {
+	t.Parallel()
+	m := &narrow{t: t, window: 8000, looks: 120, again: 6, counts: true, summarize: says}
+	s := InMemory("s", llm.System("system"), llm.User("the task"))
+	var refused []string
+	_, err := Loop{Model: m, Tools: look(t, 2500), Turns: 150, Window: 8000, Accept: accept, Record: func(_ context.Context, turn protocol.Turn) error {
+		if turn.Role == protocol.TurnTool && !strings.HasPrefix(turn.Content, "seen") {
+			refused = append(refused, turn.Content)
+		}
+		return nil
+	}}.Run(t.Context(), s)
+	require.NoError(t, err)
+	require.Greater(t, m.summaries, repeatsToStop)
+	require.Empty(t, refused)
 }
 
 // A process that is killed has made all of the room or none.
