@@ -1,10 +1,13 @@
 package builtin
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,6 +40,10 @@ func TestCommandsOfAKilledTryAreEnded(t *testing.T) {
 	orphan := exec.Command("sleep", "300")
 	orphan.Env = append(os.Environ(), "UWF_STARTED_FOR="+th.RunDir)
 	require.NoError(t, orphan.Start())
+	require.Eventually(t, func() bool { // for a moment after exec the kernel shows no environment
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", orphan.Process.Pid))
+		return err == nil && strings.Contains(string(environ), th.RunDir)
+	}, time.Minute, time.Millisecond)
 	got := th.Run(Options()).Succeeded()
 	require.Error(t, orphan.Wait(), "it was killed")
 	require.Contains(t, got.Stderr, "processes of an interrupted try, still at work, ended: 1")
