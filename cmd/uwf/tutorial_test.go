@@ -20,7 +20,7 @@ type bench struct{ bin, dir string }
 func newBench(t *testing.T) bench {
 	t.Helper()
 	b := bench{bin: t.TempDir(), dir: t.TempDir()}
-	build := exec.Command("go", "build", "-o", b.bin+string(filepath.Separator), ".", "../uwf-mock", "../uwf-exec")
+	build := exec.Command("go", "build", "-o", b.bin+string(filepath.Separator), ".", "../uwf-mock")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return b
@@ -72,7 +72,7 @@ func TestCookbook(t *testing.T) {
 	scripts, err := filepath.Abs("testdata/cookbook")
 	require.NoError(t, err)
 	config, overrides := "agents:\n", "agentOverrides:\n"
-	name, role := regexp.MustCompile(`(?m)^name: (\S+)$`), regexp.MustCompile(`(?m)^  ([a-z]+):\n    description:`)
+	name, role := regexp.MustCompile(`(?m)^name: (\S+)$`), regexp.MustCompile(`(?m)^  ([a-z]+):\n    description: .*\n    goal:`)
 	for _, block := range blocks(t, "cookbook.md", "yaml") {
 		m := name.FindStringSubmatch(block)
 		if m == nil {

@@ -177,7 +177,7 @@ func writeTests(s *stage) string {
 	for _, step := range s.steps(run.Thread) {
 		way = append(way, strings.Fields(step)[0])
 	}
-	require.Equal(s.t, strings.Fields("author runner author runner sceptic author runner sceptic"), way)
+	require.Equal(s.t, strings.Fields("author tests author tests sceptic author tests sceptic"), way)
 	require.Equal(s.t, code, s.code(), "the planted bug is gone")
 	require.NoError(s.t, s.expectTests(s.t.Context(), green))
 	return run.Thread
@@ -220,8 +220,7 @@ func research(s *stage) string {
 	require.Contains(t, run.Message, "public internet", "this machine is none of it")
 
 	s.configure(agents + "builtin: { allowFetch: true, allowPrivate: true }\n")
-	s.play(0, "thread", "resume", run.Thread, "-p", "Now you may read this machine, too.")
-	run = s.play(0, "thread", "step", run.Thread)
+	run = s.play(0, "thread", "resume", run.Thread, "-p", "Now you may read this machine, too.")
 	require.Equal(t, "completed", run.Status)
 	steps := s.steps(run.Thread)
 	require.Contains(t, steps[len(steps)-1], "checker uwf-llm")

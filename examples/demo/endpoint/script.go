@@ -44,8 +44,6 @@ func script(role string) [][]turn {
 		return [][]turn{check()}
 	case "author":
 		return [][]turn{writeTests(), correctTest(), strengthen()}
-	case "runner":
-		return [][]turn{runTests()}
 	case "sceptic":
 		return [][]turn{plantBug()}
 	case "collector":

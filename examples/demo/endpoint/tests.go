@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -62,21 +61,6 @@ func strengthen() []turn {
 
 func written(summary string) turn {
 	return ending("Done.", field{"$status", "written"}, field{"summary", summary}, field{"files", []string{"stats_test.go"}})
-}
-
-var complaint = regexp.MustCompile(`\w+(?:\([^)]*\))? = .*, want .*`)
-
-// runTests counts what the real tests print.
-func runTests() []turn {
-	return []turn{
-		calling("", goTest("-v -count=1 ")),
-		func(c conversation) reply {
-			out := c.lastResult()
-			return ending("I have counted.",
-				field{"passed", strings.Count(out, "--- PASS: ")}, field{"failed", strings.Count(out, "--- FAIL: ")},
-				field{"report", strings.Join(complaint.FindAllString(out, -1), "\n")})(c)
-		},
-	}
 }
 
 const (
