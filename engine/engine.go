@@ -55,6 +55,8 @@ type Engine struct {
 	// ReadOnly: nothing is written and no lock is taken. What would change
 	// something fails.
 	ReadOnly bool
+	// Project is the path of the project's config that Config puts beneath the user's; "": none.
+	Project string
 	// Config loads config.yaml when it is first needed: a step with --agent and
 	// commands that only read work without one.
 	Config   func(ctx context.Context) (protocol.Config, error)

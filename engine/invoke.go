@@ -112,7 +112,7 @@ func (a *attempt) environment() []string {
 		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.path,
 		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.hold.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
-		protocol.EnvAgent: a.cmd.alias,
+		protocol.EnvAgent: a.cmd.alias, protocol.EnvProject: a.Project,
 	})
 	if a.cmd.plain != nil {
 		maps.DeleteFunc(set, func(key, _ string) bool { return ofAgent(key) })

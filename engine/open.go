@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
@@ -12,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/project"
 )
 
 // Options for [Open]. The zero value works.
@@ -40,7 +43,8 @@ func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
 }
 
 // Configure gives an engine its environment and its config: those of a process, with
-// the .env and the config.yaml of the engine's home. It fails if another user could
+// the .env and the config.yaml of the engine's home, and the settings of the project in
+// which the process is. It fails if another user could
 // have written them. A .env that may not be read is an error only of what needs the
 // config: a role may read threads where the keys are hidden from it.
 func (e *Engine) Configure(process env.Env) error {
@@ -56,7 +60,42 @@ func (e *Engine) Configure(process env.Env) error {
 		if unread != nil {
 			return protocol.Config{}, unread
 		}
-		return config.Load(ctx, e.Dirs.Config(), with)
+		c, err := config.Load(ctx, e.Dirs.Config(), with)
+		if err != nil {
+			return c, err
+		}
+		return config.WithProject(c, e.Project)
 	}
+	return e.findProject()
+}
+
+// findProject looks for the settings of the project that the process is in.
+func (e *Engine) findProject() error {
+	found, ignored, err := ProjectConfig(e.Env, e.Dirs)
+	if err != nil {
+		return coded(err)
+	}
+	for _, i := range ignored {
+		e.warn(fmt.Sprintf("ignored %s: it %s", i.Path, i.Why))
+	}
+	e.Project = found
 	return nil
+}
+
+// ProjectConfig is the path of the settings of the project that a process is in; "":
+// there are none. The user's own config is none, though it lies in a directory of the
+// same name. ignored are files that do not count, and why.
+func ProjectConfig(process env.Env, dirs home.Dirs) (path string, ignored []project.Ignored, err error) {
+	path, ignored, err = project.From(process, process.Dir).File(config.ProjectFile())
+	if err != nil || path == "" {
+		return "", ignored, err
+	}
+	a, err := os.Stat(path)
+	if err != nil {
+		return "", ignored, err
+	}
+	if b, err := os.Stat(dirs.Config()); err == nil && os.SameFile(a, b) {
+		return "", nil, nil
+	}
+	return path, ignored, nil
 }

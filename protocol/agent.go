@@ -21,6 +21,8 @@ const (
 	EnvAgent     = "UWF_AGENT"      // the agent's alias in the config; unset if it was named by command
 	EnvBin       = "UWF_BIN"        // path of the uwf that started the agent
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
+	// EnvProject is the path of the project's config, which is beneath the user's; "": none.
+	EnvProject = "UWF_PROJECT_CONFIG"
 )
 
 // The flags of an agent. Thread, role and prompt are the original's named form.

@@ -260,7 +260,7 @@ func newHostileHome(t *testing.T) *hostileHome {
 	var err error
 	h.exe, err = exec.LookPath("uwf")
 	require.NoError(t, err)
-	h.environ = []string{"UWF_HOME=" + h.home, "HOME=" + dir, "TERM=xterm", "UWF_PAGER=cat", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
+	h.environ = []string{"UWF_HOME=" + h.home, "HOME=" + dir, "TERM=xterm", "UWF_PAGER=cat", "EDITOR=true", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 	in := strings.Trim(strconv.QuoteToASCII(mark), `"`) // YAML reads the same escapes
 	written := strings.NewReplacer("MARK2", strings.ReplaceAll(in, `\`, `\\`), "MARK", in)
 	for name, text := range map[string]string{

@@ -25,6 +25,23 @@ func Set(src []byte, path string, k Key, value any, e env.Env) (text []byte, mis
 	return text, missing, err
 }
 
+// Unset takes one value out of the text of a config.yaml; all else stays as it is. A
+// config that cannot be used without it is refused. Errors are *protocol.Error.
+func Unset(src []byte, path string, k Key, e env.Env) ([]byte, error) {
+	text, err := yamldoc.Unset(src, k.Path, yamldoc.Bounds{})
+	if errors.Is(err, yamldoc.ErrNoKey) {
+		return nil, &protocol.Error{Code: protocol.CodeNotFound, Message: "key not found: " + k.String(), Err: err, Hints: []string{"uwf config list"}}
+	}
+	if err != nil {
+		return nil, explainEdit(err, src, path, k)
+	}
+	missing, err := judge(src, text, path, e)
+	if err == nil && len(missing) > 0 {
+		err = &protocol.Error{Code: protocol.CodeInvalid, Message: "without it " + missing[0].Message, Err: &InvalidError{Problems: missing}}
+	}
+	return text, err
+}
+
 // explainEdit says why a text could not be changed.
 func explainEdit(err error, src []byte, path string, k Key) error {
 	var bad *yamldoc.Error

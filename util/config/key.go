@@ -238,6 +238,19 @@ func Raw(src []byte, path string) (any, error) {
 	return mask(root, Key{}), nil
 }
 
+// Shown is a config as it may be shown, with its secrets masked.
+func Shown(c protocol.Config) (any, error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	var raw any
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	return mask(raw, Key{}), nil
+}
+
 // mask replaces the secrets below a key.
 func mask(v any, at Key) any {
 	if at.Secret() {

@@ -72,6 +72,9 @@ func Of(ctx context.Context) *Run {
 func (r *Run) Config(ctx context.Context) (protocol.Config, error) {
 	if r.loaded == nil {
 		c, err := config.Load(ctx, r.Dirs.Config(), r.Env)
+		if err == nil {
+			c, err = config.WithProject(c, r.Env.Get(protocol.EnvProject))
+		}
 		if err != nil {
 			return protocol.Config{}, err
 		}

@@ -277,7 +277,12 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		a.steps.Store(true)
 		c, err := read(ctx)
 		if err == nil {
-			a.exposed.Do(func() { a.warnExposed(dirs) })
+			a.exposed.Do(func() {
+				a.warnExposed(dirs)
+				if with.Project != "" {
+					a.say("uwf: with the settings of %s", plaintext.Line(a.workflows().Shown(with.Project)))
+				}
+			})
 		}
 		return c, err
 	}

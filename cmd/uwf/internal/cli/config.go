@@ -40,6 +40,21 @@ func (a *app) configCommand() *ucli.Command {
 					"   uwf config set agents.builtin.args '[\"--model\",\"default\"]'\n" +
 					"   uwf config set providers.openai.apiKey - < key.txt",
 			}, a.configSet),
+			a.leaf(ucli.Command{
+				Name: "unset", ArgsUsage: "<key>", Usage: "take one value out; comments and everything else stay as they are",
+			}, a.configUnset),
+			a.leaf(ucli.Command{
+				Name: "show", Usage: "print what is in force here: your config, and beneath it the project's (.uwf/config.yaml)",
+				Description: "A repository's .uwf/config.yaml may choose among the agents, providers and models of your\n" +
+					"config and narrow what they may do. It allows nothing, and names no program and no endpoint.",
+				Flags: []ucli.Flag{&ucli.BoolFlag{Name: "origin", Usage: "say of each value which file it is from"}},
+			}, a.configShow),
+			a.leaf(ucli.Command{
+				Name: "edit", Usage: "open config.yaml in $VISUAL or $EDITOR; what cannot be used is not taken",
+			}, a.configEdit),
+			a.leaf(ucli.Command{
+				Name: "path", Usage: "print where config.yaml is",
+			}, a.configPath),
 		},
 	})
 }

@@ -18,11 +18,12 @@ import (
 func (a *app) doctorCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "doctor", Usage: "check the setup and suggest fixes",
-		Description: "Checks the home, the store and how it flushes, the threads, the config, the\n" +
-			"agents in the config and on PATH with their versions, the models and the space on\n" +
-			"disk. It changes nothing. Whether each node is whole, `uwf cas fsck` tells.\n\n" +
-			"Exits with 1 if there is a problem, which is something that stops every step;\n" +
-			"notes and warnings do not.",
+		Description: "Checks the home, the store and how it flushes, the threads, the config and the\n" +
+			"project's, overrides, the agents in the config and on PATH with their versions and\n" +
+			"logins, what they may run, confinement, the models and the space on disk. It changes\n" +
+			"nothing. Whether each node is whole, `uwf cas fsck` tells.\n\n" +
+			"Exits with 1 if there is a problem: then a step could not run as things are. Notes\n" +
+			"and warnings are about other agents, models and files.",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "check", Usage: "also ask each model for one word (this costs a few tokens)"},
 		},

@@ -58,7 +58,11 @@ func (x *examination) candidates() []candidate {
 		for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 			a, err := config.ResolveAgent(*x.config, alias, x.Env)
 			if err != nil {
-				x.warn("agents", remedy(err, "correct agents."+alias+" in "+x.Dirs.Config()), "%s: %v", alias, err)
+				report := x.warn
+				if x.playsAll([]string{alias}) {
+					report = x.problem
+				}
+				report("agents", remedy(err, "correct agents."+alias+" in "+x.Dirs.Config()), "%s: %v", alias, err)
 				continue
 			}
 			known[filepath.Base(a.Command)] = true
@@ -85,7 +89,7 @@ func (x *examination) agent(a discover.Agent, aliases []string) {
 	}
 	if a.Err != nil {
 		report := x.warn
-		if x.config != nil && slices.Contains(aliases, x.config.DefaultAgent) {
+		if x.playsAll(aliases) {
 			report = x.problem
 		}
 		report("agents", installing(a.Command), "%s: %v", name, a.Err)
@@ -105,11 +109,20 @@ func (x *examination) agent(a discover.Agent, aliases []string) {
 	}
 	for _, p := range a.Check.Problems {
 		report := x.warn
-		if len(aliases) == 0 { // it is installed, but nobody asks for it
+		switch {
+		case len(aliases) == 0: // it is installed, but nobody asks for it
 			report = x.note
+		case x.playsAll(aliases):
+			report = x.problem
 		}
 		report("agents", p.Do, "%s: %s", text, p.What)
 	}
+}
+
+// playsAll tells whether the roles that nothing else is said of are played by one of
+// these: what stops it stops every step.
+func (x *examination) playsAll(aliases []string) bool {
+	return x.config != nil && x.config.DefaultAgent != "" && slices.Contains(aliases, x.config.DefaultAgent)
 }
 
 // installing is how a missing command comes here.

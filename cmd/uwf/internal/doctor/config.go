@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 )
@@ -23,6 +24,10 @@ func (x *examination) readConfig(ctx context.Context) {
 		x.broken(err)
 		return
 	}
+	if c, err = x.withProject(c); err != nil {
+		x.broken(err)
+		return
+	}
 	x.config = &c
 	for _, warning := range config.Exposed(path, x.Dirs.DotEnv()) {
 		what, do, _ := strings.Cut(warning, ": ")
@@ -30,12 +35,29 @@ func (x *examination) readConfig(ctx context.Context) {
 	}
 	switch {
 	case !exists(path):
-		x.note("config", "uwf setup", "there is no %s: every step needs --agent", path)
+		x.problem("config", "uwf setup", "there is no %s: nobody plays the roles", path)
+	case c.DefaultAgent == "" && len(c.AgentOverrides) == 0:
+		x.problem("config", "uwf setup --agent NAME", "%s names no defaultAgent: every step needs --agent", path)
 	case c.DefaultAgent == "":
 		x.note("config", "uwf setup --agent NAME", "%s names no defaultAgent: steps without an override need --agent", path)
 	default:
 		x.ok("config", "%s", path)
 	}
+}
+
+// withProject is the config with the settings of the project beneath it.
+func (x *examination) withProject(c protocol.Config) (protocol.Config, error) {
+	path, ignored, err := engine.ProjectConfig(x.Env, x.Dirs)
+	for _, i := range ignored {
+		x.warn("config", "", "ignored %s: it %s", i.Path, i.Why)
+	}
+	if err != nil || path == "" {
+		return c, err
+	}
+	if c, err = config.WithProject(c, path); err == nil {
+		x.ok("config", "%s, beneath it", path)
+	}
+	return c, err
 }
 
 // broken reports each mistake in the config with its place.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -38,6 +39,16 @@ func (x *examination) access(area string, s config.System) {
 			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".confine")+" auto confines it; off says that it is not to be", "%s: %s", alias, may)
 			continue
 		}
+		if config.OwnsModels(a.Command) && a.Permission == "" && noCommands(x.config.Builtin) && !config.AnyCommand(x.config.Builtin, x.Env) && a.Command != "uwf-llm" {
+			x.note(area, "uwf setup --commands all, or a list such as go,git", "%s: %s", alias, may)
+			continue
+		}
+		if a.Confine == protocol.ConfineRequired && !s.Confines && x.playsAll([]string{alias}) {
+			x.problem(area, "uwf config set "+plaintext.Word("agents."+alias+".confine")+" auto; or run uwf in a container", "%s: %s", alias, may)
+			continue
+		}
 		x.ok(area, "%s: %s", alias, may)
 	}
 }
+
+func noCommands(b *protocol.BuiltinConfig) bool { return b == nil || len(b.AllowCommands) == 0 }

@@ -1,0 +1,273 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// ProjectFile is where a directory of a project keeps its settings, from there on.
+func ProjectFile() string { return filepath.Join(".uwf", "config.yaml") }
+
+// project is what the config of a project may say. It may be anybody's, so it chooses
+// among what the user has configured, and narrows it; it names no program, no endpoint,
+// no key, and allows nothing.
+type project struct {
+	Agents         map[string]projectAgent      `json:"agents"`
+	Models         map[string]protocol.Model    `json:"models"`
+	AgentOverrides map[string]map[string]string `json:"agentOverrides"`
+	ModelOverrides map[string]string            `json:"modelOverrides"`
+	Limits         *protocol.LimitsConfig       `json:"limits"`
+	Timeout        string                       `json:"timeout"`
+}
+
+// projectAgent is what it may say of an agent of the user's.
+type projectAgent struct {
+	Model        string  `json:"model"`
+	Permission   string  `json:"permission"`
+	Confine      string  `json:"confine"`
+	Timeout      string  `json:"timeout"`
+	StartTimeout string  `json:"startTimeout"`
+	IdleTimeout  string  `json:"idleTimeout"`
+	MaxTurns     int     `json:"maxTurns"`
+	MaxCostUSD   float64 `json:"maxCostUsd"`
+	Resume       *bool   `json:"resume"`
+}
+
+// WithProject is the user's config with that of a project beneath it; path is the
+// project's file, "" if there is none. Where both say something, the user's holds; of
+// limits, times and permissions the narrower one. Errors are those of [Load].
+func WithProject(user protocol.Config, path string) (protocol.Config, error) {
+	if path == "" {
+		return user, nil
+	}
+	src, err := readProject(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return user, nil
+	}
+	if err != nil {
+		return user, fmt.Errorf("read the project's config: %w", err)
+	}
+	return mergeProject(user, src, path)
+}
+
+// readProject reads the file through the directory that it is the settings of: no link
+// leads out of there.
+func readProject(path string) ([]byte, error) {
+	root, err := os.OpenRoot(filepath.Dir(filepath.Dir(path)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // opened for reading only
+	return careful.ReadFileIn(root, ProjectFile(), maxFile)
+}
+
+func mergeProject(user protocol.Config, src []byte, path string) (protocol.Config, error) {
+	r := &report{path: path, src: src}
+	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	if err != nil {
+		r.addYAML(err)
+		return user, r.err()
+	}
+	refused(r, doc.Root, "", reflect.TypeFor[protocol.Config](), reflect.TypeFor[project]())
+	for alias, a := range entries(doc.Root.Get("agents")) {
+		refused(r, a, "agents."+alias+".", reflect.TypeFor[protocol.Agent](), reflect.TypeFor[projectAgent]())
+	}
+	literal(r, doc.Root)
+	var p project
+	d := decoder{report: r, env: env.Env{}}
+	d.decode(doc.Root, &p)
+	if r.err() != nil {
+		return user, r.err()
+	}
+	checkProject(r, doc.Root, user, p)
+	if r.err() != nil {
+		return user, r.err()
+	}
+	return p.under(user), nil
+}
+
+// refused reports what a user's config may say and a project's may not, and takes it out.
+func refused(r *report, n *yamldoc.Node, at string, users, projects reflect.Type) {
+	if n == nil || n.Kind != yamldoc.Mapping {
+		return
+	}
+	own, theirs := fieldsOf(users), fieldsOf(projects)
+	n.Entries = slices.DeleteFunc(n.Entries, func(e yamldoc.Entry) bool {
+		_, known := own[e.Key]
+		_, may := theirs[e.Key]
+		if known && !may {
+			r.add(e.Pos, "it may say "+strings.Join(keys(theirs), ", "), "%s%s is not for a project to say: it belongs into your own config.yaml", at, e.Key)
+		}
+		return known && !may
+	})
+}
+
+// literal refuses variables: what is in this environment is nothing that a project may
+// put into a value.
+func literal(r *report, n *yamldoc.Node) {
+	if n == nil {
+		return
+	}
+	if n.Kind == yamldoc.Scalar && hasVariable(n.Text) {
+		r.add(n.Pos, "write the value itself", "a project's config cannot use variables of the environment")
+	}
+	for _, e := range n.Entries {
+		literal(r, e.Value)
+	}
+	for _, item := range n.Items {
+		literal(r, item)
+	}
+}
+
+// checkProject checks the project's names against what the user has, and its words.
+func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project) {
+	k := checker{report: r, root: root, c: p.under(user)}
+	known := func(name, what string, all []string, path ...string) {
+		if name != "" && !slices.Contains(all, name) {
+			k.add(k.at(path), nearest(name, all), "%s names %s %q, which is not in your own config.yaml", strings.Join(path, "."), what, name)
+		}
+	}
+	plain := func(name string, path ...string) {
+		if name != "" && !isPlainName(name) {
+			k.add(k.at(path), "", "%s is no name of a model", strings.Join(path, "."))
+		}
+	}
+	agents := keys(user.Agents)
+	for alias, a := range p.Agents {
+		known(alias, "agent", agents, "agents", alias)
+		k.word(a.Permission, []string{"bypass", "edits", "readonly"}, "agents", alias, "permission")
+		k.word(a.Confine, []string{protocol.ConfineAuto, protocol.ConfineRequired, protocol.ConfineOff}, "agents", alias, "confine")
+		for key, d := range map[string]string{"timeout": a.Timeout, "startTimeout": a.StartTimeout, "idleTimeout": a.IdleTimeout} {
+			k.duration(d, "agents", alias, key)
+		}
+		plain(a.Model, "agents", alias, "model")
+		if OwnsModels(user.Agents[alias].Command) {
+			k.reference(a.Model, "model", keys(k.c.Models), "agents", alias, "model")
+		}
+	}
+	for alias, m := range p.Models {
+		k.required(m.Name, "", "models", alias, "name")
+		k.required(m.Provider, "", "models", alias, "provider")
+		known(m.Provider, "provider", keys(user.Providers), "models", alias, "provider")
+		plain(m.Name, "models", alias, "name")
+		k.duration(m.IdleTimeout, "models", alias, "idleTimeout")
+	}
+	for workflow, roles := range p.AgentOverrides {
+		for role, alias := range roles {
+			known(alias, "agent", agents, "agentOverrides", workflow, role)
+		}
+	}
+	for scenario, alias := range p.ModelOverrides {
+		plain(alias, "modelOverrides", scenario)
+		if k.ownsModels(scenario) && (scenario != scenarioExtract || alias != extractOff) {
+			k.reference(alias, "model", keys(k.c.Models), "modelOverrides", scenario)
+		}
+	}
+	k.duration(p.Timeout, "timeout")
+}
+
+// isPlainName tells a name of a model that no program takes for an option.
+func isPlainName(name string) bool {
+	const longest = 200
+	letter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
+	return len(name) <= longest && letter(rune(name[0])) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !letter(r) && !strings.ContainsRune("._:/@+-", r) })
+}
+
+// under is the user's config with the project's beneath it. Nothing of the user's is changed.
+func (p project) under(user protocol.Config) protocol.Config {
+	c := user
+	c.Models = beneath(user.Models, p.Models)
+	c.ModelOverrides = beneath(user.ModelOverrides, p.ModelOverrides)
+	c.AgentOverrides = map[string]map[string]string{}
+	for workflow, roles := range user.AgentOverrides {
+		c.AgentOverrides[workflow] = roles
+	}
+	for workflow, roles := range p.AgentOverrides {
+		c.AgentOverrides[workflow] = beneath(user.AgentOverrides[workflow], roles)
+	}
+	c.Agents = beneath(user.Agents, nil)
+	for alias, a := range p.Agents {
+		if was, known := c.Agents[alias]; known {
+			c.Agents[alias] = a.under(was)
+		}
+	}
+	if p.Limits != nil {
+		l := protocol.LimitsConfig{}
+		if user.Limits != nil {
+			l = *user.Limits
+		}
+		l.MaxSteps = fewer(l.MaxSteps, p.Limits.MaxSteps)
+		l.MaxVisitsPerRole = fewer(l.MaxVisitsPerRole, p.Limits.MaxVisitsPerRole)
+		c.Limits = &l
+	}
+	c.Timeout = shorter(user.Timeout, p.Timeout)
+	return c
+}
+
+// under is an agent of the user's, narrowed.
+func (p projectAgent) under(a protocol.Agent) protocol.Agent {
+	a.Model = first(a.Model, p.Model)
+	a.Permission = stricter(a.Permission, p.Permission, []string{"", "bypass", "edits", "readonly"})
+	a.Confine = stricter(a.Confine, p.Confine, []string{protocol.ConfineOff, "", protocol.ConfineAuto, protocol.ConfineRequired})
+	a.Timeout = shorter(a.Timeout, p.Timeout)
+	a.StartTimeout = shorter(a.StartTimeout, p.StartTimeout)
+	a.IdleTimeout = shorter(a.IdleTimeout, p.IdleTimeout)
+	a.MaxTurns = fewer(a.MaxTurns, p.MaxTurns)
+	a.MaxCostUSD = fewer(a.MaxCostUSD, p.MaxCostUSD)
+	if a.Resume == nil {
+		a.Resume = p.Resume
+	}
+	return a
+}
+
+// beneath is upper with what lower has and upper has not.
+func beneath[V any](upper, lower map[string]V) map[string]V {
+	out := make(map[string]V, len(upper)+len(lower))
+	for key, value := range lower {
+		out[key] = value
+	}
+	for key, value := range upper {
+		out[key] = value
+	}
+	return out
+}
+
+// fewer is the smaller of two limits; zero is none.
+func fewer[N int | float64](a, b N) N {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// shorter is the shorter of two lengths of time, which have been checked; "" is none.
+func shorter(a, b string) string {
+	x, _ := time.ParseDuration(a)
+	y, _ := time.ParseDuration(b)
+	if a == "" || b != "" && y < x {
+		return b
+	}
+	return a
+}
+
+// stricter is the one of two words that comes later in a list; "" of the project says
+// nothing.
+func stricter(user, project string, order []string) string {
+	if project == "" || slices.Index(order, project) < slices.Index(order, user) {
+		return user
+	}
+	return project
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+const usersConfig = `
+providers: { here: { baseUrl: "http://localhost:1/v1" } }
+models: { default: { provider: here, name: small } }
+defaultModel: default
+agents:
+  builtin: { command: uwf-builtin, timeout: 30m, maxTurns: 10 }
+  claude: { command: uwf-claude-code, permission: edits, confine: "off" }
+defaultAgent: builtin
+agentOverrides: { review: { reviewer: builtin } }
+limits: { maxSteps: 50 }
+builtin: { allowCommands: [go] }
+`
+
+func withProject(t *testing.T, text string) (user, merged protocol.Config, err error) {
+	t.Helper()
+	user, err = Parse([]byte(usersConfig), "config.yaml", env.Env{})
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), ProjectFile())
+	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	merged, err = WithProject(user, path)
+	return user, merged, err
+}
+
+// What the user says holds; of limits the narrower one.
+func TestProjectIsBeneathTheUser(t *testing.T) {
+	t.Parallel()
+	user, c, err := withProject(t, `
+agents:
+  builtin: { timeout: 10m, maxTurns: 40, permission: readonly, confine: required, model: large }
+  claude: { permission: bypass, confine: auto, model: opus }
+models: { large: { provider: here, name: big }, default: { provider: here, name: other } }
+agentOverrides: { review: { reviewer: claude, writer: claude }, fix: { fixer: claude } }
+modelOverrides: { review.writer: sonnet }
+limits: { maxSteps: 500, maxVisitsPerRole: 3 }
+timeout: 1h
+`)
+	require.NoError(t, err)
+	b, claude := c.Agents["builtin"], c.Agents["claude"]
+	require.Equal(t, protocol.Agent{Command: "uwf-builtin", Timeout: "10m", MaxTurns: 10, Permission: "readonly", Confine: "required", Model: "large"}, b)
+	require.Equal(t, protocol.Agent{Command: "uwf-claude-code", Permission: "edits", Confine: "auto", Model: "opus"}, claude)
+	require.Equal(t, "small", c.Models["default"].Name)
+	require.Equal(t, "big", c.Models["large"].Name)
+	require.Equal(t, map[string]map[string]string{"review": {"reviewer": "builtin", "writer": "claude"}, "fix": {"fixer": "claude"}}, c.AgentOverrides)
+	require.Equal(t, protocol.LimitsConfig{MaxSteps: 50, MaxVisitsPerRole: 3}, *c.Limits)
+	require.Equal(t, "1h", c.Timeout)
+	require.Equal(t, []string{"go"}, c.Builtin.AllowCommands)
+	require.Equal(t, 50, user.Limits.MaxSteps)
+	require.NotContains(t, user.AgentOverrides["review"], "writer", "the user's own is not changed")
+}
+
+// A project allows nothing, and names nothing that the user has not.
+func TestProjectIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`providers: { x: { baseUrl: "http://evil.test/v1" } }`: `1:1: providers is not for a project to say`,
+		`defaultAgent: claude`:                                 `defaultAgent is not for a project`,
+		`allowLocations: [/]`:                                  `allowLocations is not for a project`,
+		`builtin: { allowCommands: ["*"] }`:                    `builtin is not for a project`,
+		`agents: { claude: { command: ./evil.sh } }`:           `1:21: agents.claude.command is not for a project`,
+		`agents: { claude: { args: [--x] } }`:                  `agents.claude.args is not for`,
+		`agents: { claude: { env: { A: b } } }`:                `agents.claude.env is not for`,
+		`agents: { claude: { passEnv: [KEY] } }`:               `agents.claude.passEnv is not for`,
+		`agents: { claude: { allowWrite: [/] } }`:              `agents.claude.allowWrite is not for`,
+		`agents: { claude: { allowRead: [~/.ssh] } }`:          `agents.claude.allowRead is not for`,
+		`agents: { cloude: { model: x } }`:                     `did you mean "claude"?`,
+		`agents: { claude: { model: --dangerous } }`:           `agents.claude.model is no name of a model`,
+		`agents: { claude: { model: "${SECRET}" } }`:           `cannot use variables`,
+		`agents: { builtin: { model: none } }`:                 `names model "none"`,
+		`agents: { claude: { permission: all } }`:              `must be "bypass" or "edits" or "readonly"`,
+		`models: { m: { provider: evil, name: x } }`:           `names provider "evil", which is not in your own config.yaml`,
+		`models: { m: { provider: here } }`:                    `models.m.name is missing`,
+		`agentOverrides: { w: { r: nobody } }`:                 `names agent "nobody", which is not in your own`,
+		`modelOverrides: { agent: none }`:                      `names model "none"`,
+		`timeout: soon`:                                        `must be a length of time`,
+		`agentOverides: {}`:                                    `did you mean "agentOverrides"?`,
+		`: [`:                                                  `config.yaml:1`,
+	} {
+		_, _, err := withProject(t, text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// A link leads nowhere out of the project, and a file that is not there says nothing.
+func TestProjectFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	user := protocol.Config{Timeout: "1h"}
+	c, err := WithProject(user, filepath.Join(dir, ProjectFile()))
+	require.NoError(t, err)
+	require.Equal(t, user, c)
+	elsewhere := filepath.Join(t.TempDir(), "other.yaml")
+	require.NoError(t, os.WriteFile(elsewhere, []byte("timeout: 1m\n"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".uwf"), 0o700))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, ProjectFile())))
+	_, err = WithProject(user, filepath.Join(dir, ProjectFile()))
+	require.Error(t, err)
+}

@@ -1,0 +1,36 @@
+package yamldoc
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is named goes with its lines; comments of the others stay.
+func TestUnset(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ path, before, after string }{
+		"the first":         {"a", "a: 1\n# of b\nb: 2\n", "# of b\nb: 2\n"},
+		"the last":          {"b", "a: 1 # one\nb: 2\n", "a: 1 # one\n"},
+		"the only one":      {"a", "# all\na: 1\n", "# all\n"},
+		"a block":           {"a", "a:\n  x: 1\n\n  y: 2\n\n# of b\nb: 2\n", "\n# of b\nb: 2\n"},
+		"in a block":        {"a.x", "a:\n  x: 1\n  y: 2 # two\nb: 2\n", "a:\n  y: 2 # two\nb: 2\n"},
+		"its parent":        {"a.x.z", "a:\n  x:\n    z: 1\nb: 2\n", "b: 2\n"},
+		"a list":            {"a", "a:\n- 1\n- 2\nb: 2\n", "b: 2\n"},
+		"a text of lines":   {"a", "a: |\n  # no comment\n  x\nb: 2\n", "b: 2\n"},
+		"in one line":       {"a.x", "# all\na: { x: 1, z: 2 } # one\nb: 2\n", "# all\na: {z: 2} # one\nb: 2\n"},
+		"a line of its own": {"a", "a: { x: 1, y: 2 }\nb: 2\n", "b: 2\n"},
+		"over lines":        {"a", "a: { x: 1,\n  y: 2 }\nb: 2\n", "b: 2\n"},
+	} {
+		text, err := Unset([]byte(c.before), strings.Split(c.path, "."), Bounds{})
+		require.NoError(t, err, name)
+		require.Equal(t, c.after, string(text), name)
+	}
+	for path, want := range map[string]error{"c": ErrNoKey, "a.b": ErrNoKey} {
+		_, err := Unset([]byte("a: 1\n"), strings.Split(path, "."), Bounds{})
+		require.ErrorIs(t, err, want)
+	}
+	_, err := Unset([]byte("{a: 1, b: 2}\n"), []string{"a"}, Bounds{})
+	require.ErrorIs(t, err, ErrUneditable)
+}
