@@ -83,6 +83,7 @@ type Agent struct {
 	Confine    string   `json:"confine,omitempty"`
 	AllowRead  []string `json:"allowRead,omitempty"`  // what is hidden from a confined program else, such as ~/.ssh
 	AllowWrite []string `json:"allowWrite,omitempty"` // more that a confined program may write to; a path may begin with ~/
+	IPC        bool     `json:"ipc,omitempty"`        // a confined program may share memory with your others, and take what these share
 }
 
 // The values of confine in the config.
@@ -103,6 +104,7 @@ type BuiltinConfig struct {
 	Capabilities  []string `json:"capabilities,omitempty"`     // that root's commands keep, such as chown
 	Caches        string   `json:"caches,omitempty"`           // of commands: "own" (the default), or "user" for yours
 	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`    // commands can make no unix sockets, nor talk to any; default: if confine is required, and the kernel cannot keep them from those of others
+	IPC           bool     `json:"ipc,omitempty"`              // commands may share memory with your other programs, and take what these share
 	PassEnv       []string `json:"passEnv,omitempty"`          // variables that commands get although they hold secrets
 	Confine       string   `json:"confine,omitempty"`          // "auto" (the default), "required" or "off"
 	Instructions  string   `json:"instructions,omitempty"`     // "auto" (the default): AGENTS.md and CLAUDE.md are read; "off"

@@ -50,7 +50,7 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	default:
 		return fmt.Errorf("builtin.confine in config.yaml is %q: use auto, required or off", b.Confine)
 	}
-	commands.Exe, commands.Keep = e.Exe, b.Capabilities
+	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, b.IPC
 	commands.NoUnixSockets = config.NoUnixSockets(b, config.System{Sockets: confine.HoldsSockets()})
 	var env, dirs []string
 	switch {

@@ -140,9 +140,12 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
 	}
-	outside := append(slices.Clone(caches), confine.SharedMemory)
+	outside, writable := slices.Clone(caches), slices.Clone(dirs)
+	if r.ipc {
+		outside, writable = append(outside, confine.SharedMemory), append(writable, confine.SharedMemory)
+	}
 	watched, err := offlimits.Watch(off, offlimits.Place{
-		Workspace: r.cwd, Beside: beside, Writable: append(slices.Clone(dirs), confine.SharedMemory), Obeyed: obeyed(r.driven(), env.Get),
+		Workspace: r.cwd, Beside: beside, Writable: writable, Obeyed: obeyed(r.driven(), env.Get),
 		Outside: real(outside), Temporary: real([]string{tmp}), Now: env.Now(),
 	})
 	if err != nil {
@@ -155,7 +158,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		r.req.Warn("%s", said)
 	}
 	return confine.Rules{
-		Dirs: dirs, Files: files, FilesIn: []string{confine.SharedMemory}, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
+		Dirs: dirs, Files: files, IPC: r.ipc, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
 		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
 	}, off, watched, nil
 }

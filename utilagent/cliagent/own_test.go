@@ -102,7 +102,7 @@ func TestACacheOfItsOwn(t *testing.T) {
 		require.NotContains(t, c.rules.Dirs, filepath.Join(home, filepath.FromSlash(dir)))
 	}
 	require.NotContains(t, c.rules.Dirs, confine.SharedMemory)
-	require.Equal(t, []string{confine.SharedMemory}, c.rules.FilesIn, "memory is shared in files, and no repository begins in one")
+	require.False(t, c.rules.IPC, "memory is shared with the user's programs where the user says so")
 
 	require.NoError(t, c.close())
 	require.False(t, c.rules.Terminals)

@@ -26,6 +26,7 @@ type settings struct {
 	confine    string   // as configured
 	allowRead  []string // as configured, as allowWrite
 	allowWrite []string
+	ipc        bool
 }
 
 // settingsOf reads the config. A program's model is only what is set for this
@@ -48,7 +49,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *r
 	}
 	s.resume = agent.Resume == nil || *agent.Resume
 	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
-	s.confine, s.allowRead, s.allowWrite = agent.Confine, agent.AllowRead, agent.AllowWrite
+	s.confine, s.allowRead, s.allowWrite, s.ipc = agent.Confine, agent.AllowRead, agent.AllowWrite, agent.IPC
 	timeout := agent.Timeout
 	if timeout == "" {
 		timeout = c.Timeout

@@ -35,6 +35,12 @@ func probe(what string, args []string) error {
 	switch what {
 	case "call": // with wrong arguments, so that nothing happens if it is not refused
 		return raw(number(0), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0))
+	case "numbers":
+		var a []uintptr
+		for n := range args[1:] {
+			a = append(a, number(n+1))
+		}
+		return raw(number(0), a...)
 	case "open":
 		fd, err := unix.Open(args[0], unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, uint32(number(1)))
 		if err == nil {
@@ -122,6 +128,14 @@ func TestDangerousCallsAreRefused(t *testing.T) {
 		{fmt.Sprint("call ", unix.SYS_KEYCTL), refused},
 		{fmt.Sprint("call ", unix.SYS_CLOCK_SETTIME), refused},
 		{fmt.Sprint("call ", unix.SYS_SETNS), refused},
+		{fmt.Sprint("call ", unix.SYS_SHMGET), refused},
+		{fmt.Sprint("call ", unix.SYS_SHMAT), refused},
+		{fmt.Sprint("call ", unix.SYS_SHMCTL), refused},
+		{fmt.Sprint("call ", unix.SYS_MSGGET), refused},
+		{fmt.Sprint("call ", unix.SYS_MSGRCV), refused},
+		{fmt.Sprint("call ", unix.SYS_SEMGET), refused},
+		{fmt.Sprint("call ", unix.SYS_SEMOP), refused},
+		{fmt.Sprint("call ", unix.SYS_MQ_OPEN), refused},
 		{fmt.Sprint("call ", unix.SYS_CLONE3), "function not implemented"},
 		{fmt.Sprint("call ", unix.SYS_OPENAT2), "function not implemented"},
 		{fmt.Sprint("call ", 0x40000000), "function not implemented"},
@@ -144,6 +158,19 @@ func TestDangerousCallsAreRefused(t *testing.T) {
 		{fmt.Sprint("memory ", os.Getpid()), refused},
 		{fmt.Sprint("limit ", os.Getpid()), refused},
 		{"limit 0", "<nil>"},
+		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETAFFINITY, " ", os.Getpid()), refused},
+		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETSCHEDULER, " ", os.Getpid()), refused},
+		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETPARAM, " ", os.Getpid()), refused},
+		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETATTR, " ", os.Getpid()), refused},
+		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETSCHEDULER, " 0"), "invalid argument"}, // it was looked at
+		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 0 ", os.Getpid(), " 19"), refused},
+		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 1 0 19"), refused}, // of a group
+		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 2 0 19"), refused}, // of all that is the user's
+		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 0 0 19"), "<nil>"},
+		{fmt.Sprint("numbers ", unix.SYS_IOPRIO_SET, " 1 ", os.Getpid(), " 24576"), refused},
+		{fmt.Sprint("numbers ", unix.SYS_IOPRIO_SET, " 3 0 24576"), refused},
+		{fmt.Sprint("numbers ", unix.SYS_IOPRIO_SET, " 1 0 24576"), "<nil>"},
+		{fmt.Sprintf("numbers %d %d 1", unix.SYS_SOCKET, unix.AF_VSOCK), refused},
 		{fmt.Sprintf("ioctl %d", unix.TIOCSTI), refused},
 		{fmt.Sprintf("ioctl %d", unix.TIOCLINUX), refused},
 		{fmt.Sprintf("ioctl %d", unix.TIOCGWINSZ), "inappropriate ioctl for device"},
@@ -168,6 +195,11 @@ func TestProgramsMayMakeNamespaces(t *testing.T) {
 	}
 	out, _ := runUnder(t, confine.Rules{Profile: confine.Program}, fmt.Sprintf(`"$AGENT" probe call %d; "$AGENT" probe call %d`, unix.SYS_SETNS, unix.SYS_MOUNT))
 	require.Equal(t, "bad file descriptor\noperation not permitted\n", out)
+	shared := fmt.Sprintf(`"$AGENT" probe call %d; "$AGENT" probe call %d`, unix.SYS_SHMGET, unix.SYS_SEMCTL)
+	out, _ = runUnder(t, confine.Rules{Profile: confine.Program}, shared)
+	require.Equal(t, "operation not permitted\noperation not permitted\n", out)
+	out, _ = runUnder(t, confine.Rules{Profile: confine.Program, IPC: true}, shared)
+	require.NotContains(t, out, "operation not permitted", "who is allowed to share memory")
 	if _, err := os.Stat("/dev/pts/ptmx"); err == nil && terminal() == nil { // a container may have none
 		out, _ = runUnder(t, confine.Rules{Profile: confine.Program, Terminals: true}, `"$AGENT" probe terminal`)
 		require.Equal(t, "<nil>\n", out, "some agents run commands in terminals")

@@ -11,7 +11,7 @@
 // A bound program cannot write, make, rename or remove anything outside its
 // directories, nor read what is hidden from it, nor gain rights (sudo does not
 // work), nor look into processes that are not its own, so that the keys in the
-// agent's environment stay there; from Landlock 6 on it cannot signal such
+// agent's environment stay there, nor share memory with such; from Landlock 6 on it cannot signal such
 // processes either, and from 9 on it cannot talk to their sockets in the file
 // system.
 //
@@ -57,9 +57,8 @@ const (
 	Program Profile = "program"
 )
 
-// SharedMemory is where programs share memory, which is a file each. It stays after
-// them and is everybody's, so that nothing bound makes directories there: git would
-// find a repository in one. It belongs into [Rules].FilesIn.
+// SharedMemory is where programs share memory, which is a file each. It is closed but
+// for [Rules].IPC: all that a user's programs share lies there, and what is made stays.
 const SharedMemory = "/dev/shm"
 
 // Rules say what a program may do. The zero value lets it read everything and
@@ -67,9 +66,6 @@ const SharedMemory = "/dev/shm"
 type Rules struct {
 	Dirs  []string `json:"dirs"`            // may be written, with all that is below
 	Files []string `json:"files,omitempty"` // may be written
-	// FilesIn are directories in which plain files may be made, written and removed,
-	// and nothing else.
-	FilesIn []string `json:"filesIn,omitempty"`
 	// Hidden are files and directories whose content cannot be read, nor
 	// written, run or changed; the names in them can be listed. They hold also
 	// below Dirs: then nothing new can be made in the directories above them.
@@ -85,6 +81,9 @@ type Rules struct {
 	// Terminals lets a program make pseudoterminals and use them. Nothing tells those
 	// from other people's, so that it can read what its user types, and write there.
 	Terminals bool `json:"terminals,omitempty"`
+	// IPC lets a program share memory with others of its user, and take what they
+	// share: plain files in SharedMemory, and what System V's calls make.
+	IPC bool `json:"ipc,omitempty"`
 	// Keep names the capabilities that are not dropped, such as "chown"; see
 	// [Capabilities].
 	Keep []string `json:"keep,omitempty"`

@@ -97,6 +97,32 @@ func TestOnlyItsDirectoriesCanBeWritten(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
+// What programs share lies in files of the user's: other programs' memory.
+func TestSharedMemory(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		require.Zero(t, confine.Level(), "nothing is promised")
+		return
+	}
+	f, err := os.CreateTemp(confine.SharedMemory, "uwf-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.Remove(f.Name())) })
+	_, err = f.WriteString("memory of another program")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	for _, script := range []string{"cat FILE", "echo x > FILE", "echo x > FILE-new", "rm FILE", "mv FILE FILE-new"} {
+		out, code := run(t, strings.ReplaceAll(script, "FILE", f.Name()), t.TempDir())
+		require.NotZero(t, code, script)
+		require.NotContains(t, out, "memory of")
+		require.NoFileExists(t, f.Name()+"-new")
+	}
+	out, code := runUnder(t, confine.Rules{IPC: true}, strings.ReplaceAll("cat FILE && echo x > FILE-new && rm FILE-new && ! mkdir FILE-new", "FILE", f.Name()))
+	require.Contains(t, out, "memory of")
+	require.Zero(t, code, "who may share memory makes plain files")
+	_, code = run(t, strings.ReplaceAll("cat FILE && mkdir FILE-new && rmdir FILE-new", "FILE", f.Name()), confine.SharedMemory)
+	require.Zero(t, code, "who names the directory means it")
+}
+
 // The agent's environment has the model's keys; a command must not read it.
 func TestOtherProcessesAreClosed(t *testing.T) {
 	t.Parallel()

@@ -179,6 +179,27 @@ func TestTheUsersCacheIsNotWritten(t *testing.T) {
 	}
 }
 
+// Memory is shared with other programs of the user where the user says so, in plain files:
+// git would find a repository in a directory that stays.
+func TestSharedMemory(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		require.Zero(t, confine.Level(), "nothing is promised")
+		return
+	}
+	for _, ipc := range []bool{false, true} {
+		w, r := space(t, map[string]string{"lib/f": ""})
+		require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: os.Environ(), IPC: ipc})))
+		shm := "/dev/shm/" + filepath.Base(filepath.Dir(w.real)) + "-x"
+		text := call(t, r, "run_command", args{"command": "echo x > " + shm + " && ln " + shm + " " + shm + "2 && rm " + shm + " " + shm + "2 && echo semaphores; mkdir " + shm + "; mv lib " + shm + "; ln -s /tmp " + shm})
+		require.Equal(t, ipc, strings.Contains(text, "semaphores\n"), text)
+		require.Equal(t, !ipc, strings.Contains(text, "builtin.ipc in config.yaml"), text)
+		require.NoDirExists(t, shm)
+		require.NoFileExists(t, shm)
+		require.FileExists(t, filepath.Join(w.real, "lib/f"))
+	}
+}
+
 // The user's git takes a repository above the directory that it stands in, wherever a
 // link has led there. No command plants one outside of the workspace and leads to it.
 func TestNoLinkLeadsToARepositoryOutside(t *testing.T) {
@@ -191,15 +212,8 @@ func TestNoLinkLeadsToARepositoryOutside(t *testing.T) {
 		require.Contains(t, call(t, r, "run_command", args{"command": "ln -s $XDG_CACHE_HOME x"}), "[exit 0]", "nothing is confined")
 		return
 	}
-	shm := "/dev/shm/" + filepath.Base(filepath.Dir(w.real)) + "-x"
-	text := call(t, r, "run_command", args{"command": "echo x > " + shm + " && ln " + shm + " " + shm + "2 && rm " + shm + " " + shm + "2 && echo semaphores; mkdir " + shm + "; mv lib " + shm + "; ln -s /tmp " + shm})
-	require.Contains(t, text, "semaphores\n")
-	require.NoDirExists(t, shm)
-	require.NoFileExists(t, shm)
-	require.FileExists(t, filepath.Join(w.real, "lib/f"))
-
 	plant := `mkdir -p $P/objects $P/refs && echo ref: refs/heads/x > $P/HEAD && printf '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "id > ~/PWN; false"\n' > $P/config; `
-	text = call(t, r, "run_command", args{"command": "P=$XDG_CACHE_HOME/y/.git; " + plant + "mv lib $XDG_CACHE_HOME/y/lib; ln -s $XDG_CACHE_HOME/y/lib lib; ln -s $TMPDIR/later later; mkdir sub; ln -s ../later sub/deep; ln -s mine in; P=$XDG_CACHE_HOME; " + plant})
+	text := call(t, r, "run_command", args{"command": "P=$XDG_CACHE_HOME/y/.git; " + plant + "mv lib $XDG_CACHE_HOME/y/lib; ln -s $XDG_CACHE_HOME/y/lib lib; ln -s $TMPDIR/later later; mkdir sub; ln -s ../later sub/deep; ln -s mine in; P=$XDG_CACHE_HOME; " + plant})
 	for _, told := range []string{"lib", "later", dirs[0] + "/y/.git/config", dirs[0] + "/config"} {
 		require.Contains(t, text, told)
 	}

@@ -53,6 +53,7 @@ type Commands struct {
 	// that they need to write to a workspace of somebody else is kept anyway.
 	Keep          []string
 	NoUnixSockets bool // commands can make none; see confine.Rules
+	IPC           bool // commands may share memory with other programs; see confine.Rules
 	// Adopts: this process has called proc.Adopt, and has no children during a
 	// command but those that were there before. Then what a command has left is
 	// found whatever it has done, and killed.
@@ -192,7 +193,11 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 // place is what commands can write to.
 func (c Commands) place(w *Workspace) offlimits.Place {
 	p := offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Dirs: w.dirs, Now: c.now()}
-	for _, dir := range append([]string{confine.SharedMemory}, c.Writable...) {
+	dirs := slices.Clone(c.Writable)
+	if c.IPC || !c.confined() {
+		dirs = append(dirs, confine.SharedMemory)
+	}
+	for _, dir := range dirs {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			p.Writable = append(p.Writable, real)
 			if _, holds := below(real, w.real); c.confined() && !holds && !slices.Contains(w.off.Writable(), real) {
@@ -251,7 +256,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Comman
 		return cmd, nil
 	}
 	bound, err := confine.Command(c.Exe, confine.Rules{
-		Dirs: slices.Concat([]string{w.real, tmp}, c.Writable, w.gitDirs()), FilesIn: []string{confine.SharedMemory},
+		Dirs: slices.Concat([]string{w.real, tmp}, c.Writable, w.gitDirs()), IPC: c.IPC,
 		Hidden: w.off.Hidden(), Readable: w.off.Readable(), Guarded: w.off.Guarded(),
 		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
 	}, cmd)
@@ -355,7 +360,13 @@ func (c Commands) endLeft(before []int, mark string) string {
 // hint explains what confinement looks like from inside.
 func (c Commands) hint(s proc.Status, text string) string {
 	denied := strings.Contains(text, "ermission denied") || strings.Contains(text, "EACCES") || strings.Contains(text, "cross-device link")
-	if !c.confined() || s.Code == 0 || !denied {
+	shares := slices.ContainsFunc([]string{"hared memory", "shmget", "semget", "msgget", confine.SharedMemory, "SemLock", "multiprocessing"}, func(word string) bool { return strings.Contains(text, word) })
+	switch {
+	case !c.confined() || s.Code == 0:
+		return ""
+	case !c.IPC && shares && (denied || strings.Contains(text, "not permitted")):
+		return "\n[commands share no memory with other programs, which System V's calls and " + confine.SharedMemory + " are for; a person can allow it: builtin.ipc in config.yaml]"
+	case !denied:
 		return ""
 	}
 	return "\n[commands can write only to the working directory and $TMPDIR, and not read where people keep keys; a person can add directories: builtin.allowWrite, allowRead in config.yaml]"

@@ -5,6 +5,7 @@ package bind
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,9 @@ const (
 	namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 )
 
+// ioprioProcess is IOPRIO_WHO_PROCESS of linux/ioprio.h.
+const ioprioProcess = 1
+
 // newestCall is the last one that this list was made for. Later ones are answered
 // as an older kernel would.
 const newestCall = unix.SYS_RSEQ_SLICE_YIELD
@@ -54,6 +58,19 @@ var refusedCalls = []uint32{
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // what is asked through it is not filtered
 }
 
+// sharedCalls reach the memory, queues and semaphores that System V's rules give to all
+// programs of a user, and POSIX's queues.
+var sharedCalls = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+}
+
+// ownCalls change the process that their first argument names. Zero is the caller.
+var ownCalls = []uint32{
+	unix.SYS_PRLIMIT64, // a limit can end a process
+	unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETAFFINITY,
+}
+
 // filter is a program for the kernel: seccomp with classic BPF.
 type filter []unix.SockFilter
 
@@ -64,7 +81,11 @@ func filterFor(r confine.Rules) (filter, error) {
 	f.unless(unix.BPF_JEQ, arch, kill) // calls of another architecture have other numbers
 	f.load(offsetCall)
 	f.when(unix.BPF_JGT, newestCall, unknown) // x32 is there, too
-	for _, call := range append(refusedCalls, refusedHere...) {
+	refused := slices.Concat(refusedCalls, refusedHere)
+	if !r.IPC {
+		refused = append(refused, sharedCalls...)
+	}
+	for _, call := range refused {
 		f.when(unix.BPF_JEQ, call, refuse)
 	}
 	f.when(unix.BPF_JEQ, unix.SYS_OPENAT2, unknown) // its mode lies in memory
@@ -75,12 +96,18 @@ func filterFor(r confine.Rules) (filter, error) {
 	}
 	f.call(unix.SYS_OPENAT, argument{2, makes, noneOf}, argument{3, setIDs, anyOf})
 	f.device(unix.SYS_MKNODAT, 2)
-	f.call(unix.SYS_PRLIMIT64, argument{0, ^uint32(0), anyOf})                                     // a limit can end the processes of others
+	for _, call := range ownCalls {
+		f.call(call, argument{0, ^uint32(0), anyOf})
+	}
+	f.call(unix.SYS_SETPRIORITY, argument{0, ^uint32(0), anyOf}, argument{1, ^uint32(0), anyOf}) // of a process, not of a group or a user
+	f.call(unix.SYS_IOPRIO_SET, argument{0, ^uint32(ioprioProcess), anyOf}, argument{1, ^uint32(0), anyOf})
 	f.call(unix.SYS_IOCTL, argument{1, unix.TIOCSTI, equals}, argument{1, unix.TIOCLINUX, equals}) // they type into a terminal
 	f.here()
+	sockets := []argument{{0, unix.AF_VSOCK, equals}} // services of the machine around a virtual one
 	if r.NoUnixSockets {
-		f.call(unix.SYS_SOCKET, argument{0, unix.AF_UNIX, equals})
+		sockets = append(sockets, argument{0, unix.AF_UNIX, equals})
 	}
+	f.call(unix.SYS_SOCKET, sockets...)
 	switch r.Profile {
 	case confine.Strict:
 		f.when(unix.BPF_JEQ, unix.SYS_CLONE3, unknown) // its flags lie in memory

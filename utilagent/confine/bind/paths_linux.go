@@ -26,7 +26,8 @@ const devpts = "/dev/pts"
 // commands. What reaches the user's own through them is in the filter.
 var terminals = []string{devpts, "/dev/ptmx", "/dev/tty"}
 
-// filesOnly lets nobody make directories, links, sockets or pipes.
+// filesOnly lets nobody make directories, links, sockets or pipes: git would find a
+// repository in a directory that everybody may make things in.
 const filesOnly = access.AccessFSReadDir | access.AccessFSReadFile | access.AccessFSWriteFile | access.AccessFSTruncate | access.AccessFSMakeReg | access.AccessFSRemoveFile
 
 // maxGrants bounds how many paths are allowed one by one, since each costs each
@@ -48,9 +49,13 @@ func restrictPaths(r confine.Rules) error {
 	if err != nil {
 		return err
 	}
-	a := allowance{hidden: r.Hidden}
+	a := allowance{hidden: slices.Clone(r.Hidden)}
 	if !r.Terminals {
-		a.hidden = append(slices.Clone(r.Hidden), devpts) // else a command could read what the user types
+		a.hidden = append(a.hidden, devpts) // else a command could read what the user types
+	}
+	memory, err := filepath.EvalSymlinks(confine.SharedMemory)
+	if err == nil && !r.IPC {
+		a.hidden = append(a.hidden, memory)
 	}
 	read, err := a.around("/")
 	if err != nil {
@@ -65,13 +70,9 @@ func restrictPaths(r confine.Rules) error {
 		}
 		write.dirs, write.files = append(write.dirs, more.dirs...), append(write.files, more.files...)
 	}
-	var shared paths
-	for _, dir := range r.FilesIn {
-		more, err := a.around(dir)
-		if err != nil {
-			return err
-		}
-		shared.dirs, write.files = append(shared.dirs, more.dirs...), append(write.files, more.files...)
+	var shared []string
+	if r.IPC && memory != "" {
+		shared = []string{memory}
 	}
 	exceptions := split(r.Readable)
 	writable := landlock.RWDirs(write.dirs...)
@@ -87,7 +88,7 @@ func restrictPaths(r confine.Rules) error {
 		landlock.RODirs(append(read.dirs, exceptions.dirs...)...).IgnoreIfMissing(),
 		landlock.ROFiles(append(read.files, exceptions.files...)...).IgnoreIfMissing(),
 		writable.IgnoreIfMissing(),
-		landlock.PathAccess(filesOnly, shared.dirs...).IgnoreIfMissing(),
+		landlock.PathAccess(filesOnly, shared...).IgnoreIfMissing(),
 		landlock.RWFiles(slices.Concat(write.files, r.Files, devices)...).IgnoreIfMissing(),
 		landlock.RWDirs(ptys.dirs...).WithIoctlDev().IgnoreIfMissing(),
 		landlock.RWFiles(ptys.files...).WithIoctlDev().IgnoreIfMissing(),
