@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,11 +65,10 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// TestCookbook runs the recipes: each workflow of the page is played by the script
-// of its name in testdata/cookbook.
-func TestCookbook(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
+// recipes puts the cookbook's workflows onto the bench, each with its roles played
+// by the script of its name in testdata/cookbook.
+func (b bench) recipes(t *testing.T) {
+	t.Helper()
 	scripts, err := filepath.Abs("testdata/cookbook")
 	require.NoError(t, err)
 	config, overrides := "agents:\n", "agentOverrides:\n"
@@ -78,21 +78,78 @@ func TestCookbook(t *testing.T) {
 		if m == nil {
 			continue // a part of config.yaml
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(b.dir, m[1]+".yaml"), []byte(block), 0o600))
+		b.write(t, m[1]+".yaml", block)
 		config += fmt.Sprintf("  %s: { command: uwf-mock, args: [--mock-data, %s] }\n", m[1], filepath.Join(scripts, m[1]+".yaml"))
 		overrides += "  " + m[1] + ":\n"
 		for _, r := range role.FindAllStringSubmatch(block, -1) {
 			overrides += "    " + r[1] + ": " + m[1] + "\n"
 		}
 	}
-	home := filepath.Join(b.dir, "home")
-	require.NoError(t, os.MkdirAll(home, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(home, "config.yaml"), []byte(config+overrides), 0o600))
+	b.write(t, "home/config.yaml", config+overrides)
+}
+
+func (b bench) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(b.dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func TestCookbook(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.recipes(t)
 	out := b.typeIn(t, "cookbook.md")
 	for _, sign := range []string{
 		"Merge json-flag? Answer yes", "json-flag is merged.", "Approved by both.", "Three tries failed, the last with: R3", "The tests pass.",
 		"Checked.", "wrong-result: stats.go:27, shown by go test",
 	} {
+		require.Contains(t, out, sign)
+	}
+}
+
+func TestCI(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.recipes(t)
+	require.Contains(t, b.typeIn(t, "ci.md"), "done\n")
+	result, err := os.ReadFile(filepath.Join(b.dir, "result.json"))
+	require.NoError(t, err)
+	for _, field := range []string{`"thread":`, `"status":"completed"`, `"message":"wrong-result: `, `"output":{`, `"totals":`} {
+		require.Contains(t, string(result), field)
+	}
+}
+
+func TestYourAgent(t *testing.T) {
+	t.Parallel()
+	out := newBench(t).typeIn(t, "your-agent.md")
+	require.Contains(t, out, `"message":"3 files"`)
+	require.Contains(t, out, "counter")
+}
+
+// TestQuickStart types the page with a Claude Code that plays a script.
+func TestQuickStart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write(t, "probe.yaml", `steps: [{ role: probe, output: "---\n$status: done\nanswer: I am Claude.\n---\n" }]`)
+	b.write(t, "fix-script.yaml", `steps:
+  - { role: planner, output: "---\n$status: ready\ncause: C\nplan: P\n---\n" }
+  - { role: developer, output: "---\nsummary: S\ntestResult: ok\n---\n" }
+  - { role: reviewer, output: "---\n$status: approved\nsummary: The median is right.\n---\n" }
+`)
+	program := filepath.Join(b.bin, "uwf-claude-code")
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(program, fmt.Appendf(nil, `#!/bin/sh
+case "$1" in
+--version) echo uwf-claude-code 1.0 ;;
+--check) echo '{"program":"/usr/bin/claude","version":"2.1.197","problems":[]}' ;;
+*) if [ "$2" = probe ]; then script=probe; else script=fix-script; fi; exec uwf-mock --mock-data %s/$script.yaml "$@" ;;
+esac
+`, b.dir), 0o700)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
+	out := b.typeIn(t, "quickstart-claude-code.md")
+	for _, sign := range []string{"I am Claude.", "The median is right.", "changes files in the directory"} {
 		require.Contains(t, out, sign)
 	}
 }
