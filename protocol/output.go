@@ -210,6 +210,20 @@ type ThreadKilled struct {
 	Cancelled bool   `json:"cancelled"`
 }
 
+// ThreadRemoved answers thread rm.
+type ThreadRemoved struct {
+	Thread  string `json:"thread"`
+	Head    Hash   `json:"head"` // uwf thread fork begins there, until the next collection
+	Removed bool   `json:"removed"`
+}
+
+// WorkflowRemoved answers workflow rm.
+type WorkflowRemoved struct {
+	Name    string `json:"name"`
+	Hash    Hash   `json:"hash"`
+	Removed bool   `json:"removed"`
+}
+
 // ThreadStopped answers thread stop.
 type ThreadStopped struct {
 	Thread  string `json:"thread"`

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -28,6 +29,8 @@ type Options struct {
 	Keep   time.Duration // threads that ended within this time stay
 	DryRun bool          // only show what would be forgotten
 	Now    time.Time
+	// Threads are all that may be forgotten, however long ago they ended; nil: all old ones.
+	Threads []string
 }
 
 // Report says what was done.
@@ -80,7 +83,11 @@ func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 		if err != nil {
 			return nil, err
 		}
-		if endedAt(e).Before(cutoff) {
+		chosen := endedAt(e).Before(cutoff)
+		if p.options.Threads != nil {
+			chosen = slices.Contains(p.options.Threads, e.Thread)
+		}
+		if chosen {
 			old = append(old, e)
 		} else {
 			p.report.Kept++

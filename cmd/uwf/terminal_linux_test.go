@@ -332,7 +332,7 @@ func (h *hostileHome) on(t *testing.T, stdout, stderr io.Writer, tty *pty, words
 	var stdin io.Reader = strings.NewReader("")
 	if tty != nil {
 		stdin = tty.slave
-		if words[0] == "setup" || len(words) > 1 && words[1] == "resume" { // they ask, and are told nothing
+		if words[0] == "setup" || len(words) > 1 && (words[1] == "resume" || words[1] == "rm") { // they ask, and are told nothing
 			_, err := tty.master.WriteString("\x04")
 			require.NoError(t, err)
 		}

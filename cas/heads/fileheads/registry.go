@@ -40,6 +40,29 @@ func (x *Heads) Workflows(ctx context.Context) ([]heads.Named, error) {
 	return names, t.problems()
 }
 
+// Unregister takes a name away and returns the hash that it stood for, or
+// [heads.ErrNoWorkflow].
+func (x *Heads) Unregister(ctx context.Context, name string) (h protocol.Hash, err error) {
+	err = x.locked(ctx, registryLock, func() error {
+		f, err := x.read(ctx, registryFile)
+		if err != nil {
+			return err
+		}
+		if err := f.writable(); err != nil {
+			return err
+		}
+		if h, err = f.get(name); err != nil {
+			return err
+		}
+		if h == "" {
+			return fmt.Errorf("%w: %s", heads.ErrNoWorkflow, name)
+		}
+		f.remove(name)
+		return x.save(f)
+	})
+	return h, err
+}
+
 // Register points a name at a hash.
 func (x *Heads) Register(ctx context.Context, name string, h protocol.Hash) error {
 	if err := checkEntry(name, h); err != nil {

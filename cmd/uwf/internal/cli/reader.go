@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -36,6 +37,7 @@ type reader struct {
 // request is which part of a thread to read.
 type request struct {
 	start  bool   // with the task
+	ending string // a block behind all that is shown; "": none
 	newest string // a block behind all steps, already within the quota; "": none
 }
 
@@ -67,6 +69,10 @@ func (r reader) compose(ctx context.Context, q request, startQuota int) (text st
 			used += length(blockSeparator)
 		}
 	}
+	ending := cutMiddle(q.ending, r.quota/4, leftOut)
+	if ending != "" {
+		used += length(ending) + length(blockSeparator)
+	}
 	f := fitting{reader: r, used: used, optional: q.newest != "", goals: map[string]bool{}}
 	if err := f.collect(ctx); err != nil {
 		return "", false, err
@@ -77,6 +83,9 @@ func (r reader) compose(ctx context.Context, q request, startQuota int) (text st
 	blocks = append(blocks, f.blocks()...)
 	if q.newest != "" {
 		blocks = append(blocks, q.newest)
+	}
+	if ending != "" {
+		blocks = append(blocks, ending)
 	}
 	text = strings.Join(blocks, blockSeparator)
 	return text, !f.cut && length(text) <= r.quota, nil
@@ -96,6 +105,7 @@ type fitting struct {
 type shownStep struct {
 	step    thread.Step
 	head    string
+	told    string // by the edge that led here, or by a person
 	content string // the answer
 	noGoal  bool   // there is no room for the role's goal
 }
@@ -140,7 +150,7 @@ func (f *fitting) add(s shownStep) bool {
 
 // cost is how much longer the document becomes by a step.
 func (f *fitting) cost(s shownStep) int {
-	n := length(s.head) + length(output(s.content))
+	n := length(s.head) + length(instruction(s.told)) + length(output(s.content))
 	if !f.goals[s.step.Role] && !s.noGoal {
 		n += length(f.goal(s.step.Role))
 	}
@@ -153,6 +163,9 @@ func (f *fitting) cost(s shownStep) int {
 // shorten makes a step fit, as far as that is possible.
 func (f *fitting) shorten(s shownStep, room int) shownStep {
 	content := s.content
+	if length(s.told) > room/3 {
+		s.told = notShown(s.told)
+	}
 	s.noGoal = length(f.goal(s.step.Role)) > room/3
 	s.content = ""
 	left := room - f.cost(s)
@@ -182,7 +195,7 @@ func (f *fitting) blocks() []string {
 			goals[role] = true
 			text += f.goal(role)
 		}
-		blocks = append(blocks, text+output(s.content))
+		blocks = append(blocks, text+instruction(s.told)+output(s.content))
 	}
 	return blocks
 }
@@ -242,9 +255,46 @@ func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 	if err != nil {
 		return shownStep{}, err
 	}
-	return shownStep{step: s, content: content, head: fmt.Sprintf("## Step %d: %s `%s`\n**Agent:** %s | **Time:** %s | **Duration:** %s",
+	out, err := r.thread.Shown(ctx, s)
+	if err != nil {
+		return shownStep{}, err
+	}
+	head := fmt.Sprintf("## Step %d: %s `%s`\n**Agent:** %s | **Time:** %s UTC | **Duration:** %s",
 		s.Index+1, plaintext.Line(s.Role), s.Hash, plaintext.Line(s.Agent),
-		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), render.Duration(s.CompletedAtMs-s.StartedAtMs))}, nil
+		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), render.Duration(s.CompletedAtMs-s.StartedAtMs))
+	if status := view.StatusOf(out.Value); status != "" {
+		head += " | **Status:** " + plaintext.Line(status)
+	}
+	return shownStep{step: s, content: content, head: head, told: r.told(s.EdgePrompt)}, nil
+}
+
+// told is what a step was told, "" if that is the task. Within a quota the answers come
+// first: a long instruction is cut.
+func (r reader) told(prompt string) string {
+	const least = 200
+	prompt = strings.TrimSpace(prompt)
+	if prompt == strings.TrimSpace(r.thread.Start.Prompt) {
+		return ""
+	}
+	return strings.TrimSpace(cutMiddle(prompt, max(least, r.quota/8), leftOut))
+}
+
+func instruction(told string) string {
+	if told == "" {
+		return ""
+	}
+	return "\n\n" + fence.Body(fence.Instruction, told)
+}
+
+// endingOf is how a thread stands at its end: its closing words, or what it waits for.
+func endingOf(s protocol.StepOutput) string {
+	switch {
+	case s.Status == protocol.StatusCompleted && strings.TrimSpace(s.Message) != "":
+		return "## End\n\n" + strings.TrimSpace(s.Message)
+	case s.Status == protocol.StatusSuspended && s.SuspendedRole != nil && s.SuspendMessage != nil:
+		return "## Waiting: " + plaintext.Line(*s.SuspendedRole) + "\n\n" + strings.TrimSpace(*s.SuspendMessage)
+	}
+	return ""
 }
 
 // output wraps an answer: its own headings must not look like ours.

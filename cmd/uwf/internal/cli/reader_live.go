@@ -32,7 +32,7 @@ func flightHead(f engine.Flight, now time.Time) string {
 	if f.Failed != "" {
 		state, so = "failed", "**Because:** "+firstLine(f.Failed, 300)
 	}
-	return fmt.Sprintf("## Step %d: %s (%s)\n**Agent:** %s | **Started:** %s | %s",
+	return fmt.Sprintf("## Step %d: %s (%s)\n**Agent:** %s | **Started:** %s UTC | %s",
 		f.Number, plaintext.Line(f.Role), state, plaintext.Line(f.Agent), f.Started.UTC().Format(time.DateTime), so)
 }
 

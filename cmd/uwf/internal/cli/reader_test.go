@@ -140,7 +140,7 @@ func TestRunningStepIsReadWithinTheQuota(t *testing.T) {
 		require.NoError(t, err)
 		text := r.text(t, quota, request{start: true, newest: block})
 		require.LessOrEqual(t, length(text), quota)
-		require.Contains(t, text, "## Step 4: b (running)\n**Agent:** builtin | **Started:** 1970-01-01 00:00:00 | **So far:** 5.0s")
+		require.Contains(t, text, "## Step 4: b (running)\n**Agent:** builtin | **Started:** 1970-01-01 00:00:00 UTC | **So far:** 5.0s")
 		require.Contains(t, text, "half a sent\n\n*(still being written)*")
 	}
 	require.Contains(t, r.text(t, 7900, request{start: true, newest: ""}), "## Step 3: a")

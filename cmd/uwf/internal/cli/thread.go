@@ -48,6 +48,7 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadWaitCommand(),
 			a.threadWatchCommand(),
 			a.threadRunningCommand(),
+			a.threadRemoveCommand(),
 			a.threadPruneCommand(),
 			a.threadReplayCommand(),
 			a.threadDiffCommand(),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	ucli "github.com/urfave/cli/v2"
@@ -33,11 +34,14 @@ func quotaOf(c *ucli.Context) (int, error) {
 
 func (a *app) threadReadCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
-		Name: "read", ArgsUsage: "<thread>", Usage: "read a thread as Markdown, the newest steps that fit",
-		Description: "The text has at most as many characters as the quota says; only the headings of the newest\n" +
+		Name: "read", ArgsUsage: "<thread>", Usage: "read a whole run as Markdown: task, instructions, answers, decisions",
+		Description: "On a terminal it is all there. Elsewhere it has at most as many characters as the quota says, and the\n" +
+			"newest steps win; --all leaves nothing out.\n\n" +
+			"The text has at most as many characters as the quota says; only the headings of the newest\n" +
 			"step, and that its answer is left out, are always there. A step that alone is too long is cut in its middle, and says so.",
 		Flags: []ucli.Flag{
 			quotaFlag(),
+			&ucli.BoolFlag{Name: "all", Usage: "leave nothing out, in a pipe too"},
 			&ucli.StringFlag{Name: "before", Usage: "only steps before this `STEP`: a hash, a number, -1 for the last, a role, role@visit"},
 			&ucli.BoolFlag{Name: "start", Usage: "include the task, even with --before"},
 			&ucli.BoolFlag{Name: "live", Usage: "include the turns of the running step or the failed try, and what is being written"},
@@ -49,6 +53,12 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	quota, err := quotaOf(c)
 	if err != nil {
 		return err
+	}
+	if c.Bool("all") && c.IsSet("quota") {
+		return usageError("--all and --quota exclude each other")
+	}
+	if c.Bool("all") || !c.IsSet("quota") && a.onTerminal() {
+		quota = math.MaxInt32
 	}
 	if c.IsSet("before") && c.Bool("live") {
 		return usageError("--before and --live exclude each other: what is running comes after every step")
@@ -74,6 +84,11 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	}
 	r.quota = quota - 1 // for the line break at the end
 	q := request{start: !c.IsSet("before") || c.Bool("start")}
+	if !c.IsSet("before") && flight == nil {
+		if at, err := e.Show(ctx, id); err == nil { // else what can be read is read
+			q.ending = endingOf(at)
+		}
+	}
 	if c.IsSet("before") {
 		step, err := a.addressIn(ctx, id, c.String("before"))
 		if err != nil {
