@@ -49,7 +49,7 @@ func dollars(usd float64) string {
 // steps they are not known, so that they are a lower bound.
 func spent(u *protocol.Usage, withoutUsage, withoutCost int) string {
 	tokens, cost := "", ""
-	if u.Counted() && u.Turns == 0 && withoutUsage+withoutCost == 0 {
+	if u != nil && withoutUsage+withoutCost == 0 && u.Turns == 0 && u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens+u.OutputTokens == 0 {
 		return "" // no model was asked
 	}
 	if u.Counted() {
