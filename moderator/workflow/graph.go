@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -31,6 +32,9 @@ func (d *draft) checkGraph() {
 		case n.name == protocol.StartNode:
 		case n.name == protocol.EndNode || n.name == protocol.SuspendNode:
 			d.add(n.pos, "remove the node", "%s cannot have edges: a thread ends or waits there", n.name)
+		case d.roleByName[n.name] == nil && n.isEdge():
+			d.add(n.pos, "indent it, with what is in it, below its node", "%s looks like an edge, but stands where a node must", quote(n.name))
+			continue
 		case d.roleByName[n.name] == nil && !d.lostRoles:
 			names := d.roleNames
 			if d.nodeByName[protocol.StartNode] == nil {
@@ -44,9 +48,26 @@ func (d *draft) checkGraph() {
 	}
 }
 
+// isEdge reports that a node has nothing but keys of an edge: it lacks spaces.
+func (n *nodeDraft) isEdge() bool {
+	return !n.list && len(n.edges) > 0 && !slices.ContainsFunc(n.edges, func(e *edgeDraft) bool {
+		return !slices.Contains([]string{"role", "prompt", "location"}, e.status)
+	})
+}
+
+// misspeltStart reports that a node must be meant for $START, and none is it.
+func (d *draft) misspeltStart() bool {
+	return d.nodeByName[protocol.StartNode] == nil && slices.ContainsFunc(d.nodes, func(n *nodeDraft) bool {
+		return strings.EqualFold(strings.Trim(n.name, "$ "), strings.Trim(protocol.StartNode, "$"))
+	})
+}
+
 // checkStart checks that there is exactly one way to begin.
 func (d *draft) checkStart() {
 	start := d.nodeByName[protocol.StartNode]
+	if d.misspeltStart() {
+		return // said of that node
+	}
 	if start == nil {
 		d.add(d.graphPos, "add $START: {_: {role: …}}", "the graph has no $START")
 		return

@@ -86,3 +86,36 @@ func TestMistakesOfNewcomers(t *testing.T) {
 		})
 	}
 }
+
+// One slip is one problem: what only follows from it is not said.
+func TestOneSlipIsOneProblem(t *testing.T) {
+	t.Parallel()
+	const whole = `name: one
+description: One role.
+roles:
+  a:
+    description: Writes.
+    goal: You write.
+    frontmatter: { type: object, properties: { $status: { const: done }, text: { type: string } }, required: [$status, text] }
+graph:
+  $START: { _: { role: a } }
+  a:
+    done: { role: $END, prompt: "{{{text}}}" }
+limits: { maxSteps: 20 }
+`
+	for _, tt := range []struct{ old, new, message, remedy string }{
+		{"$START", "START", `the graph has a node "START", but there is no such role`, `did you mean "$START"?`},
+		{"$START", "$start", `the graph has a node "$start", but there is no such role`, `did you mean "$START"?`},
+		{"frontmatter", "frontmater", `role "a" has no key "frontmater"`, `did you mean "frontmatter"?`},
+		{"maxSteps: 20", `maxSteps: "20"`, `maxSteps must be a whole number from 1, but this is the text "20"`, "maxSteps: 20, without quotes"},
+		{"    done: { role: $END, prompt: \"{{{text}}}\" }\n", "    _: { role: $END }\n  done:\n    role: $END\n    prompt: \"{{{text}}}\"\n",
+			`"done" looks like an edge, but stands where a node must`, "indent it, with what is in it, below its node"},
+	} {
+		_, err := workflow.Parse(workflow.Source{File: "one.yaml", Data: []byte(strings.Replace(whole, tt.old, tt.new, 1))})
+		var problems *workflow.Problems
+		require.ErrorAs(t, err, &problems, tt.new)
+		require.Len(t, problems.List, 1, "%s: %v", tt.new, err)
+		require.Equal(t, tt.message, problems.List[0].Message)
+		require.Equal(t, tt.remedy, problems.List[0].Remedy)
+	}
+}

@@ -9,7 +9,7 @@ import (
 // checkReach checks that every role can have its turn, and that every thread
 // can end. It needs the whole graph.
 func (d *draft) checkReach() {
-	if d.incomplete {
+	if d.incomplete || d.misspeltStart() {
 		return
 	}
 	reached := d.reachable()

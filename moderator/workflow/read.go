@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -147,7 +148,11 @@ func (d *draft) limit(n *yamldoc.Node, what string) int {
 	}
 	count, ok := n.Scalar.(int64)
 	if n.Kind != yamldoc.Scalar || !ok || count < 1 || count > math.MaxInt32 {
-		d.add(n.Pos, "leave it out for the default", "%s must be a whole number from 1, but this is %s", what, kindOf(n))
+		remedy := "leave it out for the default"
+		if n, err := strconv.Atoi(n.Text); err == nil && n > 0 {
+			remedy = fmt.Sprintf("%s: %d, without quotes", what, n)
+		}
+		d.add(n.Pos, remedy, "%s must be a whole number from 1, but this is %s", what, kindOf(n))
 		return 0
 	}
 	return int(count)

@@ -138,6 +138,9 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 			found = &role.Entries[i]
 		}
 	}
+	if found == nil && misspelt(role) {
+		return // said with the key
+	}
 	if found == nil {
 		d.add(r.pos, `add "frontmatter": the JSON Schema of what the role answers`, "%s has no \"frontmatter\"", what)
 		return
@@ -157,6 +160,15 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	r.yaml, r.schema = n, n.Value()
 	r.statuses = statusesOf(r.schema)
 	r.answers = answersOf(r.schema, r.statuses.key)
+}
+
+// misspelt reports that a role has a key which is nearly that of its schema.
+func misspelt(role *yamldoc.Node) bool {
+	fields, _ := roleFields(role)
+	return slices.ContainsFunc(role.Entries, func(e yamldoc.Entry) bool {
+		known := slices.ContainsFunc(fields, func(f field) bool { return f.key == e.Key })
+		return !known && len(nearest(e.Key, schemaKeys())) > 0
+	})
 }
 
 // isTyped reports whether a schema says what it describes. An empty schema
