@@ -42,9 +42,6 @@ func (e *Engine) playerOf(ctx context.Context, o StepOptions, w protocol.Workflo
 	if role.Player() != protocol.PlayedByCommand {
 		return e.agentFor(ctx, o, w.Name, name)
 	}
-	if o.Agents[name] != "" {
-		return command{}, fail(protocol.CodeUsage, "role %q is a command: no agent can play it", name)
-	}
 	c, err := e.Config(ctx)
 	if err != nil {
 		return command{}, err

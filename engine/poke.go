@@ -31,6 +31,10 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: it has no step to replace", h.id),
 			"uwf thread step "+h.id)
 	}
+	if pos.workflow.Roles[old.Role].Person {
+		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: a person has made its last step", h.id),
+			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
+	}
 	before, err := e.beforeHead(ctx, pos)
 	if err != nil {
 		return none, err
@@ -51,11 +55,7 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 // beforeHead is the position that the thread's last step was made from. What the
 // moderator made of it then plays no part.
 func (e *Engine) beforeHead(ctx context.Context, pos *position) (*position, error) {
-	head := pos.thread.StartHash
-	if prev := pos.thread.Last.Prev; prev != nil {
-		head = *prev
-	}
-	t, err := thread.Open(ctx, e.nodes(), head)
+	t, err := thread.Open(ctx, e.nodes(), pos.previous())
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ type position struct {
 	// problem is why there is no decision although the nodes are all right: the
 	// graph has no answer, or the config cannot be read.
 	problem error
+	form    any  // the schema of the answer that a person is to give; nil: none is asked for
 	stuck   bool // it is the graph that has no answer: stepping again cannot help
 }
 
@@ -65,7 +66,10 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 		return p, err // the graph may well have an answer, but not now
 	}
 	p.stuck = p.problem != nil
-	return p, nil
+	if role := p.workflow.Roles[p.next.Role]; p.problem == nil && p.next.Kind == moderator.Suspend && role.Person {
+		p.form, err = cas.Schema(ctx, e.nodes(), role.Frontmatter)
+	}
+	return p, err
 }
 
 // leadsNowhere adds to an error for a head which entry of the heads names it, if there
@@ -122,7 +126,7 @@ func (p *position) output() protocol.StepOutput {
 		role, prompt := p.next.Role, p.next.Prompt
 		out.SuspendedRole, out.SuspendMessage = &role, &prompt
 		if p.next.Cause != moderator.ByLimit {
-			out.Question = &protocol.Question{Role: role, Text: prompt}
+			out.Question = &protocol.Question{Role: role, Text: prompt, Schema: p.form}
 		}
 	}
 	return out
@@ -137,14 +141,20 @@ func (p *position) explain() *protocol.Error {
 	}
 	err = &protocol.Error{Code: err.Code, Message: err.Message, Err: err}
 	if p.thread.Last != nil {
-		before := p.thread.StartHash
-		if p.thread.Last.Prev != nil {
-			before = *p.thread.Last.Prev
+		if !p.workflow.Roles[p.thread.Last.Role].Person {
+			err = hinted(err, "uwf thread poke "+p.id+" -p '<new instructions>' lets role "+p.thread.Last.Role+" answer once more")
 		}
-		err = hinted(err, "uwf thread poke "+p.id+" -p '<new instructions>' lets role "+p.thread.Last.Role+" answer once more",
-			"uwf thread fork "+string(before)+" starts another thread from the step before")
+		err = hinted(err, "uwf thread fork "+string(p.previous())+" starts another thread from the step before")
 	}
 	return hinted(err, "uwf thread kill "+p.id)
+}
+
+// previous is the node that the thread's last step follows.
+func (p *position) previous() protocol.Hash {
+	if prev := p.thread.Last.Prev; prev != nil {
+		return *prev
+	}
+	return p.thread.StartHash
 }
 
 // stepError is an error as a part of a result.

@@ -48,6 +48,13 @@ func (e *Engine) resumeTask(ctx context.Context, h *hold, pos *position, supplem
 		return task{}, hinted(fail(protocol.CodeFailed, "thread %s is not suspended: next is %q", h.id, pos.next.Role),
 			"uwf thread step "+h.id)
 	}
+	if errors.Is(err, moderator.ErrForm) && !restart {
+		return task{}, hinted(fail(protocol.CodeFailed, "thread %s waits for the data of role %q, which a person plays: words are not enough", h.id, d.Role),
+			"uwf thread answer "+h.id)
+	}
+	if errors.Is(err, moderator.ErrForm) {
+		return task{}, fail(protocol.CodeFailed, "thread %s cannot begin anew: a person plays its first role %q. Start another thread", h.id, d.Role)
+	}
 	if err != nil {
 		return task{}, err
 	}

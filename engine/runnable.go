@@ -12,7 +12,7 @@ import (
 func runnable(w protocol.Workflow) error {
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		switch player := w.Roles[name].Player(); player {
-		case protocol.PlayedByAgent, protocol.PlayedByCommand:
+		case protocol.PlayedByAgent, protocol.PlayedByCommand, protocol.PlayedByPerson:
 		default:
 			return fail(protocol.CodeInvalid, "role %q of workflow %q is played by %s, which this uwf cannot run yet", name, w.Name, playerText(player))
 		}
@@ -26,8 +26,6 @@ func runnable(w protocol.Workflow) error {
 // playerText names a player in messages.
 func playerText(p protocol.Player) string {
 	switch p {
-	case protocol.PlayedByPerson:
-		return "a person"
 	case protocol.PlayedByWorkflow:
 		return "another workflow"
 	case protocol.PlayedByAll:

@@ -37,6 +37,9 @@ func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.Ste
 		return none, hasEnded(h)
 	case pos.problem != nil:
 		return none, pos.explain()
+	case pos.form != nil:
+		out, _, err := e.answeredBefore(ctx, h, pos, last, o)
+		return out, err
 	case pos.next.Kind == moderator.Suspend:
 		return pos.output(), nil
 	case pos.next.Kind == moderator.End: // killed between moving the head and archiving

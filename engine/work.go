@@ -15,6 +15,7 @@ const (
 	DoStep   Deed = ""       // what the moderator says
 	DoResume Deed = "resume" // the answer to a suspension, or a new beginning
 	DoPoke   Deed = "poke"   // the last step once more, told otherwise
+	DoAnswer Deed = "answer" // the step of a role that a person plays
 )
 
 // UntilEnd as [Work].Steps goes on until the end, or until a person is needed.
@@ -26,7 +27,16 @@ type Work struct {
 	Do     Deed   `json:"do"`
 	Steps  int    `json:"steps"`  // at most, the first one included
 	Prompt string `json:"prompt"` // of a resume or a poke
+	Answer *Answer `json:"answer,omitempty"`
 	StepOptions
+}
+
+// Answer is what a person answers for a role.
+type Answer struct {
+	Value any    `json:"value"` // a JSON value: what the question's schema asks for
+	By    string `json:"by"`    // whose answer it is
+	// At is the head that the person has seen; "": whatever is asked now.
+	At protocol.Hash `json:"at,omitempty"`
 }
 
 // Do works on a thread until a person is needed, the thread ends, all steps are
@@ -55,7 +65,7 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 		if i == 0 {
 			deed = w.Do
 		}
-		out, err := e.forStep().deed(ctx, h, deed, w.Prompt, o)
+		out, err := e.forStep().deed(ctx, h, deed, w, o)
 		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
 			if w.Steps == UntilEnd && len(outs) > 0 {
 				outs[len(outs)-1].Output = nil // a run of any length keeps the last one only
@@ -72,12 +82,14 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 	return outs, nil
 }
 
-func (e *Engine) deed(ctx context.Context, h *hold, d Deed, prompt string, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) deed(ctx context.Context, h *hold, d Deed, w Work, o StepOptions) (protocol.StepOutput, error) {
 	switch d {
 	case DoResume:
-		return e.resume(ctx, h, prompt, o)
+		return e.resume(ctx, h, w.Prompt, o)
 	case DoPoke:
-		return e.poke(ctx, h, prompt, o)
+		return e.poke(ctx, h, w.Prompt, o)
+	case DoAnswer:
+		return e.answer(ctx, h, w.Answer, o)
 	}
 	return e.step(ctx, h, o)
 }

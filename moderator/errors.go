@@ -16,6 +16,9 @@ import (
 // ErrNotSuspended means that there is nothing to resume: the graph leads on.
 var ErrNotSuspended = errors.New("the thread is not suspended")
 
+// ErrForm means that no words serve: a person plays the role, whose answer is data.
+var ErrForm = errors.New("a person plays the role")
+
 // RouteError means that the graph has no answer. Its text lists what exists.
 type RouteError struct {
 	Node    string   // that has no answer: a role or $START

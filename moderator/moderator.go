@@ -50,7 +50,7 @@ type Kind string
 const (
 	Run     Kind = "run"     // run Role with Prompt at Location
 	End     Kind = "end"     // completed
-	Suspend Kind = "suspend" // wait for a person; resuming runs Role
+	Suspend Kind = "suspend" // wait for a person; resuming runs Role, or a person answers for it
 )
 
 // Cause tells why a thread is suspended.
@@ -61,6 +61,7 @@ const (
 	ByTarget Cause = "target" // the graph leads to $SUSPEND
 	ByOutput Cause = "output" // the role itself asked
 	ByLimit  Cause = "limit"  // a limit was reached
+	ByPerson Cause = "person" // the role that is next is played by a person
 )
 
 // Decision is what happens next.
@@ -90,6 +91,10 @@ func Next(ctx context.Context, s State) (Decision, error) {
 	d, err := route(ctx, s)
 	if err != nil || d.Kind != Run {
 		return d, err
+	}
+	if s.Workflow.Roles[d.Role].Person { // whom no limit needs to call
+		d.Kind, d.Cause = Suspend, ByPerson
+		return d, nil
 	}
 	if reason, ok := atLimit(s, d.Role); ok {
 		return Decision{Kind: Suspend, Role: d.Role, Prompt: reason, Cause: ByLimit, Status: d.Status}, nil

@@ -22,7 +22,8 @@ const completedPrompt = "Previous run completed. Resuming with additional contex
 //   - Completed (ended is true): it starts over at $START, by the edge "resume"
 //     if there is one.
 //
-// It errs with [ErrNotSuspended] if the thread is not suspended, and as [Next].
+// It errs with [ErrNotSuspended] if the thread is not suspended, with [ErrForm] if a
+// person plays the role, and as [Next].
 func Resume(ctx context.Context, s State, ended bool, supplement string) (Decision, error) {
 	if ended {
 		return restart(ctx, s, supplement)
@@ -34,6 +35,8 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 	switch {
 	case d.Kind != Suspend:
 		return Decision{}, ErrNotSuspended
+	case s.Workflow.Roles[d.Role].Person:
+		return d, ErrForm
 	case d.Cause == ByLimit:
 		if d, err = route(ctx, s); err != nil {
 			return Decision{}, err
@@ -66,6 +69,9 @@ func restart(ctx context.Context, s State, supplement string) (Decision, error) 
 	d, err := follow(s, at, edge, nil)
 	if err != nil {
 		return Decision{}, err
+	}
+	if s.Workflow.Roles[d.Role].Person {
+		return d, ErrForm
 	}
 	if d.Kind != Run {
 		return Decision{}, &RouteError{Node: at.node, Status: at.status, Message: fmt.Sprintf(

@@ -67,6 +67,10 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *engine.Run) {
 	case s.Error != nil:
 		d.add("error", s.Error.Hint, "%s", s.Error.Message)
 	case s.Status == protocol.StatusSuspended:
+		if s.Question != nil && s.Question.Schema != nil {
+			d.add("note", "uwf thread answer "+s.Thread, "role %s is played by a person, who is asked: %s", s.Question.Role, plaintext.Line(s.Question.Text))
+			return
+		}
 		why := string(s.Status)
 		if s.SuspendMessage != nil {
 			why += ": " + plaintext.Line(*s.SuspendMessage)

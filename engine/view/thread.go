@@ -51,6 +51,9 @@ func Next(s protocol.StepOutput) string {
 	}
 	switch s.Status {
 	case protocol.StatusSuspended:
+		if s.Question != nil && s.Question.Schema != nil {
+			return "The thread waits for a person. Answer with: uwf thread answer " + s.Thread
+		}
 		return "The thread is suspended. Resume with: uwf thread resume " + s.Thread
 	case protocol.StatusFailed:
 		return "The last try failed. Retry with: uwf thread step " + s.Thread

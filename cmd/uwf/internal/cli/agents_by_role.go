@@ -40,6 +40,9 @@ func agentsByRole(values []string, workflow func() (protocol.Workflow, error), o
 			}
 			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("--agent names role %q, which the workflow does not have", role), Hints: hints}
 		}
+		if player := wf.Roles[role].Player(); player != protocol.PlayedByAgent {
+			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("role %q is played by a %s: no agent can play it", role, player)}
+		}
 		if o.Agents == nil {
 			o.Agents = map[string]string{}
 		}

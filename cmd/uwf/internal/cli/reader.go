@@ -247,7 +247,11 @@ func earlier(n int) string {
 }
 
 func (r reader) goal(role string) string {
-	return "\n\n<prompt>\n" + strings.TrimSpace(r.workflow.Roles[role].Goal) + "\n</prompt>"
+	goal := strings.TrimSpace(r.workflow.Roles[role].Goal)
+	if goal == "" { // no agent plays it
+		return ""
+	}
+	return "\n\n<prompt>\n" + goal + "\n</prompt>"
 }
 
 func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
@@ -259,8 +263,14 @@ func (r reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 	if err != nil {
 		return shownStep{}, err
 	}
+	who := plaintext.Line(s.Agent)
+	if s.Agent == protocol.PersonAgent {
+		if detail, err := thread.ShownDetail(ctx, r.store, s.Detail); err == nil && detail.By != "" {
+			who += " (" + plaintext.Line(detail.By) + ")"
+		}
+	}
 	head := fmt.Sprintf("## Step %d: %s `%s`\n**Agent:** %s | **Time:** %s UTC | **Duration:** %s",
-		s.Index+1, plaintext.Line(s.Role), s.Hash, plaintext.Line(s.Agent),
+		s.Index+1, plaintext.Line(s.Role), s.Hash, who,
 		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), render.Duration(s.CompletedAtMs-s.StartedAtMs))
 	if status := view.StatusOf(out.Value); status != "" {
 		head += " | **Status:** " + plaintext.Line(status)

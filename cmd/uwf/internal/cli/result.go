@@ -182,6 +182,10 @@ func (a *app) sayNext(r protocol.StepOutput) {
 			a.hint("uwf thread resume %s", r.Thread)
 			return
 		}
+		if r.Question.Schema != nil {
+			a.hint("%s", answerLine(r))
+			return
+		}
 		a.hint("uwf thread resume %s -p '<answer>'", r.Thread)
 	case protocol.StatusIdle:
 		a.hint("uwf thread resume %s", r.Thread)

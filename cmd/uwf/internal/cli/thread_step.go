@@ -175,6 +175,14 @@ func (a *app) threadResume(ctx context.Context, c *ucli.Context) error {
 	}
 	switch {
 	case at.Pending: // an answer was given, or none is needed
+	case at.Question != nil && at.Question.Schema != nil:
+		w.Do, w.Answer = engine.DoAnswer, &engine.Answer{At: at.Head}
+		if w.Answer.Value, err = a.askForm(ctx, at); err != nil {
+			return err
+		}
+		if w.Answer.By, err = a.answerer(ctx, c); err != nil {
+			return err
+		}
 	case at.Question != nil, at.Status == protocol.StatusCompleted:
 		w.Do = engine.DoResume
 		if w.Prompt, err = a.answer(ctx, at); err != nil {

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// UnfitError means that a person's answer is not what the role's schema asks for. The
+// thread still waits.
+type UnfitError struct{ Problems []jsonschema.Problem }
+
+// Error implements error.
+func (e *UnfitError) Error() string {
+	var b strings.Builder
+	b.WriteString("the answer does not fit:")
+	for _, p := range e.Problems {
+		field := strings.TrimPrefix(p.Path, "/")
+		if field == "" {
+			field = "the answer as a whole"
+		}
+		fmt.Fprintf(&b, "\n- %s: %s", plaintext.Line(field), plaintext.Line(p.Message))
+	}
+	return b.String()
+}
+
+// maxBy is the longest name of somebody who answers, in bytes.
+const maxBy = 200
+
+// answer makes the step of a role that a person plays. What does not fit leaves the
+// thread as it is, and so does an answer to what is not asked any more: all is looked
+// at under the thread's lock, so of two answers the first one counts.
+func (e *Engine) answer(ctx context.Context, h *hold, given *Answer, o StepOptions) (protocol.StepOutput, error) {
+	var none protocol.StepOutput
+	if given == nil {
+		return none, fail(protocol.CodeUsage, "there is no answer")
+	}
+	if h.ended != nil {
+		return none, hasEnded(h)
+	}
+	last, err := e.lastRun(ctx, h)
+	if err != nil {
+		return none, err
+	}
+	pos, err := e.at(ctx, h)
+	if err != nil {
+		return none, err
+	}
+	switch {
+	case given.At != "" && given.At != h.head:
+		return none, hinted(fail(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered", h.id, h.head, given.At),
+			"uwf thread show "+h.id)
+	case pos.problem != nil:
+		return none, pos.explain()
+	case pos.form == nil:
+		return none, pos.asksNoForm()
+	}
+	out, adopted, err := e.answeredBefore(ctx, h, pos, last, o)
+	if err == nil && adopted {
+		err = hinted(fail(protocol.CodeFailed, "role %q was answered before, and that answer counts", pos.next.Role), "uwf thread show "+h.id)
+	}
+	if err != nil {
+		return out, err
+	}
+	a, err := e.personAttempt(ctx, h, pos, o)
+	if err != nil {
+		return none, err
+	}
+	return a.takeAnswer(ctx, *given)
+}
+
+// asksNoForm says what a thread waits for instead.
+func (p *position) asksNoForm() error {
+	switch p.next.Kind {
+	case moderator.Suspend:
+		return hinted(fail(protocol.CodeFailed, "thread %s asks for words, not for data", p.id), "uwf thread resume "+p.id+" -p '<answer>'")
+	case moderator.End:
+		return fail(protocol.CodeFailed, "thread %s asks nothing: it is at its end", p.id)
+	}
+	return hinted(fail(protocol.CodeFailed, "thread %s asks nothing: next is role %q", p.id, p.next.Role), "uwf thread step "+p.id)
+}
+
+// personAttempt is the attempt at the step of the role that a person plays.
+func (e *Engine) personAttempt(ctx context.Context, h *hold, pos *position, o StepOptions) (*attempt, error) {
+	if err := runnable(pos.workflow); err != nil {
+		return nil, err
+	}
+	t, err := e.task(ctx, pos, pos.next)
+	if err != nil {
+		return nil, err
+	}
+	if pos.next.Cause != moderator.ByPerson { // the role was answered, and the graph asks again
+		t.cwd = pos.state.Last.Location
+	}
+	a := e.newAttempt(h, pos, t)
+	a.more = o.more
+	a.cmd = command{name: protocol.PersonAgent, written: []string{}}
+	return a, nil
+}
+
+// answeredBefore takes over an answer whose step was made, but whose engine was killed
+// before the head had moved. If there is none, it says where the thread stands.
+func (e *Engine) answeredBefore(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
+	if _, finished := e.runDir(h.id).finished(); o.Fresh || !finished || !last.unfinished(h.head) {
+		return pos.output(), false, nil
+	}
+	a, err := e.personAttempt(ctx, h, pos, o)
+	if err != nil {
+		return protocol.StepOutput{}, false, err
+	}
+	out, adopted, err := a.takeOver(ctx, last)
+	if err == nil && !adopted {
+		out = pos.output()
+	}
+	return out, adopted, err
+}
+
+// takeAnswer makes the step of an answer, if it fits.
+func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.StepOutput, err error) {
+	b := a.batch()
+	output, text, err := a.fitting(ctx, b, given.Value)
+	if err != nil {
+		return out, err
+	}
+	if a.task.cwd, err = a.workplace(ctx); err != nil {
+		return out, err
+	}
+	a.record = a.newRecord()
+	lock, err := a.prepare(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = lock.Unlock() }()
+	a.started(a.cmd.name, false)
+	defer func() { a.ended(out, err) }()
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return out, a.failed(runFailed, err)
+	}
+	defer release()
+	by := plaintext.Line(strings.TrimSpace(given.By))
+	result, err := a.submit(ctx, b, own{
+		agent: protocol.PersonAgent, output: output, by: protocol.ByValue, answer: text,
+		detail: protocol.Detail{By: strings.ToValidUTF8(by[:min(len(by), maxBy)], "")},
+	})
+	if err != nil {
+		return out, a.failed(runFailed, err)
+	}
+	step, err := a.accept(ctx, result)
+	if err != nil {
+		return out, a.reject(err)
+	}
+	return a.advance(ctx, step)
+}
+
+// fitting is an answer as the role's output, and as a text. The error is an
+// [*UnfitError] if it is not what the schema asks for.
+func (a *attempt) fitting(ctx context.Context, b *cas.Batch, value any) (extract.Output, string, error) {
+	role, err := a.judge(ctx, b)
+	if err != nil {
+		return extract.Output{}, "", err
+	}
+	output, err := extract.Value(ctx, value, role)
+	var invalid *extract.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		unfit := &UnfitError{Problems: invalid.Problems}
+		if invalid.Reason != "" {
+			unfit.Problems = []jsonschema.Problem{{Message: invalid.Reason}}
+		}
+		return output, "", a.unfit(unfit)
+	case err != nil:
+		return output, "", err
+	case output.Suspend != nil:
+		return output, "", a.unfit(&UnfitError{Problems: []jsonschema.Problem{{Path: "/" + protocol.StatusKey, Message: "the thread waits already: a person cannot suspend it"}}})
+	}
+	text, err := json.Marshal(output.Value)
+	return output, string(text), err
+}
+
+func (a *attempt) unfit(err *UnfitError) error {
+	return hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}, "uwf thread show "+a.hold.id+" shows what is asked")
+}

@@ -1,0 +1,144 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// gate is a world whose workflow asks a person whether it may end, as often as not.
+func gate(t *testing.T) (*world, string) {
+	t.Helper()
+	w := newWorld(t, "")
+	w.workflow = w.put(protocol.Workflow{
+		Name: "gate", Roles: map[string]protocol.Role{"approve": {Description: "Approves.", Capabilities: []string{}, Person: true}},
+		Graph: map[string]protocol.GraphNode{
+			"$START":  {Edges: map[string]protocol.Edge{"_": {Role: "approve", Prompt: "May it?"}}},
+			"approve": {Edges: map[string]protocol.Edge{"yes": {Role: "$END"}, "no": {Role: "approve", Prompt: "And now?"}}},
+		},
+		Limits: &protocol.Limits{MaxSteps: 1},
+	}, map[string]any{
+		"type": "object", "required": []any{"$status"}, "additionalProperties": false,
+		"properties": map[string]any{"$status": map[string]any{"enum": []any{"yes", "no"}}},
+	})
+	return w, w.start()
+}
+
+func (w *world) answers(id, status string, at protocol.Hash) (protocol.StepOutput, error) {
+	outs, err := w.Do(context.Background(), id, Work{Do: DoAnswer, Steps: 1, Answer: &Answer{Value: map[string]any{"$status": status}, By: "Ada\nL.", At: at}})
+	if len(outs) == 0 {
+		return protocol.StepOutput{}, err
+	}
+	return outs[0], err
+}
+
+// Two people answer at once: one answer is taken, and the other one is told.
+func TestOfTwoAnswersOneCounts(t *testing.T) {
+	t.Parallel()
+	w, id := gate(t)
+	at := w.head(id)
+	var (
+		all    sync.WaitGroup
+		mu     sync.Mutex
+		taken  int
+		failed []error
+	)
+	for range 2 {
+		all.Go(func() {
+			_, err := w.answers(id, "no", at)
+			for isLocked(err) { // as the command line waits
+				_, err = w.answers(id, "no", at)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				taken++
+			} else {
+				failed = append(failed, err)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, 1, taken)
+	require.Len(t, failed, 1)
+	requireCode(t, failed[0], protocol.CodeFailed, "has moved on")
+	out := w.show(id)
+	require.Equal(t, "And now?", out.Question.Text, "no limit stops a person")
+	require.NotNil(t, out.Question.Schema)
+	s := w.readStep(out.Head)
+	require.Equal(t, protocol.PersonAgent, s.Agent)
+	d, err := cas.Read[protocol.Detail](t.Context(), w.Store, s.Detail)
+	require.NoError(t, err)
+	require.Equal(t, "Ada L.", d.By)
+}
+
+func isLocked(err error) bool {
+	return err != nil && coded(err).Code == protocol.CodeLocked
+}
+
+// What does not fit leaves nothing behind.
+func TestAnswerThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	w, id := gate(t)
+	_, err := w.answers(id, "perhaps", "")
+	requireCode(t, err, protocol.CodeInvalid, "- $status: ")
+	var unfit *UnfitError
+	require.ErrorAs(t, err, &unfit)
+	require.Len(t, unfit.Problems, 1)
+	require.Nil(t, w.show(id).Error)
+	_, err = w.Resume(t.Context(), id, "yes", StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "words are not enough")
+	out, err := w.answers(id, "yes", "")
+	require.NoError(t, err)
+	require.True(t, out.Done)
+	_, err = w.answers(id, "yes", "")
+	requireCode(t, err, protocol.CodeFailed, "takes no more steps")
+	_, err = w.Resume(t.Context(), id, "again", StepOptions{})
+	requireCode(t, err, protocol.CodeFailed, "cannot begin anew")
+}
+
+// An answer whose engine was killed before the head had moved is not given twice.
+func TestAnswerOfAKilledEngineIsAdopted(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(*world, string) (protocol.StepOutput, error){
+		"step":   func(w *world, id string) (protocol.StepOutput, error) { return w.Step(t.Context(), id, StepOptions{}) },
+		"answer": func(w *world, id string) (protocol.StepOutput, error) { return w.answers(id, "no", w.head(id)) },
+	} {
+		w, id := gate(t)
+		h, err := w.hold(t.Context(), id)
+		require.NoError(t, err)
+		pos, err := w.at(t.Context(), h)
+		require.NoError(t, err)
+		a, err := w.personAttempt(t.Context(), h, pos, StepOptions{})
+		require.NoError(t, err)
+		b := a.batch()
+		output, text, err := a.fitting(t.Context(), b, map[string]any{"$status": "yes"})
+		require.NoError(t, err)
+		a.task.cwd, a.record = w.dir, a.newRecord()
+		a.record.Cwd = w.dir
+		lock, err := a.prepare(t.Context())
+		require.NoError(t, err)
+		_, err = a.submit(t.Context(), b, own{agent: protocol.PersonAgent, output: output, by: protocol.ByValue, answer: text})
+		require.NoError(t, err)
+		require.NoError(t, lock.Unlock())
+		h.release()
+
+		require.True(t, w.show(id).Pending)
+		out, err := next(w, id)
+		if name == "answer" {
+			requireCode(t, err, protocol.CodeFailed, "was answered before")
+			out = w.show(id)
+		} else {
+			require.NoError(t, err)
+			require.True(t, out.Adopted)
+		}
+		require.Equal(t, protocol.StatusCompleted, out.Status, name)
+	}
+}

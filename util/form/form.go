@@ -1,0 +1,278 @@
+// Package form is a JSON Schema as a person meets it: the fields that are asked for,
+// and the value that a typed text means. What it makes is not judged; the schema does
+// that.
+package form
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// Field is one value that is asked for.
+type Field struct {
+	Name        string
+	Required    bool
+	Description string
+	Types       []string // of JSON Schema; none: any
+	Choices     []string // texts that are allowed, if no others are
+
+	schemas []any
+}
+
+// Fields lists what a schema asks for, the fields in lead first, then those that it
+// requires, then the others by name. Of alternatives that one field tells apart only
+// those count that what is given already admits; until that field is given, only what
+// all have in common is asked for.
+func Fields(schema any, given map[string]any, lead ...string) []Field {
+	c := collector{fields: map[string]*Field{}}
+	c.add(schema, given)
+	for _, name := range slices.Backward(lead) {
+		if _, ok := c.fields[name]; ok {
+			c.order = slices.Insert(c.order, 0, name)
+		}
+	}
+	c.order = append(c.order, slices.Sorted(maps.Keys(c.fields))...)
+	var fields []Field
+	seen := map[string]bool{}
+	for _, name := range c.order {
+		if f, ok := c.fields[name]; ok && !seen[name] {
+			seen[name] = true
+			fields = append(fields, *f)
+		}
+	}
+	return fields
+}
+
+// Of is a schema as a field without a name.
+func Of(schema any) Field {
+	f := Field{}
+	f.learn(schema)
+	return f
+}
+
+// Named finds the field of a name, whatever alternative it is in; false: the schema
+// names none.
+func Named(schema any, name string) (Field, bool) {
+	f := Field{Name: name}
+	f.find(schema)
+	return f, len(f.schemas) > 0
+}
+
+func (f *Field) find(schema any) {
+	m, _ := schema.(map[string]any)
+	properties, _ := m["properties"].(map[string]any)
+	if s, ok := properties[f.Name]; ok {
+		f.learn(s)
+	}
+	for _, key := range alternatives() {
+		list, _ := m[key].([]any)
+		for _, s := range list {
+			f.find(s)
+		}
+	}
+}
+
+func alternatives() []string { return []string{"oneOf", "anyOf", "allOf"} }
+
+// collector gathers the fields of a schema.
+type collector struct {
+	fields map[string]*Field
+	order  []string // of what is required
+}
+
+func (c *collector) add(schema any, given map[string]any) {
+	m, _ := schema.(map[string]any)
+	properties, _ := m["properties"].(map[string]any)
+	for name, s := range properties {
+		c.field(name).learn(s)
+	}
+	required, _ := m["required"].([]any)
+	for _, r := range required {
+		if name, ok := r.(string); ok {
+			c.field(name).Required = true
+			c.order = append(c.order, name)
+		}
+	}
+	for _, key := range alternatives() {
+		list, _ := m[key].([]any)
+		if key == "allOf" {
+			for _, s := range list {
+				c.add(s, given)
+			}
+			continue
+		}
+		c.choose(list, given)
+	}
+}
+
+// choose adds the alternatives that are possible with what is given.
+func (c *collector) choose(list []any, given map[string]any) {
+	if len(list) == 0 {
+		return
+	}
+	name, values := jsonschema.Discriminator(list)
+	if name == "" {
+		return // which one is meant nobody can ask
+	}
+	f := c.field(name)
+	f.Required = true
+	c.order = append(c.order, name)
+	for i, v := range values {
+		if is, ok := given[name]; ok && is == v {
+			c.add(list[i], given)
+		}
+		if text, ok := v.(string); ok && !slices.Contains(f.Choices, text) {
+			f.Choices = append(f.Choices, text)
+			f.schemas = append(f.schemas, map[string]any{"const": text})
+		}
+	}
+}
+
+func (c *collector) field(name string) *Field {
+	f, ok := c.fields[name]
+	if !ok {
+		f = &Field{Name: name}
+		c.fields[name] = f
+	}
+	return f
+}
+
+// learn takes what a schema says of the field.
+func (f *Field) learn(schema any) {
+	f.schemas = append(f.schemas, schema)
+	m, _ := schema.(map[string]any)
+	if text, ok := m["description"].(string); ok && f.Description == "" {
+		f.Description = text
+	}
+	values, _ := m["enum"].([]any)
+	if value, ok := m["const"]; ok {
+		values = append(values, value)
+	}
+	for _, v := range values {
+		if text := plain(v); !slices.Contains(f.Choices, text) {
+			f.Choices = append(f.Choices, text)
+		}
+	}
+	types, _ := m["type"].([]any)
+	if one, ok := m["type"].(string); ok {
+		types = []any{one}
+	}
+	for _, t := range types {
+		if name, ok := t.(string); ok && !slices.Contains(f.Types, name) {
+			f.Types = append(f.Types, name)
+		}
+	}
+}
+
+// plain is a value as a person types it.
+func plain(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}
+
+// Value is what a typed text means for the field.
+func (f Field) Value(text string) (any, error) {
+	for _, s := range f.schemas {
+		m, _ := s.(map[string]any)
+		values, _ := m["enum"].([]any)
+		if value, ok := m["const"]; ok {
+			values = append(values, value)
+		}
+		for _, v := range values {
+			if plain(v) == text {
+				return v, nil
+			}
+		}
+	}
+	if len(f.Types) == 0 {
+		if len(f.Choices) > 0 {
+			return text, nil
+		}
+		return anything(text), nil
+	}
+	for _, kind := range []string{"string", "integer", "number", "boolean", "null", "array", "object"} {
+		if slices.Contains(f.Types, kind) {
+			if v, ok := as(kind, text); ok {
+				return v, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("must be %s, but this is %q", f.Kind(), text)
+}
+
+// Kind says in words what the field's values are.
+func (f Field) Kind() string {
+	words := map[string]string{
+		"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
+		"null": "null", "array": "a list", "object": "a mapping",
+	}
+	var all []string
+	for _, kind := range f.Types {
+		all = append(all, words[kind])
+	}
+	return strings.Join(all, " or ")
+}
+
+// as reads a text as a value of a type.
+func as(kind, text string) (any, bool) {
+	word := strings.TrimSpace(text)
+	switch kind {
+	case "string":
+		return text, true
+	case "integer":
+		n, err := strconv.ParseInt(word, 10, 64)
+		return n, err == nil
+	case "number":
+		if n, err := strconv.ParseInt(word, 10, 64); err == nil {
+			return n, true
+		}
+		n, err := strconv.ParseFloat(word, 64)
+		return n, err == nil
+	case "boolean":
+		yes := slices.Contains([]string{"true", "yes", "y"}, strings.ToLower(word))
+		no := slices.Contains([]string{"false", "no", "n"}, strings.ToLower(word))
+		return yes, yes || no
+	case "null":
+		return nil, word == "null"
+	case "array":
+		if list, ok := anything(text).([]any); ok {
+			return list, true
+		}
+		return words(word), !strings.ContainsAny(word, "[]{}:")
+	}
+	v, ok := anything(text).(map[string]any)
+	return v, ok
+}
+
+// words are the parts of a list that is written without brackets.
+func words(text string) []any {
+	list := []any{}
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// anything reads a text as YAML; what is none is itself.
+func anything(text string) any {
+	doc, err := yamldoc.Parse([]byte(text), yamldoc.Bounds{})
+	if err != nil {
+		return text
+	}
+	return doc.Root.Value()
+}

@@ -1,0 +1,77 @@
+package form_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/form"
+)
+
+func schema(t *testing.T, text string) (v any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(text), &v))
+	return v
+}
+
+const review = `{"type":"object","required":["$status"],"properties":{"$status":{"enum":["approved","rejected"]},"comment":{"type":"string","description":"Why"},"count":{"type":"integer"}}}`
+
+const variants = `{"oneOf":[
+	{"properties":{"$status":{"const":"yes"},"when":{"type":"string"}},"required":["$status","when"]},
+	{"properties":{"$status":{"const":"no"},"why":{"type":"string"}},"required":["$status"]}]}`
+
+func names(fields []form.Field) (out []string) {
+	for _, f := range fields {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	fields := form.Fields(schema(t, review), nil, "$status")
+	require.Equal(t, []string{"$status", "comment", "count"}, names(fields))
+	require.Equal(t, []string{"approved", "rejected"}, fields[0].Choices)
+	require.True(t, fields[0].Required)
+	require.Equal(t, "Why", fields[1].Description)
+	require.Equal(t, "a whole number", fields[2].Kind())
+
+	fields = form.Fields(schema(t, variants), nil, "$status")
+	require.Equal(t, []string{"$status"}, names(fields), "the others depend on it")
+	require.Equal(t, []string{"yes", "no"}, fields[0].Choices)
+	require.Equal(t, []string{"$status", "when"}, names(form.Fields(schema(t, variants), map[string]any{"$status": "yes"}, "$status")))
+	require.Equal(t, []string{"$status", "why"}, names(form.Fields(schema(t, variants), map[string]any{"$status": "no"}, "$status")))
+	require.Empty(t, form.Fields(schema(t, `{"type":"integer"}`), nil))
+	require.Empty(t, form.Fields(true, nil))
+}
+
+func TestValue(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		schema, text string
+		want         any
+	}{
+		{`{"type":"string"}`, "5", "5"}, {`{"type":"string"}`, "", ""},
+		{`{"type":"integer"}`, " 5 ", int64(5)}, {`{"type":"number"}`, "5", int64(5)}, {`{"type":"number"}`, "5.5", 5.5},
+		{`{"type":"boolean"}`, "Yes", true}, {`{"type":"boolean"}`, "false", false}, {`{"type":["integer","null"]}`, "null", nil},
+		{`{"type":"array"}`, "a, b", []any{"a", "b"}}, {`{"type":"array"}`, "[1, b]", []any{int64(1), "b"}}, {`{"type":"array"}`, "", []any{}},
+		{`{"type":"object"}`, "{a: 1}", map[string]any{"a": int64(1)}}, {`{"type":["integer","string"]}`, "5", "5"},
+		{`{"enum":["a",1]}`, "1", 1.0}, {`{"enum":["a"]}`, "b", "b"}, {`{}`, "5", int64(5)}, {`{}`, "a: [", "a: ["}, {`true`, "x", "x"},
+	} {
+		got, err := form.Of(schema(t, test.schema)).Value(test.text)
+		require.NoError(t, err, test.schema)
+		require.Equal(t, test.want, got, "%s %q", test.schema, test.text)
+	}
+	for text, kind := range map[string]string{"x": `{"type":"integer"}`, "maybe": `{"type":"boolean"}`, "[": `{"type":"array"}`, "a": `{"type":"object"}`} {
+		_, err := form.Of(schema(t, kind)).Value(text)
+		require.ErrorContains(t, err, "must be ", kind)
+	}
+	f, ok := form.Named(schema(t, variants), "when")
+	require.True(t, ok)
+	got, err := f.Value("5")
+	require.NoError(t, err)
+	require.Equal(t, "5", got)
+	_, ok = form.Named(schema(t, review), "comments")
+	require.False(t, ok)
+}
