@@ -24,9 +24,9 @@ const UntilEnd = 0
 // Work is what is to be done on a thread. It is stored for a background worker,
 // so its keys stay as they are.
 type Work struct {
-	Do     Deed   `json:"do"`
-	Steps  int    `json:"steps"`  // at most, the first one included
-	Prompt string `json:"prompt"` // of a resume or a poke
+	Do     Deed    `json:"do"`
+	Steps  int     `json:"steps"`  // at most, the first one included
+	Prompt string  `json:"prompt"` // of a resume or a poke
 	Answer *Answer `json:"answer,omitempty"`
 	StepOptions
 }
