@@ -101,7 +101,7 @@ func TestCookbook(t *testing.T) {
 	b.recipes(t)
 	out := b.typeIn(t, "cookbook.md")
 	for _, sign := range []string{
-		"Merge json-flag? Answer yes", "json-flag is merged.", "Approved by both.", "Three tries failed, the last with: R3", "The tests pass.",
+		"Merge change? list has --json", "Merge change? list has --format json", `"message":"Merged."`, "Approved by both.", "Three tries failed, the last with: R3", "The tests pass.",
 		"Checked.", "wrong-result: stats.go:27, shown by go test",
 	} {
 		require.Contains(t, out, sign)

@@ -39,7 +39,7 @@ func writeNotes(more string) []turn {
 	}
 }
 
-// proofread asks at first; later it is content, and hands on what a person says.
+// proofread asks at first; later it is content.
 func proofread(verdict string) []turn {
 	verdictOf := ending("I have read them.", field{"$status", verdict}, field{"path", "RELEASE-NOTES.md"})
 	if verdict == "unclear" {

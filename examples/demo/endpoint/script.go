@@ -51,7 +51,7 @@ func script(role string) [][]turn {
 	case "writer":
 		return [][]turn{writeNotes(""), writeNotes(": right for any list")}
 	case "proofreader":
-		return [][]turn{proofread("unclear"), proofread("clear"), proofread("approved")}
+		return [][]turn{proofread("unclear"), proofread("clear")}
 	}
 	return nil
 }
