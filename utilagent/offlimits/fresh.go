@@ -1,6 +1,7 @@
 package offlimits
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"path"
@@ -63,7 +64,9 @@ func (k *keeper) freshFile(name, base string, info fs.FileInfo) error {
 		return k.remove(name)
 	}
 	switch {
-	case strings.HasSuffix(base, ".sample"), dir == "info" && base != "attributes" && base != "grafts":
+	case strings.HasSuffix(base, ".sample"), dir == "info" && base != "attributes" && base != "grafts" && base != "exclude":
+		return nil
+	case dir == "info" && base == "exclude" && !excludes(text): // as git init makes it
 		return nil
 	case k.known[fingerprint(name, text)] && !pointsAway(text):
 		return nil // it has moved with its repository
@@ -76,6 +79,16 @@ func (k *keeper) freshFile(name, base string, info fs.FileInfo) error {
 		return nil
 	}
 	return k.remove(name)
+}
+
+// excludes tells whether a list of what git does not show names anything.
+func excludes(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return true
+		}
+	}
+	return false
 }
 
 // pointsAway tells whether a config names others, relative to where it lies.

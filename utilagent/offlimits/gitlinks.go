@@ -28,8 +28,8 @@ func gitlinks(workspace, at string, depth int) (found []string) {
 	if err != nil {
 		return nil
 	}
-	for _, name := range indexLinks(index) {
-		if name = path.Join(at, name); filepath.IsLocal(filepath.FromSlash(name)) && len(found) < maxGitlinks {
+	for _, e := range indexEntries(index) {
+		if name := path.Join(at, e.name); e.link && filepath.IsLocal(filepath.FromSlash(name)) && len(found) < maxGitlinks {
 			found = append(found, name)
 			found = append(found, gitlinks(workspace, name, depth+1)...)
 		}
@@ -37,22 +37,33 @@ func gitlinks(workspace, at string, depth int) (found []string) {
 	return found
 }
 
-// indexLinks reads an index of git (gitformat-index(5)), as far as it is one: the
-// names of its entries that are commits of other repositories.
-func indexLinks(index []byte) []string {
-	const header, ids, mode, link = 12, 40, 24, 0o160000 // ids: where an entry's hash begins
+// indexEntry is a file of an index that is more than a file.
+type indexEntry struct {
+	name   string
+	link   bool   // a commit of another repository
+	passed string // why git does not look whether it has changed; "": it does
+}
+
+// skipped is of a file that git does not look for, either.
+const skipped = "skip-worktree"
+
+// indexEntries reads an index of git (gitformat-index(5)), as far as it is one: those
+// of its entries that are more than files.
+func indexEntries(index []byte) []indexEntry {
+	const header, ids = 12, 40 // ids: where an entry's hash begins
 	if len(index) < header || string(index[:4]) != "DIRC" {
 		return nil
 	}
 	for _, hash := range []int{20, 32} { // nothing in it says which
-		if found, ok := readIndex(index, header, ids+hash, mode, link); ok {
+		if found, ok := readIndex(index, header, ids+hash); ok {
 			return found
 		}
 	}
 	return nil
 }
 
-func readIndex(index []byte, at, flags, mode int, link uint32) (found []string, ok bool) {
+func readIndex(index []byte, at, flags int) (found []indexEntry, ok bool) {
+	const mode, link = 24, 0o160000
 	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
 	var name []byte
 	for range count {
@@ -60,8 +71,15 @@ func readIndex(index []byte, at, flags, mode int, link uint32) (found []string, 
 			return found, false
 		}
 		entry := index[at:]
+		e := indexEntry{link: binary.BigEndian.Uint32(entry[mode:]) == link}
+		if entry[flags]&0x80 != 0 {
+			e.passed = "assume-unchanged"
+		}
 		rest := flags + 2
 		if entry[flags]&0x40 != 0 && version >= 3 { // more flags
+			if entry[rest]&0x40 != 0 {
+				e.passed = skipped
+			}
 			rest += 2
 		}
 		kept := 0
@@ -85,9 +103,10 @@ func readIndex(index []byte, at, flags, mode int, link uint32) (found []string, 
 		if end < 0 {
 			return found, false
 		}
-		name = append(name[:kept:kept], entry[rest:rest+end]...)
-		if binary.BigEndian.Uint32(entry[mode:]) == link {
-			found = append(found, string(name))
+		name = append(name[:kept], entry[rest:rest+end]...)
+		if e.link || e.passed != "" {
+			e.name = string(name)
+			found = append(found, e)
 		}
 		if at += rest + end + 1; version < 4 { // entries end at multiples of eight
 			at += -(rest + end + 1) & 7

@@ -7,25 +7,26 @@ import (
 	"strings"
 )
 
-// safeKeys are the settings of git that start nothing, whatever their value.
+// safeKeys are the settings of git that start nothing, whatever their value, nor keep
+// anything from who looks at `git status` and `git diff`.
 func safeKeys() []string {
 	return []string{
 		"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
 		"core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.whitespace", "core.abbrev", "core.quotepath", "core.longpaths", "core.commentchar",
-		"core.excludesfile", "core.attributesfile", "core.sparsecheckout", "core.sparsecheckoutcone", "core.untrackedcache",
+		"core.sparsecheckout", "core.sparsecheckoutcone", "core.untrackedcache",
 		"extensions.objectformat", "extensions.worktreeconfig", "extensions.refstorage", "extensions.partialclone", "extensions.relativeworktrees",
 		"user.name", "user.email", "user.useconfigonly", "author.name", "author.email", "committer.name", "committer.email",
 		"branch.merge", "branch.rebase", "branch.description", "branch.autosetupmerge", "branch.autosetuprebase", "branch.sort",
 		"remote.fetch", "remote.push", "remote.tagopt", "remote.prune", "remote.mirror", "remote.promisor", "remote.partialclonefilter", "remote.skipdefaultupdate",
-		"submodule.active", "submodule.recurse", "submodule.branch", "submodule.ignore", "submodule.shallow",
+		"submodule.active", "submodule.recurse", "submodule.branch", "submodule.shallow",
 		"init.defaultbranch", "commit.gpgsign", "tag.gpgsign", "tag.sort", "commit.template", "commit.verbose", "commit.cleanup", "commit.status",
 		"pull.rebase", "pull.ff", "push.default", "push.autosetupremote", "push.followtags", "push.gpgsign", "fetch.prune", "fetch.prunetags", "fetch.parallel",
 		"merge.conflictstyle", "merge.ff", "merge.log", "merge.stat", "merge.renames", "merge.renamelimit", "merge.autostash",
 		"rebase.autosquash", "rebase.autostash", "rebase.updaterefs", "rebase.stat", "rerere.enabled", "rerere.autoupdate",
-		"diff.algorithm", "diff.renames", "diff.renamelimit", "diff.colormoved", "diff.mnemonicprefix", "diff.noprefix", "diff.context", "diff.submodule", "diff.ignoresubmodules",
+		"diff.algorithm", "diff.renames", "diff.renamelimit", "diff.colormoved", "diff.mnemonicprefix", "diff.noprefix", "diff.context", "diff.submodule",
 		"gc.auto", "gc.autodetach", "gc.autopacklimit", "gc.pruneexpire", "gc.reflogexpire", "maintenance.auto", "maintenance.strategy", "pack.threads",
 		"index.version", "index.sparse", "index.threads", "feature.manyfiles", "log.date", "log.decorate", "log.follow", "log.abbrevcommit",
-		"color.ui", "column.ui", "status.short", "status.branch", "status.showuntrackedfiles", "status.submodulesummary", "stash.showpatch",
+		"color.ui", "column.ui", "status.short", "status.branch", "status.submodulesummary", "stash.showpatch",
 		"blame.ignorerevsfile", "apply.whitespace", "checkout.defaultremote", "checkout.guess", "lfs.repositoryformatversion",
 	}
 }

@@ -33,6 +33,7 @@ type (
 		Unseen  map[string]bool
 		Dirs    int
 		Known   map[string]bool
+		Passed  map[passedID]bool
 	}
 	savedNode struct {
 		Mode           fs.FileMode
@@ -54,7 +55,7 @@ const savedSuffix = ".baseline"
 func (w *Watched) Save(dir string) error {
 	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place}
 	for _, t := range w.trees {
-		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: map[string]*savedNode{}, Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known}
+		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: map[string]*savedNode{}, Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known, Passed: t.passed}
 		for name, n := range t.names {
 			if n != nil {
 				st.Names[name] = n.saved()
@@ -109,7 +110,8 @@ func Recover(dir string) (Changes, error) {
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), savedSuffix) {
 			c, err := recoverFile(filepath.Join(dir, e.Name()))
-			all.Undone, all.Lost, all.Unseen = append(all.Undone, c.Undone...), append(all.Lost, c.Lost...), append(all.Unseen, c.Unseen...)
+			all.Undone, all.Lost = append(all.Undone, c.Undone...), append(all.Lost, c.Lost...)
+			all.Unseen, all.Hiding = append(all.Unseen, c.Unseen...), append(all.Hiding, c.Hiding...)
 			errs = append(errs, err)
 		}
 	}
@@ -135,7 +137,7 @@ func recoverFile(file string) (Changes, error) {
 		if _, err := os.Stat(st.Dir); err != nil {
 			continue // the workspace has gone
 		}
-		t := &tree{dir: st.Dir, space: st.Space, outside: st.Outside, names: map[string]*node{}, scope: st.Scope, pointed: st.Pointed, seen: view{links: st.Links, unseen: st.Unseen, dirs: st.Dirs}, known: st.Known}
+		t := &tree{dir: st.Dir, space: st.Space, outside: st.Outside, names: map[string]*node{}, scope: st.Scope, pointed: st.Pointed, seen: view{links: st.Links, unseen: st.Unseen, dirs: st.Dirs}, known: st.Known, passed: st.Passed}
 		for name, n := range st.Names {
 			t.names[name] = n.node()
 		}
@@ -145,7 +147,7 @@ func recoverFile(file string) (Changes, error) {
 	if len(c.Unseen) > 0 {
 		err = errors.Join(err, w.held.Unlock()) // for the next one
 	}
-	for _, names := range [][]string{c.Undone, c.Lost} {
+	for _, names := range [][]string{c.Undone, c.Lost, c.Hiding} {
 		for i := range names {
 			if !filepath.IsAbs(names[i]) {
 				names[i] = filepath.Join(s.Place.Workspace, filepath.FromSlash(names[i]))

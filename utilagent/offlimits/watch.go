@@ -9,10 +9,12 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Place is what commands can write to, as far as repositories may lie there.
@@ -56,6 +58,7 @@ type tree struct {
 	pointed []string // of names, those that git's settings name
 	seen    view
 	known   map[string]bool // hooks and configs that were there
+	passed  map[passedID]bool
 }
 
 // Watch remembers what commands must not change in a place.
@@ -85,7 +88,7 @@ func Watch(l List, p Place) (*Watched, error) {
 func (w *Watched) Unseen() string {
 	for _, t := range w.trees {
 		if t.dir == w.place.Workspace && !t.seen.all() {
-			return fmt.Sprintf("%s has more directories than the %d that are looked at (or some that cannot be read): in the others only what is new is judged, and submodules are watched; most are in %s", t.dir, min(t.seen.dirs, t.seen.most), strings.Join(t.seen.crowded(t.dir), ", "))
+			return fmt.Sprintf("%s has more directories than the %d that are looked at (or some that cannot be read): in the others only what is new is judged, and submodules are watched; most are in %s", t.dir, min(t.seen.dirs, t.seen.most), told(t.seen.crowded(t.dir)))
 		}
 	}
 	return ""
@@ -118,6 +121,7 @@ func (w *Watched) add(dir string, space bool, names map[string]scope) (err error
 	for name, s := range names {
 		t.names[name] = m.node(name, s, 0)
 	}
+	t.passed = passing(root, names, nil).ids
 	w.trees = append(w.trees, t)
 	return nil
 }
@@ -164,6 +168,9 @@ type Changes struct {
 	// Lost are those that are gone and cannot be put back: a repository without
 	// its objects would be none.
 	Lost []string
+	// Hiding is what git was told to pass over: a person who looks at a diff does not see
+	// it. It is not undone, since a sparse checkout is nothing else.
+	Hiding []string
 	// Unseen are directories in which a command has made more than is looked at. Then
 	// Restore is to be called again, by this process after its next command or by
 	// [Recover], until they are gone.
@@ -174,15 +181,33 @@ type Changes struct {
 func (c Changes) String() string {
 	var parts []string
 	if len(c.Undone) > 0 {
-		parts = append(parts, "changed what is off limits, and was undone: "+strings.Join(c.Undone, ", "))
+		parts = append(parts, "changed what is off limits, and was undone: "+told(c.Undone))
 	}
 	if len(c.Lost) > 0 {
-		parts = append(parts, "removed or moved what cannot be put back: "+strings.Join(c.Lost, ", "))
+		parts = append(parts, "removed or moved what cannot be put back: "+told(c.Lost))
+	}
+	if len(c.Hiding) > 0 {
+		parts = append(parts, "made git status and git diff pass over what you may want to see: "+told(c.Hiding)+" (git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that)")
 	}
 	if len(c.Unseen) > 0 {
-		parts = append(parts, fmt.Sprintf("made more than %d directories, or some that cannot be read: what starts programs there is not undone before they are removed: %s", maxNewDirs, strings.Join(c.Unseen, ", ")))
+		parts = append(parts, fmt.Sprintf("made more than %d directories, or some that cannot be read: what starts programs there is not undone before they are removed: %s", maxNewDirs, told(c.Unseen)))
 	}
 	return strings.Join(parts, "; it ")
+}
+
+// told is a list of names, each of which may be anything.
+func told(names []string) string {
+	var said []string
+	for _, name := range names[:min(len(names), maxSaid)] {
+		if strings.ContainsAny(name, `,"`) || strings.TrimSpace(name) != name || plaintext.Line(name) != name {
+			name = strconv.Quote(name)
+		}
+		said = append(said, name)
+	}
+	if more := len(names) - len(said); more > 0 {
+		said = append(said, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(said, ", ")
 }
 
 // Dirs is how many directories of the workspace were looked at, for the next Watch; 0:
@@ -196,17 +221,17 @@ func (w *Watched) Restore() (Changes, error) {
 	for _, t := range w.trees {
 		c, err := w.restore(t)
 		if w.place.Obeyed[t.dir] != nil || t.outside { // in a place that nobody thinks of
-			for _, names := range [][]string{c.Undone, c.Lost} {
+			for _, names := range [][]string{c.Undone, c.Lost, c.Hiding} {
 				for i := range names {
 					names[i] = filepath.Join(t.dir, filepath.FromSlash(names[i]))
 				}
 			}
 		}
 		all.Undone, all.Lost = append(all.Undone, c.Undone...), append(all.Lost, c.Lost...)
-		all.Unseen = append(all.Unseen, c.Unseen...)
+		all.Unseen, all.Hiding = append(all.Unseen, c.Unseen...), append(all.Hiding, c.Hiding...)
 		errs = append(errs, err)
 	}
-	for _, names := range []*[]string{&all.Undone, &all.Lost} {
+	for _, names := range []*[]string{&all.Undone, &all.Lost, &all.Hiding} {
 		slices.Sort(*names)
 		*names = slices.Compact(*names)
 	}
@@ -263,6 +288,7 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 			errs = append(errs, k.fresh(name, s))
 		}
 	}
+	k.changes.Hiding = passing(root, k.names, t.passed).fresh
 	if err := errors.Join(errs...); err != nil {
 		return k.changes, fmt.Errorf("put back in %s: %w", t.dir, err)
 	}
