@@ -68,9 +68,15 @@ func settings(c cliagent.Call) (string, error) {
 		if err := json.Unmarshal([]byte(own), &all); err != nil {
 			return "", fmt.Errorf("%s in the environment is not a JSON object: %w", configVar, err)
 		}
+		if all == nil { // it says null
+			all = map[string]any{}
+		}
 	}
 	all["autoupdate"] = false
 	all["permission"] = permissions[c.Permission]
+	if c.Confined {
+		all["snapshot"] = false // git repositories among its data, which it cannot write
+	}
 	data, err := json.Marshal(all)
 	return string(data), err
 }

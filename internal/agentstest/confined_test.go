@@ -33,7 +33,8 @@ var attempts = []string{
 	`echo x > "$HOME/.cache/tool"`,
 	`mkdir -p "$HOME/.claude/shell-snapshots" && echo x > "$HOME/.claude/shell-snapshots/evil.sh"`, // a live session runs it
 	`mkdir -p "$HOME/.codex/shell_snapshots" && echo x > "$HOME/.codex/shell_snapshots/evil.sh"`,
-	`echo x > "$HOME/.claude/CLAUDE.md"`,
+	`cd "$HOME" && { echo x > .claude/CLAUDE.md || echo {} > .gemini/trustedFolders.json || mkdir -p .gemini/extensions/x || mkdir -p .config/opencode/plugin ||
+		mkdir -p .config/opencode/node_modules || mkdir -p .local/share/opencode/snapshot/x; }`, // who starts one of them next obeys it
 	"echo x > /etc/uwf-agentstest",
 	"mkdir -p /var/spool/cron && echo '# x' > /var/spool/cron/uwf-agentstest",
 	"echo 'agents: {}' > UWF/config.yaml",

@@ -26,8 +26,25 @@ type Place struct {
 	// name {project} stands for the working directory, as Claude Code calls it.
 	Writes []string
 
+	// Made are directories below that the program wants to be there, and does not write.
+	Made []string
+
 	// Content is what a file holds that is not there yet; "": it is a directory.
 	Content string
+
+	// Apart are files and, with a slash at the end, directories below of which a confined
+	// program has its own, for each working directory. It gets a directory in which they
+	// lie beside links to the rest, in the place of the true one, and which goes when it
+	// ends: what it makes there nobody obeys later. It needs the variable for that.
+	Apart []string
+	// Kept tells that who started the program looks into what it has apart.
+	Kept bool
+}
+
+// Moved is how a program finds a place with Apart in another directory: the place there,
+// and the variable that names the directory.
+func (p Place) Moved(dir string) (path, variable string) {
+	return filepath.Join(dir, p.name), p.variable + "=" + dir
 }
 
 // Path is where a place is; "" if nowhere. env looks up a variable.
@@ -75,6 +92,14 @@ func NoTerminals(command []string) bool {
 // unless it may do anything. It cannot be made inside of ours.
 func Sandboxes(command []string) bool {
 	return starts(command, func(program string) bool { return program == "codex" || program == "codex-acp" })
+}
+
+// Snapshots tells whether a command is known to keep git repositories among what is its
+// own, in which whoever starts git there later obeys what they say. It does not work
+// where it cannot write them, unless it is told to make none: by "snapshot" in the
+// settings that OPENCODE_CONFIG_CONTENT holds.
+func Snapshots(command []string) bool {
+	return starts(command, func(program string) bool { return program == "opencode" || program == "opencode-ai" })
 }
 
 // starts tells whether a command starts such a program.
@@ -131,21 +156,25 @@ func placesOf(program string) ([]Place, bool) {
 			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
 		}}}, true
 	case "gemini", "gemini-cli":
-		return []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Obeys: gemini}}, true
+		return []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Made: []string{"commands"}, Writes: []string{
+			"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
+		}}}, true
 	case "qwen", "qwen-code":
-		return []Place{{home: ".qwen", Obeys: gemini}}, true
+		return []Place{{variable: "QWEN_HOME", home: ".qwen", Apart: []string{"tmp/", "projects/", "history/", "debug/"}, Writes: []string{"oauth_creds.json"}}}, true
 	case "cursor-agent":
 		return append(xdg("cursor", false), Place{home: ".cursor", Obeys: []string{
 			"mcp.json", "mcp-approvals.json", "permissions.json", "hooks.json", "hooks", "cli-config.json", "commands", "extensions", "plugins", "rules", "skills", "agents",
 		}}), true
 	case "hermes":
-		return []Place{{variable: "HERMES_HOME", home: ".hermes", Obeys: []string{
-			"config.yaml", ".env", "SOUL.md", "hooks", "plugins", "skills", "cron", "scripts", "bin", "venv", "hermes-agent", "memories",
-		}}}, true
+		return []Place{{variable: "HERMES_HOME", home: ".hermes", Apart: []string{"sessions/", "logs/", "state.db"}, Writes: []string{"auth.json"}, Kept: true}}, true
 	case "copilot":
 		return []Place{{home: ".copilot"}}, true
 	case "opencode", "opencode-ai":
-		return xdg("opencode", true), true
+		return []Place{
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/", "storage/", "auth.json"}, Made: []string{"repos"}},
+			{variable: "XDG_STATE_HOME", home: ".local/state", name: "opencode"},
+		}, true
 	case "goose", "crush", "amp":
 		return xdg(program, true), true
 	}
@@ -163,12 +192,6 @@ func xdg(name string, data bool) []Place {
 		places = append(places, Place{variable: "XDG_DATA_HOME", home: ".local/share", name: name, Obeys: []string{"bin", "plugin", "plugins", "tool", "tools"}}, Place{variable: "XDG_STATE_HOME", home: ".local/state", name: name})
 	}
 	return places
-}
-
-// gemini is what Gemini CLI obeys, and what was made of it.
-var gemini = []string{
-	"settings.json", "trustedFolders.json", "trusted_hooks.json", ".env", "hooks.json", "extensions", "commands", "hooks", "skills", "agents", "policies",
-	"system.md", "GEMINI.md", "QWEN.md", "AGENTS.md", "mcp-server-enablement.json", "history", "tmp/bin", "bin", "keybindings.json",
 }
 
 // starters start another program as it is, and have nothing of their own that it needs.

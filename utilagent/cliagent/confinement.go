@@ -2,6 +2,7 @@ package cliagent
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -76,21 +77,48 @@ func (r *runner) confined() (*confinement, error) {
 	if variable, value, alone := programs.Trust(r.driven()); variable != "" && !alone {
 		c.env = append(c.env, variable+"="+value) // else it does not work where nobody has trusted the directory; see planted
 	}
+	if r.adapter.Commanded && programs.Snapshots(r.driven()) { // uwf-opencode says so itself
+		content, err := withoutSnapshots(r.env.Get("OPENCODE_CONFIG_CONTENT"))
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(tmp))
+		}
+		c.env = append(c.env, "OPENCODE_CONFIG_CONTENT="+content)
+	}
 	// Not by repository: what is its own is for all of them, too.
 	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.env.Environ)
 	c.env = append(c.env, caches...)
 	for _, entry := range caches {
-		if cache, ok := strings.CutPrefix(entry, "XDG_CACHE_HOME="); ok && r.env.Get("CODEX_SQLITE_HOME") == "" {
-			c.env = append(c.env, "CODEX_SQLITE_HOME="+cache) // in its own directory Codex can make no files
+		cache, ok := strings.CutPrefix(entry, "XDG_CACHE_HOME=")
+		// In their own directories Codex and opencode can make no files.
+		for name, at := range map[string]string{"CODEX_SQLITE_HOME": cache, "OPENCODE_DB": filepath.Join(cache, "opencode.db")} {
+			if ok && r.env.Get(name) == "" {
+				c.env = append(c.env, name+"="+at)
+			}
 		}
 	}
 	rules, off, watched, err := r.rules(tmp, dirs)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
-	c.rules, c.off = rules, off
+	c.rules, c.off, c.env = rules, off, append(c.env, r.moved...)
 	c.close = func() error { return errors.Join(r.putBack(watched), os.RemoveAll(tmp)) }
 	return c, nil
+}
+
+// withoutSnapshots are a user's settings of opencode, and no snapshots.
+func withoutSnapshots(content string) (string, error) {
+	all := map[string]any{}
+	if content != "" {
+		if err := json.Unmarshal([]byte(content), &all); err != nil {
+			return "", fmt.Errorf("OPENCODE_CONFIG_CONTENT in the environment is not a JSON object: %w", err)
+		}
+		if all == nil { // it says null
+			all = map[string]any{}
+		}
+	}
+	all["snapshot"] = false
+	text, err := json.Marshal(all)
+	return string(text), err
 }
 
 // driven is the command that the step runs.
@@ -116,9 +144,18 @@ func (r *runner) unconfinable() string {
 // without.
 func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *offlimits.Watched, error) {
 	env := r.env
-	mine, err := own(r.driven(), r.cwd, env.Get)
+	state := filepath.Join(tmp, "own")
+	if len(caches) > 0 {
+		state = caches[0] + ".own" // beside the caches, which all its steps may write
+	}
+	mine, err := own(r.driven(), r.cwd, tmp, state, env.Get)
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
+	}
+	r.moved = mine.env
+	for _, entry := range mine.kept {
+		name, value, _ := strings.Cut(entry, "=")
+		r.env = r.env.With(name, value)
 	}
 	off := r.offLimits(mine.reads...) // what the program is logged in with is its own
 	dirs, files := slices.Concat(mine.dirs, caches, []string{tmp}), mine.files
@@ -140,7 +177,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
 	}
-	outside, writable := slices.Clone(caches), slices.Clone(dirs)
+	outside, writable := slices.Concat(caches, mine.apart), slices.Clone(dirs)
 	if r.ipc {
 		outside, writable = append(outside, confine.SharedMemory), append(writable, confine.SharedMemory)
 	}

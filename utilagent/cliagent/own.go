@@ -33,12 +33,16 @@ func obeyed(command []string, env func(string) string) map[string][]string {
 type ownPlaces struct {
 	reads       []string // with all that is below
 	dirs, files []string // that it may write
+	apart       []string // among dirs, those that it alone has
+	env, kept   []string // variables: where it finds what it has apart, and those that we need, too
 }
 
 // own finds what is a command's own when it works in cwd, and makes what is a known
 // program's: it could not make that itself, since its home directory is closed. Of one
 // that is not known it is what lies under its name in the usual places.
-func own(command []string, cwd string, env func(string) string) (o ownPlaces, err error) {
+//
+// tmp is for what goes with the step, state for what stays of it and is the program's alone.
+func own(command []string, cwd, tmp, state string, env func(string) string) (o ownPlaces, err error) {
 	places, known := programs.Places(command)
 	if !known {
 		places = programs.Guess(command)
@@ -53,6 +57,11 @@ func own(command []string, cwd string, env func(string) string) (o ownPlaces, er
 				return o, err
 			}
 		}
+		for _, name := range p.Made {
+			if err := makePlace(filepath.Join(path, name), ""); err != nil {
+				return o, err
+			}
+		}
 		o.reads = append(o.reads, path)
 		switch {
 		case p.Content != "":
@@ -60,6 +69,12 @@ func own(command []string, cwd string, env func(string) string) (o ownPlaces, er
 		case p.Writes == nil:
 			o.dirs = append(o.dirs, path)
 		default:
+			if p.Apart != nil {
+				err = o.moved(p, path, cwd, tmp, state)
+			}
+			if err != nil {
+				return o, err
+			}
 			if err := o.add(path, p.Writes, cwd); err != nil {
 				return o, err
 			}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestOwnPlaces(t *testing.T) {
 	home := t.TempDir()
 	env := map[string]string{"HOME": home}
 	of := func(words ...string) (dirs, files []string) {
-		o, err := own(words, "/work/my.dir", func(name string) string { return env[name] })
+		o, err := own(words, "/work/my.dir", filepath.Join(home, "tmp"), filepath.Join(home, "state"), func(name string) string { return env[name] })
 		require.NoError(t, err)
 		return o.dirs, o.files
 	}
@@ -52,14 +53,10 @@ func TestOwnPlaces(t *testing.T) {
 	require.Equal(t, "mine", string(text), "what is there stays")
 
 	dirs, _ = of("opencode")
-	require.Equal(t, at(".config/opencode", ".local/share/opencode", ".local/state/opencode"), dirs)
-	dirs, _ = of("npx", "-y", "/some/where/gemini", "--acp")
-	require.Equal(t, at(".gemini"), dirs)
+	require.Equal(t, at(".local/share/opencode/log", ".local/share/opencode/tool-output", ".local/share/opencode/storage", ".local/state/opencode"), dirs)
 	dirs, _ = of("my-agent", "--ssh")
 	require.Equal(t, at(".config/my-agent", ".local/share/my-agent", ".local/state/my-agent", ".my-agent"), dirs)
 	require.NoDirExists(t, dirs[0], "of a program that is not known nothing is made")
-	dirs, _ = of("npx", "-y", "@google/gemini-cli@0.61.0", "--acp")
-	require.Equal(t, at(".gemini"), dirs)
 	for _, name := range []string{"ssh", "/bin/sh", "git", ".config", "npx"} {
 		dirs, files = of(name)
 		require.Empty(t, append(dirs, files...), name)
@@ -74,6 +71,62 @@ func TestOwnPlaces(t *testing.T) {
 	env = map[string]string{}
 	dirs, files = of("claude")
 	require.Empty(t, append(dirs, files...))
+}
+
+// What a program makes in its own directory nobody obeys later: the true one is not
+// written, and the one in its place goes. Sessions stay, for each working directory.
+func TestADirectoryInThePlaceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	home, state := t.TempDir(), t.TempDir()
+	env := func(name string) string { return map[string]string{"HOME": home}[name] }
+	require.NoError(t, os.MkdirAll(filepath.Join(home, ".gemini", "tmp", "older"), 0o700))
+	for _, name := range []string{"settings.json", "oauth_creds.json"} {
+		require.NoError(t, os.WriteFile(filepath.Join(home, ".gemini", name), []byte("mine"), 0o600))
+	}
+	of := func(cwd string) (dir string, o ownPlaces) {
+		o, err := own([]string{"npx", "-y", "@google/gemini-cli@0.61.0", "--acp"}, cwd, t.TempDir(), state, env)
+		require.NoError(t, err)
+		require.Equal(t, []string{filepath.Join(home, ".gemini", "oauth_creds.json")}, o.files)
+		require.Len(t, o.dirs, 1)
+		require.Equal(t, state, filepath.Dir(o.dirs[0]))
+		require.Equal(t, o.dirs, o.apart)
+		require.Empty(t, o.kept)
+		base, ok := strings.CutPrefix(o.env[0], "GEMINI_CLI_HOME=")
+		require.True(t, ok)
+		return filepath.Join(base, ".gemini"), o
+	}
+	dir, first := of("/one")
+	text, err := os.ReadFile(filepath.Join(dir, "settings.json"))
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text))
+	require.NoDirExists(t, filepath.Join(dir, "tmp", "older"), "it has sessions of its own")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "tmp", "chats"), 0o700))
+	again, _ := of("/one")
+	require.DirExists(t, filepath.Join(again, "tmp", "chats"))
+	other, _ := of("/other")
+	require.NoDirExists(t, filepath.Join(other, "tmp", "chats"))
+
+	// What it puts in the place of a directory leads nowhere.
+	require.NoError(t, os.RemoveAll(filepath.Join(first.dirs[0], "tmp")))
+	require.NoError(t, os.Symlink(home, filepath.Join(first.dirs[0], "tmp")))
+	dir, _ = of("/one")
+	require.NoDirExists(t, filepath.Join(dir, "tmp", ".gemini"))
+
+	o, err := own([]string{"hermes"}, "/one", t.TempDir(), state, env)
+	require.NoError(t, err)
+	require.Equal(t, o.env, o.kept, "we look into its sessions")
+	require.FileExists(t, filepath.Join(o.dirs[0], "state.db"))
+}
+
+func TestWithoutSnapshots(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{"": `{"snapshot":false}`, "null": `{"snapshot":false}`, `{"model":"a/b","snapshot":true}`: `{"model":"a/b","snapshot":false}`} {
+		got, err := withoutSnapshots(content)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := withoutSnapshots("[")
+	require.ErrorContains(t, err, "OPENCODE_CONFIG_CONTENT")
 }
 
 // What a program writes into the caches of a person is run later, by npx, by a hook, by

@@ -38,6 +38,7 @@ type runner struct {
 	transport   Transport
 	confinement *confinement
 	held        string   // for the detail: what confinement is in force
+	moved       []string // variables: where the program finds what it has apart
 	hidden      []string // from what a sandbox of the program's own runs
 	refused     refusals
 	ctx         context.Context // of the step; it ends when its time is up
