@@ -24,7 +24,7 @@ var clone = map[string]string{
 
 // aClone: the settings of the directory name programs, and none of them is started.
 func aClone(t *testing.T, b *bench) {
-	evil := filepath.Join("/dev/shm", "uwf-agentstest-"+filepath.Base(filepath.Dir(b.dir))+serial())
+	evil := filepath.Join(b.dir, "work", "evil") // where a confined program may write
 	for name, text := range clone {
 		path := filepath.Join(b.dir, "work", filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
