@@ -166,6 +166,8 @@ func instead(t *testing.T, arg string) []string {
 		return []string{"hostile", unknown, "./bad.yaml"}
 	case "<file.yaml>", "<file.yaml…>":
 		return []string{"hostile.yaml", "bad.yaml", "odd\x1b[2J.yaml"}
+	case "<address>":
+		return []string{"github:" + unknown, unknown}
 	case "<name>":
 		return []string{"fresh", unknown}
 	case "[title]":

@@ -33,6 +33,9 @@ type Catalog struct {
 	Store    func(context.Context) (cas.Store, error)
 	Registry func() (heads.Registry, error)
 	Secrets  func() *secret.Set // are hidden in what is said of a file
+	// Fetch returns the text of a workflow that lies elsewhere, and the name of its file; ok
+	// is false for what is no such address. nil: nothing is fetched.
+	Fetch func(ctx context.Context, address string) (text []byte, file string, ok bool, err error)
 	// Note is told, as a line, what a person should know of a workflow though nothing
 	// is wrong with it, and Warn what is; nil: nobody is told.
 	Note, Warn func(text string)

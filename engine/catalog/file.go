@@ -31,6 +31,14 @@ type file struct {
 // as the user would; what the author should know although nothing is wrong is noted
 // here, once.
 func (c *Catalog) Read(ctx context.Context, path string) (workflow.Definition, error) {
+	if c.Fetch != nil {
+		if text, name, ok, err := c.Fetch(ctx, path); ok || err != nil {
+			if err != nil {
+				return workflow.Definition{}, err
+			}
+			return c.parse(ctx, workflow.Source{File: path, Path: name, Data: text})
+		}
+	}
 	path = c.Env.Path(path)
 	project, err := c.projectOf(path)
 	if err != nil {
@@ -49,10 +57,13 @@ func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.De
 	if !isText(file.data) {
 		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is no workflow", c.Shown(path)), "uwf workflow new <name> writes one to begin with")
 	}
-	def, err := workflow.Parse(workflow.Source{
-		File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data,
-		Node: func(h protocol.Hash) (any, error) { return c.payload(ctx, h) },
-	})
+	return c.parse(ctx, workflow.Source{File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data})
+}
+
+// parse reads a text, and says what the author should know.
+func (c *Catalog) parse(ctx context.Context, src workflow.Source) (workflow.Definition, error) {
+	src.Node = func(h protocol.Hash) (any, error) { return c.payload(ctx, h) }
+	def, err := workflow.Parse(src)
 	var problems *workflow.Problems
 	if len(def.Notices) == 0 && !errors.As(err, &problems) {
 		return def, err

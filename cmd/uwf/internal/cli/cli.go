@@ -115,6 +115,7 @@ type app struct {
 	textErrors bool
 	steps      atomic.Bool // the command runs agents, or looks at what would run
 	creates    bool        // the command makes a home or store that is not there
+	takes, yes bool        // a workflow from elsewhere is to be run, and is taken without a question
 	exposed    sync.Once   // warns of keys that others can read
 	catalog    *catalog.Catalog
 	fs         *fsstore.Store

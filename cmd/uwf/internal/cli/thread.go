@@ -88,7 +88,7 @@ func (a *app) movedTo(c *ucli.Context) (string, error) {
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
-		Flags: []ucli.Flag{titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag()},
+		Flags: []ucli.Flag{titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		started, err := a.start(ctx, c, nil)
 		if err != nil {
@@ -106,6 +106,7 @@ func (a *app) threadStartCommand() *ucli.Command {
 // refuse before the thread is made.
 func (a *app) start(ctx context.Context, c *ucli.Context, check func(*engine.Engine, protocol.Start) error) (protocol.ThreadStarted, error) {
 	none := protocol.ThreadStarted{}
+	a.takes, a.yes = true, c.Bool("yes")
 	prompt, err := a.taskText(c)
 	if err != nil {
 		return none, err

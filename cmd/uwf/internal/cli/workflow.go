@@ -22,7 +22,7 @@ func (a *app) workflowCommand() *ucli.Command {
 		Subcommands: []*ucli.Command{
 			a.leaf(ucli.Command{
 				Name: "put", Aliases: []string{"add"}, Usage: "validate a workflow file, store it, and register its name",
-				ArgsUsage: "<file.yaml>",
+				ArgsUsage: "<file.yaml>", Flags: []ucli.Flag{yesFlag()},
 			}, a.workflowPut),
 			a.workflowNewCommand(),
 			a.workflowValidateCommand(),
@@ -32,12 +32,14 @@ func (a *app) workflowCommand() *ucli.Command {
 			a.leaf(ucli.Command{
 				Name: "list", Aliases: []string{"ls"}, Usage: "list the workflows of the project and the registry",
 			}, a.workflowList),
+			a.workflowUpdateCommand(),
 			a.workflowRemoveCommand(),
 		},
 	})
 }
 
 func (a *app) workflowPut(ctx context.Context, c *ucli.Context) error {
+	a.takes, a.yes = true, c.Bool("yes")
 	put, err := a.workflows().Put(ctx, c.Args().First())
 	if err != nil {
 		return err
@@ -80,7 +82,7 @@ func workflowsText(w io.Writer, items []protocol.WorkflowItem) error {
 func (a *app) workflows() *catalog.Catalog {
 	if a.catalog == nil {
 		a.catalog = &catalog.Catalog{
-			Env: a.env, Store: a.store, Secrets: a.secrets,
+			Env: a.env, Store: a.store, Secrets: a.secrets, Fetch: a.fetched,
 			Registry: func() (heads.Registry, error) { return a.index() },
 			Note:     func(text string) { a.say("note: %s", text) },
 			Warn:     func(text string) { a.say("uwf: warning: %s", text) },

@@ -1,0 +1,65 @@
+// Package remote fetches workflow files from git repositories. Nothing of a repository
+// takes effect: no work tree is made, so that neither hooks nor filters nor its config
+// have a part, and one file is read out of the objects.
+package remote
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Address is a file of a git repository at a ref.
+type Address struct {
+	URL, Path, Ref string
+	Text           string // as it was typed
+}
+
+// Is tells whether a person means such an address, well or badly written.
+func Is(text string) bool {
+	return strings.HasPrefix(text, "github:") || strings.Contains(text, "://") || strings.HasPrefix(text, "git@")
+}
+
+// Parse reads github:owner/repo//path.yaml@ref, or the URL of any repository with
+// //path.yaml@ref behind it. Without @ref it is the repository's HEAD. Errors are
+// *protocol.Error (code usage).
+func Parse(text string) (Address, error) {
+	a := Address{Text: text, Ref: "HEAD"}
+	at := strings.LastIndex(text, "//")
+	if at <= 0 || strings.HasSuffix(text[:at], ":") {
+		return a, wrong(text, "the file in the repository is missing")
+	}
+	a.URL, a.Path = text[:at], text[at+2:]
+	if file, ref, found := strings.Cut(a.Path, "@"); found {
+		a.Path, a.Ref = file, ref
+	}
+	if repo, short := strings.CutPrefix(a.URL, "github:"); short {
+		if !matches(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`, repo) {
+			return a, wrong(text, repo+" is no owner/repo")
+		}
+		a.URL = "https://github.com/" + repo
+	}
+	switch {
+	case !matches(`^(https://|ssh://|file:///|git@)[^\s]+$`, a.URL):
+		return a, wrong(text, "the repository must begin with github:, https://, ssh://, git@ or file:///")
+	case !matches(`^[A-Za-z0-9._][A-Za-z0-9._/+-]*\.ya?ml$`, a.Path) || strings.HasPrefix(path.Clean(a.Path), ".."):
+		return a, wrong(text, "the file in the repository must be a path to a .yaml file")
+	case !matches(`^[A-Za-z0-9][A-Za-z0-9._/+-]*$`, a.Ref) || strings.Contains(a.Ref, ".."):
+		return a, wrong(text, "the name behind @ is no tag, branch or commit")
+	}
+	return a, nil
+}
+
+func matches(pattern, text string) bool {
+	const longest = 1000
+	return len(text) <= longest && regexp.MustCompile(pattern).MatchString(text)
+}
+
+func wrong(text, why string) error {
+	return &protocol.Error{
+		Code: protocol.CodeUsage, Message: text + " is no address of a workflow: " + why,
+		Hints: []string{"github:owner/repo//path/to/name.yaml@v1", "https://host/repo.git//path/to/name.yaml@v1"},
+	}
+}

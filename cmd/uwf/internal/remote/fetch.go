@@ -1,0 +1,190 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+const (
+	maxFile  = 1 << 20
+	patience = 2 * time.Minute
+)
+
+// File is what an address leads to now.
+type File struct {
+	Commit  string
+	Content string // sha256:… of the text
+	Text    []byte
+}
+
+// Git fetches into the caches of a home.
+type Git struct {
+	Env  env.Env
+	Dirs home.Dirs
+}
+
+// Fetch fetches one file. Errors are *protocol.Error.
+func (g Git) Fetch(ctx context.Context, a Address) (File, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	f, err := g.fetch(ctx, a)
+	if err != nil {
+		return f, &protocol.Error{
+			Code: protocol.CodeFailed, Message: fmt.Sprintf("%s cannot be fetched: %s", a.Text, plaintext.Line(err.Error())), Err: err,
+			Hints: []string{"git ls-remote " + plaintext.Word(a.URL)},
+		}
+	}
+	return f, nil
+}
+
+func (g Git) fetch(ctx context.Context, a Address) (File, error) {
+	var f File
+	name := sum([]byte(a.URL))[:32]
+	dir := filepath.Join(g.Dirs.Home, "cache", "git", name)
+	if err := durable.MkdirAll(durable.OS(), filepath.Dir(dir), 0o700); err != nil {
+		return f, err
+	}
+	lock, err := durable.Lock(ctx, filepath.Join(g.Dirs.Locks(), "fetch-"+name+".lock"))
+	if err != nil {
+		return f, err
+	}
+	defer func() { _ = lock.RemoveAndUnlock() }() // the end of the process gives it back, too
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
+		if _, err := g.git(ctx, filepath.Dir(dir), "init", "-q", "--bare", "--template=", dir); err != nil {
+			return f, err
+		}
+	}
+	if _, err := g.git(ctx, dir, "fetch", "-q", "--no-tags", "--no-recurse-submodules", "--depth=1", "--", a.URL, a.Ref); err != nil {
+		return f, err
+	}
+	commit, err := g.git(ctx, dir, "rev-parse", "--verify", "FETCH_HEAD^{commit}")
+	if err != nil {
+		return f, err
+	}
+	f.Commit = strings.TrimSpace(string(commit))
+	entry, err := g.git(ctx, dir, "ls-tree", "-l", f.Commit, "--", a.Path)
+	if err != nil {
+		return f, err
+	}
+	fields := strings.Fields(string(entry)) // mode type object size path
+	if len(fields) < 5 || fields[1] != "blob" || !strings.HasPrefix(fields[0], "100") {
+		return f, fmt.Errorf("there is no file %s at %s", a.Path, a.Ref)
+	}
+	if f.Text, err = g.git(ctx, dir, "cat-file", "blob", fields[2]); err != nil {
+		return f, err
+	}
+	f.Content = "sha256:" + sum(f.Text)
+	return f, nil
+}
+
+// git runs git with nothing in force but the user's own settings, which hold how the
+// user logs in.
+func (g Git) git(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	program, err := proc.LookPath("git", g.Env.Dir, g.Env.Environ)
+	if err != nil {
+		return nil, fmt.Errorf("git is needed: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, program, append([]string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false",
+		"-c", "maintenance.auto=false", "-c", "fetch.fsckObjects=true", "-c", "safe.bareRepository=all"}, args...)...)
+	cmd.Dir = dir
+	for _, kv := range g.Env.Environ {
+		if !strings.HasPrefix(kv, "GIT_") || strings.HasPrefix(kv, "GIT_SSH") || strings.HasPrefix(kv, "GIT_ASKPASS") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL=https:ssh:file", "GIT_TERMINAL_PROMPT=0", "GIT_LITERAL_PATHSPECS=1")
+	out, said := &bounded{}, &bounded{}
+	cmd.Stdout, cmd.Stderr = out, said
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		if text := strings.TrimSpace(said.String()); text != "" {
+			return nil, fmt.Errorf("%s: %w", text, err)
+		}
+		return out.Bytes(), err
+	}
+	if out.over {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
+	}
+	return out.Bytes(), nil
+}
+
+// bounded keeps as much as a file may have.
+type bounded struct {
+	bytes.Buffer
+	over bool
+}
+
+var _ io.Writer = (*bounded)(nil)
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxFile {
+		b.over = true
+		return len(p), nil
+	}
+	return b.Buffer.Write(p)
+}
+
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
+
+// confirmed is where a text is kept that the user has taken.
+func (g Git) confirmed(content string) string {
+	return filepath.Join(g.Dirs.Home, "cache", "confirmed", strings.TrimPrefix(content, "sha256:")+".yaml")
+}
+
+// Taken is a text that the user has taken, by its hash; nil if it has not been.
+func (g Git) Taken(content string) []byte {
+	data, err := os.ReadFile(g.confirmed(content))
+	if err != nil || "sha256:"+sum(data) != content {
+		return nil
+	}
+	return data
+}
+
+// Take remembers that the user has taken a text.
+func (g Git) Take(f File) error {
+	path := g.confirmed(f.Content)
+	if err := durable.MkdirAll(durable.OS(), filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return durable.WriteFile(durable.OS(), path, f.Text, 0o600)
+}
+
+// Diff is what differs between two texts, as git shows it.
+func (g Git) Diff(ctx context.Context, before, after []byte) (text []byte, err error) {
+	dir, err := os.MkdirTemp("", "uwf-diff-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a directory of ours that nobody needs
+	for name, data := range map[string][]byte{"pinned": before, "now": after} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	text, err = g.git(ctx, dir, "diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color", "pinned", "now")
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 { // something differs
+		err = nil
+	}
+	return text, err
+}
