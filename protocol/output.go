@@ -224,6 +224,12 @@ type WorkflowRemoved struct {
 	Removed bool   `json:"removed"`
 }
 
+// ThreadText answers thread read, if JSON or YAML was asked for.
+type ThreadText struct {
+	Thread   string `json:"thread"`
+	Markdown string `json:"markdown"`
+}
+
 // ThreadStopped answers thread stop.
 type ThreadStopped struct {
 	Thread  string `json:"thread"`

@@ -247,7 +247,7 @@ func (c *CLI) verifyCommand() *ucli.Command {
 
 func (c *CLI) reindexCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "reindex", Usage: "count the nodes; there is no index to rebuild",
+		Name: "reindex", Hidden: true, Usage: "count the nodes; there is no index to rebuild",
 	}, func(ctx context.Context, _ *ucli.Context) error {
 		s, err := c.existing(ctx)
 		if err != nil {

@@ -18,7 +18,12 @@ func (c *CLI) meant(ctx context.Context, s cas.Store, arg string) (cas.Hash, err
 	if c.Place != nil && strings.Contains(arg, "@") {
 		return c.Place(ctx, arg)
 	}
-	return node(ctx, s, arg)
+	h, err := node(ctx, s, arg)
+	var coded *protocol.Error
+	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
+		coded.Hints = append(coded.Hints, c.Program+" list shows hashes")
+	}
+	return h, err
 }
 
 // node finds a node by hash or unique prefix.
@@ -33,7 +38,7 @@ func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 		}
 		return "", cmdline.NotFound(fmt.Sprintf("hash %q is ambiguous", arg), "give more characters: "+strings.Join(names, ", "))
 	case errors.Is(err, cas.ErrNotFound):
-		return "", cmdline.NotFound("unknown hash: "+arg, append(NearHashes(ctx, s, arg), "uwf thread steps <thread> and ocas list show hashes")...)
+		return "", cmdline.NotFound("unknown hash: "+arg, NearHashes(ctx, s, arg)...)
 	}
 	return h, err
 }

@@ -192,7 +192,7 @@ func instead(t *testing.T, arg string) []string {
 		return []string{"odd\x1b[2J.yaml", `"` + unknown + `"`}
 	case "<shell>":
 		return []string{"bash", unknown}
-	case "[command…]":
+	case "[command…]", "[topic|command…]":
 		return []string{"thread", unknown}
 	}
 	require.Fail(t, "what to type for an argument", "%s: tell instead", arg)

@@ -52,7 +52,7 @@ func (t *tree) undrawn() int {
 func (t *tree) root(node int) {
 	n := t.g.Nodes[node]
 	t.out.WriteByte('\n')
-	t.line(n.shown(), n.about())
+	t.line(n.shownBy(Edge{Count: 1}), n.about()) // no edge leads there that is drawn
 	t.drawn[node] = true
 	t.branches(node, "")
 }
@@ -72,7 +72,7 @@ func (t *tree) branch(e Edge, head, margin string) {
 	n := t.g.Nodes[e.To]
 	switch {
 	case n.Kind != Role:
-		t.line(t.way(head, e.label(), n.shown()), "")
+		t.line(t.way(head, e.label(), n.shownBy(e)), "")
 	case t.drawn[e.To]:
 		t.line(t.way(head, e.label(), n.Name+" ↑"), "")
 	case t.queued[e.To] || t.tooDeep(margin):
@@ -83,7 +83,7 @@ func (t *tree) branch(e Edge, head, margin string) {
 		}
 	default:
 		t.drawn[e.To] = true
-		t.line(t.way(head, e.label(), n.shown()), n.about())
+		t.line(t.way(head, e.label(), n.shownBy(e)), n.about())
 		t.branches(e.To, margin)
 	}
 }

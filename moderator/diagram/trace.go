@@ -101,9 +101,10 @@ func (n Node) about() string {
 	return n.Description
 }
 
-// shown is a node's name in text, marked if the run stands there.
-func (n Node) shown() string {
-	if n.State == Here {
+// shownBy is the name of a node to which an edge leads, in text. It is marked if the run
+// has come there by it.
+func (n Node) shownBy(e Edge) string {
+	if n.State == Here && e.Count > 0 {
 		return n.Name + " ◀"
 	}
 	return n.Name

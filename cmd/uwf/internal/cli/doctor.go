@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -49,7 +50,13 @@ func (a *app) doctor(ctx context.Context, c *ucli.Context) error {
 	if !diagnosis.Healthy {
 		a.status = protocol.CodeFailed
 	}
-	return a.print(diagnosis, func(w io.Writer) error { return printDiagnosis(w, diagnosis) })
+	return a.print(diagnosis, func(w io.Writer) error {
+		var text strings.Builder
+		if err := printDiagnosis(&text, diagnosis); err != nil {
+			return err
+		}
+		return a.inColours(w, text.String(), ofFinding)
+	})
 }
 
 // runningThreads lists the threads that somebody works on.

@@ -16,7 +16,7 @@ import (
 // stands in for the global flag, so its names must hold all that make sense.
 func formatFlag(names []string, otherwise string) ucli.Flag {
 	return &ucli.StringFlag{
-		Name: "format", Usage: fmt.Sprintf("%s (default: %s)", strings.Join(names, ", "), otherwise),
+		Name: "format", Usage: fmt.Sprintf("`FORMAT` of the result: %s (default: %s)", strings.Join(names, ", "), otherwise),
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"strings"
 
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/terminal"
@@ -32,4 +33,51 @@ func painted(frame *terminal.Painter, in terminal.Sequence, text string) {
 	frame.Control(in)
 	frame.Text(text)
 	frame.Control(terminal.Normal)
+}
+
+// inColours writes a text whose lines have colours, where the stream may have them.
+func (a *app) inColours(w io.Writer, text string, of func(line string) terminal.Sequence) error {
+	if !cmdline.Colours(a.env, w) {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+	var frame terminal.Painter
+	for line := range strings.Lines(text) {
+		line, end := strings.CutSuffix(line, "\n")
+		painted(&frame, of(line), line)
+		if end {
+			frame.Text("\n")
+		}
+	}
+	return frame.Draw(w)
+}
+
+// ofDiff is the colour of a line of a comparison.
+func ofDiff(line string) terminal.Sequence {
+	switch {
+	case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
+		return terminal.Bold
+	case strings.HasPrefix(strings.TrimSpace(line), "+"):
+		return terminal.Green
+	case strings.HasPrefix(strings.TrimSpace(line), "-"):
+		return terminal.Red
+	}
+	return terminal.Plain
+}
+
+// ofGraph is the colour of a line of a graph: where the thread stands, and where it was.
+func ofGraph(line string) terminal.Sequence {
+	switch {
+	case strings.Contains(line, " ◀"):
+		return terminal.Bold
+	case strings.Contains(line, " ×"):
+		return terminal.Green
+	}
+	return terminal.Faint
+}
+
+// ofFinding is the colour of a line of a diagnosis.
+func ofFinding(line string) terminal.Sequence {
+	severity, _, _ := strings.Cut(line, " ")
+	return cellColour(severity)
 }

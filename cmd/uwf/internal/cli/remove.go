@@ -41,7 +41,7 @@ func (a *app) threadRemove(ctx context.Context, c *ucli.Context) error {
 	case err != nil:
 		return err
 	case busy:
-		return running(id)
+		return isRunning(id)
 	}
 	if !c.Bool("yes") {
 		steps := ""
@@ -63,7 +63,7 @@ func (a *app) threadRemove(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if len(report.Pruned) == 0 {
-		return running(id)
+		return isRunning(id)
 	}
 	return a.print(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[0].Head, Removed: true}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  removed\n", id)
@@ -71,8 +71,8 @@ func (a *app) threadRemove(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// running refuses to remove a thread that somebody works on.
-func running(id string) error {
+// isRunning refuses to remove a thread that somebody works on.
+func isRunning(id string) error {
 	return &protocol.Error{Code: protocol.CodeLocked, Message: "thread " + id + " is running", Hints: []string{"uwf thread stop " + id}}
 }
 

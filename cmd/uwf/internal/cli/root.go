@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/guide"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -18,6 +20,12 @@ func (a *app) root() *ucli.App {
 		Name:    "uwf",
 		Usage:   "run workflows of AI agents, one verifiable step at a time",
 		Version: cmdline.Version(),
+		Description: "   uwf setup                               # once: who plays the roles\n" +
+			"   uwf workflow new hello                  # a workflow file to begin with\n" +
+			"   uwf run ./hello.yaml -p 'Say hello'     # to the end, or until a person is needed\n" +
+			"   uwf thread resume @ -p 'Yes'            # answer, or go on after Ctrl-C\n" +
+			"   uwf thread read @                       # the whole run\n\n" +
+			"uwf help TOPIC tells of " + strings.Join(guide.Topics(), ", ") + ".",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` of results: json, yaml or text (default: text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
@@ -53,7 +61,8 @@ func (a *app) root() *ucli.App {
 		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
 		OnUsageError:              cmdline.OnUsageError,
 	}
-	root.Commands = append(root.Commands, a.manCommand(root), a.completeCommand(root), cmdline.HelpCommand(root))
+	root.Commands = append(root.Commands, a.manCommand(root), a.completeCommand(root), a.helpCommand(root))
+	inGroups(root.Commands, topLevel())
 	a.withPager(root.Commands, "uwf")
 	a.withCreators(root.Commands, creators()...)
 	cmdline.PlainDefaults(root.Flags)
@@ -64,6 +73,11 @@ func (a *app) root() *ucli.App {
 		if c.Bool("version") {
 			_, err := fmt.Fprintln(a.env.Stdout, "uwf", cmdline.Version())
 			return err
+		}
+		if c.Args().Len() == 0 { // a script that forgot a word must notice
+			a.status = protocol.CodeUsage
+			root.Writer = a.env.Stderr
+			return ucli.ShowAppHelp(c)
 		}
 		return cmdline.UnknownCommand(c, a.env.Stderr, "uwf", root.Commands)
 	}

@@ -25,7 +25,8 @@ import (
 func (a *app) threadCommand() *ucli.Command {
 	return a.group(ucli.Command{
 		Name: "thread", Usage: "start, step and inspect runs of workflows",
-		Subcommands: []*ucli.Command{
+		Description: "   uwf thread list --all\n   uwf thread show @          # the newest; uwf help addresses\n   uwf thread resume @ -p 'Yes'\n   uwf thread read @",
+		Subcommands: inGroups([]*ucli.Command{
 			a.threadStartCommand(),
 			a.threadStepCommand(),
 			a.reads(a.threadShowCommand()),
@@ -60,7 +61,7 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadDiagnoseCommand(),
 			a.reads(a.threadGraphCommand()),
 			a.threadWorkerCommand(),
-		},
+		}, ofThreads()),
 	})
 }
 

@@ -50,27 +50,26 @@ func (a *app) threadDiff(ctx context.Context, c *ucli.Context) error {
 		a.status = protocol.CodeFailed
 	}
 	return a.print(threadDiffOutput{Old: old, New: new, Diff: d}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "--- %s\n+++ %s\n%s",
-			a.spelled(ctx, c.Args().Get(0)), a.spelled(ctx, c.Args().Get(1)), threaddiff.Text(d))
-		return err
+		return a.inColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s",
+			a.spelled(ctx, c.Args().Get(0)), a.spelled(ctx, c.Args().Get(1)), threaddiff.Text(d)), ofDiff)
 	})
 }
 
 // spelled is a thread or a place in one as it can still be read tomorrow: with
 // the newest thread's id instead of its @.
 func (a *app) spelled(ctx context.Context, arg string) string {
-	place, isNewest := strings.CutPrefix(arg, newest)
-	if !isNewest {
+	if !strings.HasPrefix(arg, newest) {
 		return arg
 	}
-	id, err := a.thread(ctx, newest)
+	name, place := cutNewest(arg)
+	id, err := a.thread(ctx, name)
 	if err != nil {
 		return arg
 	}
 	if place == "" {
 		return id
 	}
-	return id + "@" + strings.TrimPrefix(place, "@")
+	return id + "@" + place
 }
 
 // headOf is the head of a thread, or a step of one.

@@ -55,6 +55,9 @@ func (a *app) threadGraph(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if format == "" || format == "text" {
+		return a.inColours(a.env.Stdout, out, ofGraph)
+	}
 	_, err = io.WriteString(a.env.Stdout, out)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // defaultQuota is how many characters a reader gets without asking for more.
@@ -106,6 +107,9 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 	text, err := r.read(ctx, q)
 	if err != nil {
 		return err
+	}
+	if f := a.flags.format; f != "" && f != string(render.Text) { // asked for: by itself it is Markdown everywhere
+		return a.print(protocol.ThreadText{Thread: id, Markdown: text}, nil)
 	}
 	_, err = io.WriteString(a.env.Stdout, text+"\n")
 	return err

@@ -83,8 +83,7 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 		if err := a.resultText(w, out.StepOutput); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w, "--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff))
-		return err
+		return a.inColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff)), ofDiff)
 	})
 	a.sayStanding(out.RunOutput, true, runErr)
 	return errors.Join(err, withNext(runErr, fork))

@@ -44,7 +44,6 @@ func (a *app) workflowDiff(ctx context.Context, c *ucli.Context) error {
 		if len(changes) == 0 {
 			return nil
 		}
-		_, err := fmt.Fprintf(w, "--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), workflowdiff.Text(changes))
-		return err
+		return a.inColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), workflowdiff.Text(changes)), ofDiff)
 	})
 }
