@@ -101,8 +101,9 @@ install-check: ## go install every command from a proxy made of the tree
 	$(GO) run ./internal/release install-check
 
 .PHONY: pictures
-pictures: build ## draw docs/images anew, from a run of the demo
+pictures: build ## draw docs/images anew, from a run of the demo, and measure the examples
 	docs/images/make.sh $(BIN)
+	$(GO) test ./examples/demo -run TestExamples -count=1 -update
 
 .PHONY: archives
 archives: $(TOOLS)/nfpm ## what people install from, in dist/: archives for six systems, Debian packages, formula, checksums (VERSION=v0.2.0)
