@@ -22,6 +22,11 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	if err := a.flush(ctx, got); err != nil {
 		return none, fmt.Errorf("make step %s durable: %w", got.hash, err)
 	}
+	if a.task.replaces {
+		if err := a.keepReplaced(ctx); err != nil {
+			return none, a.unmoved(err)
+		}
+	}
 	if err := a.reopen(ctx); err != nil {
 		return none, a.unmoved(err)
 	}
@@ -33,6 +38,7 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	// A record that stays behind is about an older head, and is not asked again.
 	_ = a.dir.write(a.record)
 	a.dir.addTotals(got.hash, got.step)
+	a.unknownCost(got.step)
 	out, err := a.arrive(ctx, a.hold)
 	// Copies: the output is kept until the last step is made, and must not keep all
 	// nodes of its step with it.

@@ -136,12 +136,12 @@ func modelFlag(argv []string) string {
 	return ""
 }
 
-// Limits are those that a thread of a workflow begins with. Zero is no limit.
-// Errors are *protocol.Error.
-func (e *Engine) Limits(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
+// Limits are those that a thread of a workflow begins with, own those that are said for
+// it alone. Zero is no limit. Errors are *protocol.Error.
+func (e *Engine) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
 	l, err := e.limitsOf(ctx, w)
 	if err != nil {
 		return l, coded(err)
 	}
-	return l, nil
+	return said(l, limitsSaid(own)), nil
 }

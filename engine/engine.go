@@ -69,6 +69,8 @@ type Engine struct {
 	began func()
 	// workflows remembers what was read; nil: nothing is.
 	workflows map[protocol.Hash]protocol.Workflow
+	// factsOf is what is known of threads besides their chains; nil: Heads is asked.
+	factsOf func(thread string) heads.Facts
 	// recall reads the nodes of one step; nil: the store.
 	recall cas.Reader
 }

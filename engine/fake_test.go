@@ -138,6 +138,9 @@ func (a *actor) act(name, arg string) int {
 		a.result(a.answer("ready", nil))
 	case "turns":
 		a.turns()
+	case "cost": // status/dollars/tokens/ms, "?" is unknown
+		a.log("budget " + os.Getenv(protocol.EnvBudget))
+		a.result(a.costs(strings.Split(arg, "/")))
 	case "writes":
 		a.writes(arg)
 	case "timed": // says when it spoke
@@ -153,6 +156,23 @@ func (a *actor) act(name, arg string) int {
 		return 2
 	}
 	return 0
+}
+
+// costs answers with a status, and with what that has cost.
+func (a *actor) costs(said []string) protocol.Hash {
+	return a.answer(said[0], func(s *protocol.Step, _ *cas.Batch) {
+		s.Usage = &protocol.Usage{Turns: 1}
+		if usd, err := strconv.ParseFloat(said[1], 64); err == nil {
+			s.Usage.CostUSD = &usd
+		}
+		if len(said) > 2 {
+			s.Usage.OutputTokens, _ = strconv.ParseInt(said[2], 10, 64)
+		}
+		if len(said) > 3 {
+			took, _ := strconv.ParseInt(said[3], 10, 64)
+			s.CompletedAtMs += took
+		}
+	})
 }
 
 func (a *actor) result(h protocol.Hash) {

@@ -32,6 +32,7 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 	if err != nil {
 		return err
 	}
+	h.facts = facts
 	if w.Cwd == "" {
 		if facts.Foreign() {
 			return e.mustSayWhere(ctx, h, facts, w.Do)
@@ -170,7 +171,7 @@ func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.H
 	if err != nil {
 		return heads.Facts{}, err
 	}
-	facts := heads.Facts{Fork: &heads.Fork{Thread: origin, Step: node}}
+	var facts heads.Facts
 	imported := known.Imported
 	switch {
 	case origin == "":
@@ -183,12 +184,16 @@ func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.H
 		inherited.Inherited, inherited.Lost = true, false // where the fork was made is known
 		facts.Imported, facts.Workspace = &inherited, known.Workspace
 	}
-	if cwd == "" {
-		return facts, nil
+	if cwd != "" {
+		if facts, err = e.worksIn(ctx, cwd, facts.Imported); err != nil {
+			return facts, err
+		}
 	}
-	said, err := e.worksIn(ctx, cwd, facts.Imported)
-	said.Fork = facts.Fork
-	return said, err
+	facts.Fork = &heads.Fork{Thread: origin, Step: node} // it counts what it costs from here
+	if own := known.Limits; own != nil {
+		facts.Limits = limitsSaid(protocol.Limits{MaxCostUSD: own.MaxCostUSD, MaxTokens: own.MaxTokens, MaxTimeMs: own.MaxTimeMs})
+	}
+	return facts, nil
 }
 
 // origin finds the thread of this home that has a start; "": none has it. If there

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -112,7 +113,7 @@ func (a *attempt) environment() []string {
 		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.path,
 		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.hold.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
-		protocol.EnvAgent: a.cmd.alias, protocol.EnvProject: a.Project,
+		protocol.EnvAgent: a.cmd.alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
 	})
 	if a.cmd.plain != nil {
 		maps.DeleteFunc(set, func(key, _ string) bool { return ofAgent(key) })
@@ -136,6 +137,15 @@ func (a *attempt) environment() []string {
 		environ = append(environ, key+"="+set[key])
 	}
 	return environ
+}
+
+// budget is what the run may still cost, as the agent is told it.
+func (a *attempt) budget() string {
+	text, err := json.Marshal(a.pos.budget())
+	if err != nil { // there is no number that JSON does not have
+		return ""
+	}
+	return string(text)
 }
 
 // given is the environment without .env.

@@ -2,21 +2,19 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// limits are the limits in force. A thread without a step has reached none, so
-// that the config need not be read.
+// limits are the limits in force, with what people have said of this thread.
 func (e *Engine) limits(ctx context.Context, p *position) (protocol.Limits, error) {
-	if p.thread.Last != nil {
-		return e.limitsOf(ctx, p.workflow)
+	l, err := e.limitsOf(ctx, p.workflow)
+	if err != nil && p.thread.Last != nil { // without a step none is reached: whoever needs the config will say so
+		return l, err
 	}
-	if p.workflow.Limits != nil {
-		return *p.workflow.Limits, nil
-	}
-	return protocol.Limits{}, nil
+	return granted(said(l, p.facts.Limits), p.facts.Limits), nil
 }
 
 // limitsOf are a workflow's limits, filled up from the config.
@@ -25,7 +23,7 @@ func (e *Engine) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Li
 	if w.Limits != nil {
 		l = *w.Limits
 	}
-	if l.MaxSteps > 0 && l.MaxVisitsPerRole > 0 {
+	if l.MaxSteps > 0 && l.MaxVisitsPerRole > 0 && l.MaxCostUSD > 0 && l.MaxTokens > 0 && l.MaxTimeMs > 0 {
 		return l, nil
 	}
 	c, err := e.Config(ctx)
@@ -44,6 +42,19 @@ func (e *Engine) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Li
 	}
 	if l.MaxVisitsPerRole == 0 {
 		l.MaxVisitsPerRole = defaults.MaxVisitsPerRole
+	}
+	if l.MaxCostUSD == 0 {
+		l.MaxCostUSD = defaults.MaxCostUSD
+	}
+	if l.MaxTokens == 0 {
+		l.MaxTokens = defaults.MaxTokens
+	}
+	if l.MaxTimeMs == 0 && defaults.MaxTime != "" {
+		t, err := time.ParseDuration(defaults.MaxTime)
+		if err != nil || t < 0 {
+			return l, fail(protocol.CodeInvalid, "limits.maxTime must be a time such as 30m or 2h, got %q", defaults.MaxTime)
+		}
+		l.MaxTimeMs = t.Milliseconds()
 	}
 	return l, nil
 }

@@ -21,6 +21,7 @@ type hold struct {
 	lock  Lock
 	// root is where the thread works, "" if that is where its start says.
 	root  string
+	facts heads.Facts // besides its chain
 	since time.Time
 	// orphan is an agent that lives although whoever held the lock before is gone.
 	// The run's record says so, too, unless the agent has damaged it.

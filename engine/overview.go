@@ -48,6 +48,7 @@ const farAhead = 512
 // a few ahead of what has been asked for.
 func (o *Overview) Items(ctx context.Context, threads []Listed) iter.Seq[protocol.ThreadItem] {
 	return func(yield func(protocol.ThreadItem) bool) {
+		o.know(ctx)
 		for ahead := len(o.readers); len(threads) > 0; ahead = min(2*ahead, farAhead) {
 			n := min(ahead, len(threads))
 			for _, item := range o.together(ctx, threads[:n]) {
@@ -56,6 +57,16 @@ func (o *Overview) Items(ctx context.Context, threads []Listed) iter.Seq[protoco
 				}
 			}
 			threads = threads[n:]
+		}
+	}
+}
+
+// know reads what is known of threads besides their chains, once for all.
+func (o *Overview) know(ctx context.Context) {
+	// A line that cannot be read is about a thread that a person is asked for anyway.
+	if all, _ := o.readers[0].Heads.AllFacts(ctx); all != nil {
+		for _, r := range o.readers {
+			r.factsOf = func(thread string) heads.Facts { return all[thread] }
 		}
 	}
 }
@@ -113,7 +124,7 @@ func (e *Engine) about(item *protocol.ThreadItem, t *thread.Thread) {
 		return
 	}
 	if at := find(e.runDir(item.Thread).totals(), t.Head, t.Last.Index); at != nil {
-		item.Totals = &at.Totals
+		item.Totals = &at.Sums.Totals
 	}
 }
 

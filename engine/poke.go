@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -35,6 +36,9 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: a person has made its last step", h.id),
 			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
 	}
+	if err := pos.withinBudget(old.Role); err != nil {
+		return none, err
+	}
 	before, err := e.beforeHead(ctx, pos)
 	if err != nil {
 		return none, err
@@ -59,7 +63,8 @@ func (e *Engine) beforeHead(ctx context.Context, pos *position) (*position, erro
 	if err != nil {
 		return nil, err
 	}
-	return &position{id: pos.id, thread: t, workflow: pos.workflow, root: pos.root}, nil
+	state := moderator.State{Limits: pos.state.Limits, Spent: pos.state.Spent}
+	return &position{id: pos.id, thread: t, workflow: pos.workflow, facts: pos.facts, root: pos.root, state: state}, nil
 }
 
 // aliasOf is an alias in the config for the agent that a step names: the one that

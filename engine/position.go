@@ -20,6 +20,7 @@ type position struct {
 	id       string
 	thread   *thread.Thread
 	workflow protocol.Workflow
+	facts    heads.Facts
 	root     string // where it works, "" if that is where its start says
 	state    moderator.State
 	next     moderator.Decision
@@ -55,11 +56,19 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	}
 	past := &past{thread: t}
 	p.state.History = past.steps(ctx)
+	if p.facts, err = e.facts(ctx, id); err != nil {
+		return p, err
+	}
 	if p.state.Limits, p.problem = e.limits(ctx, p); p.problem != nil {
 		return p, nil
 	}
 	if p.state.Visits, err = visits(ctx, t, p.state.Limits); err != nil {
 		return p, err
+	}
+	if bounded(p.state.Limits) {
+		if p.state.Spent, err = e.spent(ctx, id, head, p.facts); err != nil {
+			return p, err
+		}
 	}
 	p.next, p.problem = moderator.Next(ctx, p.state)
 	if err := cmp.Or(past.err, context.Cause(ctx)); p.problem != nil && err != nil {
@@ -125,7 +134,11 @@ func (p *position) output() protocol.StepOutput {
 		out.Status = protocol.StatusSuspended
 		role, prompt := p.next.Role, p.next.Prompt
 		out.SuspendedRole, out.SuspendMessage = &role, &prompt
-		if p.next.Cause != moderator.ByLimit {
+		switch p.next.Cause {
+		case moderator.ByLimit:
+		case moderator.ByBudget:
+			out.Error = &protocol.StepError{Code: protocol.CodeBudget, Message: prompt, Hint: strings.Join(moreHints(p.id, p.state.Limits), "\n")}
+		default:
 			out.Question = &protocol.Question{Role: role, Text: prompt, Schema: p.form}
 		}
 	}

@@ -58,6 +58,9 @@ func (e *Engine) resumeTask(ctx context.Context, h *hold, pos *position, supplem
 	if err != nil {
 		return task{}, err
 	}
+	if err := pos.withinBudget(d.Role); err != nil {
+		return task{}, err
+	}
 	t, err := e.task(ctx, pos, d)
 	if err == nil {
 		t, err = e.onceMore(ctx, pos, t)

@@ -17,9 +17,6 @@ func runnable(w protocol.Workflow) error {
 			return fail(protocol.CodeInvalid, "role %q of workflow %q is played by %s, which this uwf cannot run yet", name, w.Name, playerText(player))
 		}
 	}
-	if l := w.Limits; l != nil && (l.MaxCostUSD > 0 || l.MaxTokens > 0 || l.MaxTimeMs > 0) {
-		return fail(protocol.CodeInvalid, "workflow %q limits what a run may cost, which this uwf cannot hold it to yet", w.Name)
-	}
 	return nil
 }
 

@@ -18,9 +18,8 @@ func TestRolesThatCannotBePlayedYetAreRefused(t *testing.T) {
 		"several roles at once": func(_ *protocol.Workflow, r *protocol.Role) {
 			r.All = map[string]protocol.ChildRole{"a": {Role: "planner"}}
 		},
-		"one role for each item":     func(_ *protocol.Workflow, r *protocol.Role) { r.Each = &protocol.EachRole{Of: "meta.x"} },
-		"another workflow":           func(_ *protocol.Workflow, r *protocol.Role) { r.Workflow = "0000000000001" },
-		"limits what a run may cost": func(w *protocol.Workflow, _ *protocol.Role) { w.Limits = &protocol.Limits{MaxCostUSD: 1} },
+		"one role for each item": func(_ *protocol.Workflow, r *protocol.Role) { r.Each = &protocol.EachRole{Of: "meta.x"} },
+		"another workflow":       func(_ *protocol.Workflow, r *protocol.Role) { r.Workflow = "0000000000001" },
 	} {
 		w := newWorld(t, "")
 		flow, schema := testWorkflow(nil)

@@ -17,6 +17,13 @@ import (
 // nobody elsewhere. The start node is durable before a head names it. Errors
 // are *protocol.Error.
 func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt, cwd string) (thread string, err error) {
+	return e.Start(ctx, protocol.Start{Workflow: workflow, Prompt: prompt, Cwd: cwd}, protocol.Limits{})
+}
+
+// Start is [Engine.StartThread] with limits of what the run may cost, which go before
+// those of its workflow; zero: the workflow's.
+func (e *Engine) Start(ctx context.Context, s protocol.Start, l protocol.Limits) (thread string, err error) {
+	workflow, cwd := s.Workflow, s.Cwd
 	if !filepath.IsAbs(cwd) {
 		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", cwd)
 	}
@@ -36,14 +43,15 @@ func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt
 		return "", err
 	}
 	b := e.batch()
-	start, err := b.Add(ctx, protocol.Start{Workflow: workflow, Prompt: prompt, Cwd: cwd})
+	s.Cwd = cwd
+	start, err := b.Add(ctx, s)
 	if err != nil {
 		return "", coded(err)
 	}
 	if err := b.Commit(ctx); err != nil {
 		return "", coded(err)
 	}
-	return e.addThread(ctx, start, heads.Facts{})
+	return e.addThread(ctx, start, heads.Facts{Limits: limitsSaid(l)})
 }
 
 // holdStore keeps the collector away until what was put has a name that it looks

@@ -13,13 +13,46 @@ import (
 
 // totalsVersion is raised when what is summed up changes: older sums are then
 // made anew.
-const totalsVersion = 2
+const totalsVersion = 3
+
+// sums are what steps have cost together, and of how many runs of agents, failed
+// tries included, that is not known.
+type sums struct {
+	protocol.Totals
+	Unpriced  int `json:"unpriced"`
+	Uncounted int `json:"uncounted"`
+	Blind     int `json:"blind"` // neither the cost nor the tokens are known
+}
+
+func (s *sums) add(step protocol.Step) {
+	s.Add(step)
+	s.judge(step.Usage)
+	for _, try := range step.Tries {
+		s.judge(try.Usage)
+	}
+}
+
+// judge counts what is not known of a run.
+func (s *sums) judge(u *protocol.Usage) {
+	priced, counted := u.IsPriced(), u.Counted()
+	if !priced {
+		s.Unpriced++
+	}
+	if !counted {
+		s.Uncounted++
+	}
+	if !priced && !counted {
+		s.Blind++
+	}
+}
 
 // mark is what a chain has cost up to and with one of its steps. A step names all
 // before it by their hashes, so a mark is true of every chain that leads to it.
 type mark struct {
-	Head   protocol.Hash   `json:"head"`
-	Totals protocol.Totals `json:"totals"`
+	Head protocol.Hash `json:"head"`
+	Sums sums          `json:"sums"`
+	// Fork: it is the step that the thread was forked from.
+	Fork bool `json:"fork,omitempty"`
 }
 
 // totalsCache is totals.json. It keeps telling what a thread has cost from
@@ -36,7 +69,12 @@ type totalsCache struct {
 // that cannot be written will do. It takes no lock. An error is of a node that
 // has to be read.
 func (e *Engine) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
-	var sum protocol.Totals
+	sum, err := e.sumUp(ctx, id, head)
+	return sum.Totals, err
+}
+
+func (e *Engine) sumUp(ctx context.Context, id string, head protocol.Hash) (sums, error) {
+	var sum sums
 	t, err := thread.Open(ctx, e.Store, head)
 	if err != nil {
 		return sum, coded(err)
@@ -49,7 +87,7 @@ func (e *Engine) Totals(ctx context.Context, id string, head protocol.Hash) (pro
 			return sum, coded(err)
 		}
 		if at := find(marks, step.Hash, step.Index); at != nil {
-			sum = at.Totals
+			sum = at.Sums
 			break
 		}
 		newer = append(newer, step)
@@ -59,44 +97,69 @@ func (e *Engine) Totals(ctx context.Context, id string, head protocol.Hash) (pro
 	}
 	last := newer[0]
 	for i := len(newer) - 1; i > 0; i-- { // oldest first, as they were made: sums of costs then agree to the last bit
-		sum.Add(newer[i].Step)
+		sum.add(newer[i].Step)
 	}
 	if e.ReadOnly {
-		sum.Add(last.Step)
+		sum.add(last.Step)
 		return sum, nil
 	}
-	return dir.keepTotals(last.Hash, last.Step, sum), nil
+	return dir.keepTotals(marks, last.Hash, last.Step, sum), nil
 }
 
 // addTotals goes on with the sum up to the step before one that was just made. If
 // there is none, it is left to who asks next: a step costs the same however long
 // the thread is.
 func (d runDir) addTotals(h protocol.Hash, s protocol.Step) {
-	var before protocol.Totals
+	var before sums
+	marks := d.totals()
 	if s.Prev != nil {
-		at := find(d.totals(), *s.Prev, s.Index-1)
+		at := find(marks, *s.Prev, s.Index-1)
 		if at == nil {
 			return
 		}
-		before = at.Totals
+		before = at.Sums
 	}
-	d.keepTotals(h, s, before)
+	d.keepTotals(marks, h, s, before)
 }
 
 // keepTotals returns the sum with a step, and keeps it. The one before the step
-// is kept, too: a poke puts another step in its place.
-func (d runDir) keepTotals(h protocol.Hash, s protocol.Step, before protocol.Totals) protocol.Totals {
+// is kept, too: a poke puts another step in its place. So is that of the step that
+// the thread was forked from.
+func (d runDir) keepTotals(known []mark, h protocol.Hash, s protocol.Step, before sums) sums {
 	sum := before
-	sum.Add(s)
-	marks := []mark{{Head: h, Totals: sum}}
+	sum.add(s)
+	marks := []mark{{Head: h, Sums: sum}}
 	if s.Prev != nil {
-		marks = append(marks, mark{Head: *s.Prev, Totals: before})
+		marks = append(marks, mark{Head: *s.Prev, Sums: before})
 	}
+	d.keepMarks(append(marks, forked(known)...))
+	return sum
+}
+
+func forked(marks []mark) []mark {
+	return slices.DeleteFunc(slices.Clone(marks), func(m mark) bool { return !m.Fork })
+}
+
+func (d runDir) keepMarks(marks []mark) {
 	// Whoever cannot keep it sums up anew.
 	if data, err := encodeTotals(marks); err == nil && !d.inTheWay() {
 		_ = d.replace(rundir.TotalsFile, data)
 	}
-	return sum
+}
+
+// before is what a fork's chain had cost when it was forked. It is summed up once.
+func (e *Engine) before(ctx context.Context, id string, step protocol.Hash) (sums, error) {
+	dir := e.runDir(id)
+	marks := dir.totals()
+	if i := slices.IndexFunc(marks, func(m mark) bool { return m.Fork && m.Head == step }); i >= 0 {
+		return marks[i].Sums, nil
+	}
+	sum, err := e.sumUp(ctx, id, step)
+	if err == nil && !e.ReadOnly {
+		own := slices.DeleteFunc(marks, func(m mark) bool { return m.Fork })
+		dir.keepMarks(append(own, mark{Head: step, Sums: sum, Fork: true}))
+	}
+	return sum, err
 }
 
 // totals reads what was kept, nil if there is nothing that can be used.
@@ -111,7 +174,7 @@ func (d runDir) totals() []mark {
 // find returns the mark at a step, nil if there is none: one that does not count
 // as many steps as the chain has is not believed.
 func find(marks []mark, h protocol.Hash, index int) *mark {
-	i := slices.IndexFunc(marks, func(m mark) bool { return m.Head == h && m.Totals.Steps == index+1 })
+	i := slices.IndexFunc(marks, func(m mark) bool { return m.Head == h && m.Sums.Steps == index+1 })
 	if i < 0 {
 		return nil
 	}

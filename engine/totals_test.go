@@ -117,10 +117,10 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 		"torn":              good[:len(good)/2],
 		"a changed number":  bytes.Replace(good, []byte(`"steps":6`), []byte(`"steps":7`), 1),
 		"a changed sum":     bytes.Replace(good, []byte(`"durationMs":`), []byte(`"durationMs":9`), 1),
-		"another version":   bytes.Replace(good, []byte(`"version":2`), []byte(`"version":1`), 1),
-		"another chain":     encode(mark{Head: "0000000000000", Totals: protocol.Totals{Steps: 6}}),
-		"a wrong count":     encode(mark{Head: w.head(id), Totals: protocol.Totals{Steps: 5}}),
-		"not what it seems": []byte(`{"version":2,"check":0,"marks":{}}`),
+		"another version":   bytes.Replace(good, []byte(`"version":3`), []byte(`"version":2`), 1),
+		"another chain":     encode(mark{Head: "0000000000000", Sums: sums{Totals: protocol.Totals{Steps: 6}}}),
+		"a wrong count":     encode(mark{Head: w.head(id), Sums: sums{Totals: protocol.Totals{Steps: 5}}}),
+		"not what it seems": []byte(`{"version":3,"check":0,"marks":{}}`),
 	} {
 		require.NotEqual(t, string(good), string(data), name)
 		require.NoError(t, os.WriteFile(path, data, 0o600))
@@ -150,14 +150,14 @@ func TestTotalsSurviveTheFile(t *testing.T) {
 	require.Equal(t, 1, sum.StepsWithoutUsage)
 	require.Equal(t, 2, sum.StepsWithoutCost)
 	require.EqualValues(t, 10, sum.DurationMs)
-	marks := []mark{{Head: cas.Hash("0000000000000"), Totals: sum}}
+	marks := []mark{{Head: cas.Hash("0000000000000"), Sums: sums{Totals: sum}}}
 	data, err := encodeTotals(marks)
 	require.NoError(t, err)
 	require.Equal(t, marks, decodeTotals(data), "to the last bit")
 }
 
 func FuzzTotals(f *testing.F) {
-	good, err := encodeTotals([]mark{{Head: "0000000000000", Totals: protocol.Totals{Steps: 1}}})
+	good, err := encodeTotals([]mark{{Head: "0000000000000", Sums: sums{Totals: protocol.Totals{Steps: 1}}}})
 	require.NoError(f, err)
 	for _, seed := range [][]byte{good, good[:20], nil, []byte("null"), []byte(`{"version":1,"marks":[null]}`)} {
 		f.Add(seed)

@@ -56,7 +56,7 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 	if err := e.settle(ctx, h, w); err != nil {
 		return nil, ended(ctx, err)
 	}
-	e = e.remembering()
+	e = e.remembering().knowing(h)
 	var outs []protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		o := w.StepOptions

@@ -33,6 +33,7 @@ type State struct {
 	// were since a limit was last lifted.
 	Visits map[string]int
 	Steps  int
+	Spent  Spent
 }
 
 // Last is the newest step.
@@ -60,7 +61,8 @@ type Cause string
 const (
 	ByTarget Cause = "target" // the graph leads to $SUSPEND
 	ByOutput Cause = "output" // the role itself asked
-	ByLimit  Cause = "limit"  // a limit was reached
+	ByLimit  Cause = "limit"  // a limit of steps was reached
+	ByBudget Cause = "budget" // a limit of what the run may cost was reached
 	ByPerson Cause = "person" // the role that is next is played by a person
 )
 
@@ -98,6 +100,9 @@ func Next(ctx context.Context, s State) (Decision, error) {
 	}
 	if reason, ok := atLimit(s, d.Role); ok {
 		return Decision{Kind: Suspend, Role: d.Role, Prompt: reason, Cause: ByLimit, Status: d.Status}, nil
+	}
+	if reason, ok := OverBudget(s, d.Role); ok {
+		return Decision{Kind: Suspend, Role: d.Role, Prompt: reason, Cause: ByBudget, Status: d.Status}, nil
 	}
 	return d, nil
 }

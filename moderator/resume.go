@@ -18,7 +18,8 @@ const completedPrompt = "Previous run completed. Resuming with additional contex
 //
 //   - Suspended by a target or an output: the role that suspended runs again,
 //     where it ran, with what it asked.
-//   - Suspended by a limit: the role that was next runs, as the edge says.
+//   - Suspended by a limit: the role that was next runs, as the edge says. Whether it
+//     may, with what was granted, the caller asks [OverBudget].
 //   - Completed (ended is true): it starts over at $START, by the edge "resume"
 //     if there is one.
 //
@@ -37,11 +38,12 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 		return Decision{}, ErrNotSuspended
 	case s.Workflow.Roles[d.Role].Person:
 		return d, ErrForm
-	case d.Cause == ByLimit:
+	case d.Cause == ByLimit, d.Cause == ByBudget:
+		cause := d.Cause
 		if d, err = route(ctx, s); err != nil {
 			return Decision{}, err
 		}
-		d.Cause = ByLimit
+		d.Cause = cause
 	default:
 		d.Kind, d.Location = Run, s.Last.Location
 		if _, own := asksToSuspend(s.Last); own {

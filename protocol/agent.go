@@ -1,6 +1,9 @@
 package protocol
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // The contract between the engine and an agent process.
 //
@@ -21,9 +24,27 @@ const (
 	EnvAgent     = "UWF_AGENT"      // the agent's alias in the config; unset if it was named by command
 	EnvBin       = "UWF_BIN"        // path of the uwf that started the agent
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
+	EnvBudget    = "UWF_BUDGET"     // what the whole run may still cost, a [Budget] as JSON
 	// EnvProject is the path of the project's config, which is beneath the user's; "": none.
 	EnvProject = "UWF_PROJECT_CONFIG"
 )
+
+// Budget is what a run may still cost, all of its steps together; nil: nobody says.
+type Budget struct {
+	CostUSD *float64 `json:"costUsd"`
+	Tokens  *int64   `json:"tokens"` // read and written, cached ones included
+	TimeMs  *int64   `json:"timeMs"`
+}
+
+// ParseBudget reads [EnvBudget]. What cannot be read, such as that of a newer engine,
+// says nothing: the engine holds the run to its limits in any case.
+func ParseBudget(text string) Budget {
+	var b Budget
+	if json.Unmarshal([]byte(text), &b) != nil {
+		return Budget{}
+	}
+	return b
+}
 
 // The flags of an agent. Thread, role and prompt are the original's named form.
 const (

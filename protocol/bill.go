@@ -1,6 +1,9 @@
 package protocol
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Counted reports whether the tokens are known. Nobody asks a model without a
 // token: where there were replies, no tokens at all mean that they are unknown.
@@ -12,6 +15,16 @@ func (u *Usage) Counted() bool {
 		return true
 	}
 	return u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens+u.OutputTokens > 0
+}
+
+// Tokens is how many were read and written.
+func (u Usage) Tokens() int64 {
+	return addUp(addUp(u.InputTokens, u.CacheReadTokens), addUp(u.CacheWriteTokens, u.OutputTokens))
+}
+
+// IsPriced reports whether the cost is known: where no model was asked there is none.
+func (u *Usage) IsPriced() bool {
+	return u != nil && (u.CostUSD != nil || u.Turns == 0 && u.Tokens() == 0)
 }
 
 // IfKnown is u, or nil where neither tokens nor cost are known: unknown is never
@@ -100,4 +113,15 @@ func RoundUSD(usd float64) float64 {
 		return usd
 	}
 	return math.Round(usd*1e10) / 1e10
+}
+
+// Dollars is an amount as people read it.
+func Dollars(usd float64) string {
+	switch {
+	case usd > 0 && usd < 0.01:
+		return fmt.Sprintf("$%.4f", usd)
+	case usd < 1:
+		return fmt.Sprintf("$%.3f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
 }

@@ -111,20 +111,32 @@ type Totals struct {
 	StepsWithoutCost  int    `json:"stepsWithoutCost"`
 }
 
-// Add adds a step.
+// Add adds a step, with the tries that failed before it.
 func (t *Totals) Add(s Step) {
 	t.Steps++
 	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
-	if !s.Usage.Counted() {
+	counted, priced := s.Usage.Counted(), s.Usage != nil && s.Usage.CostUSD != nil
+	t.spend(s.Usage)
+	for _, try := range s.Tries {
+		if try.Usage != nil {
+			t.DurationMs += try.Usage.DurationMs
+		}
+		counted, priced = counted && try.Usage.Counted(), priced && try.Usage.IsPriced()
+		t.spend(try.Usage)
+	}
+	if !counted {
 		t.StepsWithoutUsage++
 	}
-	if s.Usage == nil || s.Usage.CostUSD == nil {
+	if !priced {
 		t.StepsWithoutCost++
 	}
-	if s.Usage == nil {
+}
+
+func (t *Totals) spend(u *Usage) {
+	if u == nil {
 		return
 	}
-	sum := *s.Usage
+	sum := *u
 	if t.Usage != nil {
 		sum = t.Usage.Add(sum)
 	}

@@ -1,10 +1,6 @@
 package heads
 
-import (
-	"encoding/json"
-
-	"github.com/united-workforce/uwf/protocol"
-)
+import "github.com/united-workforce/uwf/protocol"
 
 // Facts is what is known of a thread besides its chain. A field that is not set is
 // not known. Each line of facts.jsonl is one change: its fields take the place of
@@ -18,7 +14,7 @@ type Facts struct {
 	Attempts  map[string]int    `json:"attempts,omitempty"` // by "<head>/<role>"
 	Workspace *Workspace        `json:"workspace,omitempty"`
 	Undone    []protocol.Hash   `json:"undone,omitempty"`
-	Limits    json.RawMessage   `json:"limits,omitempty"`
+	Limits    *Limits           `json:"limits,omitempty"`
 	// ParkedUntil is in ms.
 	ParkedUntil int64   `json:"parkedUntil,omitempty"`
 	Remote      *Remote `json:"remote,omitempty"`
@@ -40,6 +36,40 @@ type Imported struct {
 	// Lost: a line that may have said where the thread comes from is gone, so it may
 	// also have been made here.
 	Lost bool `json:"lost,omitempty"`
+}
+
+// Limits are what people have said of the cost of one run: when it was started, and
+// since. A field that is not set is not said.
+type Limits struct {
+	MaxCostUSD float64 `json:"maxCostUsd,omitempty"`
+	MaxTokens  int64   `json:"maxTokens,omitempty"`
+	MaxTimeMs  int64   `json:"maxTimeMs,omitempty"`
+	// More is what was granted beyond the limits, whoever set those.
+	More Granted `json:"more,omitzero"`
+	// Replaced is what the steps have cost that others took the place of. The chain
+	// does not lead to them any more.
+	Replaced Replaced `json:"replaced,omitzero"`
+}
+
+// Granted is what a run may cost beyond its limits, and of how many steps somebody has
+// accepted that the cost is unknown.
+type Granted struct {
+	CostUSD   float64 `json:"costUsd,omitempty"`
+	Tokens    int64   `json:"tokens,omitempty"`
+	TimeMs    int64   `json:"timeMs,omitempty"`
+	Unpriced  int     `json:"unpriced,omitempty"`
+	Uncounted int     `json:"uncounted,omitempty"`
+	Blind     int     `json:"blind,omitempty"` // neither is known
+}
+
+// Replaced are the sums of replaced steps.
+type Replaced struct {
+	Last   protocol.Hash    `json:"last"` // the newest of them
+	Totals *protocol.Totals `json:"totals"`
+
+	Unpriced  int `json:"unpriced,omitempty"`
+	Uncounted int `json:"uncounted,omitempty"`
+	Blind     int `json:"blind,omitempty"`
 }
 
 // Fork is what a thread was forked from.

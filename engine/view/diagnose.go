@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -64,6 +65,8 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *engine.Run) {
 		d.add("error", salvageHead(s.Head, last), "%s", s.Error.Message)
 	case s.Pending:
 		d.add("note", "uwf thread step "+s.Thread, "an interrupted step left a finished result; the next step uses it without running the agent again")
+	case s.Status == protocol.StatusSuspended && s.Question == nil && s.Error != nil && s.Error.Code == protocol.CodeBudget:
+		d.add("note", s.Error.Hint, "it has stopped at a limit: %s", s.Error.Message)
 	case s.Error != nil:
 		d.add("error", s.Error.Hint, "%s", s.Error.Message)
 	case s.Status == protocol.StatusSuspended:
@@ -168,22 +171,32 @@ func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Th
 	if t.Last == nil {
 		return
 	}
-	wf, err := t.Workflow(ctx)
-	if err != nil {
-		return
-	}
 	const often = 5
 	for role, n := range t.Last.Visits {
 		if n >= often {
 			d.add("note", "uwf thread graph "+d.Thread, "role %s has run %d times: is the workflow looping?", role, n)
 		}
 	}
-	limits, err := e.Limits(ctx, wf)
+	limits, spent, err := e.Spending(ctx, d.Thread)
 	if err != nil {
 		return
 	}
+	d.ofBudget(limits, spent)
 	if left := limits.MaxSteps - (t.Len() - t.Last.LimitBase); limits.MaxSteps > 0 && left <= limits.MaxSteps/10 {
 		d.add("note", "", "%d steps are left until the limit of %d; then the thread waits for a person", max(0, left), limits.MaxSteps)
+	}
+}
+
+// ofBudget tells what is left of what the run may cost.
+func (d *diagnosis) ofBudget(l protocol.Limits, spent moderator.Spent) {
+	if l.MaxCostUSD > 0 {
+		d.add("note", "", "the run has cost %s of at most %s (maxCostUsd)", protocol.Dollars(spent.CostUSD), protocol.Dollars(l.MaxCostUSD))
+	}
+	if l.MaxTokens > 0 {
+		d.add("note", "", "the run has used %d of at most %d tokens (maxTokens)", spent.Tokens, l.MaxTokens)
+	}
+	if l.MaxTimeMs > 0 {
+		d.add("note", "", "the steps of the run have taken %s of at most %s (maxTime)", render.Duration(spent.TimeMs), render.Duration(l.MaxTimeMs))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -135,19 +136,22 @@ func (d *draft) readLimits(n *yamldoc.Node) {
 		d.add(n.Pos, "limits: {maxSteps: 100, maxVisitsPerRole: 20}", "limits must be a mapping, but this is %s", kindOf(n))
 		return
 	}
-	m := d.mapping(n, n.Pos, "limits", []field{{key: "maxSteps"}, {key: "maxVisitsPerRole"}})
+	m := d.mapping(n, n.Pos, "limits", []field{{key: "maxSteps"}, {key: "maxVisitsPerRole"}, {key: "maxCostUsd"}, {key: "maxTokens"}, {key: "maxTime"}})
 	d.limits = &protocol.Limits{
-		MaxSteps:         d.limit(m["maxSteps"], "maxSteps"),
-		MaxVisitsPerRole: d.limit(m["maxVisitsPerRole"], "maxVisitsPerRole"),
+		MaxSteps:         int(d.limit(m["maxSteps"], "maxSteps", math.MaxInt32)),
+		MaxVisitsPerRole: int(d.limit(m["maxVisitsPerRole"], "maxVisitsPerRole", math.MaxInt32)),
+		MaxCostUSD:       d.dollars(m["maxCostUsd"], "maxCostUsd"),
+		MaxTokens:        d.limit(m["maxTokens"], "maxTokens", protocol.MaxFigure),
+		MaxTimeMs:        d.span(m["maxTime"], "maxTime"),
 	}
 }
 
-func (d *draft) limit(n *yamldoc.Node, what string) int {
+func (d *draft) limit(n *yamldoc.Node, what string, most int64) int64 {
 	if n == nil {
 		return 0
 	}
 	count, ok := n.Scalar.(int64)
-	if n.Kind != yamldoc.Scalar || !ok || count < 1 || count > math.MaxInt32 {
+	if n.Kind != yamldoc.Scalar || !ok || count < 1 || count > most {
 		remedy := "leave it out for the default"
 		if n, err := strconv.Atoi(n.Text); err == nil && n > 0 {
 			remedy = fmt.Sprintf("%s: %d, without quotes", what, n)
@@ -155,7 +159,40 @@ func (d *draft) limit(n *yamldoc.Node, what string) int {
 		d.add(n.Pos, remedy, "%s must be a whole number from 1, but this is %s", what, kindOf(n))
 		return 0
 	}
-	return int(count)
+	return count
+}
+
+// dollars reads an amount.
+func (d *draft) dollars(n *yamldoc.Node, what string) float64 {
+	if n == nil {
+		return 0
+	}
+	var amount float64
+	switch v := n.Scalar.(type) {
+	case int64:
+		amount = float64(v)
+	case float64:
+		amount = v
+	}
+	if n.Kind != yamldoc.Scalar || !(amount > 0 && amount <= protocol.MaxCostUSD) {
+		d.add(n.Pos, what+": 5.00", "%s must be a number of dollars above 0, but this is %s", what, kindOf(n))
+		return 0
+	}
+	return amount
+}
+
+// span reads a length of time, in ms.
+func (d *draft) span(n *yamldoc.Node, what string) int64 {
+	if n == nil {
+		return 0
+	}
+	text, _ := n.Scalar.(string)
+	t, err := time.ParseDuration(text)
+	if n.Kind != yamldoc.Scalar || err != nil || t < time.Millisecond {
+		d.add(n.Pos, what+": 2h", "%s must be a length of time, such as 90s, 30m or 2h, but this is %s", what, kindOf(n))
+		return 0
+	}
+	return t.Milliseconds()
 }
 
 func isNull(n *yamldoc.Node) bool {

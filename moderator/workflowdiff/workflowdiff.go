@@ -168,9 +168,15 @@ func (d *diff) limits(a, b *protocol.Limits) {
 	}
 	d.number([]string{"limits", "maxSteps"}, before.MaxSteps, after.MaxSteps)
 	d.number([]string{"limits", "maxVisitsPerRole"}, before.MaxVisitsPerRole, after.MaxVisitsPerRole)
+	amount(d, []string{"limits", "maxCostUsd"}, before.MaxCostUSD, after.MaxCostUSD)
+	amount(d, []string{"limits", "maxTokens"}, before.MaxTokens, after.MaxTokens)
+	amount(d, []string{"limits", "maxTimeMs"}, before.MaxTimeMs, after.MaxTimeMs)
 }
 
-func (d *diff) number(path []string, before, after int) {
+func (d *diff) number(path []string, before, after int) { amount(d, path, before, after) }
+
+// amount compares two numbers; 0 is none.
+func amount[N int | int64 | float64](d *diff, path []string, before, after N) {
 	switch {
 	case before == after:
 	case before == 0:

@@ -170,5 +170,14 @@ func limits(l protocol.Limits) yamltext.Map {
 	if l.MaxVisitsPerRole != 0 {
 		m = append(m, yamltext.Entry{Key: "maxVisitsPerRole", Value: l.MaxVisitsPerRole})
 	}
+	if l.MaxCostUSD != 0 {
+		m = append(m, yamltext.Entry{Key: "maxCostUsd", Value: l.MaxCostUSD})
+	}
+	if l.MaxTokens != 0 {
+		m = append(m, yamltext.Entry{Key: "maxTokens", Value: l.MaxTokens})
+	}
+	if l.MaxTimeMs != 0 {
+		m = append(m, yamltext.Entry{Key: "maxTime", Value: span(l.MaxTimeMs)})
+	}
 	return m
 }

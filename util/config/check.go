@@ -41,6 +41,9 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.choices()
 	k.duration(c.Timeout, "timeout")
 	k.locations()
+	if c.Limits != nil {
+		k.duration(c.Limits.MaxTime, "limits", "maxTime")
+	}
 	if c.Builtin != nil {
 		k.duration(c.Builtin.MaxTime, "builtin", "maxTime")
 		k.word(c.Builtin.Instructions, []string{"auto", "off"}, "builtin", "instructions")

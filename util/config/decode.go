@@ -149,7 +149,7 @@ func (d *decoder) scalar(n *yamldoc.Node, v reflect.Value, path string) {
 		b, ok := n.Scalar.(bool)
 		v.SetBool(b)
 		want = or(ok, "true or false")
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		i, ok := n.Scalar.(int64)
 		v.SetInt(i)
 		want = or(ok && i >= 0, "a whole number, at least 0")

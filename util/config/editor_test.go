@@ -22,7 +22,7 @@ const complete = `{
   "agents": {"a": {"command": "uwf-mock", "args": ["x"], "timeout": "30m", "env": {"A": "b"}, "passEnv": ["GH_TOKEN"], "protocol": "named", "model": "m", "permission": "edits", "resume": true, "maxTurns": 90, "maxCostUsd": 1.5, "startTimeout": "1m", "idleTimeout": "10m", "confine": "auto", "allowRead": ["~/.ssh"], "allowWrite": ["/srv"], "ipc": true}},
   "defaultAgent": "a", "agentOverrides": {"w": {"r": "a"}},
   "defaultModel": "m", "modelOverrides": {"extract": "m", "w.r": "m"},
-  "limits": {"maxSteps": 10, "maxVisitsPerRole": 3}, "timeout": "1h30m", "allowLocations": ["/srv/work", "~/work"],
+  "limits": {"maxSteps": 10, "maxVisitsPerRole": 3, "maxCostUsd": 2.5, "maxTokens": 100000, "maxTime": "2h"}, "timeout": "1h30m", "allowLocations": ["/srv/work", "~/work"],
   "builtin": {"allowCommands": ["go"], "allowWrite": ["/tmp"], "passEnv": ["GH_TOKEN"], "confine": "off", "allowRead": ["~/.ssh/config"], "hide": ["~/x"], "capabilities": ["chown"], "noUnixSockets": true, "ipc": true, "caches": "user", "allowFetch": true, "allowPrivate": false, "maxTurns": 30, "maxContinueTurns": 5, "maxTokens": 5, "maxCostUsd": 0.5, "maxTime": "20m", "instructions": "off"}
 }`
 

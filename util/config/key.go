@@ -157,7 +157,7 @@ func (k Key) Value(text string) (any, error) {
 	switch t.Kind() {
 	case reflect.Bool:
 		_, ok = doc.Root.Scalar.(bool)
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		_, ok = doc.Root.Scalar.(int64)
 	case reflect.Float64:
 		_, whole := doc.Root.Scalar.(int64)
@@ -198,7 +198,7 @@ func kindWords(t reflect.Type) string {
 		return "a text"
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return "a whole number"
 	case reflect.Float64:
 		return "a number"

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,4 +159,35 @@ func hints(word string, known []string) []string {
 		return []string{s}
 	}
 	return nil
+}
+
+// pricesUnknown are the adapters whose programs tell no cost.
+func pricesUnknown() []string { return []string{"uwf-codex", "uwf-cursor", "uwf-gemini"} }
+
+// NoPrice says why nobody can know what a role's agent costs before it has run, "" if
+// that may be known: the agent's program tells it, or the config has a price. model is
+// what the agent's own command line names, "" if it names none.
+func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role string, e env.Env) string {
+	switch agent := agentName(command); {
+	case OwnsModels(command):
+		alias := first(model, AgentModel(c, agentAlias, workflow, role))
+		m, known := c.Models[alias]
+		if !known || m.Price != nil || tellsCost(c.Providers[m.Provider]) {
+			return ""
+		}
+		return fmt.Sprintf("models.%s has no price", alias)
+	case slices.Contains(pricesUnknown(), agent):
+		_, price, err := ExternalModel(c, command, agentAlias, workflow, role, e)
+		if err != nil || price != nil {
+			return ""
+		}
+		return fmt.Sprintf("%s does not tell what it costs, and its model has no price in config.yaml", agent)
+	}
+	return ""
+}
+
+// tellsCost reports whether a provider tells the cost with each reply.
+func tellsCost(p protocol.Provider) bool {
+	u, err := url.Parse(p.BaseURL)
+	return err == nil && (u.Hostname() == "openrouter.ai" || strings.HasSuffix(u.Hostname(), ".openrouter.ai"))
 }

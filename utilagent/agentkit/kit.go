@@ -157,6 +157,9 @@ func (k *kit) request(b step.Brief) *Request {
 		SessionID: s.id, Fork: s.way == forked || s.way == cutOff, Cut: s.mark, Interrupted: s.interrupted,
 		Cwd: k.run.Env.Dir, RunDir: k.runDir(), Alias: k.alias(), kit: k,
 	}
+	if k.engine {
+		r.Budget = protocol.ParseBudget(k.run.Env.Get(protocol.EnvBudget))
+	}
 	r.tell(b)
 	return r
 }

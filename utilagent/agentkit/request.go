@@ -45,6 +45,10 @@ type Request struct {
 	RunDir string // "" outside the engine
 	Alias  string // of this agent in the config; its bare name if it was started otherwise
 
+	// Budget is what the whole run may still cost, this step included. Who can keep to
+	// it should; the engine begins no further step once it is used up.
+	Budget protocol.Budget
+
 	kit *kit
 }
 

@@ -21,8 +21,11 @@ func (w *work) pause(answer react.Answer, err error) string {
 	if err != nil || used == "" {
 		return ""
 	}
-	reason := fmt.Sprintf("%s has used its %s without a final answer. Resume the thread to give it as much again.",
-		protocol.AgentName(w.kind.name), used)
+	again := "Resume the thread to give it as much again."
+	if w.ofRun(answer) {
+		again = "That was left of what the whole run may use: uwf thread resume " + w.req.Thread + " --more grants more."
+	}
+	reason := fmt.Sprintf("%s has used its %s without a final answer. %s", protocol.AgentName(w.kind.name), used, again)
 	if w.kind.resolves {
 		reason = react.ErrMaxRounds.Error() + ": " + reason
 	}
@@ -42,6 +45,19 @@ func (w *work) advise(err error) error {
 			"Set builtin.maxTokens instead of maxCostUsd: tokens that are not reported are estimated for it", err, w.endpoint.Alias)
 	}
 	return fmt.Errorf("%w: the endpoint reports none. Set models.%s.price in config.yaml, or take builtin.maxCostUsd out", err, w.endpoint.Alias)
+}
+
+// ofRun reports whether the budget that ended the work is the whole run's.
+func (w *work) ofRun(answer react.Answer) bool {
+	switch answer.Outcome {
+	case react.MaxTokens:
+		return w.shared.tokens
+	case react.MaxCost:
+		return w.shared.cost
+	case react.MaxTime:
+		return w.shared.time
+	}
+	return false
 }
 
 // usedUp names the budget that ended a run, "" if none did.

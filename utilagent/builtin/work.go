@@ -38,8 +38,12 @@ type work struct {
 	commands  string // what may be run, for a person
 
 	turns, continueTurns int
-	budget               react.Budget
+	budget               react.Budget // what is configured for a step, or what is left of the whole run's
+	shared               shared
 }
+
+// shared says which parts of the budget are the whole run's.
+type shared struct{ tokens, cost, time bool }
 
 const defaultContinueTurns = 5
 
@@ -121,6 +125,35 @@ func (w *work) limit(b *protocol.BuiltinConfig) error {
 	return nil
 }
 
+// share keeps to what is left for the whole run, if that is less than a step may use. An
+// interrupted try of this step has used some of it.
+func (w *work) share() {
+	left, b, tried := w.req.Budget, &w.budget, w.tried.AtLeast
+	if left.Tokens != nil {
+		if n := max(1, *left.Tokens-tried.Tokens()); b.Tokens == 0 || n < b.Tokens {
+			b.Tokens, w.shared.tokens = n, true
+		}
+	}
+	if left.CostUSD != nil {
+		usd := *left.CostUSD
+		if tried.CostUSD != nil {
+			usd -= *tried.CostUSD
+		}
+		if usd = max(usd, smallest); b.CostUSD == 0 || usd < b.CostUSD {
+			b.CostIfKnown = b.CostUSD == 0
+			b.CostUSD, w.shared.cost = usd, true
+		}
+	}
+	if left.TimeMs != nil {
+		if t := time.Duration(max(1, *left.TimeMs-tried.DurationMs)) * time.Millisecond; b.Time == 0 || t < b.Time {
+			b.Time, w.shared.time = t, true
+		}
+	}
+}
+
+// smallest is a budget of cost that is used up: zero would be none.
+const smallest = 1e-9
+
 // endpoint is the model for this role. The command line of the agent is the most
 // specific, then come the config's overrides.
 func (a *agent) endpoint(c protocol.Config, req *agentkit.Request, run *runenv.Run) (config.Endpoint, error) {
@@ -148,6 +181,7 @@ defaultModel: default`
 
 // loop is the loop as it always is here.
 func (w *work) loop(ctx context.Context) react.Loop {
+	w.share()
 	l := react.Loop{
 		Model: w.client, Tools: w.tools, Turns: w.turns, Budget: w.budget, Window: w.endpoint.ContextWindow,
 		Resolve: w.resolve, Record: w.req.Turn, Asked: w.record.asked, Watch: w.writing(ctx),

@@ -104,7 +104,11 @@ func (r *runner) limitText(out tried) string {
 		}
 		return r.adapter.Program + " stopped at its limit of turns."
 	case Budget:
-		return fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
+		text := fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
+		if r.ofRun {
+			text += " That was left of what the whole run may cost: uwf thread resume " + r.req.Thread + " --more grants more."
+		}
+		return text
 	case Failed:
 		return fmt.Sprintf("%s %s: %s.", r.adapter.Program, reasons[out.Error], strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
 	}

@@ -20,6 +20,7 @@ type settings struct {
 	permission Permission
 	maxTurns   int
 	maxCost    float64
+	ofRun      bool // maxCost is what is left for the whole run
 	resume     bool // a later step goes on in the session of this one
 	passEnv    []string
 	limits     Timeouts
@@ -50,6 +51,9 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *r
 	s.resume = agent.Resume == nil || *agent.Resume
 	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
 	s.confine, s.allowRead, s.allowWrite, s.ipc = agent.Confine, agent.AllowRead, agent.AllowWrite, agent.IPC
+	if left := req.Budget.CostUSD; left != nil && *left > 0 && (s.maxCost == 0 || *left < s.maxCost) {
+		s.maxCost, s.ofRun = *left, true
+	}
 	timeout := agent.Timeout
 	if timeout == "" {
 		timeout = c.Timeout

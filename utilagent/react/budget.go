@@ -18,6 +18,8 @@ type Budget struct {
 	Tokens  int64 // read and written, cached ones included
 	CostUSD float64
 	Time    time.Duration
+	// CostIfKnown: where the endpoint reports no cost, CostUSD is no limit.
+	CostIfKnown bool
 }
 
 // ErrCostUnknown means that a budget of cost cannot be kept: the endpoint has not

@@ -106,7 +106,7 @@ func (r *run) account(resp llm.Response) error {
 	}
 	r.window.told(resp)
 	r.charge(resp)
-	if r.Budget.CostUSD > 0 && r.spent.lastCost == nil {
+	if r.Budget.CostUSD > 0 && r.spent.lastCost == nil && !r.Budget.CostIfKnown {
 		return ErrCostUnknown
 	}
 	return nil

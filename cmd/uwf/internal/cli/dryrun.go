@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
@@ -49,12 +50,14 @@ type planRole struct {
 	Model   *string  `json:"model"`
 	Timeout *string  `json:"timeout"`
 	May     *string  `json:"may"` // run, and write where
-	Problem *string  `json:"problem"`
-	Hints   []string `json:"hints,omitempty"`
+	// Worst is what the role may cost if everything that can go wrong does.
+	Worst   engine.Worst `json:"worst"`
+	Problem *string      `json:"problem"`
+	Hints   []string     `json:"hints,omitempty"`
 }
 
 // dryRun shows what run would do. Nothing is stored or started.
-func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions) error {
+func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions, l protocol.Limits) error {
 	prompt, err := a.taskText(c)
 	if err != nil {
 		return err
@@ -83,7 +86,7 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 	}
 	p.First = planFirst{Role: first.Role, Prompt: first.Prompt, Cwd: cwd}
 	a.planPlace(ctx, e, &p, first)
-	if p.Limits, err = e.Limits(ctx, def.Workflow); err != nil {
+	if p.Limits, err = e.Limits(ctx, def.Workflow, l); err != nil {
 		return err
 	}
 	settings, err := e.Config(ctx)
@@ -91,7 +94,12 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions)
 		return err
 	}
 	for _, role := range flow.Roles(def.Workflow) {
-		a.plan(&p, settings, e.Cast(ctx, def.Workflow, role, o))
+		c := e.Cast(ctx, def.Workflow, role, o)
+		a.plan(&p, settings, c)
+		p.Roles[len(p.Roles)-1].Worst = e.Worst(ctx, def.Workflow, p.Limits, c)
+	}
+	if err := e.CheckBudget(ctx, def.Workflow, l, o); err != nil {
+		return err
 	}
 	return a.print(p, func(w io.Writer) error { return p.text(w, a.width()) })
 }
@@ -137,9 +145,9 @@ func (p planOutput) text(w io.Writer, width int) error {
 	if _, err := io.WriteString(w, p.graph.Text(width)+"\n"); err != nil {
 		return err
 	}
-	t := newTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "MAY")
+	t := newTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "AT MOST", "MAY")
 	for _, r := range p.Roles {
-		t.row(r.Role, or(r.Agent, "none"), or(r.Path, "not found"), or(r.Model, "-"), or(r.Timeout, "none"), or(r.May, "-"))
+		t.row(r.Role, or(r.Agent, "none"), or(r.Path, "not found"), or(r.Model, "-"), or(r.Timeout, "none"), worstText(r.Worst), or(r.May, "-"))
 	}
 	if err := t.print(w); err != nil {
 		return err
@@ -184,5 +192,29 @@ func limitsText(l protocol.Limits) string {
 	if l.MaxVisitsPerRole > 0 {
 		parts = append(parts, fmt.Sprintf("%d steps of a role", l.MaxVisitsPerRole))
 	}
+	if l.MaxCostUSD > 0 {
+		parts = append(parts, protocol.Dollars(l.MaxCostUSD)+" in all")
+	}
+	if l.MaxTokens > 0 {
+		parts = append(parts, thousands(l.MaxTokens)+" tokens in all")
+	}
+	if l.MaxTimeMs > 0 {
+		parts = append(parts, render.Duration(l.MaxTimeMs)+" of work in all")
+	}
 	return strings.Join(parts, ", ")
+}
+
+// worstText is what a role may cost at most.
+func worstText(w engine.Worst) string {
+	visits := "any number of steps"
+	if w.Visits > 0 {
+		visits = render.Count(w.Visits, "step")
+	}
+	switch {
+	case w.CostUSD != nil:
+		return visits + ", " + protocol.Dollars(*w.CostUSD)
+	case w.Tokens != nil:
+		return visits + ", " + thousands(*w.Tokens) + " tokens"
+	}
+	return visits + ", any cost"
 }

@@ -178,7 +178,13 @@ func joined(parts ...string) string {
 func (a *app) sayNext(r protocol.StepOutput) {
 	switch r.Status {
 	case protocol.StatusSuspended:
-		if r.Question == nil {
+		switch {
+		case r.Question == nil && r.Error != nil && r.Error.Code == protocol.CodeBudget:
+			for hint := range strings.Lines(r.Error.Hint) {
+				a.hint("%s", strings.TrimSuffix(hint, "\n"))
+			}
+			return
+		case r.Question == nil:
 			a.hint("uwf thread resume %s", r.Thread)
 			return
 		}

@@ -127,6 +127,8 @@ func (a *app) hint(format string, args ...any) { a.say("hint: "+format, args...)
 // must notice that a person is needed, or that the thread cannot go on.
 func (a *app) endsAs(out protocol.StepOutput) {
 	switch {
+	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeBudget:
+		a.status = protocol.CodeBudget
 	case out.Status == protocol.StatusSuspended:
 		a.status = protocol.CodeSuspended
 	case out.Status == protocol.StatusFailed && out.Error != nil:

@@ -14,7 +14,7 @@ func (a *app) runCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and run it to the end",
-		Flags: append(agentFlags(), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag(), backgroundFlag(),
+		Flags: append(append(agentFlags(), limitFlags()...), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag(), backgroundFlag(),
 			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
 	}, a.runWorkflow)
 }
@@ -24,15 +24,22 @@ func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("dry-run") {
-		return a.dryRun(ctx, c, o)
+	l, err := limitsOf(c)
+	if err != nil {
+		return err
 	}
-	started, err := a.start(ctx, c, func(e *engine.Engine, s protocol.Start) error {
+	if c.Bool("dry-run") {
+		return a.dryRun(ctx, c, o, l)
+	}
+	started, err := a.start(ctx, c, l, func(e *engine.Engine, s protocol.Start) error {
 		workflow := func() (protocol.Workflow, error) { return cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow) }
 		if err := agentsByRole(c.StringSlice("agent"), workflow, &o); err != nil {
 			return err
 		}
 		if err := e.CheckFirst(ctx, s, o); err != nil {
+			return err
+		}
+		if err := checkBudget(ctx, e, s, l, o); err != nil {
 			return err
 		}
 		return e.Named(ctx, o)

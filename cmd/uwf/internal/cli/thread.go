@@ -89,9 +89,13 @@ func (a *app) movedTo(c *ucli.Context) (string, error) {
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
-		Flags: []ucli.Flag{titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag()},
+		Flags: append(limitFlags(), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag()),
 	}, func(ctx context.Context, c *ucli.Context) error {
-		started, err := a.start(ctx, c, nil)
+		l, err := limitsOf(c)
+		if err != nil {
+			return err
+		}
+		started, err := a.start(ctx, c, l, func(e *engine.Engine, s protocol.Start) error { return checkBudget(ctx, e, s, l, engine.StepOptions{}) })
 		if err != nil {
 			return err
 		}
@@ -103,9 +107,9 @@ func (a *app) threadStartCommand() *ucli.Command {
 	})
 }
 
-// start is the part that thread start and run share. check, if there is one, may
-// refuse before the thread is made.
-func (a *app) start(ctx context.Context, c *ucli.Context, check func(*engine.Engine, protocol.Start) error) (protocol.ThreadStarted, error) {
+// start is the part that thread start and run share: l are limits of this run alone,
+// check may refuse before the thread is made.
+func (a *app) start(ctx context.Context, c *ucli.Context, l protocol.Limits, check func(*engine.Engine, protocol.Start) error) (protocol.ThreadStarted, error) {
 	none := protocol.ThreadStarted{}
 	a.takes, a.yes = true, c.Bool("yes")
 	prompt, err := a.taskText(c)
@@ -120,15 +124,12 @@ func (a *app) start(ctx context.Context, c *ucli.Context, check func(*engine.Eng
 	if err != nil {
 		return none, err
 	}
-	var may func(protocol.Start) error
-	if check != nil {
-		may = func(s protocol.Start) error { return check(e, s) }
-	}
+	may := func(s protocol.Start) error { return check(e, s) }
 	title := c.String("title")
 	if err := engine.CheckTitle(title); err != nil {
 		return none, err
 	}
-	out, err := a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, may)
+	out, err := a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, l, may)
 	if err == nil && title != "" {
 		err = e.SetTitle(ctx, out.Thread, title)
 	}

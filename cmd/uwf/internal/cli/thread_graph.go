@@ -71,7 +71,7 @@ func note(t protocol.Totals) string {
 		parts = append(parts, "tokens unknown")
 	}
 	if t.Usage != nil && t.Usage.CostUSD != nil {
-		parts = append(parts, atLeast(t.StepsWithoutCost)+dollars(*t.Usage.CostUSD))
+		parts = append(parts, atLeast(t.StepsWithoutCost)+protocol.Dollars(*t.Usage.CostUSD))
 	}
 	return strings.Join(parts, " · ")
 }

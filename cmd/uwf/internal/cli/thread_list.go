@@ -190,7 +190,7 @@ func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time, c
 			id = shortened(id)
 		}
 		if sum := it.Totals; sum != nil && sum.Usage != nil && sum.Usage.CostUSD != nil {
-			cost = least(sum.StepsWithoutCost) + dollars(*sum.Usage.CostUSD)
+			cost = least(sum.StepsWithoutCost) + protocol.Dollars(*sum.Usage.CostUSD)
 		}
 		t.row(id, string(it.Status), name, next, started(it.StartedAt, now), cost, titleText(it.Title, it.ForkedFrom))
 		if some = true; len(t.rows) == rowsAtOnce {

@@ -140,10 +140,11 @@ func (a *app) threadResumeCommand() *ucli.Command {
 		Name: "resume", ArgsUsage: "<thread>", Usage: "go on with a thread, whatever stopped it, to the end",
 		Description: "A thread that was interrupted, stopped by a limit, or has failed goes on where it was. One that waits\n" +
 			"for a person needs an answer, and a completed one something more to do: -p, else a terminal asks for\n" +
-			"it; -p '' goes on without words. Exit status 6 if it waits for a person again.\n\n" +
+			"it; -p '' goes on without words. One that has cost what it may goes on with --more, or with as much\n" +
+			"as --more-cost, --more-tokens or --more-time grants. Exit status 6 if it waits for a person again.\n\n" +
 			"   uwf thread resume @ -p 'Yes, on Monday'\n" +
 			"   uwf thread resume @ -c 1                   # one step only",
-		Flags: append(append(agentFlags(), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
+		Flags: append(append(append(append(agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
 			&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps (default: to the end)"},
 			&ucli.BoolFlag{Name: "until-end", Usage: "as without --count", Hidden: true}, // it had to be said once
 			moveFlag(), backgroundFlag()),
@@ -157,6 +158,10 @@ func (a *app) threadResume(ctx context.Context, c *ucli.Context) error {
 	}
 	if !c.IsSet("count") {
 		w.Steps = engine.UntilEnd
+	}
+	granted, err := a.grant(ctx, c)
+	if err != nil {
+		return err
 	}
 	if c.IsSet("prompt") {
 		w.Do = engine.DoResume
@@ -183,6 +188,8 @@ func (a *app) threadResume(ctx context.Context, c *ucli.Context) error {
 		if w.Answer.By, err = a.answerer(ctx, c); err != nil {
 			return err
 		}
+	case at.Question != nil && granted: // what the agent lacked was no answer
+		w.Do = engine.DoResume
 	case at.Question != nil, at.Status == protocol.StatusCompleted:
 		w.Do = engine.DoResume
 		if w.Prompt, err = a.answer(ctx, at); err != nil {

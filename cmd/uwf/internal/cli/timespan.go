@@ -16,11 +16,14 @@ func timeoutFlag(usage string) ucli.Flag {
 }
 
 // timeoutOf reads --timeout; 0 if it was not given.
-func timeoutOf(c *ucli.Context) (time.Duration, error) {
-	if !c.IsSet("timeout") {
+func timeoutOf(c *ucli.Context) (time.Duration, error) { return spanOf(c, "timeout") }
+
+// spanOf reads a flag that is a length of time; 0 if it was not given.
+func spanOf(c *ucli.Context, flag string) (time.Duration, error) {
+	if !c.IsSet(flag) {
 		return 0, nil
 	}
-	text := c.String("timeout")
+	text := c.String(flag)
 	d, err := time.ParseDuration(text)
 	if n, numberErr := positive(text); numberErr == nil { // as in the original
 		d, err = time.Duration(n)*time.Second, nil
@@ -28,11 +31,11 @@ func timeoutOf(c *ucli.Context) (time.Duration, error) {
 	if err == nil && d > 0 {
 		return d, nil
 	}
-	message := fmt.Sprintf("--timeout must be a time such as 90, 90s, 30m or 2h, got %q", text)
+	message := fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", flag, text)
 	if near := nearSpan(text); near != "" {
-		return 0, usageError(message, "did you mean --timeout "+near+"?")
+		return 0, usageError(message, "did you mean --"+flag+" "+near+"?")
 	}
-	return 0, usageError(message, "--timeout 30m")
+	return 0, usageError(message, "--"+flag+" 30m")
 }
 
 // nearSpan is the length of time that somebody has written in words.

@@ -32,17 +32,7 @@ func totalCost(t protocol.Totals) string {
 	case t.Usage == nil || t.Usage.CostUSD == nil:
 		return "unknown"
 	}
-	return atLeast(t.StepsWithoutCost) + dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t.Steps)
-}
-
-func dollars(usd float64) string {
-	switch {
-	case usd > 0 && usd < 0.01:
-		return fmt.Sprintf("$%.4f", usd)
-	case usd < 1:
-		return fmt.Sprintf("$%.3f", usd)
-	}
-	return fmt.Sprintf("$%.2f", usd)
+	return atLeast(t.StepsWithoutCost) + protocol.Dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t.Steps)
 }
 
 // spent is tokens and cost in short; withoutUsage and withoutCost are of how many
@@ -56,7 +46,7 @@ func spent(u *protocol.Usage, withoutUsage, withoutCost int) string {
 		tokens = least(withoutUsage) + inShort(u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens) + "/" + inShort(u.OutputTokens)
 	}
 	if u != nil && u.CostUSD != nil {
-		cost = least(withoutCost) + dollars(*u.CostUSD)
+		cost = least(withoutCost) + protocol.Dollars(*u.CostUSD)
 	}
 	return joined(tokens, cost)
 }

@@ -1,0 +1,227 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
+)
+
+// newBoundedWorld is a world whose workflow has limits.
+func newBoundedWorld(t *testing.T, agent string, l protocol.Limits) *world {
+	t.Helper()
+	w := newWorld(t, agent)
+	flow, schema := testWorkflow(&l)
+	w.workflow = w.put(flow, schema)
+	return w
+}
+
+// costs is what a thread has cost.
+func (w *world) spent(id string) moderator.Spent {
+	w.t.Helper()
+	_, spent, err := w.Spending(context.Background(), id)
+	require.NoError(w.t, err)
+	return spent
+}
+
+func (w *world) untilEnd(id string) protocol.StepOutput {
+	w.t.Helper()
+	outs, err := w.Do(context.Background(), id, Work{})
+	require.NoError(w.t, err)
+	return outs[len(outs)-1]
+}
+
+func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newBoundedWorld(t, "!cost:again/0.4/10", protocol.Limits{MaxCostUSD: 1})
+	id := w.start()
+	out := w.untilEnd(id)
+	require.Equal(t, protocol.StatusSuspended, out.Status)
+	require.Nil(t, out.Question, "no answer helps")
+	require.Equal(t, protocol.CodeBudget, out.Error.Code)
+	require.Contains(t, out.Error.Message, "the run has cost $1.20 of at most $1.00 (maxCostUsd)")
+	require.Equal(t, 3, w.agentRuns())
+	require.Contains(t, strings.Join(w.runs(), "\n"), `budget {"costUsd":0.2,"tokens":null,"timeMs":null}`)
+
+	// Nothing begins: not by stepping, not with an answer, and not once more.
+	for range 2 {
+		require.Equal(t, protocol.StatusSuspended, w.mustStep(id, StepOptions{}).Status)
+	}
+	_, err := w.Resume(ctx, id, "go on", StepOptions{})
+	requireCode(t, err, protocol.CodeBudget, "has cost $1.20 of at most $1.00")
+	_, err = w.Poke(ctx, id, "again", StepOptions{})
+	requireCode(t, err, protocol.CodeBudget, "has cost $1.20")
+	require.Equal(t, 3, w.agentRuns())
+
+	// What is lost beside the chain is summed up anew.
+	require.NoError(t, os.Remove(w.runDir(id).file(rundir.TotalsFile)))
+	require.Equal(t, protocol.StatusSuspended, w.show(id).Status)
+	require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9)
+
+	// More is granted beyond what it has cost, and said.
+	lines, err := w.Grant(ctx, id, protocol.Limits{}, More{Again: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"granted $1.00 more: the run has cost $1.20, and may cost $2.20 in all"}, lines)
+	_, err = w.Grant(ctx, id, protocol.Limits{}, More{Again: true})
+	requireCode(t, err, protocol.CodeFailed, "has not reached a limit")
+	require.Equal(t, protocol.StatusSuspended, w.untilEnd(id).Status)
+	require.Equal(t, 6, w.agentRuns())
+	require.InDelta(t, 2.4, w.spent(id).CostUSD, 1e-9)
+	_, err = w.Grant(ctx, id, protocol.Limits{}, More{Tokens: 5})
+	requireCode(t, err, protocol.CodeUsage, "has no limit maxTokens")
+}
+
+// Tokens and time bound a run like dollars; what a person says for one thread goes
+// before the workflow, and that before the config.
+func TestWhoseLimitHolds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!cost:again/?/40")
+	w.config.Limits = &protocol.LimitsConfig{MaxTokens: 100, MaxTime: "1h"}
+	id := w.start()
+	require.Contains(t, w.untilEnd(id).Error.Message, "120 of at most 100 tokens")
+	require.Equal(t, 3, w.agentRuns())
+	require.Contains(t, w.runs()[0]+w.runs()[1], `"tokens":100,"timeMs":3600000`)
+
+	flow, schema := testWorkflow(&protocol.Limits{MaxTokens: 50})
+	w.workflow = w.put(flow, schema)
+	require.Contains(t, w.untilEnd(w.start()).Error.Message, "80 of at most 50 tokens")
+
+	own, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, protocol.Limits{MaxTokens: 10})
+	require.NoError(t, err)
+	require.Contains(t, w.untilEnd(own).Error.Message, "40 of at most 10 tokens")
+	_, err = w.Grant(ctx, own, protocol.Limits{MaxTokens: 70}, More{})
+	require.NoError(t, err)
+	require.Contains(t, w.untilEnd(own).Error.Message, "80 of at most 70 tokens")
+	lines, err := w.Grant(ctx, own, protocol.Limits{}, More{Tokens: 5})
+	require.NoError(t, err)
+	require.Equal(t, []string{"granted 5 more tokens: the run has used 80, and may use 85 in all"}, lines)
+	require.Contains(t, w.untilEnd(own).Error.Message, "120 of at most 85 tokens")
+
+	timed, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, protocol.Limits{MaxTokens: 1000, MaxTimeMs: 1})
+	require.NoError(t, err)
+	w.plays("!cost:again/?/1/50")
+	require.Contains(t, w.untilEnd(timed).Error.Message, "of at most 1ms (maxTime)")
+}
+
+// A cost that nobody tells is not none.
+func TestUnknownIsNeverNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newBoundedWorld(t, "!cost:again/?/40", protocol.Limits{MaxCostUSD: 1})
+	id := w.start()
+	out := w.untilEnd(id)
+	require.Contains(t, out.Error.Message, "what 1 run of an agent cost is unknown")
+	require.Equal(t, 1, w.agentRuns())
+	lines, err := w.Grant(ctx, id, protocol.Limits{}, More{Again: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"accepted that it is not known what 1 of its runs of agents have cost or used"}, lines)
+	require.Contains(t, w.untilEnd(id).Error.Message, "what 1 run of an agent cost is unknown")
+	require.Equal(t, 2, w.agentRuns())
+
+	// Tokens hold the run instead, if they are known and bounded.
+	_, err = w.Grant(ctx, id, protocol.Limits{MaxTokens: 100}, More{})
+	require.NoError(t, err)
+	require.Contains(t, w.untilEnd(id).Error.Message, "120 of at most 100 tokens")
+	w.plays("!cost:again/?/?")
+	_, err = w.Grant(ctx, id, protocol.Limits{}, More{Tokens: 1000})
+	require.NoError(t, err)
+	require.Contains(t, w.untilEnd(id).Error.Message, "what 1 run of an agent cost, in dollars or tokens, is unknown")
+}
+
+// A fork counts what it costs itself, and has the limits of the thread that it is from.
+func TestAForkCountsItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!cost:again/0.4/10")
+	id, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, protocol.Limits{MaxCostUSD: 1})
+	require.NoError(t, err)
+	w.untilEnd(id)
+	fork, err := w.Fork(ctx, w.head(id))
+	require.NoError(t, err)
+	require.Zero(t, w.spent(fork))
+	w.mustStep(fork, StepOptions{})
+	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
+	require.NoError(t, os.RemoveAll(w.runDir(fork).path))
+	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
+	require.Contains(t, w.untilEnd(fork).Error.Message, "the run has cost $1.20 of at most $1.00")
+	require.Equal(t, 6, w.agentRuns())
+}
+
+// A step that another takes the place of was paid for.
+func TestReplacedStepsCount(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newBoundedWorld(t, "!cost:again/0.4/10", protocol.Limits{MaxCostUSD: 1})
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	for want := 0.8; want < 1.3; want += 0.4 {
+		_, err := w.Poke(ctx, id, "better", StepOptions{})
+		require.NoError(t, err)
+		require.InDelta(t, want, w.spent(id).CostUSD, 1e-9)
+	}
+	require.Contains(t, w.untilEnd(id).Error.Message, "the run has cost $1.20")
+	fork, err := w.Fork(ctx, w.head(id))
+	require.NoError(t, err)
+	require.Zero(t, w.spent(fork))
+}
+
+// Who is to be held by a cost that nobody will know is not started.
+func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "")
+	w.config = protocol.Config{
+		DefaultAgent: "own", DefaultModel: "m",
+		Agents:    map[string]protocol.Agent{"own": {Command: "uwf-builtin"}},
+		Models:    map[string]protocol.Model{"m": {Provider: "p", Name: "n"}},
+		Providers: map[string]protocol.Provider{"p": {BaseURL: "https://example.org/v1"}},
+	}
+	flow, _ := testWorkflow(nil)
+	var said []string
+	w.Warn = func(text string) { said = append(said, text) }
+	check := func(l protocol.Limits) error { return w.CheckBudget(ctx, flow, l, StepOptions{}) }
+	e := requireCode(t, check(protocol.Limits{MaxCostUSD: 5}), protocol.CodeInvalid, "models.m has no price")
+	require.NotEmpty(t, e.Hints)
+	require.NoError(t, check(protocol.Limits{MaxTokens: 5}))
+	require.Empty(t, said)
+	require.NoError(t, check(protocol.Limits{MaxCostUSD: 5, MaxTokens: 5}))
+	require.Len(t, said, 2, "each role")
+	require.Contains(t, said[0], "maxTokens bounds it instead of maxCostUsd")
+	w.config.Models["m"] = protocol.Model{Provider: "p", Name: "n", Price: &protocol.Price{Input: 1, Output: 2}}
+	require.NoError(t, check(protocol.Limits{MaxCostUSD: 5}))
+
+	id, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, protocol.Limits{MaxCostUSD: 5})
+	require.NoError(t, err)
+	w.config.Models["m"] = protocol.Model{Provider: "p", Name: "n"}
+	_, err = w.Step(ctx, id, StepOptions{})
+	requireCode(t, err, protocol.CodeInvalid, "no limit of tokens")
+}
+
+// Whenever the engine is killed, the sum stays, and no agent more is run.
+func TestBudgetsHoldUnderKills(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		w := newBoundedWorld(t, "!cost:again/0.4/10", protocol.Limits{MaxCostUSD: 1})
+		id := w.start()
+		w.mustStep(id, StepOptions{})
+		killed := w.killedAtChange(n, w.engineProcess(id, "!cost:again/0.4/10"))
+		w.eventually("the agent has ended", func() bool { return !w.runDir(id).alive(w.runDir(id).read()) })
+		out := w.untilEnd(id)
+		require.Equal(t, protocol.StatusSuspended, out.Status, "killed at change %d", n)
+		require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9, "killed at change %d", n)
+		require.LessOrEqual(t, w.agentRuns(), 3, "killed at change %d", n)
+		if !killed {
+			return
+		}
+	}
+}
