@@ -27,6 +27,9 @@ const (
 	EnvBudget    = "UWF_BUDGET"     // what the whole run may still cost, a [Budget] as JSON
 	// EnvProject is the path of the project's config, which is beneath the user's; "": none.
 	EnvProject = "UWF_PROJECT_CONFIG"
+	// EnvSnapshot says where the state of the files is kept with the step, as JSON; "":
+	// nowhere. The agent kit and "uwf step put" see to it.
+	EnvSnapshot = "UWF_SNAPSHOT"
 )
 
 // Budget is what a run may still cost, all of its steps together; nil: nobody says.

@@ -1,0 +1,145 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// difference is a path that is not the same in two trees, with what it is in the second.
+type difference struct {
+	status     byte // A, D, M, T
+	mode, hash string
+	path       string
+}
+
+// differing lists the paths in which two trees differ.
+func (g git) differing(ctx context.Context, a, b protocol.Tree) ([]difference, error) {
+	out, err := g.run(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", sumOf(a), sumOf(b))
+	if err != nil {
+		return nil, err
+	}
+	raw := fields(out)
+	list := make([]difference, 0, len(raw)/2)
+	for i := 0; i+1 < len(raw); i += 2 {
+		meta := strings.Fields(raw[i])
+		if len(meta) != 5 {
+			return nil, fmt.Errorf("git diff-tree prints %q", raw[i])
+		}
+		list = append(list, difference{status: meta[4][0], mode: meta[1], hash: meta[3], path: raw[i+1]})
+	}
+	return list, nil
+}
+
+func names(list []difference) []string {
+	paths := make([]string, len(list))
+	for i, d := range list {
+		paths[i] = d.path
+	}
+	return paths
+}
+
+// Change is a file that differs between two snapshots.
+type Change struct {
+	Path           string
+	Status         byte // 'A' added, 'D' removed, 'M' changed
+	Added, Removed int  // lines; -1: it is no text
+}
+
+// Diff lists what differs between two trees of a git directory of ours, by path. An
+// empty tree has no files.
+func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]Change, error) {
+	if a == b {
+		return nil, nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	if a, b, err = g.known(ctx, a, b); err != nil {
+		return nil, err
+	}
+	raw, err := g.differing(ctx, a, b)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.run(ctx, nil, append([]string{"diff-tree", "-r", "-z", "--numstat"}, plainly(a, b)...)...)
+	if err != nil {
+		return nil, err
+	}
+	lines := map[string][2]int{}
+	for _, entry := range fields(out) {
+		if parts := strings.SplitN(entry, "\t", 3); len(parts) == 3 {
+			lines[parts[2]] = [2]int{count(parts[0]), count(parts[1])}
+		}
+	}
+	list := make([]Change, len(raw))
+	for i, d := range raw {
+		n := lines[d.path]
+		list[i] = Change{Path: d.path, Status: d.status, Added: n[0], Removed: n[1]}
+		if d.status == 'T' {
+			list[i].Status = 'M'
+		}
+	}
+	return list, nil
+}
+
+// count is a number of lines as git tells it, "-" for what is no text.
+func count(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// plainly are the arguments of a diff that starts no program.
+func plainly(a, b protocol.Tree) []string {
+	return []string{"--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", sumOf(a), sumOf(b)}
+}
+
+// Patch writes what differs between two trees as a patch that git can apply.
+func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w io.Writer) error {
+	if a == b {
+		return nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return err
+	}
+	if a, b, err = g.known(ctx, a, b); err != nil {
+		return err
+	}
+	out, err := g.run(ctx, nil, append([]string{"diff-tree", "-r", "-p", "--binary"}, plainly(a, b)...)...)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+// inStore is git with a git directory of ours, and no files.
+func inStore(e env.Env, store string) (git, error) {
+	g, err := newGit(e.Environ, store)
+	return g.in(store, "", ""), err
+}
+
+// known puts the tree without files, made if need be, in the place of "".
+func (g git) known(ctx context.Context, a, b protocol.Tree) (protocol.Tree, protocol.Tree, error) {
+	for _, t := range []*protocol.Tree{&a, &b} {
+		if *t != "" {
+			continue
+		}
+		sum, err := g.line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
+		if err != nil {
+			return a, b, err
+		}
+		*t = treeOf(sum)
+	}
+	return a, b, nil
+}

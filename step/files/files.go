@@ -1,0 +1,102 @@
+// Package files keeps the states of a git work tree: a snapshot is a git tree, which
+// depends on the files alone, and can be put back.
+//
+// It is all done by the git program, in a git directory of our own within the user's,
+// [Repo.Store], with a config, refs and indexes of its own and the user's objects
+// linked into it once. So no snapshot is seen by a git command of the user, none of
+// theirs removes it, and what a repository's config would have git start does not
+// start: that config is not read, but for the harmless keys of [Repo.Seed].
+//
+//   - find.go: the work tree around a directory, and what is refused;
+//   - seed.go: the git directory of our own;
+//   - take.go: a snapshot;
+//   - restore.go: put one back, whatever is killed when;
+//   - diff.go: what differs between two.
+//
+// Callers hold a lock that makes them the only one with their index: that of the
+// thread, or of the work tree.
+package files
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// DefaultMaxFile is how large a file that git does not track may be to be kept.
+const DefaultMaxFile = 20 << 20
+
+// Spec says what is to be taken, and where it is kept. The agent that writes a step
+// is told it in the environment ([protocol.EnvSnapshot]).
+type Spec struct {
+	Root  string `json:"root"`  // of the work tree, absolute
+	Git   string `json:"git"`   // the git directory of our own
+	Index string `json:"index"` // file of the thread
+	// Tree is what the index holds; "": not known.
+	Tree   protocol.Tree `json:"tree,omitempty"`
+	Parent string        `json:"parent,omitempty"` // commit of the snapshot before; "": none
+	// Before is the state that the step begins with, if somebody has changed the files
+	// since the step before.
+	Before  protocol.Tree `json:"before,omitempty"`
+	Ref     string        `json:"ref"`               // is moved to the new commit
+	MaxFile int64         `json:"maxFile,omitempty"` // bytes of a file that is not tracked; 0: [DefaultMaxFile]
+	// Partial: the repository does not have all of its objects, and knows it.
+	Partial bool `json:"partial,omitempty"`
+	// Skip are paths below Root, with slashes, that are left out with all below.
+	Skip []string `json:"skip,omitempty"`
+}
+
+// ParseSpec reads what an agent is told. "" is no spec, and no error.
+func ParseSpec(text string) (spec Spec, ok bool, err error) {
+	if text == "" {
+		return Spec{}, false, nil
+	}
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		return Spec{}, false, fmt.Errorf("%s: %w", protocol.EnvSnapshot, err)
+	}
+	if spec.Root == "" || spec.Git == "" || spec.Index == "" || spec.Ref == "" {
+		return Spec{}, false, fmt.Errorf("%s: root, git, index or ref is missing", protocol.EnvSnapshot)
+	}
+	return spec, true, nil
+}
+
+// String is what an agent is told.
+func (s Spec) String() string {
+	text, _ := json.Marshal(s) // texts and numbers always encode
+	return string(text)
+}
+
+// Taken is a snapshot.
+type Taken struct {
+	Tree   protocol.Tree
+	Commit string   // that keeps it; "": there is no commit, and nothing has changed since Spec.Tree
+	Left   []string // paths below the root that were left out, as far as they are told
+	Note   string   // what else a person should know
+}
+
+// ErrNone means that a directory lies in no work tree of git.
+var ErrNone = errors.New("not in a git work tree")
+
+// RefusedError says why nothing is done with a work tree.
+type RefusedError struct{ Dir, Reason string }
+
+func (e *RefusedError) Error() string { return e.Dir + ": " + e.Reason }
+
+// GitError is a git command that has failed.
+type GitError struct {
+	Args   []string
+	Stderr string // its end
+	Err    error
+}
+
+func (e *GitError) Error() string {
+	text := "git " + e.Args[0] + ": " + e.Err.Error()
+	if e.Stderr != "" {
+		text += ": " + e.Stderr
+	}
+	return text
+}
+
+func (e *GitError) Unwrap() error { return e.Err }

@@ -1,0 +1,164 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/worktree"
+)
+
+// Repo is a work tree of git, as it was found.
+type Repo struct {
+	Root   string // of the work tree, without symbolic links
+	Common string // the git directory that all work trees of the repository share
+	Dir    string // that of this work tree
+	Index  string // the user's
+	Format string // of hashes: sha1 or sha256
+	Head   string // commit; "": there is none yet
+	// Partial: objects are fetched when they are needed, by the user's git.
+	Partial bool
+
+	env  env.Env
+	keys [][2]string // of the repository's config, those that are harmless
+}
+
+// Find returns the work tree around a directory, which is absolute and without
+// symbolic links. Where there is no .git it costs nothing. Errors: [ErrNone];
+// [*RefusedError], also for what git itself refuses, such as a repository of somebody
+// else's.
+func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
+	if !hasGit(dir) {
+		return Repo{}, ErrNone
+	}
+	g, err := newGit(e.Environ, dir)
+	if err != nil {
+		return Repo{}, &RefusedError{Dir: dir, Reason: err.Error()}
+	}
+	type result struct {
+		keys [][2]string
+		err  error
+	}
+	config := make(chan result, 1)
+	go func() {
+		keys, err := harmless(ctx, g)
+		config <- result{keys, err}
+	}()
+	out, err := g.run(ctx, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir", "--absolute-git-dir",
+		"--git-path", "index", "--show-object-format", "--revs-only", "HEAD")
+	settings := <-config
+	if err != nil {
+		return Repo{}, &RefusedError{Dir: dir, Reason: reason(err)}
+	}
+	if settings.err != nil {
+		return Repo{}, &RefusedError{Dir: dir, Reason: reason(settings.err)}
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(lines) == 5 {
+		lines = append(lines, "")
+	}
+	if len(lines) != 6 || strings.HasPrefix(lines[0], "--") {
+		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot tell where the work tree is: git 2.31 or newer is needed, and a path of one line"}
+	}
+	r := Repo{env: e, keys: settings.keys, Format: lines[4], Head: lines[5]}
+	_, r.Partial = r.key(partialKey)
+	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
+		*to = filepath.FromSlash(lines[i])
+	}
+	return r, r.check(dir)
+}
+
+// reason is what git says about a failure, if it says something.
+func reason(err error) string {
+	var failed *GitError
+	if errors.As(err, &failed) && failed.Stderr != "" {
+		return "git: " + failed.Stderr
+	}
+	return err.Error()
+}
+
+// hasGit reports whether there is a .git in a directory or above it.
+func hasGit(dir string) bool {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		if filepath.Dir(dir) == dir {
+			return false
+		}
+	}
+}
+
+// check refuses a work tree that is not where its .git lies: with core.worktree a
+// repository could have any directory of the machine stored.
+func (r *Repo) check(dir string) error {
+	rest, err := filepath.Rel(r.Root, dir)
+	if err != nil || !filepath.IsLocal(rest) {
+		return &RefusedError{Dir: dir, Reason: "the work tree of its repository is elsewhere, at " + r.Root}
+	}
+	own, common, ok := worktree.Dirs(r.Root)
+	if !ok || !same(own, r.Dir) || !same(common, r.Common) {
+		return &RefusedError{Dir: r.Root, Reason: "its .git does not lead to the repository that git finds, " + r.Dir}
+	}
+	if r.Format != "sha1" && r.Format != "sha256" {
+		return &RefusedError{Dir: r.Root, Reason: "unknown kind of hashes " + r.Format}
+	}
+	return nil
+}
+
+// same reports whether two paths are of one directory.
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// harmlessKeys are those of a repository's config that only say how files are told
+// apart and written. None starts a program or leads elsewhere.
+const harmlessKeys = `^core\.(autocrlf|eol|safecrlf|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$|^extensions\.partialclone$`
+
+const partialKey = "extensions.partialclone" // is only looked at
+
+// harmless reads them as git understands them, the last of each.
+func harmless(ctx context.Context, g git) ([][2]string, error) {
+	out, err := g.run(ctx, nil, "config", "-z", "--get-regexp", harmlessKeys)
+	if err != nil {
+		if isStatus(err) {
+			err = nil
+		}
+		return nil, err
+	}
+	var keys [][2]string
+	for _, entry := range fields(out) {
+		key, value, set := strings.Cut(entry, "\n")
+		if !set {
+			value = "true"
+		}
+		if key == "core.excludesfile" && !isFile(g, value) {
+			continue // a pipe would be waited for
+		}
+		keys = append(keys, [2]string{key, value})
+	}
+	return keys, nil
+}
+
+// isStatus reports whether git has run and says no: no key is set, here.
+func isStatus(err error) bool {
+	var failed *GitError
+	return errors.As(err, &failed) && failed.Err.Error() == "exit status 1"
+}
+
+// isFile reports whether a path of a config is that of a file.
+func isFile(g git, path string) bool {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(env.Env{Environ: g.env}.Get("HOME"), rest)
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,184 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// maxOutput bounds what a git command may print, in bytes: names of files, mostly.
+const maxOutput = 256 << 20
+
+// grace is what git gets to remove its locks when it is to stop.
+const grace = time.Second
+
+// git runs the git program with nothing of the caller's that could lead it elsewhere.
+type git struct {
+	exe string
+	dir string // where it works
+	env []string
+}
+
+// settings go before those of all config files, also in the repositories of submodules.
+var settings = [][2]string{
+	{"core.fsmonitor", "false"}, {"core.hooksPath", "/dev/null"}, {"core.splitIndex", "false"}, {"core.logAllRefUpdates", "false"},
+	{"core.untrackedCache", "false"}, {"core.pager", "cat"}, {"core.editor", "false"}, {"commit.gpgSign", "false"},
+	{"gc.auto", "0"}, {"maintenance.auto", "false"}, {"submodule.recurse", "false"}, {"diff.ignoreSubmodules", "all"},
+	{"core.fsync", "loose-object,reference,pack"}, {"core.fsyncMethod", "fsync"}, {"core.quotePath", "false"},
+}
+
+// newGit finds git as a person's own program, never one that lies in the work.
+func newGit(environ []string, dir string) (git, error) {
+	exe, err := proc.LookPath("git", dir, environ)
+	if err != nil {
+		return git{}, fmt.Errorf("git: %w", err)
+	}
+	g := git{exe: exe, dir: dir}
+	for _, entry := range environ {
+		if !strings.HasPrefix(strings.ToUpper(entry), "GIT_") && !strings.HasPrefix(entry, "LC_ALL=") && !strings.HasPrefix(entry, "LANGUAGE=") {
+			g.env = append(g.env, entry)
+		}
+	}
+	g.env = append(g.env, "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_ATTR_NOSYSTEM=1", "LC_ALL=C", "GIT_LITERAL_PATHSPECS=1",
+		"GIT_AUTHOR_NAME=uwf", "GIT_AUTHOR_EMAIL=uwf", "GIT_COMMITTER_NAME=uwf", "GIT_COMMITTER_EMAIL=uwf")
+	return g.with(settings), nil
+}
+
+// with adds settings.
+func (g git) with(more [][2]string) git {
+	const count = "GIT_CONFIG_COUNT="
+	n, env := 0, make([]string, 0, len(g.env)+2*len(more)+1)
+	for _, entry := range g.env {
+		if text, ok := strings.CutPrefix(entry, count); ok {
+			n, _ = strconv.Atoi(text) // ours
+			continue
+		}
+		env = append(env, entry)
+	}
+	for i, s := range more {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n+i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n+i, s[1]))
+	}
+	g.env = append(env, count+strconv.Itoa(n+len(more)))
+	return g
+}
+
+// in works with a git directory of ours on a work tree. "": the command needs none.
+func (g git) in(store, root, index string) git {
+	g.env = append(g.env[:len(g.env):len(g.env)], "GIT_DIR="+store)
+	if root != "" {
+		g.dir = root
+		g.env = append(g.env, "GIT_WORK_TREE="+root)
+	}
+	if index != "" {
+		g.env = append(g.env, "GIT_INDEX_FILE="+index)
+	}
+	return g
+}
+
+// of is git for a spec.
+func of(environ []string, s Spec) (git, error) {
+	g, err := newGit(environ, s.Root)
+	return g.in(s.Git, s.Root, s.Index), err
+}
+
+// run runs a command to its end and returns what it prints. Error: [*GitError].
+func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	out, err := g.start(ctx, stdin, args)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// line is run for a command that prints one.
+func (g git) line(ctx context.Context, args ...string) (string, error) {
+	out, err := g.run(ctx, nil, args...)
+	return strings.TrimRight(string(out), "\r\n"), err
+}
+
+func (g git) start(ctx context.Context, stdin []byte, args []string) (out []byte, err error) {
+	failed := func(stderr []byte, err error) error {
+		return &GitError{Args: args, Stderr: lastLine(stderr), Err: err}
+	}
+	var streams [3]struct{ ours, theirs *os.File } // stdin, stdout, stderr
+	defer func() {
+		for _, s := range streams {
+			for _, f := range []*os.File{s.ours, s.theirs} {
+				if f != nil {
+					_ = f.Close()
+				}
+			}
+		}
+	}()
+	for i := range streams {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, failed(nil, err)
+		}
+		if streams[i].ours, streams[i].theirs = r, w; i == 0 {
+			streams[i].ours, streams[i].theirs = w, r
+		}
+	}
+	child, err := proc.Start(proc.Command{
+		Path: g.exe, Args: args, Dir: g.dir, Env: g.env, Session: true, WithParent: true,
+		Stdin: streams[0].theirs, Stdout: streams[1].theirs, Stderr: streams[2].theirs,
+	})
+	if err != nil {
+		return nil, failed(nil, err)
+	}
+	for i := range streams {
+		_ = streams[i].theirs.Close()
+		streams[i].theirs = nil
+	}
+	written := make(chan struct{})
+	go func() { // git that ends early closes the pipe
+		_, _ = streams[0].ours.Write(stdin)
+		_ = streams[0].ours.Close()
+		close(written)
+	}()
+	outs := [2]chan []byte{make(chan []byte, 1), make(chan []byte, 1)}
+	for i, most := range []int64{maxOutput + 1, 8 << 10} {
+		go func() {
+			data, _ := io.ReadAll(io.LimitReader(streams[i+1].ours, most))
+			_, _ = io.Copy(io.Discard, streams[i+1].ours)
+			outs[i] <- data
+		}()
+	}
+	status, err := child.Wait(ctx, grace)
+	out, stderr := <-outs[0], <-outs[1]
+	<-written
+	streams[0].ours = nil
+	switch {
+	case err != nil:
+		return nil, failed(stderr, err)
+	case status.Code != 0:
+		return out, failed(stderr, fmt.Errorf("exit status %d", status.Code))
+	case len(out) > maxOutput:
+		return nil, failed(nil, errors.New("prints too much"))
+	}
+	return out, nil
+}
+
+// lastLine is the end of what git complains of.
+func lastLine(stderr []byte) string {
+	text := strings.TrimSpace(string(bytes.ToValidUTF8(stderr, []byte("?"))))
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// fields are what a command with -z prints.
+func fields(out []byte) []string {
+	text := strings.TrimSuffix(string(out), "\x00")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\x00")
+}

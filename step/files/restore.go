@@ -1,0 +1,222 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// UnsavedError says that the files are not those that the caller thought.
+type UnsavedError struct {
+	Want, Have protocol.Tree
+	Paths      []string // that differ, some of them
+}
+
+func (e *UnsavedError) Error() string {
+	return "the files have been changed since: " + some(e.Paths)
+}
+
+// InTheWayError names files that a snapshot would write over and that no snapshot has:
+// those that git ignores, or that were left out.
+type InTheWayError struct{ Paths []string }
+
+func (e *InTheWayError) Error() string {
+	return "what no snapshot keeps is in the way: " + some(e.Paths)
+}
+
+// some names a few paths.
+func some(paths []string) string {
+	const most = 5
+	if n := len(paths) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), n)
+	}
+	return strings.Join(paths, ", ")
+}
+
+// intent is what a restore is about to do: found again, it was cut off.
+type intent struct {
+	From protocol.Tree `json:"from"`
+	To   protocol.Tree `json:"to"`
+}
+
+// maxIntent bounds its file, in bytes.
+const maxIntent = 4 << 10
+
+// Restore makes the files those of a tree. It takes a snapshot first, which it returns;
+// if have is not "" and the files are not those, nothing is done. Files that git
+// ignores stay, and are never written over. intent is the path of a file that a
+// restore which was cut off leaves: see [Finish].
+//
+// Errors: [*UnsavedError], [*InTheWayError], [*GitError].
+func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, record string) (Taken, error) {
+	taken, err := Take(ctx, e, s)
+	if err != nil {
+		return taken, err
+	}
+	g, err := of(e.Environ, s)
+	if err != nil {
+		return taken, err
+	}
+	if have != "" && taken.Tree != have {
+		differing, err := g.differing(ctx, have, taken.Tree)
+		return taken, errors.Join(err, &UnsavedError{Want: have, Have: taken.Tree, Paths: names(differing)})
+	}
+	if taken.Tree == to {
+		return taken, nil
+	}
+	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
+		return taken, err
+	}
+	text, _ := json.Marshal(intent{From: taken.Tree, To: to}) // texts always encode
+	if err := durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600); err != nil {
+		return taken, err
+	}
+	if _, err := g.run(ctx, nil, "read-tree", "-m", "-u", sumOf(taken.Tree), sumOf(to)); err != nil {
+		if now, lost := Take(ctx, e, s); lost == nil && now.Tree == taken.Tree {
+			err = errors.Join(err, os.Remove(record)) // nothing was written
+		}
+		return taken, err
+	}
+	return taken, os.Remove(record)
+}
+
+// Finish goes on with a restore that was cut off: what it was to write is written, and
+// what else has changed since stays. The files as they were found are kept first, under
+// a ref of their own, which is returned; "": nothing was cut off.
+func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string, err error) {
+	text, err := careful.ReadFile(record, maxIntent, careful.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	var cut intent
+	if err != nil || json.Unmarshal(text, &cut) != nil || !cut.From.Valid() || !cut.To.Valid() {
+		return "", &RefusedError{Dir: record, Reason: "cannot be read: which files a restore was to write is not known"}
+	}
+	g, err := of(e.Environ, s)
+	if err != nil {
+		return "", err
+	}
+	rescue := s
+	rescue.Ref, rescue.Tree, rescue.Parent = rescueRef(s.Ref), "", s.Parent
+	taken, err := Take(ctx, e, rescue)
+	if err != nil {
+		return "", err
+	}
+	planned, err := g.differing(ctx, cut.From, cut.To)
+	if err != nil {
+		return "", err
+	}
+	to, err := g.graft(ctx, s, taken.Tree, planned)
+	if err != nil {
+		return "", err
+	}
+	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
+		return "", err
+	}
+	if _, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to)); err != nil {
+		return "", err
+	}
+	return rescue.Ref, os.Remove(record)
+}
+
+// rescueRef is where what was found is kept.
+func rescueRef(ref string) string {
+	return "refs/uwf-rescue/" + path.Base(ref)
+}
+
+// graft is a tree with the paths of a plan as that wants them.
+func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []difference) (protocol.Tree, error) {
+	index := s.Index + ".graft"
+	defer func() { _ = os.Remove(index) }()
+	if err := os.Remove(index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	apart := g.in(s.Git, s.Root, index)
+	if _, err := apart.run(ctx, nil, "read-tree", sumOf(tree)); err != nil {
+		return "", err
+	}
+	var gone, put bytes.Buffer
+	for _, d := range plan {
+		if d.status == 'D' {
+			fmt.Fprintf(&gone, "0 %s\t%s\x00", d.hash, d.path)
+			continue
+		}
+		fmt.Fprintf(&put, "%s %s\t%s\x00", d.mode, d.hash, d.path)
+	}
+	for _, lines := range []*bytes.Buffer{&gone, &put} {
+		if _, err := apart.run(ctx, lines.Bytes(), "update-index", "--replace", "-z", "--index-info"); err != nil {
+			return "", err
+		}
+	}
+	sum, err := apart.line(ctx, append([]string{"write-tree"}, missing(s)...)...)
+	return treeOf(sum), err
+}
+
+// free refuses what would be written over although no snapshot has it: git itself
+// writes over files that it ignores.
+func (g git) free(ctx context.Context, root string, from, to protocol.Tree) error {
+	plan, err := g.differing(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	goes := map[string]bool{}
+	for _, d := range plan {
+		if d.status != 'A' {
+			goes[d.path] = true
+		}
+	}
+	var blocked []string
+	for _, d := range plan {
+		if d.status == 'A' {
+			blocked = append(blocked, inTheWay(root, d.path, goes)...)
+		}
+	}
+	if len(blocked) > 0 {
+		slices.Sort(blocked)
+		return &InTheWayError{Paths: slices.Compact(blocked)}
+	}
+	return nil
+}
+
+// inTheWay are the files that stand where a new one is to be, at its path, in the place
+// of a directory above it or in one with its name, but for those that go anyway.
+func inTheWay(root, name string, goes map[string]bool) (blocked []string) {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		at := strings.Join(parts[:i+1], "/")
+		info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(at)))
+		switch {
+		case err != nil:
+			return nil // nothing is there
+		case goes[at]:
+			return nil
+		case !info.IsDir():
+			return []string{at}
+		}
+	}
+	_ = filepath.WalkDir(filepath.Join(root, filepath.FromSlash(name)), func(p string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(root, p)
+		rel = filepath.ToSlash(rel)
+		if err != nil || relErr != nil || !d.IsDir() && !goes[rel] {
+			blocked = append(blocked, rel)
+		}
+		if err != nil || len(blocked) > maxTold {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return blocked
+}

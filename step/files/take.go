@@ -1,0 +1,343 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// Bounds of a snapshot.
+const (
+	patience     = 2 * time.Minute
+	maxUntracked = 50_000  // files that git does not know
+	maxNew       = 1 << 30 // bytes in them
+	maxTold      = 20      // paths in Taken.Left
+)
+
+// Prepare makes the index of a thread that has none, from the user's: what git knows
+// of the files on disk then need not be found out again. Bits by which a person has
+// git overlook changes do not count.
+func (r Repo) Prepare(ctx context.Context, s Spec) error {
+	if _, err := os.Lstat(s.Index); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(r.Index)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // git begins with an empty one
+	}
+	if err != nil {
+		return err
+	}
+	if err := copyFile(r.Index, s.Index, info.ModTime()); err != nil {
+		return err
+	}
+	g, err := of(r.env.Environ, s)
+	if err == nil {
+		err = clearBits(ctx, g, s.Root)
+	}
+	if err == nil {
+		return nil
+	}
+	if _, sparse := r.key("core.sparsecheckout"); sparse {
+		return errors.Join(err, os.Remove(s.Index)) // what is not checked out would look removed
+	}
+	return os.Remove(s.Index) // a split one, or a damaged one: all files are looked at
+}
+
+func (r Repo) key(name string) (string, bool) {
+	for _, k := range slices.Backward(r.keys) {
+		if k[0] == name {
+			return k[1], k[1] != "false"
+		}
+	}
+	return "", false
+}
+
+// clearBits clears assume-unchanged, and skip-worktree of files that are there: with
+// them an edit would be lost without a word.
+func clearBits(ctx context.Context, g git, root string) error {
+	out, err := g.run(ctx, nil, "ls-files", "-v", "-z")
+	if err != nil {
+		return err
+	}
+	var assumed, skipped []string
+	for _, entry := range fields(out) {
+		if len(entry) < 3 {
+			continue
+		}
+		tag, path := entry[0], entry[2:]
+		if tag >= 'a' && tag <= 'z' {
+			assumed = append(assumed, path)
+		}
+		if tag == 'S' || tag == 's' {
+			if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path))); err == nil {
+				skipped = append(skipped, path)
+			}
+		}
+	}
+	for flag, paths := range map[string][]string{"--no-assume-unchanged": assumed, "--no-skip-worktree": skipped} {
+		if len(paths) == 0 {
+			continue
+		}
+		if _, err := g.run(ctx, joined(paths), "update-index", flag, "-z", "--stdin"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func joined(paths []string) []byte {
+	return []byte(strings.Join(paths, "\x00") + "\x00")
+}
+
+// Take makes a snapshot of the files as they are. When it fails, nothing names a new
+// one; what a killed one has left is removed.
+func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	g, err := of(e.Environ, s)
+	if err != nil {
+		return Taken{}, err
+	}
+	taken, err := take(ctx, g, s)
+	if err != nil && ctx.Err() == nil {
+		s.Tree = "" // what the index holds is not known any more
+		taken, err = take(ctx, g, s)
+	}
+	return taken, err
+}
+
+func take(ctx context.Context, g git, s Spec) (Taken, error) {
+	for _, lock := range []string{s.Index + ".lock", filepath.Join(s.Git, filepath.FromSlash(s.Ref)) + ".lock"} {
+		if err := os.Remove(lock); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Taken{}, err
+		}
+	}
+	found, err := list(ctx, g, s)
+	if err != nil {
+		return Taken{}, err
+	}
+	taken := Taken{Tree: s.Tree, Left: found.left, Note: found.note()}
+	if len(found.gone)+len(found.put) == 0 && s.Tree != "" && s.Parent != "" {
+		return taken, nil
+	}
+	// What goes comes first: a directory may have become a link.
+	if len(found.gone) > 0 {
+		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+			return taken, err
+		}
+	}
+	if len(found.put) > 0 {
+		if _, err := g.run(ctx, joined(found.put), "update-index", "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
+			return taken, err
+		}
+	}
+	sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s)...)...)
+	if err != nil {
+		return taken, err
+	}
+	if taken.Tree = treeOf(sum); taken.Tree == s.Tree && s.Parent != "" {
+		return taken, nil
+	}
+	taken.Commit, err = g.keep(ctx, taken.Tree, s.Parent, s.Ref)
+	return taken, err
+}
+
+// missing lets a tree name what the repository does not have.
+func missing(s Spec) []string {
+	if s.Partial {
+		return []string{"--missing-ok"}
+	}
+	return nil
+}
+
+// treeOf is a tree as nodes name it.
+func treeOf(sum string) protocol.Tree {
+	if len(sum) == 64 {
+		return protocol.Tree("sha256:" + sum)
+	}
+	return protocol.Tree("sha1:" + sum)
+}
+
+// sumOf is a tree as git names it.
+func sumOf(t protocol.Tree) string {
+	_, sum, _ := strings.Cut(string(t), ":")
+	return sum
+}
+
+// keep makes a commit of a tree, and a ref that keeps it.
+func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (string, error) {
+	args := []string{"commit-tree", "--no-gpg-sign", "-m", "uwf", sumOf(tree)}
+	if parent != "" {
+		args = append(args, "-p", parent)
+	}
+	commit, err := g.line(ctx, args...)
+	if err != nil {
+		return "", err
+	}
+	_, err = g.run(ctx, nil, "update-ref", ref, commit)
+	return commit, err
+}
+
+// changes are the files that differ from what the index holds.
+type changes struct {
+	gone, put  []string
+	left       []string
+	more       int // that were left out and are not told
+	conflicted bool
+}
+
+func (c *changes) leave(path string) {
+	if len(c.left) < maxTold {
+		c.left = append(c.left, strings.ToValidUTF8(strings.TrimSuffix(path, "/"), "\uFFFD"))
+		return
+	}
+	c.more++
+}
+
+func (c *changes) note() string {
+	var notes []string
+	if c.more > 0 {
+		notes = append(notes, fmt.Sprintf("%d more paths were left out", c.more))
+	}
+	if c.conflicted {
+		notes = append(notes, "a merge was not finished: files have its markers")
+	}
+	return strings.Join(notes, "; ")
+}
+
+// list finds what has changed and can be kept.
+func list(ctx context.Context, g git, s Spec) (*changes, error) {
+	type result struct {
+		out []byte
+		err error
+	}
+	others := make(chan result, 1)
+	go func() {
+		out, err := g.run(ctx, nil, "ls-files", "-o", "--exclude-standard", "-z")
+		others <- result{out, err}
+	}()
+	diff, err := g.run(ctx, nil, "diff-files", "--raw", "--no-renames", "-z", "--ignore-submodules=all")
+	untracked := <-others
+	if err = errors.Join(err, untracked.err); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(s.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	c := &changes{}
+	if err := c.tracked(root, fields(diff), s); err != nil {
+		return nil, err
+	}
+	return c, c.untracked(root, fields(untracked.out), s)
+}
+
+const gitlink = "160000" // the mode of a submodule
+
+// tracked takes what diff-files says: ":<mode> <mode> <hash> <hash> <status>", path.
+func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
+	for i := 0; i+1 < len(raw); i += 2 {
+		meta, path := strings.Fields(strings.TrimPrefix(raw[i], ":")), raw[i+1]
+		if len(meta) != 5 {
+			return fmt.Errorf("git diff-files prints %q", raw[i])
+		}
+		if meta[4] == "U" {
+			c.conflicted = true
+		}
+		switch info, err := root.Lstat(filepath.FromSlash(path)); {
+		case skipped(path, s.Skip):
+		case meta[0] == gitlink || meta[1] == gitlink:
+			c.leave(path)
+		case err != nil && meta[4] == "U", meta[4] == "D":
+			c.gone = append(c.gone, path)
+		case err == nil && !readable(root, path, info):
+			c.leave(path)
+		case !slices.Contains(c.put[max(0, len(c.put)-1):], path): // what is not merged is told twice
+			c.put = append(c.put, path)
+		}
+	}
+	return nil
+}
+
+// untracked takes what ls-files says of files that the index does not hold.
+func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
+	if len(paths) > maxUntracked {
+		return fmt.Errorf("%d files are new, of which %d at most can be kept: does .gitignore name what need not be?", len(paths), maxUntracked)
+	}
+	most, sum := s.MaxFile, int64(0)
+	if most == 0 {
+		most = DefaultMaxFile
+	}
+	for _, path := range paths {
+		info, err := root.Lstat(filepath.FromSlash(path))
+		switch {
+		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist): // gone meanwhile
+		case strings.HasSuffix(path, "/"), err != nil, info.Size() > most, !readable(root, path, info):
+			c.leave(path)
+		default:
+			c.put = append(c.put, path)
+			if sum += info.Size(); sum > maxNew {
+				return fmt.Errorf("new files hold more than %d MB: does .gitignore name what need not be kept?", maxNew>>20)
+			}
+		}
+	}
+	return nil
+}
+
+// skipped reports whether a path is one that is left out, or below.
+func skipped(path string, skip []string) bool {
+	return slices.ContainsFunc(skip, func(s string) bool {
+		return path == s || strings.HasPrefix(path, s+"/") || path == s+"/"
+	})
+}
+
+// readable reports whether git can take a file: it gives up all of them for one that
+// it cannot read.
+func readable(root *os.Root, path string, info fs.FileInfo) bool {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return true
+	case info.IsDir(): // in the place of a file: what it holds is told by itself
+		return true
+	case !info.Mode().IsRegular() || bytes.ContainsRune([]byte(path), '\x00'):
+		return false
+	}
+	f, err := careful.OpenIn(root, filepath.FromSlash(path))
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
+// Has reports whether a tree is kept in our git directory.
+func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool {
+	sum := sumOf(tree)
+	if !tree.Valid() {
+		return false
+	}
+	if info, err := os.Lstat(filepath.Join(store, "objects", sum[:2], sum[2:])); err == nil && info.Mode().IsRegular() {
+		return true
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return false
+	}
+	kind, err := g.line(ctx, "cat-file", "-t", sum)
+	return err == nil && kind == "tree"
+}
