@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // attempt is one try at the next step of a thread, under the thread's lock.
@@ -71,6 +72,9 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	for _, text := range ran.Warnings() {
 		a.warn(text)
 	}
+	if err != nil && a.cmd.plain == nil {
+		a.tidy()
+	}
 	if err == nil && a.cmd.plain != nil {
 		ran.Result, err = a.ofCommand(ctx, ran)
 	}
@@ -82,6 +86,30 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 		return out, a.reject(err)
 	}
 	return a.advance(ctx, step)
+}
+
+// tidy ends what an agent has left running that failed, or was killed, and undoes what
+// its commands have changed: a person who reads of the failure looks at the workspace next.
+func (a *attempt) tidy() {
+	if a.Env.Get(protocol.EnvStartedFor) != a.dir.path { // else it would end us
+		n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.path)
+		if n > 0 {
+			a.warn(fmt.Sprintf("processes that the agent had started were ended: %d", n))
+		}
+		if err != nil {
+			a.warn("what the agent has started could not all be ended: " + err.Error())
+		}
+	}
+	if a.PutBack == nil {
+		return
+	}
+	said, err := a.PutBack()
+	if said != "" {
+		a.warn("a command whose agent was killed " + said)
+	}
+	if err != nil {
+		a.warn("what a command has changed whose agent was killed could not be put back: " + err.Error() + "; start no git in " + a.task.cwd + " before you have looked at its .git/config and .git/hooks")
+	}
 }
 
 func (a *attempt) newRecord() record {

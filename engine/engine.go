@@ -60,10 +60,13 @@ type Engine struct {
 	// Config loads config.yaml when it is first needed: a step with --agent and
 	// commands that only read work without one.
 	Config   func(ctx context.Context) (protocol.Config, error)
-	Progress Progress      // nil: silent
-	Warn     func(string)  // told what a person should know, though the step goes on; nil: nobody is told
-	Events   func(Event)   // told what is done to threads; nil: nobody keeps a diary
-	Grace    time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
+	Progress Progress     // nil: silent
+	Warn     func(string) // told what a person should know, though the step goes on; nil: nobody is told
+	Events   func(Event)  // told what is done to threads; nil: nobody keeps a diary
+	// PutBack undoes what commands have changed whose agent has ended without doing so,
+	// and says what; nil: the next agent does.
+	PutBack func() (said string, err error)
+	Grace   time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
 
 	// began is told when an agent has been started; nil: nobody asks.
 	began func()

@@ -136,6 +136,14 @@ func (a *actor) act(name, arg string) int {
 	case "daemon": // leaves a process behind that holds everything it inherited
 		a.daemon(arg == "new-session")
 		a.result(a.answer("ready", nil))
+	case "killed": // by somebody else, while what it has started goes on
+		c := exec.Command("sleep", "60")
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		c.Env = append(os.Environ(), protocol.EnvStartedFor+"="+os.Getenv(protocol.EnvRunDir))
+		if c.Start() == nil {
+			a.log(fmt.Sprint("child ", c.Process.Pid))
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "turns":
 		a.turns()
 	case "cost": // status/dollars/tokens/ms, "?" is unknown

@@ -30,6 +30,8 @@ const (
 	// EnvSnapshot says where the state of the files is kept with the step, as JSON; "":
 	// nowhere. The agent kit and "uwf step put" see to it.
 	EnvSnapshot = "UWF_SNAPSHOT"
+	// EnvStartedFor marks what agents of the kit start for a step: the run's directory.
+	EnvStartedFor = "UWF_STARTED_FOR"
 )
 
 // Budget is what a run may still cost, all of its steps together; nil: nobody says.

@@ -98,6 +98,43 @@ func (w *Watched) forget() error {
 	return errors.Join(err, held.RemoveAndUnlock())
 }
 
+// Pending are the workspaces of commands whose agent was killed, and whose changes nobody
+// has put back yet. dir is that of Save.
+func Pending(dir string) (found []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), savedSuffix) {
+			continue
+		}
+		file := filepath.Join(dir, e.Name())
+		held, err := durable.TryLock(file + ".lock")
+		if errors.Is(err, durable.ErrLocked) {
+			continue // its command still runs
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if s, err := readSaved(file); err == nil { // else nothing had started
+			found = append(found, s.Place.Workspace)
+		}
+		errs = append(errs, held.Unlock())
+	}
+	return found, errors.Join(errs...)
+}
+
+func readSaved(file string) (s savedWatched, err error) {
+	text, err := careful.ReadFile(file, maxSaved, careful.NoFollow)
+	if err == nil {
+		err = gob.NewDecoder(bytes.NewReader(text)).Decode(&s)
+	}
+	return s, err
+}
+
 // Recover puts back what commands have changed during which their agent was
 // killed. dir is that of Save.
 func Recover(dir string) (Changes, error) {
@@ -127,9 +164,8 @@ func recoverFile(file string) (Changes, error) {
 		return Changes{}, err
 	}
 	w := &Watched{saved: file, held: held}
-	text, err := careful.ReadFile(file, maxSaved, careful.NoFollow)
-	var s savedWatched
-	if err != nil || gob.NewDecoder(bytes.NewReader(text)).Decode(&s) != nil {
+	s, err := readSaved(file)
+	if err != nil {
 		return Changes{}, w.forget() // gone meanwhile, or never finished: nothing had started
 	}
 	w.list, w.place = List{hidden: s.Hidden, readable: s.Readable, writable: s.Writable, home: s.Home}, s.Place

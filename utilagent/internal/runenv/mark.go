@@ -1,19 +1,18 @@
 package runenv
 
-import "github.com/united-workforce/uwf/util/proc"
-
-// envMark marks what an agent has started for its step. Its value is the same for
-// all tries of a thread's steps.
-const envMark = "UWF_STARTED_FOR"
+import (
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
+)
 
 // Mark returns an entry for the environment of what an agent starts and may
 // outlive it: programs, commands. What has it from a try that was killed is ended
 // now, since it would work beside this one; what has it when the step is over is
 // ended then. Only Linux shows who has it.
 func (r *Run) Mark() string {
-	entry := envMark + "=" + r.Key
+	entry := protocol.EnvStartedFor + "=" + r.Key
 	r.adopt()
-	if r.marks || r.Env.Get(envMark) == r.Key {
+	if r.marks || r.Env.Get(protocol.EnvStartedFor) == r.Key {
 		return entry // or we were started by such a one: to end it would end us
 	}
 	r.marks = true

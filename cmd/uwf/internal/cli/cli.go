@@ -35,6 +35,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Main runs one command line and returns its exit status.
@@ -269,6 +270,10 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	with := &engine.Engine{
 		Dirs: dirs, FS: durable.OS(), Store: s, Heads: x, Progress: p,
 		Warn: func(text string) { a.say("uwf: warning: %s", plaintext.Line(text)) },
+		PutBack: func() (string, error) {
+			changed, err := offlimits.Recover(dirs.Guard())
+			return changed.String(), err
+		},
 	}
 	if err := with.Configure(a.env); err != nil {
 		return nil, err

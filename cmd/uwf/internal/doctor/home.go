@@ -13,6 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Less space than this is worth a word, or stops the work: a step of an agent
@@ -54,8 +56,20 @@ func (x *examination) home(context.Context) {
 		x.warn("home", do, "%s", what)
 	}
 	x.openToOthers()
+	x.pending()
 	if exists(x.Dirs.Home) {
 		x.ok("home", "%s", dir)
+	}
+}
+
+// pending names workspaces in which git may obey what a model has written.
+func (x *examination) pending() {
+	found, err := offlimits.Pending(x.Dirs.Guard())
+	for _, dir := range found {
+		x.warn("home", "start no git there before the next step of an agent, which puts it back", "an agent was killed: what its command has changed in the .git of %s is still there", plaintext.Line(dir))
+	}
+	if err != nil {
+		x.warn("home", "look at "+x.Dirs.Guard(), "whether commands of killed agents have changed what git runs is not known: %v", err)
 	}
 }
 

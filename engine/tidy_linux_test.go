@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// A person who reads that an agent was killed looks at its workspace next: what it has
+// started does nothing there any more, and git obeys nothing that it has planted.
+func TestAKilledAgentIsTidiedUpAfter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!killed")
+	var warned []string
+	w.Warn = func(text string) { warned = append(warned, text) }
+	w.PutBack = func() (string, error) { return "planted a hook", errors.New("no space") }
+	id := w.start()
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, "ended by signal: killed")
+	said := strings.Join(warned, "\n")
+	require.Contains(t, said, "processes that the agent had started were ended: 1")
+	require.Contains(t, said, "a command whose agent was killed planted a hook")
+	require.Contains(t, said, "no space; start no git in ")
+	var child int
+	_, err = fmt.Sscanf(w.runs()[len(w.runs())-1], "child %d", &child)
+	require.NoError(t, err)
+	w.eventually("nothing is left running", func() bool {
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", child))
+		return err != nil || len(environ) == 0
+	})
+
+	w.plays("!exit:0")
+	warned = nil
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	require.Error(t, err)
+	require.NotEmpty(t, warned, "an agent that failed did not do it, either")
+	w.plays("ready")
+	warned = nil
+	w.mustStep(id, StepOptions{})
+	require.Empty(t, warned, "others do it themselves")
+}
