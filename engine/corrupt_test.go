@@ -50,7 +50,7 @@ func TestDamageIsNamedAndStaysLocal(t *testing.T) {
 				id := w.start()
 				head := w.mustStep(id, StepOptions{}).Head
 				w.plays("unclear")
-				other, err := w.StartThread(ctx, w.workflow, "another task", w.dir)
+				other, err := w.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "another task", Cwd: w.dir})
 				require.NoError(t, err)
 				w.mustStep(other, StepOptions{})
 
@@ -115,9 +115,9 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, "unclear")
 	good, bad, done := w.start(), "", ""
-	bad, err := w.StartThread(ctx, w.workflow, "bad", w.dir)
+	bad, err := w.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "bad", Cwd: w.dir})
 	require.NoError(t, err)
-	done, err = w.StartThread(ctx, w.workflow, "done", w.dir)
+	done, err = w.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "done", Cwd: w.dir})
 	require.NoError(t, err)
 	w.mustStep(good, StepOptions{})
 	w.plays("ready,done")

@@ -410,7 +410,7 @@ func TestManyStartsAtOnce(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			id, err := w.StartThread(context.Background(), w.workflow, fmt.Sprint(i), w.dir)
+			id, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: fmt.Sprint(i), Cwd: w.dir})
 			if err == nil {
 				ids[i] = id
 			}

@@ -115,6 +115,7 @@ func (a *attempt) environment() []string {
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
 	})
+	set[protocol.EnvInputs] = inputsText(a.pos.thread.Start)
 	if a.cmd.plain != nil {
 		maps.DeleteFunc(set, func(key, _ string) bool { return ofAgent(key) })
 	}

@@ -144,7 +144,7 @@ func (w *world) put(wf protocol.Workflow, schema map[string]any) protocol.Hash {
 
 func (w *world) start() string {
 	w.t.Helper()
-	id, err := w.StartThread(context.Background(), w.workflow, "the task", w.dir)
+	id, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "the task", Cwd: w.dir})
 	require.NoError(w.t, err)
 	return id
 }

@@ -89,7 +89,7 @@ func TestReadOnly(t *testing.T) {
 		"resume":  second(reader.Resume(ctx, done, "more", StepOptions{})),
 		"stop":    second(reader.Stop(ctx, id)),
 		"fork":    second(reader.Fork(ctx, shown.Head)),
-		"start":   second(reader.StartThread(ctx, w.workflow, "task", w.dir)),
+		"start":   second(reader.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "task", Cwd: w.dir})),
 		"alone":   second(reader.Exclusive(ctx, id)),
 		"worker":  reader.Worker(ctx, id, 0, os.Stderr),
 		"do it":   second(reader.Do(ctx, id, Work{Steps: UntilEnd})),

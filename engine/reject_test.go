@@ -99,7 +99,7 @@ func TestRejectionIsOnRecord(t *testing.T) {
 func TestForeignStepIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready")
-	other, err := w.StartThread(context.Background(), w.workflow, "another task", w.dir)
+	other, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "another task", Cwd: w.dir})
 	require.NoError(t, err)
 	foreign := w.mustStep(other, StepOptions{}).Head
 

@@ -12,22 +12,21 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// StartThread makes a thread of a stored workflow. cwd is absolute and exists; the
-// thread keeps where it leads, so that a link which takes its place later takes
-// nobody elsewhere. The start node is durable before a head names it. Errors
-// are *protocol.Error.
-func (e *Engine) StartThread(ctx context.Context, workflow protocol.Hash, prompt, cwd string) (thread string, err error) {
-	return e.Start(ctx, protocol.Start{Workflow: workflow, Prompt: prompt, Cwd: cwd}, protocol.Limits{})
+// StartThread makes a thread of a stored workflow. Its directory is absolute and
+// exists; the thread keeps where it leads, so that a link which takes its place later
+// takes nobody elsewhere. Inputs that are not given have their defaults. The start node
+// is durable before a head names it. Errors are *protocol.Error.
+func (e *Engine) StartThread(ctx context.Context, s protocol.Start) (thread string, err error) {
+	return e.Start(ctx, s, protocol.Limits{})
 }
 
 // Start is [Engine.StartThread] with limits of what the run may cost, which go before
 // those of its workflow; zero: the workflow's.
 func (e *Engine) Start(ctx context.Context, s protocol.Start, l protocol.Limits) (thread string, err error) {
-	workflow, cwd := s.Workflow, s.Cwd
-	if !filepath.IsAbs(cwd) {
-		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", cwd)
+	if !filepath.IsAbs(s.Cwd) {
+		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", s.Cwd)
 	}
-	if cwd, err = e.chosen(ctx, cwd); err != nil {
+	if s.Cwd, err = e.chosen(ctx, s.Cwd); err != nil {
 		return "", coded(fmt.Errorf("start a thread: %w", err))
 	}
 	release, err := e.holdStore(ctx)
@@ -35,15 +34,17 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, l protocol.Limits)
 		return "", coded(err)
 	}
 	defer release()
-	w, err := cas.Read[protocol.Workflow](ctx, e.Store, workflow)
+	w, err := cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow)
 	if err != nil {
-		return "", wrongNode(workflow, "workflow", err)
+		return "", wrongNode(s.Workflow, "workflow", err)
 	}
 	if err := runnable(w); err != nil {
 		return "", err
 	}
+	if s.Inputs, err = e.inputs(ctx, w, s.Inputs); err != nil {
+		return "", coded(err)
+	}
 	b := e.batch()
-	s.Cwd = cwd
 	start, err := b.Add(ctx, s)
 	if err != nil {
 		return "", coded(err)

@@ -25,7 +25,7 @@ func (w *world) elsewhere() string {
 // startIn starts a thread with a prompt, in a directory.
 func (w *world) startIn(prompt, dir string) string {
 	w.t.Helper()
-	id, err := w.StartThread(context.Background(), w.workflow, prompt, dir)
+	id, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: prompt, Cwd: dir})
 	require.NoError(w.t, err)
 	return id
 }
@@ -64,7 +64,7 @@ func TestNoThreadIsStartedAmongHooks(t *testing.T) {
 	w := newWorld(t, "outside,done")
 	hooks := filepath.Join(w.dir, ".git", "hooks")
 	require.NoError(t, os.MkdirAll(hooks, 0o755))
-	_, err := w.StartThread(context.Background(), w.workflow, "task", hooks)
+	_, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "task", Cwd: hooks})
 	e := requireCode(t, err, protocol.CodeFailed, "a thread may not work in "+hooks+": "+hooks[:len(hooks)-len("/hooks")]+" holds settings, programs or keys")
 	require.Contains(t, e.Hints[0], `allowLocations: ["`+hooks+`"]`)
 	id := w.startIn("task", w.dir)

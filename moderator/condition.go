@@ -60,6 +60,16 @@ type trial struct {
 	outcome
 }
 
+// inputsBinding is [protocol.InputsVariable] as JSONata names it.
+const inputsBinding = "inputs"
+
+func inputsOf(s State) map[string]any {
+	if s.Start.Inputs == nil {
+		return map[string]any{}
+	}
+	return s.Start.Inputs
+}
+
 // evaluate asks a condition about the state of a thread.
 func (c condition) evaluate(ctx context.Context, s State) (outcome, error) {
 	expr, err := jsonata.Parse(c.expression)
@@ -70,7 +80,7 @@ func (c condition) evaluate(ctx context.Context, s State) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	value, defined, err := expr.Eval(ctx, input, jsonata.Options{})
+	value, defined, err := expr.Eval(ctx, input, jsonata.Options{Bindings: map[string]any{inputsBinding: inputsOf(s)}})
 	if err != nil {
 		return outcome{}, err
 	}

@@ -250,3 +250,58 @@ func TestNewIsAnAliasAtStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "first", got.Prompt)
 }
+
+// Inputs are there in every template and condition, and an answer cannot hide them.
+func TestInputs(t *testing.T) {
+	t.Parallel()
+	s := moderator.State{
+		Workflow: protocol.Workflow{
+			Roles: map[string]protocol.Role{"a": {Description: "d"}, "run": {Description: "d", Run: []string{"x", "{{$inputs.n}}", "{{text}}", ""}}},
+			Graph: map[string]protocol.GraphNode{"a": {Transitions: []protocol.Transition{
+				{Edge: protocol.Edge{Role: "a"}, Condition: "$inputs.n > 3"}, {Edge: protocol.Edge{Role: "run", Prompt: "n is {{$inputs.n}}"}},
+			}}},
+		},
+		Start: protocol.Start{Inputs: map[string]any{"n": int64(3)}},
+		Last:  &moderator.Last{Role: "a", Output: map[string]any{"$inputs": map[string]any{"n": 9}, "text": "-rf *; $(x)"}},
+	}
+	d, err := moderator.Next(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, moderator.Decision{Kind: moderator.Run, Role: "run", Prompt: "n is 3", Command: []string{"x", "3", "-rf *; $(x)", ""}, Status: "_"}, d)
+
+	s.Start.Inputs = nil
+	s.Workflow.Graph["a"] = protocol.GraphNode{Edges: map[string]protocol.Edge{"_": {Role: "run", Prompt: "p"}}}
+	_, err = moderator.Next(t.Context(), s)
+	require.ErrorContains(t, err, `roles[run]: run[1]`)
+	s.Workflow.Roles["run"] = protocol.Role{Description: "d", Run: []string{"{{text}}"}}
+	s.Last.Output = map[string]any{"text": " "}
+	_, err = moderator.Next(t.Context(), s)
+	require.ErrorIs(t, err, moderator.ErrEmpty)
+	s.Last.Output = map[string]any{"text": "a\x00b"}
+	_, err = moderator.Next(t.Context(), s)
+	require.ErrorContains(t, err, "NUL")
+}
+
+// A person is asked, and never run: no limit and no resume does it.
+func TestPerson(t *testing.T) {
+	t.Parallel()
+	s := moderator.State{
+		Workflow: protocol.Workflow{
+			Roles: map[string]protocol.Role{"p": {Description: "d", Person: true}},
+			Graph: map[string]protocol.GraphNode{
+				"$START": {Edges: map[string]protocol.Edge{"_": {Role: "p", Prompt: "May it?", Location: "sub"}}},
+				"p":      {Edges: map[string]protocol.Edge{"_": {Role: "$SUSPEND", Prompt: "Later."}}},
+			},
+		},
+		Limits: protocol.Limits{MaxSteps: 1}, Steps: 5,
+	}
+	d, err := moderator.Next(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, moderator.Decision{Kind: moderator.Suspend, Role: "p", Prompt: "May it?", Location: "sub", Cause: moderator.ByPerson, Status: "_"}, d)
+	_, err = moderator.Resume(t.Context(), s, false, "yes")
+	require.ErrorIs(t, err, moderator.ErrForm)
+	s.Last = &moderator.Last{Role: "p", Output: map[string]any{}}
+	for _, ended := range []bool{false, true} {
+		_, err = moderator.Resume(t.Context(), s, ended, "yes")
+		require.ErrorIs(t, err, moderator.ErrForm)
+	}
+}

@@ -24,6 +24,7 @@ const (
 	EnvAgent     = "UWF_AGENT"      // the agent's alias in the config; unset if it was named by command
 	EnvBin       = "UWF_BIN"        // path of the uwf that started the agent
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
+	EnvInputs    = "UWF_INPUTS"     // the thread's inputs, a JSON object
 	EnvBudget    = "UWF_BUDGET"     // what the whole run may still cost, a [Budget] as JSON
 	// EnvProject is the path of the project's config, which is beneath the user's; "": none.
 	EnvProject = "UWF_PROJECT_CONFIG"

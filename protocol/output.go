@@ -171,10 +171,11 @@ type ThreadSteps struct {
 
 // StartEntry is the first entry of a history.
 type StartEntry struct {
-	Hash      Hash   `json:"hash"`
-	Workflow  Hash   `json:"workflow"`
-	Prompt    string `json:"prompt"`
-	Timestamp int64  `json:"timestamp"`
+	Hash      Hash           `json:"hash"`
+	Workflow  Hash           `json:"workflow"`
+	Prompt    string         `json:"prompt"`
+	Timestamp int64          `json:"timestamp"`
+	Inputs    map[string]any `json:"inputs,omitempty"`
 }
 
 // StepEntry is one step of a history, its output expanded.

@@ -100,9 +100,10 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 }
 
 // Start makes a thread of the workflow that a person names; start is what it is to do
-// and where, l its own limits, see [engine.Engine.Start]. No collector comes between storing the workflow and the thread. check, if
-// there is one, may refuse before the thread is made, as [engine.Engine.CheckFirst].
-func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start, l protocol.Limits, check func(protocol.Start) error) (protocol.ThreadStarted, error) {
+// where, and with which inputs, l its own limits, see [engine.Engine.Start]. No
+// collector comes between storing the workflow and the thread. check, if there is one,
+// may refuse before the thread is made, as [engine.Engine.CheckFirst], or complete it.
+func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start, l protocol.Limits, check func(*protocol.Start) error) (protocol.ThreadStarted, error) {
 	var none protocol.ThreadStarted
 	release, err := cas.Hold(ctx, e.Store)
 	if err != nil {
@@ -113,7 +114,7 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 		return none, err
 	}
 	if check != nil {
-		if err := check(start); err != nil {
+		if err := check(&start); err != nil {
 			return none, err
 		}
 	}

@@ -83,7 +83,7 @@ func TestFind(t *testing.T) {
 	items, err := c.List(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []protocol.WorkflowItem{{Name: "one", Hash: string(put.Hash), Origin: catalog.OriginRegistry}}, items)
-	_, err = e.StartThread(t.Context(), put.Hash, "Go.", e.Env.Dir)
+	_, err = e.StartThread(t.Context(), protocol.Start{Workflow: put.Hash, Prompt: "Go.", Cwd: e.Env.Dir})
 	require.NoError(t, err)
 	require.Empty(t, *notes)
 }

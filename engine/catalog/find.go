@@ -238,13 +238,7 @@ func (c *Catalog) nodes(ctx context.Context, def workflow.Definition) (*cas.Batc
 		return nil, "", err
 	}
 	b := cas.NewBatch(s, c.Env.Now)
-	w, err := def.Store(func(role string, schema any) (protocol.Hash, error) {
-		h, err := b.AddSchema(ctx, schema)
-		if err != nil {
-			return "", fmt.Errorf("schema of role %q: %w", role, err)
-		}
-		return h, nil
-	})
+	w, err := def.Store(func(_ string, schema any) (protocol.Hash, error) { return b.AddSchema(ctx, schema) })
 	if err != nil {
 		return nil, "", err
 	}

@@ -80,7 +80,7 @@ func History(ctx context.Context, s cas.Store, head protocol.Hash) ([]any, error
 	}
 	entries := make([]any, t.Len()+1)
 	entries[0] = protocol.StartEntry{
-		Hash: t.StartHash, Workflow: t.Start.Workflow, Prompt: t.Start.Prompt, Timestamp: start.Timestamp,
+		Hash: t.StartHash, Workflow: t.Start.Workflow, Prompt: t.Start.Prompt, Timestamp: start.Timestamp, Inputs: t.Start.Inputs,
 	}
 	for step, err := range t.Steps(ctx) {
 		if err != nil {

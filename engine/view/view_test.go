@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	h, err := catalog.Of(e).Find(t.Context(), "twice.yaml")
 	require.NoError(t, err)
-	id, err := e.StartThread(t.Context(), h, "Write a text.", dir)
+	id, err := e.StartThread(t.Context(), protocol.Start{Workflow: h, Prompt: "Write a text.", Cwd: dir})
 	require.NoError(t, err)
 	return &world{Engine: e, t: t, thread: id}
 }

@@ -105,6 +105,9 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 	}
 	reads := expr.Reads()
 	for _, v := range reads.Unbound {
+		if "$"+v.Text == protocol.InputsVariable {
+			continue
+		}
 		d.add(d.inExpression(n, text, v.Pos.Offset), "a field whose name begins with $ is written in backquotes: `$"+v.Text+"`",
 			"%s: the variable $%s never has a value", what, v.Text)
 	}

@@ -13,6 +13,7 @@ type draft struct {
 	description string
 	limits      *protocol.Limits
 	conditions  []*conditionDraft
+	inputs      []*inputDraft
 	roles       []*roleDraft
 	nodes       []*nodeDraft
 	hasGraph    bool // the graph is a mapping
@@ -32,6 +33,7 @@ type draft struct {
 	// need all of it would report what is not so.
 	incomplete bool
 	lostNodes  bool // whole nodes could not be read
+	lostInputs bool // the inputs could not be read
 	lostRoles  bool // the roles are in a file that could not be read
 }
 

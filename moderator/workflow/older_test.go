@@ -148,7 +148,7 @@ func TestOlderFormProblems(t *testing.T) {
 			[]string{`28:14: the graph has two nodes from "planner" → put its transitions into one list`}},
 		{"a graph that is none", []string{"moderator:\n", "moderator: x\nlimits: {}\nmoderator2:\n"},
 			[]string{`19:12: moderator must be a mapping with a graph, but this is the text "x" → moderator: {graph: [{from: …, transitions: […]}]}`,
-				`21:1: the workflow has no key "moderator2" → the keys here are "name", "description", "roles", "conditions", "graph", "limits"`}},
+				`21:1: the workflow has no key "moderator2" → the keys here are "name", "description", "roles", "conditions", "graph", "limits", "inputs"`}},
 		{"two graphs", []string{"moderator:\n", "graph: {$START: {_: planner}, planner: {_: developer}, developer: {_: reviewer}, reviewer: {_: $END}}\nmoderator:\n"},
 			[]string{`20:1: the workflow has both "graph" and "moderator", which mean the same → keep one of them`}},
 		{"another name", []string{"name: developer", "name: coder"},

@@ -31,9 +31,11 @@ func readDraft(r *report, root *yamldoc.Node) *draft {
 		{key: "conditions"},
 		{key: "graph", required: true, remedy: "$START and each role, with the edges that lead on from it"},
 		{key: "limits"},
+		{key: "inputs"},
 	})
 	d.readName(m["name"])
 	d.description, _ = d.text(m["description"], "description")
+	d.readInputs(m["inputs"])
 	d.readRoles(m["roles"])
 	d.readConditions(m["conditions"])
 	d.readGraph(m["graph"])

@@ -20,15 +20,15 @@ func (d *draft) checkSchema(r *roleDraft) {
 			d.more += len(problems) - i
 			return
 		}
-		at, remedy := d.inSchema(r, p.Path)
+		at, remedy := d.inSchema(r.yaml, p.Path)
 		d.add(at, remedy, "the frontmatter of %s: %s", quote(r.name), p)
 	}
 }
 
-// inSchema is the place of a JSON pointer in a role's schema, or of the nearest
+// inSchema is the place of a JSON pointer in a schema, or of the nearest
 // thing around it that exists; with a remedy if the cause is plain.
-func (d *draft) inSchema(r *roleDraft, pointer string) (at yamldoc.Pos, remedy string) {
-	at, n := r.yaml.Pos, r.yaml
+func (d *draft) inSchema(schema *yamldoc.Node, pointer string) (at yamldoc.Pos, remedy string) {
+	at, n := schema.Pos, schema
 	for _, part := range strings.Split(pointer, "/")[1:] {
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 		next := child(n, part)

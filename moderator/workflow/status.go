@@ -107,7 +107,7 @@ func (d *draft) checkStatuses(r *roleDraft) {
 			d.more++
 			continue
 		}
-		at, _ := d.inSchema(r, fmt.Sprintf("/oneOf/%d", i))
+		at, _ := d.inSchema(r.yaml, fmt.Sprintf("/oneOf/%d", i))
 		d.add(at, "properties: {$status: {const: …}}",
 			"variant %d of the frontmatter of %s needs $status with a const: it decides which edge is taken", i+1, quote(r.name))
 	}

@@ -63,12 +63,12 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), "", "%s: %s", what, syntax.Message)
 		return
 	}
-	if from.skip {
-		return
-	}
 	for _, tag := range t.Tags() {
 		if d.full() {
 			return
+		}
+		if from.skip && (tag.Path == nil || tag.Path[0] != protocol.InputsVariable) {
+			continue
 		}
 		d.checkTag(what, tag, from, func() yamldoc.Pos { return d.inTemplate(n, template, tag.Line, tag.Column) })
 	}
@@ -76,6 +76,10 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 
 // checkTag checks one name in a template.
 func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
+	if tag.Path != nil && tag.Path[0] == protocol.InputsVariable {
+		d.checkInputTag(what, tag, at)
+		return
+	}
 	if tag.Path == nil || isGlobal(tag.Path[0]) {
 		return
 	}
@@ -199,7 +203,7 @@ func scopeNames(scopes []fields, path []string) []string {
 }
 
 // isGlobal reports whether a name exists in every template: the thread's prompt
-// under its two names, and the status.
+// under its two names, its inputs, and the status.
 func isGlobal(name string) bool {
-	return name == protocol.PromptVariable || name == "prompt" || name == protocol.StatusKey
+	return name == protocol.PromptVariable || name == protocol.InputsVariable || name == "prompt" || name == protocol.StatusKey
 }

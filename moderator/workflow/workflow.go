@@ -25,8 +25,9 @@ import (
 // Definition is a workflow as its author wrote it: roles hold their schemas,
 // not hashes.
 type Definition struct {
-	protocol.Workflow                // Roles[*].Frontmatter is empty
+	protocol.Workflow                // Roles[*].Frontmatter and Inputs[*].Schema are empty
 	Schemas           map[string]any // role → JSON Schema of its output, as a JSON value
+	InputSchemas      map[string]any // input → JSON Schema of its value; nil: there are no inputs
 	// Notices are what the author should know although nothing is wrong.
 	Notices []string
 }
@@ -70,6 +71,7 @@ func (d *draft) check(src Source) {
 	d.checkGraph()
 	d.checkReach()
 	d.checkConditions()
+	d.checkInputs()
 	for _, r := range d.roles {
 		d.checkSchema(r)
 		d.checkStatuses(r)
@@ -94,6 +96,12 @@ func (d *draft) definition() Definition {
 	for _, r := range d.roles {
 		def.Roles[r.name] = r.role
 		def.Schemas[r.name] = r.schema
+	}
+	for _, i := range d.inputs {
+		if def.Inputs == nil {
+			def.Inputs, def.InputSchemas = map[string]protocol.Input{}, map[string]any{}
+		}
+		def.Inputs[i.name], def.InputSchemas[i.name] = i.input(), i.schema
 	}
 	for _, c := range d.conditions {
 		if def.Conditions == nil {
@@ -123,9 +131,10 @@ func (n *nodeDraft) definition() protocol.GraphNode {
 }
 
 // Store turns a definition into its stored form; putSchema stores a role's
-// schema (its title set to "<workflow>.<role>" if it had none) and returns its
-// hash. Roles are stored in the order of their names.
-func (d Definition) Store(putSchema func(role string, schema any) (protocol.Hash, error)) (protocol.Workflow, error) {
+// or an input's schema (its title set to "<workflow>.<role>" or
+// "<workflow>.$inputs.<input>" if it had none) and returns its hash. Roles are stored
+// in the order of their names, and then the inputs.
+func (d Definition) Store(putSchema func(name string, schema any) (protocol.Hash, error)) (protocol.Workflow, error) {
 	w := d.Workflow
 	w.Roles = maps.Clone(d.Roles)
 	for _, name := range slices.Sorted(maps.Keys(d.Roles)) {
@@ -137,7 +146,22 @@ func (d Definition) Store(putSchema func(role string, schema any) (protocol.Hash
 		role.Frontmatter = hash
 		w.Roles[name] = role
 	}
+	w.Inputs = maps.Clone(d.Inputs)
+	for _, name := range slices.Sorted(maps.Keys(d.Inputs)) {
+		hash, err := putSchema(name, titled(d.InputSchemas[name], InputTitle(d.Name, name)))
+		if err != nil {
+			return protocol.Workflow{}, fmt.Errorf("store the schema of input %q: %w", name, err)
+		}
+		input := d.Inputs[name]
+		input.Schema = hash
+		w.Inputs[name] = input
+	}
 	return w, nil
+}
+
+// InputTitle is the title of the schema of an input that has none of its own.
+func InputTitle(workflow, input string) string {
+	return workflow + "." + protocol.InputsVariable + "." + input
 }
 
 func titled(schema any, title string) any {

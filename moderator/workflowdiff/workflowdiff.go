@@ -44,6 +44,7 @@ func Compare(a, b workflow.Definition) []Change {
 	d := &diff{changes: []Change{}}
 	d.text([]string{"name"}, a.Name, b.Name)
 	d.text([]string{"description"}, a.Description, b.Description)
+	d.inputs(a, b)
 	d.roles(a, b)
 	d.conditions(a.Conditions, b.Conditions)
 	d.graph(a.Workflow, b.Workflow)
@@ -132,10 +133,23 @@ func (d *diff) roles(a, b workflow.Definition) {
 	})
 }
 
+// inputs compares what a run is given.
+func (d *diff) inputs(a, b workflow.Definition) {
+	either(d, []string{"inputs"}, keys(a.Inputs, b.Inputs), a.Inputs, b.Inputs, func(path []string, before, after protocol.Input) {
+		name := path[len(path)-1]
+		d.value(append(slices.Clone(path), "schema"), a.InputSchemas[name], b.InputSchemas[name])
+		d.value(append(slices.Clone(path), "default"), before.Default, after.Default)
+		d.text(append(slices.Clone(path), "description"), before.Description, after.Description)
+	})
+}
+
 // player compares who plays a role.
 func (d *diff) player(at func(string) []string, before, after protocol.Role) {
 	if !slices.Equal(before.Run, after.Run) {
 		d.add(opOf(len(before.Run), len(after.Run)), at("run"), before.Run, after.Run)
+	}
+	if before.Person != after.Person {
+		d.add(Changed, at("person"), before.Person, after.Person)
 	}
 	d.text(at("parse"), string(before.Parse), string(after.Parse))
 	d.number(at("timeoutMs"), int(before.TimeoutMs), int(after.TimeoutMs))

@@ -24,6 +24,18 @@ func Restore(w protocol.Workflow, schema func(protocol.Hash) (any, error)) (work
 		role.Frontmatter = ""
 		def.Roles[name] = role
 	}
+	if len(w.Inputs) > 0 {
+		def.Inputs, def.InputSchemas = make(map[string]protocol.Input, len(w.Inputs)), make(map[string]any, len(w.Inputs))
+	}
+	for name, input := range w.Inputs {
+		s, err := schema(input.Schema)
+		if err != nil {
+			return workflow.Definition{}, fmt.Errorf("schema of input %q: %w", name, err)
+		}
+		def.InputSchemas[name] = untitled(s, workflow.InputTitle(w.Name, name))
+		input.Schema = ""
+		def.Inputs[name] = input
+	}
 	return def, nil
 }
 

@@ -25,8 +25,11 @@ func YAML(def workflow.Definition) ([]byte, error) {
 	doc := yamltext.Map{
 		{Key: "name", Value: def.Name},
 		{Key: "description", Value: def.Description},
-		{Key: "roles", Value: roles(def), Blank: true},
 	}
+	if len(def.Inputs) > 0 {
+		doc = append(doc, yamltext.Entry{Key: "inputs", Value: inputs(def), Blank: true})
+	}
+	doc = append(doc, yamltext.Entry{Key: "roles", Value: roles(def), Blank: true})
 	if len(def.Conditions) > 0 {
 		doc = append(doc, yamltext.Entry{Key: "conditions", Value: conditions(def.Conditions), Blank: true})
 	}
@@ -39,6 +42,21 @@ func YAML(def workflow.Definition) ([]byte, error) {
 		return nil, fmt.Errorf("write workflow %q: %w", def.Name, err)
 	}
 	return text, nil
+}
+
+func inputs(def workflow.Definition) yamltext.Map {
+	m := yamltext.Map{}
+	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) {
+		fields := yamltext.Map{{Key: "schema", Value: schema(def.InputSchemas[name])}}
+		if i := def.Inputs[name]; i.Default != nil {
+			fields = append(fields, yamltext.Entry{Key: "default", Value: i.Default})
+		}
+		if i := def.Inputs[name]; i.Description != "" {
+			fields = append(fields, yamltext.Entry{Key: "description", Value: i.Description})
+		}
+		m = append(m, yamltext.Entry{Key: name, Value: fields})
+	}
+	return m
 }
 
 func roles(def workflow.Definition) yamltext.Map {
@@ -61,9 +79,12 @@ func isCommand(r protocol.Role) bool { return len(r.Run) > 0 && r.Parse == "" }
 // player is what says who plays a role, and what that one is told.
 func player(r protocol.Role) (fields yamltext.Map) {
 	texts := []yamltext.Entry{{Key: "parse", Value: string(r.Parse)}, {Key: "timeout", Value: span(r.TimeoutMs)}}
-	if r.Player() == protocol.PlayedByCommand {
+	switch r.Player() {
+	case protocol.PlayedByCommand:
 		fields = yamltext.Map{{Key: "run", Value: strings(r.Run)}}
-	} else {
+	case protocol.PlayedByPerson:
+		return yamltext.Map{{Key: "person", Value: true}}
+	default:
 		fields = yamltext.Map{{Key: "goal", Value: r.Goal}, {Key: "capabilities", Value: strings(r.Capabilities)}}
 		texts = []yamltext.Entry{{Key: "procedure", Value: r.Procedure}, {Key: "output", Value: r.Output}, {Key: "extractPrompt", Value: r.ExtractPrompt}}
 	}

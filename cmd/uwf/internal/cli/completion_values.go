@@ -42,6 +42,10 @@ func (a *app) values(ctx context.Context, what string, typed []string) []cmdline
 		return words(shellNames()...)
 	case "key":
 		return a.keyValues(ctx)
+	case "--var":
+		return a.varValues(ctx, typed)
+	case "--set":
+		return a.setValues(ctx, typed)
 	case "--agent":
 		return a.agentValues(ctx)
 	case "--provider":
@@ -55,7 +59,7 @@ func (a *app) values(ctx context.Context, what string, typed []string) []cmdline
 	case "kind":
 		return words("workflow", "start", "step", "detail", "turn", "text", "suspend")
 	}
-	if strings.Contains(what, "file") || slices.Contains([]string{"--output", "--content", "--detail", "--home", "--ocas-home", "--cwd"}, what) {
+	if strings.Contains(what, "file") || slices.Contains([]string{"--output", "--content", "--detail", "--vars", "--home", "--ocas-home", "--cwd"}, what) {
 		return []cmdline.Candidate{{Word: cmdline.Files}}
 	}
 	return nil

@@ -24,6 +24,7 @@ type planOutput struct {
 	DryRun   bool            `json:"dryRun"`
 	Workflow string          `json:"workflow"` // name
 	Cwd      string          `json:"cwd"`
+	Inputs   map[string]any  `json:"inputs,omitempty"`
 	First    planFirst       `json:"first"`
 	Roles    []planRole      `json:"roles"`
 	Limits   protocol.Limits `json:"limits"` // 0: none
@@ -78,8 +79,12 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions,
 	if err != nil {
 		return err
 	}
-	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Ready: true, graph: diagram.Of(def.Workflow)}
-	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd}}
+	given, err := a.inputs(ctx, c, declaredBy(def))
+	if err != nil {
+		return err
+	}
+	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Inputs: given, Ready: true, graph: diagram.Of(def.Workflow)}
+	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given}}
 	first, err := moderator.Next(ctx, state)
 	if err != nil {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}

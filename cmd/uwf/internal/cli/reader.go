@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -203,12 +204,24 @@ func (f *fitting) blocks() []string {
 // startBlock is what the thread is about, in at most max characters if the task
 // can be cut that far.
 func (r reader) startBlock(max int) string {
-	head := fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n## Task\n\n", r.id, r.workflow.Name, r.thread.Start.Workflow)
+	head := fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n%s## Task\n\n", r.id, r.workflow.Name, r.thread.Start.Workflow, inputsBlock(r.thread.Start.Inputs))
 	task := cutMiddle(r.thread.Start.Prompt, max-length(head), leftOut)
 	if task == "" && r.thread.Start.Prompt != "" {
 		task = notShown(r.thread.Start.Prompt)
 	}
 	return head + task
+}
+
+// inputsBlock is what the thread was given besides its task.
+func inputsBlock(given map[string]any) string {
+	if len(given) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(given)
+	if err != nil { // it was read from a node
+		return ""
+	}
+	return "**Inputs:** " + firstLine(string(text), 500) + "\n\n"
 }
 
 // notShown stands for a text for which there is no room at all, unless it is itself

@@ -69,7 +69,7 @@ func (a *app) runProbe(ctx context.Context, p *protocol.SetupProbe) (err error) 
 	}
 	o := engine.StepOptions{Timeout: probeTime}
 	started, err := a.workflows().Start(ctx, e, file, protocol.Start{Prompt: probeQuestion, Cwd: dir}, protocol.Limits{},
-		func(s protocol.Start) error { return e.CheckFirst(ctx, s, o) })
+		func(s *protocol.Start) error { return e.CheckFirst(ctx, *s, o) })
 	if err != nil {
 		return err
 	}

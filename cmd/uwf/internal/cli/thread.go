@@ -89,7 +89,7 @@ func (a *app) movedTo(c *ucli.Context) (string, error) {
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
-		Flags: append(limitFlags(), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag()),
+		Flags: append(append(varFlags(), limitFlags()...), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag()),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		l, err := limitsOf(c)
 		if err != nil {
@@ -124,7 +124,12 @@ func (a *app) start(ctx context.Context, c *ucli.Context, l protocol.Limits, che
 	if err != nil {
 		return none, err
 	}
-	may := func(s protocol.Start) error { return check(e, s) }
+	may := func(s *protocol.Start) error {
+		if err := a.complete(ctx, c, e, s); err != nil {
+			return err
+		}
+		return check(e, *s)
+	}
 	title := c.String("title")
 	if err := engine.CheckTitle(title); err != nil {
 		return none, err

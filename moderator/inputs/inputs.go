@@ -1,0 +1,106 @@
+// Package inputs holds what a run is given against what its workflow asks for.
+package inputs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// MaxBytes bounds the inputs of a run as JSON: each agent gets them in one variable of
+// its environment, and systems bound that.
+const MaxBytes = 96 << 10
+
+// Declared is an input that a workflow asks for.
+type Declared struct {
+	Schema      any // a JSON Schema
+	Default     any // nil: it has to be given
+	Description string
+}
+
+// Fill returns the inputs of a run: what is given, and the defaults of the rest. The
+// error is a *protocol.Error that names all that is wrong: code usage if a name is
+// unknown or a value is missing, code invalid if one does not fit; or it is why a
+// schema could not be asked.
+func Fill(ctx context.Context, declared map[string]Declared, given map[string]any) (map[string]any, error) {
+	names := slices.Sorted(maps.Keys(declared))
+	filled := map[string]any{}
+	var wrong, hints []string
+	code := protocol.CodeInvalid
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := declared[name]; !ok {
+			code = protocol.CodeUsage
+			wrong = append(wrong, fmt.Sprintf("%s: there is no such input", plaintext.Line(name)))
+			hints = append(hints, known(name, names))
+		}
+	}
+	for _, name := range names {
+		value, ok := given[name]
+		if !ok {
+			if value = declared[name].Default; value == nil {
+				code = protocol.CodeUsage
+				wrong = append(wrong, name+": is missing"+described(declared[name]))
+				hints = append(hints, "--var "+plaintext.Word(name+"=VALUE"))
+				continue
+			}
+		}
+		problems, err := check(ctx, name, declared[name].Schema, value)
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, problems...)
+		filled[name] = value
+	}
+	if len(wrong) > 0 {
+		return nil, &protocol.Error{Code: code, Message: "the inputs do not fit:\n- " + strings.Join(wrong, "\n- "), Hints: hints}
+	}
+	text, err := json.Marshal(filled)
+	if err == nil && len(text) > MaxBytes {
+		err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("the inputs are too large: %d bytes, of at most %d", len(text), MaxBytes),
+			Hints: []string{"put the text into a file, and give its name as the input"}}
+	}
+	if len(filled) == 0 {
+		filled = nil
+	}
+	return filled, err
+}
+
+func described(d Declared) string {
+	if d.Description == "" {
+		return ""
+	}
+	return " (" + plaintext.Line(d.Description) + ")"
+}
+
+// known says which names there are.
+func known(name string, names []string) string {
+	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
+		return "did you mean " + near[0] + "?"
+	}
+	if len(names) == 0 {
+		return "the workflow has no inputs"
+	}
+	return "the inputs are " + strings.Join(names, ", ")
+}
+
+// check says what is wrong with a value.
+func check(ctx context.Context, name string, schema, value any) ([]string, error) {
+	compiled, err := jsonschema.Compile(schema)
+	if err != nil {
+		return nil, fmt.Errorf("schema of input %q: %w", name, err)
+	}
+	problems, err := compiled.Validate(ctx, value)
+	var wrong []string
+	for _, p := range problems {
+		wrong = append(wrong, plaintext.Line(name+p.Path+": "+p.Message))
+	}
+	return wrong, err
+}
