@@ -106,9 +106,7 @@ func (d *draft) commandSchema(r *roleDraft, n *yamldoc.Node, what string) {
 			return
 		}
 	}
-	r.schema = moderator.CommandSchema()
-	r.statuses = statusesOf(r.schema)
-	r.answers = answersOf(r.schema, r.statuses.key)
+	r.use(moderator.CommandSchema())
 }
 
 // checkCommand checks the templates of a command against what is known when an edge

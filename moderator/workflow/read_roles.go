@@ -78,7 +78,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 // roleFields are the keys of a role, by who plays it.
 func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	fields := []field{{key: "description", required: true, remedy: "one line that says what the role does"}}
-	schema := []field{{key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}} // exactly one, see readSchema
+	schema := []field{{key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}} // at most one, see readSchema
 	players := []field{{key: "run"}, {key: "person"}}
 	switch {
 	case says(n, "run"):
@@ -120,8 +120,8 @@ func (d *draft) readCapabilities(n *yamldoc.Node, what string) []string {
 	return list
 }
 
-// readSchema finds the schema of a role under one of its keys. What is in it is
-// checked later.
+// readSchema finds the schema of a role under one of its keys; an agent's role
+// without one answers with a text. What is in it is checked later.
 func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	var found *yamldoc.Entry
 	twice := false
@@ -141,8 +141,16 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	if found == nil && misspelt(role) {
 		return // said with the key
 	}
+	if found == nil && r.role.Person {
+		d.add(r.pos, `add "frontmatter": the JSON Schema of the form`, "%s has no \"frontmatter\"", what)
+		return
+	}
+	if found == nil && r.role.Parse != "" {
+		d.add(r.pos, `add "frontmatter": the JSON Schema of what the command prints`, "%s has no \"frontmatter\"", what)
+		return
+	}
 	if found == nil {
-		d.add(r.pos, `add "frontmatter": the JSON Schema of what the role answers`, "%s has no \"frontmatter\"", what)
+		r.use(protocol.AnswerSchema())
 		return
 	}
 	n := found.Value
@@ -157,7 +165,13 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		d.add(found.Pos, `add "type: object"`, "%s of %s needs a \"type\" or \"oneOf\"", found.Key, what)
 		return
 	}
-	r.yaml, r.schema = n, n.Value()
+	r.yaml = n
+	r.use(n.Value())
+}
+
+// use takes a schema as the role's own.
+func (r *roleDraft) use(schema any) {
+	r.schema = schema
 	r.statuses = statusesOf(r.schema)
 	r.answers = answersOf(r.schema, r.statuses.key)
 }

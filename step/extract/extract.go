@@ -70,6 +70,9 @@ func (e *InvalidError) Error() string {
 // other means that nothing is known about the answer, because its judge failed.
 func Text(ctx context.Context, text string, r Role) (Output, error) {
 	answer, err := frontmatter.Parse(text)
+	if protocol.IsAnswerSchema(r.Schema) {
+		return r.plain(ctx, text, answer.Fields)
+	}
 	if errors.Is(err, frontmatter.ErrNone) {
 		return r.behindPreamble(ctx, text)
 	}
@@ -79,6 +82,22 @@ func Text(ctx context.Context, text string, r Role) (Output, error) {
 	out, err := r.accept(ctx, answer.Fields)
 	out.Body = answer.Body
 	return out, err
+}
+
+// plain takes the whole answer of a role that names no data, unless it suspends, or
+// gives the text as data itself, as an agent does that knows schemas only.
+func (r Role) plain(ctx context.Context, text string, fields map[string]any) (Output, error) {
+	if suspendStatus(fields) != "" {
+		return suspend(fields)
+	}
+	if fits, err := r.fits(ctx, fields); err != nil || fits {
+		return Output{Value: fields, Body: text}, err
+	}
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return Output{}, &InvalidError{Reason: "the answer is empty"}
+	}
+	return Output{Value: map[string]any{protocol.AnswerField: text}, Body: text}, nil
 }
 
 // behindPreamble takes the block that some models put behind a word to the user, if

@@ -164,3 +164,26 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// A role that names no data answers with a text, whatever the text looks like.
+func TestAnswerOfARoleWithoutSchema(t *testing.T) {
+	t.Parallel()
+	role, err := NewRole(protocol.AnswerSchema())
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"I fixed it.\n":                              "I fixed it.",
+		"---\nnote: of mine\n---\nand more":          "---\nnote: of mine\n---\nand more",
+		"---\nanswer: as data\n---\n":                "as data",
+		"--- no block: [\n":                          "--- no block: [",
+		"# Report\n\n---\n$status: done\n---\n\nend": "# Report\n\n---\n$status: done\n---\n\nend",
+	} {
+		out, err := Text(t.Context(), text, role)
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, map[string]any{protocol.AnswerField: want}, out.Value)
+	}
+	out, err := Text(t.Context(), "---\n$status: $SUSPEND\nreason: which one?\n---\n", role)
+	require.NoError(t, err)
+	require.Equal(t, "which one?", out.Suspend.Reason)
+	_, err = Text(t.Context(), " \n", role)
+	require.ErrorContains(t, err, "the answer is empty")
+}

@@ -17,6 +17,9 @@ func FormatInstruction(schema any) string {
 }
 
 func formatBody(schema any) string {
+	if protocol.IsAnswerSchema(schema) {
+		return join("Your whole response, as plain text or Markdown, is handed to the next role. It needs no frontmatter block.", suspendBody)
+	}
 	if key, variants := discriminated(schema); key != "" {
 		return join(variantsBody(key, variants), suspendBody)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/prompt"
 )
 
@@ -77,4 +78,13 @@ func FuzzFormatInstruction(f *testing.F) {
 		require.Contains(t, prompt.FormatInstruction(schema), "## Deliverable Format")
 		require.NotEmpty(t, prompt.Correction("x", schema))
 	})
+}
+
+// A role that names no data is not told to begin with a block of it.
+func TestFormatOfAText(t *testing.T) {
+	t.Parallel()
+	text := prompt.FormatInstruction(protocol.AnswerSchema())
+	require.Contains(t, text, "Your whole response")
+	require.Contains(t, text, "$SUSPEND")
+	require.NotContains(t, text, "MUST begin")
 }
