@@ -102,7 +102,7 @@ func TestCookbook(t *testing.T) {
 	out := b.typeIn(t, "cookbook.md")
 	for _, sign := range []string{
 		"Merge change? list has --json", "Merge change? list has --format json", `"message":"Merged."`, "Approved by both.", "Three tries failed, the last with: R3", "The tests pass.",
-		"Checked.", "wrong-result: stats.go:27, shown by go test",
+		"Checked.", "#7 wrong-result: stats.go:27, shown by go test",
 	} {
 		require.Contains(t, out, sign)
 	}
@@ -115,7 +115,7 @@ func TestCI(t *testing.T) {
 	require.Contains(t, b.typeIn(t, "ci.md"), "done\n")
 	result, err := os.ReadFile(filepath.Join(b.dir, "result.json"))
 	require.NoError(t, err)
-	for _, field := range []string{`"thread":`, `"status":"completed"`, `"message":"wrong-result: `, `"output":{`, `"totals":`} {
+	for _, field := range []string{`"thread":`, `"status":"completed"`, `"message":"#7 wrong-result: `, `"output":{`, `"totals":`} {
 		require.Contains(t, string(result), field)
 	}
 }
