@@ -140,6 +140,9 @@ func extra(a protocol.Agent, argv []string, s System) string {
 	if a.Permission != "readonly" || !HeedsPermission(a.Command) {
 		places = append([]string{"the directory"}, places...)
 	}
+	if _, known := programs.Places(driven(argv)); !known {
+		places = append(places, "its own directories (what it leaves there may run later)")
+	}
 	if len(places) == 0 {
 		return ", writes nothing" + s.open()
 	}

@@ -14,6 +14,7 @@ type Place struct {
 	variable string // names it, or the directory that it lies in
 	home     string // else that is this, below the user's home directory
 	name     string // below that
+	above    string // a variable: without the first one it names the directory above home's last part
 	unless   string // a variable: if it is set the place is not used
 
 	// Obeys are files and directories below, or "." for a file itself, that say which
@@ -55,6 +56,9 @@ func (p Place) Path(env func(string) string) string {
 	base := ""
 	if p.variable != "" {
 		base = env(p.variable)
+	}
+	if above := env(p.above); p.above != "" && base == "" && above != "" {
+		base = filepath.Join(above, filepath.Base(p.home))
 	}
 	if base == "" {
 		for _, home := range []string{env("HOME"), env("USERPROFILE")} {
@@ -125,7 +129,7 @@ func Guess(command []string) []Place {
 	if slices.Contains(starters, word) || slices.Contains(taken, strings.TrimLeft(word, ".")) {
 		return nil
 	}
-	return append(xdg(word, true), Place{home: "." + word})
+	return append(xdg(word), Place{home: "." + word})
 }
 
 // name is a program's, by the word that starts it: a path, or a package of npm's
@@ -162,36 +166,50 @@ func placesOf(program string) ([]Place, bool) {
 	case "qwen", "qwen-code":
 		return []Place{{variable: "QWEN_HOME", home: ".qwen", Apart: []string{"tmp/", "projects/", "history/", "debug/"}, Writes: []string{"oauth_creds.json"}}}, true
 	case "cursor-agent":
-		return append(xdg("cursor", false), Place{home: ".cursor", Obeys: []string{
-			"mcp.json", "mcp-approvals.json", "permissions.json", "hooks.json", "hooks", "cli-config.json", "commands", "extensions", "plugins", "rules", "skills", "agents",
-		}}), true
+		return []Place{
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"}},
+			{home: ".cursor", Obeys: []string{
+				"mcp.json", "mcp-approvals.json", "permissions.json", "hooks.json", "hooks", "cli-config.json", "sandbox.json", "argv.json", "environment.json",
+				"commands", "extensions", "plugins", "rules", "skills", "skills-cursor", "agents", "bin",
+			}},
+		}, true
 	case "hermes":
 		return []Place{{variable: "HERMES_HOME", home: ".hermes", Apart: []string{"sessions/", "logs/", "state.db"}, Writes: []string{"auth.json"}, Kept: true}}, true
 	case "copilot":
-		return []Place{{home: ".copilot"}}, true
+		return []Place{{variable: "COPILOT_HOME", home: ".copilot", Apart: []string{"session-state/", "history-session-state/", "command-history-state/", "logs/", "session-store.db"}, Writes: []string{}}}, true
 	case "opencode", "opencode-ai":
 		return []Place{
 			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
 			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/", "storage/", "auth.json"}, Made: []string{"repos"}},
 			{variable: "XDG_STATE_HOME", home: ".local/state", name: "opencode"},
 		}, true
-	case "goose", "crush", "amp":
-		return xdg(program, true), true
+	case "crush": // its data say which servers it starts, too
+		return []Place{
+			{variable: "CRUSH_GLOBAL_CONFIG", above: "XDG_CONFIG_HOME", home: ".config/crush", Apart: []string{}, Writes: []string{}},
+			{variable: "CRUSH_GLOBAL_DATA", above: "XDG_DATA_HOME", home: ".local/share/crush", Apart: []string{}, Writes: []string{}},
+			{variable: "XDG_STATE_HOME", home: ".local/state", name: "crush", Writes: []string{"logs/"}},
+		}, true
+	case "goose":
+		return []Place{
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "goose", Writes: []string{}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "goose", Writes: []string{"sessions/"}},
+			{variable: "XDG_STATE_HOME", home: ".local/state", name: "goose", Writes: []string{"logs/", "history.txt"}},
+		}, true
+	case "amp":
+		return []Place{
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "amp", Writes: []string{}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "amp", Writes: []string{"threads/", "history.jsonl", "session.json"}},
+		}, true
 	}
 	return nil, false
 }
 
 // xdg are the places of a program that goes by the XDG Base Directory
 // Specification. Its cache is in the directory of all caches.
-func xdg(name string, data bool) []Place {
-	places := []Place{{variable: "XDG_CONFIG_HOME", home: ".config", name: name, Obeys: []string{
-		"opencode.json", "opencode.jsonc", "config.json", "config.yaml", "crush.json", "settings.json", "mcp.json",
-		"plugin", "plugins", "tool", "tools", "command", "commands", "agent", "agents", "mode", "modes", "skill", "skills", "themes", "AGENTS.md", "tui.json", "tui.jsonc",
-	}}}
-	if data {
-		places = append(places, Place{variable: "XDG_DATA_HOME", home: ".local/share", name: name, Obeys: []string{"bin", "plugin", "plugins", "tool", "tools"}}, Place{variable: "XDG_STATE_HOME", home: ".local/state", name: name})
+func xdg(name string) []Place {
+	return []Place{
+		{variable: "XDG_CONFIG_HOME", home: ".config", name: name}, {variable: "XDG_DATA_HOME", home: ".local/share", name: name}, {variable: "XDG_STATE_HOME", home: ".local/state", name: name},
 	}
-	return places
 }
 
 // starters start another program as it is, and have nothing of their own that it needs.

@@ -71,6 +71,9 @@ func (r *runner) confined() (*confinement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a directory for temporary files: %w", err)
 	}
+	if _, known := programs.Places(r.driven()); !known {
+		r.req.Warn("what %s writes into its own directories (~/.%[1]s and the like) stays, and nobody looks at it: uwf does not know which of it the program obeys when you start it next", filepath.Base(r.adapter.Program))
+	}
 	r.held = "confined by: " + confine.Describe() + confine.Open(false)
 	c := &confinement{exe: r.env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}

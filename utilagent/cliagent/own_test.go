@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,28 @@ func TestOwnPlaces(t *testing.T) {
 	env = map[string]string{}
 	dirs, files = of("claude")
 	require.Empty(t, append(dirs, files...))
+}
+
+// What known programs may write is what they need, by name: all else in their own
+// directories says what they run when their user starts them next.
+func TestNoOwnDirectoryIsWrittenWhole(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	vars := map[string]string{"HOME": home, "XDG_DATA_HOME": filepath.Join(home, "data")}
+	env := func(name string) string { return vars[name] }
+	for _, program := range []string{"claude", "codex", "gemini", "qwen", "hermes", "copilot", "opencode", "goose", "crush", "amp", "cursor-agent"} {
+		o, err := own([]string{program}, "/work", t.TempDir(), filepath.Join(home, "apart", program), env)
+		require.NoError(t, err)
+		require.NotEmpty(t, o.reads)
+		for _, dir := range o.dirs {
+			known := dir == filepath.Join(home, ".local/state/opencode") || dir == filepath.Join(home, ".cursor") // docs/agents.md says so
+			require.True(t, known || !slices.Contains(o.reads, dir), "%s may write all of %s", program, dir)
+		}
+	}
+	o, err := own([]string{"crush", "run"}, "/work", t.TempDir(), filepath.Join(home, "apart"), env)
+	require.NoError(t, err)
+	require.Contains(t, o.reads, filepath.Join(home, "data/crush"))
+	require.Regexp(t, "^CRUSH_GLOBAL_CONFIG=.* CRUSH_GLOBAL_DATA=", strings.Join(o.env, " "))
 }
 
 // What a program makes in its own directory nobody obeys later: the true one is not
