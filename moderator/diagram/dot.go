@@ -3,6 +3,8 @@ package diagram
 import (
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // DOT writes the graph for Graphviz.
@@ -51,6 +53,12 @@ func dotShape(n Node) string {
 		shape = ", shape=oval, peripheries=2"
 	case Suspend:
 		shape = ", shape=hexagon, style=solid"
+	}
+	switch n.Player {
+	case protocol.PlayedByCommand:
+		shape = ", shape=component, style=solid"
+	case protocol.PlayedByPerson:
+		shape = ", shape=house, style=solid"
 	}
 	if n.Description != "" {
 		shape += ", tooltip=" + dotText(n.Description)

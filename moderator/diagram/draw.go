@@ -3,6 +3,8 @@ package diagram
 import (
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // drawing collects the elements of an SVG.
@@ -47,11 +49,21 @@ func (d *drawing) node(l *layout, i int) {
 		radius = size.h / 2
 	}
 	class := string(n.Kind)
+	if n.Player != "" {
+		class += " " + string(n.Player)
+	}
+	dashes := ""
+	switch n.Player {
+	case protocol.PlayedByCommand:
+		radius = 0
+	case protocol.PlayedByPerson:
+		dashes = ` stroke-dasharray="6 3"`
+	}
 	if n.State != "" {
 		class += " " + string(n.State)
 	}
 	d.printf("<g class=\"node %s\"><title>%s</title>", class, escape(strings.TrimSuffix(n.Name+": "+n.Description, ": ")))
-	d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"/>`, b.x-size.w/2, top, size.w, size.h, radius)
+	d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"%s/>`, b.x-size.w/2, top, size.w, size.h, radius, dashes)
 	name, note := nodeText(n)
 	y := top + 9 + lineHeight*0.78
 	d.printf(`<text class="name" x="%.1f" y="%.1f">%s</text>`, b.x, y, escape(name))

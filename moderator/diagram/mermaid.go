@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Mermaid writes a flowchart that GitHub, GitLab and many editors draw.
@@ -56,6 +58,12 @@ func mermaidNode(n Node) string {
 	}
 	if about := n.about(); about != "" {
 		text += "<br/><small>" + mermaidText(about) + "</small>"
+	}
+	switch n.Player {
+	case protocol.PlayedByCommand:
+		return `[["` + text + `"]]`
+	case protocol.PlayedByPerson:
+		return `[/"` + text + `"/]`
 	}
 	return `["` + text + `"]`
 }

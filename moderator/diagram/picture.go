@@ -35,11 +35,12 @@ const (
 
 // Node is a node of the graph.
 type Node struct {
-	Name        string `json:"name"`
-	Kind        Kind   `json:"kind"`
-	Description string `json:"description,omitempty"`
-	State       State  `json:"state,omitempty"` // of a run
-	Note        string `json:"note,omitempty"`  // of a run
+	Name        string          `json:"name"`
+	Kind        Kind            `json:"kind"`
+	Description string          `json:"description,omitempty"`
+	Player      protocol.Player `json:"player,omitempty"` // of a role that no agent plays
+	State       State           `json:"state,omitempty"`  // of a run
+	Note        string          `json:"note,omitempty"`   // of a run
 }
 
 // Edge leads from a node to a node, by their places in Nodes.
@@ -65,6 +66,9 @@ func Of(w protocol.Workflow) Graph {
 	add(protocol.StartNode, Start, "")
 	for _, name := range flow.Roles(w) {
 		add(name, Role, w.Roles[name].Description)
+		if player := w.Roles[name].Player(); player != protocol.PlayedByAgent {
+			g.Nodes[place[name]].Player = player
+		}
 	}
 	used := targets(w)
 	if used[protocol.SuspendNode] {

@@ -227,3 +227,26 @@ func TestLargeGraphs(t *testing.T) {
 	require.NotEmpty(t, g.Mermaid())
 	require.Less(t, time.Since(begin), time.Minute)
 }
+
+// Who plays a role is seen in every format.
+func TestPlayersAreSeen(t *testing.T) {
+	t.Parallel()
+	g := diagram.Of(protocol.Workflow{
+		Roles: map[string]protocol.Role{"tests": {Description: "Runs.", Run: []string{"make"}}, "gate": {Description: "Asks.", Person: true}},
+		Graph: map[string]protocol.GraphNode{
+			"$START": {Edges: map[string]protocol.Edge{"_": {Role: "tests"}}},
+			"tests":  {Edges: map[string]protocol.Edge{"_": {Role: "gate"}}},
+			"gate":   {Edges: map[string]protocol.Edge{"_": {Role: "$END"}}},
+		},
+	})
+	svg, err := g.SVG()
+	require.NoError(t, err)
+	for text, want := range map[string][]string{
+		g.Text(80): {"command: Runs.", "person: Asks."}, g.DOT(): {"shape=component", "shape=house"},
+		g.Mermaid(): {`[["tests`, `[/"gate`}, svg: {`class="node role command"`, `stroke-dasharray="6 3"`},
+	} {
+		for _, w := range want {
+			require.Contains(t, text, w)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package diagram
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Trace is the way that a run has taken through a graph.
@@ -97,6 +98,9 @@ func (g Graph) traced() bool { return len(g.Nodes) > 0 && g.Nodes[0].State != ""
 func (n Node) about() string {
 	if n.Note != "" {
 		return n.Note
+	}
+	if n.Player != "" {
+		return strings.TrimSuffix(string(n.Player)+": "+n.Description, ": ")
 	}
 	return n.Description
 }

@@ -44,13 +44,14 @@ type planFirst struct {
 
 // planRole is who would play a role.
 type planRole struct {
-	Role    string   `json:"role"`
-	Agent   *string  `json:"agent"`
-	Command []string `json:"command"`
-	Path    *string  `json:"path"`
-	Model   *string  `json:"model"`
-	Timeout *string  `json:"timeout"`
-	May     *string  `json:"may"` // run, and write where
+	Role    string          `json:"role"`
+	Player  protocol.Player `json:"player,omitempty"` // unless it is an agent
+	Agent   *string         `json:"agent"`
+	Command []string        `json:"command"`
+	Path    *string         `json:"path"`
+	Model   *string         `json:"model"`
+	Timeout *string         `json:"timeout"`
+	May     *string         `json:"may"` // run, and write where
 	// Worst is what the role may cost if everything that can go wrong does.
 	Worst   engine.Worst `json:"worst"`
 	Problem *string      `json:"problem"`
@@ -130,7 +131,13 @@ func (a *app) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 	if role.Command == nil {
 		role.Command = []string{}
 	}
-	if len(c.Command) > 0 {
+	switch {
+	case c.Player != protocol.PlayedByAgent:
+		role.Player = c.Player
+		if c.Player == protocol.PlayedByCommand {
+			role.May = ref("do all that you can")
+		}
+	case len(c.Command) > 0:
 		role.May = ref(config.Access(settings, c.Agent, c.Command, a.env, config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}))
 	}
 	if c.Timeout > 0 {
@@ -146,16 +153,41 @@ func (a *app) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 	p.Roles = append(p.Roles, role)
 }
 
+// program is what would be started for the role, as far as it is known.
+func (r planRole) program() string {
+	switch {
+	case r.Player == protocol.PlayedByPerson:
+		return "-"
+	case r.Player == protocol.PlayedByCommand && r.Path == nil && r.Problem == nil:
+		return r.Command[0]
+	}
+	return or(r.Path, "not found")
+}
+
+// wordsOf are the words of a command as a shell would take them.
+func wordsOf(command []string) string {
+	quoted := make([]string, len(command))
+	for i, word := range command {
+		quoted[i] = plaintext.Word(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
 func (p planOutput) text(w io.Writer, width int) error {
 	if _, err := io.WriteString(w, p.graph.Text(width)+"\n"); err != nil {
 		return err
 	}
 	t := newTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "AT MOST", "MAY")
 	for _, r := range p.Roles {
-		t.row(r.Role, or(r.Agent, "none"), or(r.Path, "not found"), or(r.Model, "-"), or(r.Timeout, "none"), worstText(r.Worst), or(r.May, "-"))
+		t.row(r.Role, or(r.Agent, "none"), r.program(), or(r.Model, "-"), or(r.Timeout, "none"), worstText(r.Worst), or(r.May, "-"))
 	}
 	if err := t.print(w); err != nil {
 		return err
+	}
+	for _, r := range p.Roles {
+		if r.Player == protocol.PlayedByCommand {
+			fmt.Fprintf(w, "%s runs: %s\n", plaintext.Line(r.Role), plaintext.Line(wordsOf(r.Command)))
+		}
 	}
 	fmt.Fprintln(w)
 	if err := textLines(w, "first", p.First.Role+": "+firstLine(p.First.Prompt, 100), "directory", p.First.Cwd,

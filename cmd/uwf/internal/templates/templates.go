@@ -28,6 +28,8 @@ func All() []Template {
 		{"review", "a finder, a sceptic who checks each finding, and a report"},
 		{"solve-issue", "plan, develop, review; back to work if rejected; asks a person if unclear"},
 		{"debate", "two sides argue, a judge decides when it is enough"},
+		{"checks", "change something until a command says that it is right"},
+		{"approve", "write something, let a person approve it, publish it by a command"},
 		{"research", "split a question, research until nothing is open, write the answer"},
 	}
 }
