@@ -342,3 +342,38 @@ type LastTry struct {
 	WorkerLog string   `json:"workerLog,omitempty"`
 	Dir       string   `json:"dir"`
 }
+
+// InboxItem is a thread that cannot go on without a person.
+type InboxItem struct {
+	Thread   string    `json:"thread"`
+	Title    string    `json:"title,omitempty"`
+	Workflow string    `json:"workflow"` // its name
+	Status   Status    `json:"status"`   // suspended, failed or corrupt
+	Question *Question `json:"question,omitempty"`
+	Reason   string    `json:"reason,omitempty"` // why it stands still, where nothing is asked
+	Since    *int64    `json:"since"`            // ms
+	Command  string    `json:"command"`          // what to type next
+	Totals   *Totals   `json:"totals,omitempty"` // as far as they have been summed up
+}
+
+// Stats answers stats: what steps have cost, in groups.
+type Stats struct {
+	Since   *int64      `json:"since"` // ms; null: all steps
+	By      []string    `json:"by"`
+	Rows    []StatsRow  `json:"rows"`
+	Totals  Totals      `json:"totals"`
+	Threads int         `json:"threads"` // that the steps are of
+	Unread  []StatsHole `json:"unread"`  // threads whose steps could not all be read
+}
+
+// StatsRow is one group: a value for each name in By. An unknown model is "".
+type StatsRow struct {
+	Of map[string]string `json:"of"`
+	Totals
+}
+
+// StatsHole is a thread that is missing in the sums, or part of it.
+type StatsHole struct {
+	Thread string `json:"thread"`
+	Error  string `json:"error"`
+}

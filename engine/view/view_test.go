@@ -214,3 +214,24 @@ func TestWatchTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// A step that forks share counts once; what nobody has told is unknown, not zero.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.step("more")
+	_, err := w.Fork(t.Context(), first)
+	require.NoError(t, err)
+	w.step("more")
+	s, err := view.Stats(t.Context(), w.Engine, time.Time{}, []string{"role", "model"})
+	require.NoError(t, err)
+	require.Empty(t, s.Unread)
+	require.Len(t, s.Rows, 1)
+	require.Equal(t, map[string]string{"role": "writer", "model": ""}, s.Rows[0].Of)
+	require.Equal(t, 2, s.Totals.Steps)
+	require.Nil(t, s.Totals.Usage)
+	require.Equal(t, 2, s.Totals.StepsWithoutCost)
+	later, err := view.Stats(t.Context(), w.Engine, time.Now(), []string{"day"})
+	require.NoError(t, err)
+	require.Empty(t, later.Rows)
+}

@@ -176,31 +176,14 @@ func joined(parts ...string) string {
 
 // sayNext tells what to type next.
 func (a *app) sayNext(r protocol.StepOutput) {
-	switch r.Status {
-	case protocol.StatusSuspended:
-		switch {
-		case r.Question == nil && r.Error != nil && r.Error.Code == protocol.CodeBudget:
-			for hint := range strings.Lines(r.Error.Hint) {
-				a.hint("%s", strings.TrimSuffix(hint, "\n"))
-			}
-			return
-		case r.Question == nil:
-			a.hint("uwf thread resume %s", r.Thread)
-			return
+	if r.Status == protocol.StatusSuspended && r.Question == nil && r.Error != nil && r.Error.Code == protocol.CodeBudget {
+		for hint := range strings.Lines(r.Error.Hint) {
+			a.hint("%s", strings.TrimSuffix(hint, "\n"))
 		}
-		if r.Question.Schema != nil {
-			a.hint("%s", answerLine(r))
-			return
-		}
-		a.hint("uwf thread resume %s -p '<answer>'", r.Thread)
-	case protocol.StatusIdle:
-		a.hint("uwf thread resume %s", r.Thread)
-	case protocol.StatusRunning:
-		a.hint("uwf thread wait %s", r.Thread)
-	case protocol.StatusFailed:
-		a.hint("uwf thread diagnose %s", r.Thread)
-	case protocol.StatusCompleted:
-		a.hint("uwf thread read %s", r.Thread)
+		return
+	}
+	if next := view.Command(r); next != "" {
+		a.hint("%s", next)
 	}
 }
 

@@ -39,6 +39,8 @@ func (a *app) root() *ucli.App {
 			a.runCommand(),
 			a.workflowCommand(),
 			a.threadCommand(),
+			a.inboxCommand(),
+			a.statsCommand(),
 			a.stepCommand(),
 			a.configCommand(),
 			a.logCommand(),

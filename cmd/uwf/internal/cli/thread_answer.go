@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/form"
@@ -136,7 +137,7 @@ func fieldNames(schema any, given map[string]any) []string {
 func (a *app) askForm(ctx context.Context, at protocol.StepOutput) (any, error) {
 	q := at.Question
 	if !terminal.Is(a.env.Stdin) {
-		return nil, usageError(fmt.Sprintf("thread %s waits for an answer: %s asks: %s", at.Thread, q.Role, q.Text), answerLine(at), "uwf thread answer "+at.Thread+" -f answer.yaml")
+		return nil, usageError(fmt.Sprintf("thread %s waits for an answer: %s asks: %s", at.Thread, q.Role, q.Text), view.Command(at), "uwf thread answer "+at.Thread+" -f answer.yaml")
 	}
 	paintLine(a.env.Stderr, a.colour(a.env.Stderr, terminal.Yellow), plaintext.Indent(fmt.Sprintf("? %s asks: %s", plaintext.Line(q.Role), q.Text)))
 	value := map[string]any{}
@@ -195,26 +196,6 @@ func (a *app) askField(ctx context.Context, f form.Field) (value any, given bool
 		}
 		a.say("  %s", plaintext.Line(err.Error()))
 	}
-}
-
-// answerLine is a command that answers a form, with the first choice of each field
-// that must be given.
-func answerLine(at protocol.StepOutput) string {
-	line := "uwf thread answer " + at.Thread
-	given := map[string]any{}
-	for i := 0; i < 2; i++ { // what a variant needs besides is known once it is chosen
-		line = "uwf thread answer " + at.Thread
-		for _, f := range form.Fields(at.Question.Schema, given, protocol.StatusKey) {
-			value := "…"
-			if len(f.Choices) > 0 {
-				value, given[f.Name] = f.Choices[0], f.Choices[0]
-			}
-			if f.Required || len(f.Choices) > 0 {
-				line += " --set " + plaintext.Word(f.Name+"="+value)
-			}
-		}
-	}
-	return line
 }
 
 // valueText is a value of the command line: a text, or with @ the content of a file. A

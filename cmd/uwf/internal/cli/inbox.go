@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+)
+
+func (a *app) inboxCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "inbox", Usage: "list what waits for you: questions and failures, the oldest first, each with the line to type",
+	}, func(ctx context.Context, _ *ucli.Context) error {
+		e, err := a.engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		items := view.Inbox(ctx, e, func(err error) {
+			a.say("uwf: %v", err)
+			a.status = classify(err).Code
+		})
+		return a.print(items, func(w io.Writer) error {
+			return inboxText(w, items, a.env.Now(), cmdline.Colours(a.env, w))
+		})
+	})
+}
+
+// inboxText is a paragraph for each thread: a line to type is not for a table.
+func inboxText(w io.Writer, items []protocol.InboxItem, now time.Time, colours bool) error {
+	if len(items) == 0 {
+		_, err := io.WriteString(w, "nothing waits for you\n")
+		return err
+	}
+	const most = 200 // characters of a question: thread show has all of it
+	for i, it := range items {
+		asks := it.Reason
+		if it.Question != nil {
+			asks = it.Question.Role + " asks: " + it.Question.Text
+		}
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		t := newTable(shortened(it.Thread), string(it.Status), it.Workflow, started(it.Since, now), titleText(it.Title, nil)).inColour(colours)
+		t.headed = false
+		if err := t.print(w); err != nil {
+			return err
+		}
+		if err := textLines(w, "  ", firstLine(asks, most), "  ", it.Command); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+func statsFormats() []string { return []string{"text", "json", "yaml", "csv"} }
+
+func (a *app) statsCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "stats", Usage: "sum up steps, time, tokens and cost",
+		Description: "A step that forks share counts once. What no agent has told is unknown, not zero: ≥ marks a sum\n" +
+			"that lacks some.\n\n" +
+			"   uwf stats --since 7d --by role,model",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "since", Usage: "only steps that were finished after `TIME`: a date, or 7d, 24h, 30m ago"},
+			&ucli.StringFlag{Name: "by", Usage: "in groups, a comma-separated `LIST` of " + strings.Join(view.StatsBy(), ", "), Value: "workflow"},
+			formatFlag(statsFormats(), "text on a terminal, else json"),
+		},
+	}, a.stats)
+}
+
+func (a *app) stats(ctx context.Context, c *ucli.Context) error {
+	format, err := a.ownFormat(c, statsFormats())
+	if err != nil {
+		return err
+	}
+	by, err := statsBy(c.String("by"))
+	if err != nil {
+		return err
+	}
+	var after time.Time
+	if now := a.env.Now(); c.IsSet("since") {
+		if after, err = parseTime(c.String("since"), now, now.Location()); err != nil {
+			return err
+		}
+	}
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	s, err := view.Stats(ctx, e, after, by)
+	if err != nil {
+		return err
+	}
+	for _, hole := range s.Unread {
+		a.say("uwf: %s", plaintext.Line(joined(hole.Thread, hole.Error)))
+		a.status = protocol.CodeCorrupt
+	}
+	if format == "csv" {
+		return statsCSV(a.env.Stdout, s)
+	}
+	return a.print(s, func(w io.Writer) error { return statsText(w, s) })
+}
+
+// statsBy reads --by.
+func statsBy(list string) ([]string, error) {
+	var by []string
+	for word := range strings.SplitSeq(list, ",") {
+		word = strings.TrimSpace(word)
+		switch {
+		case slices.Contains(by, word):
+		case slices.Contains(view.StatsBy(), word):
+			by = append(by, word)
+		default:
+			hints := []string{"one of " + strings.Join(view.StatsBy(), ", ")}
+			if near := suggest.Nearest(word, view.StatsBy(), 1); len(near) > 0 {
+				hints = append([]string{"did you mean --by " + near[0] + "?"}, hints...)
+			}
+			return nil, usageError(fmt.Sprintf("steps cannot be told apart by %q", word), hints...)
+		}
+	}
+	return by, nil
+}
+
+func statsText(w io.Writer, s protocol.Stats) error {
+	var header []string
+	for _, by := range s.By {
+		header = append(header, strings.ToUpper(by))
+	}
+	t := newTable(append(header, "STEPS", "TIME", "TOKENS", "COST")...)
+	row := func(names []string, sum protocol.Totals) {
+		t.row(append(names, strconv.Itoa(sum.Steps), render.Duration(sum.DurationMs), orElse(totalTokens(sum), "-"), orElse(totalCost(sum), "-"))...)
+	}
+	for _, r := range s.Rows {
+		var names []string
+		for _, by := range s.By {
+			names = append(names, orElse(r.Of[by], "(unknown)"))
+		}
+		row(names, r.Totals)
+	}
+	total := make([]string, len(s.By))
+	total[0] = "all"
+	row(total, s.Totals)
+	return t.print(w)
+}
+
+// statsCSV is for a spreadsheet: what is unknown is an empty cell.
+func statsCSV(w io.Writer, s protocol.Stats) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(append(slices.Clone(s.By), "steps", "durationMs", "tokensIn", "tokensOut", "stepsWithoutUsage", "costUsd", "stepsWithoutCost"))
+	for _, r := range s.Rows {
+		var cells []string
+		for _, by := range s.By {
+			cells = append(cells, harmlessCell(r.Of[by]))
+		}
+		in, written, cost := "", "", ""
+		if u := r.Usage; u.Counted() {
+			in, written = strconv.FormatInt(u.Tokens()-u.OutputTokens, 10), strconv.FormatInt(u.OutputTokens, 10)
+		}
+		if u := r.Usage; u != nil && u.CostUSD != nil {
+			cost = strconv.FormatFloat(*u.CostUSD, 'f', -1, 64)
+		}
+		_ = out.Write(append(cells, strconv.Itoa(r.Steps), strconv.FormatInt(r.DurationMs, 10), in, written,
+			strconv.Itoa(r.StepsWithoutUsage), cost, strconv.Itoa(r.StepsWithoutCost)))
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// harmlessCell is a stranger's word that no spreadsheet takes for a formula.
+func harmlessCell(s string) string {
+	s = plaintext.Line(s)
+	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
+		return "'" + s
+	}
+	return s
+}

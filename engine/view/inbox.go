@@ -1,0 +1,120 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Inbox lists the threads that cannot go on without a person, those first that have
+// waited longest. damaged is told of entries that cannot be read.
+func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protocol.InboxItem {
+	f := Filter{Statuses: []protocol.Status{protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt}}
+	inbox := []protocol.InboxItem{}
+	for item := range Items(ctx, e, Listed(ctx, e.Heads, f, damaged), f) {
+		at, err := e.Show(ctx, item.Thread)
+		if err != nil {
+			damaged(err)
+			continue
+		}
+		in := protocol.InboxItem{
+			Thread: item.Thread, Title: item.Title, Workflow: at.WorkflowName, Status: at.Status, Question: at.Question,
+			Since: standsSince(ctx, e, at), Command: Command(at), Totals: item.Totals,
+		}
+		switch {
+		case at.Question != nil:
+		case at.SuspendMessage != nil:
+			in.Reason = *at.SuspendMessage
+		case at.Error != nil:
+			in.Reason = at.Error.Message
+		}
+		if in.Command != "" && !moving(at.Status) {
+			inbox = append(inbox, in)
+		}
+	}
+	slices.SortStableFunc(inbox, func(a, b protocol.InboxItem) int { return cmp.Compare(ms(a.Since), ms(b.Since)) })
+	return inbox
+}
+
+// moving reports whether a thread has gone on since it was listed.
+func moving(s protocol.Status) bool {
+	return s != protocol.StatusSuspended && s != protocol.StatusFailed && s != protocol.StatusCorrupt
+}
+
+func ms(at *int64) int64 {
+	if at == nil {
+		return 0
+	}
+	return *at
+}
+
+// standsSince is when a thread came to where it stands: with its last try, its last step, or
+// when it was started.
+func standsSince(ctx context.Context, e *engine.Engine, at protocol.StepOutput) *int64 {
+	if run := e.LastRun(ctx, at.Thread); at.Status == protocol.StatusFailed && run != nil && !run.Damaged {
+		started := run.Started.UnixMilli()
+		return &started
+	}
+	if t, err := thread.Open(ctx, e.Store, at.Head); err == nil && t.Last != nil && t.Last.CompletedAtMs > 0 {
+		return &t.Last.CompletedAtMs
+	}
+	if made, err := threadid.Time(at.Thread); err == nil {
+		started := made.UnixMilli()
+		return &started
+	}
+	return nil
+}
+
+// Command is the line that a person types next; "" if there is nothing to do.
+func Command(s protocol.StepOutput) string {
+	switch s.Status {
+	case protocol.StatusSuspended:
+		switch {
+		case s.Question == nil && s.Error != nil && s.Error.Hint != "": // it has cost what it may
+			first, _, _ := strings.Cut(s.Error.Hint, "\n")
+			return first
+		case s.Question == nil:
+			return "uwf thread resume " + s.Thread
+		case s.Question.Schema != nil:
+			return answerLine(s)
+		}
+		return "uwf thread resume " + s.Thread + " -p '<answer>'"
+	case protocol.StatusIdle:
+		return "uwf thread resume " + s.Thread
+	case protocol.StatusRunning:
+		return "uwf thread wait " + s.Thread
+	case protocol.StatusFailed, protocol.StatusCorrupt:
+		return "uwf thread diagnose " + s.Thread
+	case protocol.StatusCompleted:
+		return "uwf thread read " + s.Thread
+	}
+	return ""
+}
+
+// answerLine is a command that answers a form, with the first choice of each field
+// that must be given.
+func answerLine(at protocol.StepOutput) string {
+	line := "uwf thread answer " + at.Thread
+	given := map[string]any{}
+	for range 2 { // what a variant needs besides is known once it is chosen
+		line = "uwf thread answer " + at.Thread
+		for _, f := range form.Fields(at.Question.Schema, given, protocol.StatusKey) {
+			value := "…"
+			if len(f.Choices) > 0 {
+				value, given[f.Name] = f.Choices[0], f.Choices[0]
+			}
+			if f.Required || len(f.Choices) > 0 {
+				line += " --set " + plaintext.Word(f.Name+"="+value)
+			}
+		}
+	}
+	return line
+}
