@@ -103,7 +103,8 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 				v.link(workspace, name)
 			}
 			p := plain(e.Name())
-			if s.add(p); p == "" || p[0] != '.' && !isGit(p) && !isAgents(p) {
+			obeyed := isAgents(p) || isObeyed(name)
+			if s.add(p); p == "" || p[0] != '.' && !isGit(p) && !obeyed {
 				if e.IsDir() && !l.hides(workspace, name) {
 					add(name)
 				}
@@ -112,7 +113,7 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 			switch {
 			case isGit(p):
 				v.names[name] = repository
-			case isAgents(p):
+			case obeyed:
 				if !l.isHome(workspace, at) { // there it is the program's own
 					v.names[name] = agentFiles
 				}

@@ -1,6 +1,8 @@
 package offlimits
 
 import (
+	"path"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -24,10 +26,52 @@ func reserved(name string) string {
 // isAgents tells whether a plain name is that of what agent programs obey in a directory.
 func isAgents(name string) bool {
 	switch name {
-	case ".claude", ".mcp.json", ".gemini", ".qwen", ".opencode", "opencode.json", "opencode.jsonc", ".codex", ".cursor":
+	case ".claude", ".mcp.json", ".gemini", ".qwen", ".opencode", "opencode.json", "opencode.jsonc", ".codex", ".cursor",
+		"crush.json", ".crush.json", ".amp", ".hermes", ".copilot", ".agents", ".aider.conf.yml":
 		return true
 	}
 	return false
+}
+
+// isObeyed tells whether a path ends with what agent programs, editors' agents, or
+// systems like git obey, of a directory in which other things lie as well. It is a list,
+// not a rule: most hidden files of a project are ordinary work.
+func isObeyed(name string) bool {
+	switch plain(path.Base(name)) {
+	case "mcp.json", "crush.json", "hooks", "copilot", "settings", "settings.json", "agents", "mcpservers", "config.yaml", "hooks.json", "mcp", "cli-agents", "config.toml", "hgrc", "config":
+	default:
+		return false
+	}
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		parts[i] = plain(part)
+	}
+	end := "/" + strings.Join(parts[max(len(parts)-3, 0):], "/")
+	return slices.ContainsFunc([]string{
+		".crush/crush.json", ".github/hooks", ".github/copilot", ".github/mcp.json", ".vscode/mcp.json", ".zed/settings.json",
+		".kiro/settings", ".kiro/hooks", ".kiro/agents", ".roo/mcp.json", ".factory/mcp.json", ".factory/settings.json", ".factory/hooks", ".trae/mcp.json",
+		".windsurf/hooks.json", ".continue/mcpservers", ".continue/config.yaml", ".amazonq/mcp.json", ".amazonq/cli-agents", ".junie/mcp", ".clinerules/hooks",
+		".hg/hgrc", ".jj/repo/config.toml", ".sl/config", ".pijul/config",
+	}, func(obeyed string) bool { return strings.HasSuffix(end, "/"+obeyed) })
+}
+
+// isOthers tells whether a plain name is that of a repository of a system other than
+// git. Its commands write there.
+func isOthers(name string) bool {
+	return slices.Contains([]string{".hg", ".jj", ".sl", ".pijul", ".bzr", "_darcs"}, name)
+}
+
+// reservedPath says why the file tools write neither a path nor what lies below it.
+func reservedPath(parts []string) string {
+	why := reserved(parts[len(parts)-1])
+	switch {
+	case why != "":
+	case isOthers(plain(parts[len(parts)-1])):
+		why = "programs run what its own files say; the commands of its system change them"
+	case isObeyed(strings.Join(parts, "/")):
+		why = reserved(".claude")
+	}
+	return why
 }
 
 // isGit tells whether a plain name is git's directory, also by the short name

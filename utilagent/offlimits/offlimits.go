@@ -101,8 +101,8 @@ func (l List) Write(workspace, path string) error {
 		return err
 	}
 	parts := strings.Split(filepath.ToSlash(rel), "/")
-	for i, part := range parts {
-		why := reserved(part)
+	for i := range parts {
+		why := reservedPath(parts[:i+1])
 		if why == "" {
 			continue
 		}

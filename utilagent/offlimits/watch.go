@@ -302,8 +302,10 @@ func (w *Watched) allowed(t *tree, path string) bool {
 		if !within(dir, path) {
 			return false
 		}
-		if slices.ContainsFunc(strings.Split(dir, string(filepath.Separator)), func(part string) bool { return reserved(part) != "" }) {
-			return true
+		for parts := strings.Split(dir, string(filepath.Separator)); len(parts) > 0; parts = parts[:len(parts)-1] {
+			if reservedPath(parts) != "" {
+				return true
+			}
 		}
 		for name := range t.scope {
 			if name != "." && within(filepath.Join(t.dir, filepath.FromSlash(name)), dir) {

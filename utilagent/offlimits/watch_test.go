@@ -102,6 +102,22 @@ func TestSettingsOfAgentsThatACommandMakes(t *testing.T) {
 	changed := watching(t, dir, `mkdir -p .claude/worktrees/a sub/.gemini; echo x > .claude/worktrees/a/f; echo '{"hooks":{}}' > .claude/settings.local.json; echo '{"tools":{}}' > sub/.gemini/settings.json`)
 	require.Equal(t, []string{".claude/settings.local.json", "sub/.gemini/settings.json"}, changed.Undone)
 	require.FileExists(t, filepath.Join(dir, ".claude/worktrees/a/f"))
+
+	names := []string{".github/hooks/x.json", ".hg/hgrc", ".jj/repo/config.toml", ".vscode/mcp.json", "crush.json", "sub/.amp/settings.json"}
+	changed = watching(t, dir, `for f in `+strings.Join(names, " ")+` .hg/store/x .vscode/settings.json .crush/crush.db; do mkdir -p "$(dirname "$f")"; echo '{"x":1}' > "$f"; done`)
+	require.Equal(t, names, changed.Undone)
+	for _, name := range []string{".hg/store/x", ".vscode/settings.json", ".crush/crush.db"} {
+		require.FileExists(t, filepath.Join(dir, name))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".vscode/mcp.json"), []byte("{}"), 0o600))
+	require.Equal(t, []string{".vscode/mcp.json"}, watching(t, dir, `echo '{"servers":{}}' > .vscode/mcp.json`).Undone)
+	allowed := offlimits.New(offlimits.Options{Dir: dir, AllowWrite: []string{".vscode/mcp.json"}})
+	w, err := offlimits.Watch(allowed, offlimits.Place{Workspace: dir})
+	require.NoError(t, err)
+	shell(t, dir, `echo '{"servers":{}}' > .vscode/mcp.json`)
+	changed, err = w.Restore()
+	require.NoError(t, err)
+	require.Empty(t, changed.Undone)
 }
 
 func TestWhatGitNeedsMayChange(t *testing.T) {
