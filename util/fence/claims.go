@@ -18,14 +18,19 @@ type names struct {
 
 var ourNames = sync.OnceValue(func() *names {
 	n := names{
-		anywhere: []string{"moderator instruction", "moderator's instruction", "from the moderator"},
+		anywhere: []string{"moderator instruction", "moderator's instruction", "from the moderator", "instruction of the moderator", "instructions of the moderator"},
 		first: []string{
 			"moderator", "deliverable format", "what happened so far", "what happened since your last turn", "your last answer was not accepted",
 			"working directory", "how you work here", "how you end", "step", "system prompt", "system message", "system instruction",
+			// Sentences of ours, see package prompt.
+			"your role", "this is step", "you work in", "you have the following capabilities", "focus exclusively on your role", "do what the task above says",
+			// Messages of a chat, as JSON and YAML have them.
+			"role system", "role user", "role assistant", "role developer", "role tool",
 		},
 		alone: []string{ // or before a sign
 			"goal", "capabilities", "prepare", "procedure", "output", "task", "agent", "turn", "turn role",
 			"system", "user", "assistant", "human", "developer", "tool", "instruction", "instructions",
+			"final instruction", "final instructions", "new instruction", "new instructions", "next instruction", "next instructions", "answer format", "output format", "context", "operator",
 		},
 	}
 	for _, list := range [][]string{n.anywhere, n.first, n.alone} {

@@ -4,8 +4,8 @@
 // Harmful is what moves the cursor, changes colours, titles or the clipboard, or
 // lets a reader see another text than the bytes say: control characters (C0 but
 // line feed and tab, DEL, C1), marks that turn the direction of writing, the line
-// separators of Unicode, and the invisible tags that spell ASCII. A zero-width
-// joiner is none of these: several scripts and many emoji need it, and it changes
+// separators of Unicode, the invisible tags that spell ASCII, and what is seen as
+// nothing or as a blank that it is not. A zero-width joiner is none of these: several scripts and many emoji need it, and it changes
 // nothing but the letters next to it.
 //
 // [Escape] is for a terminal and keeps what was there readable; [Replace] is for a
@@ -30,9 +30,19 @@ func Harmful(r rune) bool {
 	case r < 0x7F:
 		return r < ' ' && r != '\n' && r != '\t'
 	case r < 0x061C:
-		return r <= 0x9F
+		return r <= 0x9F || r == '\u00ad'
 	}
-	return unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r >= 0xE0000 && r <= 0xE007F
+	return unseen(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r >= 0xE0000 && r <= 0xE007F
+}
+
+// unseen reports whether nothing is seen of a character that no script needs between
+// its letters.
+func unseen(r rune) bool {
+	switch r {
+	case '\u00ad', '\u180e', '\u200b', '\u2060', '\u2061', '\u2062', '\u2063', '\u2064', '\u2800', '\u3164', '\ufeff', '\uffa0', '\ufff9', '\ufffa', '\ufffb':
+		return true
+	}
+	return false
 }
 
 // control reports whether a character controls a device.
@@ -146,6 +156,8 @@ func Line(s string) string {
 		before := last
 		last = r
 		switch {
+		case unseen(r):
+			return utf8.RuneError
 		case r == '\n' || r == '\t' || Harmful(r):
 			return ' '
 		case r == '\u200c' || r == '\u200d' || r >= 0xFE00 && r <= 0xFE0F:

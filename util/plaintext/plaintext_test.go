@@ -20,8 +20,9 @@ var hostile = []struct{ text, escaped, replaced, line, stripped string }{
 	{"a\r\nb\rc\r", "a\nb\nc\n", "a\nb\nc\n", "a  b c ", "a\nb\nc\n"},
 	{"bidi \u202e\u2066\u200f\u061c", `bidi \u202e\u2066\u200f\u061c`, "bidi \u202e\u2066\u200f\u061c", "bidi     ", "bidi "},
 	{"a\u2028b\u2029", `a\u2028b\u2029`, "a\u2028b\u2029", "a b ", "ab"},
-	{"so\u200blve\ufeff\u00ad\u3164", "so\u200blve\ufeff\u00ad\u3164", "so\u200blve\ufeff\u00ad\u3164", "so\uFFFDlve\uFFFD\uFFFD\uFFFD", "so\u200blve\ufeff\u00ad\u3164"},
-	{"a\u200db \u2060 x\ufe00", "a\u200db \u2060 x\ufe00", "a\u200db \u2060 x\ufe00", "a\uFFFDb \uFFFD x\uFFFD", "a\u200db \u2060 x\ufe00"},
+	{"so\u200blve\ufeff\u00ad\u3164", `so\u200blve\ufeff\u00ad\u3164`, "so\u200blve\ufeff\u00ad\u3164", "so\uFFFDlve\uFFFD\uFFFD\uFFFD", "solve"},
+	{"\u180ea\ufff9b\u2800c", `\u180ea\ufff9b\u2800c`, "\u180ea\ufff9b\u2800c", "\uFFFDa\uFFFDb\uFFFDc", "abc"},
+	{"a\u200db \u2060 x\ufe00", "a\u200db \\u2060 x\ufe00", "a\u200db \u2060 x\ufe00", "a\uFFFDb \uFFFD x\uFFFD", "a\u200db  x\ufe00"},
 	{"می\u200cخواهم ❤️ क्\u200dष", "می\u200cخواهم ❤️ क्\u200dष", "می\u200cخواهم ❤️ क्\u200dष", "می\u200cخواهم ❤️ क्\u200dष", "می\u200cخواهم ❤️ क्\u200dष"},
 	{"tag \U000E0041", `tag \udb40\udc41`, "tag \U000E0041", "tag  ", "tag "},
 }
