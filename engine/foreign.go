@@ -40,7 +40,7 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 		if facts.Workspace != nil {
 			h.root = facts.Workspace.Root
 		}
-		return nil
+		return e.trustsImported(ctx, h, facts)
 	}
 	if facts.Workspace != nil && facts.Workspace.Mode != asItIs {
 		return fail(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, shown(facts.Workspace.Root))
@@ -54,7 +54,10 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 		return err
 	}
 	h.root = change.Workspace.Root
-	return e.Heads.SetFacts(ctx, h.id, change)
+	if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
+		return err
+	}
+	return e.trustsImported(ctx, h, facts)
 }
 
 // worksIn is what is known of a thread once a person has said where it works.

@@ -41,6 +41,9 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, l protocol.Limits)
 	if err := runnable(w); err != nil {
 		return "", err
 	}
+	if err := e.trustsStored(ctx, s.Workflow, w); err != nil {
+		return "", coded(err)
+	}
 	if s.Inputs, err = e.inputs(ctx, w, s.Inputs); err != nil {
 		return "", coded(err)
 	}

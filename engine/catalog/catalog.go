@@ -110,8 +110,14 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 		return none, err
 	}
 	defer func() { _ = release() }() // the end of the process gives it back, too
-	if start.Workflow, err = c.Find(ctx, name); err != nil {
+	why := ""
+	if start.Workflow, why, err = c.find(ctx, name); err != nil {
 		return none, err
+	}
+	if why != "" {
+		if err := e.MustTrust(ctx, start.Workflow, why); err != nil {
+			return none, err
+		}
 	}
 	if check != nil {
 		if err := check(&start); err != nil {

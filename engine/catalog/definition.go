@@ -25,7 +25,8 @@ func (c *Catalog) Definition(ctx context.Context, name string) (workflow.Definit
 		}
 		for _, f := range found {
 			if f.Name == arg {
-				return c.readProject(ctx, f)
+				def, _, err := c.readProject(ctx, f)
+				return def, err
 			}
 		}
 	}

@@ -23,40 +23,53 @@ import (
 // .yml); a file of the project (.workflows/, .workflow/); the registry; a hash in
 // other letters, or a unique prefix of one.
 func (c *Catalog) Find(ctx context.Context, name string) (cas.Hash, error) {
+	h, _, err := c.find(ctx, name)
+	return h, err
+}
+
+// find is [Catalog.Find], and says why a person must have confirmed the workflow before
+// its commands run; "": it is what they have named.
+func (c *Catalog) find(ctx context.Context, name string) (h cas.Hash, why string, err error) {
 	arg := strings.TrimSpace(name)
 	if protocol.Hash(arg).Valid() {
-		return c.byHash(ctx, protocol.Hash(arg))
+		h, err = c.byHash(ctx, protocol.Hash(arg))
+		return h, "", err
 	}
 	if isPath(arg) {
 		def, err := c.Read(ctx, arg)
-		if err != nil {
-			return "", err
+		if err == nil {
+			h, err = c.store(ctx, def)
 		}
-		return c.store(ctx, def)
+		return h, "", err
 	}
 	found, err := c.Project()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if i := slices.IndexFunc(found, func(f workflow.Found) bool { return f.Name == arg }); i >= 0 {
-		def, err := c.readProject(ctx, found[i])
+		def, hides, err := c.readProject(ctx, found[i])
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
-		return c.store(ctx, def)
+		h, err := c.store(ctx, def)
+		if hides {
+			why = "is " + plaintext.Line(c.Shown(found[i].Path)) + ", which hides the registered one"
+		}
+		return h, why, err
 	}
 	x, err := c.Registry()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	h, err := x.Workflow(ctx, arg)
+	h, err = x.Workflow(ctx, arg)
 	switch {
 	case errors.Is(err, heads.ErrNoWorkflow):
-		return c.byPrefix(ctx, arg, found)
+		h, err = c.byPrefix(ctx, arg, found)
+		return h, "", err
 	case err != nil:
-		return "", err
+		return "", "", err
 	}
-	return h, c.leadsToWorkflow(ctx, x, arg, h)
+	return h, "", c.leadsToWorkflow(ctx, x, arg, h)
 }
 
 // workflowByPrefix finds a workflow by the beginning of its hash, in any case.

@@ -28,23 +28,23 @@ func (c *Catalog) Project() ([]workflow.Found, error) {
 
 // readProject reads a workflow of the project. If it hides a registered one, that is
 // said each time: somebody else may have put it there.
-func (c *Catalog) readProject(ctx context.Context, f workflow.Found) (workflow.Definition, error) {
-	def, err := c.readIn(ctx, f.Path, f.Project)
-	if err != nil {
-		return def, err
+func (c *Catalog) readProject(ctx context.Context, f workflow.Found) (def workflow.Definition, hides bool, err error) {
+	if def, err = c.readIn(ctx, f.Path, f.Project); err != nil {
+		return def, false, err
 	}
 	x, err := c.Registry()
 	if err != nil {
-		return def, err
+		return def, false, err
 	}
 	registered, err := x.Workflow(ctx, f.Name)
 	if err != nil {
-		return def, nil // there is none, or whoever needs the registry will say what is wrong
+		return def, false, nil // there is none, or whoever needs the registry will say what is wrong
 	}
 	if _, h, err := c.nodes(ctx, def); err != nil || h != registered {
 		c.note("%s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(c.Shown(f.Path)), registered)
+		hides = true
 	}
-	return def, nil
+	return def, hides, nil
 }
 
 // realPath is a path without symbolic links, if it leads anywhere.

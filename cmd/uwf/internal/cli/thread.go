@@ -134,7 +134,11 @@ func (a *app) start(ctx context.Context, c *ucli.Context, l protocol.Limits, che
 	if err := engine.CheckTitle(title); err != nil {
 		return none, err
 	}
-	out, err := a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, l, may)
+	var out protocol.ThreadStarted
+	err = a.trusting(ctx, e, func() (err error) {
+		out, err = a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, l, may)
+		return err
+	})
 	if err == nil && title != "" {
 		err = e.SetTitle(ctx, out.Thread, title)
 	}

@@ -95,6 +95,11 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 	if err := e.Named(ctx, w.StepOptions); err != nil {
 		return err
 	}
+	if terminal.Is(a.env.Stdin) && w.Cwd == "" { // what else is wrong is said below
+		if err := a.trusting(ctx, e, func() error { return e.Settled(ctx, id) }); errors.As(err, new(*engine.UntrustedError)) {
+			return err
+		}
+	}
 	if c.Bool("background") {
 		return a.inBackground(ctx, e, id, w)
 	}

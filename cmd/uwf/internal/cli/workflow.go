@@ -32,6 +32,7 @@ func (a *app) workflowCommand() *ucli.Command {
 			a.leaf(ucli.Command{
 				Name: "list", Aliases: []string{"ls"}, Usage: "list the workflows of the project and the registry",
 			}, a.workflowList),
+			a.workflowTrustCommand(),
 			a.workflowUpdateCommand(),
 			a.workflowRemoveCommand(),
 		},
