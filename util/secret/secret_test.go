@@ -159,6 +159,8 @@ func TestHideKnowsTheForms(t *testing.T) {
 		"octal":          each(`\%o`, key),
 		"octal, 0":       each(`\0%03o`, key),
 		`\U`:             each(`\U%08x`, key),
+		`\u{}`:           each(`\u{%x}`, key),
+		`\u{}, zeros`:    each(`\u{%06X}`, key),
 		"HTML":           each("&#%d;", key),
 		"HTML, hex":      each("&#x%02X;", key),
 		"HTML, names":    html.EscapeString(key),

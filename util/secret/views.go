@@ -91,6 +91,9 @@ func codeEscape(s string) (string, int) {
 	case 'x':
 		return number(s, 2, 4, 16)
 	case 'u':
+		if len(s) > 2 && s[2] == '{' {
+			return braced(s)
+		}
 		return number(s, 2, 6, 16)
 	case 'U':
 		return number(s, 2, 10, 16)
@@ -108,6 +111,19 @@ func codeEscape(s string) (string, int) {
 		return number(s, 1, 1+digits, 8)
 	}
 	return s[:1], 1
+}
+
+// braced is the character of JavaScript's and Rust's \u{73}.
+func braced(s string) (string, int) {
+	const longest = len(`\u{10FFFF}`)
+	end := strings.IndexByte(s[:min(len(s), longest)], '}')
+	switch {
+	case end < 0 && len(s) < longest:
+		return "", len(s) + 1
+	case end < 0:
+		return s[:1], 1
+	}
+	return entity(s, s[3:end], 16, end+1)
 }
 
 // number is the character whose number stands at s[from:to].

@@ -118,12 +118,18 @@ func (p *passed) index(root *os.Root, git string, top tops) {
 	}
 }
 
-// replaced looks at what is taken in the place of something else.
+// replaced looks at what is taken in the place of something else, or from elsewhere.
 func (p *passed) replaced(root *os.Root, git string) {
 	_ = list(root, path.Join(git, "refs", "replace"), func(entry string) error {
 		p.add(path.Join(git, "refs", "replace", entry))
 		return nil
 	})
+	alternates := path.Join(git, "objects", "info", "alternates")
+	if text, err := careful.ReadFileIn(root, alternates, maxFileBytes); err == nil {
+		for line := range strings.Lines(string(text)) {
+			p.add(alternates + ": " + strings.TrimSpace(line))
+		}
+	}
 	const replaces = "refs/replace/"
 	packed := path.Join(git, "packed-refs")
 	if text, err := careful.ReadFileIn(root, packed, maxPackedRefs); err == nil && bytes.Contains(text, []byte(replaces)) {

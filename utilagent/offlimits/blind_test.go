@@ -32,6 +32,7 @@ func TestWhatGitIsToldToPassOver(t *testing.T) {
 		{"a linked work tree", "cd tree; git update-index --skip-worktree b", []string{".git/worktrees/tree/index: b"}},
 		{"another commit in the place of one", "git replace HEAD $(git commit-tree -m evil HEAD^{tree})", []string{".git/refs/replace/"}},
 		{"packed", "git replace HEAD $(git commit-tree -m evil HEAD^{tree}); git pack-refs --all", []string{".git/packed-refs: refs/replace/"}},
+		{"objects of elsewhere", "echo /evil > .git/objects/info/alternates", []string{".git/objects/info/alternates: /evil"}},
 		{"a repository inside", "git init -q in; cd in; echo x > f; git add .; git commit -qm one; git update-index --skip-worktree f", []string{"in/f"}},
 		{"shown again", "git update-index --no-assume-unchanged a", nil},
 	} {

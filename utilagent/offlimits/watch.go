@@ -187,7 +187,7 @@ func (c Changes) String() string {
 		parts = append(parts, "removed or moved what cannot be put back: "+told(c.Lost))
 	}
 	if len(c.Hiding) > 0 {
-		parts = append(parts, "made git status and git diff pass over what you may want to see: "+told(c.Hiding)+" (git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that)")
+		parts = append(parts, "made git pass over what you may want to see in git status and git diff, or take it from elsewhere: "+told(c.Hiding)+" (git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that)")
 	}
 	if len(c.Unseen) > 0 {
 		parts = append(parts, fmt.Sprintf("made more than %d directories, or some that cannot be read: what starts programs there is not undone before they are removed: %s", maxNewDirs, told(c.Unseen)))
