@@ -20,6 +20,7 @@ func (b *bench) stepRows() []row {
 	step := func(n int) side { return timed(b.stepOf(b.chain, n)) }
 	return []row{
 		versus("thread step, no-op agent", step(10), 4, "2 empty programs, same flushes", timed(b.floor)),
+		versus("step of a command role", timed(b.commandStep), 1.05, "thread step, no-op agent, with an empty program for the agent's start", b.withoutAgent),
 		versus("CPU of a step", b.cpuOf(b.stepCommand), 0, "CPU of 2 empty programs", b.cpuOf(b.emptyCommand, b.emptyCommand)),
 		versus("thread step at 10,000 steps", step(10_000), 1.3, "at 10 steps", step(10)),
 		grows("thread step in a long thread", "steps", 0.05, lengths, func(n int) side {
@@ -57,6 +58,46 @@ func (b *bench) secondStep(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	return timed(func(ctx context.Context) error { return b.step(ctx, p) })(ctx)
+}
+
+// commandStep makes a step of a role that is a command: the empty program.
+func (b *bench) commandStep(ctx context.Context) error {
+	p, err := fixture(b, "a thread of commands", func() (place, error) {
+		p := place{home: b.path("commands")}
+		program, err := b.helper(ctx, "empty")
+		if err != nil {
+			return p, err
+		}
+		file, err := b.file("commands.yaml", fmt.Sprintf(commandsYAML, program))
+		if err != nil {
+			return p, err
+		}
+		if p.thread, err = b.uwf(ctx, p.home, "thread", "start", file, "-p", "task", "--cwd", b.dir, "--format", "text"); err != nil {
+			return p, err
+		}
+		_, err = b.uwf(ctx, p.home, "thread", "step", p.thread, "-c", "10")
+		return p, err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = b.uwf(ctx, p.home, "thread", "step", p.thread)
+	return err
+}
+
+// withoutAgent costs a step of an agent, with the start of an empty program in the
+// place of the agent's own start.
+func (b *bench) withoutAgent(ctx context.Context) (float64, error) {
+	step, err := timed(b.stepOf(b.chain, 10))(ctx)
+	if err != nil {
+		return 0, err
+	}
+	agent, err := timed(func(ctx context.Context) error { return silent(b.command(ctx, b.dir, b.program("uwf-mock"), "--help")) })(ctx)
+	if err != nil {
+		return 0, err
+	}
+	empty, err := timed(b.empty)(ctx)
+	return step - agent + empty, err
 }
 
 // floor is the least that a step can cost: two programs one after the other, and

@@ -48,6 +48,14 @@ func (b *bench) step(ctx context.Context, p place) error {
 	return err
 }
 
+// commandsYAML is a loop of one role that is a command.
+const commandsYAML = `name: commands
+description: Runs a command again and again.
+limits: { maxSteps: 1000000 }
+roles: { go: { description: Goes., run: [%q] } }
+graph: { $START: { _: go }, go: { passed: go, failed: $END } }
+`
+
 // manyRoles is a workflow in which n roles have their turn one after the other. Its
 // name must be that of its file.
 func manyRoles(n int) string {
