@@ -47,19 +47,19 @@ func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) 
 		s.out.Rows = append(s.out.Rows, *s.rows[key])
 	}
 	slices.SortStableFunc(s.out.Rows, func(a, b protocol.StatsRow) int {
-		return cmp.Or(strings.Compare(a.Of["day"], b.Of["day"]), cmp.Compare(cost(b), cost(a)), cmp.Compare(tokens(b), tokens(a)))
+		return cmp.Or(strings.Compare(a.Of["day"], b.Of["day"]), cmp.Compare(costOf(b), costOf(a)), cmp.Compare(tokensOf(b), tokensOf(a)))
 	})
 	return s.out, nil
 }
 
-func cost(r protocol.StatsRow) float64 {
+func costOf(r protocol.StatsRow) float64 {
 	if r.Usage == nil || r.Usage.CostUSD == nil {
 		return -1
 	}
 	return *r.Usage.CostUSD
 }
 
-func tokens(r protocol.StatsRow) int64 {
+func tokensOf(r protocol.StatsRow) int64 {
 	if r.Usage == nil {
 		return -1
 	}

@@ -9,6 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/moderator/flow"
@@ -233,7 +234,7 @@ func limitsText(l protocol.Limits) string {
 		parts = append(parts, protocol.Dollars(l.MaxCostUSD)+" in all")
 	}
 	if l.MaxTokens > 0 {
-		parts = append(parts, thousands(l.MaxTokens)+" tokens in all")
+		parts = append(parts, view.Thousands(l.MaxTokens)+" tokens in all")
 	}
 	if l.MaxTimeMs > 0 {
 		parts = append(parts, render.Duration(l.MaxTimeMs)+" of work in all")
@@ -251,7 +252,7 @@ func worstText(w engine.Worst) string {
 	case w.CostUSD != nil:
 		return visits + ", " + protocol.Dollars(*w.CostUSD)
 	case w.Tokens != nil:
-		return visits + ", " + thousands(*w.Tokens) + " tokens"
+		return visits + ", " + view.Thousands(*w.Tokens) + " tokens"
 	}
 	return visits + ", any cost"
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/eventlog"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -93,7 +94,7 @@ func (a *app) logList(context.Context, *ucli.Context) error {
 		}
 		t := newTable("DATE", "BYTES", "FILE")
 		for _, f := range files {
-			t.row(f.Date, thousands(f.Size), f.Name)
+			t.row(f.Date, view.Thousands(f.Size), f.Name)
 		}
 		return t.print(w)
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/frontmatter"
@@ -190,7 +191,7 @@ func (v *display) line(in terminal.Sequence, format string, args ...any) {
 func (v *display) counter(s engine.StepInfo) {
 	parts := []string{plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), render.Count(v.turns, "turn")}
 	if v.known {
-		parts = append(parts, thousands(v.tokens)+" tokens")
+		parts = append(parts, view.Thousands(v.tokens)+" tokens")
 	}
 	if v.writing != "" {
 		parts = append(parts, v.writing)

@@ -95,7 +95,7 @@ func statsText(w io.Writer, s protocol.Stats) error {
 	}
 	t := newTable(append(header, "STEPS", "TIME", "TOKENS", "COST")...)
 	row := func(names []string, sum protocol.Totals) {
-		t.row(append(names, strconv.Itoa(sum.Steps), render.Duration(sum.DurationMs), orElse(totalTokens(sum), "-"), orElse(totalCost(sum), "-"))...)
+		t.row(append(names, strconv.Itoa(sum.Steps), render.Duration(sum.DurationMs), orElse(view.Tokens(sum), "-"), orElse(view.Cost(sum), "-"))...)
 	}
 	for _, r := range s.Rows {
 		var names []string

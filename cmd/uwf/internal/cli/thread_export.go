@@ -23,8 +23,12 @@ func (a *app) threadExportCommand() *ucli.Command {
 		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with everything they use, to one file",
 		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
 			"with bundle verify FILE, and brought into another home with thread import FILE. It is not\n" +
-			"compressed: gzip does that well.",
-		Flags: []ucli.Flag{ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"}},
+			"compressed: gzip does that well.\n\n" +
+			"   uwf thread export @ --html -o run.html     # for somebody who has no uwf: one page, to be looked at",
+		Flags: []ucli.Flag{
+			ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
+			&ucli.BoolFlag{Name: "html", Usage: "one thread as a page that any browser shows, without network or scripts"},
+		},
 	}, a.threadExport)
 }
 
@@ -32,6 +36,9 @@ func (a *app) threadExport(ctx context.Context, c *ucli.Context) error {
 	args := c.Args().Slice()
 	if c.Bool("all") == (len(args) > 0) {
 		return usageError("which threads? name them, or say --all", "uwf thread export @ -o thread.uwfb")
+	}
+	if c.Bool("html") {
+		return a.exportHTML(ctx, c)
 	}
 	var ids []string
 	for _, arg := range args {

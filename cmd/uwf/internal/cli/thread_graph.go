@@ -2,16 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/render"
 )
 
 // threadGraphOutput answers thread graph in JSON: the graph with what the run has
@@ -47,7 +44,7 @@ func (a *app) threadGraph(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	g := trace.Graph(note)
+	g := trace.Graph(view.Note)
 	if format == "json" || format == "yaml" {
 		return a.print(threadGraphOutput{Thread: id, Status: trace.Status, Path: trace.Path(), Roles: trace.Roles(), Graph: g}, nil)
 	}
@@ -60,18 +57,4 @@ func (a *app) threadGraph(ctx context.Context, c *ucli.Context) error {
 	}
 	_, err = io.WriteString(a.env.Stdout, out)
 	return err
-}
-
-// note says what a role has cost.
-func note(t protocol.Totals) string {
-	parts := []string{fmt.Sprintf("×%d", t.Steps), render.Duration(t.DurationMs)}
-	if t.Usage.Counted() {
-		parts = append(parts, atLeast(t.StepsWithoutUsage)+tokens(t.Usage))
-	} else {
-		parts = append(parts, "tokens unknown")
-	}
-	if t.Usage != nil && t.Usage.CostUSD != nil {
-		parts = append(parts, atLeast(t.StepsWithoutCost)+protocol.Dollars(*t.Usage.CostUSD))
-	}
-	return strings.Join(parts, " · ")
 }

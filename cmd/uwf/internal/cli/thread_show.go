@@ -62,7 +62,7 @@ func (a *app) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) 
 		lines = append(lines, "steps", stepsText(t, now), "task", firstLine(t.Start.Prompt, 100), "directory", t.Start.Cwd)
 	}
 	if sum := s.Totals; sum != nil && sum.Steps > 0 {
-		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", totalTokens(*sum), "cost", totalCost(*sum))
+		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
 	}
 	if s.Hint != nil {
 		for hint := range strings.SplitSeq(*s.Hint, "\n") {
@@ -134,15 +134,7 @@ func stepsTable(w io.Writer, entries []any) error {
 		if !ok {
 			continue
 		}
-		t.row(fmt.Sprint(s.Index+1), s.Role, view.StatusOf(s.Output), s.Agent, render.Duration(s.DurationMs), tokens(s.Usage), string(s.Hash))
+		t.row(fmt.Sprint(s.Index+1), s.Role, view.StatusOf(s.Output), s.Agent, render.Duration(s.DurationMs), view.StepTokens(s.Usage), string(s.Hash))
 	}
 	return t.print(w)
-}
-
-// tokens is what a step cost; unknown is shown as unknown.
-func tokens(u *protocol.Usage) string {
-	if !u.Counted() {
-		return "?"
-	}
-	return fmt.Sprintf("%d in, %d out", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
 }

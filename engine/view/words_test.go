@@ -1,10 +1,11 @@
-package cli
+package view_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -23,8 +24,8 @@ func TestTotalsInWords(t *testing.T) {
 		"nothing is known":                    {protocol.Totals{Steps: 5, StepsWithoutUsage: 5, StepsWithoutCost: 5}, "unknown", "unknown"},
 		"replies without a token are unknown": {protocol.Totals{Steps: 1, Usage: &protocol.Usage{Turns: 60}, StepsWithoutUsage: 1, StepsWithoutCost: 1}, "unknown", "unknown"},
 	} {
-		require.Equal(t, c.tokens, totalTokens(c.totals), name)
-		require.Equal(t, c.cost, totalCost(c.totals), name)
+		require.Equal(t, c.tokens, view.Tokens(c.totals), name)
+		require.Equal(t, c.cost, view.Cost(c.totals), name)
 	}
-	require.Equal(t, "?", tokens(&protocol.Usage{Turns: 60, CostUSD: &cost}))
+	require.Equal(t, "?", view.StepTokens(&protocol.Usage{Turns: 60, CostUSD: &cost}))
 }

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/terminal"
+)
+
+// exportedPage answers thread export --html.
+type exportedPage struct {
+	File   string `json:"file"`
+	Thread string `json:"thread"`
+}
+
+func (a *app) exportHTML(ctx context.Context, c *ucli.Context) error {
+	if c.Bool("all") || c.Args().Len() != 1 {
+		return usageError("--html is for one thread", "uwf thread export @ --html -o run.html")
+	}
+	id, e, err := a.threadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	output := c.String("output")
+	if output == "-" {
+		if terminal.Is(a.env.Stdout) {
+			return usageError("a page is not for a terminal", "-o run.html")
+		}
+		return writePage(ctx, a.env.Stdout, e, id)
+	}
+	path := a.env.Path(output)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return usageError(output+" is not a file", "--output "+plaintext.Word(filepath.Join(output, "run.html")))
+	}
+	f, err := durable.Create(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notFound("there is no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
+	}
+	if err != nil {
+		return err
+	}
+	if err := writePage(ctx, f, e, id); err != nil {
+		return errors.Join(err, f.Abort())
+	}
+	if err := f.Commit(0o600); err != nil { // what is in a run is its owner's
+		return err
+	}
+	return a.print(exportedPage{File: output, Thread: id}, func(w io.Writer) error {
+		return textLines(w, output, "thread "+id)
+	})
+}
+
+func writePage(ctx context.Context, w io.Writer, e *engine.Engine, id string) error {
+	out := bufio.NewWriter(w)
+	return errors.Join(htmlpage.Export(ctx, out, e, id), out.Flush())
+}

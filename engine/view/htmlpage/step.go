@@ -1,0 +1,123 @@
+package htmlpage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/moderator/workflowdiff"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// Bounds are how much of a thread is shown.
+type Bounds struct {
+	Text  int // bytes of a text
+	Turns int // of a step; 0: none
+	Skip  int // turns before them
+}
+
+// Step is a finished step to show.
+type Step struct {
+	Hash                  protocol.Hash
+	Number                int
+	Role, Agent, By       string
+	Status, Model         string
+	Took, Tokens, Cost    string
+	Ended                 When
+	Bar                   int // percent of the longest step that is shown
+	Prompt, Data, Answer  Text
+	Changes               []Change // of the answer, since the role's last one
+	Turns                 []Turn
+	AllTurns, FirstTurn   int    // how many there are; the first that is shown, from 1
+	Problem               string // what cannot be read of it
+	Link, Earlier, Latter string // of a server; "": none
+	Open                  bool
+}
+
+// Change is a line of a comparison.
+type Change struct{ Mark, Text string }
+
+// Turn is a message within a step.
+type Turn struct {
+	Number              int
+	Who                 string
+	Content, Reasoning  Text
+	Calls               []Call
+	Tokens, Cost, Error string
+	Link                string
+}
+
+// Call is a tool that a model has asked for.
+type Call struct {
+	Name string
+	Args Text
+}
+
+// StepOf reads what is to be shown of a step. What cannot be read is told in the step.
+func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds) Step {
+	shown := Step{
+		Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
+		Took: render.Duration(s.CompletedAtMs - s.StartedAtMs), Tokens: tokensText(s.Usage), Cost: costText(s.Usage),
+		Ended: WhenOf(&s.CompletedAtMs, now), Prompt: TextOf(s.EdgePrompt, b.Text),
+	}
+	var problems error
+	out, err := t.Shown(ctx, s)
+	problems = errors.Join(problems, err)
+	shown.Data, shown.Status = valueText(out.Value, b.Text), Line(view.StatusOf(out.Value), Longest)
+	detail, err := thread.ShownDetail(ctx, r, s.Detail)
+	problems = errors.Join(problems, err)
+	shown.Model, shown.By, shown.AllTurns = Line(detail.Model, Longest), Line(detail.By, Longest), len(detail.Turns)
+	answer, err := thread.Content(ctx, r, s.Detail)
+	problems = errors.Join(problems, err)
+	if detail.By == "" { // a person's answer is the data
+		shown.Answer = TextOf(answer, b.Text)
+	}
+	first := min(max(b.Skip, 0), len(detail.Turns))
+	shown.FirstTurn = first + 1
+	for i, h := range detail.Turns[first:min(first+b.Turns, len(detail.Turns))] {
+		shown.Turns = append(shown.Turns, turnOf(ctx, r, h, first+i+1, b.Text))
+	}
+	if problems != nil {
+		shown.Problem = TextOf(problems.Error(), b.Text).Body
+	}
+	return shown
+}
+
+func turnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int) Turn {
+	turn, err := thread.ShownTurn(ctx, r, h)
+	if err != nil {
+		return Turn{Number: number, Error: TextOf(err.Error(), most).Body}
+	}
+	shown := ShowTurn(turn, most)
+	shown.Number = number
+	return shown
+}
+
+// ShowTurn is a turn to show, finished or not.
+func ShowTurn(t protocol.Turn, most int) Turn {
+	shown := Turn{Number: t.Index + 1, Who: Line(string(t.Role), Longest), Content: TextOf(t.Content, most), Reasoning: TextOf(t.Reasoning, most)}
+	for _, c := range t.ToolCalls {
+		shown.Calls = append(shown.Calls, Call{Name: Line(c.Name, Longest), Args: valueText(c.Args, most)})
+	}
+	if t.Usage != nil {
+		shown.Tokens, shown.Cost = tokensText(t.Usage), costText(t.Usage)
+	}
+	return shown
+}
+
+// changes compares what a role has said with what it said before.
+func changes(before, after string) []Change {
+	const most = 200 // lines
+	var out []Change
+	for _, line := range workflowdiff.Lines(before, after) {
+		if len(out) == most {
+			return append(out, Change{Mark: " ", Text: "[…]"})
+		}
+		out = append(out, Change{Mark: line[:1], Text: line[1:]})
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package htmlpage_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+)
+
+// Hostile texts are shown by the templates, and never run.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	templates, err := htmlpage.Templates()
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"script":        `</pre><script>alert(1)</script>`,
+		"svg":           `<svg onload=alert(1)>`,
+		"attribute":     `"><img src=x onerror=alert(1)>`,
+		"javascript":    `javascript:alert(1)`,
+		"markdown":      "[x](javascript:alert(1)) ![y](http://example.com/z.png)",
+		"css":           `</style><style>*{display:none}</style>`,
+		"right to left": "a\u202eb",
+		"control":       "a\x00\x1bb",
+	} {
+		h, l := htmlpage.TextOf(text, 1000), htmlpage.Line(text, 100)
+		var b strings.Builder
+		step := htmlpage.Step{
+			Role: l, Agent: l, By: l, Status: l, Model: l, Prompt: h, Data: h, Answer: h, Problem: h.Body, Changes: []htmlpage.Change{{Mark: "+", Text: text}},
+			Turns: []htmlpage.Turn{{Who: l, Content: h, Reasoning: h, Error: h.Body, Calls: []htmlpage.Call{{Name: l, Args: h}}}},
+		}
+		require.NoError(t, templates.ExecuteTemplate(&b, "step", step), name)
+		require.NoError(t, templates.ExecuteTemplate(&b, "about", htmlpage.Thread{Title: l, Workflow: l, Cwd: l, Asker: l, Asks: h, Problem: h, Words: h, Role: l}), name)
+		for _, never := range []string{"<script", "<svg o", "<img", "<style", `href="java`, "\x1b", "\x00"} {
+			require.NotContains(t, b.String(), never, name)
+		}
+	}
+}
+
+func TestLongTextsAreCutInTheirMiddle(t *testing.T) {
+	t.Parallel()
+	long := "begin" + strings.Repeat("ü", 1<<20) + "end"
+	cut := htmlpage.TextOf(long, 1000)
+	require.True(t, strings.HasPrefix(cut.Body, "begin") && strings.HasSuffix(cut.Body, "end"))
+	require.True(t, utf8.ValidString(cut.Body))
+	require.Less(t, len(cut.Body), 1100)
+	require.Greater(t, cut.Cut, 2<<20-1100)
+	require.Zero(t, htmlpage.TextOf("short", 1000).Cut)
+	require.LessOrEqual(t, utf8.RuneCountInString(htmlpage.Line(long, 80)), 80)
+}

@@ -1,0 +1,86 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// Tokens says what is known of the tokens, and of how many steps it is not.
+func Tokens(t protocol.Totals) string {
+	switch {
+	case t.Steps == 0:
+		return ""
+	case !t.Usage.Counted():
+		return "unknown"
+	}
+	text := fmt.Sprintf("%s%s in, %s out", atLeast(t.StepsWithoutUsage),
+		Thousands(t.Usage.InputTokens+t.Usage.CacheReadTokens+t.Usage.CacheWriteTokens), Thousands(t.Usage.OutputTokens))
+	if cached := t.Usage.CacheReadTokens; cached > 0 {
+		text += fmt.Sprintf(" (%s of them from a cache)", Thousands(cached))
+	}
+	return text + unknownOf(t.StepsWithoutUsage, t.Steps)
+}
+
+// Cost says what is known of the cost, and of how many steps it is not.
+func Cost(t protocol.Totals) string {
+	switch {
+	case t.Steps == 0:
+		return ""
+	case t.Usage == nil || t.Usage.CostUSD == nil:
+		return "unknown"
+	}
+	return atLeast(t.StepsWithoutCost) + protocol.Dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t.Steps)
+}
+
+// Note says what a role has cost.
+func Note(t protocol.Totals) string {
+	parts := []string{fmt.Sprintf("×%d", t.Steps), render.Duration(t.DurationMs)}
+	if t.Usage.Counted() {
+		parts = append(parts, atLeast(t.StepsWithoutUsage)+StepTokens(t.Usage))
+	} else {
+		parts = append(parts, "tokens unknown")
+	}
+	if t.Usage != nil && t.Usage.CostUSD != nil {
+		parts = append(parts, atLeast(t.StepsWithoutCost)+protocol.Dollars(*t.Usage.CostUSD))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// StepTokens is what a step cost; unknown is shown as unknown.
+func StepTokens(u *protocol.Usage) string {
+	if !u.Counted() {
+		return "?"
+	}
+	return fmt.Sprintf("%d in, %d out", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
+}
+
+func unknownOf(n, of int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; 1 of %d steps does not say", of)
+	}
+	return fmt.Sprintf("; %d of %d steps do not say", n, of)
+}
+
+// atLeast marks a lower bound.
+func atLeast(unknown int) string {
+	if unknown == 0 {
+		return ""
+	}
+	return "at least "
+}
+
+// Thousands groups the digits of a number.
+func Thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
