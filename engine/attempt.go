@@ -72,11 +72,14 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	for _, text := range ran.Warnings() {
 		a.warn(text)
 	}
-	if err != nil && a.cmd.plain == nil {
+	switch {
+	case a.cmd.plain != nil:
+		a.endLeft()
+		if err == nil {
+			ran.Result, err = a.ofCommand(ctx, ran)
+		}
+	case err != nil:
 		a.tidy()
-	}
-	if err == nil && a.cmd.plain != nil {
-		ran.Result, err = a.ofCommand(ctx, ran)
 	}
 	if err != nil {
 		return out, a.giveUp(ctx, ran, err)

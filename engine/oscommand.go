@@ -78,11 +78,15 @@ func (a *attempt) commandEnvironment(set map[string]string) []string {
 // is found, be it in another group and session.
 func (a *attempt) mark() string { return "UWF_COMMAND=" + a.hold.id + "." + a.record.id() }
 
-// ofCommand makes the step of a command that has ended.
-func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protocol.Result, error) {
+// endLeft ends what a command has left behind, however it has ended itself.
+func (a *attempt) endLeft() {
 	if _, err := proc.KillMarked(a.mark()); err != nil {
 		a.warn("what the command has started could not all be ended: " + err.Error())
 	}
+}
+
+// ofCommand makes the step of a command that has ended.
+func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protocol.Result, error) {
 	switch {
 	case a.dir.stopRequested(a.record), ran.Signal != "", ran.ExitCode == notExecutable, ran.ExitCode == notFound:
 		return protocol.Result{}, &commandError{argv: a.cmd.argv, ran: ran, said: a.said()}

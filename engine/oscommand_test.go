@@ -52,13 +52,18 @@ func alive(pid string) bool {
 
 func TestCommandThatHangsIsEnded(t *testing.T) {
 	t.Parallel()
-	w, id := commands(t, `sleep 1000 & echo $! >child; trap "" TERM; echo $$ >self; wait; wait`, func(r *protocol.Role) { r.TimeoutMs = 300 })
+	elsewhere := ""
+	if runtime.GOOS == "linux" {
+		elsewhere = `setsid sh -c 'echo $$ >elsewhere; exec sleep 1000' & while ! [ -s elsewhere ]; do :; done; `
+	}
+	w, id := commands(t, elsewhere+`sleep 1000 & echo $! >child; trap "" TERM; echo $$ >self; wait; wait`, func(r *protocol.Role) { r.TimeoutMs = 300 })
 	w.Grace = 50 * time.Millisecond
 	_, err := w.Step(t.Context(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeTimeout, "the command was stopped: it took longer than 300ms")
-	for _, name := range []string{"child", "self"} {
-		pid := w.lines(name)[0]
-		w.eventually("its processes end", func() bool { return !alive(pid) })
+	for _, name := range []string{"child", "self", "elsewhere"} {
+		for _, pid := range w.lines(name) {
+			w.eventually("its processes end", func() bool { return !alive(pid) })
+		}
 	}
 	require.Equal(t, protocol.StatusFailed, w.show(id).Status)
 }
