@@ -34,11 +34,14 @@ func isAgents(name string) bool {
 }
 
 // isObeyed tells whether a path ends with what agent programs, editors' agents, or
-// systems like git obey, of a directory in which other things lie as well. It is a list,
-// not a rule: most hidden files of a project are ordinary work.
+// systems like git obey, of a directory in which other things lie as well. Where hidden
+// directories name servers is a rule; the rest is a list: most hidden files of a project
+// are ordinary work.
 func isObeyed(name string) bool {
 	switch plain(path.Base(name)) {
-	case "mcp.json", "crush.json", "hooks", "copilot", "settings", "settings.json", "agents", "mcpservers", "config.yaml", "hooks.json", "mcp", "cli-agents", "config.toml", "hgrc", "config":
+	case "mcp.json", "mcp_config.json", "mcp-config.json", "mcp_settings.json", "hooks.json":
+		return strings.HasPrefix(plain(path.Base(path.Dir(name))), ".") && path.Dir(name) != "."
+	case "crush.json", "hooks", "copilot", "settings", "settings.json", "agents", "mcpservers", "config.yaml", "mcp", "cli-agents", "config.toml", "hgrc", "config":
 	default:
 		return false
 	}
@@ -48,9 +51,9 @@ func isObeyed(name string) bool {
 	}
 	end := "/" + strings.Join(parts[max(len(parts)-3, 0):], "/")
 	return slices.ContainsFunc([]string{
-		".crush/crush.json", ".github/hooks", ".github/copilot", ".github/mcp.json", ".vscode/mcp.json", ".zed/settings.json",
-		".kiro/settings", ".kiro/hooks", ".kiro/agents", ".roo/mcp.json", ".factory/mcp.json", ".factory/settings.json", ".factory/hooks", ".trae/mcp.json",
-		".windsurf/hooks.json", ".continue/mcpservers", ".continue/config.yaml", ".amazonq/mcp.json", ".amazonq/cli-agents", ".junie/mcp", ".clinerules/hooks",
+		".crush/crush.json", ".github/hooks", ".github/copilot", ".zed/settings.json",
+		".kiro/settings", ".kiro/hooks", ".kiro/agents", ".factory/settings.json", ".factory/hooks", ".goose/config.yaml",
+		".augment/settings.json", ".iflow/settings.json", ".codebuddy/settings.json", ".grok/settings.json", ".pi/settings.json", ".kimi/config.toml", ".continue/mcpservers", ".continue/config.yaml", ".amazonq/cli-agents", ".junie/mcp", ".clinerules/hooks",
 		".hg/hgrc", ".jj/repo/config.toml", ".sl/config", ".pijul/config",
 	}, func(obeyed string) bool { return strings.HasSuffix(end, "/"+obeyed) })
 }

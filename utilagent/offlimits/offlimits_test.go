@@ -32,12 +32,12 @@ func TestReservedNames(t *testing.T) {
 		"GIT~1/config", ".g\u200cit/config", ".workflow/x.yaml", ".workflows/x.yaml", "sub/.Workflow/x", ".uwf/config.yaml", "a/.uwf", ".claude/settings.local.json", "a/.MCP.json", ".gemini/settings.json", ".opencode/x", "opencode.json", ".codex/config.toml", ".cursor/mcp.json",
 		"crush.json", "a/.crush.json", ".crush/crush.json", ".amp/settings.json", ".hermes/config.yaml", ".copilot/mcp-config.json", ".agents/skills/x/SKILL.md", ".aider.conf.yml",
 		".vscode/mcp.json", "a/.VSCode/MCP.json", ".github/mcp.json", ".github/hooks/x.json", ".github/copilot/settings.json", ".kiro/settings/mcp.json", ".kiro/hooks/x", ".roo/mcp.json",
-		".factory/mcp.json", ".zed/settings.json", ".hg/hgrc", "a/.hg/store/x", ".jj/repo/config.toml", ".sl/config", ".pijul/config",
+		".factory/mcp.json", ".zed/settings.json", ".windsurf/mcp_config.json", "a/.any/mcp.json", ".iflow/settings.json", ".hg/hgrc", "a/.hg/store/x", ".jj/repo/config.toml", ".sl/config", ".pijul/config",
 	} {
 		require.ErrorContains(t, none.Write(dir, filepath.Join(dir, name)), "off limits", name)
 		require.NoError(t, none.Read(dir, filepath.Join(dir, name)), name)
 	}
-	for _, name := range []string{".gitignore", ".github/workflows/ci.yml", "git/config", "Makefile", ".envrc", "workflow/x.yaml", ".uwfx", "a.git/config", ".", ".vscode/settings.json", "x.vscode/mcp.json", "mcp.json", "hooks/x", ".github/ISSUE_TEMPLATE/x.md", ".kiro/specs/x.md", ".goosehints", "AGENTS.md", ".crush/logs/x"} {
+	for _, name := range []string{".gitignore", ".github/workflows/ci.yml", "git/config", "Makefile", ".envrc", "workflow/x.yaml", ".uwfx", "a.git/config", ".", ".vscode/settings.json", "x.vscode/mcp.json", "mcp.json", "docs/hooks.json", "hooks/x", ".github/ISSUE_TEMPLATE/x.md", ".kiro/specs/x.md", ".goosehints", "AGENTS.md", ".crush/logs/x"} {
 		require.NoError(t, none.Write(dir, filepath.Join(dir, name)), name)
 	}
 	allowed := offlimits.New(offlimits.Options{Dir: dir, AllowWrite: []string{".git/hooks", ".workflow", "."}})

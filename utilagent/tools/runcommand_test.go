@@ -33,7 +33,7 @@ func commands(t *testing.T, c Commands) (*Workspace, *Registry) {
 func TestCommandsAreOffUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	_, r := commands(t, Commands{})
-	require.Contains(t, call(t, r, "run_command", args{"command": "true"}), "UWF_BUILTIN_ALLOW_SHELL=1")
+	require.Contains(t, call(t, r, "run_command", args{"command": "true"}), "builtin.allowCommands in config.yaml")
 	for _, s := range r.Specs() {
 		require.NotEqual(t, "run_command", s.Name, "a tool that is off is not offered")
 	}
