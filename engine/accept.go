@@ -70,7 +70,7 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 		return got, rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
 	}
 	got.nodes = append(named, node)
-	return got, nil
+	return a.withTries(ctx, got)
 }
 
 // misplaced says how a step differs from the one that was asked for, "" if it

@@ -114,6 +114,7 @@ func (a *attempt) nothingLeft(last record) error {
 	case last.damaged:
 		a.warn(a.dir.file(rundir.RecordFile) + " is damaged, and there is no trace of a finished step: the step runs again")
 	case !last.missing:
+		a.cutShort(last)
 		a.warn(fmt.Sprintf("a run of role %q was interrupted, and has left no result in %s: the step is made anew", last.Role, filepath.Clean(a.dir.path)))
 	}
 	return nil

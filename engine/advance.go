@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // advance makes a step that was accepted durable, moves the head to it, and
@@ -37,7 +38,15 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	a.record.Status, a.record.StepHash = runDone, got.hash
 	// A record that stays behind is about an older head, and is not asked again.
 	_ = a.dir.write(a.record)
+	if len(got.step.Tries) > 0 {
+		_ = a.FS.Remove(a.dir.file(rundir.TriesFile)) // what stays is in the step already
+	}
 	a.dir.addTotals(got.hash, got.step)
+	if a.hold.facts.ParkedUntil > notParked {
+		if err := a.setParked(ctx, a.hold, notParked); err != nil {
+			a.warn("the thread still counts as parked: " + err.Error())
+		}
+	}
 	a.unknownCost(got.step)
 	out, err := a.arrive(ctx, a.hold)
 	// Copies: the output is kept until the last step is made, and must not keep all

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // attempt is one try at the next step of a thread, under the thread's lock.
@@ -22,6 +24,9 @@ type attempt struct {
 	record record
 	info   StepInfo
 	more   bool // another step is to follow
+
+	failedTry *rundir.Try // the last one, kept already; nil: none was begun
+	retryAt   time.Time   // when its provider says that there is more; zero: it does not
 }
 
 // attempt lets an agent make the step, unless an interrupted run of the same task
@@ -47,7 +52,7 @@ func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, la
 	if _, err := e.unpriced(ctx, pos.state.Limits, a.cmd, pos.workflow.Name, t.role); err != nil {
 		return protocol.StepOutput{}, a.unable(err)
 	}
-	return a.run(ctx)
+	return a.play(ctx, o)
 }
 
 func (e *Engine) newAttempt(h *hold, pos *position, t task) *attempt {
@@ -82,10 +87,18 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 		a.tidy()
 	}
 	if err != nil {
+		if _, finished := a.dir.finished(); !finished {
+			a.tried(ran, err)
+		}
 		return out, a.giveUp(ctx, ran, err)
 	}
 	step, err := a.accept(ctx, ran.Result)
 	if err != nil {
+		var no *rejection
+		if errors.As(err, &no) {
+			a.tried(ran, err)
+			a.failedTry = nil // it is final
+		}
 		return out, a.reject(err)
 	}
 	return a.advance(ctx, step)

@@ -54,7 +54,7 @@ func (w *world) killedAt(id, script string, deed ...string) {
 func (w *world) agentRuns() int {
 	n := 0
 	for _, line := range w.runs() {
-		if !strings.HasPrefix(line, "at gate") && !strings.HasPrefix(line, "budget") && !strings.HasPrefix(line, "child") {
+		if !strings.HasPrefix(line, "at gate") && !strings.HasPrefix(line, "budget") && !strings.HasPrefix(line, "visit") && !strings.HasPrefix(line, "child") {
 			n++
 		}
 	}

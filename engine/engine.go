@@ -107,6 +107,8 @@ type StepOptions struct {
 	Timeout time.Duration `json:"timeout"` // 0: the config's
 	// Cwd is where the thread works from now on, absolute; "": where it did.
 	Cwd string `json:"cwd,omitempty"`
+	// Wake goes on with a thread that is parked, before its time.
+	Wake bool `json:"wake,omitempty"`
 	// Agents are, by role, aliases or command lines that go before Agent.
 	Agents map[string]string `json:"agents,omitempty"`
 

@@ -149,6 +149,23 @@ func (a *actor) act(name, arg string) int {
 	case "cost": // status/dollars/tokens/ms, "?" is unknown
 		a.log("budget " + os.Getenv(protocol.EnvBudget))
 		a.result(a.costs(strings.Split(arg, "/")))
+	case "limited": // kind/ms until reset/tries that fail/status: a provider that says no for a while
+		said := strings.Split(arg, "/")
+		a.log("visit " + os.Getenv(protocol.EnvVisitKey))
+		fails, _ := strconv.Atoi(said[2])
+		if strings.Count(a.logged(), "visit ") > fails {
+			a.result(a.costs([]string{said[3], "0.4", "10"}))
+			break
+		}
+		r := protocol.Result{Error: "no more for now", Kind: protocol.FailureKind(said[0]), Usage: &protocol.Usage{Turns: 1, OutputTokens: 3}}
+		cost := 0.1
+		r.Usage.CostUSD = &cost
+		if in, _ := strconv.ParseInt(said[1], 10, 64); in != 0 {
+			r.RetryAtMs = time.Now().UnixMilli() + in
+		}
+		line, _ := json.Marshal(r)
+		fmt.Println(string(line))
+		return 1
 	case "writes":
 		a.writes(arg)
 	case "timed": // says when it spoke
@@ -164,6 +181,13 @@ func (a *actor) act(name, arg string) int {
 		return 2
 	}
 	return 0
+}
+
+// logged is all that agents have logged.
+func (a *actor) logged() string {
+	data, err := os.ReadFile(filepath.Join(a.home, agentLog))
+	must(err)
+	return string(data)
 }
 
 // costs answers with a status, and with what that has cost.

@@ -21,6 +21,7 @@ type position struct {
 	thread   *thread.Thread
 	workflow protocol.Workflow
 	facts    heads.Facts
+	parked   int64  // ms: the visit goes on then; 0: it is not parked
 	root     string // where it works, "" if that is where its start says
 	state    moderator.State
 	next     moderator.Decision
@@ -69,7 +70,11 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 		if p.state.Spent, err = e.spent(ctx, id, head, p.facts); err != nil {
 			return p, err
 		}
+		var failed sums
+		failed.untold(e.runDir(id).tries(p))
+		p.state.Spent = plus(p.state.Spent, spentOf(failed))
 	}
+	p.parked = e.parkedUntil(p.facts)
 	p.next, p.problem = moderator.Next(ctx, p.state)
 	if err := cmp.Or(past.err, context.Cause(ctx)); p.problem != nil && err != nil {
 		return p, err // the graph may well have an answer, but not now
@@ -120,6 +125,12 @@ func (p *position) output() protocol.StepOutput {
 		out.Output = p.state.Last.Output
 	}
 	switch {
+	case p.problem == nil && p.parked > 0:
+		role, until := p.next.Role, p.parked
+		out.Status, out.CurrentRole, out.ParkedUntil = protocol.StatusParked, &role, &until
+	case p.problem == nil && p.next.Kind == moderator.Suspend && p.next.Cause != moderator.ByBudget && p.facts.ParkedUntil > notParked:
+		role := p.next.Role // its time has come
+		out.CurrentRole = &role
 	case p.problem != nil:
 		out.Error = stepError(p.explain())
 		if p.stuck {

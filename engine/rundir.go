@@ -143,7 +143,7 @@ func (d runDir) clear() error {
 // keeps names the files that are not of one run: the record, which is replaced,
 // what belongs to a worker, which makes several, and what belongs to the thread.
 func keeps(name string) bool {
-	return name == rundir.RecordFile || name == rundir.WorkFile || name == rundir.LogFile || name == rundir.TotalsFile
+	return name == rundir.RecordFile || name == rundir.WorkFile || name == rundir.LogFile || name == rundir.TotalsFile || name == rundir.TriesFile
 }
 
 // ours names the files that must be files. Whatever else an agent has put there is

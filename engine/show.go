@@ -60,6 +60,9 @@ func (e *Engine) showActive(ctx context.Context, id string, head protocol.Hash) 
 	}
 	out := pos.output()
 	e.overlay(ctx, &out)
+	if pos.facts.ParkedUntil > notParked && out.Status == protocol.StatusFailed && !pos.stuck {
+		out.Status = protocol.StatusIdle // the time has come: what failed was no more than that it had not
+	}
 	return out, pos, nil
 }
 

@@ -20,7 +20,7 @@ func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.Ste
 			return none, err
 		}
 	}
-	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.resumes(h.head)) {
+	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.resumes(h.head) && h.facts.ParkedUntil <= notParked) {
 		return none, hasEnded(h)
 	}
 	pos, err := e.at(ctx, h)
@@ -31,6 +31,26 @@ func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.Ste
 		if out, adopted, err := e.adoptAsked(ctx, h, pos, last, o); adopted || err != nil {
 			return out, err
 		}
+	}
+	if pos.parked > 0 && !o.Wake {
+		return pos.output(), nil
+	}
+	if t, ok, err := e.woken(ctx, h, last); ok || err != nil {
+		if err != nil {
+			return none, err
+		}
+		if t.replaces {
+			if pos, err = e.beforeHead(ctx, pos); err != nil {
+				return none, err
+			}
+		}
+		return e.attempt(ctx, h, pos, t, last, o)
+	}
+	if h.facts.ParkedUntil > notParked && pos.next.Kind == moderator.Suspend { // what was parked is lost
+		if err := e.setParked(ctx, h, notParked); err != nil {
+			return none, err
+		}
+		pos.facts.ParkedUntil = notParked
 	}
 	switch {
 	case h.ended != nil:

@@ -25,6 +25,7 @@ const (
 	EnvBin       = "UWF_BIN"        // path of the uwf that started the agent
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
 	EnvInputs    = "UWF_INPUTS"     // the thread's inputs, a JSON object
+	EnvVisitKey  = "UWF_VISIT_KEY"  // the same for all tries of a visit, for effects elsewhere
 	EnvBudget    = "UWF_BUDGET"     // what the whole run may still cost, a [Budget] as JSON
 	// EnvProject is the path of the project's config, which is beneath the user's; "": none.
 	EnvProject = "UWF_PROJECT_CONFIG"
@@ -81,10 +82,26 @@ type Result struct {
 	// agent does not say so, the engine flushes them again before it moves the head.
 	Durable bool `json:"durable,omitempty"`
 
-	Error   string   `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Kind is what sort of failure the error is, "" for one that would come again.
+	// RetryAtMs is when the provider says that there is more, 0 if it does not.
+	Kind      FailureKind `json:"kind,omitempty"`
+	RetryAtMs int64       `json:"retryAtMs,omitempty"`
+
 	Hints   []string `json:"hints,omitempty"` // what to do about the error, a line each: the agent's word, shown as that
 	RawHash Hash     `json:"rawHash,omitempty"`
 }
+
+// FailureKind is why a try failed, if another one, or another agent, may not.
+type FailureKind string
+
+// The kinds. An agent tells the first two; of the others the engine knows.
+const (
+	FailedRateLimit FailureKind = "rate-limit" // the provider grants no more for a time
+	FailedServer    FailureKind = "server"     // the provider's fault
+	FailedCrash     FailureKind = "crash"      // the agent ended without a result
+	FailedTimeout   FailureKind = "timeout"
+)
 
 // Extraction is what "uwf step extract" prints: what a model has read in an answer,
 // or why there is nothing of it.

@@ -68,6 +68,29 @@ func (b *Bill) AddAll(c Bill) {
 	b.Parts, b.Uncounted, b.Unpriced = b.Parts+c.Parts, b.Uncounted+c.Uncounted, b.Unpriced+c.Unpriced
 }
 
+// Without is the bill without what was told before. If that is all, so is what was not
+// known of it.
+func (b Bill) Without(told Usage) Bill {
+	if told == (Usage{}) {
+		return b
+	}
+	less := func(x, y int64) int64 { return max(0, x-y) }
+	u := b.AtLeast
+	u.Turns = int(less(int64(u.Turns), int64(told.Turns)))
+	u.InputTokens, u.OutputTokens = less(u.InputTokens, told.InputTokens), less(u.OutputTokens, told.OutputTokens)
+	u.CacheReadTokens, u.CacheWriteTokens = less(u.CacheReadTokens, told.CacheReadTokens), less(u.CacheWriteTokens, told.CacheWriteTokens)
+	u.ReasoningTokens, u.DurationMs = less(u.ReasoningTokens, told.ReasoningTokens), less(u.DurationMs, told.DurationMs)
+	if u.CostUSD != nil && told.CostUSD != nil {
+		rest := max(0, RoundUSD(*u.CostUSD-*told.CostUSD))
+		u.CostUSD = &rest
+	}
+	if u.Turns == 0 && u.Tokens() == 0 {
+		return Bill{}
+	}
+	b.AtLeast = u
+	return b
+}
+
 // Usage is what all parts cost. What is unknown of one part is unknown of all,
 // since a sum that may be too low does not show it; nil: nothing is known.
 func (b Bill) Usage() *Usage {

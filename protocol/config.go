@@ -80,6 +80,12 @@ type Agent struct {
 	MaxCostUSD   float64 `json:"maxCostUsd,omitempty"`   // 0: any; only some programs can be told
 	StartTimeout string  `json:"startTimeout,omitempty"` // to its first word
 	IdleTimeout  string  `json:"idleTimeout,omitempty"`  // without a word
+	// What to do when a try fails, and when the provider grants no more.
+	Retry    *Retry   `json:"retry,omitempty"`
+	OnLimit  string   `json:"onLimit,omitempty"`  // stop, wait or fallback; default stop
+	Fallback []string `json:"fallback,omitempty"` // aliases, the first that can goes on
+	MaxPark  string   `json:"maxPark,omitempty"`  // that a thread waits at most, such as "8h"; default 24h
+
 	// Confine says whether the program is kept from writing elsewhere: "auto",
 	// "required" or "off". By default it is "auto" for a known program whose permission
 	// is bypass.
@@ -88,6 +94,20 @@ type Agent struct {
 	AllowWrite []string `json:"allowWrite,omitempty"` // more that a confined program may write to; a path may begin with ~/
 	IPC        bool     `json:"ipc,omitempty"`        // a confined program may share memory with your others, and take what these share
 }
+
+// Retry says how often a step is tried that fails.
+type Retry struct {
+	Attempts int      `json:"attempts,omitempty"` // in all; default 3
+	Backoff  string   `json:"backoff,omitempty"`  // before the second one, doubled each time; default 5s
+	On       []string `json:"on,omitempty"`       // kinds of failures; default rate-limit and server
+}
+
+// The values of onLimit in the config.
+const (
+	LimitStop     = "stop"
+	LimitWait     = "wait"
+	LimitFallback = "fallback"
+)
 
 // The values of confine in the config.
 const (

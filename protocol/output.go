@@ -17,7 +17,7 @@ const (
 	StatusCancelled Status = "cancelled" // ended by a person
 	StatusCorrupt   Status = "corrupt"   // a node that it needs is missing or damaged
 	StatusWaiting   Status = "waiting"   // reserved: its children are at work or due
-	StatusParked    Status = "parked"    // reserved: goes on at a time that is known
+	StatusParked    Status = "parked"    // goes on at a time that is known
 	// StatusResumed appears only in history.jsonl: the thread is active again.
 	StatusResumed Status = "resumed"
 )
@@ -48,7 +48,7 @@ type StepOutput struct {
 	// Reserved: what a later uwf tells.
 	Children    []ChildOutput `json:"children,omitempty"`
 	Files       *FileChanges  `json:"files,omitempty"`       // by the step that this command made
-	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms
+	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms; its provider grants no more before
 }
 
 // RunOutput answers every command that works on a thread, or waits for that: where
@@ -116,13 +116,13 @@ func (t *Totals) Add(s Step) {
 	t.Steps++
 	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
 	counted, priced := s.Usage.Counted(), s.Usage != nil && s.Usage.CostUSD != nil
-	t.spend(s.Usage)
+	t.Spend(s.Usage)
 	for _, try := range s.Tries {
 		if try.Usage != nil {
 			t.DurationMs += try.Usage.DurationMs
 		}
 		counted, priced = counted && try.Usage.Counted(), priced && try.Usage.IsPriced()
-		t.spend(try.Usage)
+		t.Spend(try.Usage)
 	}
 	if !counted {
 		t.StepsWithoutUsage++
@@ -132,7 +132,8 @@ func (t *Totals) Add(s Step) {
 	}
 }
 
-func (t *Totals) spend(u *Usage) {
+// Spend adds what a run has cost, and counts nothing else; nil: nothing is known.
+func (t *Totals) Spend(u *Usage) {
 	if u == nil {
 		return
 	}
@@ -152,8 +153,9 @@ type ThreadItem struct {
 	Status        Status      `json:"status"`
 	StatusDisplay string      `json:"statusDisplay"`
 	CurrentRole   *string     `json:"currentRole"`
-	StartedAt     *int64      `json:"startedAt"`   // ms, from the thread's id
-	CompletedAt   *int64      `json:"completedAt"` // ms
+	StartedAt     *int64      `json:"startedAt"`             // ms, from the thread's id
+	CompletedAt   *int64      `json:"completedAt"`           // ms
+	ParkedUntil   *int64      `json:"parkedUntil,omitempty"` // ms
 	Error         string      `json:"error,omitempty"`
 	Imported      bool        `json:"imported,omitempty"`   // from elsewhere, or perhaps so
 	Title         string      `json:"title,omitempty"`      // given by a person, else the task's first line

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // Submission is what a role leaves after its step.
@@ -52,7 +53,14 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	if err != nil {
 		return protocol.Result{}, err
 	}
+	// What failed before is part of the step; the engine looks that it is.
+	var done []protocol.Try
+	if t.Last != nil {
+		done = t.Last.Tries
+	}
+	tries := rundir.Dir(s.RunDir).Tries(done).InStep()
 	step, err := t.Append(ctx, b, thread.Next{
+		Tries: tries,
 		Role: s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd), SessionID: valid(s.SessionID),
 		Output: output, Detail: detail, Prompt: told,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,

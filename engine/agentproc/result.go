@@ -149,6 +149,8 @@ type wire struct {
 	Usage      json.RawMessage `json:"usage"`
 	Durable    any             `json:"durable"`
 	Error      any             `json:"error"`
+	Kind       any             `json:"kind"`
+	RetryAtMs  any             `json:"retryAtMs"`
 	Hints      any             `json:"hints"`
 	RawHash    any             `json:"rawHash"`
 }
@@ -158,6 +160,10 @@ const maxHints = 8
 
 func (w wire) result() (protocol.Result, error) {
 	r := protocol.Result{SessionID: text(w.SessionID), Role: text(w.Role), Error: clean(text(w.Error)), Durable: w.Durable == true}
+	r.Kind = protocol.FailureKind(text(w.Kind))
+	if at, ok := w.RetryAtMs.(float64); ok && at > 0 && at < 1<<53 {
+		r.RetryAtMs = int64(at)
+	}
 	hints, _ := w.Hints.([]any)
 	for _, h := range hints[:min(len(hints), maxHints)] {
 		if hint := strings.TrimSpace(plaintext.Line(text(h))); hint != "" {

@@ -89,6 +89,20 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	k.duration(a.Timeout, "agents", alias, "timeout")
 	k.duration(a.StartTimeout, "agents", alias, "startTimeout")
 	k.duration(a.IdleTimeout, "agents", alias, "idleTimeout")
+	k.duration(a.MaxPark, "agents", alias, "maxPark")
+	k.word(a.OnLimit, []string{protocol.LimitStop, protocol.LimitWait, protocol.LimitFallback}, "agents", alias, "onLimit")
+	for _, other := range a.Fallback {
+		k.reference(other, "agent", keys(k.c.Agents), "agents", alias, "fallback")
+	}
+	if a.OnLimit == protocol.LimitFallback && len(a.Fallback) == 0 {
+		k.add(k.at([]string{"agents", alias, "onLimit"}), "agents."+alias+".fallback: [<alias>]", "agents.%s has onLimit: fallback, and no fallback", alias)
+	}
+	if r := a.Retry; r != nil {
+		k.duration(r.Backoff, "agents", alias, "retry", "backoff")
+		for _, kind := range r.On {
+			k.word(kind, []string{string(protocol.FailedRateLimit), string(protocol.FailedServer), string(protocol.FailedCrash), string(protocol.FailedTimeout)}, "agents", alias, "retry", "on")
+		}
+	}
 	if a.MaxTurns < 0 || a.MaxCostUSD < 0 {
 		k.add(k.at([]string{"agents", alias}), "", "agents.%s has a limit below zero", alias)
 	}

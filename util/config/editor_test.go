@@ -19,7 +19,7 @@ import (
 const complete = `{
   "providers": {"p": {"baseUrl": "https://example.org/v1", "apiKey": "${KEY}"}, "q": {"baseUrl": "http://localhost:1", "apiKeyEnv": "KEY"}},
   "models": {"m": {"provider": "p", "name": "n", "stream": false, "contextWindow": 1000, "price": {"input": 1, "output": 2.5, "cacheRead": 0.1, "cacheWrite": 0.2}, "idleTimeout": "30m", "cacheControl": "on"}},
-  "agents": {"a": {"command": "uwf-mock", "args": ["x"], "timeout": "30m", "env": {"A": "b"}, "passEnv": ["GH_TOKEN"], "protocol": "named", "model": "m", "permission": "edits", "resume": true, "maxTurns": 90, "maxCostUsd": 1.5, "startTimeout": "1m", "idleTimeout": "10m", "confine": "auto", "allowRead": ["~/.ssh"], "allowWrite": ["/srv"], "ipc": true}},
+  "agents": {"a": {"command": "uwf-mock", "args": ["x"], "timeout": "30m", "env": {"A": "b"}, "passEnv": ["GH_TOKEN"], "protocol": "named", "model": "m", "permission": "edits", "resume": true, "maxTurns": 90, "maxCostUsd": 1.5, "startTimeout": "1m", "idleTimeout": "10m", "retry": {"attempts": 5, "backoff": "1s", "on": ["rate-limit", "crash"]}, "onLimit": "fallback", "fallback": ["a"], "maxPark": "8h", "confine": "auto", "allowRead": ["~/.ssh"], "allowWrite": ["/srv"], "ipc": true}},
   "defaultAgent": "a", "agentOverrides": {"w": {"r": "a"}},
   "defaultModel": "m", "modelOverrides": {"extract": "m", "w.r": "m"},
   "limits": {"maxSteps": 10, "maxVisitsPerRole": 3, "maxCostUsd": 2.5, "maxTokens": 100000, "maxTime": "2h"}, "timeout": "1h30m", "allowLocations": ["/srv/work", "~/work"],

@@ -28,6 +28,7 @@ const (
 	WorkFile   = "work.json"   // what a background worker is to do, or did last
 	LogFile    = "worker.log"  // the worker's stderr
 	TotalsFile = "totals.json" // what the thread has cost so far
+	TriesFile  = "tries.jsonl" // failed tries at the step that comes next
 )
 
 // MaxRecord bounds the record of a run, in bytes.

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/log"
+	"github.com/united-workforce/uwf/util/rundir"
 	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
@@ -159,9 +160,25 @@ func (k *kit) request(b step.Brief) *Request {
 	}
 	if k.engine {
 		r.Budget = protocol.ParseBudget(k.run.Env.Get(protocol.EnvBudget))
+		r.Told = k.told()
 	}
 	r.tell(b)
 	return r
+}
+
+// told is what failed tries of this visit by this agent have cost.
+func (k *kit) told() protocol.Usage {
+	var done []protocol.Try
+	if k.thread.Last != nil {
+		done = k.thread.Last.Tries
+	}
+	var sum protocol.Usage
+	for _, t := range rundir.Dir(k.runDir()).Tries(done) {
+		if t.Visit == k.run.Env.Get(protocol.EnvVisitKey) && t.Alias == k.run.Env.Get(protocol.EnvAgent) && t.Usage != nil {
+			sum = sum.Add(*t.Usage)
+		}
+	}
+	return sum
 }
 
 // runDir is the run directory, "" outside the engine.

@@ -123,6 +123,7 @@ func work(ctx context.Context, e env.Env, o Options, inv invocation) error {
 		return out.result(result)
 	}
 	result.Error, result.Hints = err.Error(), hintsOf(err)
+	result = classed(result, err)
 	return errors.Join(err, out.result(result))
 }
 

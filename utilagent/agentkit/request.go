@@ -45,6 +45,14 @@ type Request struct {
 	RunDir string // "" outside the engine
 	Alias  string // of this agent in the config; its bare name if it was started otherwise
 
+	// Told is what tries of this visit by this agent have cost that failed: the step
+	// holds it, so that it is no part of this run's usage.
+	Told protocol.Usage
+
+	// Yields: the engine knows what to do when the provider grants no more, so the run
+	// is to fail with a [Failure], and not to wait for a person.
+	Yields bool
+
 	// Budget is what the whole run may still cost, this step included. Who can keep to
 	// it should; the engine begins no further step once it is used up.
 	Budget protocol.Budget

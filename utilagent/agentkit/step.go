@@ -33,6 +33,9 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		return protocol.Result{}, err
 	}
 	req := k.request(brief)
+	if c, err := k.run.Config(ctx); err == nil && k.engine {
+		req.Yields = yields(c, k.run.Env.Get(protocol.EnvAgent))
+	}
 	if err := k.enter(); err != nil {
 		return protocol.Result{}, err
 	}

@@ -18,7 +18,7 @@ import (
 func TestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
-		"ErrWentOn", "Main", "OS", "Options", "Process", "Request",
+		"ErrWentOn", "Failure", "Failure.Error", "Failure.Unwrap", "Main", "OS", "Options", "Process", "Request",
 		"Request.AtEnd", "Request.Began", "Request.Content", "Request.Environ", "Request.Getenv", "Request.Hide", "Request.Log",
 		"Request.StartOver", "Request.Steps", "Request.Turn", "Request.Warn", "Request.Writing",
 		"Result", "Run", "Step",

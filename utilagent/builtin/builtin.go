@@ -92,7 +92,7 @@ func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Re
 		return agentkit.Result{}, err
 	}
 	answer, res, err := w.play(ctx, w.loop(ctx), session)
-	if reason := w.pause(answer, err); reason != "" {
+	if reason := w.pause(answer, err); reason != "" && !(req.Yields && err != nil) {
 		res.Suspend = reason
 		return res, nil
 	}
@@ -140,7 +140,7 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	}
 	began := w.run.Env.Now()
 	answer, err := loop.Run(ctx, session)
-	err = w.advise(err)
+	err = w.failure(w.advise(err))
 	took := w.run.Env.Now().Sub(began).Milliseconds()
 	if !w.kind.resolves {
 		answer.Text = frontmatter.WithoutPreamble(answer.Text)
@@ -153,6 +153,9 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	bill := w.tried
 	bill.AddAll(answer.Bill)
 	usage := bill.Usage()
+	if bill.Parts == 0 && err != nil {
+		usage = &protocol.Usage{} // the model has not replied: that costs nothing
+	}
 	if usage != nil {
 		usage.DurationMs = w.tried.AtLeast.DurationMs + took
 	}

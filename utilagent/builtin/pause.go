@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/react"
 )
@@ -33,6 +34,27 @@ func (w *work) pause(answer react.Answer, err error) string {
 		reason += " Its last words: " + cut(said, 500)
 	}
 	return reason
+}
+
+// failure says what sort of failure an error of the model is.
+func (w *work) failure(err error) error {
+	var e *llm.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	f := &agentkit.Failure{Err: err}
+	switch e.Kind {
+	case llm.KindRateLimit, llm.KindQuota:
+		f.Kind = protocol.FailedRateLimit
+	case llm.KindServer, llm.KindStreamCut, llm.KindIdle:
+		f.Kind = protocol.FailedServer
+	default:
+		return err
+	}
+	if e.Wait > 0 {
+		f.RetryAt = w.run.Env.Now().Add(e.Wait)
+	}
+	return f
 }
 
 // advise says what a person can do about an error that the loop cannot explain.

@@ -53,12 +53,30 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 			return nil
 		}
 	case Failed:
-		if goesOn && (out.Error == RateLimit || out.Error == Quota) { // only time or money helps
+		if goesOn && !r.req.Yields && (out.Error == RateLimit || out.Error == Quota) { // only time or money helps
 			res.Suspend = r.limitText(out) + " " + r.howToGoOn()
 			return nil
 		}
 	}
-	return r.fail(out)
+	return r.failure(out, r.fail(out))
+}
+
+// failure says what sort of failure an error is.
+func (r *runner) failure(out tried, err error) error {
+	f := &agentkit.Failure{Err: err}
+	switch {
+	case out.Kind == Timeout:
+		f.Kind = protocol.FailedTimeout
+	case out.Error == RateLimit, out.Error == Quota:
+		f.Kind, f.RetryAt = protocol.FailedRateLimit, resetIn(out.Message, r.env.Now())
+	case out.Error == Server:
+		f.Kind = protocol.FailedServer
+	case out.Error == Crashed:
+		f.Kind = protocol.FailedCrash
+	default:
+		return err
+	}
+	return f
 }
 
 // answered takes the text of a call as the answer. It must be the last of the

@@ -103,6 +103,9 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 		if err == nil {
 			err = r.conclude(&res, out)
 		}
+		if err != nil && out.Kind == Failed && spent.nothing() {
+			res.Usage = &protocol.Usage{DurationMs: spent.tookMs} // the model has not said a word
+		}
 		return res, err
 	}
 }

@@ -81,6 +81,9 @@ func (s *spent) add(out tried) {
 	}
 }
 
+// nothing reports that no model was at work in any call.
+func (s *spent) nothing() bool { return s.bill.Parts == 0 && s.untold == 0 }
+
 // usage is what all of them cost, nil if that is unknown.
 func (s *spent) usage() *protocol.Usage {
 	b := s.bill

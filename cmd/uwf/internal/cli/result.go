@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
@@ -108,6 +109,8 @@ func standingText(r protocol.StepOutput) string {
 	switch {
 	case r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != nil:
 		return plaintext.Line("stopped: " + *r.SuspendMessage)
+	case r.Status == protocol.StatusParked && r.ParkedUntil != nil:
+		return "parked until " + time.UnixMilli(*r.ParkedUntil).Format(time.DateTime)
 	case r.Status == protocol.StatusIdle && r.CurrentRole != nil:
 		return plaintext.Line("next is " + *r.CurrentRole)
 	case r.Status == protocol.StatusRunning && r.CurrentRole != nil:
@@ -141,7 +144,7 @@ func route(role string, r protocol.StepOutput) string {
 // mark is the first character of a line about a thread.
 func mark(r protocol.StepOutput) string {
 	switch r.Status {
-	case protocol.StatusSuspended:
+	case protocol.StatusSuspended, protocol.StatusParked:
 		return "?"
 	case protocol.StatusFailed, protocol.StatusCorrupt:
 		return "✗"
@@ -153,7 +156,7 @@ func mark(r protocol.StepOutput) string {
 
 func mood(r protocol.StepOutput) terminal.Sequence {
 	switch r.Status {
-	case protocol.StatusSuspended:
+	case protocol.StatusSuspended, protocol.StatusParked:
 		return terminal.Yellow
 	case protocol.StatusFailed, protocol.StatusCorrupt:
 		return terminal.Red
@@ -180,6 +183,10 @@ func (a *app) sayNext(r protocol.StepOutput) {
 		for hint := range strings.Lines(r.Error.Hint) {
 			a.hint("%s", strings.TrimSuffix(hint, "\n"))
 		}
+		return
+	}
+	if r.Status == protocol.StatusParked {
+		a.hint("uwf tick goes on with it then, for all threads; uwf thread resume %s does so now", r.Thread)
 		return
 	}
 	if next := view.Command(r); next != "" {

@@ -36,7 +36,7 @@ func (a *app) root() *ucli.App {
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
 		},
 		Commands: []*ucli.Command{
-			a.runCommand(),
+			a.runCommand(), a.tickCommand(),
 			a.workflowCommand(),
 			a.threadCommand(),
 			a.inboxCommand(),
@@ -131,7 +131,7 @@ func (a *app) endsAs(out protocol.StepOutput) {
 	switch {
 	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeBudget:
 		a.status = protocol.CodeBudget
-	case out.Status == protocol.StatusSuspended:
+	case out.Status == protocol.StatusSuspended, out.Status == protocol.StatusParked:
 		a.status = protocol.CodeSuspended
 	case out.Status == protocol.StatusFailed && out.Error != nil:
 		a.status = out.Error.Code

@@ -16,6 +16,7 @@ func (a *app) runCommand() *ucli.Command {
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and run it to the end",
 		Flags: append(slices.Concat(agentFlags(), varFlags(), limitFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag(), backgroundFlag(),
+			&ucli.BoolFlag{Name: "wait", Usage: "wait here where a provider's limit parks the thread, and go on when it is reset"},
 			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
 	}, a.runWorkflow)
 }
@@ -62,6 +63,12 @@ func (a *app) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	results, runErr := e.Do(ctx, started.Thread, work)
+	for c.Bool("wait") && runErr == nil && len(results) > 0 && results[len(results)-1].Status == protocol.StatusParked {
+		a.say("thread %s: %s", started.Thread, standingText(results[len(results)-1]))
+		if runErr = e.AwaitParked(ctx, started.Thread); runErr == nil {
+			results, runErr = e.Do(ctx, started.Thread, work)
+		}
+	}
 	return a.conclude(ctx, e, started.Thread, results, withNext(runErr, started.Thread), true)
 }
 

@@ -164,6 +164,7 @@ func (a *app) threadResume(ctx context.Context, c *ucli.Context) error {
 	if !c.IsSet("count") {
 		w.Steps = engine.UntilEnd
 	}
+	w.Wake = true
 	granted, err := a.grant(ctx, c)
 	if err != nil {
 		return err

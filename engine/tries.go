@@ -1,0 +1,438 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/rundir"
+)
+
+// A visit is a turn of a role. It is tried until a step comes of it: by its agent again
+// where the failure may pass, later where the provider says when there is more, or by
+// another agent. What failed before is in the step, with what it cost.
+
+// policy is what the config says about an agent that fails.
+type policy struct {
+	attempts int
+	backoff  time.Duration
+	on       []protocol.FailureKind
+	onLimit  string
+	fallback []string
+	maxPark  time.Duration
+}
+
+// Defaults of a policy.
+const (
+	defaultAttempts = 3
+	defaultBackoff  = 5 * time.Second
+	defaultMaxPark  = 24 * time.Hour
+	firstPark       = 15 * time.Minute // where the provider names no time; doubled each time
+	longestBackoff  = time.Minute      // that a process waits for
+)
+
+func policyOf(c protocol.Config, alias string) (policy, error) {
+	a := c.Agents[alias]
+	p := policy{
+		attempts: defaultAttempts, backoff: defaultBackoff, onLimit: a.OnLimit, fallback: a.Fallback, maxPark: defaultMaxPark,
+		on: []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer},
+	}
+	var err error
+	if r := a.Retry; r != nil {
+		if r.Attempts > 0 {
+			p.attempts = r.Attempts
+		}
+		if r.On != nil {
+			p.on = nil
+			for _, kind := range r.On {
+				p.on = append(p.on, protocol.FailureKind(kind))
+			}
+		}
+		if p.backoff, err = spanOr(r.Backoff, p.backoff); err != nil {
+			return p, fail(protocol.CodeInvalid, "agents.%s.retry.backoff: %v", alias, err)
+		}
+	}
+	if p.maxPark, err = spanOr(a.MaxPark, p.maxPark); err != nil {
+		return p, fail(protocol.CodeInvalid, "agents.%s.maxPark: %v", alias, err)
+	}
+	return p, nil
+}
+
+func spanOr(text string, otherwise time.Duration) (time.Duration, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	return time.ParseDuration(text)
+}
+
+// visitKey is the same for all tries of a visit, and for no other one.
+func (a *attempt) visitKey() string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{a.hold.id, string(a.pos.thread.Head), a.task.role, string(a.task.promptHash)}, "\n")))
+	const letters = 26
+	return base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").EncodeToString(sum[:])[:letters]
+}
+
+// tries are the failed ones that no step of the thread holds.
+func (d runDir) tries(p *position) rundir.Tries {
+	if !d.exists() {
+		return nil
+	}
+	var done []protocol.Try
+	if p.thread.Last != nil {
+		done = p.thread.Last.Tries
+	}
+	return rundir.Dir(d.path).Tries(done)
+}
+
+func (d runDir) keepTries(t rundir.Tries) error {
+	lines, err := t.Lines()
+	if err != nil {
+		return err
+	}
+	return d.replace(rundir.TriesFile, lines)
+}
+
+// untold is what failed tries have cost.
+func (s *sums) untold(tries rundir.Tries) {
+	for _, t := range tries {
+		s.judge(t.Usage)
+		if t.Usage != nil {
+			s.Spend(t.Usage)
+			s.DurationMs += t.Usage.DurationMs
+		}
+	}
+}
+
+// play makes the visit: by the agent, again, or by another one.
+func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOutput, err error) {
+	if a.cmd.plain != nil {
+		return a.run(ctx)
+	}
+	c, err := a.Config(ctx)
+	if err != nil {
+		return out, err
+	}
+	first, err := policyOf(c, a.cmd.alias)
+	if err != nil {
+		return out, err
+	}
+	if err := a.goOnWith(ctx, c, first, o); err != nil {
+		return out, err
+	}
+	place := a.task.cwd
+	for attempts := 1; ; attempts++ {
+		a.failedTry, a.task.cwd = nil, place
+		if out, err = a.run(ctx); err == nil || a.failedTry == nil || a.failedTry.Kind == "" {
+			return out, err
+		}
+		p, perr := policyOf(c, a.cmd.alias)
+		if perr != nil {
+			return out, errors.Join(err, perr)
+		}
+		wait, again := a.another(p, attempts)
+		switch {
+		case again && a.mayGoOn():
+			a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.attempts, wait.Round(time.Millisecond)))
+			if werr := sleep(ctx, wait); werr != nil {
+				return out, ended(ctx, errors.Join(err, werr))
+			}
+		case a.failedTry.Kind != protocol.FailedRateLimit:
+			return out, err
+		case p.onLimit == protocol.LimitWait:
+			return a.park(ctx, p)
+		case first.onLimit == protocol.LimitFallback && a.mayGoOn():
+			next, ok, ferr := a.nextAgent(ctx, c, first, o)
+			if ferr != nil || !ok {
+				return out, errors.Join(err, ferr)
+			}
+			a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, a.cmd.name, plaintext.Line(a.failedTry.Error), next.name))
+			a.cmd, attempts = next, 0
+		default:
+			return out, err
+		}
+	}
+}
+
+// another says whether the agent is to try once more, and after which time.
+func (a *attempt) another(p policy, attempts int) (time.Duration, bool) {
+	if attempts >= p.attempts || !slices.Contains(p.on, a.failedTry.Kind) {
+		return 0, false
+	}
+	wait := min(p.backoff<<min(attempts-1, 10), longestBackoff)
+	if at := a.retryAt; !at.IsZero() {
+		left := at.Sub(a.Env.Now())
+		if left > longestBackoff {
+			return 0, false
+		}
+		wait = max(wait, left)
+	}
+	return wait, true
+}
+
+// mayGoOn reports whether what the failed tries have cost leaves room for another one,
+// and nobody has asked to stop.
+func (a *attempt) mayGoOn() bool {
+	_, over := moderator.OverBudget(a.pos.state, a.task.role)
+	return !over && !a.dir.stopRequested(a.record)
+}
+
+// sleep waits, unless ctx ends.
+func sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// gaveUp are the agents that were given up for this visit.
+func (a *attempt) gaveUp() map[string]bool {
+	out := map[string]bool{}
+	for _, t := range a.dir.tries(a.pos) {
+		if t.Visit == a.visitKey() && t.GaveUp {
+			out[t.Alias] = true
+		}
+	}
+	return out
+}
+
+// goOnWith takes the agent that an interrupted visit has come to. Once all have given
+// up, the first one begins anew.
+func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p policy, o StepOptions) error {
+	if p.onLimit != protocol.LimitFallback || !a.gaveUp()[a.cmd.name] {
+		return nil
+	}
+	next, ok, err := a.fallback(ctx, c, p, o)
+	if ok {
+		a.cmd = next
+	}
+	return err
+}
+
+// nextAgent gives the agent up, and finds the next one.
+func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p policy, o StepOptions) (command, bool, error) {
+	tries := a.dir.tries(a.pos)
+	if len(tries) > 0 {
+		tries[len(tries)-1].GaveUp = true
+		if err := a.dir.keepTries(tries); err != nil {
+			return command{}, false, err
+		}
+	}
+	return a.fallback(ctx, c, p, o)
+}
+
+func (a *attempt) fallback(ctx context.Context, c protocol.Config, p policy, o StepOptions) (command, bool, error) {
+	gone := a.gaveUp()
+	for _, alias := range p.fallback {
+		if gone[alias] {
+			continue
+		}
+		cmd, err := a.configured(c, alias, "fallback")
+		if err != nil {
+			return cmd, false, err
+		}
+		if cmd.timeout, err = timeoutFor(c, alias, o.Timeout); err != nil {
+			return cmd, false, err
+		}
+		_, err = a.unpriced(ctx, a.pos.state.Limits, cmd, a.pos.workflow.Name, a.task.role)
+		return cmd, err == nil, err
+	}
+	return command{}, false, nil
+}
+
+// tried keeps a try that failed, and what it cost, so far as anybody knows.
+func (a *attempt) tried(ran agentproc.Outcome, err error) {
+	var missing *agentproc.NotFoundError
+	if errors.As(err, &missing) {
+		return // nothing was begun
+	}
+	took := max(0, a.nowMs()-a.record.StartedAt)
+	usage := ran.Result.Usage
+	switch {
+	case a.cmd.plain != nil:
+		usage = &protocol.Usage{DurationMs: took}
+	case usage == nil || usage.Plausible() != nil:
+		usage = &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
+	}
+	a.failedTry = &rundir.Try{
+		Try:   protocol.Try{Agent: a.cmd.name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(brief(ran, err), "")), Usage: usage, AtMs: a.nowMs()},
+		Visit: a.visitKey(), Alias: a.cmd.name, Kind: kindOf(ran, err),
+	}
+	a.retryAt = time.Time{}
+	if at := ran.Result.RetryAtMs; at > 0 {
+		a.retryAt = time.UnixMilli(at)
+	}
+	if err := a.dir.keepTries(a.dir.tries(a.pos).Add(*a.failedTry)); err != nil {
+		a.warn("what a failed try has cost is not kept: " + err.Error())
+	}
+	if bounded(a.pos.state.Limits) {
+		var sum sums
+		sum.untold(rundir.Tries{*a.failedTry})
+		a.pos.state.Spent = plus(a.pos.state.Spent, spentOf(sum))
+	}
+}
+
+// brief is why a try failed, on one line.
+func brief(ran agentproc.Outcome, err error) string {
+	if ran.Result.Error != "" {
+		return plaintext.Line(ran.Result.Error)
+	}
+	return plaintext.Line(err.Error())
+}
+
+// kindOf is what sort of failure an agent's is.
+func kindOf(ran agentproc.Outcome, err error) protocol.FailureKind {
+	var (
+		timeout *agentproc.TimeoutError
+		exit    *agentproc.ExitError
+		none    *agentproc.ResultError
+	)
+	switch {
+	case isSignal(err):
+		return ""
+	case errors.As(err, &timeout):
+		return protocol.FailedTimeout
+	case ran.Result.Kind != "":
+		return ran.Result.Kind
+	case ran.Result.Error == "" && (errors.As(err, &exit) || errors.As(err, &none)):
+		return protocol.FailedCrash
+	}
+	return ""
+}
+
+// park leaves the visit until the provider's limit is reset. No process waits for that.
+func (a *attempt) park(ctx context.Context, p policy) (protocol.StepOutput, error) {
+	now, until := a.Env.Now(), a.retryAt
+	if !until.After(now) { // it names none, or one that makes no sense
+		n := 0
+		for _, t := range a.dir.tries(a.pos) {
+			if t.Visit == a.visitKey() && t.Kind == protocol.FailedRateLimit {
+				n++
+			}
+		}
+		until = now.Add(firstPark << min(max(0, n-p.attempts), 8))
+	}
+	until = earlier(until, now.Add(p.maxPark))
+	if err := a.setParked(ctx, a.hold, until.UnixMilli()); err != nil {
+		return protocol.StepOutput{}, err
+	}
+	a.warn(fmt.Sprintf("role %q: agent %s waits until %s: %s", a.task.role, a.cmd.name, until.In(now.Location()).Format(time.DateTime), plaintext.Line(a.failedTry.Error)))
+	pos, err := a.position(ctx, a.hold.id, a.hold.head)
+	if err != nil {
+		return protocol.StepOutput{}, err
+	}
+	return pos.output(), nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// notParked takes the place of a time that has passed: a field of the facts that is not
+// set changes nothing.
+const notParked = 1
+
+func (e *Engine) setParked(ctx context.Context, h *hold, until int64) error {
+	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{ParkedUntil: until}); err != nil {
+		return err
+	}
+	h.facts.ParkedUntil = until
+	return nil
+}
+
+// longestPark is beyond what anybody waits for: a clock that was set back makes no more
+// of a time that has been kept.
+const longestPark = 32 * 24 * time.Hour
+
+// parkedUntil is until when a thread is parked, in ms; 0: it is not.
+func (e *Engine) parkedUntil(facts heads.Facts) int64 {
+	if left := facts.ParkedUntil - e.nowMs(); left <= 0 || left > longestPark.Milliseconds() {
+		return 0
+	}
+	return facts.ParkedUntil
+}
+
+// woken is the task that was parked, if it is one that a person has asked for: nobody
+// else knows the words.
+func (e *Engine) woken(ctx context.Context, h *hold, last record) (task, bool, error) {
+	if h.facts.ParkedUntil <= notParked || last.Head != h.head || last.Status != runFailed || !last.Resumes && !last.Replaces {
+		return task{}, false, nil
+	}
+	text, err := cas.Read[protocol.Text](ctx, e.nodes(), last.PromptHash)
+	if err != nil {
+		return task{}, false, err
+	}
+	return task{
+		role: last.Role, prompt: string(text), promptHash: last.PromptHash, cwd: last.Cwd, limitBase: last.LimitBase,
+		resumes: last.Resumes, replaces: last.Replaces,
+	}, true, nil
+}
+
+// withTries sees to it that a step holds the tries that failed before it. An agent that
+// was made with our packages has put them there; for others the step is made anew.
+func (a *attempt) withTries(ctx context.Context, got accepted) (accepted, error) {
+	tries := a.dir.tries(a.pos).InStep()
+	switch {
+	case len(tries) == 0 && len(got.step.Tries) == 0, reflect.DeepEqual(tries, got.step.Tries):
+		return got, nil
+	case len(got.step.Tries) > 0:
+		return got, rejected(got.hash, protocol.CodeAgent, "step %s tells of tries that were not, or not of all", got.hash)
+	}
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return got, err
+	}
+	defer release()
+	got.step.Tries = tries
+	b := a.batch()
+	if got.hash, err = b.Add(ctx, got.step); err != nil {
+		return got, err
+	}
+	if err := b.Put(ctx); err != nil {
+		return got, err
+	}
+	node, err := a.Store.Get(ctx, got.hash)
+	if err != nil {
+		return got, err
+	}
+	got.nodes[len(got.nodes)-1], got.durable = node, false
+	return got, nil
+}
+
+// cutShort keeps an interrupted run as a try: it may have cost something, and nobody
+// knows what. Agents that ask a model themselves go on where it was, and count it.
+func (a *attempt) cutShort(last record) {
+	if last.Pid == 0 || len(last.Command) == 0 || last.Agent == protocol.CommandAgent || config.OwnsModels(last.Command[0]) {
+		return
+	}
+	try := rundir.Try{
+		Try:   protocol.Try{Agent: last.Agent, Error: "it was interrupted", Usage: &protocol.Usage{Turns: 1}, AtMs: a.nowMs()},
+		Visit: a.visitKey(), Alias: last.Agent, Kind: protocol.FailedCrash,
+	}
+	tries := a.dir.tries(a.pos)
+	if n := len(tries); n > 0 && tries[n-1].AtMs >= last.StartedAt {
+		return // it is kept already
+	}
+	if err := a.dir.keepTries(tries.Add(try)); err != nil {
+		a.warn("what an interrupted run has cost is not kept: " + err.Error())
+	}
+}

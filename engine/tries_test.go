@@ -1,0 +1,208 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// retries lets the fake agent be tried again at once.
+func (w *world) retries(change func(*protocol.Agent)) {
+	a := w.config.Agents["fake"]
+	a.Retry = &protocol.Retry{Backoff: "1ms"}
+	change(&a)
+	w.config.Agents["fake"] = a
+}
+
+func (w *world) clock(ahead *time.Duration) {
+	w.Env.Now = func() time.Time { return time.Now().Add(*ahead) }
+}
+
+func TestAProviderThatSaysNoIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!limited:server/0/2/ready")
+	w.retries(func(*protocol.Agent) {})
+	var said []string
+	w.Warn = func(text string) { said = append(said, text) }
+	id := w.start()
+	out := w.mustStep(id, StepOptions{})
+	require.Equal(t, 3, w.agentRuns())
+	step := w.readStep(*out.StepHash)
+	require.Len(t, step.Tries, 2)
+	require.Equal(t, "no more for now", step.Tries[0].Error)
+	require.Equal(t, "fake", step.Tries[0].Agent)
+	require.Contains(t, said[0], `try 2 of 3 in 1ms`)
+	sum, err := w.Totals(context.Background(), id, w.head(id))
+	require.NoError(t, err)
+	require.InDelta(t, 0.6, *sum.Usage.CostUSD, 1e-9, "what failed was paid for")
+	keys := map[string]bool{}
+	for _, line := range w.runs() {
+		if key, ok := strings.CutPrefix(line, "visit "); ok {
+			require.Len(t, key, 26)
+			keys[key] = true
+		}
+	}
+	require.Len(t, keys, 1, "all tries are of one visit")
+
+	// What failed is told once: not by the next step too.
+	w.plays("done")
+	next := w.mustStep(id, StepOptions{})
+	require.Empty(t, w.readStep(*next.StepHash).Tries)
+}
+
+// Whatever comes of a try that failed, its cost counts: a budget ends the tries.
+func TestFailedTriesCount(t *testing.T) {
+	t.Parallel()
+	w := newBoundedWorld(t, "!limited:server/0/100/ready", protocol.Limits{MaxCostUSD: 0.2})
+	w.retries(func(a *protocol.Agent) { a.Retry.Attempts = 50 })
+	id := w.start()
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, "no more for now")
+	require.Equal(t, 2, w.agentRuns())
+	require.InDelta(t, 0.2, w.spent(id).CostUSD, 1e-9)
+	require.Equal(t, protocol.CodeBudget, w.mustStep(id, StepOptions{}).Error.Code)
+	_, err = w.Grant(context.Background(), id, protocol.Limits{}, More{CostUSD: 1})
+	require.NoError(t, err)
+	w.plays("ready")
+	out := w.mustStep(id, StepOptions{})
+	require.Len(t, w.readStep(*out.StepHash).Tries, 2, "another agent's step holds them, too")
+}
+
+// "My five-hour limit was reached at midnight": the thread waits, and no process does.
+func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var ahead time.Duration
+	w := newWorld(t, "!limited:rate-limit/7200000/1/ready")
+	w.clock(&ahead)
+	w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+	id := w.start()
+	out := w.untilEnd(id)
+	require.Equal(t, protocol.StatusParked, out.Status)
+	require.InDelta(t, time.Now().Add(2*time.Hour).UnixMilli(), *out.ParkedUntil, 60_000)
+	require.Equal(t, 1, w.agentRuns(), "nobody tries for two hours")
+	shown := w.show(id)
+	require.Equal(t, protocol.StatusParked, shown.Status)
+	require.Equal(t, out.ParkedUntil, shown.ParkedUntil)
+	for item := range w.Overview().Items(ctx, []Listed{{Thread: id, Head: shown.Head}}) {
+		require.Equal(t, protocol.StatusParked, item.Status)
+		require.Equal(t, out.ParkedUntil, item.ParkedUntil)
+	}
+	require.Equal(t, protocol.StatusParked, w.mustStep(id, StepOptions{}).Status)
+	require.Equal(t, 1, w.agentRuns())
+
+	ahead = 2*time.Hour + time.Minute
+	w.plays("ready,done")
+	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+	done := w.untilEnd(id)
+	require.Equal(t, protocol.StatusCompleted, done.Status)
+	facts, err := w.Heads.Facts(ctx, id)
+	require.NoError(t, err)
+	require.EqualValues(t, notParked, facts.ParkedUntil)
+}
+
+// What a provider says may be nonsense, and clocks may be set.
+func TestNonsenseTimesAreBounded(t *testing.T) {
+	t.Parallel()
+	var ahead time.Duration
+	for name, c := range map[string]struct {
+		in   string // ms
+		want time.Duration
+	}{
+		"in a century": {"3153600000000", 8 * time.Hour}, "long ago": {"-1000000", firstPark}, "unsaid": {"0", firstPark},
+	} {
+		w := newWorld(t, "!limited:rate-limit/"+c.in+"/100/ready")
+		w.clock(&ahead)
+		w.retries(func(a *protocol.Agent) { a.OnLimit, a.MaxPark, a.Retry.Attempts = protocol.LimitWait, "8h", 1 })
+		id := w.start()
+		out := w.mustStep(id, StepOptions{})
+		require.Equal(t, protocol.StatusParked, out.Status, name)
+		require.InDelta(t, time.Now().Add(c.want).UnixMilli(), *out.ParkedUntil, 60_000, name)
+		ahead = -365 * 24 * time.Hour
+		require.NotEqual(t, protocol.StatusParked, w.show(id).Status, "%s: a clock that was set back", name)
+		ahead = 0
+		out, err := w.Step(context.Background(), id, StepOptions{Wake: true})
+		require.NoError(t, err)
+		require.Equal(t, protocol.StatusParked, out.Status)
+		require.Equal(t, 2, w.agentRuns(), "a person can go on at once")
+	}
+}
+
+// Another agent goes on where the config says so, and the step says who and why.
+func TestAFallbackPlaysTheVisit(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!limited:rate-limit/7200000/2/ready")
+	other := fakeConfig("ready").Agents["fake"]
+	also := fakeConfig("!limited:rate-limit/0/2/ready").Agents["fake"]
+	also.Retry = &protocol.Retry{Attempts: 1}
+	w.config.Agents["other"], w.config.Agents["also"] = other, also
+	w.retries(func(a *protocol.Agent) { a.OnLimit, a.Fallback = protocol.LimitFallback, []string{"also", "other"} })
+	var said []string
+	w.Warn = func(text string) { said = append(said, text) }
+	id := w.start()
+	out, err := w.Step(ctx, id, StepOptions{})
+	require.NoError(t, err)
+	step := w.readStep(*out.StepHash)
+	require.Len(t, step.Tries, 2)
+	require.Equal(t, []string{"fake", "also"}, []string{step.Tries[0].Agent, step.Tries[1].Agent})
+	require.Contains(t, said[0], `agent fake gives up (no more for now); also goes on`)
+	require.Equal(t, 3, w.agentRuns())
+
+	// Nobody else: it fails, and begins anew with the first.
+	w.config.Agents["other"] = also
+	w.config.Agents["fake"] = func() protocol.Agent {
+		a := fakeConfig("!limited:rate-limit/0/100/ready").Agents["fake"]
+		a.Retry, a.OnLimit, a.Fallback = &protocol.Retry{Attempts: 1}, protocol.LimitFallback, []string{"other"}
+		return a
+	}()
+	a := w.config.Agents["other"]
+	a.Args = []string{"fake-agent", "!limited:rate-limit/0/100/ready"}
+	w.config.Agents["other"] = a
+	_, err = w.Step(ctx, id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, "no more for now")
+	require.Equal(t, 5, w.agentRuns())
+}
+
+// An answer to a question is not lost when the provider says no to it.
+func TestAParkedAnswerIsKept(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var ahead time.Duration
+	w := newWorld(t, "unclear")
+	w.clock(&ahead)
+	id := w.start()
+	require.Equal(t, protocol.StatusSuspended, w.mustStep(id, StepOptions{}).Status)
+	w.plays("!limited:rate-limit/3600000/1/ready")
+	w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+	out, err := w.Resume(ctx, id, "It is a lexer.", StepOptions{})
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusParked, out.Status)
+	require.Nil(t, w.show(id).Question)
+	ahead = 2 * time.Hour
+	w.plays("ready")
+	out = w.mustStep(id, StepOptions{})
+	require.Contains(t, w.readStep(*out.StepHash).EdgePrompt, "It is a lexer.")
+}
+
+// Only what may pass is tried again.
+func TestOtherFailuresAreNotRetried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!exit:3")
+	w.retries(func(*protocol.Agent) {})
+	id := w.start()
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	require.Error(t, err)
+	require.Equal(t, 1, w.agentRuns())
+	w.retries(func(a *protocol.Agent) { a.Retry.On = []string{"crash"} })
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	require.Error(t, err)
+	require.Equal(t, 4, w.agentRuns())
+}

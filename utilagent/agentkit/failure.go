@@ -1,0 +1,41 @@
+package agentkit
+
+import (
+	"errors"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Failure is an error of a run that another try, or another agent, may not meet.
+type Failure struct {
+	Kind protocol.FailureKind
+	// RetryAt is when the provider says that there is more; zero: it does not say.
+	RetryAt time.Time
+	Err     error
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// classed adds to the result of a failed step what sort of failure it is.
+func classed(r protocol.Result, err error) protocol.Result {
+	var f *Failure
+	if !errors.As(err, &f) {
+		return r
+	}
+	r.Kind = f.Kind
+	if !f.RetryAt.IsZero() {
+		r.RetryAtMs = f.RetryAt.UnixMilli()
+	}
+	return r
+}
+
+// yields reports whether the engine deals with the limits of this agent's provider.
+func yields(c protocol.Config, alias string) bool {
+	on := c.Agents[alias].OnLimit
+	return on == protocol.LimitWait || on == protocol.LimitFallback
+}
