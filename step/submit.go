@@ -61,7 +61,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	tries := rundir.Dir(s.RunDir).Tries(done).InStep()
 	step, err := t.Append(ctx, b, thread.Next{
 		Tries: tries,
-		Role: s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd), SessionID: valid(s.SessionID),
+		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd), SessionID: valid(s.SessionID),
 		Output: output, Detail: detail, Prompt: told,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
 		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase,
