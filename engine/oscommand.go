@@ -105,7 +105,11 @@ func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protoco
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	return a.submit(ctx, b, own{agent: protocol.CommandAgent, output: output, by: by, detail: detail})
+	result, err := a.submit(ctx, b, own{agent: protocol.CommandAgent, output: output, by: by, detail: detail})
+	if err == nil { // all of it is in the detail now
+		_ = a.FS.Remove(a.dir.file(rundir.OutputFile))
+	}
+	return result, err
 }
 
 // answered is what the command answers: how it ended and the end of what it printed,
