@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // refusalWords are how programs say that the system has refused them a file.
@@ -93,6 +94,9 @@ func (r *runner) heldHints(out tried) []string {
 	switch {
 	case len(said) > 0:
 		path := pathIn(said[0])
+		if !r.ipc && (strings.HasPrefix(path, confine.SharedMemory) || strings.Contains(said[0], "hared memory") || strings.Contains(said[0], "SemLock")) {
+			return []string{r.adapter.Program + " runs confined and shares no memory with other programs. If it needs that: uwf config set " + r.key("ipc") + " true"}
+		}
 		if path == "" {
 			path = "…"
 		}

@@ -39,6 +39,11 @@ func TestAConfinedProgramThatIsRefused(t *testing.T) {
 			said: "failed: Operation not permitted (os error 1)", hints: []string{strings.Replace(allow, "PATH", "…", 1), off},
 		},
 		{
+			name: "shared memory", stderr: "FATAL: could not create shared memory segment: Operation not permitted", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}},
+			said:  "FATAL: could not create shared memory segment: Operation not permitted",
+			hints: []string{"claude runs confined and shares no memory with other programs. If it needs that: uwf config set agents.mine.ipc true"},
+		},
+		{
 			name: "it ends without a word", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}},
 			hints: []string{"claude runs confined. If it works without that, uwf config set agents.mine.confine off"},
 		},
