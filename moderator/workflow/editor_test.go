@@ -50,7 +50,7 @@ func fromJSON(t *testing.T, text string) (v any) {
 // good are valid workflows in all forms, by name.
 func good(t *testing.T) map[string]string {
 	t.Helper()
-	texts := map[string]string{"base": base(t), "lists": strings.Replace(lists, `, location: "{{plan}}"`, "", 1), "older": older}
+	texts := map[string]string{"base": base(t), "lists": strings.Replace(lists, `, location: "{{plan}}"`, "", 1), "older": older, "players": players}
 	files, err := filepath.Glob(filepath.Join(repository, "examples", "*.yaml"))
 	require.NoError(t, err)
 	for _, file := range files {

@@ -85,10 +85,10 @@ func asWord(n *yamldoc.Node) (string, bool) {
 
 // readTime reads a span of time, in milliseconds.
 func (d *draft) readTime(n *yamldoc.Node, what string) int64 {
-	text, ok := d.text(n, what)
-	if !ok {
+	if n == nil || isUnread(n) {
 		return 0
 	}
+	text, _ := n.Scalar.(string)
 	span, err := time.ParseDuration(text)
 	if err != nil || span < time.Millisecond {
 		d.add(n.Pos, "such as 90s or 10m", "%s must be a time, but this is %s", what, kindOf(n))

@@ -178,3 +178,21 @@ func stored(t *testing.T, def workflow.Definition) string {
 	require.NoError(t, err)
 	return string(data)
 }
+
+func TestPlayersAndInputs(t *testing.T) {
+	t.Parallel()
+	const before = `name: x
+description: d
+inputs: { branch: { schema: { type: string }, default: main }, old: { schema: { type: string }, default: a } }
+roles: { go: { description: d, run: [make, test] } }
+graph: { $START: { _: go }, go: { passed: $END, failed: $END } }
+`
+	after := strings.NewReplacer("default: main", "default: next", "old:", "new:", "[make, test]", "[make], timeout: 5s").Replace(before)
+	changes := workflowdiff.Compare(parse(t, before), parse(t, after))
+	var got []string
+	for _, c := range changes {
+		got = append(got, string(c.Op)+" "+strings.Join(c.Path, "."))
+	}
+	require.Equal(t, []string{"changed inputs.branch.default", "added inputs.new", "removed inputs.old", "changed roles.go.run", "added roles.go.timeoutMs"}, got)
+	require.Empty(t, workflowdiff.Compare(parse(t, before), parse(t, before)))
+}

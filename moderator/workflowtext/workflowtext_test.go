@@ -114,12 +114,40 @@ func TestBothFormsComeBack(t *testing.T) {
 	require.Contains(t, text, "- { role: judge }\n")
 }
 
+// all has roles that no agent plays, and inputs.
+const all = `name: all
+description: d
+inputs:
+  branch: { schema: { type: string }, default: main, description: Of git }
+  quick: { schema: { type: boolean }, default: false }
+roles:
+  tests: { description: d, run: [go, test, "{{$inputs.branch}}", "5", "true", ""], timeout: 1h30m }
+  lint: { description: d, run: [lint], parse: json, frontmatter: { type: object, properties: { $status: { enum: [ok, bad] } }, required: [$status] } }
+  gate: { description: d, person: true, frontmatter: { type: object, properties: { $status: { enum: [fine, no] } }, required: [$status] } }
+graph:
+  $START: { _: tests }
+  tests: { passed: lint, failed: $END }
+  lint: { ok: gate, bad: tests }
+  gate: { fine: $END, no: tests }
+`
+
+func TestAllPlayersComeBack(t *testing.T) {
+	t.Parallel()
+	def, err := workflow.Parse(workflow.Source{Data: []byte(all)})
+	require.NoError(t, err)
+	text := string(requireSame(t, def))
+	require.Contains(t, text, `timeout: "1h30m"`)
+	require.NotContains(t, text, "exitCode", "a command's own schema is not its author's")
+	require.NotContains(t, text, "goal")
+}
+
 // FuzzYAML: whatever workflow somebody has put, it can be shown and put again.
 func FuzzYAML(f *testing.F) {
 	for _, data := range examples(f) {
 		f.Add(data)
 	}
 	f.Add([]byte(lists))
+	f.Add([]byte(all))
 	f.Add([]byte("name: x\ndescription: \" \\t d\\n\"\nroles: {a,: {description: \"- a\", goal: '', capabilities: ['',\"\\r\"], procedure: \"a \\n b\", output: \"\\n\\n\", frontmatter: {type: object, default: {b: [1.5e300, null]}, properties: {\"a: b\": {enum: [1, 'x', {}]}}}}}\ngraph: {$START: {new: {role: 'a,'}}, 'a,': {_: {role: $END, prompt: \"{{{$prompt}}} \\t\"}}}\nlimits: {}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		def, err := workflow.Parse(workflow.Source{Data: data})
