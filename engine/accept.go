@@ -70,6 +70,7 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 		return got, rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
 	}
 	got.nodes = append(named, node)
+	a.checkFiles(ctx, got.step)
 	return a.withTries(ctx, got)
 }
 

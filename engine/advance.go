@@ -53,6 +53,7 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	// nodes of its step with it.
 	role, hash := got.step.Role, got.hash
 	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.step.Agent, got.step.Usage
+	out.Files = a.changed(ctx, got.step)
 	if err == nil && !a.info.Adopted && a.dir.stopRequested(a.record) {
 		err = hinted(fail(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.hold.id, got.step.Role),
 			"uwf thread step "+a.hold.id)

@@ -134,6 +134,10 @@ func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.St
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, err
 	}
+	if err := a.keepFiles(ctx); err != nil {
+		return out, err
+	}
+	defer a.kept.release()
 	a.record = a.newRecord()
 	lock, err := a.prepare(ctx)
 	if err != nil {

@@ -24,6 +24,7 @@ type attempt struct {
 	record record
 	info   StepInfo
 	more   bool // another step is to follow
+	kept   *keeping
 
 	failedTry *rundir.Try // the last one, kept already; nil: none was begun
 	retryAt   time.Time   // when its provider says that there is more; zero: it does not
@@ -64,6 +65,10 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, a.unable(err)
 	}
+	if err := a.keepFiles(ctx); err != nil {
+		return out, err
+	}
+	defer a.kept.release()
 	a.record = a.newRecord()
 	lock, err := a.prepare(ctx)
 	if err != nil {

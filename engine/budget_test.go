@@ -96,7 +96,7 @@ func TestWhoseLimitHolds(t *testing.T) {
 	w.workflow = w.put(flow, schema)
 	require.Contains(t, w.untilEnd(w.start()).Error.Message, "80 of at most 50 tokens")
 
-	own, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, protocol.Limits{MaxTokens: 10})
+	own, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, StartOptions{Limits: protocol.Limits{MaxTokens: 10}})
 	require.NoError(t, err)
 	require.Contains(t, w.untilEnd(own).Error.Message, "40 of at most 10 tokens")
 	_, err = w.Grant(ctx, own, protocol.Limits{MaxTokens: 70}, More{})
@@ -107,7 +107,7 @@ func TestWhoseLimitHolds(t *testing.T) {
 	require.Equal(t, []string{"granted 5 more tokens: the run has used 80, and may use 85 in all"}, lines)
 	require.Contains(t, w.untilEnd(own).Error.Message, "120 of at most 85 tokens")
 
-	timed, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, protocol.Limits{MaxTokens: 1000, MaxTimeMs: 1})
+	timed, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, StartOptions{Limits: protocol.Limits{MaxTokens: 1000, MaxTimeMs: 1}})
 	require.NoError(t, err)
 	w.plays("!cost:again/?/1/50")
 	require.Contains(t, w.untilEnd(timed).Error.Message, "of at most 1ms (maxTime)")
@@ -143,7 +143,7 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t, "!cost:again/0.4/10")
-	id, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, protocol.Limits{MaxCostUSD: 1})
+	id, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, StartOptions{Limits: protocol.Limits{MaxCostUSD: 1}})
 	require.NoError(t, err)
 	w.untilEnd(id)
 	fork, err := w.Fork(ctx, w.head(id))
@@ -200,7 +200,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	w.config.Models["m"] = protocol.Model{Provider: "p", Name: "n", Price: &protocol.Price{Input: 1, Output: 2}}
 	require.NoError(t, check(protocol.Limits{MaxCostUSD: 5}))
 
-	id, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, protocol.Limits{MaxCostUSD: 5})
+	id, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, StartOptions{Limits: protocol.Limits{MaxCostUSD: 5}})
 	require.NoError(t, err)
 	w.config.Models["m"] = protocol.Model{Provider: "p", Name: "n"}
 	_, err = w.Step(ctx, id, StepOptions{})

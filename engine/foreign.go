@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -21,9 +23,6 @@ import (
 // author chose. Nothing of it runs here until a person has said where; what was
 // said is kept beside the thread (package heads, Facts), because its start cannot
 // change. Forks of it are as foreign as it is.
-
-// asItIs is the mode of a workspace that is a directory as a person has it.
-const asItIs = "none"
 
 // settle finds out where the thread works, or keeps what a person says about it
 // now: cwd, "" if nothing.
@@ -38,11 +37,11 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 			return e.mustSayWhere(ctx, h, facts, w.Do)
 		}
 		if facts.Workspace != nil {
-			h.root = facts.Workspace.Root
+			h.root, h.workspace = facts.Workspace.Root, facts.Workspace
 		}
 		return e.trustsImported(ctx, h, facts)
 	}
-	if facts.Workspace != nil && facts.Workspace.Mode != asItIs {
+	if facts.Workspace != nil && facts.Workspace.Mode == InWorktree {
 		return fail(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, shown(facts.Workspace.Root))
 	}
 	imported := facts.Imported
@@ -53,7 +52,14 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 	if err != nil {
 		return err
 	}
-	h.root = change.Workspace.Root
+	if facts.Workspace != nil && facts.Workspace.Mode == InPlace {
+		if kept, err := e.inPlace(ctx, change.Workspace.Root); err == nil {
+			change.Workspace = kept
+		} else if !errors.Is(err, files.ErrNone) {
+			return err
+		}
+	}
+	h.root, h.workspace = change.Workspace.Root, change.Workspace
 	if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
 		return err
 	}
@@ -66,7 +72,7 @@ func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Import
 	if err != nil {
 		return heads.Facts{}, err
 	}
-	facts := heads.Facts{Workspace: &heads.Workspace{Mode: asItIs, Root: root}}
+	facts := heads.Facts{Workspace: &heads.Workspace{Mode: AsItIs, Root: root}}
 	if imported != nil {
 		confirmed := *imported
 		confirmed.Confirmed = true

@@ -114,7 +114,7 @@ func (a *attempt) environment() []string {
 		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.hold.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
-		protocol.EnvVisitKey: a.visitKey(),
+		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.snapshot(),
 	})
 	set[protocol.EnvInputs] = inputsText(a.pos.thread.Start)
 	if a.cmd.plain != nil {

@@ -20,9 +20,11 @@ type hold struct {
 	ended *heads.Ended // nil: the thread is active
 	lock  Lock
 	// root is where the thread works, "" if that is where its start says.
-	root  string
-	facts heads.Facts // besides its chain
-	since time.Time
+	root string
+	// workspace is how its files are kept; nil: they are not.
+	workspace *heads.Workspace
+	facts     heads.Facts // besides its chain
+	since     time.Time
 	// orphan is an agent that lives although whoever held the lock before is gone.
 	// The run's record says so, too, unless the agent has damaged it.
 	orphan process

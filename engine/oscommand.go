@@ -50,7 +50,7 @@ const (
 // ofAgent reports whether a variable is only for who makes a step.
 func ofAgent(key string) bool {
 	switch key {
-	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent:
+	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent, protocol.EnvSnapshot:
 		return true
 	}
 	return false

@@ -30,7 +30,8 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 		Output: o.output, ExtractedBy: o.by, Agent: o.agent, Detail: o.detail, Answer: o.answer,
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
-		Usage: &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt},
+		Usage:    &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt},
+		Snapshot: a.snapshot(), Environ: a.Env.Environ, Warn: a.warn,
 	})
 }
 

@@ -143,7 +143,11 @@ func (d runDir) clear() error {
 // keeps names the files that are not of one run: the record, which is replaced,
 // what belongs to a worker, which makes several, and what belongs to the thread.
 func keeps(name string) bool {
-	return name == rundir.RecordFile || name == rundir.WorkFile || name == rundir.LogFile || name == rundir.TotalsFile || name == rundir.TriesFile
+	switch name {
+	case rundir.RecordFile, rundir.WorkFile, rundir.LogFile, rundir.TotalsFile, rundir.TriesFile, rundir.IndexFile, rundir.RestoreFile:
+		return true
+	}
+	return false
 }
 
 // ours names the files that must be files. Whatever else an agent has put there is

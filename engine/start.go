@@ -17,12 +17,17 @@ import (
 // takes nobody elsewhere. Inputs that are not given have their defaults. The start node
 // is durable before a head names it. Errors are *protocol.Error.
 func (e *Engine) StartThread(ctx context.Context, s protocol.Start) (thread string, err error) {
-	return e.Start(ctx, s, protocol.Limits{})
+	return e.Start(ctx, s, StartOptions{})
 }
 
-// Start is [Engine.StartThread] with limits of what the run may cost, which go before
-// those of its workflow; zero: the workflow's.
-func (e *Engine) Start(ctx context.Context, s protocol.Start, l protocol.Limits) (thread string, err error) {
+// StartOptions say more of a new thread. The zero value works.
+type StartOptions struct {
+	Limits    protocol.Limits  // of what the run may cost; they go before those of its workflow
+	Workspace WorkspaceOptions // how its files are kept
+}
+
+// Start is [Engine.StartThread] with options.
+func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (thread string, err error) {
 	if !filepath.IsAbs(s.Cwd) {
 		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", s.Cwd)
 	}
@@ -47,6 +52,10 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, l protocol.Limits)
 	if s.Inputs, err = e.inputs(ctx, w, s.Inputs); err != nil {
 		return "", coded(err)
 	}
+	workspace, err := e.workspaceOf(ctx, o.Workspace, w.Name, s.Cwd)
+	if err != nil {
+		return "", coded(err)
+	}
 	b := e.batch()
 	start, err := b.Add(ctx, s)
 	if err != nil {
@@ -55,7 +64,7 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, l protocol.Limits)
 	if err := b.Commit(ctx); err != nil {
 		return "", coded(err)
 	}
-	return e.addThread(ctx, start, heads.Facts{Limits: limitsSaid(l)})
+	return e.addThread(ctx, start, heads.Facts{Limits: limitsSaid(o.Limits), Workspace: workspace})
 }
 
 // holdStore keeps the collector away until what was put has a name that it looks

@@ -16,7 +16,15 @@ type Config struct {
 	Builtin        *BuiltinConfig    `json:"builtin,omitempty"`
 	// AllowLocations are directories, absolute or "~/…", below which a step may work
 	// although they lie outside of its thread's directory.
-	AllowLocations []string `json:"allowLocations,omitempty"`
+	AllowLocations []string         `json:"allowLocations,omitempty"`
+	Workspace      *WorkspaceConfig `json:"workspace,omitempty"`
+}
+
+// WorkspaceConfig says how the files of new threads are kept.
+type WorkspaceConfig struct {
+	Default     string            `json:"default,omitempty"`     // here, worktree or none; "": here in a git work tree
+	PerWorkflow map[string]string `json:"perWorkflow,omitempty"` // workflow → mode
+	MaxFile     int               `json:"maxFile,omitempty"`     // MB of a file that git does not track; 0: 20
 }
 
 // LimitsConfig are the limits of workflows without their own; zero means the default.

@@ -45,9 +45,10 @@ type StepOutput struct {
 	Message        string     `json:"message,omitempty"`  // closing words: the prompt of the edge to $END
 	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
 
+	Files *FileChanges `json:"files,omitempty"` // by the step that this command made
+
 	// Reserved: what a later uwf tells.
 	Children    []ChildOutput `json:"children,omitempty"`
-	Files       *FileChanges  `json:"files,omitempty"`       // by the step that this command made
 	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms; its provider grants no more before
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/rundir"
 )
 
@@ -35,6 +37,13 @@ type Submission struct {
 	StartedAtMs, CompletedAtMs int64
 	Usage                      *protocol.Usage
 	LimitBase                  *int // nil: as the step before
+
+	// Snapshot is what [protocol.EnvSnapshot] says, for an agent that the engine has
+	// started; "": the files are not kept. Environ is for git, and Warn is told why the
+	// files could not be kept: that costs the step its files, and nothing else.
+	Snapshot string
+	Environ  []string
+	Warn     func(text string)
 }
 
 // Submit adds the nodes of a step to a batch, commits it, and returns the result
@@ -59,12 +68,13 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 		done = t.Last.Tries
 	}
 	tries := rundir.Dir(s.RunDir).Tries(done).InStep()
+	root, kept := snapshot(ctx, s)
 	step, err := t.Append(ctx, b, thread.Next{
 		Tries: tries,
 		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd), SessionID: valid(s.SessionID),
 		Output: output, Detail: detail, Prompt: told,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
-		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase,
+		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase, Root: root, Files: kept,
 	})
 	if err != nil {
 		return protocol.Result{}, fmt.Errorf("step: %w", err)
@@ -77,6 +87,25 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	}
 	keepResult(s.RunDir, result)
 	return result, nil
+}
+
+// snapshot keeps the files as they are, if it is told to.
+func snapshot(ctx context.Context, s Submission) (root string, kept *protocol.Files) {
+	spec, ok, err := files.ParseSpec(s.Snapshot)
+	if err == nil && !ok {
+		return "", nil
+	}
+	var taken files.Taken
+	if err == nil {
+		taken, err = files.Take(ctx, env.Env{Environ: s.Environ}, spec)
+	}
+	if err != nil {
+		if s.Warn != nil {
+			s.Warn("the files are not kept with this step: " + err.Error())
+		}
+		return spec.Root, nil
+	}
+	return spec.Root, &protocol.Files{Tree: taken.Tree, Before: spec.Before, Left: taken.Left, Note: taken.Note}
 }
 
 // AddTurn adds a turn to a batch. What a store cannot hold is replaced: a tool's

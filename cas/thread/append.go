@@ -18,6 +18,8 @@ type Next struct {
 	Usage                                   *protocol.Usage
 	LimitBase                               *int // nil: the previous step's
 	Tries                                   []protocol.Try
+	Root                                    string
+	Files                                   *protocol.Files
 }
 
 // Append adds the step that follows the head to a batch and returns its hash.
@@ -30,7 +32,7 @@ func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, er
 		Role: n.Role, Agent: n.Agent, EdgePrompt: n.EdgePrompt, Cwd: n.Cwd, SessionID: n.SessionID,
 		Output: n.Output, Detail: n.Detail, Prompt: n.Prompt,
 		StartedAtMs: n.StartedAtMs, CompletedAtMs: n.CompletedAtMs,
-		ExtractedBy: n.ExtractedBy, Usage: n.Usage, Tries: n.Tries,
+		ExtractedBy: n.ExtractedBy, Usage: n.Usage, Tries: n.Tries, Root: n.Root, Files: n.Files,
 	}
 	if t.Last != nil {
 		s.Prev = &t.Last.Hash

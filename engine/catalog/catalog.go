@@ -100,10 +100,10 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 }
 
 // Start makes a thread of the workflow that a person names; start is what it is to do
-// where, and with which inputs, l its own limits, see [engine.Engine.Start]. No
+// where, and with which inputs. No
 // collector comes between storing the workflow and the thread. check, if there is one,
 // may refuse before the thread is made, as [engine.Engine.CheckFirst], or complete it.
-func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start, l protocol.Limits, check func(*protocol.Start) error) (protocol.ThreadStarted, error) {
+func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start, o engine.StartOptions, check func(*protocol.Start) error) (protocol.ThreadStarted, error) {
 	var none protocol.ThreadStarted
 	release, err := cas.Hold(ctx, e.Store)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 			return none, err
 		}
 	}
-	thread, err := e.Start(ctx, start, l)
+	thread, err := e.Start(ctx, start, o)
 	return protocol.ThreadStarted{Workflow: start.Workflow, Thread: thread}, err
 }
 

@@ -50,7 +50,7 @@ func run(ctx context.Context, process env.Env) error {
 			fmt.Fprintf(process.Stdout, "  %s\n", strings.TrimSpace(ev.Turn.Content))
 		}
 	})
-	started, err := catalog.Of(e).Start(ctx, e, process.Args[0], protocol.Start{Prompt: process.Args[1], Cwd: process.Dir}, protocol.Limits{}, nil)
+	started, err := catalog.Of(e).Start(ctx, e, process.Args[0], protocol.Start{Prompt: process.Args[1], Cwd: process.Dir}, engine.StartOptions{}, nil)
 	if err != nil {
 		return err
 	}

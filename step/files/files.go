@@ -44,6 +44,10 @@ type Spec struct {
 	MaxFile int64         `json:"maxFile,omitempty"` // bytes of a file that is not tracked; 0: [DefaultMaxFile]
 	// Partial: the repository does not have all of its objects, and knows it.
 	Partial bool `json:"partial,omitempty"`
+	// Keys are settings of the user's repository by which files are read and written.
+	Keys [][2]string `json:"keys,omitempty"`
+	// Config is a sum of the settings of our git directory; another one starts nothing.
+	Config string `json:"config,omitempty"`
 	// Skip are paths below Root, with slashes, that are left out with all below.
 	Skip []string `json:"skip,omitempty"`
 }

@@ -88,7 +88,7 @@ func (w *world) open() error {
 	if w.repo, err = files.Find(w.Context(), w.env, w.root); err != nil {
 		return err
 	}
-	w.spec = files.Spec{Root: w.repo.Root, Git: w.repo.Store(filepath.Join(w.dir, "uwf")), Index: filepath.Join(w.dir, "uwf", "index"), Parent: w.repo.Head, Ref: "refs/uwf/one", Partial: w.repo.Partial}
+	w.spec = files.Spec{Root: w.repo.Root, Git: w.repo.Store(filepath.Join(w.dir, "uwf")), Index: filepath.Join(w.dir, "uwf", "index"), Parent: w.repo.Head, Ref: "refs/uwf/one", Partial: w.repo.Partial, Keys: w.repo.Keys}
 	if err := w.repo.Seed(w.Context(), w.spec.Git, true); err != nil {
 		return err
 	}

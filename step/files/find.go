@@ -22,8 +22,9 @@ type Repo struct {
 	// Partial: objects are fetched when they are needed, by the user's git.
 	Partial bool
 
-	env  env.Env
-	keys [][2]string // of the repository's config, those that are harmless
+	env env.Env
+	// Keys are those of the repository's config that are harmless, as [Spec.Keys].
+	Keys [][2]string
 }
 
 // Find returns the work tree around a directory, which is absolute and without
@@ -63,7 +64,7 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	if len(lines) != 6 || strings.HasPrefix(lines[0], "--") {
 		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot tell where the work tree is: git 2.31 or newer is needed, and a path of one line"}
 	}
-	r := Repo{env: e, keys: settings.keys, Format: lines[4], Head: lines[5]}
+	r := Repo{env: e, Keys: settings.keys, Format: lines[4], Head: lines[5]}
 	_, r.Partial = r.key(partialKey)
 	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
 		*to = filepath.FromSlash(lines[i])

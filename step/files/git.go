@@ -87,7 +87,7 @@ func (g git) in(store, root, index string) git {
 // of is git for a spec.
 func of(environ []string, s Spec) (git, error) {
 	g, err := newGit(environ, s.Root)
-	return g.in(s.Git, s.Root, s.Index), err
+	return g.with(s.Keys).in(s.Git, s.Root, s.Index), err
 }
 
 // run runs a command to its end and returns what it prints. Error: [*GitError].

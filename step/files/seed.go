@@ -137,7 +137,7 @@ func (r Repo) config() []byte {
 		version, objects = 1, "[extensions]\n\tobjectformat = "+r.Format+"\n"
 	}
 	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n", version)
-	for _, s := range append(slices.Clone(r.keys), settings...) {
+	for _, s := range settings {
 		if section, name, _ := strings.Cut(s[0], "."); section == "core" {
 			fmt.Fprintf(&b, "\t%s = %s\n", name, quoted(s[1]))
 		}
@@ -314,4 +314,29 @@ func copyFile(from, to string, at time.Time) (err error) {
 		}
 	}
 	return os.Rename(out.Name(), to)
+}
+
+// configSum is a sum of what git obeys in our git directory.
+func configSum(store string) (string, error) {
+	text, err := careful.ReadFile(filepath.Join(store, "config"), maxSetting, careful.NoFollow)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// untouched refuses a git directory of ours whose settings somebody has changed since
+// the step began: an agent could have git start a program.
+func untouched(s Spec) error {
+	if s.Config == "" {
+		return nil
+	}
+	if sum, err := configSum(s.Git); err != nil || sum != s.Config {
+		return &RefusedError{Dir: s.Git, Reason: "its settings have been changed"}
+	}
+	if _, err := os.Lstat(filepath.Join(s.Git, "commondir")); err == nil {
+		return &RefusedError{Dir: s.Git, Reason: "it leads elsewhere"}
+	}
+	return nil
 }

@@ -59,7 +59,7 @@ func (r Repo) Prepare(ctx context.Context, s Spec) error {
 }
 
 func (r Repo) key(name string) (string, bool) {
-	for _, k := range slices.Backward(r.keys) {
+	for _, k := range slices.Backward(r.Keys) {
 		if k[0] == name {
 			return k[1], k[1] != "false"
 		}
@@ -113,15 +113,21 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	if err != nil {
 		return Taken{}, err
 	}
-	taken, err := take(ctx, g, s)
+	if err := untouched(s); err != nil {
+		return Taken{}, err
+	}
+	before := s.Tree
+	taken, err := take(ctx, g, s, before)
 	if err != nil && ctx.Err() == nil {
 		s.Tree = "" // what the index holds is not known any more
-		taken, err = take(ctx, g, s)
+		taken, err = take(ctx, g, s, before)
 	}
 	return taken, err
 }
 
-func take(ctx context.Context, g git, s Spec) (Taken, error) {
+// take makes a snapshot; before is the tree that s.Parent keeps, s.Tree that of the
+// index.
+func take(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
 	for _, lock := range []string{s.Index + ".lock", filepath.Join(s.Git, filepath.FromSlash(s.Ref)) + ".lock"} {
 		if err := os.Remove(lock); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Taken{}, err
@@ -150,7 +156,7 @@ func take(ctx context.Context, g git, s Spec) (Taken, error) {
 	if err != nil {
 		return taken, err
 	}
-	if taken.Tree = treeOf(sum); taken.Tree == s.Tree && s.Parent != "" {
+	if taken.Tree = treeOf(sum); taken.Tree == before && s.Parent != "" {
 		return taken, nil
 	}
 	taken.Commit, err = g.keep(ctx, taken.Tree, s.Parent, s.Ref)
@@ -340,4 +346,69 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 	}
 	kind, err := g.line(ctx, "cat-file", "-t", sum)
 	return err == nil && kind == "tree"
+}
+
+// Begin brings everything up to date before a step, finishes a restore that was cut
+// off ([Finish]), and makes the snapshot that the step begins with; the spec then says
+// what the next one follows. rescued is as of [Finish].
+func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
+	_, err = os.Lstat(s.Index)
+	first := errors.Is(err, fs.ErrNotExist)
+	if err := r.Seed(ctx, s.Git, first); err != nil {
+		return taken, "", err
+	}
+	if s.Config, err = configSum(s.Git); err != nil {
+		return taken, "", err
+	}
+	if err := r.Prepare(ctx, *s); err != nil {
+		return taken, "", err
+	}
+	g, err := of(e.Environ, *s)
+	if err != nil {
+		return taken, "", err
+	}
+	before := protocol.Tree("")
+	s.Parent = r.Head
+	if out, err := g.run(ctx, nil, "rev-parse", "-q", "--verify", s.Ref+"^{commit}"); err == nil {
+		s.Parent = strings.TrimSpace(string(out))
+		sum, err := g.line(ctx, "rev-parse", s.Parent+"^{tree}")
+		if err != nil {
+			return taken, "", err
+		}
+		before = treeOf(sum)
+	}
+	if rescued, err = Finish(ctx, e, *s, record); err != nil {
+		return taken, rescued, err
+	}
+	taken, err = begin(ctx, g, *s, before)
+	if err != nil && ctx.Err() == nil { // objects of the user's may be new, and the index damaged
+		if err := r.Seed(ctx, s.Git, true); err != nil {
+			return taken, rescued, err
+		}
+		if taken, err = begin(ctx, g, *s, before); err != nil && ctx.Err() == nil {
+			if _, sparse := r.key("core.sparsecheckout"); !sparse {
+				err = os.Remove(s.Index)
+				if err == nil || errors.Is(err, fs.ErrNotExist) {
+					taken, err = begin(ctx, g, *s, before)
+				}
+			}
+		}
+	}
+	if err != nil {
+		return taken, rescued, err
+	}
+	s.Tree = taken.Tree
+	if taken.Commit != "" {
+		s.Parent = taken.Commit
+	}
+	return taken, rescued, nil
+}
+
+// begin makes a snapshot with an index of which nothing is known; before is what the
+// last one kept.
+func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s.Tree = ""
+	return take(ctx, g, s, before)
 }

@@ -41,6 +41,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.choices()
 	k.duration(c.Timeout, "timeout")
 	k.locations()
+	k.workspace()
 	if c.Limits != nil {
 		k.duration(c.Limits.MaxTime, "limits", "maxTime")
 	}
@@ -169,6 +170,22 @@ func (k checker) locations() {
 			continue
 		}
 		k.add(k.at([]string{"allowLocations"}), "write the whole path, or ~/…", "allowLocations[%d] must be an absolute directory", i)
+	}
+}
+
+// workspace checks how the files of threads are kept.
+func (k checker) workspace() {
+	w := k.c.Workspace
+	if w == nil {
+		return
+	}
+	modes := []string{"here", "none"}
+	k.word(w.Default, modes, "workspace", "default")
+	for name, mode := range w.PerWorkflow {
+		k.word(mode, modes, "workspace", "perWorkflow", name)
+	}
+	if w.MaxFile < 0 {
+		k.add(k.at([]string{"workspace", "maxFile"}), "write a number of MB, such as 20", "workspace.maxFile cannot be negative")
 	}
 }
 

@@ -65,6 +65,14 @@ func (d Dirs) Sessions() string { return filepath.Join(d.Home, "sessions") }
 // runs, <home>/guard.
 func (d Dirs) Guard() string { return filepath.Join(d.Home, "guard") }
 
+// Git is where snapshots of files are kept whose repository cannot be written, a
+// directory for each: <home>/git.
+func (d Dirs) Git() string { return filepath.Join(d.Home, "git") }
+
+// Worktree is the directory of a thread that works in a git worktree of its own,
+// <home>/worktrees/<id>.
+func (d Dirs) Worktree(thread string) string { return filepath.Join(d.Home, "worktrees", thread) }
+
 // Logs is the directory of the process logs, <home>/logs.
 func (d Dirs) Logs() string { return filepath.Join(d.Home, "logs") }
 

@@ -18,17 +18,19 @@ import (
 
 // The files of a run directory.
 const (
-	RecordFile = "run.json"
-	LockFile   = "agent.lock"  // held while the agent, or who started it, is alive
-	StdoutFile = "stdout"      // the agent's
-	StderrFile = "stderr"      // the agent's
-	OutputFile = "output"      // what a command prints that is no agent
-	ResultFile = "result.json" // the result line once more
-	StopFile   = "stop"        // names the run that is to stop
-	WorkFile   = "work.json"   // what a background worker is to do, or did last
-	LogFile    = "worker.log"  // the worker's stderr
-	TotalsFile = "totals.json" // what the thread has cost so far
-	TriesFile  = "tries.jsonl" // failed tries at the step that comes next
+	RecordFile  = "run.json"
+	LockFile    = "agent.lock"   // held while the agent, or who started it, is alive
+	StdoutFile  = "stdout"       // the agent's
+	StderrFile  = "stderr"       // the agent's
+	OutputFile  = "output"       // what a command prints that is no agent
+	ResultFile  = "result.json"  // the result line once more
+	StopFile    = "stop"         // names the run that is to stop
+	WorkFile    = "work.json"    // what a background worker is to do, or did last
+	LogFile     = "worker.log"   // the worker's stderr
+	TotalsFile  = "totals.json"  // what the thread has cost so far
+	IndexFile   = "index"        // git's, of the thread's files as they were last kept
+	RestoreFile = "restore.json" // the files are being put back: from which state to which
+	TriesFile   = "tries.jsonl"  // failed tries at the step that comes next
 )
 
 // MaxRecord bounds the record of a run, in bytes.

@@ -181,6 +181,14 @@ func (k *kit) told() protocol.Usage {
 	return sum
 }
 
+// snapshot says where the files are kept, "" outside the engine.
+func (k *kit) snapshot() string {
+	if !k.engine {
+		return ""
+	}
+	return k.run.Env.Get(protocol.EnvSnapshot)
+}
+
 // runDir is the run directory, "" outside the engine.
 func (k *kit) runDir() string {
 	if !k.engine {

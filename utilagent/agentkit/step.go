@@ -59,6 +59,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		Agent: protocol.AgentName(o.Name), SessionID: done.session, Detail: done.detail, Prompt: k.secrets.Hide(req.Prompt),
 		EdgePrompt: k.secrets.Hide(req.EdgePrompt), Cwd: req.Cwd, RunDir: e.Get(protocol.EnvRunDir), Usage: done.bill.Usage(), LimitBase: k.limitBase,
 		StartedAtMs: started.UnixMilli(), CompletedAtMs: completed.UnixMilli(),
+		Snapshot: k.snapshot(), Environ: k.given, Warn: func(text string) { k.run.Warn("%s", text) },
 	})
 	if err != nil {
 		return protocol.Result{SessionID: done.session, Usage: done.bill.Usage()}, err

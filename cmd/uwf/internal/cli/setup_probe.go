@@ -68,7 +68,7 @@ func (a *app) runProbe(ctx context.Context, p *protocol.SetupProbe) (err error) 
 		return err
 	}
 	o := engine.StepOptions{Timeout: probeTime}
-	started, err := a.workflows().Start(ctx, e, file, protocol.Start{Prompt: probeQuestion, Cwd: dir}, protocol.Limits{},
+	started, err := a.workflows().Start(ctx, e, file, protocol.Start{Prompt: probeQuestion, Cwd: dir}, engine.StartOptions{},
 		func(s *protocol.Start) error { return e.CheckFirst(ctx, *s, o) })
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ func (a *app) stepCommand() *ucli.Command {
 			a.reads(a.stepShowCommand()),
 			a.reads(a.stepReadCommand()),
 			a.reads(a.stepTurnsCommand()),
+			a.reads(a.stepDiffCommand()),
 			a.threadForkCommand(),
 			a.stepPromptCommand(),
 			a.stepTurnCommand(),

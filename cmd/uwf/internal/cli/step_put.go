@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/exactjson"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -135,6 +136,7 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (step.Su
 		Role: as.Role, Agent: agentName(c.String("agent"), as.agent, as.command), SessionID: c.String("session"),
 		EdgePrompt: as.EdgePrompt, Cwd: as.Cwd, RunDir: as.runDir, Answer: answer, ExtractedBy: protocol.ByFrontmatter,
 		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
+		Snapshot: a.env.Get(protocol.EnvSnapshot), Environ: a.env.Environ, Warn: func(text string) { a.say("uwf: warning: %s", plaintext.Line(text)) },
 	}
 	if sub.StartedAtMs == 0 || sub.StartedAtMs > now { // not known, or the clock has been set back since
 		sub.StartedAtMs = now

@@ -37,6 +37,7 @@ type stepShown struct {
 	EdgePrompt    string               `json:"edgePrompt"`
 	Cwd           string               `json:"cwd"`
 	ExtractedBy   protocol.ExtractedBy `json:"extractedBy"`
+	Files         *protocol.Files      `json:"files,omitempty"`
 	Frontmatter   any                  `json:"frontmatter"` // what it delivered
 	Turns         any                  `json:"turns"`
 	Detail        any                  `json:"detail"` // the rest of it
@@ -70,7 +71,7 @@ func (a *app) stepShow(ctx context.Context, c *ucli.Context) error {
 		Hash: h, Index: step.Index, Number: step.Index + 1, Role: step.Role, Agent: step.Agent, Status: view.StatusOf(out.Value),
 		StartedAtMs: step.StartedAtMs, CompletedAtMs: step.CompletedAtMs, DurationMs: step.CompletedAtMs - step.StartedAtMs,
 		Usage: step.Usage, SessionID: step.SessionID, EdgePrompt: step.EdgePrompt, Cwd: step.Cwd,
-		ExtractedBy: step.ExtractedBy, Frontmatter: out.Value, Detail: detail,
+		ExtractedBy: step.ExtractedBy, Files: step.Files, Frontmatter: out.Value, Detail: detail,
 	}
 	if m, ok := detail.(map[string]any); ok {
 		rest := maps.Clone(m)

@@ -89,7 +89,7 @@ func (a *app) movedTo(c *ucli.Context) (string, error) {
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
-		Flags: append(append(varFlags(), limitFlags()...), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag()),
+		Flags: append(append(varFlags(), limitFlags()...), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workspaceFlag(), yesFlag()),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		l, err := limitsOf(c)
 		if err != nil {
@@ -124,6 +124,10 @@ func (a *app) start(ctx context.Context, c *ucli.Context, l protocol.Limits, che
 	if err != nil {
 		return none, err
 	}
+	kept, err := workspaceOptions(c)
+	if err != nil {
+		return none, err
+	}
 	may := func(s *protocol.Start) error {
 		if err := a.complete(ctx, c, e, s); err != nil {
 			return err
@@ -136,7 +140,7 @@ func (a *app) start(ctx context.Context, c *ucli.Context, l protocol.Limits, che
 	}
 	var out protocol.ThreadStarted
 	err = a.trusting(ctx, e, func() (err error) {
-		out, err = a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, l, may)
+		out, err = a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: kept}, may)
 		return err
 	})
 	if err == nil && title != "" {

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+)
+
+// StepFiles is the state of the files around a step.
+type StepFiles struct {
+	Before protocol.Tree // "": there were none
+	After  protocol.Tree
+	Left   []string // paths that are not kept
+	Note   string
+
+	engine *Engine
+	store  string // git directory of ours
+}
+
+// NoFilesError says that no state of the files is kept with a step.
+type NoFilesError struct {
+	Step protocol.Hash
+	Gone bool // one was, and is nowhere on this machine
+}
+
+func (e *NoFilesError) Error() string {
+	if e.Gone {
+		return "the files of step " + string(e.Step) + " are not on this machine"
+	}
+	return "the files were not kept with step " + string(e.Step)
+}
+
+// StepFiles finds the state of the files that is kept with a step. Errors:
+// *protocol.Error, which holds a [*NoFilesError] if there is none.
+func (e *Engine) StepFiles(ctx context.Context, step protocol.Hash) (StepFiles, error) {
+	t, err := thread.Open(ctx, e.nodes(), step)
+	if err != nil {
+		return StepFiles{}, coded(err)
+	}
+	return e.filesOf(ctx, t)
+}
+
+// filesOf is [Engine.StepFiles] of the head of a thread.
+func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, error) {
+	if t.Last == nil || t.Last.Files == nil {
+		return StepFiles{}, noFiles(&NoFilesError{Step: t.Head})
+	}
+	f := t.Last.Files
+	kept := StepFiles{Before: f.Before, After: f.Tree, Left: f.Left, Note: f.Note, engine: e}
+	if prev := t.Last.Prev; kept.Before == "" && prev != nil {
+		before, err := thread.Open(ctx, e.nodes(), *prev)
+		if err != nil {
+			return kept, coded(err)
+		}
+		if before.Last != nil && before.Last.Files != nil {
+			kept.Before = before.Last.Files.Tree
+		}
+	}
+	var err error
+	kept.store, err = e.whereKept(ctx, t.Last.Root, f.Tree)
+	if kept.store == "" && err == nil {
+		err = noFiles(&NoFilesError{Step: t.Head, Gone: true})
+	}
+	return kept, err
+}
+
+// whereKept finds the git directory of ours that has a tree: that of the work tree in
+// which it was made, or of another that a thread of this home works in; "": none.
+func (e *Engine) whereKept(ctx context.Context, root string, tree protocol.Tree) (string, error) {
+	tried := map[string]bool{}
+	has := func(repo files.Repo) (string, bool) {
+		store := repo.Store(e.Dirs.Git())
+		if repo.Common == "" || tried[store] {
+			return "", false
+		}
+		tried[store] = true
+		return store, files.Has(ctx, e.Env, store, tree)
+	}
+	if repo, err := files.Find(ctx, e.Env, root); err == nil {
+		if store, ok := has(repo); ok {
+			return store, nil
+		}
+	}
+	all, err := e.Heads.AllFacts(ctx)
+	if err != nil && all == nil {
+		return "", coded(err)
+	}
+	for _, facts := range all {
+		if w := facts.Workspace; w != nil {
+			if store, ok := has(files.Repo{Common: w.Repo}); ok {
+				return store, nil
+			}
+		}
+	}
+	return "", ctx.Err()
+}
+
+// Changes lists what the step, or a person just before it, did to the files.
+func (f StepFiles) Changes(ctx context.Context) ([]files.Change, error) {
+	return files.Diff(ctx, f.engine.Env, f.store, f.Before, f.After)
+}
+
+// Patch writes it as a patch.
+func (f StepFiles) Patch(ctx context.Context, w io.Writer) error {
+	return files.Patch(ctx, f.engine.Env, f.store, f.Before, f.After, w)
+}
+
+// changed is what the step that was just made did to the files; nil: nothing, or it is
+// not known.
+func (a *attempt) changed(ctx context.Context, s protocol.Step) *protocol.FileChanges {
+	if a.kept == nil || s.Files == nil {
+		return nil
+	}
+	before := a.kept.spec.Tree
+	list, err := files.Diff(ctx, a.Env, a.kept.spec.Git, before, s.Files.Tree)
+	if err != nil || len(list) == 0 {
+		return nil
+	}
+	return FileChanges(list)
+}
+
+// maxListed bounds how many paths of a step are listed.
+const maxListed = 1000
+
+// FileChanges are the paths of changes, at most a thousand.
+func FileChanges(list []files.Change) *protocol.FileChanges {
+	c := &protocol.FileChanges{}
+	for _, change := range list[:min(len(list), maxListed)] {
+		switch change.Status {
+		case 'A':
+			c.Added = append(c.Added, change.Path)
+		case 'D':
+			c.Removed = append(c.Removed, change.Path)
+		default:
+			c.Changed = append(c.Changed, change.Path)
+		}
+	}
+	return c
+}
+
+// noFiles is a [*NoFilesError] with its code and a way out.
+func noFiles(err error) error {
+	var none *NoFilesError
+	if !errors.As(err, &none) {
+		return err
+	}
+	coded := &protocol.Error{Code: protocol.CodeNotFound, Message: none.Error(), Err: err}
+	if none.Gone {
+		return coded
+	}
+	return hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace here")
+}

@@ -1,0 +1,262 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/rundir"
+)
+
+// The modes of a workspace: how the files of a thread are kept.
+const (
+	AsItIs     = "none"     // they are not
+	InPlace    = "here"     // where a person has them, a snapshot with each step
+	InWorktree = "worktree" // likewise, in a git worktree of the thread's own
+	// ByDefault is the one that the config wants, else InPlace where git has a work tree.
+	ByDefault = "default"
+)
+
+// treePatience is how long another thread's step may still be ending in a work tree.
+const treePatience = 100 * time.Millisecond
+
+// keeping is the work tree of an attempt whose files are kept with its step.
+type keeping struct {
+	repo files.Repo
+	spec files.Spec
+	lock *durable.Held // of the work tree
+}
+
+func (k *keeping) release() {
+	if k != nil {
+		_ = k.lock.RemoveAndUnlock()
+	}
+}
+
+// snapshot is what the agent is told of where the files are kept; "": nowhere.
+func (a *attempt) snapshot() string {
+	if a.kept == nil {
+		return ""
+	}
+	return a.kept.spec.String()
+}
+
+// keepFiles finds out what the files are before the step. What is in the way of the
+// agent is an error, while nobody is paid; that they cannot be kept is told, and costs
+// the step no more than its files.
+func (a *attempt) keepFiles(ctx context.Context) error {
+	w := a.hold.workspace
+	if w == nil || w.Mode == AsItIs {
+		return nil
+	}
+	repo, err := files.Find(ctx, a.Env, a.pos.dir())
+	if err != nil {
+		return a.notKept(w, err)
+	}
+	if w.Mode == InWorktree && !sameFile(repo.Common, w.Repo) {
+		return fail(protocol.CodeFailed, "the worktree of thread %s, %s, is not one of %s any more", a.hold.id, shown(w.Root), shown(w.Repo))
+	}
+	lock, err := a.lockTree(ctx, repo.Root)
+	if err != nil {
+		return err
+	}
+	k := &keeping{repo: repo, lock: lock}
+	if err := a.begin(ctx, k); err != nil {
+		k.release()
+		return a.notKept(w, err)
+	}
+	a.kept = k
+	return nil
+}
+
+// notKept tells that the files are not kept; of a worktree of the thread's own it is
+// an error: there is nothing else in it.
+func (a *attempt) notKept(w *heads.Workspace, err error) error {
+	var locked *protocol.Error
+	var blocked *files.InTheWayError
+	switch {
+	case errors.As(err, &locked), ctxEnded(err):
+		return err
+	case errors.As(err, &blocked):
+		return hinted(fail(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+a.again())
+	case w.Mode == InWorktree:
+		return hinted(fail(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", a.hold.id, err), "uwf thread fork "+string(a.hold.head)+" makes another one")
+	}
+	a.warn("the files are not kept with this step: " + err.Error())
+	return nil
+}
+
+func ctxEnded(err error) bool {
+	return errors.Is(err, context.Canceled)
+}
+
+// lockTree lets one thread's step at a time work in a work tree.
+func (a *attempt) lockTree(ctx context.Context, root string) (*durable.Held, error) {
+	sum := sha256.Sum256([]byte(root))
+	ctx, cancel := context.WithTimeout(ctx, treePatience)
+	defer cancel()
+	lock, err := durable.Lock(ctx, filepath.Join(a.Dirs.Locks(), "tree-"+hex.EncodeToString(sum[:10])+".lock"))
+	if errors.Is(err, durable.ErrLocked) {
+		return nil, hinted(fail(protocol.CodeLocked, "the step of another thread is running in %s", shown(root)),
+			a.again()+" once it has ended", "a thread that is started with --workspace worktree has a work tree of its own")
+	}
+	return lock, err
+}
+
+// begin makes the snapshot that the step begins with.
+func (a *attempt) begin(ctx context.Context, k *keeping) error {
+	c, err := a.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.dir.make(); err != nil {
+		return err
+	}
+	if k.spec, err = a.specOf(k.repo, a.hold.id); err != nil {
+		return err
+	}
+	if c.Workspace != nil && c.Workspace.MaxFile > 0 {
+		k.spec.MaxFile = int64(c.Workspace.MaxFile) << 20
+	}
+	record := a.dir.file(rundir.RestoreFile)
+	taken, rescued, err := files.Begin(ctx, a.Env, k.repo, &k.spec, record)
+	if rescued != "" {
+		a.warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " in " + k.spec.Git)
+	}
+	if err != nil {
+		return err
+	}
+	if last := a.pos.thread.Last; last == nil || last.Files == nil || last.Files.Tree != taken.Tree {
+		k.spec.Before = taken.Tree
+	}
+	return nil
+}
+
+// specOf says where the files of a thread are kept.
+func (e *Engine) specOf(repo files.Repo, thread string) (files.Spec, error) {
+	s := files.Spec{
+		Root: repo.Root, Git: repo.Store(e.Dirs.Git()), Index: e.runDir(thread).file(rundir.IndexFile),
+		Ref: "refs/uwf/" + thread, Partial: repo.Partial, Keys: repo.Keys,
+	}
+	for _, dir := range []string{e.Dirs.Home, e.Dirs.Store} {
+		real, err := place.Real(dir)
+		if err != nil {
+			continue
+		}
+		if rel, ok := below(repo.Root, real); ok {
+			if rel == "." {
+				return s, fail(protocol.CodeFailed, "%s is the home of uwf", shown(repo.Root))
+			}
+			s.Skip = append(s.Skip, filepath.ToSlash(rel))
+		}
+	}
+	return s, nil
+}
+
+// checkFiles tells if the state of the files that a step names is not there. The step
+// counts all the same.
+func (a *attempt) checkFiles(ctx context.Context, s protocol.Step) {
+	if a.kept == nil || s.Files == nil {
+		return
+	}
+	if s.Root != a.kept.spec.Root || !files.Has(ctx, a.Env, a.kept.spec.Git, s.Files.Tree) {
+		a.warn(fmt.Sprintf("the agent says that the files are %s, which is not kept in %s", s.Files.Tree, a.kept.spec.Git))
+	}
+}
+
+// sameFile reports whether two paths lead to one directory.
+func sameFile(a, b string) bool {
+	x, err := place.Real(a)
+	if err != nil {
+		return false
+	}
+	y, err := place.Real(b)
+	return err == nil && x == y
+}
+
+// WorkspaceOptions say how the files of a new thread are kept. The zero value: not.
+type WorkspaceOptions struct {
+	Mode string
+	// Base is the commit that a worktree begins with; "": HEAD's. Dirty takes along what
+	// is not committed.
+	Base  string
+	Dirty bool
+}
+
+// workspaceOf is what is known of a new thread of a workflow that works in a directory.
+func (e *Engine) workspaceOf(ctx context.Context, o WorkspaceOptions, workflow, dir string) (*heads.Workspace, error) {
+	mode := o.Mode
+	if mode == ByDefault {
+		var err error
+		if mode, err = e.defaultMode(ctx, workflow, dir); err != nil {
+			return nil, err
+		}
+	}
+	switch mode {
+	case "", AsItIs:
+		return nil, nil
+	case InPlace:
+		return e.inPlace(ctx, dir)
+	}
+	return nil, fail(protocol.CodeUsage, "there is no workspace %q: here, worktree or none", mode)
+}
+
+// inPlace is the workspace of a thread in a directory of a person's.
+func (e *Engine) inPlace(ctx context.Context, dir string) (*heads.Workspace, error) {
+	repo, err := files.Find(ctx, e.Env, dir)
+	if err != nil {
+		return nil, noWorkTree(dir, err)
+	}
+	return &heads.Workspace{Mode: InPlace, Root: dir, Repo: repo.Common, Base: repo.Head}, nil
+}
+
+// noWorkTree says why the files of a directory cannot be kept.
+func noWorkTree(dir string, err error) error {
+	text := shown(dir) + " is in no git work tree: its files cannot be kept"
+	if !errors.Is(err, files.ErrNone) {
+		text = "the files of " + shown(dir) + " cannot be kept: " + err.Error()
+	}
+	return hinted(&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}, "--workspace none works there as it is")
+}
+
+// defaultMode is how the files of a new thread in a directory are kept if nobody says
+// it: as the config wants it for the workflow, else in place, where git has a work tree
+// that is not all of the user's own directory.
+func (e *Engine) defaultMode(ctx context.Context, workflow, dir string) (string, error) {
+	c, err := e.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	wanted := ""
+	if c.Workspace != nil {
+		wanted = cmp.Or(c.Workspace.PerWorkflow[workflow], c.Workspace.Default)
+	}
+	if wanted == AsItIs {
+		return AsItIs, nil
+	}
+	repo, err := files.Find(ctx, e.Env, dir)
+	switch {
+	case errors.Is(err, files.ErrNone):
+		return AsItIs, nil
+	case err != nil:
+		e.warn("the files of this thread are not kept: " + err.Error())
+		return AsItIs, nil
+	}
+	if real, err := place.Real(home.User(e.Env)); err == nil && wanted == "" {
+		if _, ok := below(repo.Root, real); ok {
+			return AsItIs, nil
+		}
+	}
+	return cmp.Or(wanted, InPlace), nil
+}
