@@ -141,7 +141,7 @@ func (p *position) dir() string {
 // here is the place of a directory of the thread's steps, if the thread has moved
 // since: a step made elsewhere says where that was.
 func (p *position) here(dir string) string {
-	if p.root == "" || dir == "" {
+	if p.root == "" || p.root == p.thread.Start.Cwd || dir == "" {
 		return dir
 	}
 	if _, ok := below(p.root, dir); ok {
