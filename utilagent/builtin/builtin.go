@@ -142,7 +142,7 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	answer, err := loop.Run(ctx, session)
 	err = w.failure(w.advise(err))
 	took := w.run.Env.Now().Sub(began).Milliseconds()
-	if !w.kind.resolves {
+	if !w.kind.resolves && !w.plain() {
 		answer.Text = frontmatter.WithoutPreamble(answer.Text)
 	}
 	model := answer.Model

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
@@ -192,4 +193,23 @@ func TestFailedStepLeavesItsDetail(t *testing.T) {
 	require.Contains(t, list[3], "failed after")
 	require.Contains(t, list[4], "end: it failed: model \"main-model\"")
 	require.NotContains(t, strings.Join(list, ""), key)
+}
+
+// A role that names no data is answered by the first text without a tool call: what
+// was asked again would be paid again.
+func TestARoleWithoutSchemaIsAnsweredByAText(t *testing.T) {
+	t.Parallel()
+	const report = "# Report\n\nFixed.\n\n---\nnote: a line of mine\n---\n\nThe end."
+	for name, options := range map[string]agentkit.Options{"builtin": Options(), "llm": LLMOptions()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := serve(t, say(report))
+			s := e.scenario("")
+			s.Schema = protocol.AnswerSchema()
+			got := agentkittest.Run(t, options, s).Succeeded()
+			require.Equal(t, map[string]any{protocol.AnswerField: report}, got.Output)
+			require.Equal(t, 1, e.count())
+			require.NotContains(t, e.messages(t, 0)[0], "`---`")
+		})
+	}
 }

@@ -187,7 +187,7 @@ func (w *work) loop(ctx context.Context) react.Loop {
 		Resolve: w.resolve, Record: w.req.Turn, Asked: w.record.asked, Watch: w.writing(ctx),
 		Redact: w.run.Secrets.Hide, Now: w.run.Env.Now,
 	}
-	if w.kind.tools {
+	if w.kind.tools && !w.plain() {
 		l.Accept = acceptable
 	}
 	return l
