@@ -49,6 +49,9 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	}
 	a.unknownCost(got.step)
 	out, err := a.arrive(ctx, a.hold)
+	if out.Done {
+		a.unheard()
+	}
 	// Copies: the output is kept until the last step is made, and must not keep all
 	// nodes of its step with it.
 	role, hash := got.step.Role, got.hash

@@ -246,6 +246,12 @@ type ThreadText struct {
 	Markdown string `json:"markdown"`
 }
 
+// ThreadTold answers thread tell.
+type ThreadTold struct {
+	Thread string `json:"thread"`
+	Told   bool   `json:"told"` // it is kept for the agent
+}
+
 // ThreadStopped answers thread stop.
 type ThreadStopped struct {
 	Thread  string `json:"thread"`

@@ -109,7 +109,7 @@ func (r *Request) tell(b step.Brief) {
 	hide := r.kit.secrets.Hide
 	r.EdgePrompt = hide(b.Parts.EdgePrompt)
 	r.Prompt, r.System, r.User = hide(prompt.Full(b.Parts)), hide(prompt.System(b.Parts)), hide(prompt.User(b.Parts))
-	r.kit.turns.given(r.Prompt)
+	r.hear()
 }
 
 // Turn stores a turn as it happens, announces it, and keeps it for the detail.

@@ -72,6 +72,13 @@ func (k *kit) correct(ctx context.Context, req *Request, s *settled) error {
 	if k.opts.Structured {
 		message = prompt.ValueCorrection(s.problem.Error(), req.Schema)
 	}
+	heard, err := k.mail(ctx, req)
+	if err != nil {
+		return err
+	}
+	if heard != "" {
+		message = heard + "\n\n" + message
+	}
 	k.run.Log.Info("the answer is sent back", "session", s.session, "problem", s.problem)
 	if err := k.turns.corrected(ctx, message); err != nil {
 		return err

@@ -36,6 +36,9 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if c, err := k.run.Config(ctx); err == nil && k.engine {
 		req.Yields = yields(c, k.run.Env.Get(protocol.EnvAgent))
 	}
+	if err := k.tellAtOnce(ctx, req); err != nil {
+		return protocol.Result{}, err
+	}
 	if err := k.enter(); err != nil {
 		return protocol.Result{}, err
 	}

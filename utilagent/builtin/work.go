@@ -184,7 +184,7 @@ func (w *work) loop(ctx context.Context) react.Loop {
 	w.share()
 	l := react.Loop{
 		Model: w.client, Tools: w.tools, Turns: w.turns, Budget: w.budget, Window: w.endpoint.ContextWindow,
-		Resolve: w.resolve, Record: w.req.Turn, Asked: w.record.asked, Watch: w.writing(ctx),
+		Resolve: w.resolve, Record: w.req.Turn, Mail: w.req.Mail, Asked: w.record.asked, Watch: w.writing(ctx),
 		Redact: w.run.Secrets.Hide, Now: w.run.Env.Now,
 	}
 	if w.kind.tools && !w.plain() {

@@ -64,6 +64,9 @@ type Loop struct {
 	Accept func(text string) error
 	// Resolve, if set, ends the run with a value instead of a text.
 	Resolve *Resolve
+	// Mail gives deliver what people tell the agent while it works, before each
+	// question; nil: nobody does.
+	Mail func(ctx context.Context, deliver func(ctx context.Context, text string) error) error
 	// Record is given each turn as it happens; nil: not wanted.
 	Record func(ctx context.Context, t protocol.Turn) error
 	// Asked is told of each question when it was answered; nil: not wanted.

@@ -16,6 +16,12 @@ func (r *run) turn(ctx context.Context) (done bool, err error) {
 		r.answer.Outcome = used
 		return true, nil
 	}
+	if r.Mail != nil {
+		err := r.Mail(ctx, func(ctx context.Context, text string) error { return r.keep(ctx, llm.User(text), nil) })
+		if err != nil {
+			return false, err
+		}
+	}
 	r.why = r.lastRound() // for the last reply uses up another limit, too
 	final := r.why != ""
 	resp, err := r.ask(ctx, final)

@@ -45,6 +45,7 @@ func (a *app) threadCommand() *ucli.Command {
 				Usage: "stop the running step; the thread stays active",
 			}, a.threadStop),
 			a.threadResumeCommand(),
+			a.threadTellCommand(),
 			a.threadAnswerCommand(),
 			a.threadPokeCommand(),
 			a.threadWaitCommand(),

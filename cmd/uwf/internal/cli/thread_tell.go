@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func (a *app) threadTellCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "tell", Usage: "say something to the agent of a thread, also while it works", ArgsUsage: "<thread> <message>",
+		Description: "Our own agents hear it before their next question to the model; others with the next correction\n" +
+			"of their answer, or at their next turn. It is told once, and is part of the step.\n\n" +
+			"   uwf thread tell @ 'Leave the parser alone'",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		id, e, err := a.threadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		text, err := a.promptText(c.Args().Get(1))
+		if err != nil {
+			return err
+		}
+		if err := e.Tell(ctx, id, text); err != nil {
+			return err
+		}
+		return a.print(protocol.ThreadTold{Thread: id, Told: true}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "thread %s: it will be told\n", id)
+			return err
+		})
+	})
+}
