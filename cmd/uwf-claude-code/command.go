@@ -46,7 +46,8 @@ func adapter() cliagent.Adapter {
 // command is the command line. The prompt goes to stdin: it may be longer than an
 // argument may be, and begin with a dash.
 // cuts is the first version that was seen to cut a conversation at an entry that its
-// output names. Older ones want another name, which is not that of one entry.
+// output names, and to take an id for a copy. Older ones want another name, which is not
+// that of one entry.
 var cuts = cliagent.V(2, 1, 197)
 
 // sources is the first version that can be told whose settings it obeys: those of a
@@ -65,11 +66,16 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 		args = append(args, "--max-budget-usd", strconv.FormatFloat(c.MaxCostUSD, 'f', -1, 64))
 	}
 	args = append(args, permission(c.Permission)...)
+	session := c.Session
 	switch {
 	case c.Cut != "" && !c.Version.AtLeast(cuts):
 		return cliagent.Invocation{}, fmt.Errorf("claude %s: %w as it was at an earlier step", c.Version, cliagent.ErrCannotFork)
 	case c.Resume && c.Fork:
 		args = append(args, "--resume", c.Session, "--fork-session")
+		if c.Version.AtLeast(cuts) { // and told which id the copy gets
+			session = c.Copy
+			args = append(args, "--session-id", session)
+		}
 		if c.Cut != "" {
 			args = append(args, "--resume-session-at", c.Cut)
 		}
@@ -93,7 +99,11 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	if err != nil {
 		return cliagent.Invocation{}, err
 	}
-	return cliagent.Invocation{Args: append(append(args, format...), extra...), Stdin: stdin, Env: environ(c)}, nil
+	return cliagent.Invocation{
+		Args: append(append(args, format...), extra...), Stdin: stdin, Env: environ(c),
+		// Its shells obey what lies there, and some versions run no command without it.
+		Own: []string{"session-env/" + session},
+	}, nil
 }
 
 // permission are the switches for what claude may do unasked.

@@ -96,9 +96,9 @@ func TestCommandLine(t *testing.T) {
 	const always = "-p --output-format stream-json --verbose"
 	for want, call := range map[string]cliagent.Call{
 		" --setting-sources user --max-turns 90 --dangerously-skip-permissions --session-id s": {Version: now, Session: "s", MaxTurns: 90},
-		" --dangerously-skip-permissions":                                                    {Version: old, Session: "s", Permission: cliagent.Bypass},
-		" --setting-sources user --permission-mode acceptEdits --resume s":                   {Version: now, Session: "s", Resume: true, Permission: cliagent.Edits},
-		" --setting-sources user --permission-mode plan --resume s --fork-session --model m": {Version: now, Session: "s", Resume: true, Fork: true, Permission: cliagent.Readonly, Model: "m"},
+		" --dangerously-skip-permissions":                                                                   {Version: old, Session: "s", Permission: cliagent.Bypass},
+		" --setting-sources user --permission-mode acceptEdits --resume s":                                  {Version: now, Session: "s", Resume: true, Permission: cliagent.Edits},
+		" --setting-sources user --permission-mode plan --resume s --fork-session --session-id t --model m": {Version: now, Session: "s", Resume: true, Fork: true, Copy: "t", Permission: cliagent.Readonly, Model: "m"},
 		` --max-budget-usd 0.5 --dangerously-skip-permissions --effort high --json-schema {"type":"object"}`: {
 			MaxCostUSD: 0.5, Extra: []string{"--effort", "high", "--structured"}, Schema: map[string]any{"type": "object"},
 		},

@@ -163,6 +163,7 @@ type Call struct {
 	Session string
 	Resume  bool
 	Fork    bool      // with Resume: continue in a copy
+	Copy    string    // with Fork: the id that the copy must get, if Sessions.Preset
 	Cut     string    // with Fork: the Outcome.Mark at which the copy must end; "": all of it
 	Used    time.Time // with Resume: when it was used last; zero: not known
 	Now     time.Time // when the call began
@@ -200,6 +201,11 @@ type Invocation struct {
 	// Files are written before the program starts, and removed when it has ended. For
 	// a program that is driven by lines only.
 	Files []File
+
+	// Own are directories, below the first that is the program's own, which no other call
+	// uses, such as those of its session. Confined, it may write them; they are made
+	// before the call, and go with the step.
+	Own []string
 
 	errLine func([]byte) // told of each line of stderr
 }

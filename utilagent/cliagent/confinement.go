@@ -26,7 +26,10 @@ type confinement struct {
 	rules confine.Rules
 	off   offlimits.List
 	env   []string // of the program: where its temporary files go
-	close func() error
+	// granted are directories that a call alone writes: what lies in them would be run by
+	// whoever continues its session unconfined.
+	granted []string
+	close   func() error
 }
 
 // confined makes the confinement of the step's program; nil: it is not confined. What
@@ -104,7 +107,13 @@ func (r *runner) confined() (*confinement, error) {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
 	c.rules, c.off, c.env = rules, off, append(c.env, r.moved...)
-	c.close = func() error { return errors.Join(r.putBack(watched), os.RemoveAll(tmp)) }
+	c.close = func() error {
+		err := errors.Join(r.putBack(watched), os.RemoveAll(tmp))
+		for _, dir := range c.granted {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+		return err
+	}
 	return c, nil
 }
 

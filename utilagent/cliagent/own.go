@@ -2,9 +2,12 @@ package cliagent
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/durable"
@@ -81,6 +84,29 @@ func own(command []string, cwd, tmp, state string, env func(string) string) (o o
 		}
 	}
 	return o, nil
+}
+
+// grant makes directories of a call's own, and lets the program write them until the
+// step ends.
+func (r *runner) grant(names []string) error {
+	places, _ := programs.Places(r.driven())
+	if r.confinement == nil || len(places) == 0 {
+		return nil
+	}
+	for _, name := range names {
+		if path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
+			return fmt.Errorf("the id of the session is no name of a directory: %q", name) // as a forged step may have it
+		}
+		dir := filepath.Join(places[0].Path(r.env.Get), filepath.FromSlash(name))
+		if err := makePlace(dir, ""); err != nil {
+			return fmt.Errorf("a directory of the session's own: %w", err)
+		}
+		if !slices.Contains(r.confinement.rules.Dirs, dir) {
+			r.confinement.rules.Dirs = append(r.confinement.rules.Dirs, dir)
+			r.confinement.granted = append(r.confinement.granted, dir)
+		}
+	}
+	return nil
 }
 
 // add adds what may be written below a directory. Of files only those that are there: a

@@ -217,3 +217,24 @@ func TestNoLinkLeadsToARepositoryInTheCache(t *testing.T) {
 	_, err = os.Lstat(filepath.Join(cwd, "lib"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
+
+// What a session's shells obey is written by that session alone, and goes with the step.
+func TestADirectoryOfTheSessionsOwn(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	r := &runner{adapter: Adapter{Name: "claude-code", Program: "claude"}, env: env.Env{Environ: []string{"HOME=" + home}}}
+	require.NoError(t, r.grant([]string{"session-env/s"}), "nothing is confined: nothing to do")
+	require.NoDirExists(t, filepath.Join(home, ".claude"))
+
+	r.confinement = &confinement{}
+	require.NoError(t, r.grant([]string{"session-env/s"}))
+	require.NoError(t, r.grant([]string{"session-env/s"}), "a second call of the step")
+	own := filepath.Join(home, ".claude", "session-env", "s")
+	require.DirExists(t, own)
+	require.Equal(t, []string{own}, r.confinement.rules.Dirs)
+	require.Equal(t, []string{own}, r.confinement.granted)
+	for _, forged := range []string{"session-env/../hooks", "session-env/../../.ssh", "/etc", "session-env/", "session-env/."} {
+		require.Error(t, r.grant([]string{forged}), forged)
+	}
+	require.Len(t, r.confinement.rules.Dirs, 1)
+}

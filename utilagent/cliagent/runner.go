@@ -176,6 +176,9 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 		return launch{}, err
 	}
 	r.around.EndChildren() // of an earlier call: it would work beside this one
+	if err := r.grant(inv.Own); err != nil {
+		return launch{}, err
+	}
 	inv.Bin, inv.Dir = cmp.Or(inv.Bin, r.program.Path), cmp.Or(inv.Dir, r.cwd)
 	fmt.Fprintf(r.logs.stderr, "== %s %s\n", inv.Bin, strings.Join(shown(inv.Args), " "))
 	return launch{

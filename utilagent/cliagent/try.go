@@ -113,17 +113,23 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 		Environ: environment(r.env.Environ, r.adapter, Invocation{}), Now: r.env.Now(),
 		Secrets: r.around.Secrets,
 	}
-	if c.Resume {
-		k, _ := r.shelf.get(t.session)
-		c.Used = k.used()
-		return c, k.Totals, nil
-	}
+	var preset string
 	if r.adapter.Sessions.Preset {
 		var err error
-		c.Session, err = newUUID(r.env.Rand)
-		return c, protocol.Usage{}, err
+		if preset, err = newUUID(r.env.Rand); err != nil {
+			return c, protocol.Usage{}, err
+		}
 	}
-	return c, protocol.Usage{}, nil
+	if !c.Resume {
+		c.Session = preset
+		return c, protocol.Usage{}, nil
+	}
+	k, _ := r.shelf.get(t.session)
+	c.Used = k.used()
+	if c.Fork {
+		c.Copy = preset
+	}
+	return c, k.Totals, nil
 }
 
 // known is what is to be remembered of a call's session.
