@@ -28,7 +28,7 @@ func TestHostileTexts(t *testing.T) {
 		h, l := htmlpage.TextOf(text, 1000), htmlpage.Line(text, 100)
 		var b strings.Builder
 		step := htmlpage.Step{
-			Role: l, Agent: l, By: l, Status: l, Model: l, Prompt: h, Data: h, Answer: h, Problem: h.Body, Changes: []htmlpage.Change{{Mark: "+", Text: text}},
+			Role: l, Agent: l, By: l, Status: l, Model: l, Prompt: h, Data: h, Answer: h, Problem: h.Body, Changes: []htmlpage.Change{{Mark: "+", Text: h.Body}},
 			Turns: []htmlpage.Turn{{Who: l, Content: h, Reasoning: h, Error: h.Body, Calls: []htmlpage.Call{{Name: l, Args: h}}}},
 		}
 		require.NoError(t, templates.ExecuteTemplate(&b, "step", step), name)
