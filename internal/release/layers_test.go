@@ -36,6 +36,7 @@ var layers = []struct {
 	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "engine", "utilagent/llm", "utilagent/confine", "utilagent/offlimits"}, []string{"utilagent/mock"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
+	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflowdiff", "engine"}, nil},
 	{"cmd", []string{"protocol", "utilagent", "util/careful"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},

@@ -67,7 +67,7 @@ func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	var problems error
 	out, err := t.Shown(ctx, s)
 	problems = errors.Join(problems, err)
-	shown.Data, shown.Status = valueText(out.Value, b.Text), Line(view.StatusOf(out.Value), Longest)
+	shown.Data, shown.Status = ValueText(out.Value, b.Text), Line(view.StatusOf(out.Value), Longest)
 	detail, err := thread.ShownDetail(ctx, r, s.Detail)
 	problems = errors.Join(problems, err)
 	shown.Model, shown.By, shown.AllTurns = Line(detail.Model, Longest), Line(detail.By, Longest), len(detail.Turns)
@@ -101,7 +101,7 @@ func turnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int
 func ShowTurn(t protocol.Turn, most int) Turn {
 	shown := Turn{Number: t.Index + 1, Who: Line(string(t.Role), Longest), Content: TextOf(t.Content, most), Reasoning: TextOf(t.Reasoning, most)}
 	for _, c := range t.ToolCalls {
-		shown.Calls = append(shown.Calls, Call{Name: Line(c.Name, Longest), Args: valueText(c.Args, most)})
+		shown.Calls = append(shown.Calls, Call{Name: Line(c.Name, Longest), Args: ValueText(c.Args, most)})
 	}
 	if t.Usage != nil {
 		shown.Tokens, shown.Cost = tokensText(t.Usage), costText(t.Usage)

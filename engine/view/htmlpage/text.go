@@ -36,8 +36,8 @@ func TextOf(s string, most int) Text {
 // Empty reports whether there is nothing to show.
 func (t Text) Empty() bool { return strings.TrimSpace(t.Body) == "" }
 
-// valueText is a JSON value as YAML; a text is itself.
-func valueText(v any, most int) Text {
+// ValueText is a JSON value as YAML; a text is itself.
+func ValueText(v any, most int) Text {
 	if v == nil {
 		return Text{}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,12 +48,21 @@ func (a *app) importOriginal(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("dry-run") {
 		args = append(args, "--dry-run")
 	}
+	return a.runProgram(ctx, program, args, a.env.Stdin, nil)
+}
+
+// runProgram runs a program of ours in the place of this one; its exit status is that of
+// uwf. end asks it to end; nil: by an interrupt.
+func (a *app) runProgram(ctx context.Context, program string, args []string, stdin io.Reader, end func() error) error {
 	child := exec.CommandContext(ctx, program, args...)
 	child.Dir, child.Env = a.env.Dir, a.env.Environ
-	child.Stdin, child.Stdout, child.Stderr = a.env.Stdin, terminal.ForChild(a.env.Stdout), terminal.ForChild(a.env.Stderr)
-	// It is asked to end, not killed: what it has brought so far is to be whole.
-	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
-	err = child.Run()
+	child.Stdin, child.Stdout, child.Stderr = stdin, terminal.ForChild(a.env.Stdout), terminal.ForChild(a.env.Stderr)
+	// It is asked to end, not killed: what it has begun is to be whole.
+	child.Cancel = end
+	if end == nil {
+		child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
+	}
+	err := child.Run()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) && failed.ExitCode() >= 0 {
 		a.exit = failed.ExitCode() // it has said why

@@ -41,6 +41,7 @@ func (a *app) root() *ucli.App {
 			a.threadCommand(),
 			a.inboxCommand(),
 			a.statsCommand(),
+			a.webCommand(),
 			a.stepCommand(),
 			a.configCommand(),
 			a.logCommand(),

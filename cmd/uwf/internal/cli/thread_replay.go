@@ -26,12 +26,13 @@ func (a *app) threadReplayCommand() *ucli.Command {
 		Name: "replay", ArgsUsage: "<thread>",
 		Usage: "run the steps of a thread again in a new thread, and show what differs",
 		Description: "The new thread has the same task. It begins at the start, or with --from at the step before the\n" +
-			"one that is named: that one is made again. It runs to the end, or until a person is needed.\n\n" +
+			"one that is named: that one is made again. It runs to the end, or until a person is needed. With --background,\n" +
+			"thread diff shows later what differs.\n\n" +
 			"   uwf thread replay @ --from reviewer --agent reviewer=second-opinion",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to run again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
 			agentFlag(),
-			timeoutFlag("stop a step's agent after this `TIME`"), moveFlag(),
+			timeoutFlag("stop a step's agent after this `TIME`"), moveFlag(), backgroundFlag(),
 		},
 	}, a.threadReplay)
 }
@@ -73,6 +74,9 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	a.say("thread %s", fork)
+	if c.Bool("background") {
+		return a.inBackground(ctx, e, fork, work)
+	}
 	results, runErr := e.Do(ctx, fork, work)
 	out, err := replayed(ctx, e, fork, old, results, runErr)
 	if err != nil {

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/protocol"
+	fields "github.com/united-workforce/uwf/util/form"
+)
+
+// form is what a person can answer on the page of a thread.
+type form struct {
+	Deed   string // what is posted
+	Label  string // of the field for words; "": there is none
+	Button string
+	Head   protocol.Hash // that the person has seen
+	Fields []field       // of a role that a person plays
+	More   bool          // the thread has cost what it may, and can be granted more
+}
+
+// field asks for one value.
+type field struct {
+	Name, Label, Note string
+	Choices           []string
+	Required, Long    bool
+}
+
+// formOf is what a thread waits for; nil: nothing can be said to it now.
+func formOf(at protocol.StepOutput) *form {
+	f := &form{Head: at.Head}
+	switch {
+	case at.Status == protocol.StatusRunning, at.Status == protocol.StatusCorrupt, at.Status == protocol.StatusCancelled:
+		return nil
+	case at.Question != nil && at.Question.Schema != nil:
+		f.Deed, f.Button, f.Fields = "answer", "Answer", fieldsOf(at.Question.Schema)
+	case at.Question != nil:
+		f.Deed, f.Label, f.Button = "resume", "Your answer", "Answer"
+	case at.Status == protocol.StatusSuspended:
+		f.Deed, f.Button = "go-on", "Go on"
+		f.More = at.Error != nil && at.Error.Code == protocol.CodeBudget
+	case at.Status == protocol.StatusCompleted:
+		f.Deed, f.Label, f.Button = "resume", "What else is to be done", "Go on"
+	default:
+		f.Deed, f.Button = "go-on", "Go on"
+	}
+	return f
+}
+
+// fieldsOf are the fields of a schema, those of its variants, too: which one is meant is
+// known only when the form is sent, and uwf judges it then.
+func fieldsOf(schema any) []field {
+	var out []field
+	add := func(given map[string]any) {
+		for _, f := range fields.Fields(schema, given, protocol.StatusKey) {
+			i := slices.IndexFunc(out, func(o field) bool { return o.Name == f.Name })
+			if i >= 0 {
+				continue
+			}
+			note := htmlpage.Line(f.Description, 500)
+			if kind := f.Kind(); kind != "" && len(f.Choices) == 0 && kind != "a text" {
+				note = strings.TrimSpace(note + " (" + kind + ")")
+			}
+			out = append(out, field{
+				Name: f.Name, Label: htmlpage.Line(f.Name, htmlpage.Longest), Note: note, Choices: f.Choices,
+				Required: f.Required && len(given) == 0, Long: len(f.Choices) == 0 && (len(f.Types) == 0 || slices.Contains(f.Types, "string")),
+			})
+		}
+	}
+	add(nil)
+	for _, f := range slices.Clone(out) {
+		for _, choice := range f.Choices {
+			add(map[string]any{f.Name: choice})
+		}
+	}
+	return out
+}
+
+// act does one thing to a thread, by starting uwf. Whatever runs an agent runs in the
+// background: it is not ours to end.
+func (s *server) act(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if !validThread(id) {
+		s.fail(w, r, notFound("there is no such thread"))
+		return
+	}
+	args, stdin, err := s.deed(r, id)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	done, err := s.start(r.Context(), args, stdin)
+	if err != nil {
+		s.showAs(w, r, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{
+			Message: htmlpage.TextOf(err.Error(), most).Body, Back: s.link("thread", id),
+		})
+		return
+	}
+	if done.Thread != "" && validThread(done.Thread) {
+		id = done.Thread // a new one
+	}
+	http.Redirect(w, r, s.link("thread", id), http.StatusSeeOther)
+}
+
+// deed is the command line of what a form asks for, and what uwf reads.
+func (s *server) deed(r *http.Request, id string) (args []string, stdin string, err error) {
+	text := func(name string) string { return strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n") }
+	goOn := []string{"--until-end", "--background"}
+	switch r.PathValue("deed") {
+	case "answer":
+		head, err := protocol.ParseHash(r.PostFormValue("head"))
+		if err != nil {
+			return nil, "", err
+		}
+		value, err := s.answer(r, id)
+		return append([]string{"thread", "answer", id, "--at", string(head), "--file", "-"}, goOn...), value, err
+	case "resume":
+		return []string{"thread", "resume", id, "--prompt", "-", "--background"}, text("text"), nil
+	case "go-on":
+		args := []string{"thread", "resume", id, "--background"}
+		if r.PostFormValue("more") != "" {
+			args = append(args, "--more")
+		}
+		return args, "", nil
+	case "poke":
+		return append([]string{"thread", "poke", id, "--prompt", "-"}, goOn...), text("text"), nil
+	case "stop":
+		return []string{"thread", "stop", id}, "", nil
+	case "fork", "replay":
+		step, err := protocol.ParseHash(r.PostFormValue("step"))
+		if err != nil {
+			return nil, "", err
+		}
+		if r.PathValue("deed") == "fork" {
+			return []string{"thread", "fork", string(step)}, "", nil
+		}
+		return []string{"thread", "replay", id, "--from", string(step), "--background"}, "", nil
+	}
+	return nil, "", notFound("there is no such action")
+}
+
+// answer is the answer of a form as JSON. What was left empty is not in it.
+func (s *server) answer(r *http.Request, id string) (string, error) {
+	at, err := s.engine.Show(r.Context(), id)
+	if err != nil {
+		return "", err
+	}
+	if at.Question == nil || at.Question.Schema == nil {
+		return "", &protocol.Error{Code: protocol.CodeFailed, Message: "the thread asks for no form any more"}
+	}
+	value := map[string]any{}
+	for name, given := range r.PostForm {
+		name, ours := strings.CutPrefix(name, "field.")
+		if !ours || len(given) == 0 || strings.TrimSpace(given[0]) == "" {
+			continue
+		}
+		f, known := fields.Named(at.Question.Schema, name)
+		if !known {
+			return "", &protocol.Error{Code: protocol.CodeInvalid, Message: "the form has no field " + name}
+		}
+		if value[name], err = f.Value(strings.ReplaceAll(given[0], "\r\n", "\n")); err != nil {
+			return "", &protocol.Error{Code: protocol.CodeInvalid, Message: name + ": " + err.Error()}
+		}
+	}
+	data, err := json.Marshal(value)
+	return string(data), err
+}
+
+// told is what uwf has printed.
+type told struct {
+	Thread string `json:"thread"`
+}
+
+// startPatience is how long uwf may take until an agent has begun.
+const startPatience = 2 * time.Minute
+
+// start runs uwf and returns what it prints. The person's browser may go away: what was
+// begun is done.
+func (s *server) start(ctx context.Context, args []string, stdin string) (told, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startPatience)
+	defer cancel()
+	dirs := s.engine.Dirs
+	cmd := exec.CommandContext(ctx, s.uwf, append([]string{"--home", dirs.Home, "--ocas-home", dirs.Store, "--format", "json"}, args...)...)
+	cmd.Dir, cmd.Env, cmd.Stdin = s.env.Dir, s.env.Environ, strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
+	err := cmd.Run()
+	var out told
+	_ = json.Unmarshal(stdout.Bytes(), &out) // of an error, there is none
+	var failed *exec.ExitError
+	switch {
+	case err == nil, errors.As(err, &failed) && out.Thread != "": // it says where the thread stands now
+		return out, nil
+	case stderr.Len() > 0:
+		return out, errors.New(strings.TrimSpace(stderr.String()))
+	}
+	return out, err
+}

@@ -1,0 +1,32 @@
+module github.com/united-workforce/uwf/cmd/uwf-web
+
+go 1.26.0
+
+require (
+	github.com/fsnotify/fsnotify v1.10.1
+	github.com/united-workforce/uwf/cas v0.1.0
+	github.com/united-workforce/uwf/engine v0.1.0
+	github.com/united-workforce/uwf/moderator v0.1.0
+	github.com/united-workforce/uwf/protocol v0.1.0
+	github.com/united-workforce/uwf/util v0.1.0
+	github.com/urfave/cli/v2 v2.27.7
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
+	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
+	github.com/goccy/go-yaml v1.19.2 // indirect
+	github.com/joho/godotenv v1.5.1 // indirect
+	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
+	github.com/mattn/go-shellwords v1.0.16 // indirect
+	github.com/oklog/ulid/v2 v2.1.2 // indirect
+	github.com/russross/blackfriday/v2 v2.1.0 // indirect
+	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
+	github.com/united-workforce/uwf/step v0.1.0 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
+	github.com/zeebo/xxh3 v1.1.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/term v0.47.0 // indirect
+)

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/united-workforce/uwf/util/home"
+)
+
+const (
+	settle   = 50 * time.Millisecond // that several changes may take to be told as one
+	ping     = 20 * time.Second      // so that a lost connection is noticed
+	lookAt   = time.Second           // how often files are looked at where the system does not tell of them
+	maxLives = 24                    // pages that are told at once: each takes a watch of the system
+)
+
+// events tells a page, for as long as it is open, that something has changed.
+func (s *server) events(w http.ResponseWriter, r *http.Request) {
+	if s.lives.Add(1) > maxLives {
+		s.lives.Add(-1)
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, "too many live pages are open")
+		return
+	}
+	defer s.lives.Add(-1)
+	id := r.URL.Query().Get("thread")
+	if id != "" && !validThread(id) {
+		refuse(w, http.StatusNotFound, "there is no such thread")
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	if _, err := fmt.Fprint(w, "retry: 2000\ndata: begin\n\n"); err != nil || out.Flush() != nil {
+		return
+	}
+	changed := changes(r.Context(), s.engine.Dirs, id)
+	tick := time.NewTicker(ping)
+	defer tick.Stop()
+	for {
+		word := ": still here\n\n"
+		select {
+		case <-r.Context().Done():
+			return
+		case _, open := <-changed:
+			if !open {
+				return
+			}
+			word = "data: changed\n\n"
+		case <-tick.C:
+		}
+		if _, err := fmt.Fprint(w, word); err != nil || out.Flush() != nil {
+			return
+		}
+	}
+}
+
+// changes tells, until ctx ends, that the files have changed which say how threads
+// stand; thread: also those of its step in flight. Changes that nobody has taken are
+// told as one.
+func changes(ctx context.Context, dirs home.Dirs, thread string) <-chan struct{} {
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		if watcher, err := watched(dirs, thread); err == nil {
+			listen(ctx, watcher, dirs, thread, out)
+			return
+		}
+		poll(ctx, dirs, thread, out)
+	}()
+	return out
+}
+
+func watched(dirs home.Dirs, thread string) (*fsnotify.Watcher, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Add(dirs.Home); err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	if thread != "" {
+		_ = w.Add(filepath.Dir(dirs.Run(thread))) // either may come later
+		_ = w.Add(dirs.Run(thread))
+	}
+	return w, nil
+}
+
+func listen(ctx context.Context, w *fsnotify.Watcher, dirs home.Dirs, thread string, out chan<- struct{}) {
+	defer w.Close()
+	settled := time.NewTimer(time.Hour)
+	settled.Stop()
+	waiting := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case ev, open := <-w.Events:
+			if !open {
+				return
+			}
+			if thread != "" && ev.Has(fsnotify.Create) && (ev.Name == dirs.Run(thread) || ev.Name == filepath.Dir(dirs.Run(thread))) {
+				_ = w.Add(ev.Name)
+				_ = w.Add(dirs.Run(thread))
+			}
+			if !waiting {
+				waiting = true
+				settled.Reset(settle)
+			}
+		case _, open := <-w.Errors: // some were lost
+			if !open {
+				return
+			}
+			if !waiting {
+				waiting = true
+				settled.Reset(settle)
+			}
+		case <-settled.C:
+			waiting = false
+			tell(out)
+		}
+	}
+}
+
+func poll(ctx context.Context, dirs home.Dirs, thread string, out chan<- struct{}) {
+	look := time.NewTicker(lookAt)
+	defer look.Stop()
+	for before := prints(dirs, thread); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if now := prints(dirs, thread); now != before {
+			before = now
+			tell(out)
+		}
+	}
+}
+
+func tell(out chan<- struct{}) {
+	select {
+	case out <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// prints changes with the files.
+func prints(dirs home.Dirs, thread string) uint64 {
+	sum := fnv.New64a()
+	look := []string{dirs.Home}
+	if thread != "" {
+		look = append(look, dirs.Run(thread))
+	}
+	for _, dir := range look {
+		entries, _ := os.ReadDir(dir) // what is not there yet has no entries
+		for _, entry := range entries {
+			if info, err := entry.Info(); err == nil {
+				fmt.Fprintln(sum, entry.Name(), info.Size(), info.ModTime().UnixNano())
+			}
+		}
+	}
+	return sum.Sum64()
+}

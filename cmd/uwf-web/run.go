@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+const program = "uwf-web"
+
+// run runs one command line and returns its exit status.
+func run(ctx context.Context, e env.Env) int {
+	format := ""
+	app := &ucli.App{
+		Name: program, Usage: "show the threads of a home in a browser", Version: cmdline.Version(),
+		UsageText: program + " [--actions] [--port N] [--home DIR]",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "actions", Usage: "let the pages start uwf: answer, go on, stop, fork"},
+			&ucli.StringFlag{Name: "port", Usage: "listen on `PORT` of this machine (default: a free one)", Value: "0"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the threads (default: $UWF_HOME, else ~/.uwf)"},
+			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
+			&ucli.BoolFlag{Name: "until-stdin-ends", Hidden: true, Usage: "end with whoever holds the other end of stdin"},
+			&ucli.StringFlag{Name: "format", Usage: "how the address is printed: json, yaml or text (default: text on a terminal, else json)"},
+			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
+			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
+		},
+		HideVersion: true, HideHelp: true,
+		Writer: e.Stdout, ErrWriter: e.Stderr,
+		ExitErrHandler: func(*ucli.Context, error) {}, // run maps errors to exit statuses
+		OnUsageError:   cmdline.OnUsageError,
+	}
+	app.Action = func(c *ucli.Context) error {
+		format = c.String("format")
+		if err := cmdline.CheckFormat(format); err != nil {
+			return err
+		}
+		switch {
+		case c.Bool("help"):
+			return ucli.ShowAppHelp(c)
+		case c.Bool("version"):
+			_, err := fmt.Fprintln(e.Stdout, program, cmdline.Version())
+			return err
+		case c.Args().Len() > 0:
+			return cmdline.UsageError("unexpected argument: "+c.Args().First(), program+" --help")
+		}
+		return serve(c.Context, e, c, cmdline.Format(format, e.Stdout))
+	}
+	cmdline.PlainDefaults(app.Flags)
+	err := app.RunContext(ctx, append([]string{program}, e.Args...))
+	if err == nil {
+		return 0
+	}
+	var coded *protocol.Error
+	if !errors.As(err, &coded) {
+		coded = &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
+	}
+	cmdline.Report(e.Stderr, program, coded, cmdline.Format(format, e.Stdout) == render.JSON)
+	return coded.Code.ExitCode()
+}
+
+// started is what the program prints.
+type started struct {
+	Address string `json:"address"`
+	Actions bool   `json:"actions"`
+}
+
+// serve answers until ctx ends.
+func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format) error {
+	if port, err := strconv.ParseUint(c.String("port"), 10, 16); err != nil {
+		return cmdline.UsageError(fmt.Sprintf("--port must be a number up to 65535, got %q", c.String("port")), "--port "+strconv.FormatUint(port, 10))
+	}
+	s, err := newServer(ctx, e, c.String("home"), c.String("ocas-home"))
+	if err != nil {
+		return err
+	}
+	if c.Bool("actions") {
+		if s.uwf, err = findUwf(e); err != nil {
+			return &protocol.Error{Code: protocol.CodeNotFound, Message: "actions need uwf, which is neither beside " + program + " nor on PATH", Err: err, Hints: []string{"uwf web"}}
+		}
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", c.String("port")))
+	if err != nil {
+		return &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{"uwf web takes a free port"}}
+	}
+	g, err := newGuard(listener.Addr().String(), e.Rand, s.routes)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if c.Bool("until-stdin-ends") {
+		go func() {
+			_, _ = io.Copy(io.Discard, e.Stdin)
+			end()
+		}()
+	}
+	web := &http.Server{
+		Handler: g, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	answer := started{Address: g.address(), Actions: s.uwf != ""}
+	err = render.Print(e.Stdout, format, answer, func(w io.Writer) error {
+		what := "It only looks; uwf web --actions can answer, too."
+		if answer.Actions {
+			what = "Whoever has this address can make your agents work: keep it to yourself."
+		}
+		_, err := fmt.Fprintf(w, "%s\n%s Ctrl-C ends it.\n", answer.Address, what)
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return web.Close() // nothing is lost: it only shows
+	}
+}
+
+// newServer opens the home for reading only.
+func newServer(ctx context.Context, e env.Env, home, store string) (*server, error) {
+	with, err := engine.Open(ctx, e, engine.Options{Home: home, Store: store})
+	if err != nil {
+		return nil, err
+	}
+	with.ReadOnly = true
+	s := &server{engine: with, env: e}
+	return s, s.parse()
+}
+
+// findUwf finds uwf beside this program, else on PATH.
+func findUwf(e env.Env) (string, error) {
+	if e.Exe != "" {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(e.Exe), "uwf")); err == nil {
+			return path, nil
+		}
+	}
+	return proc.LookPath("uwf", e.Dir, e.Environ)
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// server answers for a home. It keeps nothing of it: each page is read anew.
+type server struct {
+	engine      *engine.Engine // read-only
+	env         env.Env
+	uwf         string // the program that acts; "": nothing may
+	base, token string
+	templates   *template.Template
+	style       string
+	lives       atomic.Int32
+}
+
+// parse reads what is embedded.
+func (s *server) parse() error {
+	var err error
+	if s.templates, err = htmlpage.Templates(); err != nil {
+		return err
+	}
+	if s.templates, err = s.templates.ParseFS(assets, "assets/*.html"); err != nil {
+		return err
+	}
+	own, err := assets.ReadFile("assets/web.css")
+	if err != nil {
+		return err
+	}
+	shared, err := htmlpage.Style()
+	s.style = shared + string(own)
+	return err
+}
+
+// routes are the pages, behind the guard.
+func (s *server) routes(base, token string) http.Handler {
+	s.base, s.token = base, token
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.inbox)
+	mux.HandleFunc("GET /threads", s.threads)
+	mux.HandleFunc("GET /stats", s.stats)
+	mux.HandleFunc("GET /diff", s.diff)
+	mux.HandleFunc("GET /thread/{id}", s.thread)
+	mux.HandleFunc("GET /thread/{id}/graph.svg", s.graph)
+	mux.HandleFunc("GET /thread/{id}/step/{step}", s.step)
+	mux.HandleFunc("GET /thread/{id}/step/{step}/turn/{turn}", s.turn)
+	mux.HandleFunc("GET /events", s.events)
+	mux.HandleFunc("GET /style.css", s.asset("text/css; charset=utf-8", func() ([]byte, error) { return []byte(s.style), nil }))
+	mux.HandleFunc("GET /live.js", s.asset("text/javascript; charset=utf-8", func() ([]byte, error) { return assets.ReadFile("assets/live.js") }))
+	mux.HandleFunc("GET /icon.svg", s.asset("image/svg+xml", func() ([]byte, error) { return assets.ReadFile("assets/icon.svg") }))
+	if s.uwf != "" {
+		mux.HandleFunc("POST /thread/{id}/{deed}", s.act)
+	}
+	return http.StripPrefix(base[:len(base)-1], mux)
+}
+
+func (s *server) asset(kind string, read func() ([]byte, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		data, err := read()
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(data) // whoever has gone does not listen
+	}
+}
+
+// frame is a page.
+type frame struct {
+	Base, Token string
+	Title, Page string
+	Live        string // where the page is told of changes; "": it is not
+	Actions     bool
+	Body        any
+}
+
+// show answers with a page.
+func (s *server) show(w http.ResponseWriter, r *http.Request, name, title, live string, body any) {
+	s.showAs(w, r, http.StatusOK, name, title, live, body)
+}
+
+func (s *server) showAs(w http.ResponseWriter, r *http.Request, status int, name, title, live string, body any) {
+	var out bytes.Buffer
+	err := s.templates.ExecuteTemplate(&out, name, frame{
+		Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.uwf != "", Body: body,
+	})
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = out.WriteTo(w) // whoever has gone does not listen
+}
+
+// problem is a page that says why there is no other.
+type problem struct {
+	Message string
+	Hints   []string
+	Back    string
+}
+
+// fail says what went wrong.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, p := http.StatusInternalServerError, problem{Message: htmlpage.TextOf(err.Error(), most).Body, Back: s.base}
+	var coded *protocol.Error
+	if errors.As(err, &coded) {
+		for _, hint := range coded.Hints {
+			p.Hints = append(p.Hints, htmlpage.Line(hint, htmlpage.LongestCommand))
+		}
+	}
+	if errors.Is(err, cas.ErrNotFound) || coded != nil && coded.Code == protocol.CodeNotFound {
+		status = http.StatusNotFound
+	}
+	s.showAs(w, r, status, "problem", "It cannot be shown", "", p)
+}
+
+// validThread keeps what is no id from becoming a path or an argument.
+func validThread(id string) bool { return threadid.Valid(id) }
+
+func notFound(what string) error {
+	return &protocol.Error{Code: protocol.CodeNotFound, Message: what, Hints: []string{"uwf thread list --all"}}
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/threaddiff"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/moderator/workflowdiff"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// threadPage is a thread with some of its steps.
+type threadPage struct {
+	htmlpage.Thread
+	Steps    []htmlpage.Step
+	Earlier  string // the link to steps before these; "": there are none
+	Lost     string // why these cannot be read
+	Flight   *flight
+	Form     *form
+	Compare  string
+	CanPoke  bool
+	Moving   bool
+	HeadLink string
+}
+
+// flight is the step that an agent works on, or has tried in vain.
+type flight struct {
+	Number            int
+	Role, Agent       string
+	Started           htmlpage.When
+	Failed            string
+	Turns             []htmlpage.Turn
+	Omitted           int
+	Writing           *htmlpage.Turn
+	Command, WorkerAt string
+}
+
+// live is where the page of a thread is told of changes.
+func (s *server) live(id string) string { return s.base + "events?thread=" + url.QueryEscape(id) }
+
+func (s *server) thread(w http.ResponseWriter, r *http.Request) {
+	ctx, id := r.Context(), r.PathValue("id")
+	about, at, err := s.about(ctx, id)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	p := threadPage{Thread: about, Moving: at.Status == protocol.StatusRunning, Compare: s.base + "diff?a=" + url.QueryEscape(id)}
+	p.Graph = template.URL(s.link("thread", id, "graph.svg") + "?at=" + url.QueryEscape(string(at.Head)+string(at.Status)+p.Role))
+	if of := at.ForkedFrom; of != nil && validThread(of.Thread) {
+		p.Compare = s.base + "diff?a=" + url.QueryEscape(of.Thread) + "&b=" + url.QueryEscape(id)
+	}
+	head, live := at.Head, s.live(id)
+	if before, err := protocol.ParseHash(r.URL.Query().Get("before")); err == nil {
+		head, live = before, ""
+	}
+	steps, before, err := htmlpage.StepsUpTo(ctx, s.engine, head, stepsAtOnce, htmlpage.Bounds{Text: most / 4})
+	if err != nil {
+		p.Lost = htmlpage.TextOf(err.Error(), most).Body
+	}
+	for i := range steps {
+		steps[i].Link = s.link("thread", id, "step", string(steps[i].Hash))
+		steps[i].Open = i == len(steps)-1 && live != ""
+	}
+	p.Steps = steps
+	if before != "" {
+		p.Earlier = s.link("thread", id) + "?before=" + string(before)
+	}
+	if live != "" {
+		p.Flight = s.flight(ctx, id)
+	}
+	if s.uwf != "" {
+		p.Form = formOf(at.StepOutput)
+		p.CanPoke = at.Status != protocol.StatusRunning && at.Status != protocol.StatusCorrupt && len(steps) > 0 && steps[len(steps)-1].By == ""
+	}
+	s.show(w, r, "thread-page", p.Title, live, p)
+}
+
+// about is where a thread stands; no id is not found.
+func (s *server) about(ctx context.Context, id string) (htmlpage.Thread, protocol.ThreadShow, error) {
+	if !validThread(id) {
+		return htmlpage.Thread{}, protocol.ThreadShow{}, notFound("there is no such thread")
+	}
+	return htmlpage.ThreadOf(ctx, s.engine, id, htmlpage.Bounds{Text: most})
+}
+
+// flight is what is told of the step in flight; nil: there is none, or it cannot be read.
+func (s *server) flight(ctx context.Context, id string) *flight {
+	f, err := s.engine.Flight(ctx, id)
+	if f == nil && err == nil {
+		f, err = s.engine.Tried(ctx, id)
+	}
+	if f == nil || err != nil {
+		return nil
+	}
+	const last = 20 // turns
+	started := f.Started.UnixMilli()
+	out := &flight{
+		Number: f.Number, Role: htmlpage.Line(f.Role, htmlpage.Longest), Agent: htmlpage.Line(f.Agent, htmlpage.Longest),
+		Started: htmlpage.WhenOf(&started, s.engine.Env.Now()), Failed: htmlpage.TextOf(f.Failed, most).Body, Omitted: max(0, len(f.Turns)-last),
+	}
+	for i, h := range f.Turns[out.Omitted:] {
+		turn, err := thread.ShownTurn(ctx, s.engine.Store, h)
+		if err != nil {
+			continue // the agent has not written it yet
+		}
+		shown := htmlpage.ShowTurn(turn, most)
+		shown.Number = out.Omitted + i + 1
+		out.Turns = append(out.Turns, shown)
+	}
+	if f.Writing != "" && f.Failed == "" {
+		if turn, err := thread.ShownTurn(ctx, s.engine.Store, f.Writing); err == nil {
+			shown := htmlpage.ShowTurn(turn, most)
+			out.Writing = &shown
+		}
+	}
+	return out
+}
+
+func (s *server) graph(w http.ResponseWriter, r *http.Request) {
+	if !validThread(r.PathValue("id")) {
+		refuse(w, http.StatusNotFound, "there is no such thread")
+		return
+	}
+	svg, err := htmlpage.Graph(r.Context(), s.engine, r.PathValue("id"))
+	if err != nil {
+		refuse(w, http.StatusNotFound, plaintext.Line(err.Error()))
+		return
+	}
+	w.Header().Set("Content-Type", "image/svg+xml")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox") // its own style, and nothing else
+	_, _ = io.WriteString(w, svg)                                                                                               // whoever has gone does not listen
+}
+
+// stepPage is a step with its turns.
+type stepPage struct {
+	Thread, ThreadLink string
+	htmlpage.Step
+	Fork, Actions bool
+}
+
+func (s *server) step(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	t, found, err := s.stepAt(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // nothing else is the first page
+	skip = max(skip, 0)
+	shown := htmlpage.StepOf(r.Context(), t, s.engine.Store, found, s.engine.Env.Now(), htmlpage.Bounds{Text: mostAlone, Turns: turnsAtOnce, Skip: skip})
+	self := s.link("thread", id, "step", string(found.Hash))
+	for i := range shown.Turns {
+		turn := &shown.Turns[i]
+		link := self + "/turn/" + strconv.Itoa(turn.Number)
+		turn.Link, turn.Content.Link, turn.Reasoning.Link = link, link, link
+		for j := range turn.Calls {
+			turn.Calls[j].Args.Link = link
+		}
+	}
+	if skip > 0 {
+		shown.Earlier = self + "?skip=" + strconv.Itoa(max(0, skip-turnsAtOnce))
+	}
+	if skip+turnsAtOnce < shown.AllTurns {
+		shown.Latter = self + "?skip=" + strconv.Itoa(skip+turnsAtOnce)
+	}
+	s.show(w, r, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", stepPage{
+		Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.uwf != "",
+	})
+}
+
+// stepAt is the step that an address names.
+func (s *server) stepAt(r *http.Request) (*thread.Thread, thread.Step, error) {
+	h, err := protocol.ParseHash(r.PathValue("step"))
+	if err != nil || !validThread(r.PathValue("id")) {
+		return nil, thread.Step{}, notFound("there is no such step")
+	}
+	t, err := thread.Open(r.Context(), s.engine.Store, h)
+	if err != nil {
+		return nil, thread.Step{}, err
+	}
+	if t.Last == nil {
+		return nil, thread.Step{}, notFound("this is a start, not a step")
+	}
+	return t, *t.Last, nil
+}
+
+// turn is all of a turn, as plain text.
+func (s *server) turn(w http.ResponseWriter, r *http.Request) {
+	_, found, err := s.stepAt(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	detail, err := thread.ShownDetail(r.Context(), s.engine.Store, found.Detail)
+	n, wrong := strconv.Atoi(r.PathValue("turn"))
+	if err == nil && (wrong != nil || n < 1 || n > len(detail.Turns)) {
+		err = notFound("there is no such turn")
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	turn, err := thread.ShownTurn(r.Context(), s.engine.Store, detail.Turns[n-1])
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if turn.Reasoning != "" {
+		_, _ = io.WriteString(w, plaintext.Escape(turn.Reasoning)+"\n\n")
+	}
+	_, _ = io.WriteString(w, plaintext.Escape(turn.Content))
+	for _, call := range turn.ToolCalls {
+		_, _ = fmt.Fprintf(w, "\n\n%s %s", plaintext.Line(call.Name), htmlpage.ShowTurn(protocol.Turn{ToolCalls: []protocol.ToolCall{call}}, 64<<20).Calls[0].Args.Body)
+	}
+}
+
+// diffPage compares two threads.
+type diffPage struct {
+	A, B         string
+	Asked        bool
+	Equal        bool
+	Shared, Same int
+	At           string
+	Fields       []diffField
+	Rest         []diffRest
+	More         int
+	ALink, BLink string
+}
+
+type diffField struct {
+	Name  string
+	Lines []htmlpage.Change
+}
+
+type diffRest struct {
+	Number           int
+	Old, New         string
+	OldLink, NewLink string
+}
+
+func (s *server) diff(w http.ResponseWriter, r *http.Request) {
+	p := diffPage{A: htmlpage.Line(r.URL.Query().Get("a"), htmlpage.Longest), B: htmlpage.Line(r.URL.Query().Get("b"), htmlpage.Longest)}
+	if p.Asked = p.A != "" && p.B != ""; !p.Asked {
+		s.show(w, r, "diff", "Compare", "", p)
+		return
+	}
+	heads := [2]protocol.Hash{}
+	for i, id := range []string{p.A, p.B} {
+		err := error(notFound("there is no thread " + id))
+		if validThread(id) {
+			heads[i], err = s.engine.Head(r.Context(), id)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+	}
+	d, err := threaddiff.Compare(r.Context(), s.engine.Store, heads[0], heads[1])
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	p.Equal, p.Shared, p.Same, p.ALink, p.BLink = d.Equal, d.Shared, d.Same-d.Shared, s.link("thread", p.A), s.link("thread", p.B)
+	if d.At != nil {
+		p.At = "step " + strconv.Itoa(*d.At)
+		if *d.At == 0 {
+			p.At = "the start"
+		}
+	}
+	for _, c := range d.Changes {
+		p.Fields = append(p.Fields, diffField{Name: htmlpage.Line(c.Field, htmlpage.Longest), Lines: linesOf(c)})
+	}
+	for _, pair := range d.Rest[:min(len(d.Rest), 2*stepsAtOnce)] {
+		rest := diffRest{Number: pair.Number}
+		rest.Old, rest.OldLink = s.brief(p.A, pair.Old)
+		rest.New, rest.NewLink = s.brief(p.B, pair.New)
+		p.Rest = append(p.Rest, rest)
+	}
+	p.More = max(0, len(d.Rest)-2*stepsAtOnce)
+	s.show(w, r, "diff", "Compare", "", p)
+}
+
+func (s *server) brief(id string, b *threaddiff.Brief) (text, link string) {
+	if b == nil {
+		return "", ""
+	}
+	text = htmlpage.Line(b.Role, htmlpage.Longest)
+	if status := view.StatusOf(b.Output); status != "" {
+		text += " → " + htmlpage.Line(status, htmlpage.Longest)
+	}
+	return text, s.link("thread", id, "step", string(b.Hash))
+}
+
+// linesOf are the lines of a field that differ.
+func linesOf(c threaddiff.Change) []htmlpage.Change {
+	text := func(v any) string {
+		return htmlpage.ValueText(v, most).Body
+	}
+	var lines []htmlpage.Change
+	for _, line := range workflowdiff.Lines(text(c.Old), text(c.New)) {
+		lines = append(lines, htmlpage.Change{Mark: line[:1], Text: line[1:]})
+	}
+	return lines
+}
