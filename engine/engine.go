@@ -112,6 +112,10 @@ type StepOptions struct {
 	// Agents are, by role, aliases or command lines that go before Agent.
 	Agents map[string]string `json:"agents,omitempty"`
 
+	// KeepFiles: a poke leaves the files as they are, instead of putting back those before
+	// the step that is made again.
+	KeepFiles bool `json:"keepFiles,omitempty"`
+
 	more bool // another step is to follow
 }
 

@@ -47,6 +47,11 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 	if t.promptHash, err = e.batch().Add(ctx, protocol.Text(prompt)); err != nil {
 		return none, err
 	}
+	if !o.KeepFiles {
+		if t.files, err = e.toPutBack(ctx, h, pos.thread); err != nil {
+			return none, err
+		}
+	}
 	if t, err = e.onceMore(ctx, pos, t); err != nil {
 		return none, err
 	}

@@ -18,6 +18,9 @@ type task struct {
 	limitBase  int
 	resumes    bool // it answers a suspension, or reopens a completed thread
 	replaces   bool // it takes the place of the head
+	// files are those around the step that is replaced: the agent begins with what was
+	// before it; nil: with what is there.
+	files *StepFiles
 }
 
 // task turns a decision to run a role into a task.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -52,29 +53,24 @@ func (a *attempt) snapshot() string {
 	return a.kept.spec.String()
 }
 
-// keepFiles finds out what the files are before the step. What is in the way of the
-// agent is an error, while nobody is paid; that they cannot be kept is told, and costs
-// the step no more than its files.
+// keepFiles finds out what the files are before the step, and puts them back where the
+// step is made once more. What is in the way of the agent is an error, while nobody is
+// paid; that they cannot be kept is told, and costs the step no more than its files.
 func (a *attempt) keepFiles(ctx context.Context) error {
 	w := a.hold.workspace
 	if w == nil || w.Mode == AsItIs {
 		return nil
 	}
-	repo, err := files.Find(ctx, a.Env, a.pos.dir())
+	k, err := a.openFiles(ctx, a.hold.id, a.pos.dir(), w)
 	if err != nil {
 		return a.notKept(w, err)
 	}
-	if w.Mode == InWorktree && !sameFile(repo.Common, w.Repo) {
-		return fail(protocol.CodeFailed, "the worktree of thread %s, %s, is not one of %s any more", a.hold.id, shown(w.Root), shown(w.Repo))
-	}
-	lock, err := a.lockTree(ctx, repo.Root)
-	if err != nil {
+	if err := a.putBack(ctx, k, a.hold.id, a.task.files); err != nil {
+		k.release()
 		return err
 	}
-	k := &keeping{repo: repo, lock: lock}
-	if err := a.begin(ctx, k); err != nil {
-		k.release()
-		return a.notKept(w, err)
+	if last := a.pos.thread.Last; last == nil || last.Files == nil || last.Files.Tree != k.spec.Tree {
+		k.spec.Before = k.spec.Tree
 	}
 	a.kept = k
 	return nil
@@ -101,46 +97,103 @@ func ctxEnded(err error) bool {
 	return errors.Is(err, context.Canceled)
 }
 
+// openFiles finds and locks the work tree of a thread, and makes a snapshot of it as it
+// is.
+func (e *Engine) openFiles(ctx context.Context, id, dir string, w *heads.Workspace) (*keeping, error) {
+	repo, err := files.Find(ctx, e.Env, dir)
+	if err != nil {
+		return nil, err
+	}
+	if w.Mode == InWorktree && !sameFile(repo.Common, w.Repo) {
+		return nil, fmt.Errorf("%s is not a worktree of %s any more", shown(w.Root), shown(w.Repo))
+	}
+	lock, err := e.lockTree(ctx, id, repo.Root)
+	if err != nil {
+		return nil, err
+	}
+	k := &keeping{repo: repo, lock: lock}
+	if err := e.begin(ctx, id, k); err != nil {
+		k.release()
+		return nil, err
+	}
+	return k, nil
+}
+
 // lockTree lets one thread's step at a time work in a work tree.
-func (a *attempt) lockTree(ctx context.Context, root string) (*durable.Held, error) {
+func (e *Engine) lockTree(ctx context.Context, id, root string) (*durable.Held, error) {
 	sum := sha256.Sum256([]byte(root))
 	ctx, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()
-	lock, err := durable.Lock(ctx, filepath.Join(a.Dirs.Locks(), "tree-"+hex.EncodeToString(sum[:10])+".lock"))
+	lock, err := durable.Lock(ctx, filepath.Join(e.Dirs.Locks(), "tree-"+hex.EncodeToString(sum[:10])+".lock"))
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, hinted(fail(protocol.CodeLocked, "the step of another thread is running in %s", shown(root)),
-			a.again()+" once it has ended", "a thread that is started with --workspace worktree has a work tree of its own")
+			"uwf thread resume "+id+" once it has ended", "uwf thread running")
 	}
 	return lock, err
 }
 
 // begin makes the snapshot that the step begins with.
-func (a *attempt) begin(ctx context.Context, k *keeping) error {
-	c, err := a.Config(ctx)
+func (e *Engine) begin(ctx context.Context, id string, k *keeping) error {
+	c, err := e.Config(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.dir.make(); err != nil {
+	dir := e.runDir(id)
+	if err := dir.make(); err != nil {
 		return err
 	}
-	if k.spec, err = a.specOf(k.repo, a.hold.id); err != nil {
+	if k.spec, err = e.specOf(k.repo, id); err != nil {
 		return err
 	}
 	if c.Workspace != nil && c.Workspace.MaxFile > 0 {
 		k.spec.MaxFile = int64(c.Workspace.MaxFile) << 20
 	}
-	record := a.dir.file(rundir.RestoreFile)
-	taken, rescued, err := files.Begin(ctx, a.Env, k.repo, &k.spec, record)
+	_, rescued, err := files.Begin(ctx, e.Env, k.repo, &k.spec, dir.file(rundir.RestoreFile))
 	if rescued != "" {
-		a.warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " in " + k.spec.Git)
+		e.warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " in " + k.spec.Git)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// putBack makes the files those before a step, if they still are those after it; nil:
+// they stay as they are.
+func (e *Engine) putBack(ctx context.Context, k *keeping, id string, step *StepFiles) error {
+	if step == nil {
+		return nil
 	}
-	if last := a.pos.thread.Last; last == nil || last.Files == nil || last.Files.Tree != taken.Tree {
-		k.spec.Before = taken.Tree
+	return e.restore(ctx, k, id, step.After, step.Before)
+}
+
+// restore makes the files those of a tree, if they are those of another now.
+func (e *Engine) restore(ctx context.Context, k *keeping, id string, have, to protocol.Tree) error {
+	_, err := files.Restore(ctx, e.Env, k.spec, have, to, e.runDir(id).file(rundir.RestoreFile))
+	var unsaved *files.UnsavedError
+	var blocked *files.InTheWayError
+	switch {
+	case errors.As(err, &unsaved):
+		return hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: since the last step these were changed: " + some(unsaved.Paths), Err: err},
+			"git stash, or git commit, keeps the changes", "--keep-files leaves all files as they are")
+	case errors.As(err, &blocked):
+		return hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: " + shown(blocked.Error()), Err: err},
+			"move them away", "--keep-files leaves all files as they are")
+	case err != nil:
+		return fmt.Errorf("put the files back: %w", err)
 	}
+	k.spec.Tree = to
 	return nil
+}
+
+// some names a few paths.
+func some(paths []string) string {
+	const most = 5
+	named := make([]string, 0, most)
+	for _, path := range paths[:min(len(paths), most)] {
+		named = append(named, shown(path))
+	}
+	if n := len(paths) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(named, ", "), n)
+	}
+	return strings.Join(named, ", ")
 }
 
 // specOf says where the files of a thread are kept.

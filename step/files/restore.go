@@ -70,12 +70,12 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 	if err != nil {
 		return taken, err
 	}
+	if taken.Tree == to {
+		return taken, nil
+	}
 	if have != "" && taken.Tree != have {
 		differing, err := g.differing(ctx, have, taken.Tree)
 		return taken, errors.Join(err, &UnsavedError{Want: have, Have: taken.Tree, Paths: names(differing)})
-	}
-	if taken.Tree == to {
-		return taken, nil
 	}
 	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
 		return taken, err

@@ -48,6 +48,8 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadTellCommand(),
 			a.threadAnswerCommand(),
 			a.threadPokeCommand(),
+			a.threadUndoCommand(),
+			a.threadRedoCommand(),
 			a.threadWaitCommand(),
 			a.threadWatchCommand(),
 			a.threadRunningCommand(),

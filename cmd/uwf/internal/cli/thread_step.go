@@ -225,14 +225,15 @@ func (a *app) threadPokeCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "poke", ArgsUsage: "<thread>", Usage: "redo the last step with new instructions",
 		Description: "The new step takes the place of the last one; what is next follows from it. The old\n" +
-			"step stays in the store until it is collected: uwf thread fork <step> goes on from it.",
-		Flags: append(append(agentFlags(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
+			"step stays in the store until it is collected: uwf thread fork <step> goes on from it. The agent begins\n" +
+			"with the files as they were before that step, if they were kept.",
+		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := workOf(c)
 		if err != nil {
 			return err
 		}
-		w.Do = engine.DoPoke
+		w.Do, w.KeepFiles = engine.DoPoke, c.Bool("keep-files")
 		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
 			return err
 		}

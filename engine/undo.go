@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// UndoOptions of [Engine.Undo] and [Engine.Redo]. The zero value works.
+type UndoOptions struct {
+	KeepFiles bool // the files stay as they are
+}
+
+// Undo takes a thread and its files one step back; an ended thread is active again. The
+// step is kept for [Engine.Redo] until the thread goes on. Errors are *protocol.Error.
+func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
+	return e.travel(ctx, id, func(h *hold, pos *position) error {
+		last := pos.thread.Last
+		if last == nil {
+			return fail(protocol.CodeFailed, "thread %s has no step to undo", h.id)
+		}
+		undone := []protocol.Hash{h.head}
+		if next, err := e.undone(ctx, h); err != nil {
+			return err
+		} else if next != nil {
+			undone = append(undone, h.facts.Undone...)
+		}
+		if !o.KeepFiles {
+			step, err := e.toPutBack(ctx, h, pos.thread)
+			if err != nil {
+				return err
+			}
+			if err := e.moveFiles(ctx, h, pos, step, false); err != nil {
+				return err
+			}
+		}
+		if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Undone: undone}); err != nil {
+			return err
+		}
+		if h.ended != nil {
+			if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
+				return err
+			}
+			h.ended = nil
+		}
+		return e.shift(ctx, h, pos.previous())
+	})
+}
+
+// Redo takes a thread and its files to the step that was undone last. Errors are
+// *protocol.Error.
+func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
+	return e.travel(ctx, id, func(h *hold, pos *position) error {
+		next, err := e.undone(ctx, h)
+		if err != nil {
+			return err
+		}
+		if next == nil || h.ended != nil {
+			return fail(protocol.CodeFailed, "thread %s has no undone step to go forward to", h.id)
+		}
+		if !o.KeepFiles {
+			step, err := e.toPutBack(ctx, h, next)
+			if err != nil {
+				return err
+			}
+			if err := e.moveFiles(ctx, h, pos, step, true); err != nil {
+				return err
+			}
+		}
+		if rest := h.facts.Undone[1:]; len(rest) > 0 {
+			if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Undone: rest}); err != nil {
+				return err
+			}
+		}
+		return e.shift(ctx, h, next.Head)
+	})
+}
+
+// travel moves the head of a thread that nothing works on.
+func (e *Engine) travel(ctx context.Context, id string, move func(*hold, *position) error) (protocol.StepOutput, error) {
+	var none protocol.StepOutput
+	h, err := e.hold(ctx, id)
+	if err != nil {
+		return none, coded(err)
+	}
+	defer h.release()
+	if err := e.settle(ctx, h, Work{}); err != nil {
+		return none, coded(err)
+	}
+	last, err := e.lastRun(ctx, h)
+	if err != nil {
+		return none, coded(err)
+	}
+	if last.unfinished(h.head) {
+		return none, hinted(fail(protocol.CodeFailed, "a step of thread %s was interrupted, and may have left its result", h.id), "uwf thread step "+h.id+" takes it over, or makes it anew")
+	}
+	pos, err := e.at(ctx, h)
+	if err != nil {
+		return none, coded(err)
+	}
+	if err := move(h, pos); err != nil {
+		return none, ended(ctx, err)
+	}
+	if last.Status.inFlight() { // killed before it was told that the step counts: nobody must adopt it again
+		last.Status, last.StepHash = runDone, pos.thread.Head
+		_ = e.runDir(h.id).write(last)
+	}
+	out, err := e.arrive(ctx, h)
+	if err != nil {
+		return out, ended(ctx, err)
+	}
+	return out, nil
+}
+
+// shift moves the head of a thread that is held.
+func (e *Engine) shift(ctx context.Context, h *hold, to protocol.Hash) error {
+	if err := e.Heads.Move(ctx, h.id, h.head, to); err != nil {
+		return err
+	}
+	h.head = to
+	return nil
+}
+
+// undone is the step that was undone last, if the thread has not gone on since; nil:
+// there is none.
+func (e *Engine) undone(ctx context.Context, h *hold) (*thread.Thread, error) {
+	if len(h.facts.Undone) == 0 {
+		return nil, nil
+	}
+	t, err := thread.Open(ctx, e.nodes(), h.facts.Undone[0])
+	if err != nil {
+		return nil, err
+	}
+	before := t.StartHash
+	if t.Last != nil && t.Last.Prev != nil {
+		before = *t.Last.Prev
+	}
+	if t.Last == nil || before != h.head {
+		return nil, nil
+	}
+	return t, nil
+}
+
+// toPutBack are the files around the last step of a thread, if they are kept; nil: they
+// are not, and stay as they are.
+func (e *Engine) toPutBack(ctx context.Context, h *hold, t *thread.Thread) (*StepFiles, error) {
+	if h.workspace == nil || h.workspace.Mode == AsItIs || t.Last == nil || t.Last.Files == nil {
+		return nil, nil
+	}
+	step, err := e.filesOf(ctx, t)
+	if err != nil {
+		return nil, hinted(coded(err), "--keep-files leaves all files as they are")
+	}
+	return &step, nil
+}
+
+// moveFiles puts back the files before a step, or again those after it.
+func (e *Engine) moveFiles(ctx context.Context, h *hold, pos *position, step *StepFiles, forward bool) error {
+	if step == nil {
+		return nil
+	}
+	k, err := e.openFiles(ctx, h.id, pos.dir(), h.workspace)
+	if err != nil {
+		return hinted(coded(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
+	}
+	defer k.release()
+	if forward {
+		return e.restore(ctx, k, h.id, step.Before, step.After)
+	}
+	return e.restore(ctx, k, h.id, step.After, step.Before)
+}
