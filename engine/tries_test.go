@@ -206,3 +206,30 @@ func TestOtherFailuresAreNotRetried(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, 4, w.agentRuns())
 }
+
+// Killed at any moment while tries fail, no cost is lost, and none counts twice.
+func TestTriesHoldUnderKills(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n += 3 {
+		w := newBoundedWorld(t, "", protocol.Limits{MaxCostUSD: 100})
+		id := w.start()
+		const script = "!limited:crashed/0/1/ready,done"
+		w.plays(script)
+		_, err := w.Step(context.Background(), id, StepOptions{}) // the first try fails
+		require.Error(t, err)
+		killed := w.killedAtChange(n, w.engineProcess(id, script))
+		w.eventually("the agent has ended", func() bool { return !w.runDir(id).alive(w.runDir(id).read()) })
+		w.plays("ready,done")
+		if w.show(id).CurrentRole == nil || *w.show(id).CurrentRole == "planner" {
+			w.mustStep(id, StepOptions{})
+		}
+		step := w.readStep(w.head(id))
+		require.NotEmpty(t, step.Tries, "killed at change %d", n)
+		require.Equal(t, "no more for now", step.Tries[0].Error)
+		require.GreaterOrEqual(t, w.spent(id).CostUSD, 0.1-1e-9, "killed at change %d", n)
+		require.LessOrEqual(t, w.spent(id).CostUSD, 0.5+1e-9, "killed at change %d", n)
+		if !killed {
+			return
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -22,12 +23,33 @@ func (x *examination) threads(ctx context.Context) {
 		x.problem("threads", "correct "+filepath.Join(x.Dirs.Home, "registry.yaml"), "%v", err)
 		return
 	}
-	if _, err := x.index.AllFacts(ctx); err != nil {
+	facts, err := x.index.AllFacts(ctx)
+	if err != nil {
 		x.problem("threads", "uwf cas fsck --repair moves the line away", "%v", err)
 		return
 	}
 	x.ok("threads", "%s active, %s registered", render.Count(active, "thread"), render.Count(len(names), "workflow"))
+	x.parked(ctx, facts)
 	x.running(ctx)
+}
+
+// parked tells of threads that wait until a provider grants more.
+func (x *examination) parked(ctx context.Context, facts map[string]heads.Facts) {
+	now, due, waiting := x.Env.Now().UnixMilli(), 0, 0
+	for h := range x.index.Heads(ctx) { // all could be read just now
+		switch f := facts[h.Thread]; {
+		case f.ParkedUntil > now:
+			waiting++
+		case f.ParkedUntil > 1: // the time has come, and nobody has gone on
+			due++
+		}
+	}
+	if waiting > 0 {
+		x.note("threads", "uwf thread list", "%s parked until a provider grants more; uwf tick goes on then", render.Count(waiting, "thread"))
+	}
+	if due > 0 {
+		x.note("threads", "uwf tick", "%s can go on: the provider grants more again", render.Count(due, "thread"))
+	}
 }
 
 // count reads both lists of threads to their ends.
