@@ -18,7 +18,7 @@ type Visited struct {
 
 // BottomUpOptions of a walk. The zero value works.
 type BottomUpOptions struct {
-	// Known tells of a node that the walk is to pass over, with all below it.
+	// Known reports a node that the walk is to pass over, with all below it.
 	Known func(Hash) (bool, error)
 	// Verify checks each node against its type.
 	Verify bool

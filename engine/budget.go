@@ -365,7 +365,7 @@ func (e *Engine) unpriced(ctx context.Context, l protocol.Limits, cmd command, w
 	if why == "" || l.MaxTokens > 0 {
 		return why, nil
 	}
-	refusal := fail(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but nobody would know what role %q costs: %s, and there is no limit of tokens", protocol.Dollars(l.MaxCostUSD), role, why)
+	refusal := fail(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why)
 	return "", hinted(refusal, "uwf config set models.<alias>.price.input <dollars per million tokens>, and price.output", "--max-tokens 2000000 bounds the run by tokens instead")
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// misstated says what a step tells of its run that cannot be, "" if nothing: later
+// misstated says what a step claims about its run that cannot be, "" if nothing: later
 // steps and readers believe it.
 func (a *attempt) misstated(ctx context.Context, s protocol.Step) string {
 	if reason := a.askedOtherwise(ctx, s); reason != "" {
@@ -134,7 +134,7 @@ func (a *attempt) madeAnotherTime(ctx context.Context, s protocol.Step) string {
 
 // borrowed says which node that belongs to an earlier step of the thread a step
 // claims as its own, "" if none. Equal contents are one node: so an old one is none
-// of another step's only if nothing in it tells of a time, or if the other step was
+// of another step's only if nothing in it reports a time, or if the other step was
 // told the same.
 func (a *attempt) borrowed(ctx context.Context, s protocol.Step) (string, error) {
 	oldPrompt, err := a.oldPrompt(ctx, s)

@@ -395,7 +395,7 @@ func (a *attempt) withTries(ctx context.Context, got accepted) (accepted, error)
 	case len(tries) == 0 && len(got.step.Tries) == 0, reflect.DeepEqual(tries, got.step.Tries):
 		return got, nil
 	case len(got.step.Tries) > 0:
-		return got, rejected(got.hash, protocol.CodeAgent, "step %s tells of tries that were not, or not of all", got.hash)
+		return got, rejected(got.hash, protocol.CodeAgent, "step %s reports tries that did not happen, or not all of them", got.hash)
 	}
 	release, err := a.holdStore(ctx)
 	if err != nil {

@@ -38,7 +38,7 @@ func OverBudget(s State, role string) (string, bool) {
 	if unknown == 0 {
 		return "", false
 	}
-	return fmt.Sprintf("what %s of an agent %s is unknown, so nobody knows how much is left"+next, plural(unknown, "run"), what, role), true
+	return fmt.Sprintf("what %s of an agent %s is unknown, so the remaining budget is, too"+next, plural(unknown, "run"), what, role), true
 }
 
 // Unheld is how many runs of agents the limits cannot hold, because nobody knows what

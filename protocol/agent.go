@@ -129,6 +129,6 @@ func NewTurnLine(h Hash) TurnLine { return TurnLine{UWF: "turn", Hash: h} }
 func NewWritingLine(h Hash) TurnLine { return TurnLine{UWF: "writing", Hash: h} }
 
 // NewRequestLine returns the line for a text about the run: the prompt first,
-// then what the agent tells of its questions to a model. In the detail it is one
+// then what the agent reports its questions to a model. In the detail it is one
 // of the requests.
 func NewRequestLine(h Hash) TurnLine { return TurnLine{UWF: "request", Hash: h} }

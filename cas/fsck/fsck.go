@@ -218,7 +218,7 @@ func (c *check) fault(f Fault) {
 	c.report.Faults = append(c.report.Faults, f)
 }
 
-// note tells of what may be wrong.
+// note reports what may be wrong.
 func (c *check) note(f Fault) {
 	if len(c.report.Faults) < maxFaults {
 		c.report.Faults = append(c.report.Faults, f)

@@ -89,7 +89,7 @@ func (c *check) checkRegistry(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// alias tells of a name that is not the workflow's own. A person may have given it
+// alias reports a name that is not the workflow's own. A person may have given it
 // to the workflow; damage, too.
 func (c *check) alias(ctx context.Context, path string, n heads.Named) {
 	w, err := cas.Read[protocol.Workflow](ctx, c.store, n.Hash)

@@ -116,7 +116,7 @@ func system(l *line) []cliagent.Event {
 	return nil
 }
 
-// retrying tells of a request that is repeated. claude repeats one whose key is
+// retrying reports a request that is repeated. claude repeats one whose key is
 // refused for minutes; once is enough.
 func retrying(l *line) cliagent.Event {
 	kind := cliagent.StatusKind(l.Status)

@@ -187,7 +187,7 @@ func (d *decoder) item(raw json.RawMessage, ended bool) []cliagent.Event {
 	return d.tool(it, ended, it.Type, cliagent.Arguments(raw), it.Status)
 }
 
-// tool tells of a call and of its result.
+// tool reports a call and of its result.
 func (d *decoder) tool(it item, ended bool, name string, args any, result string) []cliagent.Event {
 	d.worked, d.answered, d.last = true, false, ""
 	call := protocol.ToolCall{ID: it.ID, Name: name, Args: args}
@@ -243,7 +243,7 @@ func kindOf(message string) cliagent.ErrorKind {
 	case strings.Contains(message, "exceeds the maximum length"):
 		return cliagent.Context // of a prompt, in characters
 	case strings.Contains(message, "experiencing high demand"):
-		return cliagent.Server // how it tells of status 500
+		return cliagent.Server // how it reports status 500
 	}
 	return cliagent.Classify(message)
 }

@@ -93,7 +93,7 @@ func (d *decoder) events(l line) []cliagent.Event {
 	return nil
 }
 
-// tool tells of a call and of its result.
+// tool reports a call and of its result.
 func (d *decoder) tool(l line) []cliagent.Event {
 	d.worked = true
 	t := toolOf(l.ToolCall)

@@ -26,7 +26,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// The exit status tells of what there is no line for.
+// The exit status reports what there is no line for.
 func TestExitStatus(t *testing.T) {
 	t.Parallel()
 	apiError := `{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: oh]"}}`

@@ -145,7 +145,7 @@ func (d *decoder) events(l line) []cliagent.Event {
 	return nil
 }
 
-// tool tells of a call and its result: they come as one line, when the tool is
+// tool reports a call and its result: they come as one line, when the tool is
 // done.
 func (d *decoder) tool(p part) []cliagent.Event {
 	d.answer = false

@@ -172,7 +172,7 @@ func readStep(ctx context.Context, t *thread.Thread, e *engine.Engine, s thread.
 	return nil
 }
 
-// ofLimits tells of loops, and of limits that are near.
+// ofLimits reports loops, and of limits that are near.
 func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Thread) {
 	if t.Last == nil {
 		return

@@ -14,7 +14,7 @@ import (
 // pause is how often a running step is looked at.
 const pause = 200 * time.Millisecond
 
-// Follow tells of the steps of a thread that another process makes, as if they were
+// Follow reports the steps of a thread that another process makes, as if they were
 // made here, until nothing works on the thread any more.
 func Follow(ctx context.Context, e *engine.Engine, id string, told engine.Progress) error {
 	w, err := newWatcher(ctx, e, id, told)
@@ -149,7 +149,7 @@ func unsettled(s protocol.StepOutput) bool {
 	return (s.Status == protocol.StatusIdle || s.Status == protocol.StatusRunning) && s.CurrentRole == nil && s.Error == nil
 }
 
-// arrive tells of the steps that lead to a new head, where the thread stands now.
+// arrive reports the steps that lead to a new head, where the thread stands now.
 func (w *watcher) arrive(ctx context.Context, head protocol.Hash, now protocol.StepOutput) error {
 	t, err := thread.Open(ctx, w.engine.Store, head)
 	if err != nil {
@@ -179,7 +179,7 @@ func (w *watcher) arrive(ctx context.Context, head protocol.Hash, now protocol.S
 	return nil
 }
 
-// made tells of a step that is finished.
+// made reports a step that is finished.
 func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 	info := w.info
 	if w.flight == nil || w.flight.Number != s.Index+1 {

@@ -108,7 +108,7 @@ func refused(r *report, n *yamldoc.Node, at string, users, projects reflect.Type
 		_, known := own[e.Key]
 		_, may := theirs[e.Key]
 		if known && !may {
-			r.add(e.Pos, "it may say "+strings.Join(keys(theirs), ", "), "%s%s is not for a project to say: it belongs into your own config.yaml", at, e.Key)
+			r.add(e.Pos, "it may say "+strings.Join(keys(theirs), ", "), "%s%s may not be set by a project; put it in your own config.yaml", at, e.Key)
 		}
 		return known && !may
 	})

@@ -66,7 +66,7 @@ timeout: 1h
 func TestProjectIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`providers: { x: { baseUrl: "http://evil.test/v1" } }`: `1:1: providers is not for a project to say`,
+		`providers: { x: { baseUrl: "http://evil.test/v1" } }`: `1:1: providers may not be set by a project`,
 		`defaultAgent: claude`:                                 `defaultAgent is not for a project`,
 		`allowLocations: [/]`:                                  `allowLocations is not for a project`,
 		`builtin: { allowCommands: ["*"] }`:                    `builtin is not for a project`,

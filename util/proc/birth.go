@@ -23,7 +23,7 @@ func Reused(pid int, was string) bool {
 	return was != "" && now != "" && now != was
 }
 
-// stat is what the system tells of a process; empty if it is gone, or if the
+// stat is what the system says about a process; empty if it is gone, or if the
 // system does not tell.
 type stat struct {
 	state          string // Z: ended, but not waited for; T: stopped

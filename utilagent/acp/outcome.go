@@ -166,7 +166,7 @@ func (c *client) spent(r prompted, t *teller) cliagent.Usage {
 	return u
 }
 
-// countsPrompts tells of agents that were seen to count each prompt apart.
+// countsPrompts reports agents that were seen to count each prompt apart.
 func countsPrompts(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"claude", "codex", "opencode", "gemini", "hermes"}, func(known string) bool {

@@ -31,7 +31,7 @@ type teller struct {
 	said   string // the beginning of the text since the last tool event
 	broken bool   // the agent says that what follows is an error
 
-	used  protocol.Usage // by the questions of this prompt, where the agent tells of each
+	used  protocol.Usage // by the questions of this prompt, where the agent reports each
 	uses  bool           // used is known
 	cost  float64        // of the session so far
 	costs bool           // cost is known

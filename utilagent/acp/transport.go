@@ -129,7 +129,7 @@ func (c *client) begin(ctx context.Context, call cliagent.Call) error {
 	return err
 }
 
-// destroys tells of an error of Gemini CLI (0.61): the name of a session's file
+// destroys reports an error of Gemini CLI (0.61): the name of a session's file
 // has the minute, so that a load makes a new file in place of one of this minute.
 func (c *client) destroys(call cliagent.Call) bool {
 	const minute = "200601021504"

@@ -49,7 +49,7 @@ type Options struct {
 	ParseArgs func(args []string) (rest []string, err error)
 	// Usage is shown by --help, after the kit's own text.
 	Usage string
-	// Check tells of the program that the agent drives, for --check. Nil: there is none.
+	// Check reports the program that the agent drives, for --check. Nil: there is none.
 	Check func(ctx context.Context) protocol.AgentCheck
 	// Dispatch sees the command line before anything else: a tool may start the
 	// agent's own program for a part that needs a process, such as

@@ -17,7 +17,7 @@ type printer struct {
 	yaml bool // of the result line
 }
 
-// announce tells of nodes that this step has put.
+// announce reports nodes that this step has put.
 func (p *printer) announce(list ...protocol.TurnLine) error {
 	for _, l := range list {
 		line, err := json.Marshal(l)

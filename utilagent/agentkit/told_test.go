@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// What an agent tells of is announced in order, the prompt first, and a step that
+// What an agent reports is announced in order, the prompt first, and a step that
 // fails has all of it in its detail. Nothing of it holds a secret.
 func TestAFailedStepTellsWhatHappened(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 // turns collects what happens inside a step, for its detail. Its mutex also
 // guards the batch while the agent works; after close the kit has it alone.
 //
-// What the agent tells of is stored and announced beside its work: a slow disk
+// What the agent reports is stored and announced beside its work: a slow disk
 // must not cost it time. Whatever needs the nodes to be there waits for them.
 type turns struct {
 	mu      sync.Mutex
@@ -59,7 +59,7 @@ func (t *turns) text(ctx context.Context, s string) (h cas.Hash, err error) {
 	return h, err
 }
 
-// tell adds what the agent tells of and has it published. Errors: also those of
+// tell adds what the agent reports and has it published. Errors: also those of
 // what was told before.
 func (t *turns) tell(ctx context.Context, add func() error) error {
 	t.mu.Lock()

@@ -83,7 +83,7 @@ func limits(l react.Loop) string {
 	return strings.Join(list, ", ")
 }
 
-// asked tells of one question.
+// asked reports one question.
 func (r *record) asked(ctx context.Context, a react.Asked) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "question %d: %d messages", a.Number, a.Messages)

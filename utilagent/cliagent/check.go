@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// check tells of the program: where it is, its version, and what is wrong with it.
+// check reports the program: where it is, its version, and what is wrong with it.
 // It starts the program only to ask for its version, if that is not known, and whether somebody is
 // logged in.
 func (s *steps) check(ctx context.Context) protocol.AgentCheck {

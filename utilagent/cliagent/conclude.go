@@ -124,7 +124,7 @@ func (r *runner) limitText(out tried) string {
 	case Budget:
 		text := fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
 		if r.ofRun {
-			text += " That was left of what the whole run may cost: uwf thread resume " + r.req.Thread + " --more grants more."
+			text += " That was all the run had left: uwf thread resume " + r.req.Thread + " --more grants more."
 		}
 		return text
 	case Failed:

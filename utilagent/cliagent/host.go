@@ -20,7 +20,7 @@ type Host struct {
 	call *call
 }
 
-// Emit tells of an event. An error means that the call must end: the store or
+// Emit reports an event. An error means that the call must end: the store or
 // stdout is broken, or the event itself rules it out (a session that is not the
 // one that was asked for); ctx of the call has ended then, too.
 func (h *Host) Emit(ctx context.Context, e Event) error {

@@ -120,7 +120,7 @@ func (r *lineReader) decode(line []byte) (events []Event, known bool) {
 	}
 }
 
-// take has a line decoded and tells of what it means.
+// take has a line decoded and reports what it means.
 func (r *lineReader) take(ctx context.Context, decode func() ([]Event, bool), line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,7 +55,7 @@ func (f *refusals) found() string {
 	return f.line
 }
 
-// refusalIn is the first line of a text that tells of a refused file; "": none does.
+// refusalIn is the first line of a text that reports a refused file; "": none does.
 func refusalIn(text string) string {
 	said := refusalWords()
 	for line := range strings.Lines(text) {

@@ -152,7 +152,7 @@ func (r *runner) close() {
 	r.closers = nil
 }
 
-// report tells of what went wrong beside the work.
+// report reports what went wrong beside the work.
 func (r *runner) report(err error) {
 	if err != nil {
 		r.req.Warn("%v", err)

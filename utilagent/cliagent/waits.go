@@ -25,7 +25,7 @@ type waits struct {
 	notice *time.Timer // of the silence
 }
 
-// retrying tells of a request that is repeated.
+// retrying reports a request that is repeated.
 func (w *waits) retrying(status int) {
 	if w.show == nil {
 		return

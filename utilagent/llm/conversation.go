@@ -133,7 +133,7 @@ func results(calls []ToolCall, following []Message) []toolResult {
 	return list
 }
 
-// flatten tells of calls and their results in plain text.
+// flatten reports calls and their results in plain text.
 func flatten(m Message, answers []toolResult) (said, got string) {
 	said, got = m.Content, "The results:"
 	for i, r := range answers {

@@ -72,7 +72,7 @@ func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
 	}
 }
 
-// complete asks the model, and tells of it.
+// complete asks the model, and reports it.
 func (r *run) complete(ctx context.Context, req llm.Request, a Asked) (llm.Response, error) {
 	began := r.clock()
 	resp, err := r.Model.Complete(ctx, req)

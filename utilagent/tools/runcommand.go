@@ -86,7 +86,7 @@ func (c Commands) Weaknesses(w *Workspace) []string {
 	case c.Exe == "":
 		lines = append(lines, "commands are not confined: builtin.confine is off")
 	case !c.confined():
-		lines = append(lines, "commands are not confined: they can do all that you can ("+c.Confinement()+"). builtin.confine: required refuses them then")
+		lines = append(lines, "commands are not confined: they can do anything you can ("+c.Confinement()+"). builtin.confine: required refuses them then")
 	case os.Geteuid() == 0:
 		lines = append(lines, "commands run as root: they cannot write elsewhere, but change mode, owner and times of root's files wherever these lie")
 	}

@@ -14,7 +14,7 @@ import (
 // rule says why a key may not be in a file, "" if it may.
 type rule func(key string) (problem string)
 
-// anyKey is the rule of registry.yaml: [heads.Named] tells of names that are none.
+// anyKey is the rule of registry.yaml: [heads.Named] reports names that are none.
 func anyKey(string) string { return "" }
 
 // threadProblem is the rule of threads.yaml.

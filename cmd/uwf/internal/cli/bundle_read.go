@@ -90,7 +90,7 @@ func (a *app) openBundle(ctx context.Context, path, name string) (done func() er
 	return done, nil
 }
 
-// hintNames tells of the names that the bundle gives to workflows.
+// hintNames reports the names that the bundle gives to workflows.
 func (a *app) hintNames(ctx context.Context) error {
 	names, err := a.bundle.file.Names(ctx)
 	for _, named := range names {

@@ -136,7 +136,7 @@ func (a *app) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 	case c.Player != protocol.PlayedByAgent:
 		role.Player = c.Player
 		if c.Player == protocol.PlayedByCommand {
-			role.May = ref("do all that you can")
+			role.May = ref("do anything you can")
 		}
 	case len(c.Command) > 0:
 		role.May = ref(config.Access(settings, c.Agent, c.Command, a.env, config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}))

@@ -168,18 +168,18 @@ func (a *app) unknownThread(ctx context.Context, x *fileheads.Heads, arg string)
 		if _, err := a.address(ctx, arg); err != nil {
 			return err
 		}
-		return notFound(fmt.Sprintf("%s is a step, where a thread must stand", arg), "uwf step show "+plaintext.Word(arg), "its thread is "+strings.TrimSuffix(arg, place))
+		return notFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "its thread is "+strings.TrimSuffix(arg, place))
 	}
 	if strings.ContainsAny(arg, "./"+string(filepath.Separator)) {
 		return cmdline.NoFile(a.env.Dir, arg, "uwf thread list --all")
 	}
 	if s, err := a.store(ctx); err == nil {
 		if h := protocol.Hash(protocol.FoldCrockford(arg)); h.Valid() && isStep(ctx, s, h) {
-			return notFound(fmt.Sprintf("%s is a step, where a thread must stand", arg), "uwf step show "+plaintext.Word(arg), "uwf thread list --all")
+			return notFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "uwf thread list --all")
 		}
 	}
 	if _, err := x.Workflow(ctx, arg); err == nil {
-		return notFound(fmt.Sprintf("%s is a workflow, where a thread must stand", arg), "uwf thread list --all", "uwf run "+plaintext.Word(arg)+" -p '<task>'")
+		return notFound(fmt.Sprintf("%s is a workflow; a thread is expected here", arg), "uwf thread list --all", "uwf run "+plaintext.Word(arg)+" -p '<task>'")
 	}
 	if err := x.Damage(ctx); err != nil {
 		return notFound(fmt.Sprintf("thread not found: %s; but some lines cannot be read, and it may be one of them:\n%v", arg, err),

@@ -25,7 +25,7 @@ func (a *app) root() *ucli.App {
 			"   uwf run ./hello.yaml -p 'Say hello'     # to the end, or until a person is needed\n" +
 			"   uwf thread resume @ -p 'Yes'            # answer, or go on after Ctrl-C\n" +
 			"   uwf thread read @                       # the whole run\n\n" +
-			"uwf help TOPIC tells of " + strings.Join(guide.Topics(), ", ") + ".",
+			"uwf help TOPIC covers " + strings.Join(guide.Topics(), ", ") + ".",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` of results: json, yaml or text (default: text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},

@@ -229,7 +229,7 @@ func (a *app) mappingIn(path, what string) (map[string]any, error) {
 	}
 	value, ok := doc.Root.Value().(map[string]any)
 	if !ok {
-		return nil, invalid(fmt.Sprintf("%s in %s is no mapping from name to value", what, path))
+		return nil, invalid(fmt.Sprintf("%s in %s is not a mapping from name to value", what, path))
 	}
 	return value, nil
 }

@@ -144,7 +144,7 @@ type goneItem struct {
 	Listed bool   `json:"listed"` // always false
 }
 
-// gone tells of a thread that is not in the list any more: it has ended, or has a
+// gone reports a thread that is not in the list any more: it has ended, or has a
 // status that was not asked for.
 func (c *changeLines) gone(id string, now time.Time) error {
 	if c.json {

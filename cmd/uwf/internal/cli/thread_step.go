@@ -215,7 +215,7 @@ func (a *app) answer(ctx context.Context, at protocol.StepOutput) (string, error
 	}
 	if !terminal.Is(a.env.Stdin) {
 		return "", usageError(fmt.Sprintf("thread %s %s", at.Thread, what),
-			fmt.Sprintf("uwf thread resume %s -p '%s'", at.Thread, example), fmt.Sprintf("uwf thread resume %s -p '' goes on without a word", at.Thread))
+			fmt.Sprintf("uwf thread resume %s -p '%s'", at.Thread, example), fmt.Sprintf("uwf thread resume %s -p '' continues without an answer", at.Thread))
 	}
 	paintLine(a.env.Stderr, a.colour(a.env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+at.Thread+" "+what))
 	return setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}.Line(ctx, "answer: ")

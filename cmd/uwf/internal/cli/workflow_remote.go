@@ -97,7 +97,7 @@ func (a *app) take(ctx context.Context, text string) error {
 	if a.yes {
 		return nil
 	}
-	return a.confirm(ctx, "take "+text+" as it is shown above?", "--yes takes it")
+	return a.confirm(ctx, "use "+text+" as shown above?", "--yes takes it")
 }
 
 // updateOutput answers workflow update.

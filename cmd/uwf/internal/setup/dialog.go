@@ -63,7 +63,7 @@ func (d dialog) players(ctx context.Context, a *Answers) error {
 		d.say("%4d  %-12s %s%s", i+1, p.Name, p.Title, state)
 	}
 	current = cmp.Or(current, builtin)
-	d.say("Several with commas between them: the first plays, the others can be chosen for a role or a run.")
+	d.say("Separate several with commas: the first is the default, the others can be chosen for a role or a run.")
 	for {
 		answer, err := d.person.Line(ctx, "Number or name ["+current+"]: ")
 		if err != nil {
