@@ -205,7 +205,7 @@ func (a *attempt) failed(status runStatus, err error) error {
 func (a *attempt) started(agent string, adopted bool) {
 	a.info = StepInfo{
 		Thread: a.hold.id, Number: a.pos.thread.Len() + 1, Role: a.task.role,
-		Agent: agent, Started: a.Env.Now(), Adopted: adopted,
+		Agent: agent, Started: a.Env.Now(), Adopted: adopted, Path: a.path,
 	}
 	begun := a.event(EventStepStarted)
 	if begun.Took = 0; adopted {

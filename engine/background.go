@@ -149,7 +149,7 @@ func (e *Engine) awaitAck(ctx context.Context, worker *proc.Child, dir runDir, t
 		case w.err == nil && w.Error != nil:
 			return none, hinted(fail(w.Error.Code, "%s", w.Error.Message), w.Error.Hints...)
 		case w.err == nil && w.Output != nil:
-			running := w.Output.Status == protocol.StatusRunning
+			running := w.Output.Status == protocol.StatusRunning || w.Output.Status == protocol.StatusWaiting
 			if running {
 				w.Output.Background = &running
 			}

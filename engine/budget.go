@@ -22,7 +22,9 @@ import (
 // facts is what is known of a thread besides its chain.
 func (e *Engine) facts(ctx context.Context, id string) (heads.Facts, error) {
 	if e.factsOf != nil {
-		return e.factsOf(id), nil
+		if facts, known := e.factsOf(id); known {
+			return facts, nil
+		}
 	}
 	return e.Heads.Facts(ctx, id)
 }
@@ -30,7 +32,7 @@ func (e *Engine) facts(ctx context.Context, id string) (heads.Facts, error) {
 // knowing returns an engine that takes the facts of a thread from who holds it.
 func (e *Engine) knowing(h *hold) *Engine {
 	with := *e
-	with.factsOf = func(string) heads.Facts { return h.facts }
+	with.factsOf = func(thread string) (heads.Facts, bool) { return h.facts, thread == h.id }
 	return &with
 }
 

@@ -15,7 +15,8 @@
 //   - accept.go: whether what it returned is what was asked for;
 //   - advance.go: make it durable, move the head, look at what is next;
 //   - step.go, resume.go, poke.go: the above, in order;
-//   - work.go: several steps under one hold of the thread's lock.
+//   - work.go: several steps under one hold of the thread's lock;
+//   - children.go, fan.go, drive.go: threads that play a role together.
 //
 // Around it: start.go and fork.go make threads, show.go and overview.go tell how
 // they stand, totals.go what they have cost, wait.go and stop.go deal with steps
@@ -73,7 +74,11 @@ type Engine struct {
 	// workflows remembers what was read; nil: nothing is.
 	workflows map[protocol.Hash]protocol.Workflow
 	// factsOf is what is known of threads besides their chains; nil: Heads is asked.
-	factsOf func(thread string) heads.Facts
+	factsOf func(thread string) (heads.Facts, bool)
+	// driven is the run that this engine works for, with all children; nil: none.
+	driven *driven
+	// path leads from the driven thread to the child that is at work; "": it is itself.
+	path string
 	// recall reads the nodes of one step; nil: the store.
 	recall cas.Reader
 }
@@ -97,6 +102,7 @@ type StepInfo struct {
 	Agent   string // alias or command, as the user named it
 	Started time.Time
 	Ended   time.Time // of a step that is told of later; zero: now
+	Path    string    // of a child, from the thread that was asked for; "": that itself
 	Adopted bool
 }
 
@@ -115,6 +121,9 @@ type StepOptions struct {
 	// KeepFiles: a poke leaves the files as they are, instead of putting back those before
 	// the step that is made again.
 	KeepFiles bool `json:"keepFiles,omitempty"`
+	// Parallel bounds how many threads of a run are at work at once; 0: twice as many
+	// as there are processors.
+	Parallel int `json:"parallel,omitempty"`
 
 	more bool // another step is to follow
 }

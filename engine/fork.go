@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -62,5 +63,27 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	if o.Thread != "" {
 		facts.Fork.Thread = o.Thread
 	}
+	if facts.Attempts, err = e.attemptsAt(ctx, facts.Fork.Thread, node); err != nil {
+		return "", coded(err)
+	}
 	return e.addThread(ctx, node, facts)
+}
+
+// attemptsAt are the attempts of a thread's children at a head: what a fork takes over
+// of them goes on from there.
+func (e *Engine) attemptsAt(ctx context.Context, thread string, head protocol.Hash) (map[string]int, error) {
+	if thread == "" {
+		return nil, nil
+	}
+	known, err := e.Heads.Facts(ctx, thread)
+	var at map[string]int
+	for key, n := range known.Attempts {
+		if strings.HasPrefix(key, string(head)+"/") {
+			if at == nil {
+				at = map[string]int{}
+			}
+			at[key] = n
+		}
+	}
+	return at, err
 }

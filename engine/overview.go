@@ -66,7 +66,7 @@ func (o *Overview) know(ctx context.Context) {
 	// A line that cannot be read is about a thread that a person is asked for anyway.
 	if all, _ := o.readers[0].Heads.AllFacts(ctx); all != nil {
 		for _, r := range o.readers {
-			r.factsOf = func(thread string) heads.Facts { return all[thread] }
+			r.factsOf = func(thread string) (heads.Facts, bool) { return all[thread], true }
 		}
 	}
 }

@@ -17,6 +17,9 @@ type own struct {
 	by     protocol.ExtractedBy
 	detail protocol.Detail // with turns of the same batch
 	answer string          // the only turn, if the detail has none
+	// Of a join: whose results it joins, and what they have cost.
+	children []protocol.ChildEnded
+	usage    *protocol.Usage
 }
 
 // submit makes the step of the attempt durable and leaves its result in the run
@@ -25,12 +28,16 @@ type own struct {
 func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
 	limitBase, nothing := a.task.limitBase, 0.0 // no model was asked: that is known
 	ended := max(a.record.StartedAt, a.nowMs())
+	usage := &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt}
+	if len(o.children) > 0 {
+		usage = o.usage
+	}
 	return step.Submit(ctx, b, a.pos.thread, step.Submission{
 		Role: a.task.role, Type: a.pos.workflow.Roles[a.task.role].Frontmatter,
 		Output: o.output, ExtractedBy: o.by, Agent: o.agent, Detail: o.detail, Answer: o.answer,
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
-		Usage:    &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt},
+		Usage: usage, Children: o.children,
 		Snapshot: a.snapshot(), Environ: a.Env.Environ, Warn: a.warn,
 	})
 }

@@ -36,6 +36,10 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: a person has made its last step", h.id),
 			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
 	}
+	if pos.workflow.Roles[old.Role].HasChildren() {
+		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: its last step joins the results of other threads", h.id),
+			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
+	}
 	if err := pos.withinBudget(old.Role); err != nil {
 		return none, err
 	}

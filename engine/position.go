@@ -28,8 +28,11 @@ type position struct {
 	// problem is why there is no decision although the nodes are all right: the
 	// graph has no answer, or the config cannot be read.
 	problem error
-	form    any  // the schema of the answer that a person is to give; nil: none is asked for
-	stuck   bool // it is the graph that has no answer: stepping again cannot help
+	kids    []kid // that play the role that is next, if that has children
+	lifted  bool  // a limit of steps, because a person has said so
+	again   bool  // the role that is next has made the last step, too, and is asked once more
+	form    any   // the schema of the answer that a person is to give; nil: none is asked for
+	stuck   bool  // it is the graph that has no answer: stepping again cannot help
 }
 
 // position reads the head, the start, the workflow and the last output, however
@@ -45,18 +48,10 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	if p.workflow, err = e.workflow(ctx, t.Start.Workflow); err != nil {
 		return p, err
 	}
-	p.state = moderator.State{Workflow: p.workflow, Start: t.Start}
-	if t.Last != nil {
-		out, err := t.Output(ctx, *t.Last)
-		if err != nil {
-			return p, err
-		}
-		p.state.Last = &moderator.Last{Role: t.Last.Role, Output: out.Value, Suspend: out.Suspend, Location: t.Last.Cwd}
-		p.state.Steps = t.Last.Index + 1 - t.Last.LimitBase
-		p.state.Depth = t.Len()
-	}
 	past := &past{thread: t}
-	p.state.History = past.steps(ctx)
+	if p.state, err = e.state(ctx, p.workflow, t, past); err != nil {
+		return p, err
+	}
 	if p.facts, err = e.facts(ctx, id); err != nil {
 		return p, err
 	}
@@ -76,6 +71,9 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	}
 	p.parked = e.parkedUntil(p.facts)
 	p.next, p.problem = moderator.Next(ctx, p.state)
+	if p.problem == nil && p.next.Kind == moderator.Suspend && p.asked(p.next.Role) > 0 {
+		p.next, p.problem = e.onceMoreFan(ctx, p)
+	}
 	if err := cmp.Or(past.err, context.Cause(ctx)); p.problem != nil && err != nil {
 		return p, err // the graph may well have an answer, but not now
 	}
@@ -83,7 +81,25 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	if role := p.workflow.Roles[p.next.Role]; p.problem == nil && p.next.Kind == moderator.Suspend && role.Person {
 		p.form, err = cas.Schema(ctx, e.nodes(), role.Frontmatter)
 	}
+	if p.problem == nil && p.next.Kind == moderator.Fan {
+		p.kids, err = e.kids(ctx, p)
+	}
 	return p, err
+}
+
+// state is what the moderator decides over, without limits.
+func (e *Engine) state(ctx context.Context, w protocol.Workflow, t *thread.Thread, past *past) (moderator.State, error) {
+	s := moderator.State{Workflow: w, Start: t.Start, History: past.steps(ctx), KeyOf: keyOf}
+	if t.Last == nil {
+		return s, nil
+	}
+	out, err := t.Output(ctx, *t.Last)
+	if err != nil {
+		return s, err
+	}
+	s.Last = &moderator.Last{Role: t.Last.Role, Output: out.Value, Suspend: out.Suspend, Location: t.Last.Cwd}
+	s.Steps, s.Depth = t.Last.Index+1-t.Last.LimitBase, t.Len()
+	return s, nil
 }
 
 // leadsNowhere adds to an error for a head which entry of the heads names it, if there
@@ -139,6 +155,10 @@ func (p *position) output() protocol.StepOutput {
 	case p.next.Kind == moderator.Run:
 		role := p.next.Role // a copy: the output must not keep the position
 		out.CurrentRole = &role
+	case p.next.Kind == moderator.Fan:
+		role := p.next.Role
+		out.CurrentRole = &role
+		p.ofKids(&out)
 	case p.next.Kind == moderator.End: // also before it is archived
 		out.Status, out.Message = protocol.StatusCompleted, p.next.Prompt
 	case p.next.Kind == moderator.Suspend:

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -24,11 +25,33 @@ func (e *Engine) resume(ctx context.Context, h *hold, supplement string, o StepO
 	if err != nil {
 		return none, err
 	}
+	if lets, err := e.letKidsGoOn(ctx, h, pos, supplement); lets || err != nil {
+		if err != nil {
+			return none, err
+		}
+		return e.step(ctx, h, o)
+	}
 	t, err := e.resumeTask(ctx, h, pos, supplement)
 	if err != nil {
 		return none, err
 	}
 	return e.attempt(ctx, h, pos, t, last, o)
+}
+
+// letKidsGoOn notes that a role with children may go on that a limit has stopped, or
+// that has suspended the thread itself. Words would reach none of them.
+func (e *Engine) letKidsGoOn(ctx context.Context, h *hold, pos *position, words string) (bool, error) {
+	if h.ended != nil || pos.problem != nil || !pos.workflow.Roles[pos.next.Role].HasChildren() || pos.next.Kind != moderator.Suspend {
+		return false, nil
+	}
+	if strings.TrimSpace(words) != "" {
+		return false, hinted(fail(protocol.CodeFailed, "thread %s: role %q is played by other threads, which no words reach", h.id, pos.next.Role),
+			"uwf thread resume "+h.id+" -p '' runs those again that have failed")
+	}
+	if err := pos.withinBudget(pos.next.Role); err != nil {
+		return false, err
+	}
+	return true, e.ask(ctx, h, attemptKey(h.head, pos.next.Role, ""))
 }
 
 // resumeTask is what answers a thread that waits for a person. A limit that was
@@ -47,6 +70,9 @@ func (e *Engine) resumeTask(ctx context.Context, h *hold, pos *position, supplem
 	if errors.Is(err, moderator.ErrNotSuspended) {
 		return task{}, hinted(fail(protocol.CodeFailed, "thread %s is not suspended: next is %q", h.id, pos.next.Role),
 			"uwf thread step "+h.id)
+	}
+	if errors.Is(err, moderator.ErrChildren) {
+		return task{}, fail(protocol.CodeFailed, "thread %s cannot begin anew: other threads play its first role %q. Start another thread", h.id, d.Role)
 	}
 	if errors.Is(err, moderator.ErrForm) && !restart {
 		return task{}, hinted(fail(protocol.CodeFailed, "thread %s waits for the data of role %q, which a person plays: words are not enough", h.id, d.Role),

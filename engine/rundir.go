@@ -154,7 +154,7 @@ func keeps(name string) bool {
 // not in the way.
 func ours(name string) bool {
 	switch name {
-	case rundir.LockFile, rundir.StopFile, rundir.StdoutFile, rundir.StderrFile, rundir.OutputFile, rundir.ResultFile:
+	case rundir.LockFile, rundir.StopFile, rundir.HoldFile, rundir.StdoutFile, rundir.StderrFile, rundir.OutputFile, rundir.ResultFile:
 		return true
 	}
 	return keeps(name)

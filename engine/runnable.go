@@ -11,24 +11,16 @@ import (
 // to leave it out would be to run another workflow.
 func runnable(w protocol.Workflow) error {
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
-		switch player := w.Roles[name].Player(); player {
-		case protocol.PlayedByAgent, protocol.PlayedByCommand, protocol.PlayedByPerson:
-		default:
-			return fail(protocol.CodeInvalid, "role %q of workflow %q is played by %s, which this uwf cannot run yet", name, w.Name, playerText(player))
+		for _, field := range []struct {
+			said bool
+			name string
+		}{
+			{w.Roles[name].Workspace != "", "workspace"}, {w.Roles[name].Merge, "merge"}, {w.Roles[name].Memo, "memo"}, {len(w.Roles[name].Tools) > 0, "tools"},
+		} {
+			if field.said {
+				return fail(protocol.CodeInvalid, "role %q of workflow %q has %q, which this uwf cannot do yet", name, w.Name, field.name)
+			}
 		}
 	}
 	return nil
-}
-
-// playerText names a player in messages.
-func playerText(p protocol.Player) string {
-	switch p {
-	case protocol.PlayedByWorkflow:
-		return "another workflow"
-	case protocol.PlayedByAll:
-		return "several roles at once"
-	case protocol.PlayedByEach:
-		return "one role for each item"
-	}
-	return "an agent"
 }

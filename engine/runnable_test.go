@@ -15,11 +15,8 @@ import (
 func TestRolesThatCannotBePlayedYetAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, grow := range map[string]func(*protocol.Workflow, *protocol.Role){
-		"several roles at once": func(_ *protocol.Workflow, r *protocol.Role) {
-			r.All = map[string]protocol.ChildRole{"a": {Role: "planner"}}
-		},
-		"one role for each item": func(_ *protocol.Workflow, r *protocol.Role) { r.Each = &protocol.EachRole{Of: "meta.x"} },
-		"another workflow":       func(_ *protocol.Workflow, r *protocol.Role) { r.Workflow = "0000000000001" },
+		`"workspace"`: func(_ *protocol.Workflow, r *protocol.Role) { r.Workspace = "worktree" },
+		`"merge"`:     func(_ *protocol.Workflow, r *protocol.Role) { r.Merge = true },
 	} {
 		w := newWorld(t, "")
 		flow, schema := testWorkflow(nil)

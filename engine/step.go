@@ -62,6 +62,8 @@ func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.Ste
 		return out, err
 	case pos.next.Kind == moderator.Suspend:
 		return pos.output(), nil
+	case pos.next.Kind == moderator.Fan:
+		return e.fan(ctx, h, pos, last, o)
 	case pos.next.Kind == moderator.End: // killed between moving the head and archiving
 		return e.archive(ctx, h, pos)
 	}

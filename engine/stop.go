@@ -17,21 +17,24 @@ import (
 const settle = 10 * time.Second
 
 // Stop ends a running step, whether the process that started it is alive or
-// not; the thread stays active. It reports whether one ran. Errors are
-// *protocol.Error.
+// not, and those of the thread's children; the thread stays active. It reports whether
+// one ran. Errors are *protocol.Error.
 func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 	h, stopped, err := e.seize(ctx, thread)
 	if err != nil {
 		return stopped, coded(err)
 	}
-	defer h.release()
-	if !stopped && h.ended != nil {
-		return false, fail(protocol.CodeFailed, "thread %s is %s: nothing runs", thread, h.ended.Status)
+	below, err := e.eachKid(ctx, h, e.Stop)
+	h.release()
+	stopped = stopped || below
+	if err == nil && !stopped && h.ended != nil {
+		err = fail(protocol.CodeFailed, "thread %s is %s: nothing runs", thread, h.ended.Status)
 	}
-	return stopped, nil
+	return stopped, err
 }
 
-// Kill is Stop, and archives the thread as cancelled. Errors are *protocol.Error.
+// Kill is Stop, and archives the thread and its children as cancelled. Errors are
+// *protocol.Error.
 func (e *Engine) Kill(ctx context.Context, thread string) error {
 	h, _, err := e.seize(ctx, thread)
 	if err != nil {
@@ -45,12 +48,43 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 		Thread: thread, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
 		Status: protocol.StatusCancelled, CompletedAt: e.nowMs(),
 	}
+	if _, err := e.eachKid(ctx, h, func(ctx context.Context, kid string) (bool, error) { return true, e.Kill(ctx, kid) }); err != nil {
+		return err
+	}
 	if err := e.Heads.Archive(ctx, ended); err != nil {
 		return coded(err)
 	}
 	h.ended = &ended
 	e.tell(Event{Name: EventThreadKill, Thread: thread})
 	return nil
+}
+
+// eachKid does something to the children of a thread that have not ended, and keeps
+// others from being begun. The thread is held, so nobody joins them meanwhile. A thread
+// that cannot be read has none.
+func (e *Engine) eachKid(ctx context.Context, h *hold, do func(ctx context.Context, kid string) (bool, error)) (done bool, err error) {
+	pos, err := e.position(ctx, h.id, h.head)
+	if err != nil || h.ended != nil || len(pos.kids) == 0 {
+		return false, nil
+	}
+	if err := e.runDir(h.id).holdBack(true); err != nil {
+		return false, coded(err)
+	}
+	var faults []error
+	for _, k := range pos.kids {
+		if k.head == "" || k.ended != nil {
+			continue
+		}
+		did, err := do(ctx, k.id)
+		if _, ended, lookErr := e.lookup(ctx, k.id); err != nil && (lookErr != nil || ended == nil) {
+			faults = append(faults, err)
+		}
+		done = done || did
+	}
+	if len(faults) > 0 {
+		return done, coded(faults[0])
+	}
+	return done, nil
 }
 
 // workflowOf is the workflow that a head's thread runs, "" if that cannot be

@@ -39,8 +39,16 @@ func (e *UntrustedError) Error() string {
 		plaintext.Line(e.Name), e.Why, strings.Join(e.Commands, "\n  "))
 }
 
-// CommandsOf are the commands of a workflow, a line each.
-func CommandsOf(w protocol.Workflow) []string {
+// Commands are those of a workflow and of those that it runs, a line each.
+func (e *Engine) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
+	lines, err := e.allCommands(ctx, w, nil)
+	if err != nil {
+		return nil, coded(err)
+	}
+	return lines, nil
+}
+
+func commandsOf(w protocol.Workflow) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		if words := w.Roles[name].Run; len(words) > 0 {
@@ -52,6 +60,30 @@ func CommandsOf(w protocol.Workflow) []string {
 		}
 	}
 	return lines
+}
+
+// allCommands are the commands of a workflow and of those that it runs. Hashes lead to no
+// circle.
+func (e *Engine) allCommands(ctx context.Context, w protocol.Workflow, seen []protocol.Hash) ([]string, error) {
+	lines := commandsOf(w)
+	for _, h := range w.Uses() {
+		if slices.Contains(seen, h) {
+			continue
+		}
+		seen = append(seen, h)
+		used, err := cas.Read[protocol.Workflow](ctx, e.Store, h)
+		if err != nil {
+			return nil, err
+		}
+		below, err := e.allCommands(ctx, used, seen)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range below {
+			lines = append(lines, plaintext.Line(used.Name+": "+line))
+		}
+	}
+	return lines, nil
 }
 
 // trustLine is a line of the file.
@@ -114,7 +146,10 @@ func (e *Engine) MustTrust(ctx context.Context, workflow protocol.Hash, why stri
 	if err != nil {
 		return coded(err)
 	}
-	commands := CommandsOf(w)
+	commands, err := e.allCommands(ctx, w, nil)
+	if err != nil {
+		return coded(err)
+	}
 	if len(commands) == 0 {
 		return nil
 	}
@@ -138,7 +173,18 @@ func (e *Engine) trustsImported(ctx context.Context, h *hold, facts heads.Facts)
 	if facts.Imported == nil && facts.Doubt == nil {
 		return nil
 	}
-	t, err := thread.Open(ctx, e.Store, h.head)
+	head := h.head
+	for facts.Parent != nil { // who confirms a workflow confirms those that it runs
+		above := facts.Parent.Thread
+		var err error
+		if head, _, err = e.lookup(ctx, above); err != nil {
+			return err
+		}
+		if facts, err = e.Heads.Facts(ctx, above); err != nil {
+			return err
+		}
+	}
+	t, err := thread.Open(ctx, e.Store, head)
 	if err != nil {
 		return nil //nolint:nilerr // the step will say what is wrong with the thread
 	}
@@ -148,8 +194,8 @@ func (e *Engine) trustsImported(ctx context.Context, h *hold, facts heads.Facts)
 // trustsStored is [Engine.MustTrust] for a workflow of which a thread from elsewhere
 // was made: it may have come with that.
 func (e *Engine) trustsStored(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) error {
-	if len(CommandsOf(w)) == 0 {
-		return nil
+	if commands, err := e.allCommands(ctx, w, nil); err != nil || len(commands) == 0 {
+		return err
 	}
 	all, err := e.Heads.AllFacts(ctx)
 	if err != nil && all == nil {

@@ -41,15 +41,11 @@ type Answer struct {
 
 // Do works on a thread until a person is needed, the thread ends, all steps are
 // made, or one fails. The thread's lock is held all the time, so nobody else gets
-// in between. What was done is returned in any case, an output for each step, or
+// in between, but while its children are at work: until the end is until theirs, too.
+// What was done is returned in any case, an output for each step, or
 // one that says why there was none. Errors are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.StepOutput, error) {
-	h, err := e.hold(ctx, thread)
-	if err != nil {
-		return nil, coded(err)
-	}
-	defer h.release()
-	return e.do(ctx, h, w)
+	return e.driving(w).drive(ctx, thread, nil, w)
 }
 
 func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput, error) {
@@ -67,10 +63,7 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 		}
 		out, err := e.forStep().deed(ctx, h, deed, w, o)
 		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
-			if w.Steps == UntilEnd && len(outs) > 0 {
-				outs[len(outs)-1].Output = nil // a run of any length keeps the last one only
-			}
-			outs = append(outs, out)
+			outs = appendOutput(outs, w, out)
 		}
 		if err != nil {
 			return outs, ended(ctx, err)
@@ -80,6 +73,17 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 		}
 	}
 	return outs, nil
+}
+
+// appendOutput keeps the data of the last step only of a run of any length.
+func appendOutput(outs []protocol.StepOutput, w Work, more ...protocol.StepOutput) []protocol.StepOutput {
+	for _, out := range more {
+		if w.Steps == UntilEnd && len(outs) > 0 {
+			outs[len(outs)-1].Output = nil
+		}
+		outs = append(outs, out)
+	}
+	return outs
 }
 
 func (e *Engine) deed(ctx context.Context, h *hold, d Deed, w Work, o StepOptions) (protocol.StepOutput, error) {

@@ -61,12 +61,12 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	if err != nil {
 		return nil, err
 	}
-	defer h.release()
 	w, err := e.runDir(thread).work()
 	if err != nil {
+		h.release()
 		return nil, err
 	}
-	return e.do(ctx, h, w)
+	return e.driving(w).drive(ctx, thread, h, w)
 }
 
 // work reads what a worker is to do.

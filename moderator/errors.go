@@ -19,6 +19,9 @@ var ErrNotSuspended = errors.New("the thread is not suspended")
 // ErrForm means that no words serve: a person plays the role, whose answer is data.
 var ErrForm = errors.New("a person plays the role")
 
+// ErrChildren means that words reach nobody: threads of their own play the role.
+var ErrChildren = errors.New("other threads play the role")
+
 // RouteError means that the graph has no answer. Its text lists what exists.
 type RouteError struct {
 	Node    string   // that has no answer: a role or $START

@@ -34,6 +34,9 @@ type State struct {
 	Visits map[string]int
 	Steps  int
 	Spent  Spent
+	// KeyOf names an item of a role that is played for each of several: equal items
+	// alike, others differently.
+	KeyOf func(item any) (string, error)
 }
 
 // Last is the newest step.
@@ -51,6 +54,7 @@ type Kind string
 const (
 	Run     Kind = "run"     // run Role with Prompt at Location
 	End     Kind = "end"     // completed
+	Fan     Kind = "fan"     // Role is played by Children
 	Suspend Kind = "suspend" // wait for a person; resuming runs Role, or a person answers for it
 )
 
@@ -77,6 +81,9 @@ type Decision struct {
 	// Command is rendered: the words of a role that is a command, if the graph leads to
 	// it. Whom a person's answer leads back to runs what it ran before.
 	Command []string
+	// Children play the role together, if it has any, in the order of their names or
+	// items.
+	Children []Child
 	// Cause of a suspension; of a Run from Resume, the cause of the suspension
 	// that it answers. A limit that a person lifted shows here.
 	Cause  Cause
@@ -91,7 +98,7 @@ func Next(ctx context.Context, s State) (Decision, error) {
 		return Decision{Kind: Suspend, Role: s.Last.Role, Prompt: reason, Cause: ByOutput, Status: protocol.SuspendNode}, nil
 	}
 	d, err := route(ctx, s)
-	if err != nil || d.Kind != Run {
+	if err != nil || d.Kind != Run && d.Kind != Fan {
 		return d, err
 	}
 	if s.Workflow.Roles[d.Role].Person { // whom no limit needs to call

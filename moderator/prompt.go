@@ -49,10 +49,15 @@ func locationOf(s State, at place, edge protocol.Edge, output any) (string, erro
 	return render(s, at, "location", edge.Location, output)
 }
 
-// render renders a template of an edge over an output. A result without any
-// text is an error: an agent with an empty prompt, or in an empty directory,
-// fails far from the cause.
+// render renders a template of an edge over an output.
 func render(s State, at place, field, template string, output any) (string, error) {
+	return renderOver(s, at, field, template, view(s.Start, at.status, output), field == promptField)
+}
+
+// renderOver renders a template over values, which agents get as a prompt or not. A
+// result without any text is an error: an agent with an empty prompt, or in an empty
+// directory, fails far from the cause.
+func renderOver(s State, at place, field, template string, stack []any, isPrompt bool) (string, error) {
 	fail := func(err error) error {
 		return &TemplateError{Node: at.node, Edge: at.key, Field: field, Template: template, Err: err}
 	}
@@ -60,11 +65,11 @@ func render(s State, at place, field, template string, output any) (string, erro
 	if err != nil {
 		return "", fail(err)
 	}
-	text, spans, err := t.RenderSpans(view(s.Start, at.status, output)...)
+	text, spans, err := t.RenderSpans(stack...)
 	if err != nil {
 		return "", fail(err)
 	}
-	if field == promptField {
+	if isPrompt {
 		text = fenced(text, spans, s.Start.Prompt)
 	}
 	if strings.TrimSpace(text) == "" {

@@ -38,6 +38,8 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 		return Decision{}, ErrNotSuspended
 	case s.Workflow.Roles[d.Role].Person:
 		return d, ErrForm
+	case s.Workflow.Roles[d.Role].HasChildren():
+		return d, ErrChildren
 	case d.Cause == ByLimit, d.Cause == ByBudget:
 		cause := d.Cause
 		if d, err = route(ctx, s); err != nil {
@@ -68,12 +70,15 @@ func restart(ctx context.Context, s State, supplement string) (Decision, error) 
 		}
 		edge.Prompt = completedPrompt
 	}
-	d, err := follow(s, at, edge, nil)
+	d, err := follow(ctx, s, at, edge, nil)
 	if err != nil {
 		return Decision{}, err
 	}
 	if s.Workflow.Roles[d.Role].Person {
 		return d, ErrForm
+	}
+	if d.Kind == Fan {
+		return d, ErrChildren
 	}
 	if d.Kind != Run {
 		return Decision{}, &RouteError{Node: at.node, Status: at.status, Message: fmt.Sprintf(

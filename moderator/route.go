@@ -16,8 +16,11 @@ func route(ctx context.Context, s State) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	return follow(s, at, edge, s.output())
+	return follow(ctx, s, at, edge, s.output())
 }
+
+// Route is [Next] without regard to limits and to what a role itself has asked for.
+func Route(ctx context.Context, s State) (Decision, error) { return route(ctx, s) }
 
 // output is what the newest step answered, nil if there is none.
 func (s State) output() any {
@@ -103,7 +106,7 @@ func statusOf(output any) (string, bool) {
 }
 
 // follow turns an edge into a decision.
-func follow(s State, at place, edge protocol.Edge, output any) (Decision, error) {
+func follow(ctx context.Context, s State, at place, edge protocol.Edge, output any) (Decision, error) {
 	d := Decision{Kind: Run, Role: edge.Role, Status: at.status}
 	switch _, isRole := s.Workflow.Roles[edge.Role]; {
 	case edge.Role == protocol.EndNode:
@@ -125,6 +128,10 @@ func follow(s State, at place, edge protocol.Edge, output any) (Decision, error)
 	}
 	if d.Location, err = locationOf(s, at, edge, output); err != nil {
 		return Decision{}, err
+	}
+	if s.Workflow.Roles[edge.Role].HasChildren() {
+		err = fan(ctx, s, at, &d, output)
+		return d, err
 	}
 	d.Command, err = commandOf(s, at, edge.Role, output)
 	return d, err

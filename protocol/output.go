@@ -16,7 +16,7 @@ const (
 	StatusCompleted Status = "completed" // reached $END
 	StatusCancelled Status = "cancelled" // ended by a person
 	StatusCorrupt   Status = "corrupt"   // a node that it needs is missing or damaged
-	StatusWaiting   Status = "waiting"   // reserved: its children are at work or due
+	StatusWaiting   Status = "waiting"   // its children are at work or due
 	StatusParked    Status = "parked"    // goes on at a time that is known
 	// StatusResumed appears only in history.jsonl: the thread is active again.
 	StatusResumed Status = "resumed"
@@ -46,8 +46,7 @@ type StepOutput struct {
 	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
 
 	Files *FileChanges `json:"files,omitempty"` // by the step that this command made
-
-	// Reserved: what a later uwf tells.
+	// Children play the role that is next, if threads of their own do.
 	Children    []ChildOutput `json:"children,omitempty"`
 	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms; its provider grants no more before
 }

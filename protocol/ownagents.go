@@ -16,6 +16,7 @@ func Adapters() []string {
 const (
 	CommandAgent = AgentPrefix + "command"
 	PersonAgent  = AgentPrefix + "person"
+	JoinAgent    = AgentPrefix + "join" // of what several threads have answered
 )
 
 // OwnAgents are all agents of uwf's own.

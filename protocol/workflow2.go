@@ -3,6 +3,8 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // What version 2 adds to a workflow: what it asks of who starts it, and roles that no
@@ -59,6 +61,31 @@ func (r Role) Player() Player {
 		return all[0]
 	}
 	return PlayedByAgent
+}
+
+// HasChildren reports whether the role is played by threads of their own.
+func (r Role) HasChildren() bool {
+	switch r.Player() {
+	case PlayedByWorkflow, PlayedByAll, PlayedByEach:
+		return true
+	}
+	return false
+}
+
+// Uses are the other workflows that a workflow runs, each once, sorted.
+func (w Workflow) Uses() []Hash {
+	used := map[Hash]bool{}
+	for _, r := range w.Roles {
+		used[r.Workflow] = true
+		for _, c := range r.All {
+			used[c.Workflow] = true
+		}
+		if r.Each != nil {
+			used[r.Each.Workflow] = true
+		}
+	}
+	delete(used, "")
+	return slices.Sorted(maps.Keys(used))
 }
 
 func (r Role) players() (all []Player) {

@@ -44,6 +44,8 @@ type Submission struct {
 	Snapshot string
 	Environ  []string
 	Warn     func(text string)
+
+	Children []protocol.ChildEnded // whose results the step joins
 }
 
 // Submit adds the nodes of a step to a batch, commits it, and returns the result
@@ -74,7 +76,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd), SessionID: valid(s.SessionID),
 		Output: output, Detail: detail, Prompt: told,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
-		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase, Root: root, Files: kept,
+		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase, Root: root, Files: kept, Children: s.Children,
 	})
 	if err != nil {
 		return protocol.Result{}, fmt.Errorf("step: %w", err)

@@ -51,6 +51,8 @@ type Heads interface {
 	// Add adds an active thread with what is known of it; [ErrExists] if it is
 	// active or has ended.
 	Add(ctx context.Context, thread string, head protocol.Hash, facts Facts) error
+	// AddAll adds active threads in one change: all of them, or if it errs none.
+	AddAll(ctx context.Context, threads []New) error
 	// Move moves a head from old to new; [*ConflictError] if it is not at old.
 	Move(ctx context.Context, thread string, old, new protocol.Hash) error
 
@@ -91,6 +93,12 @@ type Registry interface {
 	Workflows(ctx context.Context) ([]Named, error)
 	// Register points a name at a hash.
 	Register(ctx context.Context, name string, h protocol.Hash) error
+}
+
+// New is a thread to be added, with what is known of it.
+type New struct {
+	Head
+	Facts Facts
 }
 
 // Head is an active thread.

@@ -20,6 +20,7 @@ type Next struct {
 	Tries                                   []protocol.Try
 	Root                                    string
 	Files                                   *protocol.Files
+	Children                                []protocol.ChildEnded
 }
 
 // Append adds the step that follows the head to a batch and returns its hash.
@@ -32,7 +33,7 @@ func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, er
 		Role: n.Role, Agent: n.Agent, EdgePrompt: n.EdgePrompt, Cwd: n.Cwd, SessionID: n.SessionID,
 		Output: n.Output, Detail: n.Detail, Prompt: n.Prompt,
 		StartedAtMs: n.StartedAtMs, CompletedAtMs: n.CompletedAtMs,
-		ExtractedBy: n.ExtractedBy, Usage: n.Usage, Tries: n.Tries, Root: n.Root, Files: n.Files,
+		ExtractedBy: n.ExtractedBy, Usage: n.Usage, Tries: n.Tries, Root: n.Root, Files: n.Files, Children: n.Children,
 	}
 	if t.Last != nil {
 		s.Prev = &t.Last.Hash

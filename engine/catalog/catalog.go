@@ -40,6 +40,7 @@ type Catalog struct {
 	// is wrong with it, and Warn what is; nil: nobody is told.
 	Note, Warn func(text string)
 
+	reading  []string // the files that are being read, the outermost first
 	searched bool
 	project  []workflow.Found
 }

@@ -57,7 +57,9 @@ func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.De
 	if !isText(file.data) {
 		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is no workflow", c.Shown(path)), "uwf workflow new <name> writes one to begin with")
 	}
-	return c.parse(ctx, workflow.Source{File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data})
+	src := workflow.Source{File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data}
+	src.Workflow = func(name string) (workflow.Used, error) { return c.used(ctx, name, path, project) }
+	return c.parse(ctx, src)
 }
 
 // parse reads a text, and says what the author should know.

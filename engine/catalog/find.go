@@ -234,6 +234,11 @@ func (c *Catalog) Shown(path string) string {
 
 // store stores a workflow, durably, and returns its hash.
 func (c *Catalog) store(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
+	for _, used := range def.Uses {
+		if _, err := c.store(ctx, used.Definition); err != nil {
+			return "", err
+		}
+	}
 	b, h, err := c.nodes(ctx, def)
 	if err != nil {
 		return "", err

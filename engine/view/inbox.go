@@ -87,7 +87,7 @@ func Command(s protocol.StepOutput) string {
 			return answerLine(s)
 		}
 		return "uwf thread resume " + s.Thread + " -p '<answer>'"
-	case protocol.StatusIdle:
+	case protocol.StatusIdle, protocol.StatusWaiting:
 		return "uwf thread resume " + s.Thread
 	case protocol.StatusRunning:
 		return "uwf thread wait " + s.Thread

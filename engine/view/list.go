@@ -20,7 +20,8 @@ type Filter struct {
 	Limit, Offset int               // how many at most, 0: all, < 0: not one; how many before them are left out
 }
 
-// Listed reads the heads only: which threads there are, newest first. An entry that
+// Listed reads the heads only: which threads there are that are nobody's child, newest
+// first. An entry that
 // cannot be read hides no other; damaged is told of it.
 func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) []engine.Listed {
 	var entries []engine.Listed
@@ -47,6 +48,15 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 				entries = append(entries, engine.Listed{Thread: e.Thread, Head: e.Head, Ended: &e})
 			}
 		}
+	}
+	if facts, _ := x.AllFacts(ctx); len(facts) > 0 { // what cannot be read is no reason to hide a thread
+		entries = slices.DeleteFunc(entries, func(l engine.Listed) bool {
+			id := l.Thread
+			if l.Ended != nil {
+				id = l.Ended.Thread
+			}
+			return facts[id].Parent != nil
+		})
 	}
 	slices.SortFunc(entries, func(p, q engine.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
 	return entries

@@ -34,6 +34,16 @@ func (t *Template) RenderSpans(stack ...any) (string, []Span, error) {
 	return r.out.String(), r.spans, nil
 }
 
+// Value is the value that a template stands for which is nothing but one variable, and
+// that exists.
+func (t *Template) Value(stack ...any) (value any, ok bool) {
+	if len(t.nodes) != 1 || t.nodes[0].tag == nil || t.nodes[0].tag.Kind != Variable {
+		return nil, false
+	}
+	r := &renderer{stack: stack}
+	return r.find(t.nodes[0].tag.Path)
+}
+
 func (r *renderer) nodes(nodes []node) error {
 	// An empty body counts too: sections may multiply rounds that do nothing.
 	if r.work += 1 + len(nodes); r.work > maxWork {

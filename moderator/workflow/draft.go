@@ -9,6 +9,8 @@ import (
 // what may turn out to be wrong.
 type draft struct {
 	*report
+	workflow    func(name string) (Used, error) // finds what roles run; nil: nothing is found
+	uses        []Used
 	name        word
 	description string
 	limits      *protocol.Limits
@@ -54,6 +56,8 @@ type roleDraft struct {
 	answers  answers
 	run      *yamldoc.Node // of a command
 	noted    bool          // the author was told of its program
+	children []childDraft  // of a role that has some
+	of, join *yamldoc.Node // of such a role; nil if left out
 }
 
 // conditionDraft is an entry of "conditions".

@@ -9,12 +9,13 @@ import (
 
 // checkRoles checks the names of the roles, and that each has a node.
 func (d *draft) checkRoles() {
+	parts := d.played()
 	for _, r := range d.roles {
 		if problem := roleNameProblem(r.name); problem != "" {
 			d.add(r.pos, "", "the role name %s %s", quote(r.name), problem)
 			continue
 		}
-		if d.hasGraph && !d.lostNodes && d.nodeByName[r.name] == nil {
+		if d.hasGraph && !d.lostNodes && d.nodeByName[r.name] == nil && !parts[r.name] {
 			d.add(r.pos, "add to the graph: "+r.name+": {_: {role: …}}, or remove the role",
 				"role %s has no node in the graph: nothing would follow it", quote(r.name))
 		}

@@ -87,7 +87,7 @@ func TestProblems(t *testing.T) {
 		{"unknown and missing keys", []string{"    goal: Do it.\n", "    mood: good\n"},
 			[]string{
 				`23:3: role "worker" has no "goal" → add "goal": who the agent is and what it is after`,
-				`25:5: role "worker" has no key "mood" → the keys here are "description", "goal", "capabilities", "procedure", "output", "frontmatter", "meta", "outputSchema", "extractPrompt", "run", "person"`}},
+				`25:5: role "worker" has no key "mood" → the keys here are "description", "goal", "capabilities", "procedure", "output", "frontmatter", "meta", "outputSchema", "extractPrompt", "run", "person", "workflow" and 2 more`}},
 		{"not a text", []string{"description: Plans", "description: 2026"},
 			[]string{`5:18: description of role "planner" must be a text, but this is the number 2026 → put it in quotes: "2026"`}},
 		{"not a list", []string{"capabilities: [planning]", "capabilities: planning"},

@@ -13,8 +13,9 @@ func (d *draft) checkReach() {
 		return
 	}
 	reached := d.reachable()
+	parts := d.played()
 	for _, r := range d.roles {
-		if !reached[r.name] && !isReserved(r.name) {
+		if !reached[r.name] && !parts[r.name] && !isReserved(r.name) {
 			d.add(r.pos, "let an edge lead to it, or remove it", "no path leads from $START to role %s", quote(r.name))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // readDraft reads a file. It returns nil if the file is something else.
-func readDraft(r *report, root *yamldoc.Node) *draft {
+func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 	if isUnread(root) {
 		return nil
 	}
@@ -21,7 +21,7 @@ func readDraft(r *report, root *yamldoc.Node) *draft {
 		r.add(root.Pos, "begin with: name, description, roles, graph", "a workflow is a mapping, but this is %s", kindOf(root))
 		return nil
 	}
-	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{}}
+	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{}, workflow: src.Workflow}
 	d.refuseTags(root)
 	root = d.modernize(root)
 	m := d.mapping(root, yamldoc.Pos{Line: 1, Column: 1}, "the workflow", []field{

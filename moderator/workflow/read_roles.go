@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -58,10 +59,10 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		Output: text("output"), ExtractPrompt: text("extractPrompt"),
 		Capabilities: d.readCapabilities(m["capabilities"], what),
 	}
-	if run, person := m["run"], m["person"]; run != nil && person != nil {
-		d.add(person.Pos, "keep one of them", "%s has both \"run\" and \"person\": either a command plays it, or a person", what)
-	}
+	d.onePlayer(m, what)
 	switch player {
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+		d.readChildren(r, m, what, player)
 	case protocol.PlayedByPerson:
 		d.readPerson(r, m["person"], what)
 	case protocol.PlayedByCommand:
@@ -79,13 +80,20 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	fields := []field{{key: "description", required: true, remedy: "one line that says what the role does"}}
 	schema := []field{{key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}} // at most one, see readSchema
-	players := []field{{key: "run"}, {key: "person"}}
+	players := []field{{key: "run"}, {key: "person"}, {key: "workflow"}, {key: "all"}, {key: "each"}}
+	children := slices.Concat(fields, players, schema, []field{{key: "join"}, {key: "parallel"}, {key: "workspace"}, {key: "merge"}})
 	switch {
 	case says(n, "run"):
 		fields = append(fields, field{key: "parse"}, field{key: "timeout"})
 		return slices.Concat(fields, players, schema), protocol.PlayedByCommand
 	case says(n, "person"):
 		return slices.Concat(fields, players, schema), protocol.PlayedByPerson
+	case says(n, "workflow"):
+		return append(children, field{key: "vars"}), protocol.PlayedByWorkflow
+	case says(n, "all"):
+		return children, protocol.PlayedByAll
+	case says(n, "each"):
+		return children, protocol.PlayedByEach
 	}
 	fields = append(fields, field{key: "goal", required: true, remedy: "who the agent is and what it is after"},
 		field{key: "capabilities"}, field{key: "procedure"}, field{key: "output"})
@@ -147,6 +155,13 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	}
 	if found == nil && r.role.Parse != "" {
 		d.add(r.pos, `add "frontmatter": the JSON Schema of what the command prints`, "%s has no \"frontmatter\"", what)
+		return
+	}
+	if found == nil && r.role.HasChildren() {
+		if r.role.Join != "" {
+			d.add(r.pos, `add "frontmatter": the JSON Schema of what the join gives`, "%s has a \"join\", but no \"frontmatter\"", what)
+		}
+		r.use(moderator.JoinSchema())
 		return
 	}
 	if found == nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -30,6 +31,7 @@ type answer struct {
 	status string     // "" if the role always answers with the same fields
 	fields fields
 	listed bool // the edge is one of a list, whose condition may ask for fields
+	item   bool // it is for a child of each, which has an item
 	skip   bool // its fields are not known; only the syntax is checked
 }
 
@@ -80,7 +82,7 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 		d.checkInputTag(what, tag, at)
 		return
 	}
-	if tag.Path == nil || isGlobal(tag.Path[0]) {
+	if tag.Path == nil || isGlobal(tag.Path[0]) || from.item && tag.Path[0] == moderator.ItemVariable {
 		return
 	}
 	scopes, shown := from.scopes(tag.Within)
@@ -107,6 +109,9 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) string {
 	if d.full() {
 		return ""
+	}
+	if tag.Path[0] == moderator.ItemVariable {
+		return "an item is there only in what a child of \"each\" is told"
 	}
 	if strings.Contains(tag.Name, "|") {
 		return "filters do not exist: lists are joined by commas as they are"

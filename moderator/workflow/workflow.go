@@ -28,6 +28,7 @@ type Definition struct {
 	protocol.Workflow                // Roles[*].Frontmatter and Inputs[*].Schema are empty
 	Schemas           map[string]any // role → JSON Schema of its output, as a JSON value
 	InputSchemas      map[string]any // input → JSON Schema of its value; nil: there are no inputs
+	Uses              []Used         // that roles run; they are to be stored with it
 	// Notices are what the author should know although nothing is wrong.
 	Notices []string
 }
@@ -43,7 +44,10 @@ type Source struct {
 	// Node reads the payload of a stored node, for what refers to a role or a
 	// schema by its hash; nil refuses such references.
 	Node func(protocol.Hash) (payload any, err error)
-	Data []byte
+	// Workflow finds the workflow that a role runs, by a path or a name as it is written;
+	// nil refuses such roles.
+	Workflow func(name string) (Used, error)
+	Data     []byte
 }
 
 // Parse reads and checks a file. It returns the definition or *[Problems].
@@ -54,7 +58,7 @@ func Parse(src Source) (Definition, error) {
 		r.addYAML(err, 0)
 		return Definition{}, r.problems()
 	}
-	d := readDraft(r, resolveIncludes(r, doc.Root, src))
+	d := readDraft(r, resolveIncludes(r, doc.Root, src), src)
 	if d != nil {
 		d.check(src)
 	}
@@ -72,6 +76,7 @@ func (d *draft) check(src Source) {
 	d.checkReach()
 	d.checkConditions()
 	d.checkInputs()
+	d.checkChildren()
 	for _, r := range d.roles {
 		d.checkSchema(r)
 		d.checkStatuses(r)
@@ -80,6 +85,7 @@ func (d *draft) check(src Source) {
 		for _, e := range n.edges {
 			d.checkTemplates(n, e)
 			d.checkCommand(n, e)
+			d.checkChildTemplates(n, e)
 		}
 	}
 }
@@ -91,7 +97,7 @@ func (d *draft) definition() Definition {
 			Name: d.name.text, Description: d.description, Limits: d.limits,
 			Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{},
 		},
-		Schemas: map[string]any{}, Notices: append(d.olderNotices(), d.notices...),
+		Schemas: map[string]any{}, Uses: d.uses, Notices: append(d.olderNotices(), d.notices...),
 	}
 	for _, r := range d.roles {
 		def.Roles[r.name] = r.role
@@ -163,6 +169,8 @@ func (d Definition) Store(putSchema func(name string, schema any) (protocol.Hash
 func InputTitle(workflow, input string) string {
 	return workflow + "." + protocol.InputsVariable + "." + input
 }
+
+func (d Definition) inputNames() []string { return slices.Sorted(maps.Keys(d.Inputs)) }
 
 func titled(schema any, title string) any {
 	object, ok := schema.(map[string]any)

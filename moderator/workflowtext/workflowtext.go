@@ -10,10 +10,12 @@ package workflowtext
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	gostrings "strings"
 	"time"
 
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
@@ -64,7 +66,7 @@ func roles(def workflow.Definition) yamltext.Map {
 	for _, name := range flow.Roles(def.Workflow) {
 		r := def.Roles[name]
 		fields := append(yamltext.Map{{Key: "description", Value: r.Description}}, player(r)...)
-		if !isCommand(r) {
+		if !isCommand(r) && !isJoin(r, def.Schemas[name]) {
 			fields = append(fields, yamltext.Entry{Key: "frontmatter", Value: schema(def.Schemas[name])})
 		}
 		m = append(m, yamltext.Entry{Key: name, Value: fields, Blank: true})
@@ -76,6 +78,54 @@ func roles(def workflow.Definition) yamltext.Map {
 // need not say.
 func isCommand(r protocol.Role) bool { return len(r.Run) > 0 && r.Parse == "" }
 
+// isJoin reports whether a role with children answers what all of them do whose author
+// says nothing.
+func isJoin(r protocol.Role, schema any) bool {
+	return r.HasChildren() && r.Join == "" && reflect.DeepEqual(schema, any(moderator.JoinSchema()))
+}
+
+// children is what says which threads play a role.
+func children(r protocol.Role) (fields yamltext.Map) {
+	switch r.Player() {
+	case protocol.PlayedByWorkflow:
+		fields = yamltext.Map{{Key: "workflow", Value: string(r.Workflow)}}
+		if len(r.Inputs) > 0 {
+			fields = append(fields, yamltext.Entry{Key: "vars", Value: r.Inputs})
+		}
+	case protocol.PlayedByAll:
+		all := yamltext.Map{}
+		for _, key := range slices.Sorted(maps.Keys(r.All)) {
+			all = append(all, yamltext.Entry{Key: key, Value: child(r.All[key])})
+		}
+		fields = yamltext.Map{{Key: "all", Value: all}}
+	case protocol.PlayedByEach:
+		each := append(yamltext.Map{{Key: "of", Value: r.Each.Of}}, child(r.Each.ChildRole)...)
+		if r.Each.Max > 0 {
+			each = append(each, yamltext.Entry{Key: "max", Value: r.Each.Max})
+		}
+		fields = yamltext.Map{{Key: "each", Value: each}}
+	}
+	if r.Parallel > 0 {
+		fields = append(fields, yamltext.Entry{Key: "parallel", Value: r.Parallel})
+	}
+	if r.Join != "" {
+		fields = append(fields, yamltext.Entry{Key: "join", Value: r.Join})
+	}
+	return fields
+}
+
+func child(c protocol.ChildRole) (fields yamltext.Map) {
+	for _, e := range []yamltext.Entry{{Key: "role", Value: c.Role}, {Key: "workflow", Value: string(c.Workflow)}, {Key: "prompt", Value: c.Prompt}} {
+		if e.Value != "" {
+			fields = append(fields, e)
+		}
+	}
+	if len(c.Inputs) > 0 {
+		fields = append(fields, yamltext.Entry{Key: "vars", Value: c.Inputs})
+	}
+	return fields
+}
+
 // player is what says who plays a role, and what that one is told.
 func player(r protocol.Role) (fields yamltext.Map) {
 	texts := []yamltext.Entry{{Key: "parse", Value: string(r.Parse)}, {Key: "timeout", Value: span(r.TimeoutMs)}}
@@ -84,6 +134,8 @@ func player(r protocol.Role) (fields yamltext.Map) {
 		fields = yamltext.Map{{Key: "run", Value: strings(r.Run)}}
 	case protocol.PlayedByPerson:
 		return yamltext.Map{{Key: "person", Value: true}}
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+		return children(r)
 	default:
 		fields = yamltext.Map{{Key: "goal", Value: r.Goal}, {Key: "capabilities", Value: strings(r.Capabilities)}}
 		texts = []yamltext.Entry{{Key: "procedure", Value: r.Procedure}, {Key: "output", Value: r.Output}, {Key: "extractPrompt", Value: r.ExtractPrompt}}

@@ -25,6 +25,7 @@ const (
 	OutputFile  = "output"       // what a command prints that is no agent
 	ResultFile  = "result.json"  // the result line once more
 	StopFile    = "stop"         // names the run that is to stop
+	HoldFile    = "hold"         // no more children of the thread shall begin
 	WorkFile    = "work.json"    // what a background worker is to do, or did last
 	LogFile     = "worker.log"   // the worker's stderr
 	TotalsFile  = "totals.json"  // what the thread has cost so far

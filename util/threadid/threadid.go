@@ -41,6 +41,7 @@ func New(now time.Time, rand io.Reader) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make a thread id: %w", err)
 	}
+	id[6] |= 0x80 // of the 80 bits the first: children have room below it, see [Child]
 	return id.String(), nil
 }
 

@@ -79,24 +79,54 @@ func (x *Heads) DamagedHeads(ctx context.Context) error {
 // Add adds an active thread with what is known of it; [heads.ErrExists] if it is
 // active or has ended.
 func (x *Heads) Add(ctx context.Context, thread string, head protocol.Hash, facts heads.Facts) error {
-	if err := checkThread(thread, head); err != nil {
-		return err
+	return x.AddAll(ctx, []heads.New{{Head: heads.Head{Thread: thread, Hash: head}, Facts: facts}})
+}
+
+// AddAll is [Heads.Add] for many, in one change.
+func (x *Heads) AddAll(ctx context.Context, threads []heads.New) error {
+	for _, t := range threads {
+		if err := checkThread(t.Thread, t.Hash); err != nil {
+			return err
+		}
 	}
 	return x.changeThreads(ctx, func(f *file) error {
-		old, err := f.get(thread)
+		ended, err := x.endedAmong(threads)
 		if err != nil {
 			return err
 		}
-		_, err = x.lastEnd(thread)
-		if old != "" || err == nil {
-			return fmt.Errorf("thread %s %w", thread, heads.ErrExists)
+		facts := make(map[string]heads.Facts, len(threads))
+		for _, t := range threads {
+			old, err := f.get(t.Thread)
+			if err != nil {
+				return err
+			}
+			if old != "" || ended(t.Thread) {
+				return fmt.Errorf("thread %s %w", t.Thread, heads.ErrExists)
+			}
+			f.set(t.Thread, t.Hash)
+			facts[t.Thread] = t.Facts
 		}
-		if !errors.Is(err, heads.ErrNoThread) {
-			return err
-		}
-		f.set(thread, head)
-		return x.appendFacts(ctx, f, map[string]heads.Facts{thread: facts})
+		return x.appendFacts(ctx, f, facts)
 	})
+}
+
+// endedAmong tells which threads have ended. One is looked for from the end of the
+// history, where the young ones are; many are worth reading it once.
+func (x *Heads) endedAmong(threads []heads.New) (func(thread string) bool, error) {
+	const few = 3
+	if len(threads) > few {
+		ends, _, err := x.lastEnds()
+		return func(thread string) bool { _, has := ends[thread]; return has }, err
+	}
+	has := map[string]bool{}
+	for _, t := range threads {
+		_, err := x.lastEnd(t.Thread)
+		if err != nil && !errors.Is(err, heads.ErrNoThread) {
+			return nil, err
+		}
+		has[t.Thread] = err == nil
+	}
+	return func(thread string) bool { return has[thread] }, nil
 }
 
 // Move moves a head from old to new; [*heads.ConflictError] if it is not at old.

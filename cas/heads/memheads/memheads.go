@@ -55,17 +55,26 @@ func (m *Heads) Heads(ctx context.Context) iter.Seq2[heads.Head, error] {
 
 // Add implements [heads.Heads].
 func (m *Heads) Add(ctx context.Context, thread string, head protocol.Hash, facts heads.Facts) error {
+	return m.AddAll(ctx, []heads.New{{Head: heads.Head{Thread: thread, Hash: head}, Facts: facts}})
+}
+
+// AddAll implements [heads.Heads].
+func (m *Heads) AddAll(ctx context.Context, threads []heads.New) error {
 	return m.change(ctx, func() error {
-		if err := check(thread, head); err != nil {
-			return err
+		for _, t := range threads {
+			if err := check(t.Thread, t.Hash); err != nil {
+				return err
+			}
+			if _, active := m.active[t.Thread]; active || m.end(t.Thread) >= 0 {
+				return fmt.Errorf("thread %s %w", t.Thread, heads.ErrExists)
+			}
 		}
-		if _, active := m.active[thread]; active || m.end(thread) >= 0 {
-			return fmt.Errorf("thread %s %w", thread, heads.ErrExists)
+		for _, t := range threads {
+			if err := m.learn(t.Thread, t.Facts); err != nil {
+				return err
+			}
+			m.set(t.Thread, t.Hash)
 		}
-		if err := m.learn(thread, facts); err != nil {
-			return err
-		}
-		m.set(thread, head)
 		return nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,12 +30,13 @@ func (a *app) progress() engine.Progress {
 }
 
 // display tells what steps do, whoever makes them: on a terminal each tool as it is
-// called and a line that counts up; elsewhere one line when a step begins and one
-// when it ends.
+// called and lines that count up, one for each step that is at work; elsewhere one line
+// when a step begins and one when it ends. Of several threads at once the terminal has
+// as many lines as fit, and the others are counted.
 func (a *app) display(w io.Writer) *display {
 	return &display{
 		w: w, now: a.env.Now, live: terminal.Is(w), colours: cmdline.Colours(a.env, w),
-		width: func() int { columns, _ := terminal.Size(w); return columns },
+		size: func() (int, int) { return terminal.Size(w) },
 	}
 }
 
@@ -43,11 +45,19 @@ type display struct {
 	now     func() time.Time
 	live    bool
 	colours bool
-	width   func() int // of the terminal in columns; 0: unknown
+	size    func() (columns, lines int) // of the terminal; 0: unknown
 
-	mu      sync.Mutex // the ticker writes too
-	stop    chan struct{}
-	ended   sync.WaitGroup
+	mu    sync.Mutex // the ticker writes too
+	stop  chan struct{}
+	ended sync.WaitGroup
+	steps []*stepAtWork // at work, the oldest first
+	drawn int           // lines at the end that count up
+	did   int           // steps of children that have ended
+}
+
+// stepAtWork is a step that is at work.
+type stepAtWork struct {
+	engine.StepInfo
 	turns   int
 	calls   map[string]string // names by id
 	failed  int               // calls
@@ -60,22 +70,41 @@ type display struct {
 func (v *display) StepStarted(s engine.StepInfo) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.turns, v.tokens, v.known, v.writing = 0, 0, false, ""
-	v.calls, v.failed = map[string]string{}, 0
+	v.steps = append(v.steps, &stepAtWork{StepInfo: s, calls: map[string]string{}})
 	what := ""
 	if s.Adopted {
 		what = ", adopting the result of an interrupted run"
 	}
-	v.line(terminal.Bold, "step %d: %s (%s)%s", s.Number, plaintext.Line(s.Role), plaintext.Line(s.Agent), what)
-	if v.live && s.Ended.IsZero() {
+	if !v.live || s.Path == "" {
+		v.line(terminal.Bold, "%sstep %d: %s (%s)%s", under(s), s.Number, plaintext.Line(s.Role), plaintext.Line(s.Agent), what)
+	}
+	if v.live && s.Ended.IsZero() && v.stop == nil {
 		v.stop = make(chan struct{})
 		v.ended.Add(1)
-		go v.tick(s, v.stop)
+		go v.tick(v.stop)
 	}
 }
 
-// tick keeps the counting line up to date until the step ends.
-func (v *display) tick(s engine.StepInfo, stop <-chan struct{}) {
+// under is what goes before a line about a child.
+func under(s engine.StepInfo) string {
+	if s.Path == "" {
+		return ""
+	}
+	return plaintext.Line(s.Path) + ": "
+}
+
+// shown is the step at work that is meant.
+func (v *display) shown(s engine.StepInfo) *stepAtWork {
+	for _, at := range v.steps {
+		if at.Thread == s.Thread && at.Path == s.Path {
+			return at
+		}
+	}
+	return &stepAtWork{StepInfo: s, calls: map[string]string{}}
+}
+
+// tick keeps the counting lines up to date until no step is at work.
+func (v *display) tick(stop <-chan struct{}) {
 	defer v.ended.Done()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -85,7 +114,7 @@ func (v *display) tick(s engine.StepInfo, stop <-chan struct{}) {
 			return
 		case <-t.C:
 			v.mu.Lock()
-			v.counter(s)
+			v.counters()
 			v.mu.Unlock()
 		}
 	}
@@ -95,26 +124,34 @@ func (v *display) tick(s engine.StepInfo, stop <-chan struct{}) {
 func (v *display) Turn(s engine.StepInfo, t protocol.Turn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	at := v.shown(s)
 	if t.Role == protocol.TurnAssistant {
-		v.turns++
-		v.writing = ""
+		at.turns++
+		at.writing = ""
 	}
 	if t.Usage.Counted() {
-		v.known = true
-		v.tokens += t.Usage.InputTokens + t.Usage.CacheReadTokens + t.Usage.CacheWriteTokens + t.Usage.OutputTokens
+		at.known = true
+		at.tokens += t.Usage.InputTokens + t.Usage.CacheReadTokens + t.Usage.CacheWriteTokens + t.Usage.OutputTokens
 	}
 	why := failure(t)
 	if why != "" {
-		v.failed++
+		at.failed++
 	}
 	for _, call := range t.ToolCalls {
-		v.calls[call.ID] = call.Name
+		at.calls[call.ID] = call.Name
 	}
-	name := v.calls[t.ToolCallID]
+	name := at.calls[t.ToolCallID]
 	if t.Role == protocol.TurnTool {
-		delete(v.calls, t.ToolCallID)
+		delete(at.calls, t.ToolCallID)
 	}
 	if !v.live {
+		return
+	}
+	if s.Path != "" { // many at once: a word in the child's own line
+		for _, call := range t.ToolCalls {
+			at.writing = strings.TrimSpace(plaintext.Line(call.Name) + " " + firstLine(argument(call.Args), 60))
+		}
+		v.counters()
 		return
 	}
 	if why != "" {
@@ -126,27 +163,31 @@ func (v *display) Turn(s engine.StepInfo, t protocol.Turn) {
 	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && strings.TrimSpace(t.Content) != "" {
 		v.line(terminal.Plain, "%s", v.fit("  ✎ "+firstLine(said(t.Content), 200)))
 	}
-	v.counter(s)
+	v.counters()
 }
 
 // Writing implements engine.Progress.
 func (v *display) Writing(s engine.StepInfo, t protocol.Turn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.writing = lastWords(said(t.Content), 60)
+	v.shown(s).writing = lastWords(said(t.Content), 60)
 	if v.live {
-		v.counter(s)
+		v.counters()
 	}
 }
 
 // StepEnded implements engine.Progress.
 func (v *display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
-	if v.stop != nil {
-		close(v.stop)
-		v.ended.Wait()
-		v.stop = nil
-	}
 	v.mu.Lock()
+	at := v.shown(s)
+	v.steps = slices.DeleteFunc(v.steps, func(other *stepAtWork) bool { return other == at })
+	if stop := v.stop; stop != nil && len(v.steps) == 0 {
+		v.stop = nil
+		close(stop)
+		v.mu.Unlock()
+		v.ended.Wait()
+		v.mu.Lock()
+	}
 	defer v.mu.Unlock()
 	end := s.Ended
 	if end.IsZero() {
@@ -154,30 +195,37 @@ func (v *display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 	}
 	took := sinceText(s.Started, end)
 	failed := ""
-	if v.failed > 0 {
-		failed = render.Count(v.failed, "tool call") + " failed"
+	if at.failed > 0 {
+		failed = render.Count(at.failed, "tool call") + " failed"
 	}
 	if err != nil {
 		how := "failed"
 		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
 			how = "stopped"
 		}
-		v.line(terminal.Red, "%s", joined("✗ "+plaintext.Line(s.Role)+" "+how, took, failed))
+		v.line(terminal.Red, "%s", joined("✗ "+under(s)+plaintext.Line(s.Role)+" "+how, took, failed))
+		v.counters()
+		return
+	}
+	if s.Path != "" {
+		v.did++
+	}
+	if v.live && s.Path != "" && out.Status == protocol.StatusIdle {
+		v.counters()
 		return
 	}
 	colour := terminal.Green
 	if out.Status != protocol.StatusIdle {
 		colour = mood(out)
 	}
-	v.line(colour, "%s", joined(mark(out)+" "+route(s.Role, out), took, spent(out.Usage, 0, 0), failed))
+	v.line(colour, "%s", joined(mark(out)+" "+under(s)+route(s.Role, out), took, spent(out.Usage, 0, 0), failed))
+	v.counters()
 }
 
-// line prints a whole line, in place of the counting one.
+// line prints a whole line, in place of the counting ones.
 func (v *display) line(in terminal.Sequence, format string, args ...any) {
 	var frame terminal.Painter
-	if v.live {
-		frame.Control(terminal.ClearLine)
-	}
+	v.clear(&frame)
 	if !v.colours {
 		in = terminal.Plain
 	}
@@ -186,27 +234,76 @@ func (v *display) line(in terminal.Sequence, format string, args ...any) {
 	_ = frame.Draw(v.w) // nobody is there to be told
 }
 
-// counter is the line that stays last while a step runs. It keeps within the
-// terminal: a line that wraps could not be taken back.
-func (v *display) counter(s engine.StepInfo) {
-	parts := []string{plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), render.Count(v.turns, "turn")}
-	if v.known {
-		parts = append(parts, view.Thousands(v.tokens)+" tokens")
+// clear takes the counting lines back.
+func (v *display) clear(frame *terminal.Painter) {
+	if !v.live {
+		return
 	}
-	if v.writing != "" {
-		parts = append(parts, v.writing)
-	}
-	text := "  " + strings.Join(parts, " · ")
-	var frame terminal.Painter
 	frame.Control(terminal.ClearLine)
-	frame.Text(v.fit(text))
+	for ; v.drawn > 1; v.drawn-- {
+		frame.Up(1)
+		frame.Control(terminal.ClearLine)
+	}
+	v.drawn = 0
+}
+
+// counters are the lines that stay last while steps are at work. They keep within the
+// terminal: a line that wraps could not be taken back.
+func (v *display) counters() {
+	if !v.live {
+		return
+	}
+	var frame terminal.Painter
+	v.clear(&frame)
+	lines := v.countingLines()
+	for i, text := range lines {
+		if i > 0 {
+			frame.Text("\n")
+		}
+		frame.Text(v.fit(text))
+	}
+	v.drawn = len(lines)
 	_ = frame.Draw(v.w)
+}
+
+// countingLines are one for each step at work, as far as they fit, and one that counts
+// the others.
+func (v *display) countingLines() []string {
+	const unknown, around = 24, 4
+	_, most := v.size()
+	if most == 0 {
+		most = unknown
+	}
+	most = max(most-around, 1)
+	var lines []string
+	for i, s := range v.steps {
+		if left := len(v.steps) - i; len(lines) == most-1 && left > 1 {
+			lines = append(lines, fmt.Sprintf("  … and %d more at work", left))
+			break
+		}
+		lines = append(lines, v.counting(s))
+	}
+	if v.did > 0 && len(lines) > 0 && len(lines) < most {
+		lines = append(lines, fmt.Sprintf("  %s of children done", render.Count(v.did, "step")))
+	}
+	return lines
+}
+
+func (v *display) counting(s *stepAtWork) string {
+	parts := []string{under(s.StepInfo) + plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), render.Count(s.turns, "turn")}
+	if s.known {
+		parts = append(parts, view.Thousands(s.tokens)+" tokens")
+	}
+	if s.writing != "" {
+		parts = append(parts, s.writing)
+	}
+	return "  " + strings.Join(parts, " · ")
 }
 
 // fit cuts a text to the terminal.
 func (v *display) fit(text string) string {
 	const unknown = 100
-	width := v.width()
+	width, _ := v.size()
 	if width == 0 {
 		width = unknown
 	}

@@ -23,7 +23,8 @@ import (
 const newest = "@"
 
 // thread finds the thread that a person means: a full id, a unique beginning or end of
-// one, "@" for the newest, "@^" or "@{2}" for one that is older.
+// one, "@" for the newest, "@^" or "@{2}" for one that is older. All of these are threads
+// that are nobody's child: a child is its parent, a slash and its key.
 func (a *app) thread(ctx context.Context, arg string) (string, error) {
 	x, err := a.index()
 	if err != nil {
@@ -34,6 +35,9 @@ func (a *app) thread(ctx context.Context, arg string) (string, error) {
 			return id, err
 		}
 	}
+	if parent, key, ok := cutChild(arg); ok {
+		return a.childThread(ctx, parent, key)
+	}
 	if n, ok := newestBut(arg); ok {
 		return a.newestThread(ctx, x, n)
 	}
@@ -41,6 +45,28 @@ func (a *app) thread(ctx context.Context, arg string) (string, error) {
 		return id, a.known(ctx, x, id)
 	}
 	return a.threadByPrefix(ctx, x, arg)
+}
+
+// cutChild takes the key off what may be the name of a child. A path is none.
+func cutChild(arg string) (parent, key string, ok bool) {
+	i := strings.LastIndexByte(arg, '/')
+	if i <= 0 || i == len(arg)-1 || strings.ContainsAny(arg[:1], "./~") || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
+		return "", "", false
+	}
+	return arg[:i], arg[i+1:], true
+}
+
+// childThread finds a child by its key.
+func (a *app) childThread(ctx context.Context, parent, key string) (string, error) {
+	id, err := a.thread(ctx, parent)
+	if err != nil {
+		return "", err
+	}
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	return e.Child(ctx, id, key)
 }
 
 // known reports an id that is neither active nor ended.
@@ -80,6 +106,7 @@ func (a *app) newestThread(ctx context.Context, x *fileheads.Heads, n int) (stri
 	left := n
 	for _, id := range ids {
 		switch known := facts[id]; {
+		case known.Parent != nil: // a child is named by its parent
 		case known.Doubt != nil:
 			return "", unclear("thread "+id+" may have been started here or elsewhere: "+known.Doubt.Error(), "uwf cas fsck")
 		case known.Unclear():
@@ -108,12 +135,12 @@ func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string
 		return "", err
 	}
 	var matches []string
-	var facts map[string]heads.Facts
-	if len(prefix) >= shortest {
-		facts, _ = x.AllFacts(ctx) // of whose origin there is doubt is found by the beginning only
-	}
+	facts, _ := x.AllFacts(ctx) // of whose origin there is doubt is found by the beginning only
 	for _, id := range all {
-		ends := facts != nil && strings.HasSuffix(id, prefix) && facts[id].StartedHere()
+		if facts[id].Parent != nil {
+			continue // a child is named by its parent
+		}
+		ends := facts != nil && len(prefix) >= shortest && strings.HasSuffix(id, prefix) && facts[id].StartedHere()
 		if prefix != "" && (strings.HasPrefix(id, prefix) || ends) {
 			matches = append(matches, id)
 		}

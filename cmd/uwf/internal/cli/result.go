@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,8 +117,23 @@ func standingText(r protocol.StepOutput) string {
 		return plaintext.Line("next is " + *r.CurrentRole)
 	case r.Status == protocol.StatusRunning && r.CurrentRole != nil:
 		return plaintext.Line("running: " + *r.CurrentRole)
+	case r.Status == protocol.StatusWaiting && r.CurrentRole != nil:
+		return plaintext.Line("waiting for the children of " + *r.CurrentRole + ": " + childrenText(r.Children))
 	}
 	return string(r.Status)
+}
+
+// childrenText counts children by where they stand.
+func childrenText(children []protocol.ChildOutput) string {
+	count := map[protocol.Status]int{}
+	for _, c := range children {
+		count[c.Status]++
+	}
+	var words []string
+	for _, s := range slices.Sorted(maps.Keys(count)) {
+		words = append(words, fmt.Sprintf("%d %s", count[s], s))
+	}
+	return strings.Join(words, ", ")
 }
 
 // route is what a step has decided: who made it, the status that routed, and whose
@@ -148,7 +165,7 @@ func mark(r protocol.StepOutput) string {
 		return "?"
 	case protocol.StatusFailed, protocol.StatusCorrupt:
 		return "✗"
-	case protocol.StatusRunning:
+	case protocol.StatusRunning, protocol.StatusWaiting:
 		return "…"
 	}
 	return "✓"

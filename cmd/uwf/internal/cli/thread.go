@@ -50,6 +50,11 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadPokeCommand(),
 			a.threadUndoCommand(),
 			a.threadRedoCommand(),
+			a.leaf(ucli.Command{
+				Name: "again", ArgsUsage: "<thread>/<key>", Usage: "let a child be played anew, whatever it has answered",
+				Description: "The child's parent has not joined its results yet. Nothing runs: uwf thread resume does it.\n\n" +
+					"   uwf thread again @/security",
+			}, a.threadAgain),
 			a.threadWaitCommand(),
 			a.threadWatchCommand(),
 			a.threadRunningCommand(),
@@ -335,4 +340,28 @@ func (a *app) threadHead(ctx context.Context, c *ucli.Context) (string, protocol
 	}
 	head, err := e.Head(ctx, id)
 	return id, head, err
+}
+
+// threadAgain forgets what a child has answered.
+func (a *app) threadAgain(ctx context.Context, c *ucli.Context) error {
+	parent, key, ok := cutChild(c.Args().First())
+	if !ok {
+		return usageError(fmt.Sprintf("%q is no child", c.Args().First()), "uwf thread again <thread>/<key>")
+	}
+	id, err := a.thread(ctx, parent)
+	if err != nil {
+		return err
+	}
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := e.Again(ctx, id, key); err != nil {
+		return err
+	}
+	out, err := e.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.stands(outcomeAt(ctx, e, out, nil), false, nil)
 }

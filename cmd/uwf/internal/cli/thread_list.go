@@ -72,13 +72,13 @@ func statusList(s string) ([]protocol.Status, error) {
 	}
 	known := []protocol.Status{
 		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusSuspended, protocol.StatusFailed,
-		protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
+		protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt, protocol.StatusWaiting,
 	}
 	var list []protocol.Status
 	for _, word := range strings.Split(s, ",") {
 		switch st := protocol.Status(strings.TrimSpace(word)); {
 		case st == "active":
-			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusFailed)
+			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusFailed, protocol.StatusWaiting)
 		case st == "end":
 			list = append(list, protocol.StatusCompleted)
 		case slices.Contains(known, st):
@@ -95,7 +95,7 @@ func unknownStatus(word string, known []protocol.Status) error {
 	for _, s := range known {
 		names = append(names, string(s))
 	}
-	message := fmt.Sprintf("invalid status %q: want idle, running, suspended, failed, completed, cancelled, corrupt or active", word)
+	message := fmt.Sprintf("invalid status %q: want idle, running, waiting, suspended, failed, completed, cancelled, corrupt or active", word)
 	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
 		return usageError(message, "did you mean --status "+near[0]+"?")
 	}

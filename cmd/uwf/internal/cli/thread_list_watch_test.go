@@ -68,7 +68,7 @@ func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Unix(100, 0)
-	v := &display{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, width: func() int { return 40 }}
+	v := &display{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, size: func() (int, int) { return 40, 24 }}
 	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at}
 	v.StepStarted(step)
 	v.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{Name: "read_file", Args: map[string]any{"path": "a\x1b[31m.go"}}}, Usage: &protocol.Usage{InputTokens: 1200, OutputTokens: 34}})
@@ -91,7 +91,7 @@ func TestColoursOfTheView(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Unix(100, 0)
-	v := &display{w: &out, colours: true, now: func() time.Time { return at }, width: func() int { return 40 }}
+	v := &display{w: &out, colours: true, now: func() time.Time { return at }, size: func() (int, int) { return 40, 24 }}
 	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at, Ended: at.Add(time.Second)}
 	v.StepStarted(step)
 	cost := 0.01
@@ -112,7 +112,7 @@ func TestFailedToolsAreMarked(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Unix(100, 0)
-	v := &display{w: &out, live: true, now: func() time.Time { return at }, width: func() int { return 60 }}
+	v := &display{w: &out, live: true, now: func() time.Time { return at }, size: func() (int, int) { return 60, 24 }}
 	step := engine.StepInfo{Number: 1, Role: "tester", Started: at, Ended: at.Add(time.Second)}
 	v.StepStarted(step)
 	v.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: "a", Name: "run_command"}, {ID: "b", Name: "grep"}, {ID: "c", Name: "Bash"}}})

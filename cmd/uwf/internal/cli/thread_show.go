@@ -64,6 +64,14 @@ func (a *app) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) 
 	if sum := s.Totals; sum != nil && sum.Steps > 0 {
 		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
 	}
+	const most = 30
+	for i, child := range s.Children {
+		if i == most {
+			lines = append(lines, "children", fmt.Sprintf("and %d more: %s", len(s.Children)-most, childrenText(s.Children[most:])))
+			break
+		}
+		lines = append(lines, "child", plaintext.Line(child.Key)+"  "+string(child.Status))
+	}
 	if s.Hint != nil {
 		for hint := range strings.SplitSeq(*s.Hint, "\n") {
 			lines = append(lines, "hint", hint)

@@ -20,6 +20,7 @@ func agentFlags() []ucli.Flag {
 		agentFlag(),
 		&ucli.BoolFlag{Name: "fresh", Usage: "do not adopt the finished result of an interrupted step"},
 		timeoutFlag("stop a step's agent after this `TIME`"),
+		&ucli.StringFlag{Name: "parallel", Usage: "at most `N` threads at work at once (default: two for each processor)"},
 	}
 }
 
@@ -33,7 +34,10 @@ func agentFlag() ucli.Flag {
 func stepOptions(c *ucli.Context) (engine.StepOptions, error) {
 	o := engine.StepOptions{Fresh: c.Bool("fresh")}
 	var err error
-	o.Timeout, err = timeoutOf(c)
+	if o.Timeout, err = timeoutOf(c); err != nil || !c.IsSet("parallel") {
+		return o, err
+	}
+	o.Parallel, err = numberFlag(c, "parallel", 1, 4)
 	return o, err
 }
 

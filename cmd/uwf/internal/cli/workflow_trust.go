@@ -44,7 +44,11 @@ func (a *app) workflowTrustCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		out := trustOutput{Name: w.Name, Hash: h, Commands: engine.CommandsOf(w)}
+		commands, err := e.Commands(ctx, w)
+		if err != nil {
+			return err
+		}
+		out := trustOutput{Name: w.Name, Hash: h, Commands: commands}
 		if out.Commands == nil {
 			out.Commands = []string{}
 		}

@@ -1,0 +1,372 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/rundir"
+)
+
+// Whoever runs a thread to its end runs its children, too, as many at once as there are
+// places. Nothing that matters is kept here: a driver that is killed is followed by
+// another one, and two of them meet at the locks of the threads.
+
+// driven is what the threads of one run share.
+type driven struct {
+	places chan struct{} // one for each thread that is at work; who waits for children has none
+	mu     sync.Mutex    // of what is told
+}
+
+// driving returns an engine for a run of a thread with all its children.
+func (e *Engine) driving(w Work) *Engine {
+	if e.driven != nil {
+		return e
+	}
+	n := w.Parallel
+	if n <= 0 {
+		n = 2 * runtime.NumCPU()
+	}
+	with := *e
+	with.driven = &driven{places: make(chan struct{}, n)}
+	return with.speakingInTurn()
+}
+
+// drive works on a thread, and then on its children until it can go on itself. h is
+// the thread's hold, if it is held already.
+func (e *Engine) drive(ctx context.Context, thread string, h *hold, w Work) ([]protocol.StepOutput, error) {
+	outs, forKid, err := e.forKid(ctx, thread, h, w)
+	if forKid {
+		if err != nil || w.Steps != UntilEnd {
+			return outs, err
+		}
+		w.Do, w.Cwd, h = DoStep, "", nil
+	}
+	for first := true; ; first = false {
+		made, err := e.turn(ctx, thread, h, w, first)
+		h = nil
+		if err == nil && w.Steps == UntilEnd && len(made) > 0 && due(made[len(made)-1]) {
+			outs = appendOutput(outs, w, steps(made)...)
+			if err := e.driveKids(ctx, thread, w); err != nil {
+				return outs, ended(ctx, err)
+			}
+			w.Do, w.Cwd, w.Fresh = DoStep, "", false
+			continue
+		}
+		return appendOutput(outs, w, made...), err
+	}
+}
+
+// forKid hands what a person says to the child that asks for it. It reports false if
+// the thread itself is meant.
+func (e *Engine) forKid(ctx context.Context, thread string, h *hold, w Work) (outs []protocol.StepOutput, handed bool, err error) {
+	if w.Do != DoResume && w.Do != DoAnswer {
+		return nil, false, nil
+	}
+	pos, err := e.standing(ctx, thread)
+	if err != nil || pos.problem != nil || pos.next.Kind != moderator.Fan || pos.output().Status != protocol.StatusSuspended {
+		return nil, false, nil // whoever makes the step says what is wrong
+	}
+	if w.Answer != nil && w.Answer.At != "" && w.Answer.At != pos.thread.Head {
+		return nil, false, nil
+	}
+	if h != nil {
+		defer func() { h.release() }()
+	}
+	i := slices.IndexFunc(pos.kids, func(k kid) bool { return k.status() == protocol.StatusSuspended })
+	k := pos.kids[i]
+	if w.Answer != nil {
+		answer := *w.Answer
+		answer.At = k.head
+		w.Answer = &answer
+	}
+	o := w.StepOptions
+	o.Cwd = ""
+	outs, err = e.below(k).drive(ctx, k.id, nil, Work{Do: w.Do, Steps: w.Steps, Prompt: w.Prompt, Answer: w.Answer, StepOptions: o})
+	return outs, true, err
+}
+
+// below returns an engine that works on a child.
+func (e *Engine) below(k kid) *Engine {
+	with := *e
+	with.path = k.Key
+	if e.path != "" {
+		with.path = e.path + "/" + k.Key
+	}
+	return &with
+}
+
+// due reports whether there is something to do for the children of a thread. Those that
+// have failed are tried once more by each run.
+func due(out protocol.StepOutput) bool {
+	return len(out.Children) > 0 && (out.Status == protocol.StatusWaiting || out.Status == protocol.StatusFailed)
+}
+
+// steps are the outputs of steps that were made, without the one that says that there
+// is none to be made.
+func steps(outs []protocol.StepOutput) []protocol.StepOutput {
+	var made []protocol.StepOutput
+	for _, out := range outs {
+		if out.StepHash != nil {
+			made = append(made, out)
+		}
+	}
+	return made
+}
+
+// turn works on a thread in a place, under the thread's lock. Only the first time is it
+// an error that somebody else does.
+func (e *Engine) turn(ctx context.Context, thread string, h *hold, w Work, first bool) ([]protocol.StepOutput, error) {
+	for {
+		if h == nil {
+			if err := e.takePlace(ctx); err != nil {
+				return nil, coded(err)
+			}
+			held, err := e.hold(ctx, thread)
+			if err != nil {
+				e.leavePlace()
+				if first && e.path == "" || !isBusy(err) {
+					return nil, coded(err)
+				}
+				if _, err := e.Wait(ctx, thread); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			h = held
+		} else if err := e.takePlace(ctx); err != nil {
+			h.release()
+			return nil, coded(err)
+		}
+		outs, err := e.do(ctx, h, w)
+		h.release()
+		e.leavePlace()
+		h = nil
+		if e.path == "" || !isBusy(err) || len(outs) > 0 {
+			return outs, err
+		}
+		// The agent of a driver that was killed is still at work: what it does is taken
+		// over.
+		if _, err := e.Wait(ctx, thread); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func isBusy(err error) bool { return errors.Is(err, &protocol.Error{Code: protocol.CodeLocked}) }
+
+func (e *Engine) takePlace(ctx context.Context) error {
+	select {
+	case e.driven.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (e *Engine) leavePlace() { <-e.driven.places }
+
+// driveKids works on all children of a thread that are not at their end, each until it
+// is, or until a person is needed, or it fails. Those that fail do not keep the others.
+func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
+	dir := e.runDir(thread)
+	if err := dir.holdBack(false); err != nil {
+		return err
+	}
+	pos, err := e.standing(ctx, thread)
+	if err != nil {
+		return err
+	}
+	next := make(chan kid)
+	most := cap(e.driven.places)
+	if p := pos.workflow.Roles[pos.next.Role].Parallel; p > 0 {
+		most = p
+	}
+	var workers sync.WaitGroup
+	failures := failedKids{of: len(pos.kids)}
+	for range min(most, len(pos.kids)) {
+		workers.Go(func() {
+			for k := range next {
+				failures.add(k, e.driveKid(ctx, k, w))
+			}
+		})
+	}
+	stopped := false
+	for _, k := range pos.kids {
+		if k.ended != nil || k.status() == protocol.StatusSuspended || k.head == "" {
+			continue
+		}
+		if stopped = dir.heldBack(); stopped || ctx.Err() != nil {
+			break
+		}
+		select {
+		case next <- k:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	workers.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case stopped || dir.heldBack():
+		return hinted(fail(protocol.CodeTerminated, "thread %s was stopped while its children were at work", thread), "uwf thread resume "+thread)
+	}
+	return failures.err(thread, pos.next.Role)
+}
+
+// standing is the position of a thread that has children.
+func (e *Engine) standing(ctx context.Context, thread string) (*position, error) {
+	head, _, err := e.lookup(ctx, thread)
+	if err != nil {
+		return nil, err
+	}
+	pos, err := e.position(ctx, thread, head)
+	if err == nil && pos.next.Kind != moderator.Fan {
+		pos.kids = nil // somebody else has joined them meanwhile
+	}
+	return pos, err
+}
+
+// driveKid works on one child.
+func (e *Engine) driveKid(ctx context.Context, k kid, w Work) error {
+	o := w.StepOptions
+	o.Fresh, o.Cwd = false, ""
+	_, err := e.below(k).drive(ctx, k.id, nil, Work{Steps: UntilEnd, StepOptions: o})
+	if err == nil {
+		return nil
+	}
+	// Somebody may have brought it to its end meanwhile, or be about to.
+	if errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
+		_, _ = e.Wait(ctx, k.id)
+	}
+	if _, ended, lookErr := e.lookup(context.WithoutCancel(ctx), k.id); lookErr == nil && ended != nil {
+		return nil
+	}
+	return err
+}
+
+// failedKids are the children that have failed in a drive.
+type failedKids struct {
+	of    int
+	mu    sync.Mutex
+	n     int
+	first string
+	why   error
+}
+
+func (f *failedKids) add(k kid, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		return
+	}
+	if f.n++; f.n == 1 {
+		f.first, f.why = k.Key, err
+	}
+}
+
+func (f *failedKids) err(thread, role string) error {
+	if f.n == 0 {
+		return nil
+	}
+	why := coded(f.why)
+	err := &protocol.Error{
+		Code: why.Code, Err: f.why,
+		Message: fmt.Sprintf("%d of %d children of role %q failed; %s: %s", f.n, f.of, role, f.first, why.Message),
+	}
+	return hinted(err, "uwf thread resume "+thread+" tries those again, and no other",
+		"uwf thread kill "+childAddress(thread, f.first)+" lets it count as failed")
+}
+
+// holdBack says whether no more children of the thread shall begin.
+func (d runDir) holdBack(yes bool) error {
+	if yes {
+		return d.replace(rundir.HoldFile, nil)
+	}
+	if err := d.fs.Remove(d.file(rundir.HoldFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (d runDir) heldBack() bool {
+	_, err := os.Lstat(d.file(rundir.HoldFile))
+	return err == nil
+}
+
+// inTurn is a progress that several threads tell, one at a time.
+type inTurn struct {
+	mu *sync.Mutex
+	to Progress
+}
+
+// StepStarted implements [Progress].
+func (p inTurn) StepStarted(s StepInfo) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.StepStarted(s)
+}
+
+// Turn implements [Progress].
+func (p inTurn) Turn(s StepInfo, t protocol.Turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.Turn(s, t)
+}
+
+// Writing implements [Progress].
+func (p inTurn) Writing(s StepInfo, t protocol.Turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.Writing(s, t)
+}
+
+// StepEnded implements [Progress].
+func (p inTurn) StepEnded(s StepInfo, out protocol.StepOutput, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.StepEnded(s, out, err)
+}
+
+// speakingInTurn makes what the engine tells fit for several threads at once.
+func (e *Engine) speakingInTurn() *Engine {
+	with := *e
+	mu := &with.driven.mu
+	if e.Progress != nil {
+		with.Progress = inTurn{mu, e.Progress}
+	}
+	if e.Warn != nil {
+		with.Warn = func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			e.Warn(text)
+		}
+	}
+	if e.Events != nil {
+		with.Events = func(ev Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			e.Events(ev)
+		}
+	}
+	if e.PutBack != nil {
+		with.PutBack = func() (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return e.PutBack()
+		}
+	}
+	if e.began != nil {
+		var once sync.Once
+		with.began = func() { once.Do(e.began) }
+	}
+	return &with
+}

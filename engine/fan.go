@@ -1,0 +1,405 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
+)
+
+// fan is one step of a thread whose next role has children: it starts those that do
+// not exist yet, or joins their results once all have ended. Else there is nothing to
+// do for the thread itself.
+func (e *Engine) fan(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, error) {
+	if slices.ContainsFunc(pos.kids, func(k kid) bool { return k.head == "" }) {
+		if err := e.startKids(ctx, h, pos); err != nil {
+			return protocol.StepOutput{}, err
+		}
+		var err error
+		if pos.kids, err = e.kids(ctx, pos); err != nil {
+			return protocol.StepOutput{}, err
+		}
+		out := pos.output()
+		if out.Status == protocol.StatusIdle && len(pos.kids) > 0 && !pos.allEnded() {
+			out.Status = protocol.StatusWaiting
+		}
+		return out, nil
+	}
+	if !pos.allEnded() {
+		return pos.output(), nil
+	}
+	return e.join(ctx, h, pos, last, o)
+}
+
+func (p *position) allEnded() bool {
+	return !slices.ContainsFunc(p.kids, func(k kid) bool { return k.ended == nil })
+}
+
+// startKids starts the children that do not exist yet, in one change of the heads.
+func (e *Engine) startKids(ctx context.Context, h *hold, pos *position) error {
+	if err := runnable(pos.workflow); err != nil {
+		return err
+	}
+	dir, err := e.Workplace(ctx, pos.next.Role, pos.dir(), pos.next.Location)
+	if err != nil {
+		return err
+	}
+	release, err := e.holdStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	finished, err := e.finished(ctx, pos)
+	if err != nil {
+		return err
+	}
+	b := e.batch()
+	var fresh []heads.New
+	var over []heads.Ended
+	for _, k := range pos.kids {
+		if k.head != "" {
+			continue
+		}
+		start, err := e.startOf(ctx, b, pos, k, dir)
+		if err != nil {
+			return err
+		}
+		facts := heads.Facts{Parent: &heads.Parent{
+			Thread: pos.id, Head: h.head, Role: pos.next.Role, Key: k.Key, Attempt: pos.attemptOf(pos.next.Role, k.Key),
+		}}
+		if h.facts.Imported != nil { // what is not from here has no child that is
+			inherited := *h.facts.Imported
+			inherited.Inherited = true
+			facts.Imported = &inherited
+		}
+		at := start.Hash
+		if head := finished[k.Key]; e.sameTask(ctx, head, start.Value) {
+			at = head
+			over = append(over, heads.Ended{Thread: k.id, Workflow: start.Value.Workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: e.nowMs()})
+		}
+		fresh = append(fresh, heads.New{Head: heads.Head{Thread: k.id, Hash: at}, Facts: facts})
+	}
+	if err := b.Commit(ctx); err != nil {
+		return fmt.Errorf("start the children of role %q: %w", pos.next.Role, err)
+	}
+	if err := e.Heads.AddAll(ctx, fresh); err != nil {
+		return fmt.Errorf("start the children of role %q: %w", pos.next.Role, err)
+	}
+	for _, ended := range over { // killed before this, whoever steps such a child finds it at its end
+		if err := e.Heads.Archive(ctx, ended); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finished are the heads of children that have answered already what the position
+// asks: those of the thread that it was forked from, and those of the last step if its
+// role is asked once more.
+func (e *Engine) finished(ctx context.Context, pos *position) (map[string]protocol.Hash, error) {
+	all := map[string]protocol.Hash{}
+	if pos.again {
+		for _, c := range pos.thread.Last.Children {
+			if c.Status == protocol.StatusCompleted {
+				all[c.Key] = c.Head
+			}
+		}
+		return all, nil
+	}
+	fork := pos.facts.Fork
+	if fork == nil || fork.Thread == "" || fork.Step != pos.thread.Head {
+		return all, nil
+	}
+	source := *pos
+	source.id = fork.Thread
+	kids, err := e.kids(ctx, &source)
+	for _, k := range kids {
+		if k.ended != nil && k.ended.Status == protocol.StatusCompleted {
+			all[k.Key] = k.ended.Head
+		}
+	}
+	return all, err
+}
+
+// sameTask reports whether the thread with a head was asked the same.
+func (e *Engine) sameTask(ctx context.Context, head protocol.Hash, s protocol.Start) bool {
+	if head == "" {
+		return false
+	}
+	t, err := thread.Open(ctx, e.nodes(), head)
+	return err == nil && t.Start.Workflow == s.Workflow && t.Start.Prompt == s.Prompt && reflect.DeepEqual(t.Start.Inputs, s.Inputs)
+}
+
+// firstNode is the start of a child.
+type firstNode struct {
+	Hash  protocol.Hash
+	Value protocol.Start
+}
+
+// startOf adds the first node of a child.
+func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k kid, dir string) (firstNode, error) {
+	var none firstNode
+	w, hash := pos.workflow, k.Workflow
+	var err error
+	if hash == "" {
+		w = moderator.RoleWorkflow(w, k.Role)
+		hash, err = b.Add(ctx, w)
+	} else {
+		w, err = e.workflow(ctx, hash)
+	}
+	if err != nil {
+		return none, err
+	}
+	if err := runnable(w); err != nil {
+		return none, err
+	}
+	inputs, err := e.inputs(ctx, w, k.Inputs)
+	if err != nil {
+		var bad *protocol.Error
+		if errors.As(err, &bad) {
+			err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("child %s of role %q: %s", k.Key, pos.next.Role, bad.Message), Err: err}
+		}
+		return none, err
+	}
+	start := protocol.Start{
+		Workflow: hash, Prompt: k.Prompt, Cwd: dir, Inputs: inputs,
+		Child: &protocol.Child{Of: pos.thread.Head, Role: pos.next.Role, Key: k.Key, Attempt: pos.attemptOf(pos.next.Role, k.Key)},
+	}
+	h, err := b.Add(ctx, start)
+	return firstNode{h, start}, err
+}
+
+// join makes the step of a role whose children have ended. If what they give together
+// is not what the role's schema asks for, they stay, and it can be tried again.
+func (e *Engine) join(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (out protocol.StepOutput, err error) {
+	t, err := e.task(ctx, pos, pos.next)
+	if err != nil {
+		return out, err
+	}
+	if pos.lifted {
+		t.limitBase = pos.thread.Len()
+	}
+	a := e.newAttempt(h, pos, t)
+	a.more, a.cmd = o.more, command{name: protocol.JoinAgent, written: []string{}}
+	if !o.Fresh {
+		if out, adopted, err := a.takeOver(ctx, last); adopted || err != nil {
+			return out, err
+		}
+	}
+	if a.task.cwd, err = a.workplace(ctx); err != nil {
+		return out, a.unable(err)
+	}
+	a.record = a.newRecord()
+	lock, err := a.prepare(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = lock.Unlock() }()
+	a.started(a.cmd.name, false)
+	defer func() { a.ended(out, err) }()
+	release, err := a.holdStore(ctx)
+	if err != nil {
+		return out, a.failed(runFailed, err)
+	}
+	defer release()
+	result, err := a.joinKids(ctx)
+	if err != nil {
+		return out, a.failed(runFailed, err)
+	}
+	step, err := a.accept(ctx, result)
+	if err != nil {
+		return out, a.reject(err)
+	}
+	return a.advance(ctx, step)
+}
+
+// joinKids makes the step of the results of all children.
+func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
+	var none protocol.Result
+	b := a.batch()
+	role, err := a.judge(ctx, b)
+	if err != nil {
+		return none, err
+	}
+	results := make([]moderator.Result, len(a.pos.kids))
+	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.kids))}
+	var bill protocol.Bill
+	for i, k := range a.pos.kids {
+		if results[i], err = a.resultOf(ctx, k); err != nil {
+			return none, fmt.Errorf("child %s: %w", k.Key, err)
+		}
+		usage, err := a.costOf(ctx, k)
+		if err != nil {
+			return none, fmt.Errorf("child %s: %w", k.Key, err)
+		}
+		bill.Add(usage)
+		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.ended.Head, Status: k.ended.Status, Usage: usage}
+	}
+	made.usage = bill.AtLeast.IfKnown()
+	state, err := a.joinState(ctx)
+	if err != nil {
+		return none, err
+	}
+	value, err := moderator.Join(ctx, state, a.task.role, results, !isJoinSchema(role.Schema))
+	if err != nil {
+		return none, a.unjoined(err)
+	}
+	made.output, err = extract.Value(ctx, value, role)
+	var unfit *extract.InvalidError
+	if errors.As(err, &unfit) {
+		problems := &UnfitError{Problems: unfit.Problems}
+		return none, a.unjoined(fmt.Errorf("the join of role %q does not fit its schema: %s%w", a.task.role, unfit.Reason, problems))
+	}
+	if err != nil {
+		return none, err
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return none, err
+	}
+	made.answer = string(text)
+	return a.submit(ctx, b, made)
+}
+
+// joinState is what the children were made from, and so what their results are joined
+// over.
+func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
+	if !a.pos.again {
+		return a.pos.state, nil
+	}
+	return a.stateBefore(ctx, a.pos)
+}
+
+func (a *attempt) unjoined(err error) error {
+	return hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
+		a.again()+" joins again: no child is run anew", "uwf thread show "+a.hold.id)
+}
+
+// isJoinSchema reports whether a role says nothing of its own about what its children
+// give together.
+func isJoinSchema(schema any) bool {
+	object, _ := schema.(map[string]any)
+	object = maps.Clone(object)
+	delete(object, "title") // storing has given it one
+	return reflect.DeepEqual(object, moderator.JoinSchema())
+}
+
+// resultOf is what has become of a child that has ended.
+func (e *Engine) resultOf(ctx context.Context, k kid) (moderator.Result, error) {
+	r := moderator.Result{Key: k.Key, Item: k.Item, Status: moderator.JoinDone}
+	if k.ended.Status != protocol.StatusCompleted {
+		r.Status, r.Error = moderator.JoinFailed, "it was "+string(k.ended.Status)
+	}
+	t, err := thread.Open(ctx, e.nodes(), k.ended.Head)
+	if err != nil || t.Last == nil {
+		return r, err
+	}
+	out, err := t.Output(ctx, *t.Last)
+	r.Output = out.Value
+	return r, err
+}
+
+// costOf is what a child has cost, as far as it is known; nil if nothing is. Where the
+// cost of one of its runs is unknown, so is that of the child.
+func (e *Engine) costOf(ctx context.Context, k kid) (*protocol.Usage, error) {
+	sum, err := e.sumUp(ctx, k.id, k.ended.Head)
+	if err != nil || sum.Usage == nil {
+		return nil, err
+	}
+	usage := *sum.Usage
+	usage.DurationMs = sum.DurationMs
+	if sum.StepsWithoutCost > 0 {
+		usage.CostUSD = nil
+	}
+	return &usage, nil
+}
+
+// onceMoreFan is the decision for a role with children that a person lets go on: with
+// more steps than the limit, or, where it has suspended the thread, once more, as it was
+// asked before.
+func (e *Engine) onceMoreFan(ctx context.Context, p *position) (moderator.Decision, error) {
+	switch p.next.Cause {
+	case moderator.ByLimit:
+		p.lifted = true
+		return moderator.Route(ctx, p.state)
+	case moderator.ByTarget, moderator.ByOutput:
+		state, err := e.stateBefore(ctx, p)
+		if err != nil {
+			return p.next, err
+		}
+		d, err := moderator.Route(ctx, state)
+		if err != nil || d.Kind != moderator.Fan {
+			return p.next, err
+		}
+		p.again = true
+		return d, nil
+	}
+	return p.next, nil
+}
+
+// stateBefore is the state that the thread's last step was made from.
+func (e *Engine) stateBefore(ctx context.Context, p *position) (moderator.State, error) {
+	t, err := thread.Open(ctx, e.nodes(), p.previous())
+	if err != nil {
+		return moderator.State{}, err
+	}
+	return e.state(ctx, p.workflow, t, &past{thread: t})
+}
+
+// Again lets children of the role that is next be played anew, all or one of them, and
+// forgets what they have answered. Errors are *protocol.Error.
+func (e *Engine) Again(ctx context.Context, parent, key string) error {
+	h, err := e.hold(ctx, parent)
+	if err != nil {
+		return coded(err)
+	}
+	defer h.release()
+	if h.ended != nil {
+		return hasEnded(h)
+	}
+	if err := e.settle(ctx, h, Work{}); err != nil {
+		return coded(err)
+	}
+	pos, err := e.knowing(h).at(ctx, h)
+	if err != nil {
+		return coded(err)
+	}
+	i := slices.IndexFunc(pos.kids, func(k kid) bool { return k.Key == key })
+	if i < 0 {
+		return hinted(fail(protocol.CodeFailed, "thread %s has no child %q that is still to be joined", parent, key), "uwf thread show "+parent)
+	}
+	k := pos.kids[i]
+	if k.head != "" && k.ended == nil {
+		if err := e.Kill(ctx, k.id); err != nil {
+			return err
+		}
+	}
+	if err := e.ask(ctx, h, attemptKey(h.head, pos.next.Role, key)); err != nil {
+		return coded(err)
+	}
+	return nil
+}
+
+// ask raises the number of an attempt.
+func (e *Engine) ask(ctx context.Context, h *hold, key string) error {
+	attempts := maps.Clone(h.facts.Attempts)
+	if attempts == nil {
+		attempts = map[string]int{}
+	}
+	attempts[key]++
+	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Attempts: attempts}); err != nil {
+		return err
+	}
+	h.facts.Attempts = attempts
+	return nil
+}

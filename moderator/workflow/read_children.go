@@ -1,0 +1,353 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/jsonata"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// Used is a workflow that a role of another one runs.
+type Used struct {
+	Name       string // as it was written
+	Hash       protocol.Hash
+	Definition Definition
+}
+
+// childDraft is a part of a role that a thread of its own plays.
+type childDraft struct {
+	what         string // in messages
+	pos          yamldoc.Pos
+	role         word // of the same workflow; "": a workflow
+	used         *Used
+	prompt, vars *yamldoc.Node
+	text         string // of the prompt
+	each         bool   // the item is known
+}
+
+// onePlayer reports that a role has more than one player.
+func (d *draft) onePlayer(m map[string]*yamldoc.Node, what string) {
+	first := ""
+	for _, key := range []string{"run", "person", "workflow", "all", "each"} {
+		switch n := m[key]; {
+		case n == nil:
+		case first != "":
+			d.add(n.Pos, "keep one of them", "%s has both %q and %q: only one of them can play it", what, first, key)
+		default:
+			first = key
+		}
+	}
+}
+
+// readChildren reads what says which threads play a role.
+func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what string, player protocol.Player) {
+	for _, key := range []string{"workspace", "merge"} {
+		if n := m[key]; n != nil {
+			d.add(n.Pos, "leave it out: children work where their parent does", "%s has %q, which this uwf cannot do yet", what, key)
+		}
+	}
+	r.role.Parallel = int(d.limit(m["parallel"], "parallel of "+what, moderator.MaxChildren))
+	r.role.Join, _ = d.text(m["join"], "join of "+what)
+	r.join = m["join"]
+	switch player {
+	case protocol.PlayedByWorkflow:
+		c := childDraft{what: what, pos: m["workflow"].Pos, vars: m["vars"]}
+		c.used = d.use(m["workflow"], "workflow of "+what)
+		r.role.Inputs = d.readVars(m["vars"], "vars of "+what)
+		if c.used != nil {
+			r.role.Workflow = c.used.Hash
+		} else {
+			r.role.Workflow = unknownWorkflow
+		}
+		r.children = []childDraft{c}
+	case protocol.PlayedByAll:
+		d.readAll(r, m["all"], what)
+	default:
+		d.readEach(r, m["each"], what)
+	}
+}
+
+// unknownWorkflow stands for one that could not be read. It is never stored.
+const unknownWorkflow = protocol.Hash("0000000000000")
+
+// exampleAll is such a role as most are.
+const exampleAll = "all: {first: {role: …}, second: {workflow: ./other.yaml}}"
+
+func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
+	r.role.All = map[string]protocol.ChildRole{}
+	if isUnread(n) {
+		return
+	}
+	if n.Kind != yamldoc.Mapping || len(n.Entries) == 0 {
+		d.add(n.Pos, exampleAll, "all of %s must be a mapping from name to role or workflow, but this is %s", what, kindOf(n))
+		return
+	}
+	for _, e := range n.Entries {
+		what := fmt.Sprintf("all[%s] of %s", e.Key, what)
+		if problem := roleNameProblem(e.Key); problem != "" {
+			d.add(e.Pos, "", "the name %s in %s %s", quote(e.Key), what, problem)
+		}
+		c, role := d.readChild(e.Value, e.Pos, what, nil)
+		r.children = append(r.children, c)
+		r.role.All[e.Key] = role
+	}
+}
+
+func (d *draft) readEach(r *roleDraft, n *yamldoc.Node, what string) {
+	r.role.Each = &protocol.EachRole{}
+	if isUnread(n) {
+		return
+	}
+	what = "each of " + what
+	c, role := d.readChild(n, n.Pos, what, []field{{key: "of", required: true, remedy: "the list, in JSONata, such as meta.findings"}, {key: "max"}})
+	c.each = true
+	r.children = []childDraft{c}
+	r.role.Each.ChildRole = role
+	if n.Kind == yamldoc.Mapping {
+		r.of = n.Get("of")
+		if r.of != nil {
+			r.role.Each.Of, _ = d.text(r.of, "of of "+what)
+		}
+		if most := n.Get("max"); most != nil {
+			r.role.Each.Max = int(d.limit(most, "max of "+what, moderator.MaxChildren))
+		}
+	}
+}
+
+// readChild reads one part: a role or a workflow, with what it is told.
+func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []field) (childDraft, protocol.ChildRole) {
+	c, role := childDraft{what: what, pos: at}, protocol.ChildRole{}
+	if isUnread(n) {
+		return c, role
+	}
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "{role: …, prompt: …}, or {workflow: ./other.yaml}", "%s must be a mapping, but this is %s", what, kindOf(n))
+		return c, role
+	}
+	m := d.mapping(n, at, what, slices.Concat([]field{{key: "role"}, {key: "workflow"}, {key: "prompt"}, {key: "vars"}}, more))
+	switch {
+	case m["role"] != nil && m["workflow"] != nil:
+		d.add(m["workflow"].Pos, "keep one of them", "%s has both \"role\" and \"workflow\"", what)
+	case m["role"] == nil && m["workflow"] == nil:
+		d.add(at, "add role: or workflow:", "%s names neither a role nor a workflow", what)
+	case m["role"] != nil:
+		name, _ := d.text(m["role"], "role of "+what)
+		c.role, role.Role = word{name, m["role"].Pos}, name
+		if m["vars"] != nil {
+			d.add(m["vars"].Pos, "leave it out: a role has the inputs of its workflow", "%s has \"vars\", but runs no other workflow", what)
+		}
+	default:
+		if c.used = d.use(m["workflow"], "workflow of "+what); c.used != nil {
+			role.Workflow = c.used.Hash
+		}
+		c.vars = m["vars"]
+		role.Inputs = d.readVars(m["vars"], "vars of "+what)
+	}
+	text, ok := d.text(m["prompt"], "prompt of "+what)
+	if ok && strings.TrimSpace(text) == "" {
+		d.add(m["prompt"].Pos, "leave it out: then that of the edge serves", "prompt of %s is blank", what)
+	} else if ok {
+		c.prompt, c.text, role.Prompt = m["prompt"], text, text
+	}
+	return c, role
+}
+
+// use finds the workflow that a text names.
+func (d *draft) use(n *yamldoc.Node, what string) *Used {
+	name, ok := d.text(n, what)
+	if !ok {
+		return nil
+	}
+	if d.workflow == nil {
+		d.add(n.Pos, "", "%s: %s cannot be found from here", what, quote(name))
+		return nil
+	}
+	used, err := d.workflow(name)
+	var inside *Problems
+	switch {
+	case errors.As(err, &inside) && len(inside.List) > 0:
+		p := inside.List[0]
+		d.add(n.Pos, "uwf workflow validate "+name, "%s: %s:%d:%d: %s", what, p.File, p.Line, p.Column, p.Message)
+		return nil
+	case err != nil:
+		d.add(n.Pos, "", "%s: %v", what, err)
+		return nil
+	}
+	if !slices.ContainsFunc(d.uses, func(u Used) bool { return u.Hash == used.Hash }) {
+		d.uses = append(d.uses, used)
+	}
+	return &used
+}
+
+// readVars reads the inputs of a child.
+func (d *draft) readVars(n *yamldoc.Node, what string) map[string]any {
+	if n == nil || isUnread(n) {
+		return nil
+	}
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "vars: {branch: \"{{{branch}}}\"}", "%s must be a mapping from input to value, but this is %s", what, kindOf(n))
+		return nil
+	}
+	vars, _ := n.Value().(map[string]any)
+	return vars
+}
+
+// checkChildren checks the parts of roles: that they exist, that they get the inputs
+// that they ask for, and the expressions.
+func (d *draft) checkChildren() {
+	for _, r := range d.roles {
+		for _, c := range r.children {
+			d.checkChild(r, c)
+		}
+		if r.of != nil && r.role.Each.Of != "" {
+			d.checkExpression("each.of of role "+quote(r.name), r.role.Each.Of, r.of, nil)
+		}
+		if r.join != nil && r.role.Join != "" {
+			d.checkJoin(r)
+		}
+	}
+}
+
+func (d *draft) checkChild(r *roleDraft, c childDraft) {
+	if c.role.text != "" {
+		target := d.roleByName[c.role.text]
+		switch {
+		case target == nil && !d.lostRoles:
+			d.add(c.role.pos, d.didYouMean(c.role.text, d.roleNames, "the roles are"), "%s names the role %s, which does not exist", c.what, quote(c.role.text))
+		case target != nil && target.role.HasChildren():
+			d.add(c.role.pos, "make a workflow of it, and name that", "%s names the role %s, which has children itself", c.what, quote(c.role.text))
+		}
+		return
+	}
+	if c.used == nil {
+		return
+	}
+	given := map[string]bool{}
+	if c.vars != nil {
+		for _, e := range c.vars.Entries {
+			given[e.Key] = true
+			if _, known := c.used.Definition.Inputs[e.Key]; !known {
+				d.add(e.Pos, d.didYouMean(e.Key, c.used.Definition.inputNames(), "its inputs are"), "%s: workflow %s has no input %s", c.what, quote(c.used.Definition.Name), quote(e.Key))
+			}
+		}
+	}
+	for _, name := range c.used.Definition.inputNames() {
+		if c.used.Definition.Inputs[name].Default == nil && !given[name] {
+			d.add(c.pos, "vars: {"+name+": …}", "%s: workflow %s needs the input %s", c.what, quote(c.used.Definition.Name), quote(name))
+		}
+	}
+}
+
+// played is the set of roles that are played only as a part of another one.
+func (d *draft) played() map[string]bool {
+	names := map[string]bool{}
+	for _, r := range d.roles {
+		for _, c := range r.children {
+			names[c.role.text] = true
+		}
+	}
+	return names
+}
+
+// checkChildTemplates checks what children are told against what is known when an edge
+// leads to their role.
+func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
+	target := d.roleByName[e.edge.Role]
+	if target == nil {
+		return
+	}
+	for _, c := range target.children {
+		source := d.sourceOf(n, e)
+		source.item = c.each
+		d.checkTemplate("prompt of "+c.what+", by "+n.at(e), c.text, c.prompt, source)
+		if c.vars == nil {
+			continue
+		}
+		for _, v := range c.vars.Entries {
+			if text, ok := v.Value.Scalar.(string); ok && v.Value.Kind == yamldoc.Scalar {
+				d.checkTemplate("vars."+v.Key+" of "+c.what+", by "+n.at(e), text, v.Value, source)
+			}
+		}
+	}
+}
+
+// resultFields are those of a result, as a join sees it.
+func resultFields() []string { return []string{"key", "item", "status", "output", "error"} }
+
+// checkJoin checks the expression that makes one answer of many.
+func (d *draft) checkJoin(r *roleDraft) {
+	what := "join of role " + quote(r.name)
+	expr, err := jsonata.Parse(r.role.Join)
+	var syntax *jsonata.Error
+	if errors.As(err, &syntax) {
+		d.add(d.inExpression(r.join, r.role.Join, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
+		return
+	}
+	known := append(moderator.ContextFields(), "results")
+	answers := d.answersOfChildren(r)
+	for _, p := range expr.Reads().Paths {
+		at := func() yamldoc.Pos { return d.inExpression(r.join, r.role.Join, p.Pos.Offset) }
+		switch {
+		case !slices.Contains(known, p.Names[0]):
+			d.add(at(), d.didYouMean(p.Names[0], known, "the context has"), "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+		case p.Names[0] != "results" || len(p.Names) < 2:
+		case !slices.Contains(resultFields(), p.Names[1]):
+			d.add(at(), d.didYouMean(p.Names[1], resultFields(), "a result has"), "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+		case p.Names[1] == "output" && len(p.Names) > 2:
+			if _, has := answers.field(p.Names[2], false); !has {
+				d.add(at(), d.didYouMean(p.Names[2], answers.names(), "the children answer"), "%s: no child has %s", what, quote(p.Names[2]))
+			}
+		}
+	}
+	d.checkLists(r, what, expr)
+}
+
+// answersOfChildren is what is known of what the children of a role answer.
+func (d *draft) answersOfChildren(r *roleDraft) fields {
+	var all fields
+	for _, c := range r.children {
+		switch role := d.roleByName[c.role.text]; {
+		case role != nil && role.schema != nil:
+			all.schemas = append(all.schemas, role.answers.any.schemas...)
+			all.open = all.open || role.answers.any.open
+		case c.used != nil:
+			for _, schema := range c.used.Definition.lastSchemas() {
+				f := outputFields(schema)
+				all.schemas, all.open = append(all.schemas, f.schemas...), all.open || f.open
+			}
+		default:
+			all.open = true
+		}
+	}
+	if len(all.schemas) > maxAlternatives {
+		return fields{open: true}
+	}
+	return all
+}
+
+// lastSchemas are those of the roles that a workflow can end with.
+func (d Definition) lastSchemas() []any {
+	var all []any
+	for name, n := range d.Graph {
+		if slices.ContainsFunc(edgesOf(n), func(e protocol.Edge) bool { return e.Role == protocol.EndNode }) {
+			all = append(all, d.Schemas[name])
+		}
+	}
+	return all
+}
+
+func edgesOf(n protocol.GraphNode) []protocol.Edge {
+	var all []protocol.Edge
+	for _, e := range n.Edges {
+		all = append(all, e)
+	}
+	for _, t := range n.Transitions {
+		all = append(all, t.Edge)
+	}
+	return all
+}
