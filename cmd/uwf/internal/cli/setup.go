@@ -231,6 +231,15 @@ func (a *app) setupResult(ctx context.Context, s *setup.Setup, c protocol.Config
 	return out, nil
 }
 
+// inLines is a text of a stranger with its lines, each of them indented but the first.
+func inLines(text, indent string) string {
+	var lines []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		lines = append(lines, plaintext.Line(strings.TrimSuffix(line, "\n")))
+	}
+	return strings.Join(lines, "\n"+indent)
+}
+
 // printSetup tells a person what is there now, and what to type next.
 func printSetup(w io.Writer, out protocol.SetupOutput) error {
 	var b strings.Builder
@@ -252,7 +261,11 @@ func printSetup(w io.Writer, out protocol.SetupOutput) error {
 	if p := out.Probe; p != nil && p.OK {
 		fmt.Fprintf(&b, "Answer:  %s\n", plaintext.Line(p.Answer))
 	} else if p != nil {
-		fmt.Fprintf(&b, "Answer:  none: %s\n         uwf doctor says what is missing\n", plaintext.Line(p.Error))
+		fmt.Fprintf(&b, "Answer:  none: %s\n", inLines(p.Error, "         "))
+		for _, hint := range p.Hints {
+			fmt.Fprintf(&b, "         %s\n", plaintext.Line(hint))
+		}
+		b.WriteString("         once that is mended, uwf setup tries again; uwf doctor looks at all the rest\n")
 	}
 	if out.DefaultAgent != "" {
 		b.WriteString("\nNext:\n  uwf workflow new hello     # a workflow to begin with\n  uwf run ./hello.yaml -p 'Write a short poem about this directory into poem.txt'\n  uwf thread read @          # all that happened\n")

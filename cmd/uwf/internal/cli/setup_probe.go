@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -38,16 +40,42 @@ const (
 )
 
 // probe lets an agent answer one question, in a thread of its own and a directory that
-// holds nothing.
+// holds nothing. A thread that has failed is removed: nobody would go on with it.
 func (a *app) probe(ctx context.Context, agent string) *protocol.SetupProbe {
 	a.say("asking %s one question …", agent)
 	p := &protocol.SetupProbe{}
-	if err := a.runProbe(ctx, p); err != nil {
-		p.Error = classify(err).Message
+	err := a.runProbe(ctx, p)
+	if err == nil {
+		p.OK = true
 		return p
 	}
-	p.OK = true
+	coded := classify(err)
+	p.Error = coded.Message
+	for _, hint := range coded.Hints {
+		if p.Thread == "" || !strings.Contains(hint, p.Thread) {
+			p.Hints = append(p.Hints, hint)
+		}
+	}
+	if p.Thread != "" {
+		if err := a.forget(context.WithoutCancel(ctx), p.Thread); err != nil {
+			a.say("uwf: warning: thread %s of this question stays: %v", p.Thread, err)
+		}
+		p.Thread = ""
+	}
 	return p
+}
+
+// forget ends a thread and removes it.
+func (a *app) forget(ctx context.Context, id string) error {
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := e.Kill(ctx, id); err != nil {
+		return err
+	}
+	_, err = prune.Run(ctx, prune.Options{Home: e.Dirs.Home, Now: a.env.Now(), Threads: []string{id}})
+	return err
 }
 
 func (a *app) runProbe(ctx context.Context, p *protocol.SetupProbe) (err error) {
