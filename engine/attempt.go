@@ -158,7 +158,7 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 		status = runStopped
 		err = hinted(coded(err), a.again())
 	case errors.As(err, &timeout):
-		err = hinted(coded(err), a.again()+" --timeout "+(2*timeout.After).String()+" gives it more time")
+		err = hinted(coded(err), a.again()+" --timeout "+protocol.Span(2*timeout.After)+" gives it more time")
 	default:
 		return a.failed(runFailed, a.explain(ctx, ran, err))
 	}

@@ -231,7 +231,18 @@ func grant(own *heads.Limits, p *position, m More) ([]string, error) {
 	base.MaxCostUSD, base.MaxTokens, base.MaxTimeMs = now.MaxCostUSD-own.More.CostUSD, now.MaxTokens-own.More.Tokens, now.MaxTimeMs-own.More.TimeMs
 	if m.Again {
 		reached := nearly(now, spent)
+		switch p.used.outcome { // a reply more would not have fitted, however much is left
+		case protocol.OutcomeMaxCost:
+			reached.MaxCostUSD = now.MaxCostUSD
+		case protocol.OutcomeMaxTokens:
+			reached.MaxTokens = now.MaxTokens
+		case protocol.OutcomeMaxTime:
+			reached.MaxTimeMs = now.MaxTimeMs
+		}
 		if _, over := moderator.OverBudget(p.state, ""); !over && reached == (protocol.Limits{}) {
+			if p.used.outcome != "" {
+				return nil, nil // the step's own budget: it has as much again anyway
+			}
 			return nil, hinted(fail(protocol.CodeFailed, "thread %s has not reached a limit of what it may cost: there is nothing to grant again", p.id),
 				"uwf thread resume "+p.id, "uwf thread resume "+p.id+" --more-cost 5 grants a certain amount")
 		}
@@ -270,7 +281,7 @@ func grant(own *heads.Limits, p *position, m More) ([]string, error) {
 	if m.Time > 0 {
 		total := max(now.MaxTimeMs, spent.TimeMs) + m.Time.Milliseconds()
 		own.More.TimeMs = total - base.MaxTimeMs
-		lines = append(lines, fmt.Sprintf("granted %s more: the steps of the run have taken %s, and may take %s in all", m.Time, ms(spent.TimeMs), ms(total)))
+		lines = append(lines, fmt.Sprintf("granted %s more: the steps of the run have taken %s, and may take %s in all", protocol.Span(m.Time), protocol.Span(ms(spent.TimeMs)), protocol.Span(ms(total))))
 	}
 	if n, _ := spent.Unheld(now); n > 0 {
 		own.More.Unpriced, own.More.Uncounted, own.More.Blind = own.More.Unpriced+spent.Unpriced, own.More.Uncounted+spent.Uncounted, own.More.Blind+spent.Blind

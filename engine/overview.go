@@ -133,7 +133,7 @@ func itemOf(out protocol.StepOutput) protocol.ThreadItem {
 		Thread: out.Thread, Workflow: out.Workflow, Head: out.Head,
 		Status: out.Status, StatusDisplay: string(out.Status), CurrentRole: out.CurrentRole,
 	}
-	item.ParkedUntil = out.ParkedUntil
+	item.ParkedUntil, item.SuspendedRole = out.ParkedUntil, out.SuspendedRole
 	if out.Status == protocol.StatusSuspended {
 		item.StatusDisplay += " [suspended]" // the original's words
 	}

@@ -33,6 +33,14 @@ type position struct {
 	again   bool  // the role that is next has made the last step, too, and is asked once more
 	form    any   // the schema of the answer that a person is to give; nil: none is asked for
 	stuck   bool  // it is the graph that has no answer: stepping again cannot help
+	used    used  // what ended the last step before its work was done
+}
+
+// used is the budget that a step has used up: the outcome of its detail. The zero value:
+// none.
+type used struct {
+	outcome string
+	ofRun   bool // it was what was left of the whole run's
 }
 
 // position reads the head, the start, the workflow and the last output, however
@@ -78,6 +86,11 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 		return p, err // the graph may well have an answer, but not now
 	}
 	p.stuck = p.problem != nil
+	if p.problem == nil && p.next.Cause == moderator.ByOutput && p.state.Last.Suspend != nil {
+		if detail, err := thread.ShownDetail(ctx, e.nodes(), t.Last.Detail); err == nil { // others have details of their own
+			p.used.outcome, p.used.ofRun = detail.UsedUp()
+		}
+	}
 	if role := p.workflow.Roles[p.next.Role]; p.problem == nil && p.next.Kind == moderator.Suspend && role.Person {
 		p.form, err = cas.Schema(ctx, e.nodes(), role.Frontmatter)
 	}
@@ -165,10 +178,12 @@ func (p *position) output() protocol.StepOutput {
 		out.Status = protocol.StatusSuspended
 		role, prompt := p.next.Role, p.next.Prompt
 		out.SuspendedRole, out.SuspendMessage = &role, &prompt
-		switch p.next.Cause {
-		case moderator.ByLimit:
-		case moderator.ByBudget:
+		switch {
+		case p.next.Cause == moderator.ByLimit:
+		case p.next.Cause == moderator.ByBudget, p.used.ofRun:
 			out.Error = &protocol.StepError{Code: protocol.CodeBudget, Message: prompt, Hint: strings.Join(moreHints(p.id, p.state.Limits), "\n")}
+		case p.used.outcome != "":
+			out.Error = &protocol.StepError{Code: protocol.CodeBudget, Message: prompt, Hint: "uwf thread resume " + p.id + " gives the step as much again"}
 		default:
 			out.Question = &protocol.Question{Role: role, Text: prompt, Schema: p.form}
 		}

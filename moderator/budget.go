@@ -55,4 +55,4 @@ func (s Spent) Unheld(l protocol.Limits) (n int, what string) {
 	return 0, ""
 }
 
-func span(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
+func span(ms int64) string { return protocol.Span(time.Duration(ms) * time.Millisecond) }

@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Payload is the content of a node of one of our kinds. Validate agrees with
@@ -84,6 +85,29 @@ type Detail struct {
 
 	// Version 2.
 	By string `json:"by,omitempty"` // who answered for a person
+}
+
+// Outcomes of a run that a budget ended before its work was done, the first words of
+// [Detail].Outcome.
+const (
+	OutcomeMaxTurns  = "max_turns"
+	OutcomeMaxTokens = "max_tokens"
+	OutcomeMaxCost   = "max_cost"
+	OutcomeMaxTime   = "max_time"
+	// OutcomeOfRun stands behind one of them if it was no budget of the step, but what
+	// was left of the whole run's.
+	OutcomeOfRun = "of the run"
+)
+
+// UsedUp is the budget that ended the work, "" if none did, and whether it was the whole
+// run's.
+func (d Detail) UsedUp() (outcome string, ofRun bool) {
+	parts := strings.Split(d.Outcome, "; ")
+	switch parts[0] {
+	case OutcomeMaxTurns, OutcomeMaxTokens, OutcomeMaxCost, OutcomeMaxTime:
+		return parts[0], len(parts) > 1 && parts[1] == OutcomeOfRun
+	}
+	return "", false
 }
 
 // Capture tells how much of the agent's work the detail holds.

@@ -153,9 +153,10 @@ type ThreadItem struct {
 	Status        Status      `json:"status"`
 	StatusDisplay string      `json:"statusDisplay"`
 	CurrentRole   *string     `json:"currentRole"`
-	StartedAt     *int64      `json:"startedAt"`             // ms, from the thread's id
-	CompletedAt   *int64      `json:"completedAt"`           // ms
-	ParkedUntil   *int64      `json:"parkedUntil,omitempty"` // ms
+	SuspendedRole *string     `json:"suspendedRole,omitempty"` // the role that resume runs
+	StartedAt     *int64      `json:"startedAt"`               // ms, from the thread's id
+	CompletedAt   *int64      `json:"completedAt"`             // ms
+	ParkedUntil   *int64      `json:"parkedUntil,omitempty"`   // ms
 	Error         string      `json:"error,omitempty"`
 	Imported      bool        `json:"imported,omitempty"`   // from elsewhere, or perhaps so
 	Title         string      `json:"title,omitempty"`      // given by a person, else the task's first line

@@ -14,6 +14,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/builtin"
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
@@ -21,8 +23,9 @@ import (
 // types uwf runs a real process.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"uwf":      main,
-		"uwf-mock": mock.Run,
+		"uwf":         main,
+		"uwf-mock":    mock.Run,
+		"uwf-builtin": func() { agentkit.Run(builtin.Options()) },
 	})
 }
 

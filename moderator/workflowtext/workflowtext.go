@@ -12,7 +12,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	gostrings "strings"
 	"time"
 
 	"github.com/united-workforce/uwf/moderator"
@@ -153,14 +152,7 @@ func span(ms int64) string {
 	if ms == 0 {
 		return ""
 	}
-	text := (time.Duration(ms) * time.Millisecond).String()
-	if short, ok := gostrings.CutSuffix(text, "m0s"); ok {
-		text = short + "m"
-	}
-	if short, ok := gostrings.CutSuffix(text, "h0m"); ok {
-		text = short + "h"
-	}
-	return text
+	return protocol.Span(time.Duration(ms) * time.Millisecond)
 }
 
 func strings(list []string) yamltext.List {

@@ -15,5 +15,14 @@ func Duration(ms int64) string {
 		return fmt.Sprintf("%.1fs", float64(ms/100)/10)
 	}
 	d = d.Round(time.Second)
-	return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	hours, minutes, seconds := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
+	switch {
+	case hours > 0 && minutes == 0:
+		return fmt.Sprintf("%dh", hours)
+	case hours > 0:
+		return fmt.Sprintf("%dh%dm", hours, minutes)
+	case seconds == 0:
+		return fmt.Sprintf("%dm", minutes)
+	}
+	return fmt.Sprintf("%dm%ds", minutes, seconds)
 }

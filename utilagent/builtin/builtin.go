@@ -159,11 +159,15 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	if usage != nil {
 		usage.DurationMs = w.tried.AtLeast.DurationMs + took
 	}
+	outcome := string(answer.Outcome)
+	if w.ofRun(answer) {
+		outcome += "; " + protocol.OutcomeOfRun
+	}
 	return answer, agentkit.Result{
 		SessionID: session.ID,
 		Usage:     usage,
 		Detail: &protocol.Detail{
-			Model: model, Outcome: string(answer.Outcome), DurationMs: took, Requests: w.record.texts,
+			Model: model, Outcome: outcome, DurationMs: took, Requests: w.record.texts,
 		},
 	}, err
 }

@@ -98,7 +98,7 @@ func (w *work) usedUp(answer react.Answer) string {
 	case react.MaxCost:
 		return fmt.Sprintf("$%g", w.budget.CostUSD)
 	case react.MaxTime:
-		return w.budget.Time.String()
+		return protocol.Span(w.budget.Time)
 	}
 	return ""
 }

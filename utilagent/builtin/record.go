@@ -75,7 +75,7 @@ func limits(l react.Loop) string {
 		list = append(list, fmt.Sprintf("$%g", l.Budget.CostUSD))
 	}
 	if l.Budget.Time > 0 {
-		list = append(list, l.Budget.Time.String())
+		list = append(list, protocol.Span(l.Budget.Time))
 	}
 	if l.Window > 0 {
 		list = append(list, fmt.Sprintf("a window of %d tokens", l.Window))

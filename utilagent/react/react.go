@@ -84,10 +84,10 @@ type Outcome string
 // The outcomes. Only with Done is the answer one that Accept or Resolve took.
 const (
 	Done       Outcome = "ok"
-	MaxTurns   Outcome = "max_turns"  // no turns left
-	MaxTokens  Outcome = "max_tokens" // the budget of tokens is used up
-	MaxCost    Outcome = "max_cost"
-	MaxTime    Outcome = "max_time"
+	MaxTurns   Outcome = protocol.OutcomeMaxTurns  // no turns left
+	MaxTokens  Outcome = protocol.OutcomeMaxTokens // the budget of tokens is used up
+	MaxCost    Outcome = protocol.OutcomeMaxCost
+	MaxTime    Outcome = protocol.OutcomeMaxTime
 	Stuck      Outcome = "stuck"      // too many failed calls in a row
 	Incomplete Outcome = "incomplete" // no acceptable text, in spite of reminders
 )

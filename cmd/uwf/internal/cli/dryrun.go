@@ -142,7 +142,7 @@ func (a *app) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 		role.May = ref(config.Access(settings, c.Agent, c.Command, a.env, config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}))
 	}
 	if c.Timeout > 0 {
-		role.Timeout = ref(c.Timeout.String())
+		role.Timeout = ref(protocol.Span(c.Timeout))
 	}
 	if c.Problem != nil {
 		role.Problem, role.Hints = ref(c.Problem.Message), c.Problem.Hints

@@ -62,7 +62,11 @@ func (a *app) sayStanding(out protocol.RunOutput, judged bool, failed error) {
 		a.endsAs(at)
 	}
 	text := standingText(at)
-	if at.Error != nil && failed == nil {
+	switch {
+	case stopped(at) && a.toldOnStdout():
+		text = "stopped" // why is said already
+	case stopped(at):
+	case at.Error != nil && failed == nil:
 		text = plaintext.Line(string(at.Status) + ": " + at.Error.Message)
 	}
 	words := []string{fmt.Sprintf("%s thread %s: %s", mark(at), at.Thread, text)}
@@ -74,6 +78,21 @@ func (a *app) sayStanding(out protocol.RunOutput, judged bool, failed error) {
 		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
 	}
 	a.sayNext(at)
+}
+
+// stopped: a thread waits at a limit, and asks nothing.
+func stopped(r protocol.StepOutput) bool {
+	return r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != nil
+}
+
+// toldOnStdout: stdout has said in text where a thread stands, see [app.resultText].
+func (a *app) toldOnStdout() bool {
+	return a.format(nil) == render.Text && !a.sameScreen()
+}
+
+// sameScreen: what stderr says stands on the screen where stdout's text would.
+func (a *app) sameScreen() bool {
+	return !a.flags.quiet && a.onTerminal() && terminal.Is(a.env.Stderr)
 }
 
 // resultText is what a thread has come to: its closing words and the data of its last
@@ -88,7 +107,7 @@ func (a *app) resultText(w io.Writer, r protocol.StepOutput) error {
 			fmt.Fprintln(w)
 		}
 		return render.Print(w, render.Text, r.Output, nil)
-	case !a.flags.quiet && a.onTerminal() && terminal.Is(a.env.Stderr):
+	case a.sameScreen():
 		return nil // stderr says it on the same screen
 	}
 	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, statusText(r))
@@ -98,9 +117,9 @@ func (a *app) resultText(w io.Writer, r protocol.StepOutput) error {
 // statusText says where a thread stands, and why.
 func statusText(r protocol.StepOutput) string {
 	switch {
-	case r.Status == protocol.StatusSuspended && r.SuspendMessage != nil:
+	case r.Status == protocol.StatusSuspended && r.Question != nil && r.SuspendMessage != nil:
 		return plaintext.Line("suspended: " + *r.SuspendMessage)
-	case r.Error != nil:
+	case r.Error != nil && !stopped(r):
 		return plaintext.Line(string(r.Status) + ": " + r.Error.Message)
 	}
 	return standingText(r)
@@ -109,7 +128,7 @@ func statusText(r protocol.StepOutput) string {
 // standingText says where a thread stands. A question and an error stand elsewhere.
 func standingText(r protocol.StepOutput) string {
 	switch {
-	case r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != nil:
+	case stopped(r):
 		return plaintext.Line("stopped: " + *r.SuspendMessage)
 	case r.Status == protocol.StatusParked && r.ParkedUntil != nil:
 		return "parked until " + time.UnixMilli(*r.ParkedUntil).Format(time.DateTime)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -182,15 +183,15 @@ func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time, c
 			name = *it.WorkflowName
 		}
 		next := ""
-		if it.CurrentRole != nil {
-			next = *it.CurrentRole
+		if role := cmp.Or(it.CurrentRole, it.SuspendedRole); role != nil {
+			next = *role
 		}
 		id, cost := it.Thread, ""
 		if !it.Imported {
 			id = shortened(id)
 		}
-		if sum := it.Totals; sum != nil && sum.Usage != nil && sum.Usage.CostUSD != nil {
-			cost = least(sum.StepsWithoutCost) + protocol.Dollars(*sum.Usage.CostUSD)
+		if sum := it.Totals; sum != nil && sum.Usage != nil {
+			cost = dollars(sum.Usage, sum.StepsWithoutCost)
 		}
 		t.row(id, string(it.Status), name, next, started(it.StartedAt, now), cost, titleText(it.Title, it.ForkedFrom))
 		if some = true; len(t.rows) == rowsAtOnce {

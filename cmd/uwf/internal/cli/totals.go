@@ -9,19 +9,25 @@ import (
 )
 
 // spent is tokens and cost in short; withoutUsage and withoutCost are of how many
-// steps they are not known, so that they are a lower bound.
+// steps they are not known, so that they are a lower bound. That it is at least nothing is
+// no news.
 func spent(u *protocol.Usage, withoutUsage, withoutCost int) string {
-	tokens, cost := "", ""
+	tokens := ""
 	if u != nil && withoutUsage+withoutCost == 0 && u.Turns == 0 && u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens+u.OutputTokens == 0 {
 		return "" // no model was asked
 	}
-	if u.Counted() {
+	if u.Counted() && (u.Tokens() > 0 || withoutUsage == 0) {
 		tokens = least(withoutUsage) + inShort(u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens) + "/" + inShort(u.OutputTokens)
 	}
-	if u != nil && u.CostUSD != nil {
-		cost = least(withoutCost) + protocol.Dollars(*u.CostUSD)
+	return joined(tokens, dollars(u, withoutCost))
+}
+
+// dollars is a cost in short, "" if it is not known.
+func dollars(u *protocol.Usage, withoutCost int) string {
+	if u == nil || u.CostUSD == nil || *u.CostUSD == 0 && withoutCost > 0 {
+		return ""
 	}
-	return joined(tokens, cost)
+	return least(withoutCost) + protocol.Dollars(*u.CostUSD)
 }
 
 // least marks a lower bound in short.
