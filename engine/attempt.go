@@ -79,12 +79,17 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	a.started(a.cmd.name, false)
 	defer func() { a.ended(out, err) }()
 	ran, err := a.invoke(ctx, lock)
+	if a.cmd.plain != nil {
+		a.endLeft()
+		if hidden := a.hideSaid(&ran); hidden != nil {
+			err = errors.Join(err, hidden)
+		}
+	}
 	for _, text := range ran.Warnings() {
 		a.warn(text)
 	}
 	switch {
 	case a.cmd.plain != nil:
-		a.endLeft()
 		if err == nil {
 			ran.Result, err = a.ofCommand(ctx, ran)
 		}

@@ -45,7 +45,7 @@ func (e *Engine) LastRun(ctx context.Context, thread string) *Run {
 		Dir: dir.path, Damaged: r.damaged, Head: r.Head, Role: r.Role, Agent: r.Agent, Command: r.Command,
 		Status: string(r.Status), Started: time.UnixMilli(r.StartedAt), Pid: r.Pid,
 		Alive: dir.alive(r), Attended: e.locks().Held(ctx, thread),
-		Stderr:    agentproc.Tail(dir.file(rundir.StderrFile)),
+		Stderr:    e.secrets().Hide(agentproc.Tail(dir.file(rundir.StderrFile))), // it may be in flight
 		WorkerLog: agentproc.Tail(dir.file(rundir.LogFile)),
 	}
 	if r.Error != nil {

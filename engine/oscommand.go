@@ -60,7 +60,7 @@ func ofAgent(key string) bool {
 // handed may be printed by it, and is stored then. It also has what tells the children
 // of this command from others.
 func (a *attempt) commandEnvironment(set map[string]string) []string {
-	secrets := secret.NewSet(config.Secrets(a.Dirs.Config(), a.Dirs.DotEnv(), a.Env)...)
+	secrets := a.secrets()
 	var environ []string
 	for _, kv := range config.Handed(a.given(), a.Env, nil) {
 		key, value, _ := strings.Cut(kv, "=")

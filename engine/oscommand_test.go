@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -221,4 +222,42 @@ func TestStoppedCommandGivesNoAnswer(t *testing.T) {
 	require.True(t, stopped)
 	requireCode(t, <-done, protocol.CodeTerminated, "was stopped while")
 	require.Nil(t, w.show(id).Output)
+}
+
+// What a command prints is stored and shown without the keys that uwf knows, however it
+// ends.
+func TestWhatACommandPrintsHoldsNoKeys(t *testing.T) {
+	t.Parallel()
+	const key = "sk-Zq8vT3nWm5Lr9Xb2"
+	nowhere := func(w *world, text string) {
+		require.NotContains(t, text, key)
+		require.NoError(t, filepath.WalkDir(w.Dirs.Home, func(path string, e os.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || path == w.Dirs.DotEnv() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			require.NotContains(t, string(data), key, path)
+			return err
+		}))
+	}
+	with := func(script string, change ...func(*protocol.Role)) (*world, string) {
+		w, id := commands(t, script, change...)
+		require.NoError(t, os.WriteFile(w.Dirs.DotEnv(), []byte("SOME_KEY="+key+"\n"), 0o600))
+		return w, id
+	}
+	w, id := with(`cat "$UWF_HOME/.env"`)
+	out := w.mustStep(id, StepOptions{})
+	text, err := json.Marshal(w.readStep(out.Head))
+	require.NoError(t, err)
+	nowhere(w, string(text))
+
+	w, id = with(`cat "$UWF_HOME/.env" >&2; cat "$UWF_HOME/.env"; kill -9 $$`)
+	_, err = w.Step(t.Context(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, "SOME_KEY=[hidden key]")
+	nowhere(w, err.Error())
+
+	w, id = with(`cat "$UWF_HOME/.env" >&2; echo no data`, func(r *protocol.Role) { r.Parse = protocol.ParseJSON })
+	_, err = w.Step(t.Context(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, "SOME_KEY=[hidden key]")
+	nowhere(w, err.Error())
 }

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/secret"
+)
+
+// secrets are the texts that may be neither stored nor shown.
+func (e *Engine) secrets() *secret.Set {
+	return secret.NewSet(config.Secrets(e.Dirs.Config(), e.Dirs.DotEnv(), e.Env)...)
+}
+
+// hideSaid hides what is secret in all that a command has printed, before anybody reads
+// it. What cannot be gone through is removed.
+func (a *attempt) hideSaid(ran *agentproc.Outcome) error {
+	set := a.secrets()
+	if set.Empty() {
+		return nil
+	}
+	var errs []error
+	for _, name := range []string{rundir.StderrFile, rundir.OutputFile} {
+		path := a.dir.file(name)
+		if err := hideIn(a.FS, set, path); err != nil {
+			errs = append(errs, err, a.FS.Remove(path))
+		}
+	}
+	ran.Stderr = set.Hide(ran.Stderr)
+	return errors.Join(errs...)
+}
+
+// hideIn replaces a file by one in which the secrets of a set are hidden.
+func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
+	from, size, err := printed(path)
+	if from == nil || err != nil {
+		return err
+	}
+	defer from.Close()
+	temp, err := disk.WriteTemp(path, nil, 0o600, durable.NoFlush)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = disk.Remove(temp) // the first error says more
+		}
+	}()
+	to, err := careful.OpenFile(temp, os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
+	if err != nil {
+		return err
+	}
+	hiding := set.NewWriter(to)
+	_, err = io.CopyBuffer(struct{ io.Writer }{hiding}, io.NewSectionReader(from, 0, size), make([]byte, outputPiece))
+	if err = errors.Join(err, hiding.Flush(), to.Close()); err != nil {
+		return err
+	}
+	return disk.Rename(temp, path)
+}
