@@ -39,6 +39,10 @@ func (e *Engine) Cast(ctx context.Context, w protocol.Workflow, role string, o S
 // argv is that of a role that is a command, as far as it is known.
 func (e *Engine) castProgram(ctx context.Context, w protocol.Workflow, role string, argv []string, o StepOptions) (Casting, command) {
 	c := Casting{Role: role, Player: w.Roles[role].Player()}
+	if w.Roles[role].HasChildren() {
+		c.Agent = protocol.JoinAgent
+		return c, command{}
+	}
 	if c.Player == protocol.PlayedByPerson {
 		c.Agent = protocol.PersonAgent
 		return c, command{}

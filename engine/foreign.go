@@ -31,6 +31,9 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 	if err != nil {
 		return err
 	}
+	if facts, err = e.asItsParent(ctx, h.id, facts); err != nil {
+		return err
+	}
 	h.facts = facts
 	if w.Cwd == "" {
 		if facts.Foreign() {
@@ -64,6 +67,25 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 		return err
 	}
 	return e.trustsImported(ctx, h, facts)
+}
+
+// asItsParent lets a child from elsewhere work where a person lets its parent work.
+func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) (heads.Facts, error) {
+	if facts.Parent == nil || facts.Imported == nil || !facts.Foreign() {
+		return facts, nil
+	}
+	above, err := e.Heads.Facts(ctx, facts.Parent.Thread)
+	if err != nil {
+		return facts, err
+	}
+	if above.Imported == nil || above.Foreign() || above.Workspace == nil {
+		return facts, nil
+	}
+	confirmed := *facts.Imported
+	confirmed.Confirmed = true
+	change := heads.Facts{Imported: &confirmed, Workspace: above.Workspace}
+	facts.Imported, facts.Workspace = change.Imported, change.Workspace
+	return facts, e.Heads.SetFacts(ctx, id, change)
 }
 
 // worksIn is what is known of a thread once a person has said where it works.

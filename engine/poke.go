@@ -43,6 +43,9 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 	if err := pos.withinBudget(old.Role); err != nil {
 		return none, err
 	}
+	if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
+		return none, err
+	}
 	before, err := e.beforeHead(ctx, pos)
 	if err != nil {
 		return none, err

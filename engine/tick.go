@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,20 +23,36 @@ type Ticked struct {
 // for entries that cannot be read it returns the others.
 func (e *Engine) Due(ctx context.Context) ([]string, error) {
 	facts, damaged := e.Heads.AllFacts(ctx)
+	at := map[string]protocol.Hash{}
 	var threads []Listed
 	for h, err := range e.Heads.Heads(ctx) {
 		if err != nil {
 			damaged = errors.Join(damaged, err)
 			continue
 		}
-		if !facts[h.Thread].Foreign() {
-			threads = append(threads, Listed{Thread: h.Thread, Head: h.Hash})
+		at[h.Thread] = h.Hash
+		threads = append(threads, Listed{Thread: h.Thread, Head: h.Hash})
+	}
+	threads = slices.DeleteFunc(threads, func(l Listed) bool {
+		f := facts[l.Thread]
+		// What a parent that has gone another way had asked for is nobody's need.
+		return f.Foreign() || f.Parent != nil && at[f.Parent.Thread] != f.Parent.Head
+	})
+	parents := map[string]bool{}
+	for id, f := range facts {
+		if _, active := at[id]; active && f.Parent != nil && at[f.Parent.Thread] == f.Parent.Head {
+			parents[f.Parent.Thread] = true
 		}
 	}
 	var due []string
 	for item := range e.Overview().Items(ctx, threads) {
 		switch item.Status {
-		case protocol.StatusIdle, protocol.StatusFailed:
+		case protocol.StatusFailed:
+			if parents[item.Thread] {
+				continue // its children have failed: they are due
+			}
+			due = append(due, item.Thread)
+		case protocol.StatusIdle:
 			due = append(due, item.Thread)
 		}
 	}

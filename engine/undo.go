@@ -22,6 +22,14 @@ func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.S
 		if last == nil {
 			return fail(protocol.CodeFailed, "thread %s has no step to undo", h.id)
 		}
+		if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
+			return err
+		}
+		if pos.workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
+			if err := e.ask(ctx, h, attemptKey(pos.previous(), last.Role, "")); err != nil {
+				return err
+			}
+		}
 		undone := []protocol.Hash{h.head}
 		if next, err := e.undone(ctx, h); err != nil {
 			return err

@@ -29,6 +29,14 @@ func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (M
 			return Manifest{}, err
 		}
 		ids = slices.Collect(maps.Keys(standings))
+	} else if facts, _ := x.AllFacts(ctx); facts != nil { // what cannot be read is no child
+		family := heads.Family(facts, ids)
+		for id := range family {
+			if _, known := standings[id]; !known && !slices.Contains(ids, id) {
+				delete(family, id) // removed by itself
+			}
+		}
+		ids = slices.Collect(maps.Keys(family))
 	}
 	m := Manifest{Hash: s.Algorithm()}
 	workflows := map[cas.Hash]bool{}

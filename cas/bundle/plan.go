@@ -112,6 +112,30 @@ func (i *importing) planThreads(ctx context.Context) error {
 	if len(conflicts) > 0 {
 		return conflicts[0]
 	}
+	return i.findParents(ctx)
+}
+
+// findParents says of the threads that are added which of them are whose children: a
+// child's first node says of which head, and its id follows from its parent's.
+func (i *importing) findParents(ctx context.Context) error {
+	for n := range i.adoptions {
+		a := &i.adoptions[n]
+		t, err := thread.Open(ctx, i.file, a.Head)
+		if err != nil {
+			return fmt.Errorf("thread %s: %w", a.Thread, err)
+		}
+		c := t.Start.Child
+		if c == nil {
+			continue
+		}
+		for _, other := range i.file.Manifest.Threads {
+			id, err := threadid.Child(other.Thread, string(c.Of), c.Role, c.Attempt, c.Key)
+			if err == nil && id == a.Thread {
+				a.Facts.Parent = &heads.Parent{Thread: other.Thread, Head: c.Of, Role: c.Role, Key: c.Key, Attempt: c.Attempt}
+				break
+			}
+		}
+	}
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -75,17 +74,38 @@ type pruner struct {
 	report  Report
 }
 
-// old lists the threads that ended long enough ago.
+// old lists the threads that ended long enough ago. Children go with the thread that
+// they play a part of, and stay as long as that does.
 func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 	cutoff := p.options.Now.Add(-p.options.Keep)
-	var old []heads.Ended
+	facts, _ := p.index.AllFacts(ctx) // what cannot be read is no child
+	var all []heads.Ended
+	ended := map[string]heads.Ended{}
 	for e, err := range p.index.History(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		chosen := endedAt(e).Before(cutoff)
+		all = append(all, e)
+		ended[e.Thread] = e
+	}
+	active := map[string]bool{}
+	for h, err := range p.index.Heads(ctx) {
+		if err != nil {
+			return nil, err // who is active is not known
+		}
+		active[h.Thread] = true
+	}
+	family := heads.Family(facts, p.options.Threads)
+	var old []heads.Ended
+	for _, e := range all {
+		of := e
+		root := heads.RootOf(facts, e.Thread)
+		if parent, known := ended[root]; known {
+			of = parent
+		}
+		chosen := endedAt(of).Before(cutoff) && !active[root]
 		if p.options.Threads != nil {
-			chosen = slices.Contains(p.options.Threads, e.Thread)
+			chosen = family[e.Thread]
 		}
 		if chosen {
 			old = append(old, e)

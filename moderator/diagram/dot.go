@@ -59,6 +59,8 @@ func dotShape(n Node) string {
 		shape = ", shape=component, style=solid"
 	case protocol.PlayedByPerson:
 		shape = ", shape=house, style=solid"
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+		shape = ", shape=box3d, style=solid"
 	}
 	if n.Description != "" {
 		shape += ", tooltip=" + dotText(n.Description)

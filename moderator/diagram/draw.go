@@ -58,6 +58,8 @@ func (d *drawing) node(l *layout, i int) {
 		radius = 0
 	case protocol.PlayedByPerson:
 		dashes = ` stroke-dasharray="6 3"`
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+		dashes = ` stroke-width="4"` // several lines on each other
 	}
 	if n.State != "" {
 		class += " " + string(n.State)

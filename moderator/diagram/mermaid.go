@@ -64,6 +64,8 @@ func mermaidNode(n Node) string {
 		return `[["` + text + `"]]`
 	case protocol.PlayedByPerson:
 		return `[/"` + text + `"/]`
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+		return `[\"` + text + `"\]`
 	}
 	return `["` + text + `"]`
 }

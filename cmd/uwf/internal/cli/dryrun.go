@@ -157,7 +157,7 @@ func (a *app) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 // program is what would be started for the role, as far as it is known.
 func (r planRole) program() string {
 	switch {
-	case r.Player == protocol.PlayedByPerson:
+	case r.Player == protocol.PlayedByPerson, r.Player == protocol.PlayedByWorkflow, r.Player == protocol.PlayedByAll, r.Player == protocol.PlayedByEach:
 		return "-"
 	case r.Player == protocol.PlayedByCommand && r.Path == nil && r.Problem == nil:
 		return r.Command[0]

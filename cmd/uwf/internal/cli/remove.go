@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -62,10 +63,11 @@ func (a *app) threadRemove(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(report.Pruned) == 0 {
+	at := slices.IndexFunc(report.Pruned, func(e heads.Ended) bool { return e.Thread == id }) // its children go along
+	if at < 0 {
 		return isRunning(id)
 	}
-	return a.print(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[0].Head, Removed: true}, func(w io.Writer) error {
+	return a.print(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[at].Head, Removed: true}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  removed\n", id)
 		return err
 	})
