@@ -170,7 +170,7 @@ func instead(t *testing.T, arg string) []string {
 		return []string{"github:" + unknown, unknown}
 	case "<name>":
 		return []string{"fresh", unknown}
-	case "[title]":
+	case "[title]", "<message>":
 		return []string{unknown}
 	case "<thread>", "[thread…]":
 		return []string{"@", unknown}
