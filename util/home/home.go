@@ -65,6 +65,9 @@ func (d Dirs) Sessions() string { return filepath.Join(d.Home, "sessions") }
 // runs, <home>/guard.
 func (d Dirs) Guard() string { return filepath.Join(d.Home, "guard") }
 
+// Edit is the directory of the copy of the config that an editor has open, <home>/edit.
+func (d Dirs) Edit() string { return filepath.Join(d.Home, "edit") }
+
 // Git is where snapshots of files are kept whose repository cannot be written, a
 // directory for each: <home>/git.
 func (d Dirs) Git() string { return filepath.Join(d.Home, "git") }

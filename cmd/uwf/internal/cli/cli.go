@@ -259,6 +259,7 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	if err != nil {
 		return nil, err
 	}
+	sweepEdit(dirs)
 	s, err := a.store(ctx)
 	if err != nil {
 		return nil, err

@@ -2,23 +2,15 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/terminal"
 )
 
 func (a *app) configUnset(ctx context.Context, c *ucli.Context) error {
@@ -98,67 +90,4 @@ func (a *app) configPath(context.Context, *ucli.Context) error {
 		_, err := fmt.Fprintln(w, plaintext.Line(dirs.Config()))
 		return err
 	})
-}
-
-// configEdit lets an editor change a copy, which takes the config's place if it can be
-// used. A change that came meanwhile is not lost: then nothing is taken.
-func (a *app) configEdit(ctx context.Context, _ *ucli.Context) error {
-	dirs, err := a.dirs()
-	if err != nil {
-		return err
-	}
-	before, err := config.ReadFile(dirs.Config())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read config: %w", err)
-	}
-	dir, err := os.MkdirTemp("", "uwf-config-")
-	if err != nil {
-		return err
-	}
-	kept := false
-	defer func() {
-		if !kept {
-			_ = os.RemoveAll(dir) // a directory of ours that nobody needs
-		}
-	}()
-	file := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(file, before, configMode); err != nil {
-		return err
-	}
-	if err := a.editor(file); err != nil {
-		return err
-	}
-	after, err := config.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	_, err = a.changeConfig(ctx, func(src []byte, path string) ([]byte, []protocol.Problem, error) {
-		if string(src) != string(before) {
-			return nil, nil, &protocol.Error{Code: protocol.CodeLocked, Message: path + " was changed meanwhile"}
-		}
-		_, err := config.Parse(after, path, a.env)
-		return after, nil, err
-	})
-	if err != nil {
-		kept = true
-		a.hint("what you wrote is in %s", plaintext.Word(file))
-		return err
-	}
-	return a.configPath(ctx, nil)
-}
-
-// editor opens a file, and waits until it is closed.
-func (a *app) editor(file string) error {
-	words := strings.Fields(orElse(a.env.Get("VISUAL"), orElse(a.env.Get("EDITOR"), "vi")))
-	program, err := proc.LookPath(words[0], a.env.Dir, a.env.Environ)
-	if err != nil {
-		return notFound("there is no editor "+words[0], "export EDITOR=<program>", "uwf config set <key> <value>")
-	}
-	cmd := exec.Command(program, append(words[1:], file)...)
-	cmd.Env, cmd.Dir, cmd.Stdin = a.env.Environ, a.env.Dir, a.env.Stdin
-	cmd.Stdout, cmd.Stderr = terminal.ForChild(a.env.Stderr), terminal.ForChild(a.env.Stderr)
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("editor %s: %w", words[0], err)
-	}
-	return nil
 }

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/terminal"
+)
+
+// configEdit lets an editor change a copy, which takes the config's place if it can be
+// used. A change that came meanwhile is not lost: then nothing is taken. The copy, and
+// what the editor lays beside it, hold the keys of the config: they are in the home, which
+// commands of models cannot read, and go with the editor.
+func (a *app) configEdit(ctx context.Context, _ *ucli.Context) error {
+	dirs, err := a.dirs()
+	if err != nil {
+		return err
+	}
+	lock, err := durable.TryLock(editLock(dirs))
+	if errors.Is(err, durable.ErrLocked) {
+		return &protocol.Error{Code: protocol.CodeLocked, Message: dirs.Config() + " is open in another editor", Err: err, Hints: []string{"uwf config set <key> <value>"}}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) }() // else the next start does it
+	before, err := config.ReadFile(dirs.Config())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read config: %w", err)
+	}
+	if err := errors.Join(os.RemoveAll(dirs.Edit()), os.MkdirAll(dirs.Edit(), 0o700)); err != nil {
+		return err
+	}
+	file := filepath.Join(dirs.Edit(), "config.yaml")
+	if err := os.WriteFile(file, before, configMode); err != nil {
+		return err
+	}
+	if err := a.editor(ctx, file); err != nil {
+		return err
+	}
+	after, err := config.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	_, err = a.changeConfig(ctx, func(src []byte, path string) ([]byte, []protocol.Problem, error) {
+		if string(src) != string(before) {
+			return nil, nil, &protocol.Error{Code: protocol.CodeLocked, Message: path + " was changed meanwhile"}
+		}
+		_, err := config.Parse(after, path, a.env)
+		return after, nil, err
+	})
+	refused := dirs.Config() + ".refused"
+	if err != nil {
+		if os.Rename(file, refused) == nil {
+			a.hint("what you wrote is in %s", plaintext.Word(refused))
+		}
+		return err
+	}
+	if err := os.Remove(refused); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return a.configPath(ctx, nil)
+}
+
+// editLock is held while the config is open in an editor.
+func editLock(dirs home.Dirs) string { return filepath.Join(dirs.Locks(), "edit.lock") }
+
+// sweepEdit removes the copy of an editor that was killed.
+func sweepEdit(dirs home.Dirs) {
+	if _, err := os.Lstat(dirs.Edit()); err != nil {
+		return
+	}
+	if lock, err := durable.TryLock(editLock(dirs)); err == nil {
+		_ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) // else the next start does it
+	}
+}
+
+// editorGrace is how long an editor may take to end once it is asked to.
+const editorGrace = 500 * time.Millisecond
+
+// editor opens a file, and waits until it is closed. A signal to us ends it.
+func (a *app) editor(ctx context.Context, file string) error {
+	words := strings.Fields(orElse(a.env.Get("VISUAL"), orElse(a.env.Get("EDITOR"), "vi")))
+	program, err := proc.LookPath(words[0], a.env.Dir, a.env.Environ)
+	if err != nil {
+		return notFound("there is no editor "+words[0], "export EDITOR=<program>", "uwf config set <key> <value>")
+	}
+	cmd := exec.CommandContext(ctx, program, append(words[1:], file)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = editorGrace
+	cmd.Env, cmd.Dir, cmd.Stdin = a.env.Environ, a.env.Dir, a.env.Stdin
+	cmd.Stdout, cmd.Stderr = terminal.ForChild(a.env.Stderr), terminal.ForChild(a.env.Stderr)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("editor %s: %w", words[0], err)
+	}
+	return nil
+}
