@@ -38,6 +38,12 @@ test-agents: ## run the adapters with the real programs (npm installs them) agai
 	$(GO) vet -tags agents ./internal/agentstest
 	$(GO) test -tags agents -count=1 -timeout 60m -parallel 2 ./internal/agentstest -v
 
+.PHONY: test-web
+test-web: ## look at the pages of uwf web in Chromium (Debian's package is installed where it may be); pictures in .tmp/web
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || apt-get install -y chromium || { echo "there is no chromium: the pages cannot be looked at"; exit 1; }
+	$(GO) vet -tags browser ./internal/webtest
+	$(GO) test -tags browser -count=1 -timeout 10m ./internal/webtest -v
+
 .PHONY: race
 race: ## run all tests with the race detector (needs a C compiler)
 	$(MAKE) test RACE=-race

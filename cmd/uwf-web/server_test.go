@@ -302,6 +302,7 @@ func TestPaging(t *testing.T) {
 	}
 	long := s.step(id, "more", "x", "begin"+strings.Repeat("word ", 2<<20)+"end")
 	page := s.get("thread/"+id, http.StatusOK)
+	require.Contains(t, page, `<dt>Steps</dt><dd>102</dd>`)
 	require.Contains(t, page, `id="s102"`)
 	require.NotContains(t, page, `id="s2"`)
 	earlier := regexp.MustCompile(`href="[^"]*(thread/[^"]*before=[^"]*)"`).FindStringSubmatch(page)

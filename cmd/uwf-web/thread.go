@@ -21,7 +21,7 @@ import (
 // threadPage is a thread with some of its steps.
 type threadPage struct {
 	htmlpage.Thread
-	Steps    []htmlpage.Step
+	Shown    []htmlpage.Step
 	Earlier  string // the link to steps before these; "": there are none
 	Lost     string // why these cannot be read
 	Flight   *flight
@@ -71,7 +71,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		steps[i].Link = s.link("thread", id, "step", string(steps[i].Hash))
 		steps[i].Open = i == len(steps)-1 && live != ""
 	}
-	p.Steps = steps
+	p.Shown = steps
 	if before != "" {
 		p.Earlier = s.link("thread", id) + "?before=" + string(before)
 	}

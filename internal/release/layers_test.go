@@ -43,6 +43,8 @@ var layers = []struct {
 	{"examples/*", []string{"utilagent"}, nil},
 	{"internal/bench", []string{"protocol", "util", "cas"}, nil},
 	{"internal/release", nil, nil},
+	// It knows the programs only from outside.
+	{"internal/webtest", nil, nil},
 	// It knows the program only from outside; the agent kit is for its witness.
 	{"internal/torture", []string{"protocol", "internal/bench/loop", "util/env", "util/durable", "utilagent/agentkit"}, nil},
 }

@@ -1,0 +1,209 @@
+//go:build browser
+
+package webtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const release = `name: release
+description: Drafts, has somebody approve, and releases. <script>alert(1)</script>
+roles:
+  draft: { description: "Drafts. <img src=x onerror=alert(2)>", run: [echo, "{{{$prompt}}}"] }
+  approve:
+    description: Somebody approves.
+    person: true
+    frontmatter:
+      type: object
+      properties:
+        $status: { enum: [approved, rejected] }
+        comment: { type: string, description: "Why, in your words" }
+      required: [$status, comment]
+graph:
+  $START: { _: draft }
+  draft: { passed: { role: approve, prompt: "Release {{{$prompt}}}? <svg onload=alert(3)>" }, failed: $END }
+  approve: { approved: { role: $END, prompt: "Released: {{{comment}}}" }, rejected: { role: draft, prompt: "Once more." } }
+`
+
+const talk = `name: talk
+description: One role that takes its time.
+roles:
+  speaker:
+    description: Speaks.
+    goal: Speak.
+    capabilities: []
+    procedure: Speak.
+    output: Words.
+    frontmatter: { type: object, properties: { $status: { enum: [done] } }, required: [$status] }
+graph: { $START: { _: { role: speaker, prompt: Speak. } }, speaker: { done: { role: $END, prompt: Said. } } }
+`
+
+// world is a home, a server on it, and a browser.
+type world struct {
+	*testing.T
+	bin, home string
+	base      string // of the pages
+	ctx       context.Context
+	pictures  string
+
+	mu       sync.Mutex
+	complain []string // what the browser has complained of
+}
+
+// repo is the root of the checkout.
+func repo(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	return root
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, bin: t.TempDir(), home: t.TempDir(), pictures: filepath.Join(repo(t), ".tmp", "web")}
+	require.NoError(t, os.MkdirAll(w.pictures, 0o755))
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", w.bin+"/", "./cmd/uwf", "./cmd/uwf-web", "./cmd/uwf-mock")
+	build.Dir, build.Env = repo(t), append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for name, text := range map[string]string{"release.yaml": release, "talk.yaml": talk} {
+		require.NoError(t, os.WriteFile(filepath.Join(w.home, name), []byte(text), 0o600))
+	}
+	return w
+}
+
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(w.Context(), filepath.Join(w.bin, "uwf"), args...)
+	cmd.Dir = w.home
+	cmd.Env = append(os.Environ(), "UWF_HOME="+filepath.Join(w.home, "uwf"), "USER=tess", "PATH="+w.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return cmd
+}
+
+// uwf runs uwf and returns the thread that it tells of.
+func (w *world) uwf(args ...string) string {
+	w.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := w.command(args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run() // that a person is needed is no error here
+	var out struct{ Thread string }
+	require.NoError(w, json.Unmarshal(stdout.Bytes(), &out), "uwf %s: %s %s", strings.Join(args, " "), &stdout, &stderr)
+	return out.Thread
+}
+
+// serve starts uwf web, and a browser that opens its address.
+func (w *world) serve(args ...string) {
+	w.Helper()
+	cmd := w.command(append([]string{"--json", "web"}, args...)...)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(w, err)
+	cmd.Stderr = os.Stderr
+	require.NoError(w, cmd.Start())
+	w.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait() // killed with the test's context
+	})
+	var at struct{ Address string }
+	require.NoError(w, json.NewDecoder(stdout).Decode(&at))
+	w.base, _, _ = strings.Cut(at.Address, "?")
+
+	options := chromedp.DefaultExecAllocatorOptions[:]
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	w.Cleanup(stop)
+	w.ctx, stop = chromedp.NewContext(ctx)
+	w.Cleanup(stop)
+	w.do()
+	w.ctx, stop = context.WithTimeout(w.ctx, 2*time.Minute)
+	w.Cleanup(stop)
+	require.NoError(w, chromedp.Listen(w.ctx, func(ev any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch ev := ev.(type) {
+		case *runtime.EventExceptionThrown:
+			w.complain = append(w.complain, ev.ExceptionDetails.Text)
+		case *runtime.EventConsoleAPICalled:
+			w.complain = append(w.complain, "console: "+string(ev.Type))
+		case *log.EventEntryAdded: // a Content-Security-Policy is broken, or something cannot be loaded
+			w.complain = append(w.complain, ev.Entry.Text+" "+ev.Entry.URL)
+		}
+	}))
+	w.do(chromedp.Navigate(at.Address))
+}
+
+// quiet holds that the browser has complained of nothing.
+func (w *world) quiet() {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Empty(w, w.complain)
+}
+
+func (w *world) do(actions ...chromedp.Action[chromedp.Void]) {
+	w.Helper()
+	require.NoError(w, chromedp.Do(w.ctx, actions...))
+}
+
+// evaluate is the value of an expression in the page.
+func evaluate[T any](w *world, expression string) T {
+	w.Helper()
+	value, err := chromedp.Run(w.ctx, chromedp.Evaluate[T](expression))
+	require.NoError(w, err, expression)
+	return value
+}
+
+// text is what a page shows.
+func (w *world) text() string {
+	w.Helper()
+	text, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string]("document.body ? document.body.innerText : ''")) // between two pages there is none
+	return text
+}
+
+// until waits for words on the page, without loading it.
+func (w *world) until(words string) {
+	w.Helper()
+	text := ""
+	if !assert.Eventually(w, func() bool { text = w.text(); return strings.Contains(text, words) }, 30*time.Second, 20*time.Millisecond) {
+		w.Fatalf("%q never came; the page is:\n%s", words, text)
+	}
+}
+
+// screen sets the size and the colours.
+func (w *world) screen(width int64, dark bool) {
+	w.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	w.do(chromedp.EmulateViewport(width, 900))
+	_, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	require.NoError(w, err)
+}
+
+// picture takes one of the whole page.
+func (w *world) picture(name string) {
+	w.Helper()
+	data, err := chromedp.Run(w.ctx, chromedp.FullScreenshot(100))
+	require.NoError(w, err)
+	require.NoError(w, os.WriteFile(filepath.Join(w.pictures, name+".png"), data, 0o644))
+}
