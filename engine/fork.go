@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Fork makes a thread whose head is an existing start or step node. It shares
@@ -21,6 +22,12 @@ func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
 type ForkOptions struct {
 	Thread string // that the node was found in; "": one of this home that has its start
 	Cwd    string // where the fork works; "": where the other one does
+	// Files are [FilesWorktree], [FilesHere] or [FilesKeep]; "": a worktree, if the files
+	// are kept. Before names a step: they are those before it. Detached: the worktree is on
+	// no branch.
+	Files    string
+	Before   protocol.Hash
+	Detached bool
 }
 
 // ForkWith is [Engine.Fork] with options. A fork of a thread from elsewhere is from
@@ -66,7 +73,14 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	if facts.Attempts, err = e.attemptsAt(ctx, facts.Fork.Thread, node); err != nil {
 		return "", coded(err)
 	}
-	return e.addThread(ctx, node, facts)
+	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
+	if err != nil {
+		return "", coded(err)
+	}
+	if facts.Workspace, err = e.forkFiles(ctx, id, t, o, facts); err != nil {
+		return "", coded(err)
+	}
+	return e.addThread(ctx, id, node, facts)
 }
 
 // attemptsAt are the attempts of a thread's children at a head: what a fork takes over

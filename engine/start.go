@@ -52,7 +52,11 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 	if s.Inputs, err = e.inputs(ctx, w, s.Inputs); err != nil {
 		return "", coded(err)
 	}
-	workspace, err := e.workspaceOf(ctx, o.Workspace, w.Name, s.Cwd)
+	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
+	if err != nil {
+		return "", coded(err)
+	}
+	workspace, err := e.workspaceOf(ctx, o.Workspace, id, w.Name, s.Cwd)
 	if err != nil {
 		return "", coded(err)
 	}
@@ -64,7 +68,7 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 	if err := b.Commit(ctx); err != nil {
 		return "", coded(err)
 	}
-	return e.addThread(ctx, start, heads.Facts{Limits: limitsSaid(o.Limits), Workspace: workspace})
+	return e.addThread(ctx, id, start, heads.Facts{Limits: limitsSaid(o.Limits), Workspace: workspace})
 }
 
 // holdStore keeps the collector away until what was put has a name that it looks
@@ -80,13 +84,13 @@ func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
 	return func() { _ = done() }, nil // the end of the process gives it back, too
 }
 
-// addThread gives a head a thread of its own.
-func (e *Engine) addThread(ctx context.Context, head protocol.Hash, facts heads.Facts) (string, error) {
-	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
-	if err != nil {
-		return "", coded(err)
-	}
+// addThread gives a head a thread of its own. A worktree that was made for it goes if
+// that fails.
+func (e *Engine) addThread(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (string, error) {
 	if err := e.Heads.Add(ctx, id, head, facts); err != nil {
+		if w := facts.Workspace; w != nil && w.Mode == InWorktree {
+			err = errors.Join(err, e.DropFiles(context.WithoutCancel(ctx), id, w))
+		}
 		return "", coded(err)
 	}
 	return id, nil

@@ -248,7 +248,7 @@ type WorkspaceOptions struct {
 }
 
 // workspaceOf is what is known of a new thread of a workflow that works in a directory.
-func (e *Engine) workspaceOf(ctx context.Context, o WorkspaceOptions, workflow, dir string) (*heads.Workspace, error) {
+func (e *Engine) workspaceOf(ctx context.Context, o WorkspaceOptions, id, workflow, dir string) (*heads.Workspace, error) {
 	mode := o.Mode
 	if mode == ByDefault {
 		var err error
@@ -261,6 +261,8 @@ func (e *Engine) workspaceOf(ctx context.Context, o WorkspaceOptions, workflow, 
 		return nil, nil
 	case InPlace:
 		return e.inPlace(ctx, dir)
+	case InWorktree:
+		return e.startTree(ctx, id, workflow, dir, o)
 	}
 	return nil, fail(protocol.CodeUsage, "there is no workspace %q: here, worktree or none", mode)
 }

@@ -3,6 +3,7 @@ package threaddiff
 import (
 	"context"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -43,7 +44,9 @@ func stepChanges(ctx context.Context, x, y *side, i int) ([]Change, error) {
 	c.add("role", a.Role, b.Role)
 	c.add("agent", a.Agent, b.Agent)
 	c.add("prompt", a.EdgePrompt, b.EdgePrompt)
-	c.add("directory", a.Cwd, b.Cwd)
+	if within(a.Root, a.Cwd) != within(b.Root, b.Cwd) {
+		c.add("directory", a.Cwd, b.Cwd)
+	}
 	c.values("output", a.output, b.output)
 	c.add("answer", a.answer, b.answer)
 	if len(c) == 0 {
@@ -53,6 +56,16 @@ func stepChanges(ctx context.Context, x, y *side, i int) ([]Change, error) {
 	c.add("durationMs", a.CompletedAtMs-a.StartedAtMs, b.CompletedAtMs-b.StartedAtMs)
 	c.usage(a.Usage, b.Usage)
 	return c, nil
+}
+
+// within is a directory as it lies in its work tree, wherever that is; the directory
+// itself if it lies in none.
+func within(root, dir string) string {
+	rel, err := filepath.Rel(root, dir)
+	if root == "" || err != nil || !filepath.IsLocal(rel) {
+		return dir
+	}
+	return rel
 }
 
 type changes []Change

@@ -179,7 +179,7 @@ func (k checker) workspace() {
 	if w == nil {
 		return
 	}
-	modes := []string{"here", "none"}
+	modes := []string{"here", "worktree", "none"}
 	k.word(w.Default, modes, "workspace", "default")
 	for name, mode := range w.PerWorkflow {
 		k.word(mode, modes, "workspace", "perWorkflow", name)

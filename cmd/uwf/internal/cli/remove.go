@@ -25,7 +25,8 @@ func (a *app) threadRemoveCommand() *ucli.Command {
 		Name: "rm", ArgsUsage: "<thread>", Usage: "remove a thread for good; forks of it stay",
 		Description: "A terminal asks first; elsewhere --yes says that it is meant. A thread that is running is not removed:\n" +
 			"uwf thread stop. What only this thread used goes with the next uwf cas gc.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			&ucli.BoolFlag{Name: "force", Usage: "remove its worktree, too, if what is in it is nowhere else"}},
 	}, a.threadRemove)
 }
 
@@ -54,6 +55,20 @@ func (a *app) threadRemove(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 	}
+	facts, err := e.Heads.Facts(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("force") {
+		unsaved, err := e.Unsaved(ctx, id, facts.Workspace)
+		if err != nil {
+			return err
+		}
+		if unsaved != "" {
+			return &protocol.Error{Code: protocol.CodeFailed, Message: "the worktree of thread " + id + ", " + plaintext.Line(facts.Workspace.Root) + ", has " + unsaved,
+				Hints: []string{"git -C " + plaintext.Word(facts.Workspace.Root) + " commit -a keeps them", "uwf thread rm " + id + " --force removes them, too"}}
+		}
+	}
 	if !show.Done {
 		if err := e.Kill(ctx, id); err != nil {
 			return err
@@ -66,6 +81,9 @@ func (a *app) threadRemove(ctx context.Context, c *ucli.Context) error {
 	at := slices.IndexFunc(report.Pruned, func(e heads.Ended) bool { return e.Thread == id }) // its children go along
 	if at < 0 {
 		return isRunning(id)
+	}
+	if err := e.DropFiles(ctx, id, facts.Workspace); err != nil {
+		return err
 	}
 	return a.print(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[at].Head, Removed: true}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  removed\n", id)

@@ -15,7 +15,7 @@ func (a *app) runCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and run it to the end",
-		Flags: append(slices.Concat(agentFlags(), varFlags(), limitFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workspaceFlag(), yesFlag(), backgroundFlag(),
+		Flags: append(slices.Concat(agentFlags(), varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag(), backgroundFlag(),
 			&ucli.BoolFlag{Name: "wait", Usage: "wait here where a provider's limit parks the thread, and go on when it is reset"},
 			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
 	}, a.runWorkflow)

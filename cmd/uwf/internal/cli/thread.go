@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -97,7 +99,7 @@ func (a *app) movedTo(c *ucli.Context) (string, error) {
 func (a *app) threadStartCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
-		Flags: append(append(varFlags(), limitFlags()...), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workspaceFlag(), yesFlag()),
+		Flags: append(slices.Concat(varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), yesFlag()),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		l, err := limitsOf(c)
 		if err != nil {
@@ -151,6 +153,9 @@ func (a *app) start(ctx context.Context, c *ucli.Context, l protocol.Limits, che
 		out, err = a.workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: kept}, may)
 		return err
 	})
+	if err == nil {
+		a.sayWorktree(ctx, e, out.Thread)
+	}
 	if err == nil && title != "" {
 		err = e.SetTitle(ctx, out.Thread, title)
 	}
@@ -260,8 +265,13 @@ func (a *app) threadForkCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "fork", Usage: "start a thread from a step of another thread", ArgsUsage: "<step>",
 		Description: stepUsage + " Number 0 is the\nstart, before any step.",
-		Flags:       []ucli.Flag{moveFlag()},
+		Flags: []ucli.Flag{moveFlag(), &ucli.StringFlag{Name: "files", Usage: "`WHERE` the fork has its files: worktree (of its own, as they were at that step; the default if they are kept), " +
+			"here (where the other thread has them, as they were) or keep (there, as they are)"}},
 	}, func(ctx context.Context, c *ucli.Context) error {
+		where := c.String("files")
+		if known := []string{engine.FilesWorktree, engine.FilesHere, engine.FilesKeep}; c.IsSet("files") && !slices.Contains(known, where) {
+			return usageError("--files "+where+" is no place for files", cmdline.DidYouMean("--files ", where, known)...)
+		}
 		of, h, err := a.place(ctx, c.Args().First())
 		if err != nil {
 			return err
@@ -274,10 +284,11 @@ func (a *app) threadForkCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		id, err := e.ForkWith(ctx, h, engine.ForkOptions{Thread: of, Cwd: cwd})
+		id, err := e.ForkWith(ctx, h, engine.ForkOptions{Thread: of, Cwd: cwd, Files: where})
 		if err != nil {
 			return err
 		}
+		a.sayWorktree(ctx, e, id)
 		a.hint("uwf thread step %s", id)
 		return a.print(protocol.ThreadForked{Thread: id, ForkedFrom: protocol.ForkedFrom{Thread: of, Step: h}}, func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, id)

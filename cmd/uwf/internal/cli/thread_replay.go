@@ -46,7 +46,7 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	from, wf, err := a.replayFrom(ctx, id, old, c.String("from"))
+	from, again, wf, err := a.replayFrom(ctx, id, old, c.String("from"))
 	if err != nil {
 		return err
 	}
@@ -69,11 +69,12 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 	}
-	fork, err := e.ForkWith(ctx, from, engine.ForkOptions{Thread: id, Cwd: cwd})
+	fork, err := e.ForkWith(ctx, from, engine.ForkOptions{Thread: id, Cwd: cwd, Before: again, Detached: true})
 	if err != nil {
 		return err
 	}
 	a.say("thread %s", fork)
+	a.sayWorktree(ctx, e, fork)
 	if c.Bool("background") {
 		return a.inBackground(ctx, e, fork, work)
 	}
@@ -93,39 +94,40 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	return errors.Join(err, withNext(runErr, fork))
 }
 
-// replayFrom is the node that a replay goes on from, and the workflow.
-func (a *app) replayFrom(ctx context.Context, id string, head protocol.Hash, first string) (protocol.Hash, protocol.Workflow, error) {
+// replayFrom is the node that a replay goes on from, the step that it makes again ("":
+// the first), and the workflow.
+func (a *app) replayFrom(ctx context.Context, id string, head protocol.Hash, first string) (from, again protocol.Hash, wf protocol.Workflow, err error) {
 	var none protocol.Workflow
 	t, err := a.openThread(ctx, head)
 	if err != nil {
-		return "", none, err
+		return "", "", none, err
 	}
-	wf, err := t.Workflow(ctx)
+	wf, err = t.Workflow(ctx)
 	if err != nil {
-		return "", none, err
+		return "", "", none, err
 	}
 	if t.Last == nil {
-		return t.StartHash, wf, nil
+		return t.StartHash, "", wf, nil
 	}
 	h, err := a.addressIn(ctx, id, first)
 	if err != nil {
-		return "", none, err
+		return "", "", none, err
 	}
 	if h == t.StartHash {
-		return t.StartHash, wf, nil
+		return t.StartHash, "", wf, nil
 	}
 	for step, err := range t.Steps(ctx) {
 		switch {
 		case err != nil:
-			return "", none, err
+			return "", "", none, err
 		case step.Hash != h:
 		case step.Prev == nil:
-			return t.StartHash, wf, nil
+			return t.StartHash, h, wf, nil
 		default:
-			return *step.Prev, wf, nil
+			return *step.Prev, h, wf, nil
 		}
 	}
-	return "", none, notFound(fmt.Sprintf("step %s not found in thread %s", h, id), "uwf thread steps "+id)
+	return "", "", none, notFound(fmt.Sprintf("step %s not found in thread %s", h, id), "uwf thread steps "+id)
 }
 
 // replayed says how the new thread stands and what differs.
