@@ -242,6 +242,7 @@ func (a *attempt) reject(err error) error {
 		return err
 	}
 	no.why = hinted(no.why, a.again()+" tries again", "what the agent printed is in "+a.dir.path)
+	no.why = a.hidden(no.why)
 	a.record.StepHash, a.record.Reason = no.step, no.why.Message
 	return a.failed(runRejected, no.why)
 }

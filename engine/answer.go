@@ -127,7 +127,8 @@ func (e *Engine) answeredBefore(ctx context.Context, h *hold, pos *position, las
 // takeAnswer makes the step of an answer, if it fits.
 func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.StepOutput, err error) {
 	b := a.batch()
-	output, text, err := a.fitting(ctx, b, given.Value)
+	set := a.secrets()
+	output, text, err := a.fitting(ctx, b, hideValue(set, given.Value))
 	if err != nil {
 		return out, err
 	}
@@ -151,7 +152,7 @@ func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.St
 		return out, a.failed(runFailed, err)
 	}
 	defer release()
-	by := plaintext.Line(strings.TrimSpace(given.By))
+	by := plaintext.Line(set.Hide(strings.TrimSpace(given.By)))
 	result, err := a.submit(ctx, b, own{
 		agent: protocol.PersonAgent, output: output, by: protocol.ByValue, answer: text,
 		detail: protocol.Detail{By: strings.ToValidUTF8(by[:min(len(by), maxBy)], "")},

@@ -199,7 +199,7 @@ func (a *attempt) unable(err error) error {
 // error matters more: the record stays unfinished, and the next step judges anew
 // what the agent left.
 func (a *attempt) failed(status runStatus, err error) error {
-	c := coded(err)
+	c := a.hidden(coded(err))
 	a.record.Status = status
 	a.record.Error = &runError{Code: c.Code, Message: c.Message}
 	_ = a.dir.write(a.record)

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -16,6 +17,36 @@ import (
 // secrets are the texts that may be neither stored nor shown.
 func (e *Engine) secrets() *secret.Set {
 	return secret.NewSet(config.Secrets(e.Dirs.Config(), e.Dirs.DotEnv(), e.Env)...)
+}
+
+// hidden is an error in whose message nothing is secret: it quotes what programs print.
+func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
+	text := e.secrets().Hide(err.Message)
+	if text == err.Message {
+		return err
+	}
+	return &protocol.Error{Code: err.Code, Message: text, Hints: err.Hints, Err: err}
+}
+
+// hideValue hides what is secret in a value of JSON.
+func hideValue(set *secret.Set, v any) any {
+	switch v := v.(type) {
+	case string:
+		return set.Hide(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = hideValue(set, item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[set.Hide(key)] = hideValue(set, item)
+		}
+		return out
+	}
+	return v
 }
 
 // hideSaid hides what is secret in all that a command has printed, before anybody reads

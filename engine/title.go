@@ -34,6 +34,7 @@ func (e *Engine) SetTitle(ctx context.Context, id, title string) error {
 	if _, _, err := e.lookup(ctx, id); err != nil {
 		return coded(err)
 	}
+	title = e.secrets().Hide(title)
 	if err := e.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}); err != nil {
 		return coded(err)
 	}

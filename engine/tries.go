@@ -271,7 +271,7 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 		usage = &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
 	}
 	a.failedTry = &rundir.Try{
-		Try:   protocol.Try{Agent: a.cmd.name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(brief(ran, err), "")), Usage: usage, AtMs: a.nowMs()},
+		Try:   protocol.Try{Agent: a.cmd.name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.secrets().Hide(brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
 		Visit: a.visitKey(), Alias: a.cmd.name, Kind: kindOf(ran, err),
 	}
 	a.retryAt = time.Time{}
