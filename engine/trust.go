@@ -52,11 +52,7 @@ func commandsOf(w protocol.Workflow) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		if words := w.Roles[name].Run; len(words) > 0 {
-			quoted := make([]string, len(words))
-			for i, word := range words {
-				quoted[i] = plaintext.Word(word)
-			}
-			lines = append(lines, plaintext.Line(name+" runs: "+strings.Join(quoted, " ")))
+			lines = append(lines, plaintext.Line(name)+" runs: "+plaintext.Literal(words))
 		}
 	}
 	return lines
@@ -80,7 +76,7 @@ func (e *Engine) allCommands(ctx context.Context, w protocol.Workflow, seen []pr
 			return nil, err
 		}
 		for _, line := range below {
-			lines = append(lines, plaintext.Line(used.Name+": "+line))
+			lines = append(lines, plaintext.Line(used.Name)+": "+line)
 		}
 	}
 	return lines, nil

@@ -165,15 +165,6 @@ func (r planRole) program() string {
 	return or(r.Path, "not found")
 }
 
-// wordsOf are the words of a command as a shell would take them.
-func wordsOf(command []string) string {
-	quoted := make([]string, len(command))
-	for i, word := range command {
-		quoted[i] = plaintext.Word(word)
-	}
-	return strings.Join(quoted, " ")
-}
-
 func (p planOutput) text(w io.Writer, width int) error {
 	if _, err := io.WriteString(w, p.graph.Text(width)+"\n"); err != nil {
 		return err
@@ -187,7 +178,7 @@ func (p planOutput) text(w io.Writer, width int) error {
 	}
 	for _, r := range p.Roles {
 		if r.Player == protocol.PlayedByCommand {
-			fmt.Fprintf(w, "%s runs: %s\n", plaintext.Line(r.Role), plaintext.Line(wordsOf(r.Command)))
+			fmt.Fprintf(w, "%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(r.Command))
 		}
 	}
 	fmt.Fprintln(w)
