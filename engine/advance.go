@@ -149,7 +149,11 @@ func (e *Engine) archive(ctx context.Context, h *hold, pos *position) (protocol.
 		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
 	}
 	h.ended = &ended
-	e.tell(Event{Name: EventThreadEnded, Thread: h.id, Workflow: pos.workflow.Name})
+	if bye := (Event{Name: EventThreadEnded, Thread: h.id, Workflow: pos.workflow.Name}); h.inStep {
+		h.farewell = &bye
+	} else {
+		e.tell(bye)
+	}
 	out.Done = true
 	return out, nil
 }

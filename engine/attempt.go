@@ -157,11 +157,11 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 		status = runStopped
 		err = &protocol.Error{
 			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.hold.id, a.task.role), Err: err,
-			Hints: []string{a.again()},
+			Hints: []string{a.on()},
 		}
 	case isSignal(err):
 		status = runStopped
-		err = hinted(coded(err), a.again())
+		err = hinted(coded(err), a.on())
 	case errors.As(err, &timeout):
 		err = hinted(coded(err), a.again()+" --timeout "+protocol.Span(2*timeout.After)+" gives it more time")
 	default:
@@ -183,6 +183,14 @@ func (a *attempt) again() string {
 		return "uwf thread poke " + a.hold.id + " -p '<new instructions>'"
 	}
 	return "uwf thread step " + a.hold.id
+}
+
+// on is the command that goes on with a step that was stopped, and with what follows.
+func (a *attempt) on() string {
+	if a.task.resumes || a.task.replaces {
+		return a.again()
+	}
+	return "uwf thread resume " + a.hold.id
 }
 
 // unable records that no agent could even be started, so that who asks later is
@@ -217,6 +225,7 @@ func (a *attempt) started(agent string, adopted bool) {
 		begun.Name = EventStepAdopted
 	}
 	a.tell(begun)
+	a.hold.inStep = true
 	if a.Progress != nil {
 		a.Progress.StepStarted(a.info)
 	}
@@ -228,6 +237,10 @@ func (a *attempt) ended(out protocol.StepOutput, err error) {
 		ended.Name, ended.Err = EventStepFailed, coded(err)
 	}
 	a.tell(ended)
+	if a.hold.inStep = false; a.hold.farewell != nil {
+		a.tell(*a.hold.farewell)
+		a.hold.farewell = nil
+	}
 	if a.Progress != nil {
 		a.Progress.StepEnded(a.info, out, err)
 	}

@@ -69,7 +69,7 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeLocked, "still works on thread "+id)
-	require.Contains(t, e.Hints, "uwf thread wait "+id)
+	require.Contains(t, e.Hints, "uwf thread wait "+id+"; uwf thread resume "+id+" uses its result")
 	require.Equal(t, protocol.StatusRunning, out.Status)
 	require.Equal(t, "planner", *w.show(id).CurrentRole)
 	_, err = w.Step(context.Background(), id, StepOptions{Fresh: true})

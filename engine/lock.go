@@ -30,6 +30,10 @@ type hold struct {
 	orphan process
 	// unknown: there is no such thread.
 	unknown bool
+	// inStep: a step has begun and has not been told of as done. What it leads to, farewell,
+	// is told after that.
+	inStep   bool
+	farewell *Event
 }
 
 // hold takes a thread's lock, or fails at once: it only outwaits somebody who
@@ -172,7 +176,7 @@ func (e *Engine) agentRuns(id string, r record) error {
 		err = fail(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that started it is gone",
 			r.Agent, r.Pid, id, e.clock(time.UnixMilli(r.StartedAt)))
 	}
-	return hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
+	return hinted(err, "uwf thread wait "+id+"; uwf thread resume "+id+" uses its result", "uwf thread stop "+id)
 }
 
 // clock shows a time in the user's zone.

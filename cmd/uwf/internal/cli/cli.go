@@ -117,6 +117,7 @@ type app struct {
 	steps      atomic.Bool // the command runs agents, or looks at what would run
 	creates    bool        // the command makes a home or store that is not there
 	takes, yes bool        // a workflow from elsewhere is to be run, and is taken without a question
+	warned     sync.Map    // warnings that were told
 	exposed    sync.Once   // warns of keys that others can read
 	catalog    *catalog.Catalog
 	fs         *fsstore.Store
@@ -270,7 +271,7 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	}
 	with := &engine.Engine{
 		Dirs: dirs, FS: durable.OS(), Store: s, Heads: x, Progress: p,
-		Warn: func(text string) { a.say("uwf: warning: %s", plaintext.Line(text)) },
+		Warn: func(text string) { a.warnOnce(p, plaintext.Line(text)) },
 		PutBack: func() (string, error) {
 			changed, err := offlimits.Recover(dirs.Guard())
 			return changed.String(), err
@@ -295,6 +296,19 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	}
 	a.keepDiary(with)
 	return with, nil
+}
+
+// warnOnce tells a warning, the first time that it is given: each step of an agent gives
+// its own again. On a terminal it takes the place of the line that counts.
+func (a *app) warnOnce(p engine.Progress, text string) {
+	if _, told := a.warned.LoadOrStore(text, true); told {
+		return
+	}
+	if v, ok := p.(*display); ok {
+		v.note("uwf: warning: " + text)
+		return
+	}
+	a.say("uwf: warning: %s", text)
 }
 
 // warnExposed warns of keys that others can read.

@@ -222,6 +222,13 @@ func (v *display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 	v.counters()
 }
 
+// note prints a line that is about no step.
+func (v *display) note(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.line(terminal.Plain, "%s", text)
+}
+
 // line prints a whole line, in place of the counting ones.
 func (v *display) line(in terminal.Sequence, format string, args ...any) {
 	var frame terminal.Painter

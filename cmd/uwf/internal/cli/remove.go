@@ -115,12 +115,19 @@ func (a *app) confirm(ctx context.Context, question, script string) error {
 func (a *app) workflowRemoveCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "rm", ArgsUsage: "<name>", Usage: "take a workflow's name out of the registry; its threads stay",
+		Description: "A terminal asks first, unless --yes says that it is meant.",
+		Flags:       []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		x, err := a.index()
 		if err != nil {
 			return err
 		}
 		name := c.Args().First()
+		if known, err := x.Workflow(ctx, name); err == nil && terminal.Is(a.env.Stdin) && !c.Bool("yes") { // scripts were never asked
+			if err := a.confirm(ctx, fmt.Sprintf("Remove the name %s of workflow %s?", name, known), "uwf workflow rm "+plaintext.Word(name)+" --yes"); err != nil {
+				return err
+			}
+		}
 		h, err := x.Unregister(ctx, name)
 		if errors.Is(err, heads.ErrNoWorkflow) {
 			return notFound("no workflow is registered as "+plaintext.Line(name), "uwf workflow list")

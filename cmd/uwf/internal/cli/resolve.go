@@ -120,7 +120,7 @@ func (a *app) newestThread(ctx context.Context, x *fileheads.Heads, n int) (stri
 	if n > 0 {
 		return "", notFound(fmt.Sprintf("there are not %d threads that were started here", n+1), "uwf thread list --all")
 	}
-	return "", notFound("@ is the newest thread that was started here, and all were imported", "uwf thread list --all")
+	return "", notFound("@ is the newest thread that was started here, and all were imported", "the newest of those is "+ids[0], "uwf thread list --all")
 }
 
 // unclear: nobody can tell any more which thread @ means.
@@ -191,11 +191,14 @@ func (a *app) unknownThread(ctx context.Context, x *fileheads.Heads, arg string)
 	if strings.HasPrefix(arg, newest) && strings.Trim(arg, newest) == "" {
 		return notFound("thread not found: "+arg, "did you mean @? It is the newest thread")
 	}
-	if _, place, found := strings.Cut(arg, "@"); found {
+	if name, _, found := strings.Cut(arg, newest); found {
+		if name == "" {
+			name, _ = cutNewest(arg)
+		}
 		if _, err := a.address(ctx, arg); err != nil {
 			return err
 		}
-		return notFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "its thread is "+strings.TrimSuffix(arg, place))
+		return notFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "its thread is "+name)
 	}
 	if strings.ContainsAny(arg, "./"+string(filepath.Separator)) {
 		return cmdline.NoFile(a.env.Dir, arg, "uwf thread list --all")

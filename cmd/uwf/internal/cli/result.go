@@ -69,7 +69,11 @@ func (a *app) sayStanding(out protocol.RunOutput, judged bool, failed error) {
 	case at.Error != nil && failed == nil:
 		text = plaintext.Line(string(at.Status) + ": " + at.Error.Message)
 	}
-	words := []string{fmt.Sprintf("%s thread %s: %s", mark(at), at.Thread, text)}
+	sign := mark(at)
+	if failed != nil && at.Status == protocol.StatusIdle {
+		sign, text = "■", "stopped, "+text
+	}
+	words := []string{fmt.Sprintf("%s thread %s: %s", sign, at.Thread, text)}
 	if sum := out.Totals; sum != nil && sum.Steps > 0 {
 		words = append(words, render.Count(sum.Steps, "step"), render.Duration(sum.DurationMs), spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
 	}
@@ -77,7 +81,9 @@ func (a *app) sayStanding(out protocol.RunOutput, judged bool, failed error) {
 	if at.Question != nil {
 		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
 	}
-	a.sayNext(at)
+	if failed == nil || len(classify(failed).Hints) == 0 { // else its hints follow
+		a.sayNext(at)
+	}
 }
 
 // stopped: a thread waits at a limit, and asks nothing.

@@ -115,6 +115,7 @@ func (a *app) newSetup() (*setup.Setup, error) {
 		Env: e, Dirs: dirs, Try: askModel, Installed: installed, Confined: confine.Level() > 0,
 		Players: func(ctx context.Context) []setup.Player { return setup.FindPlayers(ctx, e, installed) },
 		Models: func(ctx context.Context, e config.Endpoint) ([]string, error) {
+			e.Model = "" // none is asked
 			return llm.New(e, llm.Options{}).Models(ctx)
 		},
 	}

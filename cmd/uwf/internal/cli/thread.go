@@ -289,7 +289,14 @@ func (a *app) threadForkCommand() *ucli.Command {
 			return err
 		}
 		a.sayWorktree(ctx, e, id)
-		a.hint("uwf thread step %s", id)
+		switch at, err := e.Show(ctx, id); {
+		case err == nil && at.Status == protocol.StatusCompleted:
+			a.hint("the thread is at its end already: uwf thread resume %s -p '<what else to do>', or fork the step before", id)
+		case err == nil && at.Status == protocol.StatusSuspended:
+			a.sayNext(at)
+		default:
+			a.hint("uwf thread step %s", id)
+		}
 		return a.print(protocol.ThreadForked{Thread: id, ForkedFrom: protocol.ForkedFrom{Thread: of, Step: h}}, func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, id)
 			return err

@@ -70,6 +70,15 @@ func (a *app) threadAnswer(ctx context.Context, c *ucli.Context) error {
 	if w.Answer.Value, err = a.formValue(ctx, c, at); err != nil {
 		return err
 	}
+	if asked := len(c.StringSlice("set")) == 0 && !c.IsSet("file"); asked && !c.IsSet("count") && !c.Bool("until-end") && !c.Bool("background") {
+		said, err := setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}.Line(ctx, "Go on with the thread then? [Y/n] ")
+		if err != nil {
+			return err
+		}
+		if said = strings.ToLower(said); said != "n" && said != "no" {
+			w.Steps = engine.UntilEnd
+		}
+	}
 	return a.work(ctx, c, w)
 }
 

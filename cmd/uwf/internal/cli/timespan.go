@@ -32,7 +32,7 @@ func spanOf(c *ucli.Context, flag string) (time.Duration, error) {
 		return d, nil
 	}
 	message := fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", flag, text)
-	if near := nearSpan(text); near != "" {
+	if near := nearSpan(text); near != "" && near != text {
 		return 0, usageError(message, "did you mean --"+flag+" "+near+"?")
 	}
 	return 0, usageError(message, "--"+flag+" 30m")

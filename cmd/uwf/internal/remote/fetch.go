@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,14 +41,27 @@ type Git struct {
 	Dirs home.Dirs
 }
 
+// absentError: the repository is there, and what is asked for is not.
+type absentError struct{ what string }
+
+// Error implements error.
+func (e *absentError) Error() string { return e.what }
+
+// Is reports that it is one of [fs.ErrNotExist].
+func (e *absentError) Is(target error) bool { return target == fs.ErrNotExist }
+
 // Fetch fetches one file. Errors are *protocol.Error.
 func (g Git) Fetch(ctx context.Context, a Address) (File, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	f, err := g.fetch(ctx, a)
 	if err != nil {
+		code := protocol.CodeFailed
+		if errors.Is(err, fs.ErrNotExist) {
+			code = protocol.CodeNotFound
+		}
 		return f, &protocol.Error{
-			Code: protocol.CodeFailed, Message: fmt.Sprintf("%s cannot be fetched: %s", a.Text, plaintext.Line(err.Error())), Err: err,
+			Code: code, Message: fmt.Sprintf("%s cannot be fetched: %s", a.Text, plaintext.Line(err.Error())), Err: err,
 			Hints: []string{"git ls-remote " + plaintext.Word(a.URL)},
 		}
 	}
@@ -72,6 +86,11 @@ func (g Git) fetch(ctx context.Context, a Address) (File, error) {
 		}
 	}
 	if _, err := g.git(ctx, dir, "fetch", "-q", "--no-tags", "--no-recurse-submodules", "--depth=1", "--", a.URL, a.Ref); err != nil {
+		const absent = 2 // of git ls-remote --exit-code
+		var exit *exec.ExitError
+		if _, err := g.git(ctx, dir, "ls-remote", "-q", "--exit-code", "--", a.URL, a.Ref); errors.As(err, &exit) && exit.ExitCode() == absent {
+			return f, &absentError{"there is no branch or tag " + a.Ref}
+		}
 		return f, err
 	}
 	commit, err := g.git(ctx, dir, "rev-parse", "--verify", "FETCH_HEAD^{commit}")
@@ -85,7 +104,7 @@ func (g Git) fetch(ctx context.Context, a Address) (File, error) {
 	}
 	fields := strings.Fields(string(entry)) // mode type object size path
 	if len(fields) < 5 || fields[1] != "blob" || !strings.HasPrefix(fields[0], "100") {
-		return f, fmt.Errorf("there is no file %s at %s", a.Path, a.Ref)
+		return f, &absentError{fmt.Sprintf("there is no file %s at %s", a.Path, a.Ref)}
 	}
 	if f.Text, err = g.git(ctx, dir, "cat-file", "blob", fields[2]); err != nil {
 		return f, err

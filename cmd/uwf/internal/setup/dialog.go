@@ -141,11 +141,18 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 		d.say("%4d  %-12s %s", i+1, p.Name, p.Title)
 	}
 	for {
-		answer, err := d.person.Line(ctx, fmt.Sprintf("Number, name, or the address of another one [%s]: ", cmp.Or(current, "openai")))
+		question := "Number, name, or the address of another one: "
+		if current != "" {
+			question = fmt.Sprintf("Number, name, or the address of another one [%s]: ", current)
+		}
+		answer, err := d.person.Line(ctx, question)
 		if err != nil {
 			return err
 		}
-		answer = cmp.Or(answer, current, "openai")
+		if answer = cmp.Or(answer, current); answer == "" {
+			d.say("Type a number, a name or an address.")
+			continue
+		}
 		if n, err := strconv.Atoi(answer); err == nil {
 			if n < 1 || n > len(Presets()) {
 				d.say("there is no number %d: 1 to %d.", n, len(Presets()))
