@@ -122,23 +122,30 @@ func less(a, b moderator.Spent) moderator.Spent {
 	}
 }
 
-// budget is what the run may still cost.
+// budget is what the run may still cost, by its own limits and by those of the threads
+// whose part it plays.
 func (p *position) budget() protocol.Budget {
 	var b protocol.Budget
-	l, spent := p.state.Limits, p.state.Spent
-	if l.MaxCostUSD > 0 {
-		left := protocol.RoundUSD(max(0, l.MaxCostUSD-spent.CostUSD))
-		b.CostUSD = &left
-	}
-	if l.MaxTokens > 0 {
-		left := max(0, l.MaxTokens-spent.Tokens)
-		b.Tokens = &left
-	}
-	if l.MaxTimeMs > 0 {
-		left := max(0, l.MaxTimeMs-spent.TimeMs)
-		b.TimeMs = &left
+	for _, held := range append([]bound{{limits: p.state.Limits, spent: p.state.Spent}}, p.bounds...) {
+		l, spent := held.limits, held.spent
+		if l.MaxCostUSD > 0 {
+			b.CostUSD = least(b.CostUSD, protocol.RoundUSD(max(0, l.MaxCostUSD-spent.CostUSD)))
+		}
+		if l.MaxTokens > 0 {
+			b.Tokens = least(b.Tokens, max(0, l.MaxTokens-spent.Tokens))
+		}
+		if l.MaxTimeMs > 0 {
+			b.TimeMs = least(b.TimeMs, max(0, l.MaxTimeMs-spent.TimeMs))
+		}
 	}
 	return b
+}
+
+func least[T int64 | float64](before *T, now T) *T {
+	if before != nil {
+		now = min(now, *before)
+	}
+	return &now
 }
 
 // withinBudget refuses to begin what a person asks for although the run has cost what
@@ -148,7 +155,15 @@ func (p *position) withinBudget(role string) error {
 	if !over {
 		return nil
 	}
-	return hinted(fail(protocol.CodeBudget, "thread %s: %s", p.id, reason), moreHints(p.id, p.state.Limits)...)
+	return hinted(fail(protocol.CodeBudget, "thread %s: %s", p.id, reason), p.moreHints()...)
+}
+
+// moreHints say how to grant more, to the thread whose limit is reached.
+func (p *position) moreHints() []string {
+	if p.heldBy != nil {
+		return moreHints(p.heldBy.thread, p.heldBy.limits)
+	}
+	return moreHints(p.id, p.state.Limits)
 }
 
 // moreHints say how to grant more.

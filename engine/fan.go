@@ -233,19 +233,20 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	}
 	results := make([]moderator.Result, len(a.pos.kids))
 	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.kids))}
-	var bill protocol.Bill
+	var all protocol.Totals
 	for i, k := range a.pos.kids {
 		if results[i], err = a.resultOf(ctx, k); err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		usage, err := a.costOf(ctx, k)
+		sum, err := a.sumUp(ctx, k.id, k.ended.Head)
 		if err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		bill.Add(usage)
+		usage := costOf(sum)
+		all.Spend(sum.Usage)
 		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.ended.Head, Status: k.ended.Status, Usage: usage}
 	}
-	made.usage = bill.AtLeast.IfKnown()
+	made.usage = all.Usage
 	state, err := a.joinState(ctx)
 	if err != nil {
 		return none, err
@@ -309,19 +310,18 @@ func (e *Engine) resultOf(ctx context.Context, k kid) (moderator.Result, error) 
 	return r, err
 }
 
-// costOf is what a child has cost, as far as it is known; nil if nothing is. Where the
-// cost of one of its runs is unknown, so is that of the child.
-func (e *Engine) costOf(ctx context.Context, k kid) (*protocol.Usage, error) {
-	sum, err := e.sumUp(ctx, k.id, k.ended.Head)
-	if err != nil || sum.Usage == nil {
-		return nil, err
+// costOf is what a child has cost; nil if nothing is known. Where the cost of one of its
+// runs is unknown, so is that of the child.
+func costOf(sum sums) *protocol.Usage {
+	if sum.Usage == nil {
+		return nil
 	}
 	usage := *sum.Usage
 	usage.DurationMs = sum.DurationMs
 	if sum.StepsWithoutCost > 0 {
 		usage.CostUSD = nil
 	}
-	return &usage, nil
+	return &usage
 }
 
 // onceMoreFan is the decision for a role with children that a person lets go on: with

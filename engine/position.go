@@ -28,12 +28,14 @@ type position struct {
 	// problem is why there is no decision although the nodes are all right: the
 	// graph has no answer, or the config cannot be read.
 	problem error
-	kids    []kid // that play the role that is next, if that has children
-	lifted  bool  // a limit of steps, because a person has said so
-	again   bool  // the role that is next has made the last step, too, and is asked once more
-	form    any   // the schema of the answer that a person is to give; nil: none is asked for
-	stuck   bool  // it is the graph that has no answer: stepping again cannot help
-	used    used  // what ended the last step before its work was done
+	bounds  []bound // of those whose part the thread plays
+	heldBy  *bound  // that is reached
+	kids    []kid   // that play the role that is next, if that has children
+	lifted  bool    // a limit of steps, because a person has said so
+	again   bool    // the role that is next has made the last step, too, and is asked once more
+	form    any     // the schema of the answer that a person is to give; nil: none is asked for
+	stuck   bool    // it is the graph that has no answer: stepping again cannot help
+	used    used    // what ended the last step before its work was done
 }
 
 // used is the budget that a step has used up: the outcome of its detail. The zero value:
@@ -70,12 +72,14 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 		return p, err
 	}
 	if bounded(p.state.Limits) {
-		if p.state.Spent, err = e.spent(ctx, id, head, p.facts); err != nil {
+		if p.state.Spent, err = e.spentTogether(ctx, id, head, p.facts); err != nil {
 			return p, err
 		}
-		var failed sums
-		failed.untold(e.runDir(id).tries(p))
-		p.state.Spent = plus(p.state.Spent, spentOf(failed))
+	}
+	if p.facts.Parent != nil {
+		if p.bounds, err = e.above(ctx, p.facts.Parent); err != nil {
+			return p, err
+		}
 	}
 	p.parked = e.parkedUntil(p.facts)
 	p.next, p.problem = moderator.Next(ctx, p.state)
@@ -86,6 +90,9 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 		return p, err // the graph may well have an answer, but not now
 	}
 	p.stuck = p.problem != nil
+	if p.problem == nil && (p.next.Kind == moderator.Run || p.next.Kind == moderator.Fan) {
+		p.heldAbove()
+	}
 	if p.problem == nil && p.next.Cause == moderator.ByOutput && p.state.Last.Suspend != nil {
 		if detail, err := thread.ShownDetail(ctx, e.nodes(), t.Last.Detail); err == nil { // others have details of their own
 			p.used.outcome, p.used.ofRun = detail.UsedUp()
@@ -181,7 +188,7 @@ func (p *position) output() protocol.StepOutput {
 		switch {
 		case p.next.Cause == moderator.ByLimit:
 		case p.next.Cause == moderator.ByBudget, p.used.ofRun:
-			out.Error = &protocol.StepError{Code: protocol.CodeBudget, Message: prompt, Hint: strings.Join(moreHints(p.id, p.state.Limits), "\n")}
+			out.Error = &protocol.StepError{Code: protocol.CodeBudget, Message: prompt, Hint: strings.Join(p.moreHints(), "\n")}
 		case p.used.outcome != "":
 			out.Error = &protocol.StepError{Code: protocol.CodeBudget, Message: prompt, Hint: "uwf thread resume " + p.id + " gives the step as much again"}
 		default:

@@ -26,7 +26,12 @@ type sums struct {
 
 func (s *sums) add(step protocol.Step) {
 	s.Add(step)
-	s.judge(step.Usage)
+	if len(step.Children) == 0 {
+		s.judge(step.Usage)
+	}
+	for _, c := range step.Children {
+		s.judge(c.Usage)
+	}
 	for _, try := range step.Tries {
 		s.judge(try.Usage)
 	}

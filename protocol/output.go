@@ -124,6 +124,15 @@ func (t *Totals) Add(s Step) {
 		counted, priced = counted && try.Usage.Counted(), priced && try.Usage.IsPriced()
 		t.Spend(try.Usage)
 	}
+	if len(s.Children) > 0 { // their sum is the step's
+		counted, priced = true, true
+	}
+	for _, c := range s.Children {
+		if c.Usage != nil {
+			t.DurationMs += c.Usage.DurationMs
+		}
+		counted, priced = counted && c.Usage.Counted(), priced && c.Usage.IsPriced()
+	}
 	if !counted {
 		t.StepsWithoutUsage++
 	}

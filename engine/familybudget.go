@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// What the children of a thread cost is what it costs: once their results are joined
+// that is in its chain, and until then it is counted here. So a limit of the parent holds
+// each of them.
+
+// bound is a limit of a thread that another one plays a part of.
+type bound struct {
+	thread string
+	limits protocol.Limits
+	spent  moderator.Spent
+}
+
+// above are the limits of cost of those whose part a thread plays, the nearest first.
+func (e *Engine) above(ctx context.Context, parent *heads.Parent) ([]bound, error) {
+	var all []bound
+	for parent != nil {
+		id := parent.Thread
+		head, ended, err := e.lookup(ctx, id)
+		if err != nil || ended != nil {
+			return all, nil //nolint:nilerr // nobody is there to be held to anything
+		}
+		facts, err := e.Heads.Facts(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		t, err := thread.Open(ctx, e.nodes(), head)
+		if err != nil {
+			return nil, err
+		}
+		w, err := e.workflow(ctx, t.Start.Workflow)
+		if err != nil {
+			return nil, err
+		}
+		b := bound{thread: id}
+		if b.limits, err = e.limitsOf(ctx, w); err != nil {
+			return nil, err
+		}
+		b.limits = granted(said(b.limits, facts.Limits), facts.Limits)
+		if bounded(b.limits) {
+			if b.spent, err = e.spentTogether(ctx, id, head, facts); err != nil {
+				return nil, err
+			}
+			all = append(all, b)
+		}
+		parent = facts.Parent
+	}
+	return all, nil
+}
+
+// spentTogether is what a thread and its children have cost whose results it has not
+// joined, with those that are played anew.
+func (e *Engine) spentTogether(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
+	sum, err := e.spentAlone(ctx, id, head, facts)
+	if err != nil {
+		return sum, err
+	}
+	t, err := thread.Open(ctx, e.nodes(), head)
+	if err != nil {
+		return sum, err
+	}
+	w, err := e.workflow(ctx, t.Start.Workflow)
+	if err != nil || !hasChildren(w) {
+		return sum, err
+	}
+	all, err := e.Heads.AllFacts(ctx)
+	if err != nil && all == nil {
+		return sum, err
+	}
+	standings, _ := heads.Standings(ctx, e.Heads) // a line that cannot be read is about another thread, or says so when that is stepped
+	return sum, e.addKids(ctx, &sum, all, standings, map[string]protocol.Hash{id: head})
+}
+
+// addKids adds what the children of threads have cost, and theirs.
+func (e *Engine) addKids(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts, standings map[string]heads.Standing, of map[string]protocol.Hash) error {
+	below := map[string]protocol.Hash{}
+	for id, f := range all {
+		at, known := standings[id]
+		if f.Parent == nil || !known || of[f.Parent.Thread] != f.Parent.Head {
+			continue
+		}
+		spent, err := e.spentAlone(ctx, id, at.Head, f)
+		if err != nil {
+			return err
+		}
+		*sum = plus(*sum, spent)
+		if at.End == nil {
+			below[id] = at.Head
+		}
+	}
+	if len(below) == 0 {
+		return nil
+	}
+	return e.addKids(ctx, sum, all, standings, below)
+}
+
+// spentAlone is what a thread has cost by itself, with the tries that no step holds.
+func (e *Engine) spentAlone(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
+	sum, err := e.spent(ctx, id, head, facts)
+	if err != nil {
+		return sum, err
+	}
+	t, err := thread.Open(ctx, e.nodes(), head)
+	if err != nil {
+		return sum, err
+	}
+	var failed sums
+	failed.untold(e.runDir(id).tries(&position{thread: t}))
+	return plus(sum, spentOf(failed)), nil
+}
+
+func hasChildren(w protocol.Workflow) bool {
+	for _, r := range w.Roles {
+		if r.HasChildren() {
+			return true
+		}
+	}
+	return false
+}
+
+// heldAbove suspends a child whose parent may not cost more.
+func (p *position) heldAbove() {
+	for _, b := range p.bounds {
+		if reason, over := moderator.OverBudget(moderator.State{Limits: b.limits, Spent: b.spent}, p.next.Role); over {
+			p.next = moderator.Decision{Kind: moderator.Suspend, Role: p.next.Role, Prompt: reason, Cause: moderator.ByBudget, Status: p.next.Status}
+			p.heldBy = &b
+			return
+		}
+	}
+}
