@@ -140,7 +140,12 @@ func (e *Engine) turn(ctx context.Context, thread string, h *hold, w Work, first
 				}
 				continue
 			}
-			h = held
+			if h = held; !first && h.ended != nil && h.ended.Status == protocol.StatusCompleted {
+				h.release() // another driver was faster
+				e.leavePlace()
+				out, err := e.Show(ctx, thread)
+				return []protocol.StepOutput{out}, err
+			}
 		} else if err := e.takePlace(ctx); err != nil {
 			h.release()
 			return nil, coded(err)

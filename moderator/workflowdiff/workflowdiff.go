@@ -151,6 +151,12 @@ func (d *diff) player(at func(string) []string, before, after protocol.Role) {
 	if before.Person != after.Person {
 		d.add(Changed, at("person"), before.Person, after.Person)
 	}
+	d.text(at("workflow"), string(before.Workflow), string(after.Workflow))
+	d.value(at("vars"), before.Inputs, after.Inputs)
+	d.value(at("all"), before.All, after.All)
+	d.value(at("each"), before.Each, after.Each)
+	d.text(at("join"), before.Join, after.Join)
+	d.number(at("parallel"), before.Parallel, after.Parallel)
 	d.text(at("parse"), string(before.Parse), string(after.Parse))
 	d.number(at("timeoutMs"), int(before.TimeoutMs), int(after.TimeoutMs))
 }

@@ -30,6 +30,8 @@ func All() []Template {
 		{"debate", "two sides argue, a judge decides when it is enough"},
 		{"checks", "change something until a command says that it is right"},
 		{"approve", "write something, let a person approve it, publish it by a command"},
+		{"panel", "several look at it side by side, each by itself, and what they say is joined"},
+		{"each", "find a list of things, work on each of them at once, report"},
 		{"research", "split a question, research until nothing is open, write the answer"},
 	}
 }
