@@ -3,12 +3,14 @@
 package webtest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -132,4 +134,29 @@ func TestExport(t *testing.T) {
 	width := evaluate[int](w, "document.querySelector('.graph img').naturalWidth")
 	require.Positive(t, width, "the picture is shown")
 	w.quiet()
+}
+
+// The server ends with the uwf that has started it, however that ends.
+func TestEnds(t *testing.T) {
+	w := newWorld(t)
+	for _, how := range []os.Signal{os.Interrupt, os.Kill} {
+		cmd := w.command("--json", "web")
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		var at struct{ Address string }
+		require.NoError(t, json.NewDecoder(stdout).Decode(&at))
+		answer, err := http.Get(at.Address)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.NoError(t, cmd.Process.Signal(how))
+		_ = cmd.Wait() // its status is that of the signal
+		require.Eventually(t, func() bool {
+			answer, err := http.Get(at.Address)
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			return err != nil
+		}, 10*time.Second, 20*time.Millisecond, "%s", how)
+	}
 }
