@@ -50,6 +50,11 @@ func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, la
 		}
 		return protocol.StepOutput{}, a.unable(err)
 	}
+	if a.cmd.plain != nil {
+		if err := a.trustsWords(ctx); err != nil {
+			return protocol.StepOutput{}, a.unable(err)
+		}
+	}
 	if _, err := e.unpriced(ctx, pos.state.Limits, a.cmd, pos.workflow.Name, t.role); err != nil {
 		return protocol.StepOutput{}, a.unable(err)
 	}

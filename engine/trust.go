@@ -31,10 +31,16 @@ type UntrustedError struct {
 	Name     string
 	Why      string   // it has to be, as words that follow its name
 	Commands []string // a line each
+	// Thread is set if it is not the workflow, but the words of a thread from elsewhere.
+	Thread string
 }
 
 // Error implements error.
 func (e *UntrustedError) Error() string {
+	if e.Thread != "" {
+		return fmt.Sprintf("thread %s %s: its inputs, answers and approvals are not from here, and its next step runs a command as you; nothing runs before you have confirmed it for this thread:\n  %s",
+			e.Thread, e.Why, strings.Join(e.Commands, "\n  "))
+	}
 	return fmt.Sprintf("workflow %s %s, and runs commands as you; nothing runs before you have confirmed it:\n  %s",
 		plaintext.Line(e.Name), e.Why, strings.Join(e.Commands, "\n  "))
 }
@@ -84,7 +90,8 @@ func (e *Engine) allCommands(ctx context.Context, w protocol.Workflow, seen []pr
 
 // trustLine is a line of the file.
 type trustLine struct {
-	Workflow protocol.Hash `json:"workflow"`
+	Workflow protocol.Hash `json:"workflow,omitempty"`
+	Thread   string        `json:"thread,omitempty"` // the commands of one from elsewhere
 	AtMs     int64         `json:"atMs"`
 }
 
@@ -105,27 +112,86 @@ func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
 	if known {
 		return nil
 	}
-	line, err := json.Marshal(trustLine{workflow, e.nowMs()})
-	if err != nil {
-		return coded(err)
-	}
-	if err := e.FS.Append(e.trustFile(), append(line, '\n'), 0o600, durable.FullFlush); err != nil {
+	if err := e.confirm(trustLine{Workflow: workflow, AtMs: e.nowMs()}); err != nil {
 		return coded(fmt.Errorf("confirm workflow %s: %w", workflow, err))
 	}
 	return nil
 }
 
+// TrustThread confirms that the commands of a thread from elsewhere may run, whatever
+// words it has brought. Errors are *protocol.Error.
+func (e *Engine) TrustThread(ctx context.Context, id string) error {
+	if err := e.mayWrite(); err != nil {
+		return err
+	}
+	facts, err := e.Heads.Facts(ctx, id)
+	if err != nil {
+		return coded(err)
+	}
+	top, _, _, err := e.whoseWords(ctx, id, facts)
+	if err == nil {
+		err = e.confirm(trustLine{Thread: top, AtMs: e.nowMs()})
+	}
+	if err != nil {
+		return coded(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
+	}
+	return nil
+}
+
+func (e *Engine) confirm(l trustLine) error {
+	line, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return e.FS.Append(e.trustFile(), append(line, '\n'), 0o600, durable.FullFlush)
+}
+
+// whoseWords is the thread that a thread is part of, and whether any on the way there
+// comes from elsewhere; since is when the last of them came, in ms.
+func (e *Engine) whoseWords(ctx context.Context, id string, facts heads.Facts) (top string, foreign *heads.Facts, since int64, err error) {
+	for {
+		if facts.Imported != nil || facts.Doubt != nil {
+			known := facts
+			foreign = &known
+		}
+		if facts.Imported != nil {
+			since = max(since, facts.Imported.AtMs)
+		}
+		if facts.Parent == nil {
+			return id, foreign, since, nil
+		}
+		id = facts.Parent.Thread
+		if facts, err = e.Heads.Facts(ctx, id); err != nil {
+			return "", nil, 0, err
+		}
+	}
+}
+
+// trustsWords is an error if the command of an attempt was rendered for a thread from
+// elsewhere, and nobody has confirmed those since it came: an [*UntrustedError] in a
+// *protocol.Error. The workflow may be one's own; its inputs and approvals are not.
+func (a *attempt) trustsWords(ctx context.Context) error {
+	top, foreign, since, err := a.whoseWords(ctx, a.hold.id, a.hold.facts)
+	if err != nil || foreign == nil {
+		return err
+	}
+	known, err := a.confirmed(func(l trustLine) bool { return l.Thread == top && l.AtMs >= since })
+	if err != nil || known {
+		return err
+	}
+	untrusted := &UntrustedError{
+		Workflow: a.pos.thread.Start.Workflow, Name: a.pos.workflow.Name, Why: a.whence(*foreign), Thread: top,
+		Commands: []string{plaintext.Line(a.task.role) + " runs: " + plaintext.Literal(a.cmd.argv)},
+	}
+	return hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted},
+		"uwf thread read "+top+" shows what it is about", "uwf thread trust "+top+" confirms its commands, this and later ones")
+}
+
 // trusted reports whether a workflow was confirmed, or is registered.
 func (e *Engine) trusted(ctx context.Context, workflow protocol.Hash) (bool, error) {
-	data, err := careful.ReadFile(e.trustFile(), maxTrusted, careful.NoFollow)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("read what was confirmed: %w", err)
-	}
-	for line := range strings.Lines(string(data)) {
-		var l trustLine
-		if json.Unmarshal([]byte(line), &l) == nil && l.Workflow == workflow {
-			return true, nil
-		}
+	known, err := e.confirmed(func(l trustLine) bool { return l.Workflow == workflow })
+	if known || err != nil {
+		return known, err
 	}
 	registry, ok := e.Heads.(heads.Registry)
 	if !ok {
@@ -133,6 +199,21 @@ func (e *Engine) trusted(ctx context.Context, workflow protocol.Hash) (bool, err
 	}
 	names, err := registry.Workflows(ctx)
 	return slices.ContainsFunc(names, func(n heads.Named) bool { return n.Hash == workflow && n.Problem == "" }), err
+}
+
+// confirmed reports whether there is a line such as this.
+func (e *Engine) confirmed(such func(trustLine) bool) (bool, error) {
+	data, err := careful.ReadFile(e.trustFile(), maxTrusted, careful.NoFollow)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("read what was confirmed: %w", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var l trustLine
+		if json.Unmarshal([]byte(line), &l) == nil && such(l) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // MustTrust is an error if a workflow has commands and was not confirmed: an

@@ -37,6 +37,7 @@ func (a *app) threadCommand() *ucli.Command {
 			a.reads(a.threadReadCommand()),
 			a.threadForkCommand(),
 			a.threadTitleCommand(),
+			a.threadTrustCommand(),
 			a.reads(a.stepDetailsCommand()),
 			a.leaf(ucli.Command{
 				Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",

@@ -78,7 +78,7 @@ func (a *app) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("background") {
 		return a.inBackground(ctx, e, fork, work)
 	}
-	results, runErr := e.Do(ctx, fork, work)
+	results, runErr := a.doTrusting(ctx, e, fork, work)
 	out, err := replayed(ctx, e, fork, old, results, runErr)
 	if err != nil {
 		return errors.Join(withNext(runErr, fork), err)

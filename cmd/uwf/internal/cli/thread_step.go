@@ -107,7 +107,7 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 	if c.Bool("background") {
 		return a.inBackground(ctx, e, id, w)
 	}
-	results, err := e.Do(ctx, id, w)
+	results, err := a.doTrusting(ctx, e, id, w)
 	if len(results) == 0 {
 		return err
 	}
@@ -115,6 +115,25 @@ func (a *app) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
 	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
 	cutShort := results[len(results)-1].Status == protocol.StatusFailed && len(results) < w.Steps
 	return a.conclude(ctx, e, id, results, err, toTheEnd || cutShort)
+}
+
+// doTrusting is [engine.Engine.Do], and goes on once the person at the terminal has
+// confirmed a command that it has come to.
+func (a *app) doTrusting(ctx context.Context, e *engine.Engine, id string, w engine.Work) ([]protocol.StepOutput, error) {
+	var results []protocol.StepOutput
+	left := w
+	err := a.trusting(ctx, e, func() error {
+		made, err := e.Do(ctx, id, left)
+		results = append(results, made...)
+		if len(made) > 0 {
+			left.Do, left.Cwd = engine.DoStep, ""
+			if w.Steps != engine.UntilEnd {
+				left.Steps = max(w.Steps-len(results), 1)
+			}
+		}
+		return err
+	})
+	return results, err
 }
 
 // workflowOf is the workflow of a thread.

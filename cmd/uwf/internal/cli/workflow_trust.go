@@ -71,12 +71,43 @@ func (a *app) trusting(ctx context.Context, e *engine.Engine, do func() error) e
 		return err
 	}
 	a.say("%s", plaintext.Indent(untrusted.Error()))
+	confirm := func() error { return e.Trust(ctx, untrusted.Workflow) }
+	if untrusted.Thread != "" {
+		confirm = func() error { return e.TrustThread(ctx, untrusted.Thread) }
+	}
 	answer, asked := setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}.Line(ctx, "may they run, now and later? [y/N] ")
 	if asked != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
 		return err
 	}
-	if err := e.Trust(ctx, untrusted.Workflow); err != nil {
+	if err := confirm(); err != nil {
 		return err
 	}
 	return do()
+}
+
+// threadTrustOutput answers thread trust.
+type threadTrustOutput struct {
+	Thread  string `json:"thread"`
+	Trusted bool   `json:"trusted"`
+}
+
+func (a *app) threadTrustCommand() *ucli.Command {
+	return a.leaf(ucli.Command{
+		Name: "trust", ArgsUsage: "<thread>", Usage: "confirm that the commands of a thread from elsewhere may run",
+		Description: "An imported thread brings inputs, answers and approvals of others, and the words of commands are made\n" +
+			"of them, be the workflow your own. So they run only once you have confirmed it for the thread: a terminal\n" +
+			"shows the next command and asks, and here it is said. Imported again, it is asked again.",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		id, e, err := a.threadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		if err := e.TrustThread(ctx, id); err != nil {
+			return err
+		}
+		return a.print(threadTrustOutput{id, true}, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, "confirmed: the commands of thread "+id)
+			return err
+		})
+	})
 }
