@@ -88,17 +88,17 @@ func fieldsOf(schema any) []field {
 func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !validThread(id) {
-		s.fail(w, r, notFound("there is no such thread"))
+		s.fail(w, notFound("there is no such thread"))
 		return
 	}
 	args, stdin, err := s.deed(r, id)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	done, err := s.start(r.Context(), args, stdin)
 	if err != nil {
-		s.showAs(w, r, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{
+		s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{
 			Message: htmlpage.TextOf(err.Error(), most).Body, Back: s.link("thread", id),
 		})
 		return

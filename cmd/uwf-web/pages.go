@@ -69,18 +69,18 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		}
 		p.Waiting = append(p.Waiting, item)
 	}
-	now2, err := s.engine.Running(ctx)
+	atWork, err := s.engine.Running(ctx)
 	if err != nil {
 		lost(err)
 	}
-	for _, t := range now2[:min(len(now2), 2*rows)] {
+	for _, t := range atWork[:min(len(atWork), 2*rows)] {
 		p.Running = append(p.Running, running{
 			Thread: t.Thread, Role: htmlpage.Line(t.Role, htmlpage.Longest), Agent: htmlpage.Line(t.Agent, htmlpage.Longest),
 			Link: s.link("thread", t.Thread), Since: htmlpage.WhenOf(&t.StartedAt, now),
 		})
 	}
 	p.Lost = p.Lost[:min(len(p.Lost), rows)]
-	s.show(w, r, "inbox", "Inbox", s.base+"events", p)
+	s.show(w, "inbox", "Inbox", s.base+"events", p)
 }
 
 // ageOf says roughly how long ago something was.
@@ -175,7 +175,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 		query.Set("before", last)
 		p.Next = s.base + "threads?" + query.Encode()
 	}
-	s.show(w, r, "threads", "Threads", s.base+"events", p)
+	s.show(w, "threads", "Threads", s.base+"events", p)
 }
 
 // rows fills a page, as far as patience goes, and returns the last thread that was looked
@@ -280,7 +280,7 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	sums, err := view.Stats(ctx, s.engine, after, p.Heads)
 	if err != nil && ctx.Err() == nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	p.TooLong, p.Threads, p.Unread = err != nil, sums.Threads, len(sums.Unread)
@@ -315,5 +315,5 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) {
 	total := make([]string, len(p.Heads))
 	total[0] = "all"
 	add(total, sums.Totals, true)
-	s.show(w, r, "stats", "Costs", "", p)
+	s.show(w, "stats", "Costs", "", p)
 }

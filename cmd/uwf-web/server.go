@@ -71,10 +71,10 @@ func (s *server) routes(base, token string) http.Handler {
 }
 
 func (s *server) asset(kind string, read func() ([]byte, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		data, err := read()
 		if err != nil {
-			s.fail(w, r, err)
+			s.fail(w, err)
 			return
 		}
 		w.Header().Set("Content-Type", kind)
@@ -92,11 +92,11 @@ type frame struct {
 }
 
 // show answers with a page.
-func (s *server) show(w http.ResponseWriter, r *http.Request, name, title, live string, body any) {
-	s.showAs(w, r, http.StatusOK, name, title, live, body)
+func (s *server) show(w http.ResponseWriter, name, title, live string, body any) {
+	s.showAs(w, http.StatusOK, name, title, live, body)
 }
 
-func (s *server) showAs(w http.ResponseWriter, r *http.Request, status int, name, title, live string, body any) {
+func (s *server) showAs(w http.ResponseWriter, status int, name, title, live string, body any) {
 	var out bytes.Buffer
 	err := s.templates.ExecuteTemplate(&out, name, frame{
 		Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.uwf != "", Body: body,
@@ -118,7 +118,7 @@ type problem struct {
 }
 
 // fail says what went wrong.
-func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *server) fail(w http.ResponseWriter, err error) {
 	status, p := http.StatusInternalServerError, problem{Message: htmlpage.TextOf(err.Error(), most).Body, Back: s.base}
 	var coded *protocol.Error
 	if errors.As(err, &coded) {
@@ -129,7 +129,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, cas.ErrNotFound) || coded != nil && coded.Code == protocol.CodeNotFound {
 		status = http.StatusNotFound
 	}
-	s.showAs(w, r, status, "problem", "It cannot be shown", "", p)
+	s.showAs(w, status, "problem", "It cannot be shown", "", p)
 }
 
 // validThread keeps what is no id from becoming a path or an argument.

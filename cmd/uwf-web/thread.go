@@ -21,27 +21,25 @@ import (
 // threadPage is a thread with some of its steps.
 type threadPage struct {
 	htmlpage.Thread
-	Shown    []htmlpage.Step
-	Earlier  string // the link to steps before these; "": there are none
-	Lost     string // why these cannot be read
-	Flight   *flight
-	Form     *form
-	Compare  string
-	CanPoke  bool
-	Moving   bool
-	HeadLink string
+	Shown   []htmlpage.Step
+	Earlier string // the link to steps before these; "": there are none
+	Lost    string // why these cannot be read
+	Flight  *flight
+	Form    *form
+	Compare string
+	CanPoke bool
+	Moving  bool
 }
 
 // flight is the step that an agent works on, or has tried in vain.
 type flight struct {
-	Number            int
-	Role, Agent       string
-	Started           htmlpage.When
-	Failed            string
-	Turns             []htmlpage.Turn
-	Omitted           int
-	Writing           *htmlpage.Turn
-	Command, WorkerAt string
+	Number      int
+	Role, Agent string
+	Started     htmlpage.When
+	Failed      string
+	Turns       []htmlpage.Turn
+	Omitted     int
+	Writing     *htmlpage.Turn
 }
 
 // live is where the page of a thread is told of changes.
@@ -51,7 +49,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	ctx, id := r.Context(), r.PathValue("id")
 	about, at, err := s.about(ctx, id)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	p := threadPage{Thread: about, Moving: at.Status == protocol.StatusRunning, Compare: s.base + "diff?a=" + url.QueryEscape(id)}
@@ -82,7 +80,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		p.Form = formOf(at.StepOutput)
 		p.CanPoke = at.Status != protocol.StatusRunning && at.Status != protocol.StatusCorrupt && len(steps) > 0 && steps[len(steps)-1].By == ""
 	}
-	s.show(w, r, "thread-page", p.Title, live, p)
+	s.show(w, "thread-page", p.Title, live, p)
 }
 
 // about is where a thread stands; no id is not found.
@@ -145,14 +143,14 @@ func (s *server) graph(w http.ResponseWriter, r *http.Request) {
 type stepPage struct {
 	Thread, ThreadLink string
 	htmlpage.Step
-	Fork, Actions bool
+	Actions bool
 }
 
 func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	t, found, err := s.stepAt(r)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // nothing else is the first page
@@ -173,7 +171,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	if skip+turnsAtOnce < shown.AllTurns {
 		shown.Latter = self + "?skip=" + strconv.Itoa(skip+turnsAtOnce)
 	}
-	s.show(w, r, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", stepPage{
+	s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", stepPage{
 		Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.uwf != "",
 	})
 }
@@ -198,7 +196,7 @@ func (s *server) stepAt(r *http.Request) (*thread.Thread, thread.Step, error) {
 func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 	_, found, err := s.stepAt(r)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	detail, err := thread.ShownDetail(r.Context(), s.engine.Store, found.Detail)
@@ -207,12 +205,12 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 		err = notFound("there is no such turn")
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	turn, err := thread.ShownTurn(r.Context(), s.engine.Store, detail.Turns[n-1])
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -252,7 +250,7 @@ type diffRest struct {
 func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 	p := diffPage{A: htmlpage.Line(r.URL.Query().Get("a"), htmlpage.Longest), B: htmlpage.Line(r.URL.Query().Get("b"), htmlpage.Longest)}
 	if p.Asked = p.A != "" && p.B != ""; !p.Asked {
-		s.show(w, r, "diff", "Compare", "", p)
+		s.show(w, "diff", "Compare", "", p)
 		return
 	}
 	heads := [2]protocol.Hash{}
@@ -262,13 +260,13 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 			heads[i], err = s.engine.Head(r.Context(), id)
 		}
 		if err != nil {
-			s.fail(w, r, err)
+			s.fail(w, err)
 			return
 		}
 	}
 	d, err := threaddiff.Compare(r.Context(), s.engine.Store, heads[0], heads[1])
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	p.Equal, p.Shared, p.Same, p.ALink, p.BLink = d.Equal, d.Shared, d.Same-d.Shared, s.link("thread", p.A), s.link("thread", p.B)
@@ -288,7 +286,7 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 		p.Rest = append(p.Rest, rest)
 	}
 	p.More = max(0, len(d.Rest)-2*stepsAtOnce)
-	s.show(w, r, "diff", "Compare", "", p)
+	s.show(w, "diff", "Compare", "", p)
 }
 
 func (s *server) brief(id string, b *threaddiff.Brief) (text, link string) {

@@ -16,22 +16,22 @@ import (
 
 // Thread is where a thread stands, to show.
 type Thread struct {
-	ID, Title, Workflow    string
-	Status, Mood           string
-	Role                   string // next, or at work
-	Started                When
-	Cwd                    string
-	Task                   Text
-	Steps                  int
-	Took, Tokens, Cost     string
-	Asks                   Text   // what a person is asked
-	Asker                  string // for which role
-	Problem                Text   // why it does not go on
-	Command                string // what to type next
-	Words                  Text   // the closing words
-	ForkOf                 string
-	Graph                  template.URL // the picture: data, or the server's
-	GraphProblem, Unlisted string
+	ID, Title, Workflow string
+	Status, Mood        string
+	Role                string // next, or at work
+	Started             When
+	Cwd                 string
+	Task                Text
+	Steps               int
+	Took, Tokens, Cost  string
+	Asks                Text   // what a person is asked
+	Asker               string // for which role
+	Problem             Text   // why it does not go on
+	Command             string // what to type next
+	Words               Text   // the closing words
+	ForkOf              string
+	Graph               template.URL // the picture: data, or the server's
+	GraphProblem        string
 }
 
 // ThreadOf reads where a thread stands. An error is one of [view.Thread].
