@@ -63,3 +63,19 @@ func commandOf(s State, at place, role string, output any) ([]string, error) {
 	}
 	return argv, nil
 }
+
+// KnownCommand is a command with the words rendered that the task and the inputs of a run
+// fill in. The others, which wait for an answer, stay as they are written.
+func KnownCommand(words []string, start protocol.Start) []string {
+	known := map[string]any{protocol.PromptVariable: start.Prompt, protocol.InputsVariable: start.Inputs}
+	argv := make([]string, len(words))
+	for i, word := range words {
+		argv[i] = word
+		if t, err := mustache.Parse(word); err == nil {
+			if text, err := t.Render(known); err == nil {
+				argv[i] = text
+			}
+		}
+	}
+	return argv
+}

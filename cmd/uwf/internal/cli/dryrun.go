@@ -103,7 +103,11 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions,
 	for _, role := range flow.Roles(def.Workflow) {
 		c := e.Cast(ctx, def.Workflow, role, o)
 		a.plan(&p, settings, c)
-		p.Roles[len(p.Roles)-1].Worst = e.Worst(ctx, def.Workflow, p.Limits, c)
+		planned := &p.Roles[len(p.Roles)-1]
+		planned.Worst = e.Worst(ctx, def.Workflow, p.Limits, c)
+		if c.Player == protocol.PlayedByCommand {
+			planned.Command = moderator.KnownCommand(c.Command, state.Start)
+		}
 	}
 	if err := e.CheckBudget(ctx, def.Workflow, l, o); err != nil {
 		return err

@@ -82,7 +82,11 @@ func (m *manual) line(format string, args ...any) {
 func (m *manual) page(root *ucli.App, t topic) {
 	m.line(`.TH "%s" 1`, strings.ToUpper(strings.ReplaceAll(t.path, " ", "-")))
 	m.line(".SH NAME\n%s \\- %s", troff(strings.ReplaceAll(t.path, " ", "-")), troff(t.usage))
-	m.line(".SH SYNOPSIS\n.B uwf\n[global flags] command [flags] [arguments]")
+	if one := t.commands[0]; t.parent != t.path {
+		m.line(".SH SYNOPSIS\n.B %s\n%s", troff(t.path), troff(strings.TrimSpace(one.ArgsUsage+" [flags]")))
+	} else {
+		m.line(".SH SYNOPSIS\n.B %s\n[global flags] command [flags] [arguments]", troff(t.path))
+	}
 	m.line(".SH GLOBAL FLAGS")
 	m.flags(root.Flags)
 	m.line(".SH COMMANDS")

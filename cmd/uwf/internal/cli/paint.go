@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -74,6 +75,17 @@ func ofGraph(line string) terminal.Sequence {
 		return terminal.Green
 	}
 	return terminal.Faint
+}
+
+// ofPicture is the colour of a line of a workflow's picture: where it ends, and where it waits.
+func ofPicture(line string) terminal.Sequence {
+	switch {
+	case strings.Contains(line, protocol.EndNode):
+		return terminal.Green
+	case strings.Contains(line, protocol.SuspendNode):
+		return terminal.Yellow
+	}
+	return terminal.Plain
 }
 
 // ofFinding is the colour of a line of a diagnosis.

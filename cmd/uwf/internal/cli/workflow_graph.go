@@ -42,6 +42,9 @@ func (a *app) workflowGraph(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if format == "text" {
+		return a.inColours(a.env.Stdout, out, ofPicture)
+	}
 	_, err = io.WriteString(a.env.Stdout, out)
 	return err
 }
