@@ -209,3 +209,11 @@ func TestMissingSaysWhich(t *testing.T) {
 	require.Equal(t, protocol.CodeUsage, e.Code)
 	require.Contains(t, e.Hints[0], "OPENAI_API_KEY")
 }
+
+func TestYesGuessesNoProvider(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	require.NoError(t, s.Open())
+	_, err := s.Dialog(context.Background(), &Agreeing{}, func(string, ...any) {}, Answers{Agent: "builtin"})
+	require.ErrorContains(t, err, "--yes cannot answer this: Number, name, or the address of another one:")
+}
