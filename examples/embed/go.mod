@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/stretchr/testify v1.12.1
-	github.com/united-workforce/uwf/cas v0.1.0
 	github.com/united-workforce/uwf/engine v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
@@ -20,6 +19,7 @@ require (
 	github.com/mattn/go-shellwords v1.0.16 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
+	github.com/united-workforce/uwf/cas v0.1.0 // indirect
 	github.com/united-workforce/uwf/moderator v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
