@@ -60,7 +60,9 @@ type Engine struct {
 	Project string
 	// Config loads config.yaml when it is first needed: a step with --agent and
 	// commands that only read work without one.
-	Config   func(ctx context.Context) (protocol.Config, error)
+	Config func(ctx context.Context) (protocol.Config, error)
+	// Loaded is told of each time that the config was read, with the path of the project's.
+	Loaded   func(project string, err error)
 	Progress Progress     // nil: silent
 	Warn     func(string) // told what a person should know, though the step goes on; nil: nobody is told
 	Events   func(Event)  // told what is done to threads; nil: nobody keeps a diary
@@ -79,6 +81,8 @@ type Engine struct {
 	driven *driven
 	// path leads from the driven thread to the child that is at work; "": it is itself.
 	path string
+	// load reads the config, with that of a project beneath it; nil: Config is all there is.
+	load func(ctx context.Context, project string) (protocol.Config, error)
 	// recall reads the nodes of one step; nil: the store.
 	recall cas.Reader
 }

@@ -56,37 +56,61 @@ func (e *Engine) Configure(process env.Env) error {
 		return unread
 	}
 	e.Env, e.Given = with, process.Environ
-	e.Config = func(ctx context.Context) (protocol.Config, error) {
+	e.load = func(ctx context.Context, project string) (protocol.Config, error) {
 		if unread != nil {
 			return protocol.Config{}, unread
 		}
 		c, err := config.Load(ctx, e.Dirs.Config(), with)
-		if err != nil {
-			return c, err
+		if err == nil {
+			c, err = config.WithProject(c, project)
 		}
-		return config.WithProject(c, e.Project)
+		if e.Loaded != nil {
+			e.Loaded(project, err)
+		}
+		return c, err
 	}
-	return e.findProject()
+	e.Config = func(ctx context.Context) (protocol.Config, error) { return e.load(ctx, e.Project) }
+	found, err := e.projectOf(process.Dir)
+	e.Project = found
+	return err
 }
 
-// findProject looks for the settings of the project that the process is in.
-func (e *Engine) findProject() error {
-	found, ignored, err := ProjectConfig(e.Env, e.Dirs)
+// InProject returns an engine with the settings of the project that a directory is in:
+// those of a thread are its directory's, wherever somebody types.
+func (e *Engine) InProject(dir string) (*Engine, error) {
+	if e.load == nil { // its Config is somebody else's
+		return e, nil
+	}
+	found, err := e.projectOf(dir)
+	if errors.Is(err, fs.ErrNotExist) { // whoever works there will say that it is gone
+		found, err = "", nil
+	}
+	if err != nil || found == e.Project {
+		return e, err
+	}
+	with := *e
+	with.Project = found
+	with.Config = func(ctx context.Context) (protocol.Config, error) { return e.load(ctx, found) }
+	return &with, nil
+}
+
+// projectOf looks for the settings of the project that a directory is in.
+func (e *Engine) projectOf(dir string) (string, error) {
+	found, ignored, err := ProjectConfig(e.Env, dir, e.Dirs)
 	if err != nil {
-		return coded(err)
+		return "", coded(err)
 	}
 	for _, i := range ignored {
 		e.warn(fmt.Sprintf("ignored %s: it %s", i.Path, i.Why))
 	}
-	e.Project = found
-	return nil
+	return found, nil
 }
 
-// ProjectConfig is the path of the settings of the project that a process is in; "":
+// ProjectConfig is the path of the settings of the project that a directory is in; "":
 // there are none. The user's own config is none, though it lies in a directory of the
 // same name. ignored are files that do not count, and why.
-func ProjectConfig(process env.Env, dirs home.Dirs) (path string, ignored []project.Ignored, err error) {
-	path, ignored, err = project.From(process, process.Dir).File(config.ProjectFile())
+func ProjectConfig(process env.Env, dir string, dirs home.Dirs) (path string, ignored []project.Ignored, err error) {
+	path, ignored, err = project.From(process, dir).File(config.ProjectFile())
 	if err != nil || path == "" {
 		return "", ignored, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -52,6 +53,10 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 	if err := e.settle(ctx, h, w); err != nil {
 		return nil, ended(ctx, err)
 	}
+	e, err := e.inProjectOf(ctx, h)
+	if err != nil {
+		return nil, ended(ctx, err)
+	}
 	e = e.remembering().knowing(h)
 	var outs []protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
@@ -73,6 +78,19 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 		}
 	}
 	return outs, nil
+}
+
+// inProjectOf is [Engine.InProject] of where a thread works.
+func (e *Engine) inProjectOf(ctx context.Context, h *hold) (*Engine, error) {
+	dir := h.root
+	if dir == "" {
+		t, err := thread.Open(ctx, e.Store, h.head)
+		if err != nil {
+			return e, nil //nolint:nilerr // the step will say what is wrong with the thread
+		}
+		dir = t.Start.Cwd
+	}
+	return e.InProject(dir)
 }
 
 // appendOutput keeps the data of the last step only of a run of any length.

@@ -114,6 +114,7 @@ type app struct {
 	exit int
 	// textErrors: errors are text only, because they are meant for a model.
 	textErrors bool
+	projects   sync.Map    // whose settings were told
 	steps      atomic.Bool // the command runs agents, or looks at what would run
 	creates    bool        // the command makes a home or store that is not there
 	takes, yes bool        // a workflow from elsewhere is to be run, and is taken without a question
@@ -280,19 +281,15 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	if err := with.Configure(a.env); err != nil {
 		return nil, err
 	}
-	read := with.Config
-	with.Config = func(ctx context.Context) (protocol.Config, error) {
+	with.Loaded = func(project string, err error) {
 		a.steps.Store(true)
-		c, err := read(ctx)
-		if err == nil {
-			a.exposed.Do(func() {
-				a.warnExposed(dirs)
-				if with.Project != "" {
-					a.say("uwf: with the settings of %s", plaintext.Line(a.workflows().Shown(with.Project)))
-				}
-			})
+		if err != nil {
+			return
 		}
-		return c, err
+		a.exposed.Do(func() { a.warnExposed(dirs) })
+		if _, said := a.projects.LoadOrStore(project, true); !said && project != "" {
+			a.say("uwf: with the settings of %s", plaintext.Line(a.workflows().Shown(project)))
+		}
 	}
 	a.keepDiary(with)
 	return with, nil

@@ -78,6 +78,9 @@ func (a *app) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions,
 		return err
 	}
 	e, err := a.engine(ctx, nil)
+	if err == nil {
+		e, err = e.InProject(cwd)
+	}
 	if err != nil {
 		return err
 	}

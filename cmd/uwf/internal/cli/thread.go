@@ -132,6 +132,9 @@ func (a *app) start(ctx context.Context, c *ucli.Context, l protocol.Limits, che
 		return none, err
 	}
 	e, err := a.engine(ctx, nil)
+	if err == nil {
+		e, err = e.InProject(cwd)
+	}
 	if err != nil {
 		return none, err
 	}

@@ -47,7 +47,7 @@ func (x *examination) readConfig(ctx context.Context) {
 
 // withProject is the config with the settings of the project beneath it.
 func (x *examination) withProject(c protocol.Config) (protocol.Config, error) {
-	path, ignored, err := engine.ProjectConfig(x.Env, x.Dirs)
+	path, ignored, err := engine.ProjectConfig(x.Env, x.Env.Dir, x.Dirs)
 	for _, i := range ignored {
 		x.warn("config", "", "ignored %s: it %s", i.Path, i.Why)
 	}
