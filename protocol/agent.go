@@ -32,6 +32,8 @@ const (
 	// EnvSnapshot says where the state of the files is kept with the step, as JSON; "":
 	// nowhere. The agent kit and "uwf step put" see to it.
 	EnvSnapshot = "UWF_SNAPSHOT"
+	// EnvCommand marks what a command of a model, or a role that is one, has started.
+	EnvCommand = "UWF_COMMAND"
 	// EnvStartedFor marks what agents of the kit start for a step: the run's directory.
 	EnvStartedFor = "UWF_STARTED_FOR"
 )

@@ -14,6 +14,7 @@ type Config struct {
 	Limits         *LimitsConfig     `json:"limits,omitempty"`  // defaults for workflows without their own
 	Timeout        string            `json:"timeout,omitempty"` // of a step, such as "30m"; default none
 	Builtin        *BuiltinConfig    `json:"builtin,omitempty"`
+	Commands       *CommandsConfig   `json:"commands,omitempty"` // roles that are commands
 	// AllowLocations are directories, absolute or "~/…", below which a step may work
 	// although they lie outside of its thread's directory.
 	AllowLocations []string         `json:"allowLocations,omitempty"`
@@ -123,6 +124,12 @@ const (
 	ConfineRequired = "required" // or it does not start
 	ConfineOff      = "off"
 )
+
+// CommandsConfig sets the roles that are commands. Where they may write and what they may
+// read besides, is what [BuiltinConfig] says for commands of models.
+type CommandsConfig struct {
+	Confine string `json:"confine,omitempty"` // "auto" (the default), "required" or "off"
+}
 
 // BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.
 // The budgets are of one step; used up, they suspend the thread, and resuming it

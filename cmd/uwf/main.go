@@ -9,9 +9,13 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
 func main() {
+	if status, dispatched := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); dispatched {
+		os.Exit(status)
+	}
 	e, err := env.OS()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "uwf:", err)

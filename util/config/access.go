@@ -122,6 +122,28 @@ func IsAdapter(command string) bool {
 	return slices.Contains(protocol.Adapters(), agentName(command))
 }
 
+// CommandConfining is how roles that are commands are held back: one of protocol's values
+// of confine.
+func CommandConfining(c protocol.Config) string {
+	if c.Commands == nil || c.Commands.Confine == "" {
+		return protocol.ConfineAuto
+	}
+	return c.Commands.Confine
+}
+
+// CommandAccess says in a few words what a role that is a command may do.
+func CommandAccess(c protocol.Config, s System) string {
+	switch setting := CommandConfining(c); {
+	case setting == protocol.ConfineOff:
+		return "do anything you can: commands.confine is off"
+	case !s.Confines && setting == protocol.ConfineRequired:
+		return "nothing: commands cannot be confined here"
+	case !s.Confines:
+		return "do anything you can: commands cannot be confined here"
+	}
+	return "runs anything, writes in the directory" + s.open()
+}
+
 // extra says whether a program is confined.
 func extra(a protocol.Agent, argv []string, s System) string {
 	switch setting, unknown := Confining(a, driven(argv)); {

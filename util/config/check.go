@@ -45,6 +45,9 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	if c.Limits != nil {
 		k.duration(c.Limits.MaxTime, "limits", "maxTime")
 	}
+	if c.Commands != nil {
+		k.word(c.Commands.Confine, []string{protocol.ConfineAuto, protocol.ConfineRequired, protocol.ConfineOff}, "commands", "confine")
+	}
 	if c.Builtin != nil {
 		k.duration(c.Builtin.MaxTime, "builtin", "maxTime")
 		k.word(c.Builtin.Instructions, []string{"auto", "off"}, "builtin", "instructions")

@@ -207,7 +207,7 @@ func TestProgramsMayMakeNamespaces(t *testing.T) {
 		require.Contains(t, out, "permission denied", "others have no use for the user's")
 	}
 	out, code := runUnder(t, confine.Rules{Profile: "other"}, "true")
-	require.Equal(t, 125, code)
+	require.Equal(t, 126, code)
 	require.Contains(t, out, "there is no profile")
 }
 
@@ -236,7 +236,7 @@ func TestCapabilitiesAreDropped(t *testing.T) {
 		}
 	}
 	out, code := runUnder(t, confine.Rules{Keep: []string{"sys_admin"}}, "true")
-	require.Equal(t, 125, code)
+	require.Equal(t, 126, code)
 	require.Contains(t, out, "no capability that can be kept")
 }
 

@@ -146,7 +146,7 @@ func TestDispatch(t *testing.T) {
 		var said strings.Builder
 		status, dispatched := bind.Dispatch(args, nil, &said)
 		require.True(t, dispatched)
-		require.Equal(t, 125, status)
+		require.Equal(t, 126, status)
 		require.Contains(t, said.String(), "could not be confined")
 	}
 }

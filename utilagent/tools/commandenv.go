@@ -22,7 +22,7 @@ func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	var env []string
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		guarded := secret.Guarded(name, value) || secrets.Holds(value) || leadsOut(name)
+		guarded := secret.Guarded(name, value) || secrets.Holds(value) || LeadsOut(name)
 		if !ownStep(name) && (!guarded || slices.Contains(pass, name)) {
 			env = append(env, kv)
 		}
@@ -30,9 +30,9 @@ func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	return append(env, quiet...)
 }
 
-// leadsOut tells whether a variable names a socket or a program outside of what
+// LeadsOut tells whether a variable names a socket or a program outside of what
 // holds commands back: what listens there acts for the user, unconfined.
-func leadsOut(name string) bool {
+func LeadsOut(name string) bool {
 	switch name {
 	case "SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DOCKER_HOST",
 		"CONTAINER_HOST", "PODMAN_SOCK", "TMUX", "TMUX_PANE", "STY", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY", "XDG_RUNTIME_DIR",

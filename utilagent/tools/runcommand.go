@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -171,23 +172,34 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	if a.Timeout > 0 {
 		timeout = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
 	}
-	mark := "UWF_COMMAND=" + rand.Text()
-	if cmd, err = c.bind(w, cmd, mark); err != nil {
+	mark := protocol.EnvCommand + "=" + rand.Text()
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], mark)
+	cmd, done, err := c.Hold(w, cmd)
+	if err != nil {
 		return "", err
+	}
+	text, err := c.start(ctx, w, cmd, timeout, mark)
+	return text + done(), err
+}
+
+// Hold makes a command one that is held back as these are. done is called when it has
+// ended, and puts back what it has changed that it must not; said tells the model of it.
+func (c Commands) Hold(w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
+	if held, err = c.bind(w, cmd); err != nil {
+		return held, nil, err
 	}
 	watched := w.flooded // until all is looked at, it says what was there before
 	if watched == nil {
 		if watched, err = offlimits.Watch(w.off, c.place(w)); err != nil {
-			return "", fmt.Errorf("the command was not run: %w. Say so in your answer", err)
+			return held, nil, fmt.Errorf("the command was not run: %w. Say so in your answer", err)
 		}
 	}
 	if c.Guard != "" && w.flooded == nil {
 		if err := watched.Save(c.Guard); err != nil {
-			return "", fmt.Errorf("the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
+			return held, nil, fmt.Errorf("the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
 		}
 	}
-	text, err := c.start(ctx, w, cmd, timeout, mark)
-	return text + c.putBack(w, watched) + c.unseen(w, watched), err
+	return held, func() string { return c.putBack(w, watched) + c.unseen(w, watched) }, nil
 }
 
 // place is what commands can write to.
@@ -244,14 +256,14 @@ func (c Commands) unseen(w *Workspace, watched *offlimits.Watched) string {
 	return "\n[" + said + "]"
 }
 
-// bind gives a command its temporary directory and its mark and, if that is
-// wanted, keeps it from writing elsewhere.
-func (c Commands) bind(w *Workspace, cmd proc.Command, mark string) (proc.Command, error) {
+// bind gives a command its temporary directory and, if that is wanted, keeps it from
+// writing elsewhere.
+func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
 	tmp, err := w.scratch.tmp()
 	if err != nil {
 		return cmd, err
 	}
-	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp, mark)
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp)
 	if !c.confined() {
 		return cmd, nil
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// failed is the exit status when a command cannot be confined or started.
-const failed = 125
+// failed is the exit status when a command cannot be confined or started, as shells have
+// it for what cannot be.
+const failed = 126
 
 // Dispatch does its part if args (without the program's name) are those of
 // [confine.Command]: it becomes the command and does not return, or returns an exit

@@ -120,6 +120,7 @@ type app struct {
 	takes, yes bool        // a workflow from elsewhere is to be run, and is taken without a question
 	warned     sync.Map    // warnings that were told
 	exposed    sync.Once   // warns of keys that others can read
+	unheld     sync.Once   // whether commands are not confined is said
 	catalog    *catalog.Catalog
 	fs         *fsstore.Store
 	heads      *fileheads.Heads
@@ -278,6 +279,7 @@ func (a *app) engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 			return changed.String(), err
 		},
 	}
+	with.Run = a.runner(with)
 	if err := with.Configure(a.env); err != nil {
 		return nil, err
 	}

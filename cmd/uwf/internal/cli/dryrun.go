@@ -139,14 +139,15 @@ func (a *app) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 	if role.Command == nil {
 		role.Command = []string{}
 	}
+	system := config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}
 	switch {
 	case c.Player != protocol.PlayedByAgent:
 		role.Player = c.Player
 		if c.Player == protocol.PlayedByCommand {
-			role.May = ref("do anything you can")
+			role.May = ref(config.CommandAccess(settings, system))
 		}
 	case len(c.Command) > 0:
-		role.May = ref(config.Access(settings, c.Agent, c.Command, a.env, config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}))
+		role.May = ref(config.Access(settings, c.Agent, c.Command, a.env, system))
 	}
 	if c.Timeout > 0 {
 		role.Timeout = ref(protocol.Span(c.Timeout))

@@ -31,6 +31,12 @@ func (x *examination) access(area string, s config.System) {
 	if x.config == nil {
 		return
 	}
+	switch may := config.CommandAccess(*x.config, s); {
+	case config.CommandConfining(*x.config) == protocol.ConfineOff:
+		x.note(area, "uwf config set commands.confine auto holds them back", "roles that are commands: %s", may)
+	default:
+		x.ok(area, "roles that are commands: %s", may)
+	}
 	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 		a := x.config.Agents[alias]
 		argv := append([]string{a.Command}, a.Args...)
