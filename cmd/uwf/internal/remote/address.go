@@ -26,6 +26,12 @@ func Is(text string) bool {
 // //path.yaml@ref behind it. Without @ref it is the repository's HEAD. Errors are
 // *protocol.Error (code usage).
 func Parse(text string) (Address, error) {
+	if holdsPassword(text) {
+		return Address{}, &protocol.Error{
+			Code: protocol.CodeUsage, Message: "the address of a workflow is shown, and kept in lock.yaml: it may hold no name and no password",
+			Hints: []string{"leave them out, and let git know them: git help credentials"},
+		}
+	}
 	a := Address{Text: text, Ref: "HEAD"}
 	at := strings.LastIndex(text, "//")
 	if at <= 0 || strings.HasSuffix(text[:at], ":") {
@@ -50,6 +56,22 @@ func Parse(text string) (Address, error) {
 		return a, wrong(text, "the name behind @ is no tag, branch or commit")
 	}
 	return a, nil
+}
+
+// holdsPassword reports whether a URL says who asks: for all but ssh even a name alone
+// may be a token.
+func holdsPassword(text string) bool {
+	scheme, url, found := strings.Cut(text, "://")
+	if !found {
+		return false
+	}
+	if at := strings.LastIndex(url, "//"); at >= 0 {
+		url = url[:at]
+	} else {
+		url, _, _ = strings.Cut(url, "/")
+	}
+	at := strings.LastIndex(url, "@")
+	return at >= 0 && (scheme != "ssh" || strings.Contains(url[:at], ":"))
 }
 
 func matches(pattern, text string) bool {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,5 +28,18 @@ func TestParse(t *testing.T) {
 	} {
 		_, err := Parse(text)
 		require.Error(t, err, text)
+	}
+}
+
+// An address is shown, and stored in a file that is committed.
+func TestParseTakesNoPassword(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"https://bob:sesame@h.test/a.git//d.yaml@v1", "https://sesame@h.test/a.git//d.yaml", "ssh://git:sesame@h.test/a//d.yaml", "http://bob:sesame@h.test/d.yaml",
+		"https://bob:ses/ame@h.test/a//d.yaml", "https://bob:sesame@h.test/" + strings.Repeat("a", 2000) + "//d.yaml",
+	} {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, "no password", text)
+		require.NotContains(t, err.Error(), "ame@")
 	}
 }
