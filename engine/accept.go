@@ -92,6 +92,8 @@ func (a *attempt) misplaced(s protocol.Step) string {
 		return fmt.Sprintf("belongs to another thread: its start is %s, not %s", s.Start, t.StartHash)
 	case prev != wantPrev:
 		return fmt.Sprintf("does not follow the head: its prev is %s, not %s", prev, wantPrev)
+	case protocol.IsEngine(s.Agent) && a.pos.workflow.Roles[a.task.role].Player() == protocol.PlayedByAgent:
+		return fmt.Sprintf("says that it is by %s, which no agent is", s.Agent)
 	case s.Role != a.task.role:
 		return fmt.Sprintf("is one of role %q, not %q", s.Role, a.task.role)
 	case s.Index != t.Len():

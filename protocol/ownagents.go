@@ -19,5 +19,10 @@ const (
 	JoinAgent    = AgentPrefix + "join" // of what several threads have answered
 )
 
+// IsEngine reports whether a name is one under which only the engine makes steps.
+func IsEngine(agent string) bool {
+	return agent == CommandAgent || agent == PersonAgent || agent == JoinAgent
+}
+
 // OwnAgents are all agents of uwf's own.
 func OwnAgents() []string { return append(slices.Concat(ModelAgents(), Adapters()), "uwf-mock") }

@@ -61,6 +61,9 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if protocol.IsEngine(sub.Agent) {
+		return usageError("--agent "+sub.Agent+": under that name only the engine makes steps", "uwf step put … --agent <name of the program>")
+	}
 	sub.Type, sub.Prompt = brief.Role.Frontmatter, prompt.Full(brief.Parts)
 	if err := a.extract(ctx, c.Bool("final"), answer, brief, &sub); err != nil {
 		return errors.Join(err, a.tellEngine(as, err))
