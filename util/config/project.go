@@ -84,6 +84,13 @@ func mergeProject(user protocol.Config, src []byte, path string) (protocol.Confi
 	for alias, a := range entries(doc.Root.Get("agents")) {
 		refused(r, a, "agents."+alias+".", reflect.TypeFor[protocol.Agent](), reflect.TypeFor[projectAgent]())
 	}
+	for alias, m := range entries(doc.Root.Get("models")) {
+		for _, e := range m.Entries {
+			if e.Key == "price" { // it would say how far the user's limit reaches
+				r.add(e.Pos, "", "models.%s.price may not be set by a project; put it in your own config.yaml", alias)
+			}
+		}
+	}
 	literal(r, doc.Root)
 	var p project
 	d := decoder{report: r, env: env.Env{}}
@@ -166,7 +173,11 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	}
 	for workflow, roles := range p.AgentOverrides {
 		for role, alias := range roles {
-			known(alias, "agent", agents, "agentOverrides", workflow, role)
+			path := []string{"agentOverrides", workflow, role}
+			known(alias, "agent", agents, path...)
+			if may := user.Agents[user.DefaultAgent]; user.AgentOverrides[workflow][role] == "" && user.DefaultAgent != "" && wider(k.c, k.c.Agents[alias], may) {
+				k.add(k.at(path), "put it in your own config.yaml if that is meant", "%s gives the role agent %q, which may more than your %s", strings.Join(path, "."), alias, user.DefaultAgent)
+			}
 		}
 	}
 	for scenario, alias := range p.ModelOverrides {
@@ -176,6 +187,24 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 		}
 	}
 	k.duration(p.Timeout, "timeout")
+}
+
+// wider tells whether an agent may more than another one, or is held back less.
+func wider(c protocol.Config, a, than protocol.Agent) bool {
+	may := func(a protocol.Agent) int {
+		return max(0, slices.Index([]string{"bypass", "edits", "readonly"}, a.Permission))
+	}
+	held := func(a protocol.Agent) int {
+		setting, _ := Confining(a, driven(append([]string{a.Command}, a.Args...)))
+		if OwnsModels(a.Command) {
+			setting = protocol.ConfineAuto
+			if c.Builtin != nil {
+				setting = first(c.Builtin.Confine, setting)
+			}
+		}
+		return slices.Index([]string{protocol.ConfineOff, protocol.ConfineAuto, protocol.ConfineRequired}, setting)
+	}
+	return may(a) < may(than) || held(a) < held(than)
 }
 
 // isPlainName tells a name of a model that no program takes for an option.
@@ -190,6 +219,14 @@ func isPlainName(name string) bool {
 func (p project) under(user protocol.Config) protocol.Config {
 	c := user
 	c.Models = beneath(user.Models, p.Models)
+	for alias, m := range c.Models {
+		for _, own := range user.Models { // what it costs is known under another name
+			if m.Price == nil && own.Price != nil && own.Provider == m.Provider && own.Name == m.Name {
+				m.Price = own.Price
+				c.Models[alias] = m
+			}
+		}
+	}
 	c.ModelOverrides = beneath(user.ModelOverrides, p.ModelOverrides)
 	c.AgentOverrides = map[string]map[string]string{}
 	for workflow, roles := range user.AgentOverrides {

@@ -109,3 +109,28 @@ func TestProjectFile(t *testing.T) {
 	_, err = WithProject(user, filepath.Join(dir, ProjectFile()))
 	require.Error(t, err)
 }
+
+// A project says neither what a model costs, nor does it give a role to an agent that may
+// more than the user's own choice.
+func TestProjectWidensNothing(t *testing.T) {
+	t.Parallel()
+	_, _, err := withProject(t, `models: { free: { provider: here, name: big, price: { input: 0, output: 0 } } }`)
+	require.ErrorContains(t, err, "models.free.price may not be set by a project")
+	_, _, err = withProject(t, `agentOverrides: { fix: { fixer: claude } }`)
+	require.ErrorContains(t, err, `agentOverrides.fix.fixer gives the role agent "claude", which may more than your builtin`)
+
+	user, err := Parse([]byte(`
+providers: { here: { baseUrl: "http://localhost:1/v1" } }
+models: { default: { provider: here, name: big, price: { input: 9, output: 9 } } }
+agents: { free: { command: uwf-builtin, model: default }, safe: { command: uwf-builtin, model: default, permission: readonly } }
+defaultAgent: safe
+`), "config.yaml", env.Env{})
+	require.NoError(t, err)
+	merged, err := mergeProject(user, []byte(`models: { z: { provider: here, name: big } }`), "p")
+	require.NoError(t, err)
+	require.Equal(t, user.Models["default"].Price, merged.Models["z"].Price)
+	_, err = mergeProject(user, []byte(`agentOverrides: { w: { a: free } }`), "p")
+	require.ErrorContains(t, err, "may more than your safe")
+	_, err = mergeProject(user, []byte("agentOverrides: { w: { a: free } }\nagents: { free: { permission: readonly } }"), "p")
+	require.NoError(t, err)
+}
