@@ -188,23 +188,20 @@ const commandCall = "1"
 // answers its suspension, or pokes it, wants the same once more.
 func (e *Engine) ranBefore(ctx context.Context, s thread.Step) ([]string, error) {
 	d, err := cas.Read[protocol.Detail](ctx, e.nodes(), s.Detail)
-	if err != nil {
+	if err != nil || len(d.Turns) == 0 {
 		return nil, err
 	}
-	for _, h := range d.Turns[:min(1, len(d.Turns))] {
-		turn, err := cas.Read[protocol.Turn](ctx, e.nodes(), h)
-		if err != nil || len(turn.ToolCalls) != 1 {
-			return nil, err
-		}
-		args, _ := turn.ToolCalls[0].Args.(map[string]any)
-		words, _ := args["argv"].([]any)
-		argv := make([]string, len(words))
-		for i, word := range words {
-			argv[i], _ = word.(string)
-		}
-		return argv, nil
+	turn, err := cas.Read[protocol.Turn](ctx, e.nodes(), d.Turns[0])
+	if err != nil || len(turn.ToolCalls) != 1 {
+		return nil, err
 	}
-	return nil, nil
+	args, _ := turn.ToolCalls[0].Args.(map[string]any)
+	words, _ := args["argv"].([]any)
+	argv := make([]string, len(words))
+	for i, word := range words {
+		argv[i], _ = word.(string)
+	}
+	return argv, nil
 }
 
 // onceMore gives a task of a role that is a command the words of the thread's last
