@@ -214,7 +214,7 @@ func (a *attempt) unable(err error) error {
 func (a *attempt) failed(status runStatus, err error) error {
 	c := a.hidden(coded(err))
 	a.record.Status = status
-	a.record.Error = &runError{Code: c.Code, Message: c.Message}
+	a.record.Error = &runError{Code: c.Code, Message: a.secrets().Hide(c.Message)}
 	_ = a.dir.write(a.record)
 	return c
 }

@@ -256,6 +256,16 @@ func TestWhatACommandPrintsHoldsNoKeys(t *testing.T) {
 	requireCode(t, err, protocol.CodeAgent, "SOME_KEY=[hidden key]")
 	nowhere(w, err.Error())
 
+	w, id = with(`kill -9 $$`, func(r *protocol.Role) { r.Run = []string{"/no/such/" + key} })
+	_, err = w.Step(t.Context(), id, StepOptions{})
+	require.Error(t, err)
+	record, readErr := os.ReadFile(filepath.Join(w.Dirs.Run(id), "run.json"))
+	require.NoError(t, readErr)
+	var kept struct{ Error struct{ Message string } }
+	require.NoError(t, json.Unmarshal(record, &kept))
+	require.Contains(t, kept.Error.Message, "[hidden key]")
+	require.NotContains(t, kept.Error.Message, key)
+
 	w, id = with(`cat "$UWF_HOME/.env" >&2; echo no data`, func(r *protocol.Role) { r.Parse = protocol.ParseJSON })
 	_, err = w.Step(t.Context(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeAgent, "SOME_KEY=[hidden key]")
