@@ -91,8 +91,27 @@ func (e *Engine) allCommands(ctx context.Context, w protocol.Workflow, seen []pr
 // trustLine is a line of the file.
 type trustLine struct {
 	Workflow protocol.Hash `json:"workflow,omitempty"`
-	Thread   string        `json:"thread,omitempty"` // the commands of one from elsewhere
+	Thread   string        `json:"thread,omitempty"`  // the commands of one from elsewhere
+	Foreign  protocol.Hash `json:"foreign,omitempty"` // a workflow that came with such a thread: it waits
 	AtMs     int64         `json:"atMs"`
+}
+
+// NoteForeign keeps of the thread with a head, which was imported, that its workflow came
+// from elsewhere, also when the thread is gone.
+func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
+	t, err := thread.Open(ctx, e.Store, head)
+	if err != nil {
+		return coded(err)
+	}
+	workflow := t.Start.Workflow
+	known, err := e.confirmed(func(l trustLine) bool { return l.Foreign == workflow })
+	if err == nil && !known {
+		err = e.confirm(trustLine{Foreign: workflow, AtMs: e.nowMs()})
+	}
+	if err != nil {
+		return coded(fmt.Errorf("note where workflow %s is from: %w", workflow, err))
+	}
+	return nil
 }
 
 // maxTrusted bounds the file, in bytes.
@@ -273,6 +292,12 @@ func (e *Engine) trustsImported(ctx context.Context, h *hold, facts heads.Facts)
 func (e *Engine) trustsStored(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) error {
 	if commands, err := e.allCommands(ctx, w, nil); err != nil || len(commands) == 0 {
 		return err
+	}
+	switch noted, err := e.confirmed(func(l trustLine) bool { return l.Foreign == workflow }); {
+	case err != nil:
+		return err
+	case noted:
+		return e.MustTrust(ctx, workflow, came)
 	}
 	all, err := e.Heads.AllFacts(ctx)
 	if err != nil && all == nil {

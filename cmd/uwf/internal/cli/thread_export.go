@@ -145,6 +145,13 @@ func (a *app) threadImport(ctx context.Context, c *ucli.Context) (err error) {
 	if err != nil {
 		return importError(name, err)
 	}
+	for _, t := range imported.Threads {
+		if t.Result == bundle.Added || t.Result == bundle.Renamed || t.Result == bundle.Advanced {
+			if err := e.NoteForeign(ctx, t.Head); err != nil {
+				return err
+			}
+		}
+	}
 	a.hintImported(imported.Threads)
 	if slices.ContainsFunc(imported.Workflows, func(w bundle.ImportedWorkflow) bool { return w.Result == bundle.Offered }) {
 		a.hint("the workflows that came along have no names here: uwf thread import --register %s", name)
