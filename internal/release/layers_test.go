@@ -33,7 +33,7 @@ var layers = []struct {
 	{"utilagent", []string{"protocol", "util", "cas", "step"}, nil},
 	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "utilagent/confine"}, []string{"utilagent/mock"}},
 	// Its test binary plays the mock agent, too.
-	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "engine", "utilagent/llm", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock"}},
+	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "engine", "utilagent/llm", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflowdiff", "engine"}, nil},
