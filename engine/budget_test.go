@@ -204,7 +204,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	require.NoError(t, err)
 	w.config.Models["m"] = protocol.Model{Provider: "p", Name: "n"}
 	_, err = w.Step(ctx, id, StepOptions{})
-	requireCode(t, err, protocol.CodeInvalid, "no limit of tokens")
+	requireCode(t, err, protocol.CodeInvalid, "no token limit")
 }
 
 // Whenever the engine is killed, the sum stays, and no agent more is run.

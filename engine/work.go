@@ -82,6 +82,9 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 
 // inProjectOf is [Engine.InProject] of where a thread works.
 func (e *Engine) inProjectOf(ctx context.Context, h *hold) (*Engine, error) {
+	if e.load == nil {
+		return e, nil
+	}
 	dir := h.root
 	if dir == "" {
 		t, err := thread.Open(ctx, e.Store, h.head)

@@ -10,6 +10,9 @@ import (
 // the nearest one. No link leads out of that directory. "" is none; ignored are files
 // that do not count, and the directories of such.
 func (s Search) File(name string) (path string, ignored []Ignored, err error) {
+	if !filepath.IsAbs(s.Dir) {
+		return "", nil, nil // a thread of the original's that has no directory is in no project
+	}
 	dirs, _, err := s.Dirs()
 	if err != nil {
 		return "", nil, fmt.Errorf("find %s: %w", name, err)
