@@ -23,7 +23,7 @@ func TestSmoke(t *testing.T) {
 	}
 	rows, err := b.rows(regexp.MustCompile(`(no-op agent|: CPU of a step|uwf --version|size of uwf|thread show \||on the kit)`))
 	require.NoError(t, err)
-	require.Len(t, rows, 7)
+	require.Len(t, rows, 8)
 	for _, r := range rows {
 		got := r.measure(t.Context(), pace{rounds: 1})
 		require.Empty(t, got.Error, r.title())

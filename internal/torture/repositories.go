@@ -147,6 +147,13 @@ func settings(ctx context.Context, t *trial, v *victim) error {
 			return err
 		}
 	}
+	// A project's settings that name a program are refused; those that only narrow work.
+	if e, err := v.silent(ctx, "run", "solve", "-p", finish, "--agent", "bare"); err != nil || e.Code != 4 {
+		return errors.Join(err, fmt.Errorf("settings that name a program are not refused: %s", e))
+	}
+	if err := os.WriteFile(v.inProject(".uwf/config.yaml"), []byte("limits: { maxSteps: 50 }\n"), 0o600); err != nil {
+		return err
+	}
 	v.calls <- []call{{tool: "grep", args: map[string]string{"pattern": "Project"}}, {tool: "glob", args: map[string]string{"pattern": "**/*.md"}}}
 	for _, args := range [][]string{
 		{"run", "solve", "-p", finish, "--agent", "bare"}, pick(t, []string{"workflow", "list"}, []string{"thread", "list"}, []string{"doctor"}, []string{"thread", "read", "@"}),
@@ -184,14 +191,14 @@ func overwriting(ctx context.Context, t *trial, v *victim) error {
 		}
 	}
 	before, now := map[string]string{}, map[string]string{}
-	if err := stateOf(before, v.inProject(".git")); err != nil {
+	if err := stateOf(before, v.inProject(".git"), v.inProject(".git/uwf")); err != nil {
 		return err
 	}
 	v.calls <- calls
 	if err := v.must(ctx, nil, "run", "solve", "-p", finish, "--agent", pick(t, "edits", "bare")); err != nil {
 		return err
 	}
-	if err := stateOf(now, v.inProject(".git")); err != nil {
+	if err := stateOf(now, v.inProject(".git"), v.inProject(".git/uwf")); err != nil {
 		return err
 	}
 	if err := same(before, now); err != nil {

@@ -56,6 +56,8 @@ func workflows(t *testing.T, block string) []string {
 	switch key, _, _ := strings.Cut(strings.TrimLeft(block, "# "), ":"); {
 	case key == "name":
 		return []string{block}
+	case key == "roles":
+		return nil // it runs workflows of other files; the stories of children have whole ones
 	case key == "graph", key == "conditions":
 		return []string{head + writer + editor + block}
 	case key == "limits":

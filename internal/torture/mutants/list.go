@@ -113,8 +113,8 @@ func mutants() []mutant {
 			only("repositories"),
 		},
 		{
-			"a workflow of another user counts (as root only)", "moderator/workflow/discover.go",
-			"case !l.counts(info):", "case false:",
+			"a workflow of another user counts (as root only)", "util/project/project.go",
+			"case !f.search.counts(info):", "case false:",
 			only("repositories"),
 		},
 		{
