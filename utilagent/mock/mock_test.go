@@ -252,10 +252,18 @@ func hasStep(t *testing.T, th *agentkittest.Thread) bool {
 func TestHangEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	th := fresh(t)
-	stopped := errors.New("stopped")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, stopped)
-	defer cancel()
-	got := th.RunContext(ctx, mock.Options(parse(t, "steps: [{ hang: true }]")))
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	go func() {
+		ready := filepath.Join(th.Cwd, "ready")
+		for ctx.Err() == nil {
+			if _, err := os.Lstat(ready); err == nil {
+				stop(errors.New("stopped"))
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	got := th.RunContext(ctx, mock.Options(parse(t, "steps: [{ hang: true, files: { ready: x } }]")))
 	got.Failed("stopped")
 }
 
