@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -38,11 +39,11 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 		if err != nil {
 			return nil, err
 		}
-		r, err := x.linesOfFacts(ctx, data, only)
+		r, err := x.linesOfFacts(ctx, data, only, acknowledged(says, count))
 		if err != nil {
 			return r, err
 		}
-		if lines := countLines(data); len(data) == 0 && says || lines < count {
+		if lines := countLines(data); says && count < 0 && len(data) == 0 || lines < count {
 			if _, now := x.saysFacts(); now != count {
 				continue // somebody has just written the file anew
 			}
@@ -60,18 +61,33 @@ func (r *factsRead) lose(why error, standing map[string]bool) {
 	r.doubt(nil, standing, why)
 }
 
-// linesOfFacts is [Heads.readFacts] for a text.
-func (x *Heads) linesOfFacts(ctx context.Context, data []byte, only string) (*factsRead, error) {
+// acknowledged is how many lines somebody was told of, at most.
+func acknowledged(says bool, count int) int {
+	switch {
+	case !says:
+		return 0
+	case count < 0:
+		return math.MaxInt
+	}
+	return count
+}
+
+// linesOfFacts is [Heads.readFacts] for a text. A torn line behind those that were
+// acknowledged says nothing: it would have been, had it been written as a whole.
+func (x *Heads) linesOfFacts(ctx context.Context, data []byte, only string, acknowledged int) (*factsRead, error) {
 	r := &factsRead{data: data, known: map[string]fields{}, doubts: map[string]error{}}
 	quoted, err := json.Marshal(only)
 	if err != nil {
 		return r, err
 	}
 	var standing map[string]bool // read only if it is needed
-	number := 0
+	number, lines := 0, 0
 	for text := range bytes.Lines(data) {
 		number++
 		content, whole := bytes.CutSuffix(text, []byte("\n"))
+		if whole && !isBlank(content) {
+			lines++
+		}
 		if _, sound := sumOf(content); sound && only != "" && !bytes.Contains(content, quoted) {
 			continue
 		}
@@ -86,7 +102,9 @@ func (x *Heads) linesOfFacts(ctx context.Context, data []byte, only string) (*fa
 			// A kill may have torn it, and then nobody was told of a thread that it
 			// is about. One that is here has lost what it said.
 			r.torn = invalid(x.path(factsFile), number, whyTorn(content))
-			err = r.torn
+			if err = r.torn; lines >= acknowledged {
+				continue
+			}
 		default:
 			err = invalid(x.path(factsFile), number, err.Error())
 			r.faults = append(r.faults, err)

@@ -53,9 +53,6 @@ func (x *Heads) rewriteFacts(ctx context.Context, f *file, gone map[string]bool)
 // replaceFacts writes the file anew, under the lock of the threads. A cut in between
 // must leave no fewer lines than threads.yaml says, unless some are lost already.
 func (x *Heads) replaceFacts(f *file, text []byte, lost bool) error {
-	if len(text) == 0 {
-		text = []byte("\n") // a file without a byte has lost them
-	}
 	f.facts = countLines(text)
 	write := func() error { return durable.WriteFile(x.fsys, x.path(factsFile), text, privateFile) }
 	count := func() error { return x.saveThreads(f) }

@@ -2,6 +2,7 @@ package fileheads_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/durable/durabletest"
@@ -83,6 +85,7 @@ func life() []func(context.Context, world) error {
 		func(ctx context.Context, w world) error { return w.register(ctx, "w") },
 		func(ctx context.Context, w world) error { return w.start(ctx, id("a"), "w") },
 		func(ctx context.Context, w world) error { return w.step(ctx, id("a")) },
+		func(ctx context.Context, w world) error { return w.entitle(ctx, id("a")) },
 		func(ctx context.Context, w world) error { return w.start(ctx, id("b"), "w") },
 		func(ctx context.Context, w world) error { return w.end(ctx, id("a")) },
 		func(ctx context.Context, w world) error { return w.end(ctx, id("b")) },
@@ -105,7 +108,7 @@ func survives(ctx context.Context, root, flush string, before, after moment) err
 	}
 	switch {
 	case maps.Equal(names, after.names):
-		return w.hold(ctx, after.nodes)
+		return errors.Join(w.hold(ctx, after.nodes), w.goesOn(ctx))
 	case !maps.Equal(names, before.names):
 		return fmt.Errorf("found %v, want %v or %v", names, before.names, after.names)
 	}
@@ -121,7 +124,21 @@ func survives(ctx context.Context, root, flush string, before, after moment) err
 	if !maps.Equal(names, after.names) {
 		return fmt.Errorf("once more: found %v, want %v", names, after.names)
 	}
-	return w.hold(ctx, after.nodes)
+	return errors.Join(w.hold(ctx, after.nodes), w.goesOn(ctx))
+}
+
+// goesOn starts another thread, and checks that no thread is taken for a stranger's.
+func (w world) goesOn(ctx context.Context) error {
+	if err := w.Add(ctx, id("z"), h1, heads.Facts{}); err != nil {
+		return err
+	}
+	all, err := w.AllFacts(ctx)
+	for thread, facts := range all {
+		if facts.Foreign() {
+			err = errors.Join(err, fmt.Errorf("thread %s is foreign: %w", thread, facts.Doubt))
+		}
+	}
+	return err
 }
 
 // hold checks that nodes are there and are what their hashes say.

@@ -1,6 +1,7 @@
 package fileheads
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -212,7 +213,7 @@ func (x *Heads) saveThreads(f *file) error {
 			if err != nil {
 				return err
 			}
-			f.facts = countLines(data)
+			f.facts = countLines(data[:bytes.LastIndexByte(data, '\n')+1]) // of a torn one nobody was told
 		}
 		f.sayFacts()
 	}

@@ -101,6 +101,12 @@ func (w world) step(ctx context.Context, id string) error {
 	return w.Move(ctx, id, head, next)
 }
 
+// entitle says something of a thread besides its chain.
+func (w world) entitle(ctx context.Context, id string) error {
+	title := "mine"
+	return w.SetFacts(ctx, id, heads.Facts{Title: &title})
+}
+
 func (w world) end(ctx context.Context, id string) error {
 	head, err := w.Head(ctx, id)
 	if err != nil {
