@@ -47,11 +47,7 @@ func (e *Engine) answer(ctx context.Context, h *hold, given *Answer, o StepOptio
 	if h.ended != nil {
 		return none, hasEnded(h)
 	}
-	last, err := e.lastRun(ctx, h)
-	if err != nil {
-		return none, err
-	}
-	pos, err := e.at(ctx, h)
+	last, pos, err := e.idle(ctx, h)
 	if err != nil {
 		return none, err
 	}
@@ -139,32 +135,13 @@ func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.St
 		return out, err
 	}
 	defer a.kept.release()
-	a.record = a.newRecord()
-	lock, err := a.prepare(ctx)
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = lock.Unlock() }()
-	a.started(a.cmd.name, false)
-	defer func() { a.ended(out, err) }()
-	release, err := a.holdStore(ctx)
-	if err != nil {
-		return out, a.failed(runFailed, err)
-	}
-	defer release()
-	by := plaintext.Line(set.Hide(strings.TrimSpace(given.By)))
-	result, err := a.submit(ctx, b, own{
-		agent: protocol.PersonAgent, output: output, by: protocol.ByValue, answer: text,
-		detail: protocol.Detail{By: strings.ToValidUTF8(by[:min(len(by), maxBy)], "")},
+	return a.withoutProcess(ctx, func() (protocol.Result, error) {
+		by := plaintext.Line(set.Hide(strings.TrimSpace(given.By)))
+		return a.submit(ctx, b, own{
+			agent: protocol.PersonAgent, output: output, by: protocol.ByValue, answer: text,
+			detail: protocol.Detail{By: strings.ToValidUTF8(by[:min(len(by), maxBy)], "")},
+		})
 	})
-	if err != nil {
-		return out, a.failed(runFailed, err)
-	}
-	step, err := a.accept(ctx, result)
-	if err != nil {
-		return out, a.reject(err)
-	}
-	return a.advance(ctx, step)
 }
 
 // fitting is an answer as the role's output, and as a text. The error is an

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/rundir"
 )
@@ -65,7 +66,7 @@ func (e *Engine) newAttempt(h *hold, pos *position, t task) *attempt {
 	return &attempt{Engine: e, hold: h, pos: pos, task: t, dir: e.runDir(h.id)}
 }
 
-// run runs the agent and takes its step.
+// run lets the agent work at the place of the step, with its files kept.
 func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, a.unable(err)
@@ -74,6 +75,11 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 		return out, err
 	}
 	defer a.kept.release()
+	return a.inRun(ctx, func(lock *durable.Held) (protocol.StepOutput, error) { return a.byProcess(ctx, lock) })
+}
+
+// inRun opens a run, in which the step is made, and tells of its end.
+func (a *attempt) inRun(ctx context.Context, step func(lock *durable.Held) (protocol.StepOutput, error)) (out protocol.StepOutput, err error) {
 	a.record = a.newRecord()
 	lock, err := a.prepare(ctx)
 	if err != nil {
@@ -83,6 +89,31 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	defer func() { _ = lock.Unlock() }()
 	a.started(a.cmd.name, false)
 	defer func() { a.ended(out, err) }()
+	return step(lock)
+}
+
+// withoutProcess makes a step for which no process is started.
+func (a *attempt) withoutProcess(ctx context.Context, submit func() (protocol.Result, error)) (protocol.StepOutput, error) {
+	return a.inRun(ctx, func(*durable.Held) (out protocol.StepOutput, err error) {
+		release, err := a.holdStore(ctx)
+		if err != nil {
+			return out, a.failed(runFailed, err)
+		}
+		defer release()
+		result, err := submit()
+		if err != nil {
+			return out, a.failed(runFailed, err)
+		}
+		step, err := a.accept(ctx, result)
+		if err != nil {
+			return out, a.reject(err)
+		}
+		return a.advance(ctx, step)
+	})
+}
+
+// byProcess starts who plays the role, and takes the step.
+func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protocol.StepOutput, err error) {
 	ran, err := a.invoke(ctx, lock)
 	if a.cmd.plain != nil {
 		a.endLeft()

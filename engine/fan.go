@@ -199,28 +199,7 @@ func (e *Engine) join(ctx context.Context, h *hold, pos *position, last record, 
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, a.unable(err)
 	}
-	a.record = a.newRecord()
-	lock, err := a.prepare(ctx)
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = lock.Unlock() }()
-	a.started(a.cmd.name, false)
-	defer func() { a.ended(out, err) }()
-	release, err := a.holdStore(ctx)
-	if err != nil {
-		return out, a.failed(runFailed, err)
-	}
-	defer release()
-	result, err := a.joinKids(ctx)
-	if err != nil {
-		return out, a.failed(runFailed, err)
-	}
-	step, err := a.accept(ctx, result)
-	if err != nil {
-		return out, a.reject(err)
-	}
-	return a.advance(ctx, step)
+	return a.withoutProcess(ctx, func() (protocol.Result, error) { return a.joinKids(ctx) })
 }
 
 // joinKids makes the step of the results of all children.

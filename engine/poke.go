@@ -19,11 +19,7 @@ func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions
 	if h.ended != nil {
 		return none, hasEnded(h)
 	}
-	last, err := e.lastRun(ctx, h)
-	if err != nil {
-		return none, err
-	}
-	pos, err := e.at(ctx, h)
+	last, pos, err := e.idle(ctx, h)
 	if err != nil {
 		return none, err
 	}

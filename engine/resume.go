@@ -17,11 +17,7 @@ func (e *Engine) resume(ctx context.Context, h *hold, supplement string, o StepO
 	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
 		return none, hasEnded(h)
 	}
-	last, err := e.lastRun(ctx, h)
-	if err != nil {
-		return none, err
-	}
-	pos, err := e.at(ctx, h)
+	last, pos, err := e.idle(ctx, h)
 	if err != nil {
 		return none, err
 	}

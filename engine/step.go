@@ -85,6 +85,16 @@ func (e *Engine) lastRun(ctx context.Context, h *hold) (record, error) {
 	return r, nil
 }
 
+// idle is the record of the last run of a thread on which no agent is at work, and where
+// it stands.
+func (e *Engine) idle(ctx context.Context, h *hold) (last record, pos *position, err error) {
+	if last, err = e.lastRun(ctx, h); err != nil {
+		return last, nil, err
+	}
+	pos, err = e.at(ctx, h)
+	return last, pos, err
+}
+
 // agentAlive reports whether the agent of the thread's last run is at work on this
 // head, whatever it has done to its run directory.
 func (e *Engine) agentAlive(ctx context.Context, h *hold, dir runDir, r record) bool {

@@ -123,7 +123,7 @@ func (e *Engine) AwaitParked(ctx context.Context, thread string) error {
 			return nil
 		}
 		wait := min(time.UnixMilli(until).Sub(e.Env.Now())+time.Millisecond, time.Minute)
-		if err := sleep(ctx, wait); err != nil {
+		if err := pause(ctx, wait); err != nil {
 			return ended(ctx, err)
 		}
 	}

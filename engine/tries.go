@@ -146,7 +146,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 		switch {
 		case again && a.mayGoOn():
 			a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.attempts, wait.Round(time.Millisecond)))
-			if werr := sleep(ctx, wait); werr != nil {
+			if werr := pause(ctx, wait); werr != nil {
 				return out, ended(ctx, errors.Join(err, werr))
 			}
 		case a.failedTry.Kind != protocol.FailedRateLimit:
@@ -187,18 +187,6 @@ func (a *attempt) another(p policy, attempts int) (time.Duration, bool) {
 func (a *attempt) mayGoOn() bool {
 	_, over := moderator.OverBudget(a.pos.state, a.task.role)
 	return !over && !a.dir.stopRequested(a.record)
-}
-
-// sleep waits, unless ctx ends.
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // gaveUp are the agents that were given up for this visit.

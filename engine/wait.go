@@ -55,6 +55,7 @@ func (e *Engine) running(ctx context.Context, id string) (bool, error) {
 	return e.locks().Held(ctx, id) || e.orphan(ctx, id).pid != 0 || (r.unfinished(head) && dir.alive(r)), nil
 }
 
+// pause waits, unless ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
