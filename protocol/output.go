@@ -235,6 +235,18 @@ type ThreadKilled struct {
 	Cancelled bool   `json:"cancelled"`
 }
 
+// ThreadApplied answers thread apply.
+type ThreadApplied struct {
+	Thread string `json:"thread"`
+	Branch string `json:"branch"` // that has the result now
+	Commit string `json:"commit"` // at which it is
+	// Merged: the branch had gone on, and the commit is a merge. Already: the branch had
+	// the result before.
+	Merged  bool         `json:"merged"`
+	Already bool         `json:"already"`
+	Files   *FileChanges `json:"files,omitempty"` // that were written in the work tree
+}
+
 // ThreadRemoved answers thread rm.
 type ThreadRemoved struct {
 	Thread  string `json:"thread"`

@@ -31,7 +31,7 @@ const (
 // ofThreads is topLevel for uwf thread.
 func ofThreads() map[string]string {
 	return map[string]string{
-		"start": goingOn, "step": goingOn, "resume": goingOn, "tell": goingOn, "poke": goingOn, "fork": goingOn, "replay": goingOn, "trust": goingOn,
+		"start": goingOn, "step": goingOn, "resume": goingOn, "tell": goingOn, "poke": goingOn, "fork": goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
 		"title": keepingThreads, "export": keepingThreads, "import": keepingThreads, "seal": keepingThreads, "redact": keepingThreads,
 		"rm": keepingThreads, "prune": keepingThreads, "salvage": keepingThreads,
 		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "graph": looking, "diagnose": looking,

@@ -1,0 +1,383 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// ApplyOptions of [Engine.Apply].
+type ApplyOptions struct {
+	Dir     string // in the work tree that the result is brought to
+	Branch  string // gets the result, and no work tree is touched; "": the branch that is checked out in Dir
+	Message string // of the commit; "": the thread's title
+	Dirty   bool   // also if something is not committed there, as far as the result leaves it alone
+}
+
+// landing is what an apply writes down before it changes a work tree: found again, it
+// was cut off.
+type landing struct {
+	Root string `json:"root"`
+	From string `json:"from"` // commit of the branch that is checked out
+	To   string `json:"to"`
+}
+
+// maxLanding bounds its file, in bytes.
+const maxLanding = 64 << 10
+
+// application is one that is under way.
+type application struct {
+	*Engine
+	id   string
+	w    *heads.Workspace
+	o    ApplyOptions
+	from files.Repo // the thread's worktree; Root "": it is gone
+	head string     // commit that the worktree is at
+	spec files.Spec // of the target
+	to   files.Repo // the target
+	out  protocol.ThreadApplied
+}
+
+// Apply brings what a thread has made in its worktree to a branch of the user's: by a
+// commit, or by a merge if the branch has gone on since. It is done whole or not at
+// all. Errors are *protocol.Error.
+func (e *Engine) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
+	h, err := e.hold(ctx, id)
+	if err != nil {
+		return protocol.ThreadApplied{}, coded(err)
+	}
+	defer h.release()
+	facts, err := e.Heads.Facts(ctx, id)
+	if err != nil {
+		return protocol.ThreadApplied{}, coded(err)
+	}
+	a := &application{Engine: e, id: id, w: facts.Workspace, o: o, out: protocol.ThreadApplied{Thread: id}}
+	if err := a.run(ctx, h); err != nil {
+		return a.out, a.explain(err)
+	}
+	return a.out, nil
+}
+
+func (a *application) run(ctx context.Context, h *hold) error {
+	if err := a.find(ctx); err != nil {
+		return err
+	}
+	lock, err := a.lockTree(ctx, a.id, a.to.Root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.RemoveAndUnlock() }()
+	now, err := a.begin(ctx)
+	if err != nil {
+		return err
+	}
+	result, err := a.result(ctx, h)
+	if err != nil {
+		return err
+	}
+	if a.o.Branch != "" {
+		return a.toBranch(ctx, result)
+	}
+	return a.toWorkTree(ctx, now, result)
+}
+
+// find finds the two work trees.
+func (a *application) find(ctx context.Context) error {
+	switch {
+	case a.w == nil || a.w.Mode == AsItIs:
+		return hinted(fail(protocol.CodeFailed, "thread %s has no worktree: nothing tells what it has made from what was there", a.id),
+			"--workspace worktree of uwf run and uwf thread start gives a thread one")
+	case a.w.Mode == InPlace:
+		return hinted(fail(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.id, shown(a.w.Root)),
+			"git -C "+plaintext.Word(a.w.Root)+" commit -a")
+	}
+	var err error
+	if a.to, err = files.Find(ctx, a.Env, a.o.Dir); err != nil || !sameFile(a.to.Common, a.w.Repo) {
+		return hinted(fail(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", shown(a.o.Dir), shown(a.w.Repo), a.id),
+			"--cwd DIR names one")
+	}
+	a.from, err = files.Find(ctx, a.Env, a.w.Root)
+	switch {
+	case errors.Is(err, files.ErrNone), errors.Is(err, fs.ErrNotExist):
+		a.from = files.Repo{}
+	case err != nil:
+		return err
+	}
+	if a.from.Root == a.to.Root {
+		return hinted(fail(protocol.CodeFailed, "%s is the worktree of thread %s", shown(a.to.Root), a.id), "--cwd DIR names the work tree that is to have the result")
+	}
+	if a.spec, err = a.specOf(a.to, a.id); err != nil {
+		return err
+	}
+	if a.to.Head == "" {
+		return hinted(fail(protocol.CodeFailed, "%s has no commit yet", shown(a.to.Root)), "git commit --allow-empty -m start")
+	}
+	a.spec.Index, a.spec.Ref = a.file(".index"), "refs/uwf-apply/"+a.id
+	return nil
+}
+
+// file is one that an apply keeps, beside the snapshots: the thread's agents have
+// nothing to do there.
+func (a *application) file(suffix string) string {
+	return filepath.Join(a.spec.Git, "apply", a.id+suffix)
+}
+
+// begin finishes what was cut off in the target, and takes a snapshot of it.
+func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) {
+	if err := os.Remove(a.spec.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	taken, _, err := files.Begin(ctx, a.Env, a.to, &a.spec, a.file(".restore"))
+	if err != nil {
+		return "", err
+	}
+	return taken.Tree, a.goOn(ctx, taken.Tree)
+}
+
+// goOn moves the branch after files that an apply has written before it was cut off.
+func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
+	path := a.file(".json")
+	text, err := careful.ReadFile(path, maxLanding, careful.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var cut landing
+	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From && a.to.Head != cut.To {
+		return os.Remove(path) // somebody has gone on from there
+	}
+	laid, err := a.to.Laid(ctx, a.spec, now, files.Edited{}, cut.From, cut.To)
+	if err != nil {
+		return err
+	}
+	if laid == now {
+		if err := a.to.Follow(ctx, cut.From, cut.To, "uwf thread apply "+a.id); err != nil {
+			return err
+		}
+		a.to.Head = cut.To
+	}
+	return os.Remove(path)
+}
+
+// result is the commit that holds what the thread has made.
+func (a *application) result(ctx context.Context, h *hold) (string, error) {
+	tree, err := a.made(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	before, err := a.to.TreeOf(ctx, a.spec, a.head)
+	if err != nil {
+		return "", err
+	}
+	if tree == before {
+		return a.head, nil
+	}
+	message := a.o.Message
+	if message == "" {
+		if message, err = a.title(ctx, h); err != nil {
+			return "", err
+		}
+	}
+	return a.to.MakeCommit(ctx, a.spec, tree, message+"\n", a.head)
+}
+
+// made is the state of the thread's files: as they are in its worktree, or if that is
+// gone, after the last step.
+func (a *application) made(ctx context.Context, h *hold) (protocol.Tree, error) {
+	if a.from.Root != "" {
+		k, err := a.openFiles(ctx, a.id, a.w.Root, a.w)
+		if err != nil {
+			return "", err
+		}
+		defer k.release()
+		a.from, a.head = k.repo, k.repo.Head
+		return k.spec.Tree, nil
+	}
+	a.head = a.w.Base
+	if tip, ok := a.to.Commit(ctx, "refs/heads/"+a.w.Branch); ok && a.w.Branch != "" {
+		a.head = tip
+	}
+	last, err := a.StepFiles(ctx, h.head)
+	return last.After, err
+}
+
+// title is the first line of a commit, and where it comes from.
+func (a *application) title(ctx context.Context, h *hold) (string, error) {
+	facts, err := a.Heads.Facts(ctx, a.id)
+	if err != nil {
+		return "", err
+	}
+	title := ""
+	if facts.Title != nil {
+		title = *facts.Title
+	}
+	if title == "" {
+		t, err := thread.Open(ctx, a.nodes(), h.head)
+		if err != nil {
+			return "", err
+		}
+		title, _, _ = strings.Cut(strings.TrimSpace(t.Start.Prompt), "\n")
+	}
+	return cmp.Or(strings.TrimSpace(title), "uwf") + "\n\nuwf thread " + a.id, nil
+}
+
+// toBranch makes a branch that has the result, or moves one on.
+func (a *application) toBranch(ctx context.Context, result string) error {
+	branch := a.o.Branch
+	if at, err := a.to.CheckedOut(ctx, branch); err != nil {
+		return err
+	} else if at != "" {
+		return hinted(fail(protocol.CodeFailed, "branch %s is checked out in %s", shown(branch), shown(at)), "without --branch, the result is brought to the branch that is checked out here")
+	}
+	old, exists := a.to.Commit(ctx, "refs/heads/"+branch)
+	if exists {
+		behind, err := a.to.Contains(ctx, a.spec, result, old)
+		if err != nil {
+			return err
+		}
+		if !behind {
+			return hinted(fail(protocol.CodeFailed, "branch %s has commits that the result has not", shown(branch)), "--branch names another one")
+		}
+	}
+	if err := a.to.Bring(ctx, a.spec, result); err != nil {
+		return err
+	}
+	if err := a.to.Point(ctx, branch, result, old, "uwf thread apply "+a.id); err != nil {
+		return err
+	}
+	a.out.Branch, a.out.Commit, a.out.Already = branch, result, exists && old == result
+	return a.follow(ctx, result)
+}
+
+// toWorkTree brings the result to the branch that is checked out, its files and its
+// index.
+func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result string) error {
+	branch, err := a.to.Branch(ctx)
+	if err != nil {
+		return err
+	}
+	if branch == "" {
+		return hinted(fail(protocol.CodeFailed, "no branch is checked out in %s", shown(a.to.Root)), "git switch -c NAME", "--branch NAME makes one with the result")
+	}
+	if what := a.to.Unfinished(); what != "" || a.to.Locked() {
+		return hinted(fail(protocol.CodeFailed, "%s is in the middle of a git %s", shown(a.to.Root), cmp.Or(what, "command (index.lock)")), "git status says how to end it")
+	}
+	a.out.Branch = branch
+	if a.out.Already, err = a.to.Contains(ctx, a.spec, a.to.Head, result); err != nil || a.out.Already {
+		a.out.Commit = a.to.Head
+		return err
+	}
+	to, err := a.together(ctx, result)
+	if err != nil {
+		return err
+	}
+	edited, err := a.to.Edited(ctx, a.spec, now)
+	if err != nil {
+		return err
+	}
+	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
+		return hinted(fail(protocol.CodeFailed, "what was changed in %s is not committed: %s", shown(a.to.Root), some(edited.Tracked)),
+			"git stash, or git commit, keeps the changes", "--dirty leaves them as they are", "--branch NAME makes a branch with the result")
+	}
+	laid, err := a.to.Laid(ctx, a.spec, now, edited, a.to.Head, to)
+	if err != nil {
+		return err
+	}
+	if err := a.to.Bring(ctx, a.spec, to); err != nil {
+		return err
+	}
+	if a.out.Files, err = a.differing(ctx, now, laid); err != nil {
+		return err
+	}
+	if err := a.land(ctx, now, laid, to); err != nil {
+		return err
+	}
+	a.out.Commit, a.out.Merged = to, to != result
+	return a.follow(ctx, result)
+}
+
+func (a *application) differing(ctx context.Context, from, to protocol.Tree) (*protocol.FileChanges, error) {
+	list, err := files.Diff(ctx, a.Env, a.spec.Git, from, to)
+	if err != nil {
+		return nil, err
+	}
+	return FileChanges(list), nil
+}
+
+// together is the commit that the branch is to be at: the result, if nothing was
+// committed since, else a merge.
+func (a *application) together(ctx context.Context, result string) (string, error) {
+	ahead, err := a.to.Contains(ctx, a.spec, result, a.to.Head)
+	if err != nil || ahead {
+		return result, err
+	}
+	tree, err := a.to.Merge(ctx, a.spec, a.to.Head, result)
+	if err != nil {
+		return "", err
+	}
+	return a.to.MakeCommit(ctx, a.spec, tree, "Merge the result of uwf thread "+a.id+"\n", a.to.Head, result)
+}
+
+// land writes the files, and then moves the branch and the index.
+func (a *application) land(ctx context.Context, now, laid protocol.Tree, to string) error {
+	path := a.file(".json")
+	text, _ := json.Marshal(landing{Root: a.to.Root, From: a.to.Head, To: to}) // texts always encode
+	if err := durable.WriteFile(durable.OS(), path, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	if _, err := files.Restore(ctx, a.Env, a.spec, now, laid, a.file(".restore")); err != nil {
+		if _, cut := os.Lstat(a.file(".restore")); cut != nil {
+			return errors.Join(err, os.Remove(path)) // nothing was written
+		}
+		return err
+	}
+	if err := a.to.Follow(ctx, a.to.Head, to, "uwf thread apply "+a.id); err != nil {
+		return hinted(coded(err), "the files are written; this finishes it: uwf thread apply "+a.id)
+	}
+	return os.Remove(path)
+}
+
+// follow lets the thread's worktree know its own result as committed.
+func (a *application) follow(ctx context.Context, result string) error {
+	if a.from.Root == "" || a.head == result {
+		return nil
+	}
+	return a.from.Follow(ctx, a.head, result, "uwf thread apply "+a.id)
+}
+
+// explain gives an error its code and a way out.
+func (a *application) explain(err error) error {
+	var conflict *files.ConflictError
+	var blocked *files.InTheWayError
+	var unsaved *files.UnsavedError
+	byHand := "uwf thread apply " + a.id + " --branch NAME, and git merge NAME: git then has its own tools"
+	switch {
+	case errors.As(err, &conflict):
+		return hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.id, shown(a.out.Branch), some(conflict.Paths))}, byHand)
+	case errors.Is(err, files.ErrNobody):
+		return hinted(coded(err), "git config --global user.name NAME", "git config --global user.email EMAIL")
+	case errors.Is(err, files.ErrTooOld):
+		return hinted(coded(err), byHand)
+	case errors.As(err, &blocked):
+		return hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.id, shown(a.to.Root), some(blocked.Paths))},
+			"commit it, or move it away", byHand)
+	case errors.As(err, &unsaved):
+		return hinted(coded(err), "somebody works in "+shown(a.to.Root)+": try again")
+	}
+	return coded(err)
+}

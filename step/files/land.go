@@ -1,0 +1,349 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// ConflictError names the files that two sides of a merge have changed.
+type ConflictError struct{ Paths []string }
+
+func (e *ConflictError) Error() string { return "both sides have changed " + some(e.Paths) }
+
+// ErrTooOld means that git cannot merge without a work tree.
+var ErrTooOld = errors.New("git 2.38 or newer is needed to merge")
+
+// ErrNobody means that git does not know in whose name to make a commit.
+var ErrNobody = errors.New("git does not know who you are")
+
+// MakeCommit makes a commit in the name of the user, in our git directory, of a tree with
+// parents.
+func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, message string, parents ...string) (string, error) {
+	g, err := r.asUser(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", "--no-gpg-sign", "-F", "-"}
+	for _, parent := range parents {
+		args = append(args, "-p", parent)
+	}
+	out, err := g.run(ctx, []byte(message), append(args, sumOf(tree))...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// asUser is git with our git directory in the name of the person whose repository it
+// is.
+func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
+	var said []string // by the environment
+	for _, entry := range r.env.Environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") || name == "GIT_CONFIG_GLOBAL" {
+			said = append(said, entry)
+		}
+	}
+	g, err := r.user(ctx)
+	if err != nil {
+		return g, err
+	}
+	g = g.inTheNameOf(said)
+	var who []string
+	for _, as := range []string{"AUTHOR", "COMMITTER"} {
+		ident, err := g.line(ctx, "var", "GIT_"+as+"_IDENT")
+		if err != nil {
+			return g, errors.Join(ErrNobody, err)
+		}
+		name, rest, _ := strings.Cut(ident, " <")
+		email, _, _ := strings.Cut(rest, "> ")
+		who = append(who, "GIT_"+as+"_NAME="+name, "GIT_"+as+"_EMAIL="+email)
+	}
+	g, err = inStore(r.env, s.Git)
+	return g.inTheNameOf(who), err
+}
+
+// inTheNameOf has others make commits than us.
+func (g git) inTheNameOf(who []string) git {
+	g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool {
+		return strings.HasPrefix(entry, "GIT_AUTHOR_") || strings.HasPrefix(entry, "GIT_COMMITTER_")
+	})
+	g.env = append(g.env, who...)
+	return g
+}
+
+// Contains reports whether a commit is among those that lead to another.
+func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, error) {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return false, err
+	}
+	if _, err = g.run(ctx, nil, "merge-base", "--is-ancestor", commit, in); isStatus(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Merge is the tree of two commits together. Nothing is written but objects in our git
+// directory. Errors: [*ConflictError], [ErrTooOld].
+func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.Tree, error) {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return "", err
+	}
+	out, err := g.start(ctx, nil, []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs})
+	var failed *GitError
+	switch list := fields(out); {
+	case err == nil && len(list) > 0:
+		return treeOf(list[0]), nil
+	case isStatus(err) && len(list) > 1:
+		paths := slices.DeleteFunc(list[1:], func(path string) bool { return path == "" })
+		return "", &ConflictError{Paths: slices.Compact(paths)}
+	case errors.As(err, &failed) && failed.Err.Error() == "exit status 129":
+		return "", ErrTooOld
+	}
+	return "", err
+}
+
+// Bring copies a commit with all that it needs into the user's repository. No ref of
+// theirs leads there yet.
+func (r Repo) Bring(ctx context.Context, s Spec, commit string) error {
+	ours, err := inStore(r.env, s.Git)
+	if err != nil {
+		return err
+	}
+	const carrier = "refs/uwf-bring/"
+	ref := carrier + commit
+	if _, err := ours.run(ctx, nil, "update-ref", ref, commit); err != nil {
+		return err
+	}
+	g, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	g.env = append(slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool { return strings.HasPrefix(entry, "GIT_ALLOW_PROTOCOL=") }), "GIT_ALLOW_PROTOCOL=file")
+	_, err = g.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", s.Git, ref)
+	if err == nil {
+		_, err = g.run(ctx, nil, "cat-file", "-e", commit+"^{tree}")
+	}
+	_, dropped := ours.run(ctx, nil, "update-ref", "-d", ref)
+	return errors.Join(err, dropped)
+}
+
+// Branch is the branch that is checked out, "" if none is.
+func (r Repo) Branch(ctx context.Context) (string, error) {
+	g, err := r.user(ctx)
+	if err != nil {
+		return "", err
+	}
+	ref, err := g.line(ctx, "symbolic-ref", "-q", "HEAD")
+	if isStatus(err) {
+		return "", nil
+	}
+	return strings.TrimPrefix(ref, "refs/heads/"), err
+}
+
+// unfinished are files by which git knows that it is in the middle of something.
+func unfinished() map[string]string {
+	return map[string]string{
+		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
+		"rebase-merge": "rebase", "rebase-apply": "rebase", "sequencer": "sequence of picks",
+	}
+}
+
+// Unfinished names what a person has begun with git in the work tree and not ended; "":
+// nothing.
+func (r Repo) Unfinished() string {
+	for name, what := range unfinished() {
+		if _, err := os.Lstat(filepath.Join(r.Dir, name)); err == nil {
+			return what
+		}
+	}
+	return ""
+}
+
+// CheckedOut is the work tree that has a branch; "": none has.
+func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
+	g, err := r.user(ctx)
+	if err != nil {
+		return "", err
+	}
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(worktreepath)", "refs/heads/"+branch)
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+// Point moves a branch of the user's, or makes it if old is "". It fails if the branch
+// is not at old any more.
+func (r Repo) Point(ctx context.Context, branch, to, old, why string) error {
+	g, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := g.run(ctx, nil, "check-ref-format", "--branch", branch); err != nil {
+		return fmt.Errorf("%s is no name for a branch", branch)
+	}
+	return g.point(ctx, "refs/heads/"+branch, to, old, why)
+}
+
+func (g git) point(ctx context.Context, ref, to, old, why string) error {
+	if old == "" {
+		old = strings.Repeat("0", len(to))
+	}
+	_, err := g.run(ctx, nil, "update-ref", "-m", why, ref, to, old)
+	return err
+}
+
+// Edited are the files that differ between a commit and the work tree or the user's
+// index: tracked ones, and others that git does not ignore.
+type Edited struct{ Tracked, Others []string }
+
+// Edited finds what a person has not committed; now is the work tree as it is.
+func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, error) {
+	var e Edited
+	ours, err := inStore(r.env, s.Git)
+	if err != nil {
+		return e, err
+	}
+	head, err := r.TreeOf(ctx, s, r.Head)
+	if err != nil {
+		return e, err
+	}
+	differing, err := ours.differing(ctx, head, now)
+	if err != nil {
+		return e, err
+	}
+	g, err := r.user(ctx)
+	if err != nil {
+		return e, err
+	}
+	staged, err := g.run(ctx, nil, "diff-index", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", r.Head)
+	if err != nil {
+		return e, err
+	}
+	e.Tracked = fields(staged)
+	for _, d := range differing {
+		switch {
+		case slices.Contains(e.Tracked, d.path):
+		case d.status == 'A':
+			e.Others = append(e.Others, d.path)
+		default:
+			e.Tracked = append(e.Tracked, d.path)
+		}
+	}
+	slices.Sort(e.Tracked)
+	return e, nil
+}
+
+// Laid is a tree with what differs between two commits laid over it: what the work tree
+// is to be when its branch has gone from one to the other. Files that both have changed
+// are in the way, unless they are the same: [*InTheWayError].
+func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, from, to string) (protocol.Tree, error) {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return "", err
+	}
+	var trees [2]protocol.Tree
+	for i, commit := range []string{from, to} {
+		if trees[i], err = r.TreeOf(ctx, s, commit); err != nil {
+			return "", err
+		}
+	}
+	plan, err := g.differing(ctx, trees[0], trees[1])
+	if err != nil {
+		return "", err
+	}
+	have, err := g.differing(ctx, over, trees[1])
+	if err != nil {
+		return "", err
+	}
+	differs := map[string]bool{}
+	for _, d := range have {
+		differs[d.path] = true
+	}
+	var blocked []string
+	edited := append(slices.Clone(e.Tracked), e.Others...)
+	for _, d := range plan {
+		for _, path := range edited {
+			if differs[d.path] && (path == d.path || strings.HasPrefix(path, d.path+"/") || strings.HasPrefix(d.path, path+"/")) {
+				blocked = append(blocked, path)
+			}
+		}
+	}
+	if len(blocked) > 0 {
+		slices.Sort(blocked)
+		return "", &InTheWayError{Paths: slices.Compact(blocked)}
+	}
+	return g.graft(ctx, s, over, plan)
+}
+
+// Follow moves the branch that is checked out from one commit to another, and the user's
+// index with it, in which what else is staged stays. The files are there already.
+func (r Repo) Follow(ctx context.Context, from, to, why string) error {
+	unlock, err := lockIndex(ctx, r.Index)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	fresh := r.Index + ".uwf.tmp"
+	defer func() { _ = os.Remove(fresh) }()
+	if err := copyFile(r.Index, fresh, time.Time{}); err != nil {
+		return err
+	}
+	apart := g
+	apart.env = append(slices.Clone(g.env), "GIT_INDEX_FILE="+fresh)
+	if _, err := apart.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
+		return err
+	}
+	if _, err := apart.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !isStatus(err) {
+		return err
+	}
+	now, err := g.line(ctx, "rev-parse", "-q", "--verify", "HEAD")
+	if err != nil {
+		return err
+	}
+	if now != to {
+		if err := g.point(ctx, "HEAD", to, from, why); err != nil {
+			return err
+		}
+	}
+	return os.Rename(fresh, r.Index)
+}
+
+// lockIndex keeps git away from an index of the user's as git itself does.
+func lockIndex(ctx context.Context, index string) (unlock func(), err error) {
+	const most = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	path := index + ".lock"
+	for {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err == nil {
+			_ = f.Close()
+			return func() { _ = os.Remove(path) }, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, &RefusedError{Dir: path, Reason: "another git command is at work, or was killed"}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Locked reports whether a git command is at work in the work tree, or was killed there.
+func (r Repo) Locked() bool {
+	_, err := os.Lstat(r.Index + ".lock")
+	return err == nil
+}
