@@ -156,12 +156,12 @@ func (e *Engine) remembering() *Engine {
 	return &with
 }
 
-// forStep returns an engine for one step, which reads config.yaml and what several
-// parts of the step need once.
-func (e *Engine) forStep() *Engine {
-	with := e.configOnce()
+// recalling returns an engine that reads the nodes which several parts of it need once.
+// It is for one step.
+func (e *Engine) recalling() *Engine {
+	with := *e
 	with.recall = cas.Recalling(e.Store)
-	return with
+	return &with
 }
 
 // nodes is what reads them.

@@ -53,7 +53,7 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 	if err := e.settle(ctx, h, w); err != nil {
 		return nil, ended(ctx, err)
 	}
-	e, err := e.inProjectOf(ctx, h)
+	e, err := e.recalling().inProjectOf(ctx, h)
 	if err != nil {
 		return nil, ended(ctx, err)
 	}
@@ -62,11 +62,11 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		o := w.StepOptions
 		o.more = w.Steps == UntilEnd || i+1 < w.Steps
-		deed := DoStep
-		if i == 0 {
-			deed = w.Do
+		deed := w.Do
+		if i > 0 {
+			deed, e = DoStep, e.recalling()
 		}
-		out, err := e.forStep().deed(ctx, h, deed, w, o)
+		out, err := e.configOnce().deed(ctx, h, deed, w, o)
 		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
 			outs = appendOutput(outs, w, out)
 		}
@@ -87,7 +87,7 @@ func (e *Engine) inProjectOf(ctx context.Context, h *hold) (*Engine, error) {
 	}
 	dir := h.root
 	if dir == "" {
-		t, err := thread.Open(ctx, e.Store, h.head)
+		t, err := thread.Open(ctx, e.nodes(), h.head)
 		if err != nil {
 			return e, nil //nolint:nilerr // the step will say what is wrong with the thread
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
@@ -89,11 +90,12 @@ func (a *app) brief(ctx context.Context, as assignment) (*thread.Thread, step.Br
 	if err != nil {
 		return nil, step.Brief{}, err
 	}
-	t, err := thread.Open(ctx, s, as.head)
+	r := cas.Recalling(s)
+	t, err := thread.Open(ctx, r, as.head)
 	if err != nil {
 		return nil, step.Brief{}, fmt.Errorf("%s %s: %w", protocol.EnvHead, as.head, err)
 	}
-	b, err := step.NewBrief(ctx, s, t, as.Assignment)
+	b, err := step.NewBrief(ctx, r, t, as.Assignment)
 	var unknown *step.RoleError
 	if errors.As(err, &unknown) {
 		return nil, b, notFound(unknown.Error(), cmdline.DidYouMean(protocol.EnvRole+"=", unknown.Role, unknown.Roles)...)
