@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -18,6 +19,7 @@ type StepFiles struct {
 	Note   string
 
 	engine *Engine
+	root   string // of the work tree
 	store  string // git directory of ours
 }
 
@@ -50,7 +52,7 @@ func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, erro
 		return StepFiles{}, noFiles(&NoFilesError{Step: t.Head})
 	}
 	f := t.Last.Files
-	kept := StepFiles{Before: f.Before, After: f.Tree, Left: f.Left, Note: f.Note, engine: e}
+	kept := StepFiles{Before: f.Before, After: f.Tree, Left: f.Left, Note: f.Note, engine: e, root: t.Last.Root}
 	if prev := t.Last.Prev; kept.Before == "" && prev != nil {
 		before, err := thread.Open(ctx, e.nodes(), *prev)
 		if err != nil {
@@ -68,9 +70,9 @@ func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, erro
 	return kept, err
 }
 
-// whereKept finds the git directory of ours that has a tree: that of the work tree in
-// which it was made, or of another that a thread of this home works in; "": none.
-func (e *Engine) whereKept(ctx context.Context, root string, tree protocol.Tree) (string, error) {
+// whereKept finds the git directory of ours that has some trees: that of the work tree in
+// which one was made, or of another that a thread of this home works in; "": none.
+func (e *Engine) whereKept(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
 	tried := map[string]bool{}
 	has := func(repo files.Repo) (string, bool) {
 		store := repo.Store(e.Dirs.Git())
@@ -78,7 +80,7 @@ func (e *Engine) whereKept(ctx context.Context, root string, tree protocol.Tree)
 			return "", false
 		}
 		tried[store] = true
-		return store, files.Has(ctx, e.Env, store, tree)
+		return store, !slices.ContainsFunc(trees, func(tree protocol.Tree) bool { return !files.Has(ctx, e.Env, store, tree) })
 	}
 	if repo, err := files.Find(ctx, e.Env, root); err == nil {
 		if store, ok := has(repo); ok {
@@ -97,6 +99,27 @@ func (e *Engine) whereKept(ctx context.Context, root string, tree protocol.Tree)
 		}
 	}
 	return "", ctx.Err()
+}
+
+// FilesBetween is what differs between the files after one step and those after another,
+// as if the second had changed them. Errors are those of [Engine.StepFiles].
+func (e *Engine) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepFiles, error) {
+	var between StepFiles
+	for i, step := range []protocol.Hash{old, new} {
+		kept, err := e.StepFiles(ctx, step)
+		if err != nil {
+			return kept, err
+		}
+		if i == 1 {
+			kept.Before = between.After
+		}
+		between = kept
+	}
+	var err error
+	if between.store, err = e.whereKept(ctx, between.root, between.Before, between.After); err == nil && between.store == "" {
+		err = fail(protocol.CodeFailed, "steps %s and %s are of two repositories: their files cannot be compared", old, new)
+	}
+	return between, err
 }
 
 // Changes lists what the step, or a person just before it, did to the files.

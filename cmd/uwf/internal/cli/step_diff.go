@@ -9,6 +9,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -20,9 +21,11 @@ func (a *app) stepDiffCommand() *ucli.Command {
 		Name: "diff", ArgsUsage: "<step>", Usage: "show what a step changed in the files",
 		Description: stepUsage + "\n\nWhat a person changed before the step is not shown. The patch can be applied by git.\n\n" +
 			"   uwf step diff @-1 | git apply -R",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "stat", Usage: "only the names, with the lines added and removed"}},
+		Flags: []ucli.Flag{statFlag("only the names, with the lines added and removed")},
 	}, a.stepDiff)
 }
+
+func statFlag(usage string) ucli.Flag { return &ucli.BoolFlag{Name: "stat", Usage: usage} }
 
 // stepDiffOutput answers step diff.
 type stepDiffOutput struct {
@@ -60,9 +63,14 @@ func (a *app) stepDiff(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	out := stepDiffOutput{Step: h, Before: kept.Before, After: kept.After, Files: fileChanges(list), Left: kept.Left, Note: kept.Note}
+	return a.printFiles(ctx, out, kept, list, c.Bool("stat"))
+}
+
+// printFiles prints what differs, as a patch unless a format is asked for.
+func (a *app) printFiles(ctx context.Context, out any, kept engine.StepFiles, list []files.Change, stat bool) error {
 	own := render.Text
 	return render.Print(a.env.Stdout, a.format(&own), out, func(w io.Writer) error {
-		if c.Bool("stat") {
+		if stat {
 			_, err := io.WriteString(w, statText(list))
 			return err
 		}

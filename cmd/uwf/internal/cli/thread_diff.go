@@ -25,7 +25,10 @@ func (a *app) threadDiffCommand() *ucli.Command {
 		Name: "diff", ArgsUsage: "<thread> <thread>",
 		Usage: "compare two threads: the first step that differs, field by field",
 		Description: "What took longer or cost more does not part two threads; what was asked, answered or delivered\n" +
-			"does. <thread>@3 compares up to a step. Exit status 0: they are the same; 1: they differ.",
+			"does. <thread>@3 compares up to a step. Exit status 0: they are the same; 1: they differ.\n\n" +
+			"   uwf thread diff @^ @ --files        # the files after the last step of each, as a patch",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "files", Usage: "compare the files instead, as they were after the last step of each"},
+			statFlag("with --files: only the names, with the lines added and removed")},
 	}, a.threadDiff)
 }
 
@@ -37,6 +40,12 @@ func (a *app) threadDiff(ctx context.Context, c *ucli.Context) error {
 	new, err := a.headOf(ctx, c.Args().Get(1))
 	if err != nil {
 		return err
+	}
+	if c.Bool("files") {
+		return a.filesDiff(ctx, old, new, c.Bool("stat"))
+	}
+	if c.Bool("stat") {
+		return usageError("--stat is for files", "--files --stat")
 	}
 	s, err := a.store(ctx)
 	if err != nil {
@@ -53,6 +62,34 @@ func (a *app) threadDiff(ctx context.Context, c *ucli.Context) error {
 		return a.inColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s",
 			a.spelled(ctx, c.Args().Get(0)), a.spelled(ctx, c.Args().Get(1)), threaddiff.Text(d)), ofDiff)
 	})
+}
+
+// filesDiffOutput answers thread diff --files.
+type filesDiffOutput struct {
+	Old   protocol.Hash `json:"old"` // heads
+	New   protocol.Hash `json:"new"`
+	Equal bool          `json:"equal"`
+	Files []fileChange  `json:"files"`
+}
+
+// filesDiff compares the files after two steps.
+func (a *app) filesDiff(ctx context.Context, old, new protocol.Hash, stat bool) error {
+	e, err := a.engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	between, err := e.FilesBetween(ctx, old, new)
+	if err != nil {
+		return err
+	}
+	list, err := between.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		a.status = protocol.CodeFailed
+	}
+	return a.printFiles(ctx, filesDiffOutput{Old: old, New: new, Equal: len(list) == 0, Files: fileChanges(list)}, between, list, stat)
 }
 
 // spelled is a thread or a place in one as it can still be read tomorrow: with
