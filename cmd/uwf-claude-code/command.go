@@ -54,6 +54,10 @@ var cuts = cliagent.V(2, 1, 197)
 // workspace name programs, which it would start without being asked.
 var sources = cliagent.V(2, 0, 0)
 
+// listens is the first version that was seen to take messages while it works, and to
+// tell when its model gets them.
+var listens = cliagent.V(2, 0, 30)
+
 func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"-p", "--output-format", "stream-json", "--verbose"}
 	if c.Version.AtLeast(sources) {
@@ -95,12 +99,13 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 		}
 		extra = slices.Replace(extra, i, i+1, "--json-schema", string(schema))
 	}
-	format, stdin, err := input(c.Prompt)
+	hears := c.Version.AtLeast(listens)
+	format, stdin, err := input(c.Prompt, hears)
 	if err != nil {
 		return cliagent.Invocation{}, err
 	}
 	return cliagent.Invocation{
-		Args: append(append(args, format...), extra...), Stdin: stdin, Env: environ(c),
+		Args: append(append(args, format...), extra...), Stdin: stdin, Open: hears, Env: environ(c),
 		// Its shells obey what lies there, and some versions run no command without it.
 		Own: []string{"session-env/" + session},
 	}, nil

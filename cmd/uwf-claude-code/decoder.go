@@ -27,6 +27,7 @@ type line struct {
 	Subtype string `json:"subtype"`
 	Session string `json:"session_id"`
 	UUID    string `json:"uuid"`
+	Replay  bool   `json:"isReplay"`           // it has read this message of ours
 	Parent  string `json:"parent_tool_use_id"` // of a sub-agent's lines: the call that began it
 
 	// system
@@ -88,6 +89,9 @@ func (d *decoder) events(l *line) []cliagent.Event {
 	}
 	if l.Type != "system" {
 		d.retry = nil
+	}
+	if l.Replay {
+		return []cliagent.Event{{Kind: cliagent.Heard, ID: l.UUID, Session: l.Session}}
 	}
 	switch l.Type {
 	case "system":

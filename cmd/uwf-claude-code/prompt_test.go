@@ -27,7 +27,7 @@ func TestNothingInAPromptIsAMention(t *testing.T) {
 		{"no place", "what @?", []string{"what @?"}},
 		{"nothing behind it", "who is @", []string{"who is @"}},
 	} {
-		args, stdin, err := input(c.prompt)
+		args, stdin, err := input(c.prompt, false)
 		require.NoError(t, err)
 		if c.blocks == nil {
 			require.Empty(t, args, c.name)

@@ -103,7 +103,7 @@ func tellACP(t *testing.T, p acpProgram) {
 	p.more = []story{
 		{granted, func(t *testing.T, b *bench) { permission(t, b, own, "bypass", asks, true) }},
 		{refused, func(t *testing.T, b *bench) { permission(t, b, own, "readonly", asks, false) }},
-		{copied, fork},
+		{copied, fork}, {"told while it works", told(3)},
 	}
 	tellAll(t, p.program)
 }

@@ -178,6 +178,39 @@ func fork(t *testing.T, b *bench) {
 	require.NotContains(t, asked[3], "I wrote rain.")
 }
 
+// told: what a person says while the program works reaches its model once, and is part
+// of the step: at its next request, or, where the program hears nothing while it works,
+// after its answer, in the same session.
+func told(at int) func(t *testing.T, b *bench) {
+	return func(t *testing.T, b *bench) {
+		const words = "Leave the parser alone, see @/etc/hostname."
+		began, go_ := filepath.Join(b.dir, "work", "began"), filepath.Join(b.dir, "work", "go")
+		b.model.play(reply{text: "I begin.", run: "touch began; until test -e go; do sleep 0.1; done; sleep 3"},
+			reply{text: answer("calm")}, reply{text: answer("still")})
+		wait, stderr := b.background()
+		require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, patience, 50*time.Millisecond)
+		var said struct{ Told bool }
+		b.json(&said, "thread", "tell", b.thread, words)
+		require.True(t, said.Told)
+		require.NoError(t, os.WriteFile(go_, nil, 0o600))
+		require.NoError(t, wait(), stderr.String())
+		asked := b.model.asked()
+		require.Len(t, asked, at)
+		require.NotContains(t, asked[at-2], "Leave the parser alone")
+		require.Equal(t, 1, strings.Count(asked[at-1], "Leave the parser alone"), "it is told once")
+		if hostname, err := os.ReadFile("/etc/hostname"); err == nil && len(hostname) > 5 {
+			require.NotContains(t, asked[at-1], strings.TrimSpace(string(hostname)), "it is no mention")
+		}
+		last := b.last()
+		require.Equal(t, []string{"calm", "still"}[at-2], last.Output["word"])
+		require.Equal(t, 1, strings.Count(b.shown(last.Hash), "Leave the parser alone"), "it is a turn of the step")
+		b.model.play(reply{text: "---\n$status: bad\nwhy: too grey\n---\n"}, reply{text: answer("rain")})
+		b.mustStep()
+		b.mustStep()
+		require.NotContains(t, b.model.asked()[0], "Leave the parser alone", "nobody is told again")
+	}
+}
+
 // holds tells whether some file below a directory holds a text.
 func holds(dir, text string) bool {
 	found := false

@@ -40,7 +40,7 @@ type kit struct {
 	given   []string // the environment that the process was started with, without .env
 
 	session session // that the run goes on in
-	heard   string  // what people have told the thread before the visit
+	heard   string  // what people have told the thread, before the visit and in it
 	trying  string  // the session that is noted as the one of this try
 
 	engine    bool // the engine's variables are about this step

@@ -11,18 +11,40 @@ import (
 // toldMark begins what a person tells an agent at work.
 const toldMark = "[A person tells you, while you work on this:]\n"
 
-// Mail gives the agent what people have told the thread since it was asked last, oldest
-// first. What deliver has taken is not given again; what it has not is kept for the next
-// visit. An agent that can hear something while it works should ask before each question
-// to its model, and make each a turn.
+// Letter is something that a person tells an agent at work.
+type Letter struct {
+	Text string
+	file rundir.Letter
+}
+
+// Letters are what people have told the thread and no agent has heard, oldest first.
+func (r *Request) Letters() []Letter {
+	var letters []Letter
+	for _, l := range rundir.Dir(r.RunDir).Unread() {
+		letters = append(letters, Letter{Text: toldMark + r.kit.secrets.Hide(valid(l.Text)), file: l})
+	}
+	return letters
+}
+
+// Heard notes that the agent was told of a letter: it is not given again, except where
+// the visit has to begin anew. What is not heard is kept for the next visit.
+func (r *Request) Heard(l Letter) error {
+	if err := rundir.Dir(r.RunDir).Told(l.file, r.Head); err != nil {
+		return fmt.Errorf("mailbox: %w", err)
+	}
+	r.kit.heard = strings.TrimPrefix(r.kit.heard+"\n\n"+l.Text, "\n\n")
+	return nil
+}
+
+// Mail delivers what people have told the thread. An agent that can hear something while
+// it works should ask before each question to its model, and make each a turn.
 func (r *Request) Mail(ctx context.Context, deliver func(ctx context.Context, text string) error) error {
-	dir := rundir.Dir(r.RunDir)
-	for _, l := range dir.Unread() {
-		if err := deliver(ctx, toldMark+r.kit.secrets.Hide(valid(l.Text))); err != nil {
+	for _, l := range r.Letters() {
+		if err := deliver(ctx, l.Text); err != nil {
 			return err
 		}
-		if err := dir.Told(l, r.Head); err != nil {
-			return fmt.Errorf("mailbox: %w", err)
+		if err := r.Heard(l); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -43,13 +65,12 @@ func (k *kit) tellAtOnce(ctx context.Context, req *Request) error {
 	if err := rundir.Dir(req.RunDir).SettleMail(req.Head, req.Interrupted); err != nil {
 		return fmt.Errorf("mailbox: %w", err)
 	}
-	var err error
-	k.heard, err = k.mail(ctx, req)
+	_, err := k.mail(ctx, req)
 	req.hear()
 	return err
 }
 
-// hear adds to the prompt what was told before the visit began.
+// hear adds to the prompt what was told so far.
 func (r *Request) hear() {
 	if r.kit.heard != "" {
 		r.Prompt += "\n\n" + r.kit.heard

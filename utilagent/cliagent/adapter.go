@@ -196,7 +196,7 @@ type Invocation struct {
 	// Silent: the program prints nothing until its work is done, so that silence
 	// says nothing: only [Timeouts.Total] bounds the call.
 	Silent bool
-	// Open keeps stdin open after Stdin was written, for a [Transport].
+	// Open keeps stdin open after Stdin was written, for a [Transport] or a [Hearer].
 	Open bool
 	// Files are written before the program starts, and removed when it has ended. For
 	// a program that is driven by lines only.

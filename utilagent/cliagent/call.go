@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
 // quietTime is how long a turn waits for the rest of its message.
@@ -45,6 +47,7 @@ type call struct {
 	cancel   context.CancelCauseFunc
 	watch    *watch
 	began    func(session string) error // told once for each id that is good
+	heard    func(agentkit.Letter) error
 	program  string
 
 	mu      sync.Mutex
@@ -74,6 +77,10 @@ func (c *call) event(ctx context.Context, e Event) error {
 	}
 	c.watch.event(e, c.record.running > 0)
 	switch e.Kind {
+	case Heard:
+		if err := c.heard(e.letter); err != nil {
+			return c.end(err)
+		}
 	case Retrying:
 		c.waits.retrying(e.Status)
 	case Text, Delta, Reasoning, Called, Returned, Done:

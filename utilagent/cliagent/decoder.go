@@ -17,6 +17,13 @@ type ErrLiner interface {
 	ErrLine(line []byte) []Event
 }
 
+// Hearer is a [Decoder] of a program that can be told something while it works: of one
+// that was started with [Invocation.Open], and says so by an event [Heard].
+type Hearer interface {
+	// Tell is what goes to stdin for a text.
+	Tell(id, text string) ([]byte, error)
+}
+
 // Exit is how a program ended.
 type Exit struct {
 	Code   int    // exit status; -1 if a signal ended it

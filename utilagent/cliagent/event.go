@@ -1,6 +1,9 @@
 package cliagent
 
-import "github.com/united-workforce/uwf/protocol"
+import (
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+)
 
 // Kind tells what an [Event] is.
 type Kind int
@@ -28,6 +31,9 @@ const (
 	Retrying
 	// Notice: something that a person should know, no part of the conversation [Text].
 	Notice
+	// Heard: the program's model is told of what was said while it worked [ID: that
+	// of [Hearer.Tell]].
+	Heard
 	// Done: the program has nothing more to say. If it does not end now, it is
 	// stopped, and that changes nothing about the outcome.
 	Done
@@ -51,4 +57,6 @@ type Event struct {
 	Sub    bool
 	Status int       // of an HTTP request, if known
 	Error  ErrorKind // Retrying: retrying is in vain
+
+	letter agentkit.Letter // Heard: what it was told
 }

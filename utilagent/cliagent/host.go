@@ -2,10 +2,12 @@ package cliagent
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
@@ -15,6 +17,8 @@ type Host struct {
 	limits Timeouts
 	held   *confinement    // nil: the program is not confined
 	outer  context.Context // of the step: it ends when the agent is stopped
+	mail   func() []agentkit.Letter
+	rand   io.Reader
 
 	mu   sync.Mutex
 	call *call

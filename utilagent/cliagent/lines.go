@@ -38,6 +38,10 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { p.Stop(h.Pace()) })
 	defer stop()
+	if d, ok := r.decoder.(Hearer); ok && inv.Open {
+		r.post = newPost(d, h, p.Stdin())
+		defer r.post.close()
+	}
 	r.read(ctx, func() ([]byte, error) {
 		line, _, err := p.ReadLine() // where something was left out, the line says so
 		return line, err
@@ -74,6 +78,7 @@ func (lines) Close() error { return nil }
 type lineReader struct {
 	host  *Host
 	noise *tail
+	post  *post // nil: the program hears nothing while it works
 
 	mu      sync.Mutex
 	decoder Decoder
@@ -129,6 +134,9 @@ func (r *lineReader) take(ctx context.Context, decode func() ([]Event, bool), li
 		_, _ = r.noise.Write(append(bytes.Clone(line[:min(len(line), tailBytes)]), '\n')) // it never fails
 	}
 	for _, e := range events {
+		if !r.post.sees(&e) {
+			continue
+		}
 		if err := r.host.Emit(ctx, e); err != nil {
 			return // the call's cause has it
 		}

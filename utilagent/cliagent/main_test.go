@@ -9,11 +9,15 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // playVariable names the directory of a program that the test binary plays.
@@ -53,9 +57,10 @@ func play(dir string) int {
 	for exists(filepath.Join(dir, "heard-"+strconv.Itoa(n))) {
 		n++
 	}
-	prompt, _ := io.ReadAll(os.Stdin)
+	stdin, told := bufio.NewReader(os.Stdin), ""
+	prompt := readPrompt(stdin)
 	cwd, _ := os.Getwd()
-	note, _ := json.Marshal(heard{Args: os.Args[1:], Prompt: string(prompt), Dir: cwd, Env: os.Environ()})
+	note, _ := json.Marshal(heard{Args: os.Args[1:], Prompt: prompt, Dir: cwd, Env: os.Environ()})
 	if os.WriteFile(filepath.Join(dir, "heard-"+strconv.Itoa(n)), note, 0o600) != nil {
 		return 3
 	}
@@ -80,6 +85,17 @@ func play(dir string) int {
 			return code
 		case "stderr":
 			fmt.Fprintln(os.Stderr, rest)
+		case "post": // somebody says something
+			l := rundir.Letter{Text: rest, AtMs: time.Now().UnixMilli()}
+			if _, err := rundir.Dir(os.Getenv("UWF_STARTED_FOR")).Post(durable.OS(), l, rest); err != nil {
+				return 3
+			}
+		case "take": // reads what it is told
+			told, _ = stdin.ReadString('\n')
+		case "end": // waits until nothing more will come
+			_, _ = io.Copy(io.Discard, stdin)
+		case "heard":
+			fmt.Println("H", strings.Fields(told)[0])
 		case "hang":
 			time.Sleep(time.Minute)
 		case "ever": // prints a line again and again
@@ -104,6 +120,16 @@ func play(dir string) int {
 	}
 	_ = out.Flush()
 	return 0
+}
+
+// readPrompt reads what the program is asked: a line, if it is told more while it works.
+func readPrompt(stdin *bufio.Reader) string {
+	if slices.Contains(os.Args, "--hears") {
+		line, _ := stdin.ReadString('\n')
+		return line
+	}
+	text, _ := io.ReadAll(stdin)
+	return string(text)
 }
 
 func exists(path string) bool {

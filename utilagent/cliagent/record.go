@@ -47,6 +47,11 @@ func (r *record) take(ctx context.Context, e Event) error {
 	case Break, Done:
 		r.answer.pause()
 		return r.flush(ctx)
+	case Heard:
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+		return r.store(ctx, protocol.Turn{Role: protocol.TurnUser, Content: e.letter.Text}, false)
 	case Notice:
 		r.notices = append(r.notices, e.Text)
 	}

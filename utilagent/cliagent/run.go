@@ -13,6 +13,7 @@ import (
 // What a session is told when its run ended before its work.
 const (
 	finishText = "Continue where you stopped, and finish with the required output."
+	toldText   = "Do what follows from that. Then finish with the required output, the whole of it, also if it is what you have written already."
 	stopText   = "Stop using tools now. Write the final output, as required, from what you know so far."
 )
 
@@ -90,6 +91,9 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 			return agentkit.Result{}, err
 		}
 		spent.add(out)
+		if err := r.heard(out); err != nil {
+			return agentkit.Result{}, err
+		}
 		next, err := r.next(out)
 		if err == nil && next != nil {
 			t = *next
@@ -126,6 +130,8 @@ func (r *runner) next(out tried) (*task, error) {
 		return &t, r.pause(pause)
 	case !out.canGoOn(r.adapter.Sessions):
 		return nil, nil
+	case out.Kind == OK && len(r.req.Letters()) > 0:
+		return r.toldLate(out)
 	case out.stoppedByRefusal() && r.refusals < maxRefusals:
 		r.refusals++
 		r.note("it stopped when it was not allowed something, and was told to go on")
@@ -142,6 +148,34 @@ func (r *runner) next(out tried) (*task, error) {
 		return &task{prompt: stopText, session: out.Session, message: t.message}, nil
 	}
 	return nil, nil
+}
+
+// toldLate is the task that tells what people have said while the program worked, where
+// it could not hear that.
+func (r *runner) toldLate(out tried) (*task, error) {
+	t := &task{session: out.Session, message: out.task.message, letters: r.req.Letters()}
+	for _, l := range t.letters {
+		if err := r.tell(context.WithoutCancel(r.ctx), protocol.Turn{Role: protocol.TurnUser, Content: l.Text}); err != nil {
+			return nil, err
+		}
+		t.prompt += l.Text + "\n\n"
+	}
+	t.prompt += toldText
+	r.note("it was told what a person has said meanwhile")
+	return t, nil
+}
+
+// heard notes the letters that a call has told, once the model has answered them.
+func (r *runner) heard(out tried) error {
+	if !out.worked && out.Kind != OK {
+		return nil
+	}
+	for _, l := range out.task.letters {
+		if err := r.req.Heard(l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unusable reports whether a session that was continued is the reason of a failure.

@@ -108,7 +108,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
 	r.ctx = timed
 	r.closers = append(r.closers, cancel)
-	r.host = &Host{launch: r.launch, limits: r.limits, held: r.confinement, outer: ctx}
+	r.host = &Host{launch: r.launch, limits: r.limits, held: r.confinement, outer: ctx, mail: req.Letters, rand: r.env.Rand}
 	r.transport = lines{adapter: a}
 	if a.Transport != nil {
 		r.transport = a.Transport()

@@ -16,7 +16,8 @@ type task struct {
 	session string // to go on in; "": a new one
 	fork    bool
 	cut     string
-	message string // a correction, which a new session must be told too
+	message string            // a correction, which a new session must be told too
+	letters []agentkit.Letter // that the prompt tells
 }
 
 // tried is how a call came out.
@@ -53,7 +54,7 @@ func (r *runner) try(t task) (tried, error) {
 	c := &call{
 		ask: ask, sessions: r.adapter.Sessions, isPlain: r.adapter.isPlain, count: r.adapter.CountsTurns,
 		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell}, program: r.adapter.Program,
-		waits: waits{now: r.env.Now, show: r.show},
+		waits: waits{now: r.env.Now, show: r.show}, heard: r.req.Heard,
 	}
 	c.began = func(session string) error {
 		r.report(r.shelf.put(r.known(session, c, before)))

@@ -92,7 +92,7 @@ func (w *watch) event(e Event, running bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch e.Kind {
-	case Text, Delta, Reasoning, Called:
+	case Text, Delta, Reasoning, Called, Heard:
 		w.done, w.repeats = false, false
 	case Done:
 		w.done, w.repeats = true, false

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -89,7 +88,9 @@ func (s script) run() int {
 	case "does not read":
 		_ = os.Stdin.Close()
 	default:
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		if s.Asked == "" { // else it is read
+			_, _ = readPrompt(os.Args, os.Stdin)
+		}
 	}
 	_, _ = os.Stderr.Write(s.Stderr)
 	if s.Fault == "in pieces" {

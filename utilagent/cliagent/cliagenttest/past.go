@@ -1,6 +1,7 @@
 package cliagenttest
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"os"
@@ -26,11 +27,11 @@ func (s script) note(args []string, stdin io.Reader) error {
 	if s.Asked == "" {
 		return nil
 	}
-	prompt, err := io.ReadAll(stdin)
+	prompt, err := readPrompt(args, stdin)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(asked{Args: args, Stdin: string(prompt)})
+	data, err := json.Marshal(asked{Args: args, Stdin: prompt})
 	if err != nil {
 		return err
 	}
@@ -39,6 +40,16 @@ func (s script) note(args []string, stdin io.Reader) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.Asked, strconv.Itoa(1000+len(earlier))), data, 0o600)
+}
+
+// readPrompt reads what the program was asked: to the end, or a line if it is told more
+// while it works.
+func readPrompt(args []string, stdin io.Reader) (string, error) {
+	if slices.Contains(args, "--replay-user-messages") {
+		return bufio.NewReader(stdin).ReadString('\n')
+	}
+	text, err := io.ReadAll(stdin)
+	return string(text), err
 }
 
 // checkPast forks a thread, and pokes it, where the session of its role has moved on. The

@@ -13,8 +13,8 @@ import (
 func (a *app) threadTellCommand() *ucli.Command {
 	return a.leaf(ucli.Command{
 		Name: "tell", Usage: "say something to the agent of a thread, also while it works", ArgsUsage: "<thread> <message>",
-		Description: "Our own agents hear it before their next question to the model; others with the next correction\n" +
-			"of their answer, or at their next turn. It is told once, and is part of the step.\n\n" +
+		Description: "Our own agents and Claude Code hear it while they work; others that keep a conversation before\n" +
+			"their answer is taken. It is told once, and is part of the step.\n\n" +
 			"   uwf thread tell @ 'Leave the parser alone'",
 	}, func(ctx context.Context, c *ucli.Context) error {
 		id, e, err := a.threadAndEngine(ctx, c, nil)
