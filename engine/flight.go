@@ -18,6 +18,7 @@ type Flight struct {
 	Agent   string // as the user named it
 	Started time.Time
 	Failed  string // why it ended without a step; "": it has not
+	Printed string // the last line that a command has printed, cleaned
 	agentproc.Told
 }
 
@@ -82,6 +83,9 @@ func (e *Engine) flight(ctx context.Context, dir runDir, r record) (*Flight, err
 	}
 	if r.Replaces {
 		f.Number--
+	}
+	if r.Agent == protocol.CommandAgent {
+		f.Printed = e.secrets().Hide(agentproc.LastPrinted(dir.path))
 	}
 	return f, nil
 }

@@ -66,7 +66,10 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 			return nil
 		},
 	}
-	if a.Progress != nil && !inv.Plain {
+	if a.Progress != nil && inv.Plain {
+		secrets := a.secrets()
+		inv.Printed = func(line string) { a.Progress.Writing(a.info, PrintedTurn(secrets.Hide(line))) }
+	} else if a.Progress != nil {
 		inv.Told = func(line protocol.TurnLine) {
 			// A turn that cannot be read yet is missed here and found in the detail.
 			t, err := cas.Read[protocol.Turn](ctx, a.Store, line.Hash)

@@ -327,6 +327,11 @@ func tailOf(path string, most int64) (string, bool, error) {
 	return strings.ToValidUTF8(string(buf), "\uFFFD"), size > most, nil
 }
 
+// PrintedTurn is what a command at work has printed, as it is shown.
+func PrintedTurn(text string) protocol.Turn {
+	return protocol.Turn{Role: protocol.TurnTool, ToolCallID: commandCall, Content: text}
+}
+
 // said is the end of what the command has printed, fit to be shown.
 func (a *attempt) said() string {
 	if text := agentproc.Tail(a.dir.file(rundir.StderrFile)); text != "" {
@@ -366,7 +371,10 @@ func (e *commandError) Error() string {
 func (a *attempt) explainCommand(err error) error {
 	var missing *agentproc.NotFoundError
 	var gave *commandError
+	var flood *agentproc.FloodError
 	switch {
+	case errors.As(err, &flood):
+		return hinted(fail(protocol.CodeAgent, "role %q: %v", a.task.role, flood), a.again()+" tries again", "let it write that to a file of its own; what it printed is in "+a.dir.path)
 	case errors.As(err, &missing):
 		return hinted(cannotStart(a.task.role, missing), a.again()+" tries again")
 	case errors.As(err, &gave):

@@ -110,6 +110,53 @@ func TestCommandThatPrintsMuch(t *testing.T) {
 	require.Equal(t, 100<<20+len("ä€end"), size)
 }
 
+// "My CI filled the disk over night": a command that prints for ever is ended, its step
+// fails, and that is said.
+func TestCommandThatPrintsForEver(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, `yes >&2`)
+	w.Run = func(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
+		inv.MaxPrinted = 1 << 20
+		return agentproc.Run(ctx, inv)
+	}
+	_, err := w.Step(t.Context(), id, StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, `role "run": the command was stopped: it has printed more than 1 MiB`)
+	require.Equal(t, protocol.StatusFailed, w.show(id).Status)
+}
+
+// Who watches sees the last line of what a command at work has printed, without keys.
+func TestWhatACommandPrintsIsSeen(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, `echo one; printf 'two sk-test-key-1234567890 \033[2J\n'; until test -e go; do :; done`)
+	require.NoError(t, os.WriteFile(w.Dirs.DotEnv(), []byte("MY_API_KEY=sk-test-key-1234567890\n"), 0o600))
+	shown := make(chan string, 100)
+	w.Progress = showing{&recorder{}, shown}
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.Step(context.Background(), id, StepOptions{})
+		done <- err
+	}()
+	const want = "two [hidden key]"
+	for line := range shown {
+		if line == want {
+			break
+		}
+	}
+	f, err := w.Flight(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, want, f.Printed)
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "go"), nil, 0o600))
+	require.NoError(t, <-done)
+}
+
+// showing hands on what is not finished.
+type showing struct {
+	Progress
+	to chan string
+}
+
+func (s showing) Writing(_ StepInfo, t protocol.Turn) { s.to <- t.Content }
+
 func TestWholeRunes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"a€": 4, "a\xe2\x82": 1, "a\xe2": 1, "a\xff": 2, "\x80\x80\x80\x80": 4, "": 0, "a": 1, "aä": 3} {

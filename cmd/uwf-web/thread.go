@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
@@ -114,6 +115,10 @@ func (s *server) flight(ctx context.Context, id string) *flight {
 		shown := htmlpage.ShowTurn(turn, most)
 		shown.Number = out.Omitted + i + 1
 		out.Turns = append(out.Turns, shown)
+	}
+	if f.Printed != "" && f.Failed == "" {
+		shown := htmlpage.ShowTurn(engine.PrintedTurn(f.Printed), most)
+		out.Writing = &shown
 	}
 	if f.Writing != "" && f.Failed == "" {
 		if turn, err := thread.ShownTurn(ctx, s.engine.Store, f.Writing); err == nil {

@@ -6,6 +6,7 @@
 //   - locate.go: which file a command is;
 //   - output.go: how far an agent's output is read;
 //   - follow.go: turns announced on stdout while the agent runs;
+//   - plain.go: what a program prints that is no agent;
 //   - lastline.go, result.go: the result at the end of stdout;
 //   - text.go: the end of stderr, fit to be shown;
 //   - errors.go: the ways in which an agent fails.
@@ -48,6 +49,11 @@ type Invocation struct {
 	Plain bool
 	// Apart: what a plain program prints on stderr goes to the file of stderr.
 	Apart bool
+	// Printed is told the last line that a plain program has printed, again and again.
+	// May be nil.
+	Printed func(line string)
+	// MaxPrinted is how many bytes a plain program may print; 0: 512 MiB.
+	MaxPrinted int64
 	// Told is called for each turn that is announced, finished or still being
 	// written, on the goroutine of Run. Nil: not wanted.
 	Told func(protocol.TurnLine)
@@ -63,7 +69,7 @@ type Outcome struct {
 
 // Run runs an agent to its end. When ctx ends, or the time is up, the agent's
 // whole process group is stopped. Errors: [*NotFoundError], [*ExitError],
-// [*ResultError], [*TimeoutError], ctx's cause, or what Started returned. The
+// [*ResultError], [*TimeoutError], [*FloodError], ctx's cause, or what Started returned. The
 // outcome is filled as far as it is known also when there is an error.
 func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	path, err := locate(inv.Command, inv.Dir, inv.Env)
@@ -161,7 +167,7 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 	if grace == 0 {
 		grace = DefaultGrace
 	}
-	if inv.Told == nil {
+	if inv.Told == nil && !inv.Plain {
 		return child.Wait(ctx, grace)
 	}
 	var (
@@ -173,7 +179,11 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 		defer close(ended)
 		status, err = child.Wait(ctx, grace)
 	}()
-	follow(inv.RunDir, ended, inv.Told)
+	if inv.Plain {
+		inv.watchPlain(ended, cancel)
+	} else {
+		follow(inv.RunDir, ended, inv.Told)
+	}
 	<-ended
 	return status, err
 }

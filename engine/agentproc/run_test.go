@@ -145,3 +145,24 @@ func TestResultBehindAGigabyteCostsNoMemory(t *testing.T) {
 	require.Equal(t, protocol.Hash("0123456789ABC"), r.StepHash)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
+
+// A program that is no agent is stopped when it has printed too much; what it has
+// printed last is shown meanwhile, without what would move a cursor.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	inv := shell(t, `while :; do echo 0123456789abcdef; done`)
+	inv.Plain, inv.MaxPrinted = true, 1<<20
+	_, err := Run(context.Background(), inv)
+	require.EqualError(t, err, "the command was stopped: it has printed more than 1 MiB")
+
+	inv = shell(t, `echo first; printf '10%%\r\033[31m20%%\n'; until test -e seen; do :; done`)
+	inv.Plain = true
+	inv.Printed = func(line string) {
+		if line == "20%" {
+			require.NoError(t, os.WriteFile(filepath.Join(inv.Dir, "seen"), nil, 0o600))
+		}
+	}
+	out, err := Run(context.Background(), inv)
+	require.NoError(t, err)
+	require.Zero(t, out.ExitCode)
+}

@@ -26,14 +26,15 @@ func Follow(ctx context.Context, e *engine.Engine, id string, told engine.Progre
 
 // watcher looks at a thread again and again, and tells what is new.
 type watcher struct {
-	engine *engine.Engine
-	id     string
-	to     engine.Progress
-	head   protocol.Hash
-	steps  int // that have been told of
-	flight *engine.Flight
-	info   engine.StepInfo
-	told   int
+	engine  *engine.Engine
+	id      string
+	to      engine.Progress
+	head    protocol.Hash
+	steps   int // that have been told of
+	flight  *engine.Flight
+	info    engine.StepInfo
+	told    int
+	printed string // the line of a command that was shown last
 }
 
 func newWatcher(ctx context.Context, e *engine.Engine, id string, to engine.Progress) (*watcher, error) {
@@ -113,7 +114,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 		return nil
 	}
 	if w.flight == nil {
-		w.flight, w.told = f, 0
+		w.flight, w.told, w.printed = f, 0, ""
 		w.info = engine.StepInfo{Thread: w.id, Number: f.Number, Role: f.Role, Agent: f.Agent, Started: f.Started}
 		w.to.StepStarted(w.info)
 	}
@@ -128,6 +129,10 @@ func (w *watcher) turns(ctx context.Context, f *engine.Flight) error {
 			return err
 		}
 		w.to.Turn(w.info, t)
+	}
+	if f.Printed != w.printed {
+		w.printed = f.Printed
+		w.to.Writing(w.info, engine.PrintedTurn(f.Printed))
 	}
 	if f.Writing == "" || f.Writing == w.flight.Writing {
 		return nil

@@ -297,7 +297,10 @@ func (v *display) countingLines() []string {
 }
 
 func (v *display) counting(s *stepAtWork) string {
-	parts := []string{under(s.StepInfo) + plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String(), render.Count(s.turns, "turn")}
+	parts := []string{under(s.StepInfo) + plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String()}
+	if s.Agent != protocol.CommandAgent {
+		parts = append(parts, render.Count(s.turns, "turn"))
+	}
 	if s.known {
 		parts = append(parts, view.Thousands(s.tokens)+" tokens")
 	}

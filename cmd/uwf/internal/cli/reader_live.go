@@ -59,6 +59,9 @@ func (r reader) flightTurns(ctx context.Context, f engine.Flight, room int) ([]s
 		blocks = append(blocks, block)
 		return true
 	}
+	if f.Printed != "" {
+		take(engine.PrintedTurn(f.Printed))
+	}
 	if f.Writing != "" {
 		t, err := cas.Read[protocol.Turn](ctx, r.store, f.Writing)
 		if err != nil && !errors.Is(err, cas.ErrNotFound) { // it may have been replaced by the whole turn

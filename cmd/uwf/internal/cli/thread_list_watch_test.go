@@ -125,3 +125,16 @@ func TestFailedToolsAreMarked(t *testing.T) {
 	require.NotContains(t, out.String(), "✗ grep")
 	require.Contains(t, out.String(), "✓ tester → $END  1.0s  2 tool calls failed\n")
 }
+
+// A command has no turns; what it has printed last is seen.
+func TestACommandAtWorkShowsItsLastLine(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Unix(100, 0)
+	v := &display{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, size: func() (int, int) { return 60, 24 }}
+	step := engine.StepInfo{Number: 1, Role: "tests", Agent: protocol.CommandAgent, Started: at}
+	v.StepStarted(step)
+	v.Writing(step, engine.PrintedTurn("ok  \x1b[31mcas/fsck 1.2s"))
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
+	require.Contains(t, out.String(), "\r\x1b[K  tests · 3s · ok [31mcas/fsck 1.2s\r")
+}
