@@ -247,6 +247,28 @@ type ThreadApplied struct {
 	Files   *FileChanges `json:"files,omitempty"` // that were written in the work tree
 }
 
+// ThreadBisected answers thread bisect.
+type ThreadBisected struct {
+	First  BisectedStep   `json:"first"`            // after which the command fails
+	Unsure []BisectedStep `json:"unsure,omitempty"` // before it, that could not be tried: one of them may be the first
+	Tried  []BisectedStep `json:"tried"`
+}
+
+// BisectedStep is a step of it.
+type BisectedStep struct {
+	Step   Hash   `json:"step"`
+	Number int    `json:"number"` // 0: the start
+	Role   string `json:"role,omitempty"`
+	Result string `json:"result,omitempty"` // good, bad or skipped; "": not tried
+}
+
+// Results of a try.
+const (
+	BisectGood    = "good"
+	BisectBad     = "bad"
+	BisectSkipped = "skipped"
+)
+
 // ThreadRemoved answers thread rm.
 type ThreadRemoved struct {
 	Thread  string `json:"thread"`

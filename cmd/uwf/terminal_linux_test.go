@@ -174,7 +174,7 @@ func instead(t *testing.T, arg string) []string {
 		return []string{unknown}
 	case "<thread>", "[thread…]":
 		return []string{"@", unknown}
-	case "<step>":
+	case "<step>", "<good>", "<bad>":
 		return []string{"@-1", unknown}
 	case "<key>":
 		return []string{"agents.mock", unknown}
@@ -190,6 +190,8 @@ func instead(t *testing.T, arg string) []string {
 		return []string{"@uwf/text", unknown}
 	case "<json|file|->", "<text|->":
 		return []string{"odd\x1b[2J.yaml", `"` + unknown + `"`}
+	case "<command…>":
+		return []string{"true"}
 	case "<shell>":
 		return []string{"bash", unknown}
 	case "[command…]", "[topic|command…]":

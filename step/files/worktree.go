@@ -112,6 +112,20 @@ func Fill(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, co
 	return err
 }
 
+// Clear makes the files of a work tree that is nobody's those of a tree, whatever is
+// there: what git ignores stays, unless it is in the way.
+func Clear(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
+	g, err := of(e.Environ, s)
+	if err != nil {
+		return err
+	}
+	if _, err := g.run(ctx, nil, "clean", "-q", "-f", "-f", "-d"); err != nil {
+		return err
+	}
+	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
+	return err
+}
+
 // Forget removes what keeps the snapshots of a thread; what other threads have stays.
 func Forget(ctx context.Context, e env.Env, s Spec) error {
 	g, err := inStore(e, s.Git)

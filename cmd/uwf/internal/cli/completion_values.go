@@ -26,7 +26,7 @@ func (a *app) values(ctx context.Context, what string, typed []string) []cmdline
 	switch what {
 	case "thread", "--thread":
 		return a.threadValues(ctx, !onlyActive(typed))
-	case "step", "--start", "--before", "--from":
+	case "step", "good", "bad", "--start", "--before", "--from":
 		return a.stepValues(ctx)
 	case "workflow":
 		all := a.projectValues()

@@ -34,7 +34,7 @@ func ofThreads() map[string]string {
 		"start": goingOn, "step": goingOn, "resume": goingOn, "tell": goingOn, "poke": goingOn, "fork": goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
 		"title": keepingThreads, "export": keepingThreads, "import": keepingThreads, "seal": keepingThreads, "redact": keepingThreads,
 		"rm": keepingThreads, "prune": keepingThreads, "salvage": keepingThreads,
-		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "graph": looking, "diagnose": looking,
+		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "bisect": looking, "graph": looking, "diagnose": looking,
 		"wait": whileRunning, "watch": whileRunning, "running": whileRunning, "stop": whileRunning, "kill": whileRunning,
 	}
 }

@@ -54,6 +54,7 @@ func (a *app) threadCommand() *ucli.Command {
 			a.threadUndoCommand(),
 			a.threadRedoCommand(),
 			a.threadApplyCommand(),
+			a.threadBisectCommand(),
 			a.leaf(ucli.Command{
 				Name: "again", ArgsUsage: "<thread>/<key>", Usage: "let a child be played anew, whatever it has answered",
 				Description: "The child's parent has not joined its results yet. Nothing runs: uwf thread resume does it.\n\n" +

@@ -1,0 +1,344 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// BisectOptions of [Engine.Bisect].
+type BisectOptions struct {
+	Argv []string                      // the command; it fails if a step has planted the fault
+	Out  *os.File                      // what it prints; nil: nobody sees it
+	Told func(protocol.BisectedStep)   // after each try; may be nil
+	Made func(worktree, commit string) // may be nil
+}
+
+// cannotTell is the exit status of a command that cannot tell, as for git bisect run.
+const cannotTell = 125
+
+// bisection is one that is under way.
+type bisection struct {
+	*Engine
+	o     BisectOptions
+	steps []protocol.BisectedStep // from the good one to the bad one
+	trees []protocol.Tree         // after each; "": not kept
+	known map[protocol.Tree]string
+
+	repo files.Repo // in which the worktree is made
+	spec files.Spec // of the worktree
+	path string     // of the worktree
+	dir  string     // where the command runs
+}
+
+// Bisect finds the first step after which a command fails, between a step after which
+// it does not (or the start of the thread) and one after which it does. Each is tried in
+// a worktree that is made for it and goes again. Errors are *protocol.Error.
+func (e *Engine) Bisect(ctx context.Context, good, bad protocol.Hash, o BisectOptions) (protocol.ThreadBisected, error) {
+	b := &bisection{Engine: e, o: o, known: map[protocol.Tree]string{}}
+	out, err := b.run(ctx, good, bad)
+	if err != nil {
+		return out, ended(ctx, err)
+	}
+	return out, nil
+}
+
+func (b *bisection) run(ctx context.Context, good, bad protocol.Hash) (out protocol.ThreadBisected, err error) {
+	if err := b.load(ctx, good, bad); err != nil {
+		return out, err
+	}
+	lock, err := b.make(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer func() {
+		err = errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+		_ = lock.RemoveAndUnlock()
+	}()
+	if err := b.ends(ctx); err != nil {
+		return out, err
+	}
+	lo, hi, err := b.search(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.First, out.Tried = b.steps[hi], b.tried()
+	for i := lo + 1; i < hi; i++ {
+		out.Unsure = append(out.Unsure, b.steps[i])
+	}
+	return out, nil
+}
+
+// load reads the steps between, and what their files were.
+func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
+	t, err := thread.Open(ctx, b.nodes(), bad)
+	if err != nil {
+		return err
+	}
+	found := good == t.StartHash
+	var first thread.Step
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		first = s
+		tree := protocol.Tree("")
+		if s.Files != nil {
+			tree = s.Files.Tree
+		}
+		b.add(protocol.BisectedStep{Step: s.Hash, Number: s.Index + 1, Role: s.Role}, tree)
+		if s.Hash == good {
+			found = true
+			break
+		}
+	}
+	switch {
+	case !found || good == bad:
+		return hinted(fail(protocol.CodeUsage, "step %s does not come before step %s", good, bad), "uwf thread bisect <good> <bad> -- <command>, both of one thread")
+	case good == t.StartHash && first.Files != nil:
+		b.add(protocol.BisectedStep{Step: good}, first.Files.Before)
+	case good == t.StartHash:
+		b.add(protocol.BisectedStep{Step: good}, "")
+	}
+	slices.Reverse(b.steps)
+	slices.Reverse(b.trees)
+	for _, i := range []int{0, len(b.trees) - 1} {
+		if b.trees[i] == "" {
+			return noFiles(&NoFilesError{Step: b.steps[i].Step})
+		}
+	}
+	b.repo, err = b.repoWith(ctx, t.Last.Root, b.trees)
+	return err
+}
+
+func (b *bisection) add(s protocol.BisectedStep, tree protocol.Tree) {
+	b.steps, b.trees = append(b.steps, s), append(b.trees, tree)
+}
+
+// repoWith is a work tree of the repository in which states of files are kept.
+func (b *bisection) repoWith(ctx context.Context, root string, trees []protocol.Tree) (files.Repo, error) {
+	all, err := b.Heads.AllFacts(ctx)
+	if err != nil && all == nil {
+		return files.Repo{}, err
+	}
+	roots := []string{b.Env.Dir, root}
+	for _, facts := range all {
+		if w := facts.Workspace; w != nil && w.Repo != "" {
+			roots = append(roots, w.Root, filepath.Dir(w.Repo))
+		}
+	}
+	tried := map[string]bool{"": true}
+	for _, root := range roots {
+		repo, err := files.Find(ctx, b.Env, root)
+		if err != nil || tried[repo.Common] {
+			continue
+		}
+		tried[repo.Common] = true
+		if store := repo.Store(b.Dirs.Git()); !slices.ContainsFunc(trees, func(t protocol.Tree) bool { return t != "" && !files.Has(ctx, b.Env, store, t) }) {
+			return repo, nil
+		}
+	}
+	return files.Repo{}, noFiles(&NoFilesError{Step: b.steps[len(b.steps)-1].Step, Gone: true})
+}
+
+// make makes the worktree. It has no thread: whoever finds it later may remove it,
+// unless it is locked.
+func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
+	id, err := threadid.New(b.Env.Now(), b.Env.Rand)
+	if err != nil {
+		return nil, err
+	}
+	w, err := b.addWorktree(ctx, newTree{id: id, repo: b.repo, dir: b.at(), base: b.repo.Head, tree: b.trees[0]})
+	if err != nil {
+		return nil, err
+	}
+	b.path, b.dir = b.Dirs.Worktree(id), w.Root
+	if b.o.Made != nil {
+		b.o.Made(b.path, b.repo.Head)
+	}
+	lock, err := b.open(ctx, id)
+	if err != nil {
+		return nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+	}
+	return lock, nil
+}
+
+func (b *bisection) open(ctx context.Context, id string) (*durable.Held, error) {
+	repo, err := files.Find(ctx, b.Env, b.dir)
+	if err != nil {
+		return nil, err
+	}
+	if b.spec, err = b.specOf(repo, id); err != nil {
+		return nil, err
+	}
+	if err := b.runDir(id).make(); err != nil {
+		return nil, err
+	}
+	return b.lockTree(ctx, id, repo.Root)
+}
+
+// at is where the person is in the repository, else its root.
+func (b *bisection) at() string {
+	if _, ok := below(b.repo.Root, b.Env.Dir); ok {
+		return b.Env.Dir
+	}
+	return b.repo.Root
+}
+
+// remove removes the worktree with all that a try has left.
+func (b *bisection) remove(ctx context.Context) error {
+	err := b.repo.RemoveWorktree(ctx, b.path, "", "")
+	if b.spec.Ref != "" {
+		err = errors.Join(err, files.Forget(ctx, b.Env, b.spec), os.RemoveAll(filepath.Dir(b.spec.Index)))
+	}
+	return err
+}
+
+// ends makes sure that there is something to find.
+func (b *bisection) ends(ctx context.Context) error {
+	last := len(b.steps) - 1
+	switch result, err := b.try(ctx, 0); {
+	case err != nil:
+		return err
+	case result != protocol.BisectGood:
+		return hinted(fail(protocol.CodeFailed, "after step %s, which is to be good, the command %s", named(b.steps[0]), words(result)), "it runs in a worktree: what lies elsewhere needs an absolute path", "an older step, or @0, the start, may be good")
+	}
+	switch result, err := b.try(ctx, last); {
+	case err != nil:
+		return err
+	case result != protocol.BisectBad:
+		return fail(protocol.CodeFailed, "after step %s, which is to be bad, the command %s", named(b.steps[last]), words(result))
+	}
+	return nil
+}
+
+func named(s protocol.BisectedStep) string {
+	if s.Number == 0 {
+		return "0, the start"
+	}
+	return fmt.Sprintf("%d (%s)", s.Number, shown(s.Role))
+}
+
+func words(result string) string {
+	return map[string]string{protocol.BisectGood: "does not fail", protocol.BisectBad: "fails", protocol.BisectSkipped: "cannot tell (exit status 125)"}[result]
+}
+
+// search halves what lies between the last good step and the first bad one, as long as
+// there is one to try.
+func (b *bisection) search(ctx context.Context) (lo, hi int, err error) {
+	lo, hi = 0, len(b.steps)-1
+	for {
+		i := b.next(lo, hi)
+		if i < 0 {
+			return lo, hi, nil
+		}
+		result, err := b.try(ctx, i)
+		if err != nil {
+			return lo, hi, err
+		}
+		switch result {
+		case protocol.BisectGood:
+			lo = i
+		case protocol.BisectBad:
+			hi = i
+		}
+	}
+}
+
+// next is the step in the middle that can be tried, or the one nearest to it; -1: there
+// is none.
+func (b *bisection) next(lo, hi int) int {
+	middle, best := (lo+hi)/2, -1
+	for i := lo + 1; i < hi; i++ {
+		if b.trees[i] == "" || b.steps[i].Result != "" {
+			continue
+		}
+		if best < 0 || distance(i, middle) < distance(best, middle) {
+			best = i
+		}
+	}
+	return best
+}
+
+func distance(a, b int) int { return max(a-b, b-a) }
+
+func (b *bisection) tried() (tried []protocol.BisectedStep) {
+	for _, s := range b.steps {
+		if s.Result != "" {
+			tried = append(tried, s)
+		}
+	}
+	return tried
+}
+
+// try runs the command with the files of a step.
+func (b *bisection) try(ctx context.Context, i int) (result string, err error) {
+	result, known := b.known[b.trees[i]]
+	if !known {
+		if err := b.put(ctx, b.trees[i]); err != nil {
+			return "", fmt.Errorf("put the files of step %s into %s: %w", named(b.steps[i]), b.path, err)
+		}
+		if result, err = b.command(ctx); err != nil {
+			return "", err
+		}
+		b.known[b.trees[i]] = result
+	}
+	b.steps[i].Result = result
+	if b.o.Told != nil {
+		b.o.Told(b.steps[i])
+	}
+	return result, nil
+}
+
+// put makes the files of the worktree those of a tree. What the command has left, and
+// git does not ignore, goes.
+func (b *bisection) put(ctx context.Context, tree protocol.Tree) error {
+	b.spec.Tree = ""
+	if err := files.Clear(ctx, b.Env, b.spec, tree); err != nil {
+		return err
+	}
+	return os.MkdirAll(b.dir, 0o777)
+}
+
+// command runs the command once.
+func (b *bisection) command(ctx context.Context) (result string, err error) {
+	path := b.o.Argv[0]
+	switch {
+	case filepath.IsAbs(path):
+	case strings.ContainsRune(filepath.ToSlash(path), '/'):
+		path = filepath.Join(b.dir, path)
+	default:
+		if path, err = proc.LookPath(path, b.dir, b.Env.Environ); err != nil {
+			return "", &protocol.Error{Code: protocol.CodeNotFound, Message: "the command cannot be started: " + err.Error(), Err: err}
+		}
+	}
+	child, err := proc.Start(proc.Command{Path: path, Args: b.o.Argv[1:], Dir: b.dir, Env: b.Env.Environ, Stdout: b.o.Out, Stderr: b.o.Out, WithParent: true})
+	if err != nil {
+		return "", &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(), Err: err}
+	}
+	status, err := child.Wait(ctx, b.grace())
+	switch {
+	case err != nil:
+		return "", err
+	case status.Signal != "":
+		return "", fail(protocol.CodeFailed, "the command was ended by a signal: %s", status.Signal)
+	case status.Code == 0:
+		return protocol.BisectGood, nil
+	case status.Code == cannotTell:
+		return protocol.BisectSkipped, nil
+	case status.Code == notFound, status.Code == notExecutable:
+		return "", fail(protocol.CodeFailed, "the command could not run: exit status %d", status.Code)
+	}
+	return protocol.BisectBad, nil
+}
