@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/internal/bench/sample"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -36,7 +35,7 @@ func (b *bench) amid(ctx context.Context, n int) (place, error) {
 		if err := grow(ctx, p, 10); err != nil {
 			return p, err
 		}
-		return p, fill(ctx, filepath.Join(p.home, "cas"), 0, n)
+		return p, fill(ctx, filepath.Join(p.home, "cas"), n)
 	})
 }
 
@@ -88,7 +87,7 @@ func extend(ctx context.Context, s cas.Store, batch *cas.Batch, t *thread.Thread
 	if err != nil {
 		return "", err
 	}
-	output, err := node(s, before.Type, map[string]any{"$status": "again", "note": sample.Text(l.Index)})
+	output, err := node(s, before.Type, map[string]any{"$status": "again", "note": text(l.Index)})
 	if err != nil {
 		return "", err
 	}
@@ -114,8 +113,11 @@ func node(s cas.Store, typ cas.Hash, value any) (cas.Node, error) {
 	return cas.Node{Hash: s.Algorithm().Sum(typ, payload), Type: typ, Payload: payload, Timestamp: time.Now().UnixMilli()}, err
 }
 
+// text is what the node with a number says: some 250 bytes that compress well.
+func text(n int) string { return fmt.Sprintf("node %d says something, but not much: %0200d", n, n) }
+
 // fill puts n texts into a store without flushing them.
-func fill(ctx context.Context, dir string, first, n int) error {
+func fill(ctx context.Context, dir string, n int) error {
 	s, err := fsstore.Open(ctx, dir, fsstore.Options{Flush: "none"})
 	if err != nil {
 		return err
@@ -124,7 +126,7 @@ func fill(ctx context.Context, dir string, first, n int) error {
 	for done := 0; done < n; {
 		batch := cas.NewBatch(s, time.Now)
 		for range min(atOnce, n-done) {
-			if _, err := batch.Add(ctx, protocol.Text(sample.Text(first+done))); err != nil {
+			if _, err := batch.Add(ctx, protocol.Text(text(done))); err != nil {
 				return err
 			}
 			done++

@@ -21,11 +21,7 @@ func (b *bench) loadRows() []row {
 	}
 	what := fmt.Sprintf("%d threads × %d steps, 2 at once", threads, stepsEach)
 	l := load{b, threads}
-	ours, floor := l.half(l.steps), l.half(l.floor)
-	return []row{
-		versus(what, ours(wall), 4, "2 empty programs, same flushes, 2 at once", floor(wall)).in("ms/step").atMost(fewest),
-		versus(what+": CPU", ours(cpu), 0, "CPU of 2 empty programs, 2 at once", floor(cpu)).in("ms/step").atMost(fewest),
-	}
+	return []row{versus(what, l.perStep(l.steps), 4, "2 empty programs, same flushes, 2 at once", l.perStep(l.floor)).in("ms/step").atMost(fewest)}
 }
 
 type load struct {
@@ -61,57 +57,38 @@ func twoAtOnce(n int, do func(i int) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// spent is what something took: wall and processor time.
-type spent [2]time.Duration
-
-// The two halves of it.
-const (
-	wall = iota
-	cpu
-)
-
-// half makes sides that cost one half of what something spends, by the step.
-func (l load) half(do func(context.Context) (spent, error)) func(half int) side {
-	return func(half int) side {
-		return func(ctx context.Context) (float64, error) {
-			took, err := do(ctx)
-			return float64(took[half].Microseconds()) / 1000 / float64(l.threads*stepsEach), err
-		}
+// perStep is a side that costs what all steps take, by the step.
+func (l load) perStep(all func(context.Context) (time.Duration, error)) side {
+	return func(ctx context.Context) (float64, error) {
+		took, err := all(ctx)
+		return float64(took.Microseconds()) / 1000 / float64(l.threads*stepsEach), err
 	}
 }
 
 // timed runs the commands of each step, two steps at once.
-func (l load) timed(step func(i int) ([]*exec.Cmd, error)) (took spent, err error) {
-	used := make([]time.Duration, l.threads*stepsEach)
+func (l load) timed(step func(i int) ([]*exec.Cmd, error)) (time.Duration, error) {
 	began := time.Now()
-	err = twoAtOnce(len(used), func(i int) error {
+	err := twoAtOnce(l.threads*stepsEach, func(i int) error {
 		commands, err := step(i)
 		for _, cmd := range commands {
 			if err == nil {
 				err = silent(cmd)
 			}
-			if cmd.ProcessState != nil {
-				used[i] += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-			}
 		}
 		return err
 	})
-	took[wall] = time.Since(began)
-	for _, u := range used {
-		took[cpu] += u
-	}
-	return took, err
+	return time.Since(began), err
 }
 
 // steps makes all steps of new threads.
-func (l load) steps(ctx context.Context) (spent, error) {
+func (l load) steps(ctx context.Context) (time.Duration, error) {
 	home, threads, err := l.started(ctx)
 	if err != nil {
-		return spent{}, err
+		return 0, err
 	}
 	agent, err := l.agent()
 	if err != nil {
-		return spent{}, err
+		return 0, err
 	}
 	// A thread's steps come after each other: i counts through the threads of one
 	// half before it comes back to the first.
@@ -121,10 +98,10 @@ func (l load) steps(ctx context.Context) (spent, error) {
 }
 
 // floor is the least that these steps can cost.
-func (l load) floor(ctx context.Context) (spent, error) {
+func (l load) floor(ctx context.Context) (time.Duration, error) {
 	program, err := l.helper(ctx, "empty")
 	if err != nil {
-		return spent{}, err
+		return 0, err
 	}
 	first := l.fresh(l.threads * stepsEach)
 	return l.timed(func(i int) ([]*exec.Cmd, error) {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 
@@ -19,27 +17,16 @@ type machine struct {
 	Processors int    `json:"processors"`
 	Load       string `json:"load,omitempty"` // of the last minute, when the run began
 	Flush      string `json:"flush"`          // how steps are made durable here, and why
-	Git        string `json:"git"`            // what some rows compare with
 }
 
 // here describes this machine; dir is where the figures are taken.
-func here(ctx context.Context, dir string) machine {
+func here(dir string) machine {
 	mode, why := durable.SafeMode(dir, dir)
 	return machine{
 		Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
 		Processor: field("/proc/cpuinfo", "model name"), Processors: runtime.NumCPU(),
 		Load: firstWord("/proc/loadavg"), Flush: fmt.Sprintf("%s, because %s", mode, why),
-		Git: said(ctx, "git", "--version"),
 	}
-}
-
-// said is what a program prints, or why it did not.
-func said(ctx context.Context, program string, args ...string) string {
-	out, err := exec.CommandContext(ctx, program, args...).Output()
-	if err != nil {
-		return fmt.Sprintf("%s: %v", program, err)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // String is the line above the table.
@@ -51,7 +38,7 @@ func (m machine) String() string {
 	if m.Load != "" {
 		parts = append(parts, "load "+m.Load)
 	}
-	return strings.Join(append(parts, "flush "+m.Flush, m.Git), "; ")
+	return strings.Join(append(parts, "flush "+m.Flush), "; ")
 }
 
 // field finds "name : value" in a file of the kernel's; "" where there is none.

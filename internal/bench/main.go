@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	out := report{Machine: here(ctx, b.dir)}
+	out := report{Machine: here(b.dir)}
 	for i, r := range rows {
 		fmt.Fprintf(os.Stderr, "%d/%d %s\n", i+1, len(rows), r.title())
 		out.Rows = append(out.Rows, r.measure(ctx, o.pace))

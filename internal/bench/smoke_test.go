@@ -21,9 +21,9 @@ func TestSmoke(t *testing.T) {
 		build := exec.CommandContext(t.Context(), "go", "build", "-o", b.program(name), "github.com/united-workforce/uwf/cmd/"+name)
 		require.NoError(t, silent(build))
 	}
-	rows, err := b.rows(regexp.MustCompile(`(no-op agent|: CPU of a step|uwf --version|size of uwf|thread show \||on the kit)`))
+	rows, err := b.rows(regexp.MustCompile(`(no-op agent|uwf --version|thread show \||on the kit)`))
 	require.NoError(t, err)
-	require.Len(t, rows, 8)
+	require.Len(t, rows, 5)
 	for _, r := range rows {
 		got := r.measure(t.Context(), pace{rounds: 1})
 		require.Empty(t, got.Error, r.title())
@@ -45,6 +45,6 @@ func TestNames(t *testing.T) {
 			require.False(t, seen[r.title()], r.title())
 			seen[r.title()] = true
 		}
-		require.GreaterOrEqual(t, len(rows), 30)
+		require.GreaterOrEqual(t, len(rows), 15)
 	}
 }

@@ -10,19 +10,17 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// startRows say what it costs that a program starts at all, and how large it is.
+// startRows say what it costs that a program starts at all.
 func (b *bench) startRows() ([]row, error) {
 	programs, err := b.programs()
 	if err != nil {
 		return nil, err
 	}
 	rows := []row{b.starts("uwf", 7, "--help"), b.starts("uwf", 7, "__complete", "thread", "")}
-	var sizes []row
 	for _, name := range programs {
 		rows = append(rows, b.starts(name, startPromise(name), "--version"))
-		sizes = append(sizes, versus("size of "+name, b.sizeOf(name), 0, "size of an empty program", b.sizeOfEmpty).in("MB").atMost(1))
 	}
-	return append(rows, sizes...), nil
+	return rows, nil
 }
 
 // programs are our commands among the programs.
@@ -60,24 +58,4 @@ func (b *bench) starts(name string, promise float64, args ...string) row {
 		return silent(b.command(ctx, b.path("nobody"), b.program(name), args...))
 	}
 	return versus(strings.TrimSpace(fmt.Sprint(name, " ", strings.Join(args, " "))), timed(run), promise, "1 empty program", timed(b.empty))
-}
-
-func (b *bench) sizeOf(name string) side {
-	return func(context.Context) (float64, error) { return megabytes(b.program(name)) }
-}
-
-func (b *bench) sizeOfEmpty(ctx context.Context) (float64, error) {
-	program, err := b.helper(ctx, "empty")
-	if err != nil {
-		return 0, err
-	}
-	return megabytes(program)
-}
-
-func megabytes(path string) (float64, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return float64(info.Size()) / (1 << 20), nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -21,7 +19,6 @@ func (b *bench) stepRows() []row {
 	return []row{
 		versus("thread step, no-op agent", step(10), 4, "2 empty programs, same flushes", timed(b.floor)),
 		versus("step of a command role", timed(b.commandStep), 1.05, "thread step, no-op agent, with an empty program for the agent's start", b.withoutAgent),
-		versus("CPU of a step", b.cpuOf(b.stepCommand), 0, "CPU of 2 empty programs", b.cpuOf(b.emptyCommand, b.emptyCommand)),
 		versus("thread step at 10,000 steps", step(10_000), 1.3, "at 10 steps", step(10)),
 		grows("thread step in a long thread", "steps", 0.05, lengths, func(n int) side {
 			if n == 1 {
@@ -30,7 +27,6 @@ func (b *bench) stepRows() []row {
 			return step(n)
 		}),
 		grows("thread step in a large store", "nodes", 0.05, nodes, func(n int) side { return timed(b.stepOf(b.amid, n)) }),
-		versus("thread step among 100,000 threads", timed(b.stepOf(b.among, 100_000)), 0, "among 1", step(10)),
 	}
 }
 
@@ -128,40 +124,4 @@ func (b *bench) flushes(number int) error {
 		return err
 	}
 	return durable.WriteFile(durable.OS(), b.path("floor", "head"), make([]byte, 60), 0o644)
-}
-
-func (b *bench) stepCommand(ctx context.Context) (*exec.Cmd, error) {
-	p, err := b.chain(ctx, 10)
-	if err != nil {
-		return nil, err
-	}
-	agent, err := b.agent()
-	return b.command(ctx, p.home, b.program("uwf"), "--quiet", "thread", "step", p.thread, "--agent", agent), err
-}
-
-func (b *bench) emptyCommand(ctx context.Context) (*exec.Cmd, error) {
-	program, err := b.helper(ctx, "empty")
-	return exec.CommandContext(ctx, program), err
-}
-
-// prepare makes a command ready to run.
-type prepare func(ctx context.Context) (*exec.Cmd, error)
-
-// cpuOf costs the processor time of commands and of all that they waited for, in
-// ms.
-func (b *bench) cpuOf(commands ...prepare) side {
-	return func(ctx context.Context) (float64, error) {
-		var spent time.Duration
-		for _, prepare := range commands {
-			cmd, err := prepare(ctx)
-			if err != nil {
-				return 0, err
-			}
-			if err := silent(cmd); err != nil {
-				return 0, err
-			}
-			spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-		}
-		return float64(spent.Microseconds()) / 1000, nil
-	}
 }

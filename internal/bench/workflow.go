@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/united-workforce/uwf/internal/bench/loop"
 )
@@ -54,31 +52,4 @@ description: Runs a command again and again.
 limits: { maxSteps: 1000000 }
 roles: { go: { description: Goes., run: [%q] } }
 graph: { $START: { _: go }, go: { passed: go, failed: $END } }
-`
-
-// manyRoles is a workflow in which n roles have their turn one after the other. Its
-// name must be that of its file.
-func manyRoles(n int) string {
-	var roles, graph strings.Builder
-	for i := range n {
-		next := fmt.Sprint("role", i+1)
-		if i == n-1 {
-			next = "$END"
-		}
-		fmt.Fprintf(&roles, roleYAML, i)
-		fmt.Fprintf(&graph, "  role%d: { done: { role: %s, prompt: \"{{{note}}}\" } }\n", i, next)
-	}
-	return fmt.Sprintf("name: roles-%d\ndescription: Many roles.\nroles:\n%sgraph:\n  $START: { _: { role: role0, prompt: Go. } }\n%s", n, &roles, &graph)
-}
-
-const roleYAML = `  role%d:
-    description: Works.
-    goal: You work.
-    capabilities: []
-    procedure: Work.
-    output: Something.
-    frontmatter:
-      type: object
-      properties: { $status: { const: done }, note: { type: string } }
-      required: [$status, note]
 `
