@@ -50,7 +50,10 @@ race: ## run all tests with the race detector (needs a C compiler)
 
 .PHONY: fuzz
 fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
-	$(GO) run ./internal/release fuzz -time $(or $(FUZZTIME),20s)
+	@failed=; for found in $$(git grep --untracked -oE '^func Fuzz[A-Za-z0-9_]*' -- '*_test.go' | sed 's|/[^/]*:func |:|'); do \
+		echo "fuzz $$found"; \
+		$(GO) test -run '^$$' -fuzz "^$${found#*:}$$" -fuzztime $(or $(FUZZTIME),20s) "./$${found%:*}" || failed="$$failed $$found"; \
+	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: bench
 bench: build ## measure what is promised about speed, memory and room; BENCH=-full for the large fixtures
@@ -61,7 +64,7 @@ bench: build ## measure what is promised about speed, memory and room; BENCH=-fu
 .PHONY: torture
 torture: build ## kill, starve, deceive and attack every command for TORTURETIME (default 10m); SEED repeats a run
 	$(GO) build -o $(CURDIR)/.tmp/torture ./internal/torture
-	@$(CURDIR)/.tmp/torture -bin $(BIN) -src $(CURDIR) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
+	@$(CURDIR)/.tmp/torture -bin $(BIN) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
 
 .PHONY: mutants
 mutants: ## break promises in a copy of the sources, one at a time: the torturer must notice (half an hour)
@@ -141,7 +144,10 @@ release: ## commit and tag VERSION=v0.2.0; it pushes nothing
 
 .PHONY: size
 size: ## count the lines of Go, tests aside: the product, our instruments, what uwf links
-	@$(GO) run ./internal/release size
+	@count() { git ls-files --cached --others --exclude-standard '*.go' | grep -v '_test\.go$$\|/testdata/' | grep "$$@" | xargs -r cat 2>/dev/null | wc -l; }; \
+	echo 'lines of Go, without tests'; \
+	printf '  %-12s %6d  %s\n' product $$(count -v '^internal/\|^examples/') '' instruments $$(count '^internal/') internal/ examples $$(count '^examples/') '' \
+		'uwf links' $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.Dir}}/{{.}} {{end}}{{end}}{{end}}' ./cmd/uwf | xargs cat | wc -l) ''
 
 .PHONY: clean
 clean: ## remove what make made

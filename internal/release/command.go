@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"time"
 )
 
 // process is what the commands know about the process that they run in.
@@ -19,9 +18,7 @@ const usage = `usage: release [-C DIR] COMMAND
   proxy -o DIR [-version V]   build a module proxy in DIR from the tree
   tidy [-sums]                go mod tidy in every module, siblings from the tree
   install-check [dir...]      go install each command from such a proxy
-  fuzz -time T                run every fuzz test for T, such as 20s
   archives -o DIR [-version V] [-only OS/ARCH,...] [-nfpm PROGRAM]  what people install from, and SHA256SUMS
-  size                        count the lines of Go, tests aside
   release -version V          commit and tag a release; it pushes nothing
 `
 
@@ -40,11 +37,9 @@ func run(ctx context.Context, args []string, p process) int {
 
 // arguments are what stands behind the name of a command.
 type arguments struct {
-	out, version, only, each, nfpm string
-	sums                           bool
-	total                          time.Duration
-	seed                           uint64
-	dirs                           []string
+	out, version, only, nfpm string
+	sums                     bool
+	dirs                     []string
 }
 
 func dispatch(ctx context.Context, args []string, p process) error {
@@ -55,9 +50,8 @@ func dispatch(ctx context.Context, args []string, p process) error {
 	}
 	name, rest := flags.Arg(0), flags.Args()[min(1, flags.NArg()):]
 	known := map[string]func(context.Context, *tree, arguments, process) error{
-		"proxy": proxyCommand, "archives": archivesCommand, "size": sizeCommand,
+		"proxy": proxyCommand, "archives": archivesCommand,
 		"tidy": func(ctx context.Context, t *tree, a arguments, p process) error { return t.tidy(ctx, a.sums, p) },
-		"fuzz": func(ctx context.Context, t *tree, a arguments, p process) error { return t.fuzz(ctx, a, p) },
 		"install-check": func(ctx context.Context, t *tree, a arguments, p process) error {
 			return t.installCheck(ctx, a.dirs, p)
 		},
@@ -91,10 +85,6 @@ func argumentsOf(name string, args []string, p process) (a arguments, err error)
 		flags.StringVar(&a.version, "version", "", "such as v0.2.0")
 	case "tidy":
 		flags.BoolVar(&a.sums, "sums", false, "keep the siblings' lines in go.sum: for the commit of a release")
-	case "fuzz":
-		flags.StringVar(&a.each, "time", "20s", "for each fuzz test, as -fuzztime of go test")
-		flags.DurationVar(&a.total, "for", 0, "begin none after this time; 0: all")
-		flags.Uint64Var(&a.seed, "seed", 0, "puts them in another order")
 	}
 	if err := flags.Parse(args); err != nil {
 		return a, flag.ErrHelp

@@ -1,15 +1,9 @@
 // Command release is the project's own tooling. It is never tagged and never
 // installed: run it from anywhere in the tree with
 //
-//	go run ./internal/release <command>
+//	go run ./internal/release
 //
-//	proxy -o DIR [-version V]   build a module proxy in DIR from the tree
-//	tidy [-sums]                go mod tidy in every module, siblings from the tree
-//	install-check [dir…]        go install each command from such a proxy
-//	fuzz -time T                run every fuzz test for T
-//	archives -o DIR             what people install from: archives, packages, formula
-//	size                        count the lines of Go, tests aside
-//	release -version V          commit and tag a release
+// which lists its commands.
 //
 // The modules of the workspace require each other by plain version, without
 // replace, because a replace makes "go install …@version" fail. Between

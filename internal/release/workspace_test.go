@@ -250,17 +250,6 @@ func TestRelease(t *testing.T) {
 	require.Contains(t, stderr, "was released already")
 }
 
-func TestFuzzRunsEveryTarget(t *testing.T) {
-	t.Parallel()
-	root := workspace(t)
-	write(t, "package lib_test\n\nimport \"testing\"\n\nfunc FuzzSay(f *testing.F) { f.Fuzz(func(*testing.T, int) {}) }\n", root, "lib/lib_test.go")
-	write(t, "package leaf\n\nimport \"testing\"\n\nfunc FuzzBad(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, _ int) { t.Fatal(\"found\") }) }\n", root, "leaf/leaf_test.go")
-	code, stdout, stderr := release(t, root, "fuzz", "-time", "10x")
-	require.Equal(t, 1, code)
-	require.Contains(t, stdout, "fuzz example.com/ours/lib FuzzSay")
-	require.Contains(t, stderr, "example.com/ours/leaf FuzzBad", "the one that failed is named")
-}
-
 // zipped lists the files of a module's zip, without the module@version prefix.
 func zipped(t *testing.T, proxy, dir, version string) []string {
 	t.Helper()
@@ -275,24 +264,4 @@ func zipped(t *testing.T, proxy, dir, version string) []string {
 		names = append(names, e.Name())
 	}
 	return names
-}
-
-func TestSizeCountsWhatIsReleasedApart(t *testing.T) {
-	t.Parallel()
-	root := workspace(t)
-	write(t, "package leaf\n\n\n", root, "leaf/leaf_test.go")
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "examples"), 0o755))
-	write(t, "package examples\n", root, "examples/x.go")
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "cmd/uwf"), 0o755))
-	write(t, "module example.com/ours/cmd/uwf\n\ngo 1.26.0\n", root, "cmd/uwf/go.mod")
-	write(t, "package main\n\nfunc main() {}\n", root, "cmd/uwf/main.go")
-	write(t, strings.Replace(read(t, root, "go.work"), "\t./lib\n", "\t./cmd/uwf\n\t./lib\n", 1), root, "go.work")
-	tree, err := loadTree(root)
-	require.NoError(t, err)
-	got, err := tree.size(t.Context(), process{environ: append(os.Environ(), "GOPROXY=off", "GOWORK="), stderr: os.Stderr})
-	require.NoError(t, err)
-	require.Equal(t, 1, got.examples)
-	require.Zero(t, got.instruments)
-	require.Equal(t, 3, got.linked)
-	require.Equal(t, 3+5+3+14, got.product)
 }
