@@ -20,7 +20,7 @@ func liars(ctx context.Context, t *trial) error {
 		all := lies()
 		t.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, l := range all {
-			if t.over(ctx) && t.share.match == "" || !strings.Contains(l.name, t.share.match) {
+			if t.over(ctx) && t.match == "" || !strings.Contains(l.name, t.match) {
 				continue
 			}
 			began := t.env.Now()

@@ -5,7 +5,6 @@
 //
 //	torture -bin DIR [-time 10m] [-only points,kills] [-seed N]
 //	torture -bin DIR -only points,power -seed N -all [-match TEXT]
-//	torture -bin DIR -only points -seed N -all [-shard 1/2] [-from N]
 //
 // A failure prints the seed and the directory in which it happened, which is kept.
 package main
@@ -32,7 +31,7 @@ func main() {
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	status, ours := part(ctx, e)
+	status, ours := part(e)
 	if !ours {
 		if err := torture(ctx, e); err != nil {
 			fmt.Fprintln(os.Stderr, "torture:", err)
@@ -50,7 +49,7 @@ func main() {
 var errUsage = errors.New("wrong arguments")
 
 // part plays the parts for which the program starts itself.
-func part(ctx context.Context, e env.Env) (status int, ours bool) {
+func part(e env.Env) (status int, ours bool) {
 	if len(e.Args) == 0 {
 		return 0, false
 	}
@@ -62,8 +61,6 @@ func part(ctx context.Context, e env.Env) (status int, ours bool) {
 	case foolPart:
 		fool(e)
 		return 0, true
-	case smallDisk:
-		return onSmallDisk(ctx, e), true
 	}
 	return 0, false
 }
@@ -74,15 +71,11 @@ func torture(ctx context.Context, e env.Env) error {
 	flags.SetOutput(e.Stderr)
 	bin := flags.String("bin", "bin", "directory of the programs under test")
 	budget := flags.Duration("time", 10*time.Minute, "for all scenarios together")
-	src := flags.String("src", ".", "the sources, which parsers needs")
 	only := flags.String("only", "", "scenarios, separated by commas")
 	seed := flags.Uint64("seed", uint64(e.Now().UnixNano()), "what the randomness begins with")
-	var share share
-	flags.BoolVar(&share.whole, "all", false, "points, power: try every one, whatever time it takes")
-	flags.IntVar(&share.from, "from", 0, "points: leave out so many, which an earlier run with this seed has tried")
-	flags.StringVar(&share.match, "match", "", "points, power, liars, repositories, outsiders: only those that contain this, such as \"thread kill: EIO\"")
-	shard := flags.String("shard", "", "points: try this part of them, 2/4 for the second of four")
-	if err := errors.Join(flags.Parse(e.Args), share.parseShard(*shard)); err != nil {
+	whole := flags.Bool("all", false, "points, power: try every one, whatever time it takes")
+	match := flags.String("match", "", "points, power, liars, repositories, outsiders: only those that contain this, such as \"thread kill: EIO\"")
+	if err := flags.Parse(e.Args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	chosen, err := choose(*only)
@@ -100,8 +93,8 @@ func torture(ctx context.Context, e env.Env) error {
 	fmt.Fprintf(e.Stdout, "seed %d, %s for %d scenarios\n", *seed, *budget, len(chosen))
 	var failed []error
 	for _, s := range chosen {
-		t := newTrial(tools{bin: abs, src: *src, self: e.Exe, env: e}, filepath.Join(dir, s.name), *seed, *budget/time.Duration(len(chosen)))
-		t.share = share
+		t := newTrial(tools{bin: abs, self: e.Exe, env: e}, filepath.Join(dir, s.name), *seed, *budget/time.Duration(len(chosen)))
+		t.whole, t.match = *whole, *match
 		err := t.play(ctx, s)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s (seed %d, %s): %w", s.name, *seed, t.dir, err))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,9 +18,12 @@ type point struct {
 	fault   trace.Fault
 }
 
+// String is what -match looks at: "thread kill: EIO at 12".
+func (p point) String() string { return fmt.Sprintf("%s: %s at %d", p.subject.name, p.fault, p.at) }
+
 // points makes every system call that writes go wrong, in every command that
 // writes, with every fault. The seed puts them in an order, so that a short run
-// sees a fair part of them, and long ones can divide them.
+// sees a fair part of them.
 func points(ctx context.Context, t *trial) error {
 	if !trace.Supported() {
 		t.note("not here: %v", trace.ErrUnsupported)
@@ -29,10 +33,11 @@ func points(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	ours := t.share.take(all, t.seed)
+	ours := slices.DeleteFunc(slices.Clone(all), func(p point) bool { return !strings.Contains(p.String(), t.match) })
+	t.random.Shuffle(len(ours), func(i, j int) { ours[i], ours[j] = ours[j], ours[i] })
 	var s *stage
 	for _, p := range ours {
-		if ctx.Err() != nil || !t.share.whole && !t.time(ctx) {
+		if ctx.Err() != nil || !t.whole && !t.time(ctx) {
 			break
 		}
 		if s, err = t.stage(ctx, s); err != nil {
@@ -40,14 +45,11 @@ func points(ctx context.Context, t *trial) error {
 		}
 		hit, err := t.try(ctx, s, p)
 		if err != nil {
-			return fmt.Errorf("%s (%s), -from %d: %w", p, hit, t.share.from+t.rounds, err)
+			return fmt.Errorf("%s (%s): %w", p, hit, err)
 		}
 		t.rounds++
 	}
 	t.note("%d of %d points (commands × calls × faults)", t.rounds, len(all))
-	if t.rounds < len(ours) {
-		t.note("to go on: -only points -seed %d -from %d", t.seed, t.share.from+t.rounds)
-	}
 	return nil
 }
 
@@ -55,7 +57,7 @@ func points(ctx context.Context, t *trial) error {
 // to count their calls takes a while.
 func (t *trial) counted() []subject {
 	all := subjects()
-	named := func(sub subject) bool { return strings.HasPrefix(t.share.match, sub.name+":") }
+	named := func(sub subject) bool { return strings.HasPrefix(t.match, sub.name+":") }
 	if slices.ContainsFunc(all, named) {
 		return slices.DeleteFunc(all, func(sub subject) bool { return !named(sub) })
 	}
@@ -109,8 +111,11 @@ func (t *trial) try(ctx context.Context, s *stage, p point) (trace.Call, error) 
 	}
 	s.promise.heard(e.Stdout)
 	err = nil
-	if e.Code == 0 {
+	switch {
+	case e.Code == 0:
 		err = p.subject.done(ctx, s, e)
+	case out.WasHit && e.Signal == "" && e.Code != exitAgent && !strings.Contains(e.Stderr, p.fault.Says()):
+		err = errors.New("the error does not say why")
 	}
 	if err == nil {
 		err = s.check(ctx)

@@ -33,15 +33,15 @@ func power(ctx context.Context, t *trial) error {
 		return nil
 	}
 	possible := map[string]int{}
-	for first := true; first || t.time(ctx) && !t.share.whole; first = false {
+	for first := true; first || t.time(ctx) && !t.whole; first = false {
 		all := subjects()
 		t.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, d := range disks {
 			for _, sub := range all {
-				if ctx.Err() != nil || !t.share.whole && !t.time(ctx) {
+				if ctx.Err() != nil || !t.whole && !t.time(ctx) {
 					break
 				}
-				if !strings.Contains(sub.name+": "+d.flush, t.share.match) {
+				if !strings.Contains(sub.name+": "+d.flush, t.match) {
 					continue
 				}
 				n, err := t.cuts(ctx, sub, d.flush, d.model)
@@ -89,7 +89,7 @@ func (t *trial) cuts(ctx context.Context, sub subject, flush string, model durab
 	r.told = len(before) + len(promised(out.Ops[:out.Told]))
 	all := r.outcomes(func() bool { return t.short() && t.random.IntN(8) > 0 })
 	n := len(all)
-	if !t.share.whole {
+	if !t.whole {
 		all = t.sample(all)
 	}
 	for _, c := range all {

@@ -21,7 +21,7 @@ func some(n int, all ...attack) func(context.Context, *trial, *victim) error {
 	return func(ctx context.Context, t *trial, v *victim) error {
 		left := n
 		for _, i := range t.random.Perm(len(all)) {
-			if !strings.Contains(all[i].name, t.share.match) || left == 0 {
+			if !strings.Contains(all[i].name, t.match) || left == 0 {
 				continue
 			}
 			left--

@@ -25,7 +25,7 @@ func programs(t *testing.T) tools {
 	require.NoError(t, err, "%s", out)
 	e, err := env.OS()
 	require.NoError(t, err)
-	return tools{bin: bin, src: "../..", self: filepath.Join(bin, "torture"), env: e}
+	return tools{bin: bin, self: filepath.Join(bin, "torture"), env: e}
 }
 
 // TestScenarios is the short form: each scenario for a few seconds, with the

@@ -16,6 +16,19 @@ import (
 	"github.com/united-workforce/uwf/internal/bench/loop"
 )
 
+// Exit statuses of uwf that the scenarios tell apart; README.md lists them all.
+const (
+	exitUsage   = 2
+	exitMissing = 3
+	exitInvalid = 4
+	exitAgent   = 5
+	exitWaiting = 6 // suspended
+	exitCorrupt = 7
+	exitLocked  = 75
+	exitTimeout = 124
+	exitStopped = 143
+)
+
 // world is a home with its store, and the programs that work on it.
 type world struct {
 	dir    string // of everything

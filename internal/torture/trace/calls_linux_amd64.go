@@ -1,90 +1,220 @@
 package trace
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
-// kind says where a call's object is found.
-type kind int
+// call is a system call that changes a disk.
+type call struct {
+	name string // as in syscalls(2)
+	by   place
+	op   durabletest.Kind
+}
+
+// place says where a call's object is found; two is for calls with two objects, of
+// which the second is what the call makes.
+type place int
 
 const (
-	byFD       kind = iota // first argument is a descriptor
-	byWriteFD              // the same, and the third is a length that can be halved
-	byPath                 // first argument is a path
+	byFD      place = iota // first argument is a descriptor
+	byPath                 // first is a path
+	byPaths                // the first two are paths
 	byPathAt               // first is a directory, second a path
-	byOpen                 // openat that makes or empties a file
-	byRenameAt             // as byPathAt; the target is what counts
+	byPathsAt              // the same twice
 )
 
-// changing are the calls that change a disk. What they are named after is in
-// syscalls(2).
+// The model of a disk ([durabletest.Replay]) has no such call. Programs under test use
+// those that are unmodelled only for the notes in locks, which no promise is about;
+// another use must not go unnoticed.
+const (
+	unpromised durabletest.Kind = "" // modes and times
+	unmodelled durabletest.Kind = "unmodelled"
+)
+
+// changing are the calls that change a disk.
 func changing() map[uint64]call {
 	return map[uint64]call{
-		unix.SYS_WRITE: {"write", byWriteFD}, unix.SYS_PWRITE64: {"pwrite64", byWriteFD},
-		unix.SYS_WRITEV: {"writev", byFD}, unix.SYS_PWRITEV: {"pwritev", byFD}, unix.SYS_COPY_FILE_RANGE: {"copy_file_range", byFD},
-		unix.SYS_FSYNC: {"fsync", byFD}, unix.SYS_FDATASYNC: {"fdatasync", byFD}, unix.SYS_SYNC_FILE_RANGE: {"sync_file_range", byFD},
-		unix.SYS_SYNCFS: {"syncfs", byFD}, unix.SYS_FTRUNCATE: {"ftruncate", byFD}, unix.SYS_FALLOCATE: {"fallocate", byFD},
-		unix.SYS_FCHMOD: {"fchmod", byFD},
-		unix.SYS_OPENAT: {"openat", byOpen},
-		unix.SYS_RENAME: {"rename", byPath}, unix.SYS_LINK: {"link", byPath}, unix.SYS_SYMLINK: {"symlink", byPath},
-		unix.SYS_UNLINK: {"unlink", byPath}, unix.SYS_MKDIR: {"mkdir", byPath}, unix.SYS_RMDIR: {"rmdir", byPath},
-		unix.SYS_TRUNCATE: {"truncate", byPath}, unix.SYS_CHMOD: {"chmod", byPath},
-		unix.SYS_RENAMEAT: {"renameat", byRenameAt}, unix.SYS_RENAMEAT2: {"renameat2", byRenameAt}, unix.SYS_LINKAT: {"linkat", byRenameAt},
-		unix.SYS_UNLINKAT: {"unlinkat", byPathAt}, unix.SYS_MKDIRAT: {"mkdirat", byPathAt},
-		unix.SYS_FCHMODAT: {"fchmodat", byPathAt}, unix.SYS_UTIMENSAT: {"utimensat", byPathAt},
+		unix.SYS_WRITE:           {"write", byFD, durabletest.OpAppend},
+		unix.SYS_PWRITE64:        {"pwrite64", byFD, unmodelled},
+		unix.SYS_WRITEV:          {"writev", byFD, unmodelled},
+		unix.SYS_PWRITEV:         {"pwritev", byFD, unmodelled},
+		unix.SYS_COPY_FILE_RANGE: {"copy_file_range", byFD, unmodelled},
+		unix.SYS_FALLOCATE:       {"fallocate", byFD, unpromised},
+		unix.SYS_FTRUNCATE:       {"ftruncate", byFD, durabletest.OpTruncate},
+		unix.SYS_TRUNCATE:        {"truncate", byPath, unmodelled},
+		unix.SYS_FSYNC:           {"fsync", byFD, durabletest.OpSyncFile},
+		unix.SYS_FDATASYNC:       {"fdatasync", byFD, durabletest.OpSyncFile},
+		unix.SYS_SYNC_FILE_RANGE: {"sync_file_range", byFD, durabletest.OpStartSync},
+		unix.SYS_SYNCFS:          {"syncfs", byFD, durabletest.OpSyncAll},
+		unix.SYS_OPENAT:          {"openat", byPathAt, durabletest.OpAppend},
+		unix.SYS_MKDIR:           {"mkdir", byPath, durabletest.OpMkdir},
+		unix.SYS_MKDIRAT:         {"mkdirat", byPathAt, durabletest.OpMkdir},
+		unix.SYS_UNLINK:          {"unlink", byPath, durabletest.OpRemove},
+		unix.SYS_RMDIR:           {"rmdir", byPath, durabletest.OpRemove},
+		unix.SYS_UNLINKAT:        {"unlinkat", byPathAt, durabletest.OpRemove},
+		unix.SYS_RENAME:          {"rename", byPaths, durabletest.OpRename},
+		unix.SYS_RENAMEAT:        {"renameat", byPathsAt, durabletest.OpRename},
+		unix.SYS_RENAMEAT2:       {"renameat2", byPathsAt, durabletest.OpRename},
+		unix.SYS_LINK:            {"link", byPaths, unmodelled},
+		unix.SYS_LINKAT:          {"linkat", byPathsAt, unmodelled},
+		unix.SYS_SYMLINK:         {"symlink", byPaths, unmodelled},
+		unix.SYS_CHMOD:           {"chmod", byPath, unpromised},
+		unix.SYS_FCHMOD:          {"fchmod", byFD, unpromised},
+		unix.SYS_FCHMODAT:        {"fchmodat", byPathAt, unpromised},
+		unix.SYS_UTIMENSAT:       {"utimensat", byPathAt, unpromised},
 	}
 }
 
-type call struct {
-	name string
-	kind kind
+// begun is a call in progress, with what it is about.
+type begun struct {
+	call
+	path, from string // absolute; from is of a call with two paths
+	regs       syscall.PtraceRegs
 }
 
-// about returns what a call in progress is about, and whether it counts.
-func (c call) about(tid int, regs *syscall.PtraceRegs, under string) (string, bool) {
-	var path string
-	switch c.kind {
-	case byFD, byWriteFD:
-		path, _ = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, int32(regs.Rdi)))
-		if strings.HasPrefix(path, "pipe:") {
-			return path, c.kind == byWriteFD
-		}
-	case byOpen:
-		if regs.Rdx&(unix.O_CREAT|unix.O_TRUNC) == 0 {
-			return "", false
-		}
-		path = text(tid, uintptr(regs.Rsi))
+// begin looks at a call that begins; nil if it changes nothing.
+func (t *tracer) begin(tid int, regs *syscall.PtraceRegs) *begun {
+	c, ok := t.calls[regs.Orig_rax]
+	if !ok || c.name == "openat" && regs.Rdx&(unix.O_CREAT|unix.O_TRUNC) == 0 {
+		return nil
+	}
+	b := &begun{call: c, regs: *regs}
+	switch c.by {
+	case byFD:
+		b.path = descriptor(tid, regs.Rdi)
 	case byPath:
-		path = text(tid, uintptr(regs.Rdi))
+		b.path = at(tid, unix.AT_FDCWD, regs.Rdi)
+	case byPaths:
+		b.from, b.path = at(tid, unix.AT_FDCWD, regs.Rdi), at(tid, unix.AT_FDCWD, regs.Rsi)
 	case byPathAt:
-		path = text(tid, uintptr(regs.Rsi))
-	case byRenameAt:
-		path = text(tid, uintptr(regs.R10))
+		b.path = at(tid, int32(regs.Rdi), regs.Rsi)
+	case byPathsAt:
+		b.from, b.path = at(tid, int32(regs.Rdi), regs.Rsi), at(tid, int32(regs.Rdx), regs.R10)
 	}
-	return path, strings.HasPrefix(path, under)
+	if _, inside := t.below(b.path); !inside && !b.tells() {
+		return nil
+	}
+	return b
+}
+
+// tells reports whether a call writes to a pipe: an acknowledgement is such a one.
+func (b *begun) tells() bool {
+	return strings.HasPrefix(b.path, "pipe:") && b.op == durabletest.OpAppend
+}
+
+// change is what a call is about to do to the disk; nil if it is nothing that a power
+// cut could take.
+func (t *tracer) change(b *begun) (*durabletest.Op, error) {
+	path, inside := t.below(b.path)
+	if !inside || b.op == unpromised || b.op == unmodelled && strings.HasSuffix(path, ".lock") {
+		return nil, nil
+	}
+	op := &durabletest.Op{Kind: b.op, Path: path}
+	switch {
+	case b.op == unmodelled:
+		return nil, fmt.Errorf("cannot record a %s of %s", b.name, path)
+	case b.op == durabletest.OpRename:
+		if op.Path, inside = t.below(b.from); !inside {
+			return nil, fmt.Errorf("%s comes to %s from outside", b.from, path)
+		}
+		op.To = path
+	case b.op == durabletest.OpTruncate:
+		op.Size = int64(b.regs.Rsi)
+	case b.op == durabletest.OpSyncFile:
+		if info, err := os.Stat(b.path); err == nil && info.IsDir() {
+			op.Kind = durabletest.OpSyncDir
+		}
+	case b.name == "openat":
+		_, err := os.Lstat(b.path)
+		switch absent := errors.Is(err, fs.ErrNotExist); {
+		case absent && b.regs.Rdx&unix.O_CREAT != 0:
+			op.Perm = fs.FileMode(b.regs.R10).Perm()
+		case !absent && b.regs.Rdx&unix.O_TRUNC != 0:
+			op.Kind = durabletest.OpTruncate
+		default:
+			return nil, nil
+		}
+	}
+	return op, nil
+}
+
+// below is a path relative to the directory in which changes count.
+func (t *tracer) below(path string) (string, bool) {
+	rel, err := filepath.Rel(t.plan.Under, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") || strings.HasSuffix(rel, " (deleted)") {
+		return "", false
+	}
+	return rel, true
+}
+
+// descriptor is what an open descriptor of a process stands for.
+func descriptor(tid int, fd uint64) string {
+	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, int32(fd))) // "" is below nothing
+	return path
+}
+
+// at is a path that a process names by a directory and a string.
+func at(tid int, dir int32, name uint64) string {
+	path := text(tid, uintptr(name))
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	if dir == unix.AT_FDCWD {
+		base, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", tid)) // "" is below nothing
+		return filepath.Join(base, path)
+	}
+	return filepath.Join(descriptor(tid, uint64(dir)), path)
 }
 
 // text reads a C string of a stopped process.
-func text(tid int, at uintptr) string {
+func text(tid int, from uintptr) string {
 	var out []byte
 	word := make([]byte, 8)
-	for at != 0 && len(out) < unix.PathMax {
-		n, err := syscall.PtracePeekData(tid, at, word)
+	for from != 0 && len(out) < unix.PathMax {
+		n, err := syscall.PtracePeekData(tid, from, word)
 		if err != nil || n == 0 {
 			break
 		}
-		for _, c := range word[:n] {
-			if c == 0 {
-				return string(out)
-			}
-			out = append(out, c)
+		if end := bytes.IndexByte(word[:n], 0); end >= 0 {
+			return string(append(out, word[:end]...))
 		}
-		at += uintptr(n)
+		out = append(out, word[:n]...)
+		from += uintptr(n)
 	}
 	return string(out)
+}
+
+// bytesAt copies memory of a stopped process.
+func bytesAt(tid int, from uint64, n int64) ([]byte, error) {
+	data := make([]byte, n)
+	if n == 0 {
+		return data, nil
+	}
+	local := []unix.Iovec{{Base: &data[0], Len: uint64(n)}}
+	got, err := unix.ProcessVMReadv(tid, local, []unix.RemoteIovec{{Base: uintptr(from), Len: int(n)}}, 0)
+	if err == nil && int64(got) != n {
+		err = fmt.Errorf("%d of %d bytes", got, n)
+	}
+	return data, err
+}
+
+// processOf is the process of a thread; 0 if it has ended.
+func processOf(tid int) int {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	_, after, _ := bytes.Cut(status, []byte("\nTgid:"))
+	line, _, _ := bytes.Cut(after, []byte("\n"))
+	id, _ := strconv.Atoi(string(bytes.TrimSpace(line))) // the kernel writes a number
+	return id
 }

@@ -27,14 +27,28 @@ const (
 	Kill    Fault = "kill"     // SIGKILL to the process that calls, before the call
 	KillAll Fault = "kill all" // SIGKILL to every traced process, before the call
 	EIO     Fault = "EIO"
-	ENOSPC  Fault = "ENOSPC"
-	EROFS   Fault = "EROFS"
+	ENOSPC  Fault = "ENOSPC" // this and all later ones: the disk is full
+	EROFS   Fault = "EROFS"  // the same: it is read-only
 	EINTR   Fault = "EINTR"
 	Short   Fault = "short" // only half of a write is written; other calls are left alone
 )
 
 // Faults are all of them that do something.
 func Faults() []Fault { return []Fault{Kill, KillAll, EIO, ENOSPC, EROFS, EINTR, Short} }
+
+// lasts tells whether the calls behind the one in question fail, too.
+func (f Fault) lasts() bool { return f == ENOSPC || f == EROFS }
+
+// Says is what an error of uwf holds because of the fault; "" if that is not known.
+func (f Fault) Says() string {
+	switch f {
+	case ENOSPC:
+		return "no space left"
+	case EROFS:
+		return "read-only"
+	}
+	return ""
+}
 
 // Plan says which call goes wrong, and how.
 type Plan struct {

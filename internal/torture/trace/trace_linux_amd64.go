@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
 const supported = true
@@ -79,7 +81,8 @@ type thread struct {
 	begun  bool // it has passed its first stop
 	inside bool // a system call has begun
 	fail   syscall.Errno
-	record *begun // the call inside, if it is recorded
+	call   *begun          // the call inside, if it counts
+	change *durabletest.Op // what it does, if that is recorded
 }
 
 func (t *tracer) thread(tid int) *thread {
@@ -152,36 +155,37 @@ func (t *tracer) atCall(tid int, th *thread) error {
 	if !th.inside {
 		return t.afterCall(tid, th, &regs)
 	}
-	if t.plan.Record {
-		var err error
-		if th.record, err = t.begin(tid, &regs); err != nil {
-			return err
-		}
-	}
-	c, ok := t.calls[regs.Orig_rax]
-	if !ok {
-		return nil
-	}
-	path, counts := c.about(tid, &regs, t.plan.Under)
-	if !counts {
+	b := t.begin(tid, &regs)
+	if b == nil {
 		return nil
 	}
 	t.out.Calls++
-	if path == t.stdout {
+	if b.path == t.stdout {
 		t.out.Told = len(t.out.Ops)
 	}
-	if t.out.Calls != t.plan.At || t.plan.Fault == None {
-		return nil
+	if t.plan.Record {
+		var err error
+		th.call = b
+		th.change, err = t.change(b)
+		return err
 	}
-	t.out.Hit, t.out.WasHit = Call{Process: processOf(tid), Name: c.name, Path: path}, true
-	return t.inject(tid, th, c, &regs)
+	switch past := t.out.Calls - t.plan.At; {
+	case t.plan.Fault == None || past < 0 || past > 0 && !t.plan.Fault.lasts():
+		return nil
+	case t.plan.Fault.lasts() && b.tells():
+		return nil // a disk that is full does not keep anybody from saying so
+	}
+	if !t.out.WasHit {
+		t.out.Hit, t.out.WasHit = Call{Process: processOf(tid), Name: b.name, Path: b.path}, true
+	}
+	return t.inject(tid, th, b)
 }
 
 // afterCall sees a system call end.
 func (t *tracer) afterCall(tid int, th *thread, regs *syscall.PtraceRegs) error {
-	if b := th.record; b != nil {
-		th.record = nil
-		return t.end(tid, b, int64(regs.Rax))
+	if op := th.change; op != nil {
+		th.change = nil
+		return t.record(tid, th.call, op, int64(regs.Rax))
 	}
 	if th.fail == 0 {
 		return nil
@@ -191,8 +195,23 @@ func (t *tracer) afterCall(tid int, th *thread, regs *syscall.PtraceRegs) error 
 	return syscall.PtraceSetRegs(tid, regs)
 }
 
+// record keeps what a call has done, if it has succeeded.
+func (t *tracer) record(tid int, b *begun, op *durabletest.Op, result int64) (err error) {
+	if result < 0 {
+		return nil
+	}
+	if b.name == "write" {
+		if op.Data, err = bytesAt(tid, b.regs.Rsi, result); err != nil {
+			return fmt.Errorf("read what was written to %s: %w", op.Path, err)
+		}
+	}
+	t.out.Ops = append(t.out.Ops, *op)
+	return nil
+}
+
 // inject makes the call go wrong that has just begun.
-func (t *tracer) inject(tid int, th *thread, c call, regs *syscall.PtraceRegs) error {
+func (t *tracer) inject(tid int, th *thread, b *begun) error {
+	regs := b.regs
 	switch t.plan.Fault {
 	case Kill:
 		return syscall.Kill(t.out.Hit.Process, syscall.SIGKILL)
@@ -200,11 +219,11 @@ func (t *tracer) inject(tid int, th *thread, c call, regs *syscall.PtraceRegs) e
 		t.killAll()
 		return nil
 	case Short:
-		if c.kind != byWriteFD || regs.Rdx < 2 {
+		if b.name != "write" && b.name != "pwrite64" || regs.Rdx < 2 {
 			return nil
 		}
 		regs.Rdx /= 2
-		return syscall.PtraceSetRegs(tid, regs)
+		return syscall.PtraceSetRegs(tid, &regs)
 	case EIO:
 		th.fail = syscall.EIO
 	case ENOSPC:
@@ -215,7 +234,7 @@ func (t *tracer) inject(tid int, th *thread, c call, regs *syscall.PtraceRegs) e
 		th.fail = syscall.EINTR
 	}
 	regs.Orig_rax = ^uint64(0) // no such call: it changes nothing
-	return syscall.PtraceSetRegs(tid, regs)
+	return syscall.PtraceSetRegs(tid, &regs)
 }
 
 // abandon ends everything after an error. A thread that is traced is gone only
