@@ -56,9 +56,8 @@ fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: bench
-bench: build ## measure what is promised about speed, memory and room; BENCH=-full for the large fixtures
-	$(GO) build -o $(CURDIR)/.tmp/bench ./internal/bench
-	@$(CURDIR)/.tmp/bench -bin $(BIN) $(BENCH)
+bench: build ## measure what is promised about speed and memory; BENCH=-full for the large fixtures
+	@$(GO) test -run - -bench Promise -benchtime 2s -timeout 0 ./internal/bench -bin $(BIN) $(BENCH)
 	@$(GO) test -run - -bench OwnTime -benchtime 3x ./utilagent/builtin
 
 .PHONY: torture

@@ -1,0 +1,308 @@
+package bench
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+var (
+	bin  = flag.String("bin", "", "directory with the programs that are measured; default: they are built")
+	full = flag.Bool("full", false, "also 100,000 steps and threads, 1,000,000 nodes, 200 threads at once")
+)
+
+// BenchmarkPromise measures all rows.
+func BenchmarkPromise(b *testing.B) {
+	w := &world{dir: b.TempDir(), bin: *bin, full: *full, made: map[string]any{}}
+	if w.bin == "" {
+		w.bin = b.TempDir()
+		for _, name := range append(protocol.Adapters(), "uwf", "uwf-mock", "uwf-builtin") {
+			build(b, w.program(name), "cmd/"+name)
+		}
+	}
+	mode, why := durable.SafeMode(w.dir, w.dir)
+	b.Logf("flush %s, because %s", mode, why)
+	for _, r := range w.rows() {
+		b.Run(r.name, r.run)
+	}
+}
+
+// rows are all of them, family by family.
+func (w *world) rows() []row {
+	return slices.Concat(w.stepRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows())
+}
+
+// stepRows say what a step costs, and that it costs the same in a long thread and
+// in a large store.
+func (w *world) stepRows() []row {
+	lengths, nodes := []int{1, 100, 10_000}, []int{1_000, 10_000, 100_000}
+	if w.full {
+		lengths, nodes = append(lengths, 100_000), append(nodes, 1_000_000)
+	}
+	step := func(n int) side { return timed(w.stepOf(w.chain, n)) }
+	return []row{
+		versus("step/no-op agent", step(10), 4, "2 empty programs, same flushes", timed(w.floor)),
+		versus("step/command role", timed(w.commandStep), 1.05, "a step of an agent, with an empty program for the agent's start", w.withoutAgent),
+		versus("step/at 10,000 steps", step(10_000), 1.3, "at 10 steps", step(10)),
+		grows("step/in a long thread", 0.05, lengths, func(n int) side {
+			if n == 1 {
+				return w.secondStep
+			}
+			return step(n)
+		}),
+		grows("step/in a large store", 0.05, nodes, func(n int) side { return timed(w.stepOf(w.amid, n)) }),
+	}
+}
+
+// stepOf makes a step of the thread of a fixture.
+func (w *world) stepOf(of func(testing.TB, int) place, n int) func(testing.TB) {
+	return func(b testing.TB) { w.step(b, of(b, n)) }
+}
+
+// secondStep costs a step of a thread that has one, a new thread each time.
+func (w *world) secondStep(b testing.TB) float64 {
+	p := w.chain(b, 1)
+	p.thread = w.start(b, p.home)
+	w.step(b, p)
+	return timed(func(b testing.TB) { w.step(b, p) })(b)
+}
+
+// commandStep makes a step of a role that is a command: the empty program.
+func (w *world) commandStep(b testing.TB) {
+	p := fixture(w, "a thread of commands", func() place {
+		p := place{home: w.path("commands")}
+		file := w.file(b, "commands.yaml", fmt.Sprintf(`name: commands
+description: Runs a command again and again.
+limits: { maxSteps: 1000000 }
+roles: { go: { description: Goes., run: [%q] } }
+graph: { $START: { _: go }, go: { passed: go, failed: $END } }
+`, w.helper(b, "empty")))
+		p.thread = w.uwf(b, p.home, "thread", "start", file, "-p", "task", "--cwd", w.dir, "--format", "text")
+		w.uwf(b, p.home, "thread", "step", p.thread, "-c", "10")
+		return p
+	})
+	w.uwf(b, p.home, "thread", "step", p.thread)
+}
+
+// withoutAgent costs a step of an agent, with the start of an empty program in the
+// place of the agent's own start.
+func (w *world) withoutAgent(b testing.TB) float64 {
+	step := timed(w.stepOf(w.chain, 10))(b)
+	agent := timed(func(b testing.TB) { run(b, w.command(b, w.dir, w.program("uwf-mock"), "--help")) })(b)
+	return step - agent + timed(w.empty)(b)
+}
+
+// floor is the least that a step can cost: two programs one after the other, and
+// the files of a step made durable as the store makes them, in the mode that is
+// safe here.
+func (w *world) floor(b testing.TB) {
+	w.empty(b)
+	w.empty(b)
+	require.NoError(b, w.flushes(w.fresh(1)))
+}
+
+// flushes makes the files of a step durable: four new nodes (output, detail,
+// prompt, step) and the file of the heads.
+func (w *world) flushes(number int) error {
+	mode, _ := durable.SafeMode(w.dir, w.dir)
+	var files []durable.File
+	for i := range 4 {
+		dir := w.path("floor", fmt.Sprint(i))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		files = append(files, durable.File{Path: fmt.Sprint(dir, "/", number), Data: make([]byte, 600), Perm: 0o444})
+	}
+	return errors.Join(
+		durable.WriteAll(durable.OS(), files, mode),
+		durable.WriteFile(durable.OS(), w.path("floor", "head"), make([]byte, 60), 0o644))
+}
+
+// memoryRows say how much memory a step takes, in MB. What the system tells of a child
+// is the larger of its own peak and those of its children, so the agent is asked
+// for apart.
+func (w *world) memoryRows() []row {
+	peak := func(name string, measure side) row {
+		r := versus("memory/"+name, measure, 1, "25 MB", constant(25))
+		r.unit = "MB"
+		return r
+	}
+	return []row{
+		peak("step", w.stepPeak(w.chain, 10)),
+		peak("step at 10,000 steps", w.stepPeak(w.chain, 10_000)),
+		peak("step among 100,000 threads", w.stepPeak(w.among, 100_000)),
+		peak("agent on the kit", func(b testing.TB) float64 {
+			p := w.chain(b, 10)
+			w.uwf(b, p.home, "thread", "step", p.thread, "--agent", w.helper(b, "peak")+" "+w.path("peak")+" "+w.agent(b))
+			return w.noted(b)
+		}),
+	}
+}
+
+// stepPeak costs the larger peak of the two processes of a step.
+func (w *world) stepPeak(of func(testing.TB, int) place, n int) side {
+	return func(b testing.TB) float64 {
+		p := of(b, n)
+		run(b, w.command(b, p.home, w.helper(b, "peak"), w.path("peak"), w.program("uwf"), "--quiet", "thread", "step", p.thread, "--agent", w.agent(b)))
+		return w.noted(b)
+	}
+}
+
+// noted reads what the helper wrote, in MB.
+func (w *world) noted(b testing.TB) float64 {
+	text, err := os.ReadFile(w.path("peak"))
+	require.NoError(b, err)
+	bytes, err := strconv.ParseFloat(string(text), 64)
+	require.NoError(b, err)
+	return bytes / (1 << 20)
+}
+
+// startRows say what it costs that a program starts at all. Adapters to other people's
+// agents have little to do; for our own agents nothing is promised.
+func (w *world) startRows() []row {
+	rows := []row{w.starts("uwf", 7, "--help"), w.starts("uwf", 7, "__complete", "thread", ""), w.starts("uwf", 7, "--version")}
+	for _, name := range protocol.Adapters() {
+		if _, err := os.Stat(w.program(name)); err == nil {
+			rows = append(rows, w.starts(name, 3, "--version"))
+		}
+	}
+	return rows
+}
+
+// starts is a row about a program that has next to nothing to do.
+func (w *world) starts(name string, promise float64, args ...string) row {
+	start := func(b testing.TB) { run(b, w.command(b, w.path("nobody"), w.program(name), args...)) }
+	return versus("start/"+strings.TrimSpace(name+" "+strings.Join(args, " ")), timed(start), promise, "1 empty program", timed(w.empty))
+}
+
+// readingRows say what it costs to look at threads, however long and however many
+// they are.
+func (w *world) readingRows() []row {
+	on := func(of func(testing.TB, int) place, n int, args ...string) side {
+		return timed(func(b testing.TB) {
+			p := of(b, n)
+			w.uwf(b, p.home, append(slices.Clone(args), p.thread)...)
+		})
+	}
+	start := func(n int) side { return timed(func(b testing.TB) { w.start(b, w.among(b, n).home) }) }
+	list := timed(func(b testing.TB) { w.uwf(b, w.crowd(b, 10_000).home, "thread", "list") })
+	return []row{
+		versus("reading/thread show", on(w.chain, 10, "thread", "show"), 7, "1 empty program", timed(w.empty)),
+		versus("reading/thread show at 10,000 steps", on(w.chain, 10_000, "thread", "show"), 1.3, "at 10 steps", on(w.chain, 10, "thread", "show")),
+		versus("reading/thread read at 10,000 steps", on(w.chain, 10_000, "thread", "read", "--quota", "4000"), 1.3, "at 10 steps", on(w.chain, 10, "thread", "read", "--quota", "4000")),
+		versus("reading/thread start among 100,000", start(100_000), 4, "among 1", start(1)),
+		versus("reading/thread list of 10,000", list, 3, "reading their 10,000 heads", timed(w.readHeads)),
+	}
+}
+
+// readHeads reads the heads of 10,000 threads with a program that does nothing else.
+func (w *world) readHeads(b testing.TB) {
+	p := w.crowd(b, 10_000)
+	run(b, w.command(b, p.home, w.helper(b, "heads"), filepath.Join(p.home, "cas"), filepath.Join(p.home, "threads.yaml")))
+}
+
+// storeRows hold that reading a node costs the same however many there are.
+func (w *world) storeRows() []row {
+	sizes := []int{1_000, 100_000}
+	if w.full {
+		sizes = append(sizes, 1_000_000)
+	}
+	return []row{grows("store/ocas get", 0.05, sizes, func(n int) side { return timed(w.get(n)) })}
+}
+
+// get reads a node of a store of n nodes, which no home uses.
+func (w *world) get(n int) func(testing.TB) {
+	return func(b testing.TB) {
+		dir := w.path(fmt.Sprint("store-", n))
+		fixture(w, dir, func() bool { fill(b, dir, n); return true })
+		payload, err := cas.Encode(text(0))
+		require.NoError(b, err)
+		hash := cas.XXH3.Sum(cas.NewKinds(cas.XXH3).Hash(protocol.KindText), payload)
+		w.uwf(b, w.path("nobody"), "--ocas-home", dir, "cas", "get", string(hash))
+	}
+}
+
+// loadRows say what steps cost when two processes make them at once, each the
+// steps of half the threads.
+func (w *world) loadRows() []row {
+	const stepsEach = 5
+	threads := 40
+	if w.full {
+		threads = 200
+	}
+	all := threads * stepsEach
+	perStep := func(do func(b testing.TB) func(i int) error) side {
+		return func(b testing.TB) float64 {
+			next := do(b)
+			return timed(func(b testing.TB) { require.NoError(b, twoAtOnce(all, next)) })(b) / float64(all)
+		}
+	}
+	// A thread's steps come after each other: i counts through the threads of one
+	// half before it comes back to the first.
+	steps := func(b testing.TB) func(i int) error {
+		home, ids, agent := w.path(fmt.Sprint("load-", w.fresh(1))), make([]string, threads), w.agent(b)
+		for i := range ids {
+			ids[i] = w.start(b, home)
+		}
+		return func(i int) error {
+			_, err := output(w.command(b, home, w.program("uwf"), "--quiet", "thread", "step", ids[i%threads], "--agent", agent))
+			return err
+		}
+	}
+	floor := func(b testing.TB) func(i int) error {
+		first, empty := w.fresh(all), w.helper(b, "empty")
+		return func(i int) error {
+			return errors.Join(w.flushes(first+i), exec.Command(empty).Run(), exec.Command(empty).Run())
+		}
+	}
+	r := versus(fmt.Sprintf("load/%d threads, %d steps each, 2 at once", threads, stepsEach), perStep(steps), 4, "2 empty programs, same flushes, 2 at once", perStep(floor))
+	r.unit = "ms/step"
+	return []row{r}
+}
+
+// twoAtOnce does n things, every other one beside the others, until one fails.
+func twoAtOnce(n int, do func(i int) error) error {
+	var errs [2]error
+	var both sync.WaitGroup
+	for half := range errs {
+		both.Go(func() {
+			for i := half; i < n && errs[half] == nil; i += 2 {
+				errs[half] = do(i)
+			}
+		})
+	}
+	both.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// TestRows measures some cheap rows once, on programs built from the tree. What they
+// cost is not its business.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	w := &world{dir: t.TempDir(), bin: t.TempDir(), made: map[string]any{}}
+	for _, name := range []string{"uwf", "uwf-mock"} {
+		build(t, w.program(name), "cmd/"+name)
+	}
+	measured := 0
+	for _, r := range w.rows() {
+		if slices.Contains([]string{"step/no-op agent", "start/uwf --version", "reading/thread show", "memory/agent on the kit"}, r.name) {
+			r.round(t, 0)
+			measured++
+		}
+	}
+	require.Equal(t, 4, measured)
+}
