@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -34,7 +35,7 @@ func (a *app) place(ctx context.Context, arg string) (id string, h cas.Hash, err
 		h, err := a.node(ctx, arg)
 		if err != nil {
 			if id, threadErr := a.thread(ctx, arg); threadErr == nil {
-				return "", "", notFound(fmt.Sprintf("%s is a thread, not a step", arg), "its last step is "+id+"@-1")
+				return "", "", cmdline.NotFound(fmt.Sprintf("%s is a thread, not a step", arg), "its last step is "+id+"@-1")
 			}
 		}
 		return "", h, err
@@ -136,7 +137,7 @@ func (a *app) stepOf(ctx context.Context, id, place string) (cas.Hash, error) {
 	nth := -1
 	if found {
 		if nth, err = strconv.Atoi(visit); err != nil || nth == 0 {
-			return "", usageError(fmt.Sprintf("%q is no visit of a role: it is a number, 1 is the first, -1 the last", visit),
+			return "", cmdline.UsageError(fmt.Sprintf("%q is no visit of a role: it is a number, 1 is the first, -1 the last", visit),
 				fmt.Sprintf("the last one is %s@%s@-1", id, role))
 		}
 	}
@@ -153,7 +154,7 @@ func stepNumber(ctx context.Context, t *thread.Thread, id string, n int) (cas.Ha
 	case asked == 0:
 		return t.StartHash, nil
 	case n < 1 || n > t.Len():
-		return "", notFound(fmt.Sprintf("thread %s has no step %d: %s", id, asked, countOf(t)), "uwf thread steps "+id)
+		return "", cmdline.NotFound(fmt.Sprintf("thread %s has no step %d: %s", id, asked, countOf(t)), "uwf thread steps "+id)
 	}
 	for s, err := range t.Steps(ctx) {
 		if err != nil {
@@ -191,7 +192,7 @@ func roleVisit(ctx context.Context, t *thread.Thread, id, role string, nth int) 
 		want = total + nth + 1
 	}
 	if want < 1 || want > total {
-		return "", notFound(fmt.Sprintf("role %q has no visit %d in thread %s: it has %d", role, nth, id, total), "uwf thread steps "+id)
+		return "", cmdline.NotFound(fmt.Sprintf("role %q has no visit %d in thread %s: it has %d", role, nth, id, total), "uwf thread steps "+id)
 	}
 	for s, err := range t.Steps(ctx) {
 		if err != nil {
@@ -211,7 +212,7 @@ func unknownRole(ctx context.Context, t *thread.Thread, id, role string) error {
 		return err
 	}
 	if _, exists := wf.Roles[role]; exists {
-		return notFound(fmt.Sprintf("role %q has made no step of thread %s yet", role, id), "uwf thread steps "+id)
+		return cmdline.NotFound(fmt.Sprintf("role %q has made no step of thread %s yet", role, id), "uwf thread steps "+id)
 	}
 	var roles []string
 	for r := range wf.Roles {
@@ -221,5 +222,5 @@ func unknownRole(ctx context.Context, t *thread.Thread, id, role string) error {
 	if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
 		hints = append([]string{fmt.Sprintf("did you mean %s?", plaintext.Word(id+"@"+near[0]))}, hints...)
 	}
-	return notFound(fmt.Sprintf("thread %s has no step %q: it is neither a number nor a role of its workflow", id, role), hints...)
+	return cmdline.NotFound(fmt.Sprintf("thread %s has no step %q: it is neither a number nor a role of its workflow", id, role), hints...)
 }

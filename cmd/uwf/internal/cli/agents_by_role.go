@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -22,7 +23,7 @@ func agentsByRole(values []string, workflow func() (protocol.Workflow, error), o
 			role, agent = "", v
 		}
 		if strings.TrimSpace(agent) == "" || (found && role == "" && agent != v) {
-			return usageError("--agent is empty", "--agent <alias or command>", "--agent <role>=<alias or command>")
+			return cmdline.UsageError("--agent is empty", "--agent <alias or command>", "--agent <role>=<alias or command>")
 		}
 		if role == "" {
 			o.Agent = agent

@@ -30,7 +30,7 @@ type assignment struct {
 func (a *app) assignment(ctx context.Context) (assignment, error) {
 	head := cas.Hash(a.env.Get(protocol.EnvHead))
 	if head == "" {
-		return assignment{}, usageError("this command makes a step for the agent that runs it, and "+protocol.EnvHead+" is not set",
+		return assignment{}, cmdline.UsageError("this command makes a step for the agent that runs it, and "+protocol.EnvHead+" is not set",
 			"it is set for every program that uwf starts as an agent: uwf thread step <thread> --agent <your-program>")
 	}
 	as := assignment{
@@ -40,12 +40,12 @@ func (a *app) assignment(ctx context.Context) (assignment, error) {
 		head: head, runDir: a.env.Get(protocol.EnvRunDir), agent: a.env.Get(protocol.EnvAgent),
 	}
 	if as.Role == "" {
-		return as, usageError(protocol.EnvRole+" is not set", "uwf sets it for the agent beside "+protocol.EnvHead+"; by hand: "+protocol.EnvRole+"=<role>")
+		return as, cmdline.UsageError(protocol.EnvRole+" is not set", "uwf sets it for the agent beside "+protocol.EnvHead+"; by hand: "+protocol.EnvRole+"=<role>")
 	}
 	if v := a.env.Get(protocol.EnvLimitBase); v != "" {
 		n, err := natural(v)
 		if err != nil {
-			return as, usageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err), "unset "+protocol.EnvLimitBase+", or pass on what uwf has set")
+			return as, cmdline.UsageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err), "unset "+protocol.EnvLimitBase+", or pass on what uwf has set")
 		}
 		as.limitBase = &n
 	}
@@ -98,7 +98,7 @@ func (a *app) brief(ctx context.Context, as assignment) (*thread.Thread, step.Br
 	b, err := step.NewBrief(ctx, r, t, as.Assignment)
 	var unknown *step.RoleError
 	if errors.As(err, &unknown) {
-		return nil, b, notFound(unknown.Error(), cmdline.DidYouMean(protocol.EnvRole+"=", unknown.Role, unknown.Roles)...)
+		return nil, b, cmdline.NotFound(unknown.Error(), cmdline.DidYouMean(protocol.EnvRole+"=", unknown.Role, unknown.Roles)...)
 	}
 	return t, b, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -66,7 +67,7 @@ func expectedSeal(c *ucli.Context) (cas.Seal, error) {
 	}
 	s, err := cas.ParseSeal(c.String("expect"))
 	if err != nil || s.IsZero() {
-		return s, usageError(fmt.Sprintf("--expect %q is not a seal: 64 hexadecimal digits", c.String("expect")), "uwf thread seal <thread> prints one")
+		return s, cmdline.UsageError(fmt.Sprintf("--expect %q is not a seal: 64 hexadecimal digits", c.String("expect")), "uwf thread seal <thread> prints one")
 	}
 	return s, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -111,7 +112,7 @@ func (b *bundled) only(arg string) (id string, named bool, err error) {
 	}
 	t, err := b.file.Thread("")
 	if err != nil {
-		return "", true, notFound("there is not just one thread in "+b.name,
+		return "", true, cmdline.NotFound("there is not just one thread in "+b.name,
 			"uwf bundle verify "+plaintext.Word(b.name)+" lists them", "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
 	}
 	return t.Thread, true, nil

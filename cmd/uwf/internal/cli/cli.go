@@ -154,7 +154,7 @@ func (a *app) readGlobals(c *ucli.Context) error {
 	}
 	if c.Bool("json") {
 		if a.flags.format != "" && a.flags.format != string(render.JSON) {
-			return usageError("--json and --format "+a.flags.format+" exclude each other", "--json")
+			return cmdline.UsageError("--json and --format "+a.flags.format+" exclude each other", "--json")
 		}
 		a.flags.format = string(render.JSON)
 	}
@@ -163,9 +163,9 @@ func (a *app) readGlobals(c *ucli.Context) error {
 	}
 	if _, err := render.ParseFormat(a.flags.format); err != nil {
 		if near := suggest.Nearest(a.flags.format, render.Formats(), 1); len(near) > 0 {
-			return usageError(err.Error(), "did you mean --format "+near[0]+"?")
+			return cmdline.UsageError(err.Error(), "did you mean --format "+near[0]+"?")
 		}
-		return usageError(err.Error())
+		return cmdline.UsageError(err.Error())
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (a *app) completionCommand() *ucli.Command {
 			if near := suggest.Nearest(name, shellNames(), 1); len(near) > 0 {
 				hints = append([]string{"did you mean uwf completion " + near[0] + "?"}, hints...)
 			}
-			return usageError(fmt.Sprintf("there is no completion for %q", c.Args().First()), hints...)
+			return cmdline.UsageError(fmt.Sprintf("there is no completion for %q", c.Args().First()), hints...)
 		}
 		script, err := completionScripts.ReadFile("completion/uwf." + end)
 		if err != nil {

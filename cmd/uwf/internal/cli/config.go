@@ -68,7 +68,7 @@ func (a *app) rawConfig(ctx context.Context) (any, error) {
 	}
 	src, err := config.ReadFile(dirs.Config())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, notFound("there is no config yet: "+dirs.Config()+" does not exist",
+		return nil, cmdline.NotFound("there is no config yet: "+dirs.Config()+" does not exist",
 			"uwf config set defaultAgent <alias>, or write the file: uwf schema config describes it")
 	}
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *app) configGet(ctx context.Context, c *ucli.Context) error {
 	}
 	value, ok := key.Lookup(raw)
 	if !ok {
-		return notFound("key not found: "+key.String(), nearKeys(key, raw)...)
+		return cmdline.NotFound("key not found: "+key.String(), nearKeys(key, raw)...)
 	}
 	return a.print(configValue{Key: key.String(), Value: value}, func(w io.Writer) error {
 		if _, isMap := value.(map[string]any); isMap {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
@@ -96,10 +98,10 @@ const editorGrace = 500 * time.Millisecond
 
 // editor opens a file, and waits until it is closed. A signal to us ends it.
 func (a *app) editor(ctx context.Context, file string) error {
-	words := strings.Fields(orElse(a.env.Get("VISUAL"), orElse(a.env.Get("EDITOR"), "vi")))
+	words := strings.Fields(cmp.Or(a.env.Get("VISUAL"), cmp.Or(a.env.Get("EDITOR"), "vi")))
 	program, err := proc.LookPath(words[0], a.env.Dir, a.env.Environ)
 	if err != nil {
-		return notFound("there is no editor "+words[0], "export EDITOR=<program>", "uwf config set <key> <value>")
+		return cmdline.NotFound("there is no editor "+words[0], "export EDITOR=<program>", "uwf config set <key> <value>")
 	}
 	cmd := exec.CommandContext(ctx, program, append(words[1:], file)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -12,19 +12,12 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 func isRedacted(err error) bool {
 	_, redacted := cas.AsRedacted(err)
 	return redacted
 }
-
-func usageError(message string, hints ...string) error { return cmdline.UsageError(message, hints...) }
-
-func notFound(message string, hints ...string) error { return cmdline.NotFound(message, hints...) }
-
-func invalid(message string, hints ...string) error { return cmdline.Invalid(message, hints...) }
 
 // classify gives every error a code, and one that comes from the disk a remedy.
 func classify(err error) *protocol.Error {

@@ -12,6 +12,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -36,7 +37,7 @@ func (a *app) importOriginalCommand() *ucli.Command {
 func (a *app) importOriginal(ctx context.Context, c *ucli.Context) error {
 	program, err := a.beside(importProgram)
 	if err != nil {
-		return notFound(importProgram+" is not installed",
+		return cmdline.NotFound(importProgram+" is not installed",
 			"go install github.com/united-workforce/uwf/cmd/"+importProgram+"@latest")
 	}
 	args := a.globalArgs()

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // limitFlags bound what a whole run may cost.
@@ -67,7 +68,7 @@ func dollarsOf(c *ucli.Context, flag string) (float64, error) {
 	text := strings.TrimSpace(c.String(flag))
 	usd, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
 	if err != nil || !(usd > 0 && usd <= protocol.MaxCostUSD) || math.IsNaN(usd) {
-		return 0, usageError(fmt.Sprintf("--%s must be a number of dollars above 0, got %q", flag, text), "--"+flag+" 5")
+		return 0, cmdline.UsageError(fmt.Sprintf("--%s must be a number of dollars above 0, got %q", flag, text), "--"+flag+" 5")
 	}
 	return usd, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -140,7 +141,7 @@ func (a *app) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Filter
 		}
 	}
 	if f.Process != "" && !isProcess(f.Process) {
-		return f, unknown, usageError(fmt.Sprintf("--process %q is not a process of the diary", f.Process),
+		return f, unknown, cmdline.UsageError(fmt.Sprintf("--process %q is not a process of the diary", f.Process),
 			"uwf log show --format json has them as \"pid\", such as 1795291508464-4711")
 	}
 	if f.Date != "" {
@@ -157,7 +158,7 @@ func logLimit(c *ucli.Context) (int, error) {
 	}
 	n, err := positive(text)
 	if err != nil {
-		return 0, usageError(fmt.Sprintf("--limit must be a positive integer, got: %s", text), "uwf log show --limit 20")
+		return 0, cmdline.UsageError(fmt.Sprintf("--limit must be a positive integer, got: %s", text), "uwf log show --limit 20")
 	}
 	return n, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -64,7 +65,7 @@ func noSuchTopic(t topic, words []string) error {
 	if near := suggest.Nearest(words[len(words)-1], names, 1); len(near) > 0 {
 		hints = append([]string{"did you mean " + t.path + " " + near[0] + "?"}, hints...)
 	}
-	return usageError(fmt.Sprintf("there is no command %q", strings.Join(words, " ")), hints...)
+	return cmdline.UsageError(fmt.Sprintf("there is no command %q", strings.Join(words, " ")), hints...)
 }
 
 // manual writes troff with the macros of man(7).

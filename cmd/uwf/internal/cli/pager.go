@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os/exec"
@@ -126,7 +127,7 @@ func (p *pager) start() error {
 		return p.flush(p.out)
 	}
 	cmd := exec.Command(program, p.command[1:]...)
-	cmd.Env = p.env.With("LESS", orElse(p.env.Get("LESS"), "FRX")).Environ
+	cmd.Env = p.env.With("LESS", cmp.Or(p.env.Get("LESS"), "FRX")).Environ
 	cmd.Stdout, cmd.Stderr = p.out, terminal.ForChild(p.env.Stderr)
 	pipe, err := cmd.StdinPipe()
 	if err == nil {
@@ -154,11 +155,4 @@ func (p *pager) close() error {
 	_ = p.pipe.Close()
 	_ = p.cmd.Wait() // how a pager ends says nothing about the command
 	return nil
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

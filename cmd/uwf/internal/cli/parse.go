@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/cmdline"
 	ucli "github.com/urfave/cli/v2"
 )
 
@@ -23,9 +24,9 @@ func numberFlag(c *ucli.Context, name string, least, example int) (int, error) {
 	}
 	message := fmt.Sprintf("--%s must be a %s integer, got: %s", name, want, text)
 	if near := nearNumber(text); near >= least {
-		return 0, usageError(message, fmt.Sprintf("did you mean --%s %d?", name, near))
+		return 0, cmdline.UsageError(message, fmt.Sprintf("did you mean --%s %d?", name, near))
 	}
-	return 0, usageError(message, fmt.Sprintf("--%s %d", name, example))
+	return 0, cmdline.UsageError(message, fmt.Sprintf("--%s %d", name, example))
 }
 
 // nearNumber is the number that somebody has written another way, such as 4k,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -60,15 +61,15 @@ func (a *app) checkHome(dirs home.Dirs) error {
 	info, err := os.Stat(dirs.Home)
 	switch {
 	case err == nil && !info.IsDir():
-		return invalid(fmt.Sprintf("the home %s is not a directory", dirs.Home), "name a directory: --home DIR, or UWF_HOME=DIR")
+		return cmdline.Invalid(fmt.Sprintf("the home %s is not a directory", dirs.Home), "name a directory: --home DIR, or UWF_HOME=DIR")
 	case errors.Is(err, syscall.ENOTDIR):
-		return invalid(fmt.Sprintf("the home %s is not a directory: something above it is a file", dirs.Home), "name a directory: --home DIR, or UWF_HOME=DIR")
+		return cmdline.Invalid(fmt.Sprintf("the home %s is not a directory: something above it is a file", dirs.Home), "name a directory: --home DIR, or UWF_HOME=DIR")
 	case errors.Is(err, fs.ErrNotExist) && a.flags.home != "" && !a.creates:
-		return notFound("there is no home at "+dirs.Home,
+		return cmdline.NotFound("there is no home at "+dirs.Home,
 			"uwf --home "+plaintext.Word(a.flags.home)+" setup", "uwf --home "+plaintext.Word(a.flags.home)+" workflow put <file.yaml>, or any other command that writes, makes it")
 	}
 	if info, err := os.Stat(dirs.Store); err == nil && !info.IsDir() {
-		return invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "name a directory: --ocas-home DIR, or OCAS_HOME=DIR")
+		return cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "name a directory: --ocas-home DIR, or OCAS_HOME=DIR")
 	}
 	return nil
 }
@@ -78,7 +79,7 @@ func (a *app) checkStore(dirs home.Dirs, exists bool) error {
 	if exists || a.flags.store == "" || a.creates {
 		return nil
 	}
-	return notFound("there is no store at "+dirs.Store, "without --ocas-home it is $OCAS_HOME, else cas in the home", "uwf cas init --ocas-home "+plaintext.Word(a.flags.store))
+	return cmdline.NotFound("there is no store at "+dirs.Store, "without --ocas-home it is $OCAS_HOME, else cas in the home", "uwf cas init --ocas-home "+plaintext.Word(a.flags.store))
 }
 
 // hide keeps secrets out of an error: it may quote a file that is not what it was

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
@@ -100,7 +101,7 @@ func isRunning(id string) error {
 // being asked.
 func (a *app) confirm(ctx context.Context, question, script string) error {
 	if !terminal.Is(a.env.Stdin) {
-		return usageError("nobody can be asked here: "+question, script)
+		return cmdline.UsageError("nobody can be asked here: "+question, script)
 	}
 	said, err := setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}.Line(ctx, plaintext.Line(question)+" [y/N] ")
 	if err != nil {
@@ -130,7 +131,7 @@ func (a *app) workflowRemoveCommand() *ucli.Command {
 		}
 		h, err := x.Unregister(ctx, name)
 		if errors.Is(err, heads.ErrNoWorkflow) {
-			return notFound("no workflow is registered as "+plaintext.Line(name), "uwf workflow list")
+			return cmdline.NotFound("no workflow is registered as "+plaintext.Line(name), "uwf workflow list")
 		}
 		if err != nil {
 			return err

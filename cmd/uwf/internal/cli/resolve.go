@@ -92,7 +92,7 @@ func (a *app) newestThread(ctx context.Context, x *fileheads.Heads, n int) (stri
 		return "", err
 	}
 	if len(ids) == 0 {
-		return "", notFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
+		return "", cmdline.NotFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
 	}
 	slices.SortFunc(ids, threadid.NewestFirst)
 	if a.bundle != nil && n < len(ids) {
@@ -118,14 +118,14 @@ func (a *app) newestThread(ctx context.Context, x *fileheads.Heads, n int) (stri
 		}
 	}
 	if n > 0 {
-		return "", notFound(fmt.Sprintf("there are not %d threads that were started here", n+1), "uwf thread list --all")
+		return "", cmdline.NotFound(fmt.Sprintf("there are not %d threads that were started here", n+1), "uwf thread list --all")
 	}
-	return "", notFound("@ is the newest thread that was started here, and all were imported", "the newest of those is "+ids[0], "uwf thread list --all")
+	return "", cmdline.NotFound("@ is the newest thread that was started here, and all were imported", "the newest of those is "+ids[0], "uwf thread list --all")
 }
 
 // unclear: nobody can tell any more which thread @ means.
 func unclear(why string, hints ...string) error {
-	return invalid("cannot tell which thread @ is: "+why, append(hints, "name the thread by its id: uwf thread list --all")...)
+	return cmdline.Invalid("cannot tell which thread @ is: "+why, append(hints, "name the thread by its id: uwf thread list --all")...)
 }
 
 func (a *app) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string) (string, error) {
@@ -189,7 +189,7 @@ func threadIDs(ctx context.Context, x *fileheads.Heads) ([]string, error) {
 // unknownThread says what a word is that names no thread, if it is anything.
 func (a *app) unknownThread(ctx context.Context, x *fileheads.Heads, arg string) error {
 	if strings.HasPrefix(arg, newest) && strings.Trim(arg, newest) == "" {
-		return notFound("thread not found: "+arg, "did you mean @? It is the newest thread")
+		return cmdline.NotFound("thread not found: "+arg, "did you mean @? It is the newest thread")
 	}
 	if name, _, found := strings.Cut(arg, newest); found {
 		if name == "" {
@@ -198,21 +198,21 @@ func (a *app) unknownThread(ctx context.Context, x *fileheads.Heads, arg string)
 		if _, err := a.address(ctx, arg); err != nil {
 			return err
 		}
-		return notFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "its thread is "+name)
+		return cmdline.NotFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "its thread is "+name)
 	}
 	if strings.ContainsAny(arg, "./"+string(filepath.Separator)) {
 		return cmdline.NoFile(a.env.Dir, arg, "uwf thread list --all")
 	}
 	if s, err := a.store(ctx); err == nil {
 		if h := protocol.Hash(protocol.FoldCrockford(arg)); h.Valid() && isStep(ctx, s, h) {
-			return notFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "uwf thread list --all")
+			return cmdline.NotFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "uwf thread list --all")
 		}
 	}
 	if _, err := x.Workflow(ctx, arg); err == nil {
-		return notFound(fmt.Sprintf("%s is a workflow; a thread is expected here", arg), "uwf thread list --all", "uwf run "+plaintext.Word(arg)+" -p '<task>'")
+		return cmdline.NotFound(fmt.Sprintf("%s is a workflow; a thread is expected here", arg), "uwf thread list --all", "uwf run "+plaintext.Word(arg)+" -p '<task>'")
 	}
 	if err := x.Damage(ctx); err != nil {
-		return notFound(fmt.Sprintf("thread not found: %s; but some lines cannot be read, and it may be one of them:\n%v", arg, err),
+		return cmdline.NotFound(fmt.Sprintf("thread not found: %s; but some lines cannot be read, and it may be one of them:\n%v", arg, err),
 			"correct the line, or uwf cas fsck --repair moves it away")
 	}
 	hints := []string{"uwf thread list --all"}
@@ -221,7 +221,7 @@ func (a *app) unknownThread(ctx context.Context, x *fileheads.Heads, arg string)
 			hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)
 		}
 	}
-	return notFound(fmt.Sprintf("thread not found: %s", arg), hints...)
+	return cmdline.NotFound(fmt.Sprintf("thread not found: %s", arg), hints...)
 }
 
 func isStep(ctx context.Context, s cas.Store, h cas.Hash) bool {

@@ -96,7 +96,7 @@ func (a *app) leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context
 		for _, f := range flags {
 			name := f.Names()[0]
 			if _, text := f.(*ucli.StringFlag); text && cc.IsSet(name) && cc.String(name) == "" && name != "prompt" {
-				return usageError("flag --"+name+" is empty", cc.Command.HelpName+" --help")
+				return cmdline.UsageError("flag --"+name+" is empty", cc.Command.HelpName+" --help")
 			}
 		}
 		return run(ctx, cc)

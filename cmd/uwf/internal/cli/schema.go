@@ -9,6 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -56,7 +57,7 @@ func typeOf(word string) (protocol.Type, error) {
 	if near := suggest.Nearest(word, typeNames(), 1); len(near) > 0 {
 		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)
 	}
-	return t, notFound(fmt.Sprintf("no such kind: %s", word), hints...)
+	return t, cmdline.NotFound(fmt.Sprintf("no such kind: %s", word), hints...)
 }
 
 func (a *app) schemaHash(ctx context.Context, c *ucli.Context) error {

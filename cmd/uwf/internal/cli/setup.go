@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -68,7 +69,7 @@ func (a *app) setup(ctx context.Context, c *ucli.Context) error {
 		person = &setup.Agreeing{}
 	case !answers.Empty():
 	case !terminal.Is(a.env.Stdin) || !terminal.Is(a.env.Stderr):
-		return usageError("there is no terminal to ask on", "uwf setup --yes takes what is found here", "uwf setup --agent claude-code",
+		return cmdline.UsageError("there is no terminal to ask on", "uwf setup --yes takes what is found here", "uwf setup --agent claude-code",
 			"uwf setup --agent builtin --provider openai --model NAME --commands all", "uwf setup --help")
 	default:
 		person = setup.Terminal{In: a.env.Stdin, Out: a.env.Stderr}
@@ -129,15 +130,15 @@ func (a *app) ask(format string, args ...any) { fmt.Fprintf(a.env.Stderr, format
 func (a *app) setupAnswers(c *ucli.Context) (setup.Answers, error) {
 	for _, name := range []string{"provider", "base-url", "api-key", "api-key-env", "model", "commands"} {
 		if c.IsSet(name) && strings.TrimSpace(c.String(name)) == "" {
-			return setup.Answers{}, usageError("--" + name + " is empty")
+			return setup.Answers{}, cmdline.UsageError("--" + name + " is empty")
 		}
 	}
 	agents := c.StringSlice("agent")
 	if slices.Contains(agents, "") {
-		return setup.Answers{}, usageError("--agent is empty")
+		return setup.Answers{}, cmdline.UsageError("--agent is empty")
 	}
 	if c.IsSet("api-key") && c.IsSet("api-key-env") {
-		return setup.Answers{}, usageError("--api-key and --api-key-env exclude each other")
+		return setup.Answers{}, cmdline.UsageError("--api-key and --api-key-env exclude each other")
 	}
 	answers := setup.Answers{
 		Provider: c.String("provider"), BaseURL: c.String("base-url"), APIKey: c.String("api-key"),
@@ -154,7 +155,7 @@ func (a *app) setupAnswers(c *ucli.Context) (setup.Answers, error) {
 		return answers, fmt.Errorf("read the key: %w", err)
 	}
 	if answers.APIKey = strings.TrimSpace(line); answers.APIKey == "" {
-		return answers, usageError("--api-key -: stdin is empty")
+		return answers, cmdline.UsageError("--api-key -: stdin is empty")
 	}
 	return answers, nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -82,7 +84,7 @@ func statsBy(list string) ([]string, error) {
 			if near := suggest.Nearest(word, view.StatsBy(), 1); len(near) > 0 {
 				hints = append([]string{"did you mean --by " + near[0] + "?"}, hints...)
 			}
-			return nil, usageError(fmt.Sprintf("steps cannot be told apart by %q", word), hints...)
+			return nil, cmdline.UsageError(fmt.Sprintf("steps cannot be told apart by %q", word), hints...)
 		}
 	}
 	return by, nil
@@ -95,12 +97,12 @@ func statsText(w io.Writer, s protocol.Stats) error {
 	}
 	t := newTable(append(header, "STEPS", "TIME", "TOKENS", "COST")...)
 	row := func(names []string, sum protocol.Totals) {
-		t.row(append(names, strconv.Itoa(sum.Steps), render.Duration(sum.DurationMs), orElse(view.Tokens(sum), "-"), orElse(view.Cost(sum), "-"))...)
+		t.row(append(names, strconv.Itoa(sum.Steps), render.Duration(sum.DurationMs), cmp.Or(view.Tokens(sum), "-"), cmp.Or(view.Cost(sum), "-"))...)
 	}
 	for _, r := range s.Rows {
 		var names []string
 		for _, by := range s.By {
-			names = append(names, orElse(r.Of[by], "(unknown)"))
+			names = append(names, cmp.Or(r.Of[by], "(unknown)"))
 		}
 		row(names, r.Totals)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -87,7 +88,7 @@ func originalStep(ctx context.Context, s cas.Store, h cas.Hash) (protocol.Step, 
 	t, err := thread.Open(ctx, s, h)
 	var kind *cas.TypeError
 	if errors.As(err, &kind) || err == nil && t.Last == nil {
-		return protocol.Step{}, invalid(fmt.Sprintf("node %s is not a step", h), "uwf thread steps <thread>")
+		return protocol.Step{}, cmdline.Invalid(fmt.Sprintf("node %s is not a step", h), "uwf thread steps <thread>")
 	}
 	if err != nil {
 		return protocol.Step{}, err

@@ -51,7 +51,7 @@ func (a *app) stepExtract(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if x.alias == "" {
-		return invalid("no model for extraction: config.yaml names none", "uwf config set modelOverrides.extract <alias>")
+		return cmdline.Invalid("no model for extraction: config.yaml names none", "uwf config set modelOverrides.extract <alias>")
 	}
 	out, usage, err := x.read(ctx, a.secrets().Hide(answer), brief.Role.ExtractPrompt, role)
 	said := protocol.Extraction{Value: out.Value, Model: x.alias, Usage: &usage}

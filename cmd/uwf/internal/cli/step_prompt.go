@@ -29,7 +29,7 @@ func (a *app) stepPrompt(ctx context.Context, c *ucli.Context) error {
 		if near := suggest.Nearest(c.String("part"), []string{"all", "system", "user"}, 1); len(near) > 0 {
 			hints = append(hints, "did you mean --part "+near[0]+"?")
 		}
-		return usageError("--part must be all, system or user, got: "+c.String("part"), hints...)
+		return cmdline.UsageError("--part must be all, system or user, got: "+c.String("part"), hints...)
 	}
 	as, err := a.assignment(ctx)
 	if err != nil {

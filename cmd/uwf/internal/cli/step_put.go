@@ -62,7 +62,7 @@ func (a *app) stepPut(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if protocol.IsEngine(sub.Agent) {
-		return usageError("--agent "+sub.Agent+": under that name only the engine makes steps", "uwf step put … --agent <name of the program>")
+		return cmdline.UsageError("--agent "+sub.Agent+": under that name only the engine makes steps", "uwf step put … --agent <name of the program>")
 	}
 	sub.Type, sub.Prompt = brief.Role.Frontmatter, prompt.Full(brief.Parts)
 	if err := a.extract(ctx, c.Bool("final"), answer, brief, &sub); err != nil {
@@ -150,10 +150,10 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (step.Su
 	if v := c.String("usage"); v != "" {
 		sub.Usage = &protocol.Usage{DurationMs: now - sub.StartedAtMs}
 		if err := strictJSON([]byte(v), sub.Usage); err != nil {
-			return sub, nil, invalid(fmt.Sprintf("--usage is no JSON object of a step's cost: %v", err), `--usage '{"turns":1,"inputTokens":100,"outputTokens":20}'`)
+			return sub, nil, cmdline.Invalid(fmt.Sprintf("--usage is no JSON object of a step's cost: %v", err), `--usage '{"turns":1,"inputTokens":100,"outputTokens":20}'`)
 		}
 		if err := sub.Usage.Plausible(); err != nil {
-			return sub, nil, invalid("--" + err.Error())
+			return sub, nil, cmdline.Invalid("--" + err.Error())
 		}
 	}
 	var detail detailFile
@@ -163,12 +163,12 @@ func (a *app) submission(c *ucli.Context, as assignment, answer string) (step.Su
 			return sub, nil, err
 		}
 		if err := strictJSON([]byte(a.secrets().Hide(text)), &detail); err != nil {
-			return sub, nil, invalid(fmt.Sprintf("--detail %s is no JSON object of a step's turns: %v", file, err), "uwf prompt adapter tells what it has")
+			return sub, nil, cmdline.Invalid(fmt.Sprintf("--detail %s is no JSON object of a step's turns: %v", file, err), "uwf prompt adapter tells what it has")
 		}
 	}
 	for i, t := range detail.Turns {
 		if err := t.Usage.Plausible(); err != nil {
-			return sub, nil, invalid(fmt.Sprintf("--detail: turn %d: %v", i, err))
+			return sub, nil, cmdline.Invalid(fmt.Sprintf("--detail: turn %d: %v", i, err))
 		}
 	}
 	sub.Detail = protocol.Detail{

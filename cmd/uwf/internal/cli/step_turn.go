@@ -44,7 +44,7 @@ func (a *app) stepTurn(ctx context.Context, c *ucli.Context) error {
 	}
 	if v := c.String("tool-calls"); v != "" {
 		if err := strictJSON([]byte(a.secrets().Hide(v)), &turn.ToolCalls); err != nil {
-			return invalid(fmt.Sprintf("--tool-calls: %v", err))
+			return cmdline.Invalid(fmt.Sprintf("--tool-calls: %v", err))
 		}
 	}
 	earlier, err := as.announced(ctx)
@@ -53,7 +53,7 @@ func (a *app) stepTurn(ctx context.Context, c *ucli.Context) error {
 	}
 	turn.Index = len(earlier)
 	if err := turn.Validate(); err != nil {
-		return usageError(err.Error())
+		return cmdline.UsageError(err.Error())
 	}
 	return a.putTurn(ctx, turn)
 }
@@ -89,7 +89,7 @@ func (a *app) readInput(name string) (string, error) {
 		return "", cmdline.NoFile(a.env.Dir, name, "- reads stdin")
 	}
 	if err != nil {
-		return "", notFound(fmt.Sprintf("cannot read %s: %v", name, err))
+		return "", cmdline.NotFound(fmt.Sprintf("cannot read %s: %v", name, err))
 	}
 	return string(data), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -87,7 +88,7 @@ func noSuchRole(wf protocol.Workflow, role string) error {
 	if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
 		hints = append([]string{"did you mean --role " + plaintext.Word(near[0]) + "?"}, hints...)
 	}
-	return notFound(fmt.Sprintf("workflow %s has no role %q", wf.Name, role), hints...)
+	return cmdline.NotFound(fmt.Sprintf("workflow %s has no role %q", wf.Name, role), hints...)
 }
 
 // page reads --offset and --limit.

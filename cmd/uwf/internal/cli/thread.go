@@ -202,7 +202,7 @@ func (a *app) threadTitleCommand() *ucli.Command {
 func (a *app) taskText(c *ucli.Context) (string, error) {
 	prompt, err := a.promptText(c.String("prompt"))
 	if err == nil && strings.TrimSpace(prompt) == "" {
-		err = usageError("the prompt is empty", "-p 'what to do'")
+		err = cmdline.UsageError("the prompt is empty", "-p 'what to do'")
 	}
 	return prompt, err
 }
@@ -222,7 +222,7 @@ func (a *app) promptText(value string) (string, error) {
 	}
 	hints := []string{"a text that begins with @ is written with two: -p " + plaintext.Word("@"+value)}
 	if name == "" {
-		return "", usageError("-p @ names no file", append(hints, "-p @task.md")...)
+		return "", cmdline.UsageError("-p @ names no file", append(hints, "-p @task.md")...)
 	}
 	data, err := careful.ReadFile(a.env.Path(name), maxPrompt, careful.Follow)
 	switch {
@@ -233,11 +233,11 @@ func (a *app) promptText(value string) (string, error) {
 			}
 			hints = append([]string{"did you mean -p " + plaintext.Word("@"+near) + "?"}, hints...)
 		}
-		return "", notFound("there is no file "+name+" to read the prompt from", hints...)
+		return "", cmdline.NotFound("there is no file "+name+" to read the prompt from", hints...)
 	case err != nil:
 		return "", &protocol.Error{Code: protocol.CodeInvalid, Message: "the prompt cannot be read: " + err.Error(), Err: err, Hints: hints}
 	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
-		return "", invalid("the prompt cannot be read: "+name+" is not a text file", hints...)
+		return "", cmdline.Invalid("the prompt cannot be read: "+name+" is not a text file", hints...)
 	}
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
@@ -262,7 +262,7 @@ func (a *app) workDir(flag string) (string, error) {
 	}
 	dir, err := place.Real(a.env.Path(flag))
 	if err != nil {
-		return "", notFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+plaintext.Word(flag))
+		return "", cmdline.NotFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+plaintext.Word(flag))
 	}
 	return dir, nil
 }
@@ -276,7 +276,7 @@ func (a *app) threadForkCommand() *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error {
 		where := c.String("files")
 		if known := []string{engine.FilesWorktree, engine.FilesHere, engine.FilesKeep}; c.IsSet("files") && !slices.Contains(known, where) {
-			return usageError("--files "+where+" is no place for files", cmdline.DidYouMean("--files ", where, known)...)
+			return cmdline.UsageError("--files "+where+" is no place for files", cmdline.DidYouMean("--files ", where, known)...)
 		}
 		of, h, err := a.place(ctx, c.Args().First())
 		if err != nil {
@@ -370,7 +370,7 @@ func (a *app) threadHead(ctx context.Context, c *ucli.Context) (string, protocol
 func (a *app) threadAgain(ctx context.Context, c *ucli.Context) error {
 	parent, key, ok := cutChild(c.Args().First())
 	if !ok {
-		return usageError(fmt.Sprintf("%q is no child", c.Args().First()), "uwf thread again <thread>/<key>")
+		return cmdline.UsageError(fmt.Sprintf("%q is no child", c.Args().First()), "uwf thread again <thread>/<key>")
 	}
 	id, err := a.thread(ctx, parent)
 	if err != nil {

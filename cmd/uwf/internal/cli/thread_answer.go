@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/form"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
@@ -58,7 +59,7 @@ func (a *app) threadAnswer(ctx context.Context, c *ucli.Context) error {
 	w.Do, w.Answer = engine.DoAnswer, &engine.Answer{At: at.Head}
 	if head := c.String("at"); head != "" {
 		if w.Answer.At, err = protocol.ParseHash(head); err != nil {
-			return usageError(fmt.Sprintf("--at: %v", err), "--at "+string(at.Head))
+			return cmdline.UsageError(fmt.Sprintf("--at: %v", err), "--at "+string(at.Head))
 		}
 	}
 	if w.Answer.By, err = a.answerer(ctx, c); err != nil {
@@ -99,7 +100,7 @@ func (a *app) formValue(ctx context.Context, c *ucli.Context, at protocol.StepOu
 	for _, set := range c.StringSlice("set") {
 		name, text, ok := strings.Cut(set, "=")
 		if !ok || name == "" {
-			return nil, usageError(fmt.Sprintf("--set %s names no value", plaintext.Word(set)), "--set "+plaintext.Word(name+"=VALUE"))
+			return nil, cmdline.UsageError(fmt.Sprintf("--set %s names no value", plaintext.Word(set)), "--set "+plaintext.Word(name+"=VALUE"))
 		}
 		field, ok := form.Named(schema, name)
 		if !ok && len(known) > 0 && !slices.Contains(known, name) {
@@ -107,14 +108,14 @@ func (a *app) formValue(ctx context.Context, c *ucli.Context, at protocol.StepOu
 			if near := suggest.Nearest(name, known, 1); len(near) > 0 {
 				hints = append([]string{"did you mean --set " + plaintext.Word(near[0]+"="+text) + "?"}, hints...)
 			}
-			return nil, usageError(fmt.Sprintf("role %q has no field %q", at.Question.Role, name), hints...)
+			return nil, cmdline.UsageError(fmt.Sprintf("role %q has no field %q", at.Question.Role, name), hints...)
 		}
 		text, err := a.valueText(text)
 		if err != nil {
 			return nil, err
 		}
 		if value[name], err = field.Value(text); err != nil {
-			return nil, invalid(fmt.Sprintf("the answer does not fit:\n- %s: %v", name, err))
+			return nil, cmdline.Invalid(fmt.Sprintf("the answer does not fit:\n- %s: %v", name, err))
 		}
 	}
 	return value, nil
@@ -146,7 +147,7 @@ func fieldNames(schema any, given map[string]any) []string {
 func (a *app) askForm(ctx context.Context, at protocol.StepOutput) (any, error) {
 	q := at.Question
 	if !terminal.Is(a.env.Stdin) {
-		return nil, usageError(fmt.Sprintf("thread %s waits for an answer: %s asks: %s", at.Thread, q.Role, q.Text), view.Command(at), "uwf thread answer "+at.Thread+" -f answer.yaml")
+		return nil, cmdline.UsageError(fmt.Sprintf("thread %s waits for an answer: %s asks: %s", at.Thread, q.Role, q.Text), view.Command(at), "uwf thread answer "+at.Thread+" -f answer.yaml")
 	}
 	paintLine(a.env.Stderr, a.colour(a.env.Stderr, terminal.Yellow), plaintext.Indent(fmt.Sprintf("? %s asks: %s", plaintext.Line(q.Role), q.Text)))
 	value := map[string]any{}
@@ -234,11 +235,11 @@ func (a *app) mappingIn(path, what string) (map[string]any, error) {
 	}
 	doc, err := yamldoc.Parse(data, yamldoc.Bounds{})
 	if err != nil {
-		return nil, invalid(fmt.Sprintf("%s in %s cannot be read: %v", what, path, err))
+		return nil, cmdline.Invalid(fmt.Sprintf("%s in %s cannot be read: %v", what, path, err))
 	}
 	value, ok := doc.Root.Value().(map[string]any)
 	if !ok {
-		return nil, invalid(fmt.Sprintf("%s in %s is not a mapping from name to value", what, path))
+		return nil, cmdline.Invalid(fmt.Sprintf("%s in %s is not a mapping from name to value", what, path))
 	}
 	return value, nil
 }
@@ -247,7 +248,7 @@ func (a *app) mappingIn(path, what string) (map[string]any, error) {
 func (a *app) readValues(path string) ([]byte, error) {
 	data, err := careful.ReadFile(a.env.Path(path), maxPrompt, careful.Follow)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, notFound("there is no file " + path)
+		return nil, cmdline.NotFound("there is no file " + path)
 	}
 	if err != nil {
 		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
@@ -260,7 +261,7 @@ func (a *app) answerer(ctx context.Context, c *ucli.Context) (string, error) {
 	if c.IsSet("as") {
 		name := strings.TrimSpace(c.String("as"))
 		if name == "" {
-			return "", usageError("--as is empty", "--as 'Ada Lovelace'")
+			return "", cmdline.UsageError("--as is empty", "--as 'Ada Lovelace'")
 		}
 		return name, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // workerCommand is what a background worker is started with, behind "uwf thread".
@@ -37,7 +38,7 @@ func (a *app) threadWorkerCommand() *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error {
 		lock, err := strconv.ParseUint(c.Args().Get(1), 10, 32)
 		if err != nil {
-			return usageError("this command is for uwf itself", "uwf thread step <thread> --background")
+			return cmdline.UsageError("this command is for uwf itself", "uwf thread step <thread> --background")
 		}
 		e, err := a.engine(ctx, a.progress())
 		if err != nil {

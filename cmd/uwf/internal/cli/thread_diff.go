@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // threadDiffOutput answers thread diff.
@@ -45,7 +46,7 @@ func (a *app) threadDiff(ctx context.Context, c *ucli.Context) error {
 		return a.filesDiff(ctx, old, new, c.Bool("stat"))
 	}
 	if c.Bool("stat") {
-		return usageError("--stat is for files", "--files --stat")
+		return cmdline.UsageError("--stat is for files", "--files --stat")
 	}
 	s, err := a.store(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -35,7 +36,7 @@ func (a *app) threadExportCommand() *ucli.Command {
 func (a *app) threadExport(ctx context.Context, c *ucli.Context) error {
 	args := c.Args().Slice()
 	if c.Bool("all") == (len(args) > 0) {
-		return usageError("which threads? name them, or say --all", "uwf thread export @ -o thread.uwfb")
+		return cmdline.UsageError("which threads? name them, or say --all", "uwf thread export @ -o thread.uwfb")
 	}
 	if c.Bool("html") {
 		return a.exportHTML(ctx, c)
@@ -66,7 +67,7 @@ func (a *app) threadExport(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if len(m.Threads) == 0 {
-		return notFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
+		return cmdline.NotFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
 	}
 	output := c.String("output")
 	written, err := ocascli.WriteBundle(ctx, a.env, output, s, m)
@@ -97,7 +98,7 @@ func (a *app) files(ctx context.Context) (*fsstore.Store, error) {
 	}
 	files, ok := s.(*fsstore.Store)
 	if !ok {
-		return nil, invalid("a bundle cannot be changed", "uwf thread import FILE brings it into a home")
+		return nil, cmdline.Invalid("a bundle cannot be changed", "uwf thread import FILE brings it into a home")
 	}
 	return files, nil
 }

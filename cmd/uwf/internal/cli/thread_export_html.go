@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/terminal"
@@ -26,7 +27,7 @@ type exportedPage struct {
 
 func (a *app) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("all") || c.Args().Len() != 1 {
-		return usageError("--html is for one thread", "uwf thread export @ --html -o run.html")
+		return cmdline.UsageError("--html is for one thread", "uwf thread export @ --html -o run.html")
 	}
 	id, e, err := a.threadAndEngine(ctx, c, nil)
 	if err != nil {
@@ -35,17 +36,17 @@ func (a *app) exportHTML(ctx context.Context, c *ucli.Context) error {
 	output := c.String("output")
 	if output == "-" {
 		if terminal.Is(a.env.Stdout) {
-			return usageError("a page is not for a terminal", "-o run.html")
+			return cmdline.UsageError("a page is not for a terminal", "-o run.html")
 		}
 		return writePage(ctx, a.env.Stdout, e, id)
 	}
 	path := a.env.Path(output)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return usageError(output+" is not a file", "--output "+plaintext.Word(filepath.Join(output, "run.html")))
+		return cmdline.UsageError(output+" is not a file", "--output "+plaintext.Word(filepath.Join(output, "run.html")))
 	}
 	f, err := durable.Create(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return notFound("there is no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
+		return cmdline.NotFound("there is no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
 	}
 	if err != nil {
 		return err

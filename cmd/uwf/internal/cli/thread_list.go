@@ -98,9 +98,9 @@ func unknownStatus(word string, known []protocol.Status) error {
 	}
 	message := fmt.Sprintf("invalid status %q: want idle, running, waiting, suspended, failed, completed, cancelled, corrupt or active", word)
 	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
-		return usageError(message, "did you mean --status "+near[0]+"?")
+		return cmdline.UsageError(message, "did you mean --status "+near[0]+"?")
 	}
-	return usageError(message)
+	return cmdline.UsageError(message)
 }
 
 func (a *app) threadList(ctx context.Context, c *ucli.Context) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -56,13 +57,13 @@ func (a *app) threadRead(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if c.Bool("all") && c.IsSet("quota") {
-		return usageError("--all and --quota exclude each other")
+		return cmdline.UsageError("--all and --quota exclude each other")
 	}
 	if c.Bool("all") || !c.IsSet("quota") && a.onTerminal() {
 		quota = math.MaxInt32
 	}
 	if c.IsSet("before") && c.Bool("live") {
-		return usageError("--before and --live exclude each other: what is running comes after every step")
+		return cmdline.UsageError("--before and --live exclude each other: what is running comes after every step")
 	}
 	id, e, err := a.threadAndEngine(ctx, c, nil)
 	if err != nil {
@@ -132,7 +133,7 @@ func (a *app) upTo(ctx context.Context, t *thread.Thread, id string, before cas.
 			return a.openThread(ctx, *step.Prev)
 		}
 	}
-	return nil, notFound(fmt.Sprintf("step %s not found in thread %s", before, id), "uwf thread steps "+id)
+	return nil, cmdline.NotFound(fmt.Sprintf("step %s not found in thread %s", before, id), "uwf thread steps "+id)
 }
 
 // reader opens a thread for reading: as it was when the step in flight began, if

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // replayOutput answers thread replay: what run answers, where it began, and how
@@ -127,7 +128,7 @@ func (a *app) replayFrom(ctx context.Context, id string, head protocol.Hash, fir
 			return *step.Prev, h, wf, nil
 		}
 	}
-	return "", "", none, notFound(fmt.Sprintf("step %s not found in thread %s", h, id), "uwf thread steps "+id)
+	return "", "", none, cmdline.NotFound(fmt.Sprintf("step %s not found in thread %s", h, id), "uwf thread steps "+id)
 }
 
 // replayed says how the new thread stands and what differs.

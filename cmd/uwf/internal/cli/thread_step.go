@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -153,7 +154,7 @@ func (a *app) workflowOf(ctx context.Context, e *engine.Engine, id string) (prot
 func stepCount(c *ucli.Context) (int, error) {
 	if c.Bool("until-end") {
 		if c.IsSet("count") {
-			return 0, usageError("--count and --until-end exclude each other", "--until-end runs as many steps as it takes")
+			return 0, cmdline.UsageError("--count and --until-end exclude each other", "--until-end runs as many steps as it takes")
 		}
 		return engine.UntilEnd, nil
 	}
@@ -237,7 +238,7 @@ func (a *app) answer(ctx context.Context, at protocol.StepOutput) (string, error
 		what, example = fmt.Sprintf("waits for an answer: %s asks: %s", q.Role, q.Text), "<answer>"
 	}
 	if !terminal.Is(a.env.Stdin) {
-		return "", usageError(fmt.Sprintf("thread %s %s", at.Thread, what),
+		return "", cmdline.UsageError(fmt.Sprintf("thread %s %s", at.Thread, what),
 			fmt.Sprintf("uwf thread resume %s -p '%s'", at.Thread, example), fmt.Sprintf("uwf thread resume %s -p '' continues without an answer", at.Thread))
 	}
 	paintLine(a.env.Stderr, a.colour(a.env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+at.Thread+" "+what))
@@ -261,7 +262,7 @@ func (a *app) threadPokeCommand() *ucli.Command {
 			return err
 		}
 		if strings.TrimSpace(w.Prompt) == "" {
-			return usageError("the prompt is empty", "-p 'new instructions'")
+			return cmdline.UsageError("the prompt is empty", "-p 'new instructions'")
 		}
 		return a.work(ctx, c, w)
 	})

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -37,7 +39,7 @@ func parseTime(s string, now time.Time, local *time.Location) (time.Time, error)
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s), timeHints(s, now)...)
+	return time.Time{}, cmdline.UsageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s), timeHints(s, now)...)
 }
 
 // timeHints are what somebody may have meant, and what can be written.
@@ -71,5 +73,5 @@ func nearTime(word string, now time.Time) string {
 		n, _ := natural(m[1]) // the expression takes digits only
 		return fmt.Sprintf("%dd", 7*n)
 	}
-	return m[1] + orElse(m[2], "d")
+	return m[1] + cmp.Or(m[2], "d")
 }

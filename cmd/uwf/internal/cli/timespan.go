@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/cmdline"
 	ucli "github.com/urfave/cli/v2"
 )
 
@@ -33,9 +34,9 @@ func spanOf(c *ucli.Context, flag string) (time.Duration, error) {
 	}
 	message := fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", flag, text)
 	if near := nearSpan(text); near != "" && near != text {
-		return 0, usageError(message, "did you mean --"+flag+" "+near+"?")
+		return 0, cmdline.UsageError(message, "did you mean --"+flag+" "+near+"?")
 	}
-	return 0, usageError(message, "--"+flag+" 30m")
+	return 0, cmdline.UsageError(message, "--"+flag+" 30m")
 }
 
 // nearSpan is the length of time that somebody has written in words.

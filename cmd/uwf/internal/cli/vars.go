@@ -39,14 +39,14 @@ func (a *app) givenInputs(c *ucli.Context, declared map[string]inputs.Declared) 
 	for _, v := range c.StringSlice("var") {
 		name, text, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
-			return nil, usageError(fmt.Sprintf("--var %s names no value", plaintext.Word(v)), "--var "+plaintext.Word(name+"=VALUE"))
+			return nil, cmdline.UsageError(fmt.Sprintf("--var %s names no value", plaintext.Word(v)), "--var "+plaintext.Word(name+"=VALUE"))
 		}
 		text, err := a.valueText(text)
 		if err != nil {
 			return nil, err
 		}
 		if given[name], err = form.Of(declared[name].Schema).Value(text); err != nil {
-			return nil, invalid(fmt.Sprintf("the inputs do not fit:\n- %s: %v", plaintext.Line(name), err))
+			return nil, cmdline.Invalid(fmt.Sprintf("the inputs do not fit:\n- %s: %v", plaintext.Line(name), err))
 		}
 	}
 	return given, nil

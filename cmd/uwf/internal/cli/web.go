@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/united-workforce/uwf/util/cmdline"
 	ucli "github.com/urfave/cli/v2"
 )
 
@@ -26,7 +27,7 @@ func (a *app) webCommand() *ucli.Command {
 func (a *app) web(ctx context.Context, c *ucli.Context) error {
 	program, err := a.beside(webProgram)
 	if err != nil {
-		return notFound(webProgram+" is not installed", "go install github.com/united-workforce/uwf/cmd/"+webProgram+"@latest")
+		return cmdline.NotFound(webProgram+" is not installed", "go install github.com/united-workforce/uwf/cmd/"+webProgram+"@latest")
 	}
 	if _, err := a.dirs(); err != nil { // says what is wrong with the home
 		return err

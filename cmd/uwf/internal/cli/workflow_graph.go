@@ -8,6 +8,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/moderator/diagram"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -59,7 +60,7 @@ func draw(g diagram.Graph, format string, width int) (string, error) {
 	case "svg":
 		svg, err := g.SVG()
 		if errors.Is(err, diagram.ErrTooLarge) {
-			return "", invalid(err.Error(), "--format text or --format dot can show it")
+			return "", cmdline.Invalid(err.Error(), "--format text or --format dot can show it")
 		}
 		return svg, err
 	}

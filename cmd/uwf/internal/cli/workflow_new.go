@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -48,7 +49,7 @@ func (a *app) workflowNew(_ context.Context, c *ucli.Context) error {
 	name, template := strings.TrimSpace(c.Args().First()), c.String("template")
 	if strings.ContainsAny(name, `/\`) {
 		base := filepath.Base(filepath.FromSlash(name))
-		return usageError(fmt.Sprintf("%q is a path, not a name", name), "uwf workflow new "+plaintext.Word(stem(base))+" -o "+plaintext.Word(stem(name)+".yaml"))
+		return cmdline.UsageError(fmt.Sprintf("%q is a path, not a name", name), "uwf workflow new "+plaintext.Word(stem(base))+" -o "+plaintext.Word(stem(name)+".yaml"))
 	}
 	name = stem(name)
 	text, err := newWorkflow(name, template)
@@ -92,7 +93,7 @@ func newWorkflow(name, template string) (string, error) {
 		if near := suggest.Nearest(template, templates.Names(), 1); len(near) > 0 {
 			hints = append([]string{"did you mean --template " + near[0] + "?"}, hints...)
 		}
-		return "", notFound(fmt.Sprintf("template not found: %s", template), hints...)
+		return "", cmdline.NotFound(fmt.Sprintf("template not found: %s", template), hints...)
 	}
 	quoted, err := yamltext.Marshal(name)
 	if err != nil {
@@ -134,13 +135,13 @@ func checkNew(name, path, text string) error {
 
 func (a *app) writeNew(path, text string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return invalid(fmt.Sprintf("%s exists already", a.workflows().Shown(path)), "choose another name, or another place with -o")
+		return cmdline.Invalid(fmt.Sprintf("%s exists already", a.workflows().Shown(path)), "choose another name, or another place with -o")
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	err := durable.WriteFile(durable.OS(), path, []byte(text), 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
-		return notFound(fmt.Sprintf("directory not found: %s", a.workflows().Shown(filepath.Dir(path))), "mkdir -p "+plaintext.Word(a.workflows().Shown(filepath.Dir(path))))
+		return cmdline.NotFound(fmt.Sprintf("directory not found: %s", a.workflows().Shown(filepath.Dir(path))), "mkdir -p "+plaintext.Word(a.workflows().Shown(filepath.Dir(path))))
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func (a *app) workflowValidate(ctx context.Context, c *ucli.Context) error {
 		return printErr
 	}
 	if format == formatSARIF || format == formatGitHub { // stdout says it all
-		return errors.Join(printErr, invalid(render.Count(len(all.List), "problem")+" in "+render.Count(len(files)-len(valid), "file")))
+		return errors.Join(printErr, cmdline.Invalid(render.Count(len(all.List), "problem")+" in "+render.Count(len(files)-len(valid), "file")))
 	}
 	a.textErrors = true // stdout has them as data
 	return errors.Join(printErr, all)

@@ -33,14 +33,14 @@ func workspaceModes() []string { return []string{engine.InPlace, engine.InWorktr
 func workspaceOptions(c *ucli.Context) (engine.WorkspaceOptions, error) {
 	mode := cmp.Or(c.String("workspace"), engine.ByDefault)
 	if c.IsSet("workspace") && !slices.Contains(workspaceModes(), mode) {
-		return engine.WorkspaceOptions{}, usageError("--workspace "+mode+" is no way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
+		return engine.WorkspaceOptions{}, cmdline.UsageError("--workspace "+mode+" is no way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
 	}
 	o := engine.WorkspaceOptions{Mode: mode, Base: c.String("base"), Dirty: c.Bool("dirty")}
 	if (o.Base != "" || o.Dirty) && mode != engine.InWorktree {
-		return o, usageError("--base and --dirty are for a worktree", "--workspace worktree")
+		return o, cmdline.UsageError("--base and --dirty are for a worktree", "--workspace worktree")
 	}
 	if o.Base != "" && o.Dirty {
-		return o, usageError("--base and --dirty exclude each other", "what is not committed belongs to HEAD")
+		return o, cmdline.UsageError("--base and --dirty exclude each other", "what is not committed belongs to HEAD")
 	}
 	return o, nil
 }
