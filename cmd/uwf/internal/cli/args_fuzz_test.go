@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/fuzzing"
@@ -24,7 +25,7 @@ func FuzzArgv(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		defer fuzzing.Bounded(t)()
 		words := strings.Split(line, "\n")
-		a := &app{}
+		a := commands{&app.App{}}
 		got, err := cmdline.Reorder(a.root(), words)
 		if err != nil {
 			require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUsage})

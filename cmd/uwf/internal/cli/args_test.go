@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
@@ -29,7 +30,7 @@ func TestReorder(t *testing.T) {
 		{"workflow validate f.yaml --format sarif", "workflow validate --format sarif -- f.yaml"},
 		{"--format sarif -q workflow validate f.yaml", "-q workflow validate --format sarif -- f.yaml"},
 	} {
-		a := &app{env: env.Env{}}
+		a := commands{&app.App{Env: env.Env{}}}
 		got, err := cmdline.Reorder(a.root(), strings.Fields(c.in))
 		require.NoError(t, err, c.in)
 		require.Equal(t, c.want, strings.Join(got, " "), c.in)
@@ -43,7 +44,7 @@ func TestReorderRefuses(t *testing.T) {
 		"thread list --limit":       "flag --limit needs a value",
 		"--colour thread list":      "unknown flag --colour",
 	} {
-		a := &app{env: env.Env{}}
+		a := commands{&app.App{Env: env.Env{}}}
 		_, err := cmdline.Reorder(a.root(), strings.Fields(in))
 		require.EqualError(t, err, want)
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUsage})

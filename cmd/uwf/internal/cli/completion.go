@@ -8,6 +8,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -25,8 +26,8 @@ func shells() map[string]string {
 
 func shellNames() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-func (a *app) completionCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
+func (a commands) completionCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
 		Name: "completion", Usage: "print a script that completes commands in a shell", ArgsUsage: "<shell>",
 		Description: "The shells are bash, zsh, fish and powershell. It completes commands and flags,\n" +
 			"threads, workflows, agents and more, as they are now. Load it with:\n\n" +
@@ -48,15 +49,15 @@ func (a *app) completionCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		_, err = a.env.Stdout.Write(script)
+		_, err = a.Env.Stdout.Write(script)
 		return err
 	})
 }
 
 // completeCommand answers the scripts: a candidate a line, with a tab before
 // its help. It never fails, since nobody would see why.
-func (a *app) completeCommand(root *ucli.App) *ucli.Command {
-	return a.leaf(ucli.Command{
+func (a commands) completeCommand(root *ucli.App) *ucli.Command {
+	return a.Leaf(ucli.Command{
 		Name: "__complete", Hidden: true, Usage: "list what can stand for the last of the words", ArgsUsage: "[word…]",
 	}, func(ctx context.Context, c *ucli.Context) error {
 		words := c.Args().Slice()
@@ -64,9 +65,9 @@ func (a *app) completeCommand(root *ucli.App) *ucli.Command {
 		for _, found := range cmdline.Complete(root, words, func(what string) []cmdline.Candidate { return a.values(ctx, what, words) }) {
 			line := plaintext.Line(found.Word)
 			if found.Help != "" {
-				line += "\t" + firstLine(found.Help, 60)
+				line += "\t" + term.FirstLine(found.Help, 60)
 			}
-			if _, err := fmt.Fprintln(a.env.Stdout, line); err != nil {
+			if _, err := fmt.Fprintln(a.Env.Stdout, line); err != nil {
 				return err
 			}
 		}
@@ -75,9 +76,9 @@ func (a *app) completeCommand(root *ucli.App) *ucli.Command {
 }
 
 // takeHome heeds a home that is named in the words to complete.
-func (a *app) takeHome(words []string) {
+func (a commands) takeHome(words []string) {
 	for i, word := range words {
-		for flag, into := range map[string]*string{"--home": &a.flags.home, "--ocas-home": &a.flags.store} {
+		for flag, into := range map[string]*string{"--home": &a.Flags.Home, "--ocas-home": &a.Flags.Store} {
 			if word == flag && i+2 < len(words) {
 				*into = words[i+1]
 			} else if value, ok := strings.CutPrefix(word, flag+"="); ok && i+1 < len(words) {

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/engine/view"
@@ -22,7 +25,7 @@ const offered = 50
 
 // values lists what can stand for an argument or a flag's value. What cannot be
 // read offers nothing.
-func (a *app) values(ctx context.Context, what string, typed []string) []cmdline.Candidate {
+func (a commands) values(ctx context.Context, what string, typed []string) []cmdline.Candidate {
 	switch what {
 	case "thread", "--thread":
 		return a.threadValues(ctx, !onlyActive(typed))
@@ -43,9 +46,9 @@ func (a *app) values(ctx context.Context, what string, typed []string) []cmdline
 	case "key":
 		return a.keyValues(ctx)
 	case "--var":
-		return a.varValues(ctx, typed)
+		return threads.New(a.App).VarValues(ctx, typed)
 	case "--set":
-		return a.setValues(ctx, typed)
+		return threads.New(a.App).SetValues(ctx, typed)
 	case "--agent":
 		return a.agentValues(ctx)
 	case "--provider":
@@ -95,9 +98,9 @@ func onlyActive(typed []string) bool {
 func formatsOf(typed []string) []string {
 	switch {
 	case slices.Contains(typed, "graph"):
-		return graphFormats()
+		return workflows.GraphFormats()
 	case slices.Contains(typed, "workflow") && (slices.Contains(typed, "validate") || slices.Contains(typed, "check")):
-		return validateFormats()
+		return workflows.ValidateFormats()
 	case slices.Contains(typed, "walk"):
 		return append(render.Formats(), "tree")
 	}
@@ -105,13 +108,13 @@ func formatsOf(typed []string) []string {
 }
 
 // threadValues are the newest threads, newest first, and @ for the newest of all.
-func (a *app) threadValues(ctx context.Context, ended bool) []cmdline.Candidate {
-	e, err := a.engine(ctx, nil)
+func (a commands) threadValues(ctx context.Context, ended bool) []cmdline.Candidate {
+	e, err := a.Engine(ctx, nil)
 	if err != nil {
 		return nil
 	}
 	f := view.Filter{Ended: ended, Limit: offered}
-	out := []cmdline.Candidate{{Word: newest, Help: "the newest thread"}}
+	out := []cmdline.Candidate{{Word: app.Newest, Help: "the newest thread"}}
 	for item := range view.Items(ctx, e, view.Listed(ctx, e.Heads, f, func(error) {}), f) {
 		help := string(item.Status)
 		if item.WorkflowName != nil {
@@ -123,7 +126,7 @@ func (a *app) threadValues(ctx context.Context, ended bool) []cmdline.Candidate 
 }
 
 // stepValues are places in threads: the last step of each.
-func (a *app) stepValues(ctx context.Context) []cmdline.Candidate {
+func (a commands) stepValues(ctx context.Context) []cmdline.Candidate {
 	var out []cmdline.Candidate
 	for _, t := range a.threadValues(ctx, true) {
 		out = append(out, cmdline.Candidate{Word: t.Word + "@-1", Help: "last step: " + t.Help})
@@ -131,8 +134,8 @@ func (a *app) stepValues(ctx context.Context) []cmdline.Candidate {
 	return out
 }
 
-func (a *app) workflowValues(ctx context.Context) []cmdline.Candidate {
-	x, err := a.index()
+func (a commands) workflowValues(ctx context.Context) []cmdline.Candidate {
+	x, err := a.Index()
 	if err != nil {
 		return nil
 	}
@@ -152,8 +155,8 @@ func (a *app) workflowValues(ctx context.Context) []cmdline.Candidate {
 
 // projectValues are the workflows of the project that a name stands for. A name that a
 // shell or a terminal might take for more is left out: anyone may have put it there.
-func (a *app) projectValues() []cmdline.Candidate {
-	quiet := catalog.Catalog{Env: a.env}
+func (a commands) projectValues() []cmdline.Candidate {
+	quiet := catalog.Catalog{Env: a.Env}
 	found, err := quiet.Project()
 	if err != nil {
 		return nil
@@ -168,7 +171,7 @@ func (a *app) projectValues() []cmdline.Candidate {
 }
 
 // agentValues are the aliases of the config and the agents on PATH.
-func (a *app) agentValues(ctx context.Context) []cmdline.Candidate {
+func (a commands) agentValues(ctx context.Context) []cmdline.Candidate {
 	var out []cmdline.Candidate
 	known := map[string]bool{}
 	if c, ok := a.quietConfig(ctx); ok {
@@ -177,7 +180,7 @@ func (a *app) agentValues(ctx context.Context) []cmdline.Candidate {
 			out = append(out, cmdline.Candidate{Word: alias, Help: c.Agents[alias].Command})
 		}
 	}
-	for _, name := range discover.OnPath(a.env) {
+	for _, name := range discover.OnPath(a.Env) {
 		if !known[name] {
 			out = append(out, cmdline.Candidate{Word: name, Help: "on PATH"})
 		}
@@ -186,17 +189,17 @@ func (a *app) agentValues(ctx context.Context) []cmdline.Candidate {
 }
 
 // quietConfig is the config, if it can be read.
-func (a *app) quietConfig(ctx context.Context) (protocol.Config, bool) {
-	dirs, err := a.dirs()
+func (a commands) quietConfig(ctx context.Context) (protocol.Config, bool) {
+	dirs, err := a.Dirs()
 	if err != nil {
 		return protocol.Config{}, false
 	}
-	c, err := config.Load(ctx, dirs.Config(), a.env)
+	c, err := config.Load(ctx, dirs.Config(), a.Env)
 	return c, err == nil
 }
 
 // keyValues are the keys of the config that are set.
-func (a *app) keyValues(ctx context.Context) []cmdline.Candidate {
+func (a commands) keyValues(ctx context.Context) []cmdline.Candidate {
 	c, ok := a.quietConfig(ctx)
 	if !ok {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
@@ -34,7 +35,7 @@ func TestDocsAreTrue(t *testing.T) {
 			if lines++; slices.Contains(ofTheOriginal, strings.Join(line, " ")) {
 				continue
 			}
-			a := &app{}
+			a := commands{&app.App{}}
 			args, err := cmdline.Reorder(a.root(), line)
 			if !assert.NoError(t, err, "%s: uwf %s", file, strings.Join(line, " ")) || args[0] == "help" {
 				continue
@@ -81,7 +82,7 @@ func validYAML(t *testing.T, text []byte) error {
 		_, err = mock.Parse("script", text)
 	case doc.Root.Get("jobs") != nil:
 		for _, line := range commandLines("```\n" + regexp.MustCompile(`(?m)^ *(- )?run: `).ReplaceAllString(string(text), "") + "```\n") {
-			a := &app{}
+			a := commands{&app.App{}}
 			if _, err := cmdline.Reorder(a.root(), line); err != nil {
 				return err
 			}

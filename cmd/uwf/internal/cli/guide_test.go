@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/guide"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
@@ -44,7 +45,7 @@ func checkCommand(t *testing.T, line string) {
 	t.Helper()
 	text, _, _ := strings.Cut(line, "   #")
 	text, _, _ = strings.Cut(text, "  #")
-	a := &app{}
+	a := commands{&app.App{}}
 	root := a.root()
 	text = strings.ReplaceAll(text, "--format json", "") // global: it would come first
 	args, err := cmdline.Reorder(root, shellWords(text)[1:])

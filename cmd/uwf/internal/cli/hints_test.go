@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
 
 // commandLine finds "uwf thread step" in a text; what follows in capitals,
@@ -24,7 +26,7 @@ var commandLine = regexp.MustCompile(`\buwf ([a-z]+)(?: ([a-z][a-z-]+))?`)
 // not exist. It reads the string literals of all modules.
 func TestHintsAreTrue(t *testing.T) {
 	t.Parallel()
-	commands := (&app{}).root().Commands
+	commands := (commands{&app.App{}}).root().Commands
 	checked := 0
 	for _, file := range goFiles(t, "../../../..") {
 		for _, text := range literals(t, file) {

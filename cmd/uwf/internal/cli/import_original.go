@@ -23,8 +23,8 @@ const importProgram = "uwf-import-original"
 
 // importOriginalCommand runs the program that is found beside uwf, or on the PATH;
 // its exit status is that of uwf.
-func (a *app) importOriginalCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
+func (a commands) importOriginalCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
 		Name: "import-original", Usage: "import workflows, threads and config from the TypeScript uwf",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` of the original's nodes and variables (default: ~/.ocas)"},
@@ -34,7 +34,7 @@ func (a *app) importOriginalCommand() *ucli.Command {
 	}, a.importOriginal)
 }
 
-func (a *app) importOriginal(ctx context.Context, c *ucli.Context) error {
+func (a commands) importOriginal(ctx context.Context, c *ucli.Context) error {
 	program, err := a.beside(importProgram)
 	if err != nil {
 		return cmdline.NotFound(importProgram+" is not installed",
@@ -49,15 +49,15 @@ func (a *app) importOriginal(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("dry-run") {
 		args = append(args, "--dry-run")
 	}
-	return a.runProgram(ctx, program, args, a.env.Stdin, nil)
+	return a.runProgram(ctx, program, args, a.Env.Stdin, nil)
 }
 
 // runProgram runs a program of ours in the place of this one; its exit status is that of
 // uwf. end asks it to end; nil: by an interrupt.
-func (a *app) runProgram(ctx context.Context, program string, args []string, stdin io.Reader, end func() error) error {
+func (a commands) runProgram(ctx context.Context, program string, args []string, stdin io.Reader, end func() error) error {
 	child := exec.CommandContext(ctx, program, args...)
-	child.Dir, child.Env = a.env.Dir, a.env.Environ
-	child.Stdin, child.Stdout, child.Stderr = stdin, terminal.ForChild(a.env.Stdout), terminal.ForChild(a.env.Stderr)
+	child.Dir, child.Env = a.Env.Dir, a.Env.Environ
+	child.Stdin, child.Stdout, child.Stderr = stdin, terminal.ForChild(a.Env.Stdout), terminal.ForChild(a.Env.Stderr)
 	// It is asked to end, not killed: what it has begun is to be whole.
 	child.Cancel = end
 	if end == nil {
@@ -66,7 +66,7 @@ func (a *app) runProgram(ctx context.Context, program string, args []string, std
 	err := child.Run()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) && failed.ExitCode() >= 0 {
-		a.exit = failed.ExitCode() // it has said why
+		a.Exit = failed.ExitCode() // it has said why
 		return nil
 	}
 	if err != nil {
@@ -76,10 +76,10 @@ func (a *app) runProgram(ctx context.Context, program string, args []string, std
 }
 
 // globalArgs are the global flags that stand before the command.
-func (a *app) globalArgs() []string {
+func (a commands) globalArgs() []string {
 	var args []string
 	for _, flag := range []struct{ name, value string }{
-		{"--home", a.flags.home}, {"--ocas-home", a.flags.store}, {"--format", a.flags.format},
+		{"--home", a.Flags.Home}, {"--ocas-home", a.Flags.Store}, {"--format", a.Flags.Format},
 	} {
 		if flag.value != "" {
 			args = append(args, flag.name, flag.value)
@@ -89,11 +89,11 @@ func (a *app) globalArgs() []string {
 }
 
 // beside finds a program of ours in the directory of this one, else on the PATH.
-func (a *app) beside(name string) (string, error) {
-	if a.env.Exe != "" {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(a.env.Exe), name)); err == nil {
+func (a commands) beside(name string) (string, error) {
+	if a.Env.Exe != "" {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(a.Env.Exe), name)); err == nil {
 			return path, nil
 		}
 	}
-	return proc.LookPath(name, a.env.Dir, a.env.Environ)
+	return proc.LookPath(name, a.Env.Dir, a.Env.Environ)
 }

@@ -7,25 +7,27 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
 
-func (a *app) inboxCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
+func (a commands) inboxCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
 		Name: "inbox", Usage: "list what waits for you: questions and failures, the oldest first, each with the line to type",
 	}, func(ctx context.Context, _ *ucli.Context) error {
-		e, err := a.engine(ctx, nil)
+		e, err := a.Engine(ctx, nil)
 		if err != nil {
 			return err
 		}
 		items := view.Inbox(ctx, e, func(err error) {
-			a.say("uwf: %v", err)
-			a.status = classify(err).Code
+			a.Say("uwf: %v", err)
+			a.Status = app.Classify(err).Code
 		})
-		return a.print(items, func(w io.Writer) error {
-			return inboxText(w, items, a.env.Now(), cmdline.Colours(a.env, w))
+		return a.Print(items, func(w io.Writer) error {
+			return inboxText(w, items, a.Env.Now(), cmdline.Colours(a.Env, w))
 		})
 	})
 }
@@ -47,12 +49,12 @@ func inboxText(w io.Writer, items []protocol.InboxItem, now time.Time, colours b
 				return err
 			}
 		}
-		t := newTable(shortened(it.Thread), string(it.Status), it.Workflow, started(it.Since, now), titleText(it.Title, nil)).inColour(colours)
-		t.headed = false
-		if err := t.print(w); err != nil {
+		t := term.NewTable(app.Shortened(it.Thread), string(it.Status), it.Workflow, app.Started(it.Since, now), app.TitleText(it.Title, nil)).InColour(colours)
+		t.Headed = false
+		if err := t.Print(w); err != nil {
 			return err
 		}
-		if err := textLines(w, "  ", firstLine(asks, most), "  ", it.Command); err != nil {
+		if err := term.TextLines(w, "  ", term.FirstLine(asks, most), "  ", it.Command); err != nil {
 			return err
 		}
 	}

@@ -2,34 +2,30 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
 
-func (a *app) logCommand() *ucli.Command {
-	return a.group(ucli.Command{
+func (a commands) logCommand() *ucli.Command {
+	return a.Group(ucli.Command{
 		Name: "log", Usage: "the log: which step ran when, with which agent, and how it ended",
 		Subcommands: []*ucli.Command{
-			a.leaf(ucli.Command{
+			a.Leaf(ucli.Command{
 				Name: "list", Aliases: []string{"ls"}, Usage: "list the log's files, newest day first",
 			}, a.logList),
-			a.leaf(ucli.Command{
+			a.Leaf(ucli.Command{
 				Name: "show", Usage: "print the log, oldest entry first",
 				Flags: []ucli.Flag{
 					&ucli.StringFlag{Name: "thread", Usage: "only entries of this `THREAD`"},
@@ -38,7 +34,7 @@ func (a *app) logCommand() *ucli.Command {
 					&ucli.StringFlag{Name: "limit", Aliases: []string{"n"}, Usage: "at most the `N` newest"},
 				},
 			}, a.logShow),
-			a.leaf(ucli.Command{
+			a.Leaf(ucli.Command{
 				Name: "clean", Usage: "remove the log of all days before one",
 				Flags: []ucli.Flag{&ucli.StringFlag{Name: "before", Required: true, Usage: "the first `DAY` to keep: a date, or 30d for thirty days ago"}},
 			}, a.logClean),
@@ -46,41 +42,8 @@ func (a *app) logCommand() *ucli.Command {
 	})
 }
 
-// keepDiary writes down what an engine does. What cannot be written is lost: a
-// step must not fail because of its diary.
-func (a *app) keepDiary(e *engine.Engine) {
-	pid := fmt.Sprintf("%d-%d", a.env.Now().UnixMilli(), os.Getpid())
-	e.Events = func(ev engine.Event) {
-		entry := eventlog.Entry{
-			TS: a.env.Now().UTC(), Pid: pid, Tag: string(ev.Name), Msg: eventText(ev),
-			Thread: ev.Thread, Workflow: ev.Workflow, Role: ev.Role, Agent: ev.Agent, Ms: ev.Took.Milliseconds(),
-		}
-		if ev.Err != nil {
-			entry.Code = string(ev.Err.Code)
-		}
-		_ = eventlog.Append(durable.OS(), e.Dirs.Logs(), entry)
-	}
-}
-
-// eventText is an event in words. Of an error only its first line is told, and of
-// an agent's only how it ended: the rest may be what was said in the thread.
-func eventText(ev engine.Event) string {
-	words := strings.ReplaceAll(string(ev.Name), "-", " ")
-	if ev.Role != "" {
-		words += ": " + ev.Role
-	}
-	if ev.Err != nil {
-		text := ev.Err.Message
-		if exit := (*agentproc.ExitError)(nil); errors.As(ev.Err, &exit) {
-			text = exit.Brief()
-		}
-		words += ": " + strings.TrimSuffix(firstLine(text, 200), "…")
-	}
-	return plaintext.Line(words)
-}
-
-func (a *app) logList(context.Context, *ucli.Context) error {
-	dirs, err := a.dirs()
+func (a commands) logList(context.Context, *ucli.Context) error {
+	dirs, err := a.Dirs()
 	if err != nil {
 		return err
 	}
@@ -88,21 +51,21 @@ func (a *app) logList(context.Context, *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.print(files, func(w io.Writer) error {
+	return a.Print(files, func(w io.Writer) error {
 		if len(files) == 0 {
 			_, err := fmt.Fprintln(w, "the diary is empty")
 			return err
 		}
-		t := newTable("DATE", "BYTES", "FILE")
+		t := term.NewTable("DATE", "BYTES", "FILE")
 		for _, f := range files {
-			t.row(f.Date, view.Thousands(f.Size), f.Name)
+			t.Row(f.Date, view.Thousands(f.Size), f.Name)
 		}
-		return t.print(w)
+		return t.Print(w)
 	})
 }
 
-func (a *app) logShow(ctx context.Context, c *ucli.Context) error {
-	dirs, err := a.dirs()
+func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
+	dirs, err := a.Dirs()
 	if err != nil {
 		return err
 	}
@@ -122,7 +85,7 @@ func (a *app) logShow(ctx context.Context, c *ucli.Context) error {
 		return unknown
 	}
 	if bad > 0 {
-		a.say("uwf: %d lines of the diary cannot be read", bad)
+		a.Say("uwf: %d lines of the diary cannot be read", bad)
 	}
 	if limit > 0 {
 		entries = entries[max(0, len(entries)-limit):]
@@ -132,11 +95,11 @@ func (a *app) logShow(ctx context.Context, c *ucli.Context) error {
 
 // logFilter reads which entries are asked for. unknown is why a thread was not
 // found, which is an error only if the diary does not know it either.
-func (a *app) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Filter, unknown, err error) {
+func (a commands) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Filter, unknown, err error) {
 	f = eventlog.Filter{Thread: c.String("thread"), Process: c.String("process"), Date: c.String("date")}
 	if f.Thread != "" {
 		var id string
-		if id, unknown = a.thread(ctx, f.Thread); unknown == nil {
+		if id, unknown = a.Thread(ctx, f.Thread); unknown == nil {
 			f.Thread = id
 		}
 	}
@@ -145,7 +108,7 @@ func (a *app) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Filter
 			"uwf log show --format json has them as \"pid\", such as 1795291508464-4711")
 	}
 	if f.Date != "" {
-		f.Date, err = day(f.Date, a.env.Now())
+		f.Date, err = day(f.Date, a.Env.Now())
 	}
 	return f, unknown, err
 }
@@ -156,28 +119,28 @@ func logLimit(c *ucli.Context) (int, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, err := positive(text)
+	n, err := term.Positive(text)
 	if err != nil {
 		return 0, cmdline.UsageError(fmt.Sprintf("--limit must be a positive integer, got: %s", text), "uwf log show --limit 20")
 	}
 	return n, nil
 }
 
-func (a *app) printLog(entries []eventlog.Entry) error {
-	return a.print(entries, func(w io.Writer) error {
-		t := newTable("TIME", "THREAD", "EVENT", "AGENT", "TOOK")
+func (a commands) printLog(entries []eventlog.Entry) error {
+	return a.Print(entries, func(w io.Writer) error {
+		t := term.NewTable("TIME", "THREAD", "EVENT", "AGENT", "TOOK")
 		for _, e := range entries {
 			took := ""
 			if e.Ms > 0 {
 				took = render.Duration(e.Ms)
 			}
-			t.row(e.TS.In(a.env.Now().Location()).Format(time.DateTime), e.Thread, e.Msg, e.Agent, took)
+			t.Row(e.TS.In(a.Env.Now().Location()).Format(time.DateTime), e.Thread, e.Msg, e.Agent, took)
 		}
 		if len(entries) == 0 {
 			_, err := fmt.Fprintln(w, "there is no such entry")
 			return err
 		}
-		return t.print(w)
+		return t.Print(w)
 	})
 }
 
@@ -189,12 +152,12 @@ func isProcess(s string) bool {
 	return ok && errStart == nil && errID == nil
 }
 
-func (a *app) logClean(_ context.Context, c *ucli.Context) error {
-	dirs, err := a.dirs()
+func (a commands) logClean(_ context.Context, c *ucli.Context) error {
+	dirs, err := a.Dirs()
 	if err != nil {
 		return err
 	}
-	before, err := day(c.String("before"), a.env.Now())
+	before, err := day(c.String("before"), a.Env.Now())
 	if err != nil {
 		return err
 	}
@@ -202,7 +165,7 @@ func (a *app) logClean(_ context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.print(map[string]int{"deleted": n}, func(w io.Writer) error {
+	return a.Print(map[string]int{"deleted": n}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "deleted %d\n", n)
 		return err
 	})
@@ -210,7 +173,7 @@ func (a *app) logClean(_ context.Context, c *ucli.Context) error {
 
 // day reads a date, or a time before now, as the diary names days.
 func day(s string, now time.Time) (string, error) {
-	t, err := parseTime(s, now, time.UTC)
+	t, err := term.ParseTime(s, now, time.UTC)
 	if err != nil {
 		return "", err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-func (a *app) manCommand(root *ucli.App) *ucli.Command {
-	return a.leaf(ucli.Command{
+func (a commands) manCommand(root *ucli.App) *ucli.Command {
+	return a.Leaf(ucli.Command{
 		Name: "man", Usage: "print the manual page, of all commands or of one", ArgsUsage: "[command…]",
 		Description: "The page is for man(1): uwf man | man -l -\n" +
 			"Install it for all: uwf man > /usr/local/share/man/man1/uwf.1",
@@ -23,7 +23,7 @@ func (a *app) manCommand(root *ucli.App) *ucli.Command {
 		if err != nil {
 			return err
 		}
-		m := manual{w: a.env.Stdout}
+		m := manual{w: a.Env.Stdout}
 		m.page(root, t)
 		return m.err
 	})

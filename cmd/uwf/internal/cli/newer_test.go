@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 )
@@ -67,7 +68,7 @@ func TestNothingTouchesTheStoreOfANewerUwf(t *testing.T) {
 	}
 	before := tree(t, home)
 	known := newerArgs()
-	for _, path := range leaves((&app{}).root().Commands, "") {
+	for _, path := range leaves((commands{&app.App{}}).root().Commands, "") {
 		if isStoreless(path) {
 			continue
 		}

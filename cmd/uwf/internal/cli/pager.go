@@ -30,7 +30,7 @@ func paged() map[string]bool {
 
 // withPager lets those commands write into a pager, if what they print is taller
 // than the terminal. What is still growing (--live, --watch) is not paged.
-func (a *app) withPager(commands []*ucli.Command, path string) {
+func (a commands) withPager(commands []*ucli.Command, path string) {
 	set := paged()
 	for _, c := range commands {
 		at := path + " " + c.Name
@@ -51,23 +51,20 @@ func (a *app) withPager(commands []*ucli.Command, path string) {
 
 // page puts a pager between the command and the terminal. done shows what is
 // left, and waits until the reader has seen enough.
-func (a *app) page() (done func() error) {
-	screen, ok := a.env.Stdout.(*terminal.Writer)
-	_, height := terminal.Size(a.env.Stdout)
-	command := pagerCommand(a.env)
+func (a commands) page() (done func() error) {
+	screen, ok := a.Env.Stdout.(*terminal.Writer)
+	_, height := terminal.Size(a.Env.Stdout)
+	command := pagerCommand(a.Env)
 	if !ok || height == 0 || len(command) == 0 {
 		return func() error { return nil }
 	}
-	p := &pager{out: terminal.ForChild(screen), height: height, command: command, env: a.env}
-	a.env.Stdout = screen.Through(p)
+	p := &pager{out: terminal.ForChild(screen), height: height, command: command, env: a.Env}
+	a.Env.Stdout = screen.Through(p)
 	return func() error {
-		a.env.Stdout = screen
+		a.Env.Stdout = screen
 		return p.close()
 	}
 }
-
-// onTerminal reports whether a person reads the results, in a pager or not.
-func (a *app) onTerminal() bool { return terminal.Is(a.env.Stdout) }
 
 // pagerCommand is what the environment asks for: UWF_PAGER, then PAGER, then
 // less. An empty UWF_PAGER counts as unset; "cat" is no pager.

@@ -10,27 +10,27 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/guide"
 )
 
-func (a *app) promptCommand() *ucli.Command {
+func (a commands) promptCommand() *ucli.Command {
 	c := ucli.Command{
 		Name: "prompt", Aliases: []string{"skill"}, Usage: "reference texts for people and agents",
-		Subcommands: []*ucli.Command{a.leaf(ucli.Command{
+		Subcommands: []*ucli.Command{a.Leaf(ucli.Command{
 			Name: "list", Aliases: []string{"ls"}, Usage: "list the texts",
 		}, a.promptList)},
 	}
 	for _, text := range guide.All() {
-		c.Subcommands = append(c.Subcommands, a.leaf(ucli.Command{
+		c.Subcommands = append(c.Subcommands, a.Leaf(ucli.Command{
 			Name: text.Name, Aliases: text.Aliases, Usage: text.About,
 		}, func(context.Context, *ucli.Context) error {
-			_, err := io.WriteString(a.env.Stdout, text.Markdown)
+			_, err := io.WriteString(a.Env.Stdout, text.Markdown)
 			return err
 		}))
 	}
-	return a.group(c)
+	return a.Group(c)
 }
 
-func (a *app) promptList(context.Context, *ucli.Context) error {
+func (a commands) promptList(context.Context, *ucli.Context) error {
 	for _, text := range guide.All() {
-		if _, err := fmt.Fprintln(a.env.Stdout, text.Name); err != nil {
+		if _, err := fmt.Fprintln(a.Env.Stdout, text.Name); err != nil {
 			return err
 		}
 	}

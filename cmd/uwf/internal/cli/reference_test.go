@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
@@ -24,7 +25,7 @@ func TestReferenceIsTrue(t *testing.T) {
 		lines++
 		text, _, _ := strings.Cut(line, "#")
 		words := strings.Fields(text)[1:]
-		a := &app{}
+		a := commands{&app.App{}}
 		args, err := cmdline.Reorder(a.root(), words)
 		require.NoError(t, err, line)
 		command := find(t, a.root().Commands, args)

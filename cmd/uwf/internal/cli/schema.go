@@ -13,23 +13,23 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-func (a *app) schemaCommand() *ucli.Command {
-	return a.group(ucli.Command{
+func (a commands) schemaCommand() *ucli.Command {
+	return a.Group(ucli.Command{
 		Name: "schema", Usage: "the schemas of what uwf stores, and of the files people write",
 		Subcommands: []*ucli.Command{
-			a.leaf(ucli.Command{
+			a.Leaf(ucli.Command{
 				Name: "hash", ArgsUsage: "<kind>",
 				Usage: "print the hash of a kind's schema in this store: " + kindNames(),
 			}, a.schemaHash),
-			a.leaf(ucli.Command{
+			a.Leaf(ucli.Command{
 				Name: "show", ArgsUsage: "<kind>", Usage: "print a kind's JSON Schema",
 			}, a.schemaShow),
-			a.leaf(ucli.Command{
+			a.Leaf(ucli.Command{
 				Name: "workflow", Usage: "print a JSON Schema for editors of workflow files",
 				Description: "uwf schema workflow > workflow.schema.json, and as first line of the workflow:\n" +
 					"# yaml-language-server: $schema=workflow.schema.json",
 			}, a.editorSchema(protocol.EditWorkflow)),
-			a.leaf(ucli.Command{
+			a.Leaf(ucli.Command{
 				Name: "config", Usage: "print a JSON Schema for editors of config.yaml",
 			}, a.editorSchema(protocol.EditConfig)),
 		},
@@ -60,34 +60,34 @@ func typeOf(word string) (protocol.Type, error) {
 	return t, cmdline.NotFound(fmt.Sprintf("no such kind: %s", word), hints...)
 }
 
-func (a *app) schemaHash(ctx context.Context, c *ucli.Context) error {
+func (a commands) schemaHash(ctx context.Context, c *ucli.Context) error {
 	t, err := typeOf(c.Args().First())
 	if err != nil {
 		return err
 	}
-	s, err := a.store(ctx)
+	s, err := a.Store(ctx)
 	if err != nil {
 		return err
 	}
 	h := s.Kinds().Schema(t).Hash
-	return a.print(map[string]any{"kind": t.Kind, "version": t.Version, "title": t.Title(), "hash": h}, func(w io.Writer) error {
+	return a.Print(map[string]any{"kind": t.Kind, "version": t.Version, "title": t.Title(), "hash": h}, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, h)
 		return err
 	})
 }
 
-func (a *app) schemaShow(_ context.Context, c *ucli.Context) error {
+func (a commands) schemaShow(_ context.Context, c *ucli.Context) error {
 	t, err := typeOf(c.Args().First())
 	if err != nil {
 		return err
 	}
-	_, err = a.env.Stdout.Write(protocol.SchemaJSON(t))
+	_, err = a.Env.Stdout.Write(protocol.SchemaJSON(t))
 	return err
 }
 
-func (a *app) editorSchema(f protocol.EditorFile) func(context.Context, *ucli.Context) error {
+func (a commands) editorSchema(f protocol.EditorFile) func(context.Context, *ucli.Context) error {
 	return func(context.Context, *ucli.Context) error {
-		_, err := a.env.Stdout.Write(protocol.EditorSchema(f))
+		_, err := a.Env.Stdout.Write(protocol.EditorSchema(f))
 		return err
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -23,8 +25,8 @@ import (
 
 func statsFormats() []string { return []string{"text", "json", "yaml", "csv"} }
 
-func (a *app) statsCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
+func (a commands) statsCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
 		Name: "stats", Usage: "sum up steps, time, tokens and cost",
 		Description: "A step that forks share counts once. What no agent has told is unknown, not zero: ≥ marks a sum\n" +
 			"that lacks some.\n\n" +
@@ -32,13 +34,13 @@ func (a *app) statsCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "since", Usage: "only steps that were finished after `TIME`: a date, or 7d, 24h, 30m ago"},
 			&ucli.StringFlag{Name: "by", Usage: "in groups, a comma-separated `LIST` of " + strings.Join(view.StatsBy(), ", "), Value: "workflow"},
-			formatFlag(statsFormats(), "text on a terminal, else json"),
+			app.FormatFlag(statsFormats(), "text on a terminal, else json"),
 		},
 	}, a.stats)
 }
 
-func (a *app) stats(ctx context.Context, c *ucli.Context) error {
-	format, err := a.ownFormat(c, statsFormats())
+func (a commands) stats(ctx context.Context, c *ucli.Context) error {
+	format, err := a.OwnFormat(c, statsFormats())
 	if err != nil {
 		return err
 	}
@@ -47,12 +49,12 @@ func (a *app) stats(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	var after time.Time
-	if now := a.env.Now(); c.IsSet("since") {
-		if after, err = parseTime(c.String("since"), now, now.Location()); err != nil {
+	if now := a.Env.Now(); c.IsSet("since") {
+		if after, err = term.ParseTime(c.String("since"), now, now.Location()); err != nil {
 			return err
 		}
 	}
-	e, err := a.engine(ctx, nil)
+	e, err := a.Engine(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -61,13 +63,13 @@ func (a *app) stats(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	for _, hole := range s.Unread {
-		a.say("uwf: %s", plaintext.Line(joined(hole.Thread, hole.Error)))
-		a.status = protocol.CodeCorrupt
+		a.Say("uwf: %s", plaintext.Line(term.Joined(hole.Thread, hole.Error)))
+		a.Status = protocol.CodeCorrupt
 	}
 	if format == "csv" {
-		return statsCSV(a.env.Stdout, s)
+		return statsCSV(a.Env.Stdout, s)
 	}
-	return a.print(s, func(w io.Writer) error { return statsText(w, s) })
+	return a.Print(s, func(w io.Writer) error { return statsText(w, s) })
 }
 
 // statsBy reads --by.
@@ -95,9 +97,9 @@ func statsText(w io.Writer, s protocol.Stats) error {
 	for _, by := range s.By {
 		header = append(header, strings.ToUpper(by))
 	}
-	t := newTable(append(header, "STEPS", "TIME", "TOKENS", "COST")...)
+	t := term.NewTable(append(header, "STEPS", "TIME", "TOKENS", "COST")...)
 	row := func(names []string, sum protocol.Totals) {
-		t.row(append(names, strconv.Itoa(sum.Steps), render.Duration(sum.DurationMs), cmp.Or(view.Tokens(sum), "-"), cmp.Or(view.Cost(sum), "-"))...)
+		t.Row(append(names, strconv.Itoa(sum.Steps), render.Duration(sum.DurationMs), cmp.Or(view.Tokens(sum), "-"), cmp.Or(view.Cost(sum), "-"))...)
 	}
 	for _, r := range s.Rows {
 		var names []string
@@ -109,7 +111,7 @@ func statsText(w io.Writer, s protocol.Stats) error {
 	total := make([]string, len(s.By))
 	total[0] = "all"
 	row(total, s.Totals)
-	return t.print(w)
+	return t.Print(w)
 }
 
 // statsCSV is for a spreadsheet: what is unknown is an empty cell.

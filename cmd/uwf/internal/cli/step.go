@@ -1,97 +1,30 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/steps"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
 )
 
 // stepCommand holds what concerns one step, the original's later names for
 // thread commands, and the plumbing for agents in other languages.
-func (a *app) stepCommand() *ucli.Command {
-	list := a.threadStepsCommand()
+func (a commands) stepCommand() *ucli.Command {
+	list := threads.New(a.App).History()
 	list.Name, list.Aliases = "list", []string{"ls"}
-	return a.group(ucli.Command{
+	return a.Group(ucli.Command{
 		Name: "step", Usage: "inspect a step, or make one from any language",
 		Subcommands: []*ucli.Command{
-			a.reads(list),
-			a.reads(a.stepShowCommand()),
-			a.reads(a.stepReadCommand()),
-			a.reads(a.stepTurnsCommand()),
-			a.reads(a.stepDiffCommand()),
-			a.threadForkCommand(),
-			a.stepPromptCommand(),
-			a.stepTurnCommand(),
-			a.stepPutCommand(),
-			a.stepExtractCommand(),
+			a.Reads(list),
+			a.Reads(steps.New(a.App).Show()),
+			a.Reads(steps.New(a.App).Read()),
+			a.Reads(steps.New(a.App).Turns()),
+			a.Reads(steps.New(a.App).Diff()),
+			threads.New(a.App).Fork(),
+			steps.New(a.App).Prompt(),
+			steps.New(a.App).Turn(),
+			steps.New(a.App).Put(),
+			steps.New(a.App).Extract(),
 		},
 	})
-}
-
-// stepDetailsCommand is the seeds' command: the whole detail as YAML.
-func (a *app) stepDetailsCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
-		Name: "step-details", ArgsUsage: "<step>", Usage: "print everything that happened inside a step, as YAML",
-		Description: stepUsage,
-	}, func(ctx context.Context, c *ucli.Context) error {
-		detail, err := a.expandDetail(ctx, c.Args().First())
-		if err != nil {
-			return err
-		}
-		own := render.YAML
-		return render.Print(a.env.Stdout, a.format(&own), detail, nil)
-	})
-}
-
-// expandDetail is a step's detail with every reference replaced by its content.
-func (a *app) expandDetail(ctx context.Context, arg string) (any, error) {
-	_, step, err := a.stepNode(ctx, arg)
-	if err != nil {
-		return nil, err
-	}
-	s, err := a.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return cas.Expand(ctx, s, step.Detail, -1)
-}
-
-// stepNode reads the step that a person means.
-func (a *app) stepNode(ctx context.Context, arg string) (cas.Hash, protocol.Step, error) {
-	h, err := a.address(ctx, arg)
-	if err != nil {
-		return "", protocol.Step{}, err
-	}
-	s, err := a.store(ctx)
-	if err != nil {
-		return "", protocol.Step{}, err
-	}
-	step, err := cas.Read[protocol.Step](ctx, s, h)
-	var kind *cas.TypeError
-	if errors.As(err, &kind) {
-		step, err = originalStep(ctx, s, h)
-	}
-	return h, step, err
-}
-
-// originalStep reads a step that may be the original's: its place follows from
-// the chain.
-func originalStep(ctx context.Context, s cas.Store, h cas.Hash) (protocol.Step, error) {
-	t, err := thread.Open(ctx, s, h)
-	var kind *cas.TypeError
-	if errors.As(err, &kind) || err == nil && t.Last == nil {
-		return protocol.Step{}, cmdline.Invalid(fmt.Sprintf("node %s is not a step", h), "uwf thread steps <thread>")
-	}
-	if err != nil {
-		return protocol.Step{}, err
-	}
-	return t.Last.Step, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -63,7 +64,7 @@ func TestHomesOfOtherVersions(t *testing.T) {
 			out, status := uwfIn(t, home, "thread export "+works+" -o "+bundle)
 			require.Zero(t, status, out)
 			known := homeArgs()
-			for _, path := range leaves((&app{}).root().Commands, "") {
+			for _, path := range leaves((commands{&app.App{}}).root().Commands, "") {
 				if isStoreless(path) {
 					continue
 				}

@@ -4,16 +4,17 @@ import (
 	"context"
 	"os"
 
-	"github.com/united-workforce/uwf/util/cmdline"
 	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // webProgram shows threads in a browser. It is a program of its own because it links an
 // HTTP server.
 const webProgram = "uwf-web"
 
-func (a *app) webCommand() *ucli.Command {
-	return a.leaf(ucli.Command{
+func (a commands) webCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
 		Name: "web", Usage: "show threads in a browser, live: what waits, what runs, how runs went, what they cost",
 		Description: "It prints an address that only you can use, on this machine, and ends with Ctrl-C. It only looks;\n" +
 			"with --actions its pages can answer, go on, stop and fork, too. See docs/web.md.",
@@ -24,12 +25,12 @@ func (a *app) webCommand() *ucli.Command {
 	}, a.web)
 }
 
-func (a *app) web(ctx context.Context, c *ucli.Context) error {
+func (a commands) web(ctx context.Context, c *ucli.Context) error {
 	program, err := a.beside(webProgram)
 	if err != nil {
 		return cmdline.NotFound(webProgram+" is not installed", "go install github.com/united-workforce/uwf/cmd/"+webProgram+"@latest")
 	}
-	if _, err := a.dirs(); err != nil { // says what is wrong with the home
+	if _, err := a.Dirs(); err != nil { // says what is wrong with the home
 		return err
 	}
 	args := append(a.globalArgs(), "--until-stdin-ends")

@@ -1,0 +1,129 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// bundled is a bundle that takes the place of the home and its store, for one
+// command that only reads.
+type bundled struct {
+	file *bundle.File
+	Path string // as it was typed
+	name string // the same, if it was typed as an argument
+	// home is a directory with the index of the bundle's threads, and nothing else.
+	home string
+}
+
+// Reads lets a command that only reads work on a bundle: on that of --bundle, or
+// on one that is its argument.
+func (a *App) Reads(c *ucli.Command) *ucli.Command {
+	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "read from a bundle, a `FILE` made by thread export, instead of the store"})
+	run := c.Action
+	c.Action = func(cc *ucli.Context) (err error) {
+		path, name := cc.String("bundle"), ""
+		if path == "" {
+			if name, _, _ = strings.Cut(cc.Args().First(), "@"); !a.isBundle(name) {
+				return run(cc)
+			}
+			path = name
+		}
+		done, err := a.openBundle(cc.Context, path, name)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		return run(cc)
+	}
+	return c
+}
+
+// isBundle tells whether an argument is a file that begins as a bundle. Thread ids
+// and hashes are not looked up as files if there is no such file.
+func (a *App) isBundle(arg string) bool {
+	if arg == "" {
+		return false
+	}
+	f, err := os.Open(a.Env.Path(arg))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	start := make([]byte, bundle.Sniff)
+	_, err = io.ReadFull(f, start)
+	return err == nil && bundle.IsBundle(start)
+}
+
+// openBundle puts a bundle in the place of the home; done takes it away again. Its
+// nodes are checked as they are read, not whether it is whole: that is what
+// bundle verify is for.
+func (a *App) openBundle(ctx context.Context, path, name string) (done func() error, err error) {
+	f, closeFile, err := ocascli.OpenBundle(ctx, a.Env, path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "uwf-bundle-")
+	if err != nil {
+		return nil, errors.Join(err, closeFile())
+	}
+	a.Bundle = &bundled{file: f, Path: path, name: name, home: dir}
+	done = func() error {
+		a.Bundle = nil
+		return errors.Join(closeFile(), os.RemoveAll(dir))
+	}
+	if err := fileheads.Open(dir, durable.OS()).Adopt(ctx, f.Adoptions(), 0); err != nil {
+		return nil, errors.Join(err, done())
+	}
+	return done, nil
+}
+
+// HintNames reports the names that the bundle gives to workflows.
+func (a *App) HintNames(ctx context.Context) error {
+	names, err := a.Bundle.file.Names(ctx)
+	for _, named := range names {
+		a.Hint("the bundle gives: %s", NameText(named))
+	}
+	return err
+}
+
+// dirs are those of the bundle: nothing else is in its home.
+func (b *bundled) dirs() home.Dirs {
+	return home.Dirs{Home: b.home, Store: filepath.Join(b.home, "cas")}
+}
+
+// only is the thread of a bundle that was named instead of a thread.
+func (b *bundled) only(arg string) (id string, named bool, err error) {
+	if b.name == "" || arg != b.name {
+		return "", false, nil
+	}
+	t, err := b.file.Thread("")
+	if err != nil {
+		return "", true, cmdline.NotFound("there is not just one thread in "+b.name,
+			"uwf bundle verify "+plaintext.Word(b.name)+" lists them", "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
+	}
+	return t.Thread, true, nil
+}
+
+// NameText says which name a bundle gives to a workflow.
+func NameText(w bundle.CheckedWorkflow) string {
+	text := fmt.Sprintf("name %s for workflow %s", plaintext.Line(w.Name), w.Hash)
+	if w.Name != w.WorkflowName {
+		text += fmt.Sprintf(", which calls itself %s: an import does not take it", plaintext.Line(w.WorkflowName))
+	}
+	return text
+}

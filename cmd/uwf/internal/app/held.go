@@ -1,0 +1,118 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+	"github.com/united-workforce/uwf/utilagent/tools"
+)
+
+// A role that is a command runs what a model has written before it: a Makefile, tests,
+// scripts. So it is held back as the commands of models are.
+
+// runner runs agents as they are, and roles that are commands held back.
+func (a *App) runner(with *engine.Engine) engine.Runner {
+	return func(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
+		if !inv.Plain {
+			return agentproc.Run(ctx, inv)
+		}
+		settings, err := with.Config(ctx)
+		if err != nil {
+			return agentproc.Outcome{}, err
+		}
+		setting := config.CommandConfining(settings)
+		able := confine.Level() > 0 && a.Env.Exe != ""
+		switch {
+		case setting == protocol.ConfineOff:
+			return agentproc.Run(ctx, inv)
+		case setting == protocol.ConfineRequired && (!able || !confine.Seccomp()):
+			return agentproc.Outcome{}, &protocol.Error{
+				Code: protocol.CodeAgent, Message: "roles that are commands must be confined, and cannot be: " + confine.Describe(),
+				Hints: []string{"use a Linux with Landlock; or uwf config set commands.confine auto"},
+			}
+		case !able:
+			a.unheld.Do(func() {
+				a.Say("uwf: warning: roles that are commands are not confined here: they can do anything you can (%s)", confine.Describe())
+			})
+		}
+		return a.runHeld(ctx, with, settings, inv)
+	}
+}
+
+// runHeld runs a command, and puts back what it has changed that it must not.
+func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
+	path, err := proc.LookPath(inv.Command, inv.Dir, inv.Env)
+	if err != nil {
+		return ran, &agentproc.NotFoundError{Command: inv.Command, Err: err}
+	}
+	w, err := tools.OpenWorkspace(inv.Dir)
+	if err != nil {
+		return ran, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	c, off := a.holding(with, settings, inv)
+	w.Limit(off)
+	changed, err := offlimits.Recover(c.Guard)
+	if said := changed.String(); said != "" {
+		c.Warn("a command that was killed " + said)
+	}
+	if err != nil {
+		return ran, fmt.Errorf("what a command has changed that was killed cannot be put back: %w", err)
+	}
+	environ := slices.DeleteFunc(slices.Clone(inv.Env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return tools.LeadsOut(name)
+	})
+	if settings.Builtin != nil && settings.Builtin.Caches == "user" {
+		c.Writable = append(c.Writable, tools.CacheDirs(environ)...)
+	} else if c.Exe != "" {
+		more, dirs := w.Caches(environ)
+		environ, c.Writable = append(environ, more...), append(c.Writable, dirs...)
+	}
+	held, done, err := c.Hold(w, proc.Command{Path: path, Args: inv.Args, Dir: inv.Dir, Env: environ})
+	if err != nil {
+		return ran, fmt.Errorf("%s: %w", plaintext.Word(inv.Command), err)
+	}
+	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
+	ran, err = agentproc.Run(ctx, inv)
+	for _, kv := range inv.Env {
+		if strings.HasPrefix(kv, protocol.EnvCommand+"=") { // nobody else writes while it is put back
+			_, killed := proc.KillMarked(kv)
+			err = errors.Join(err, killed)
+		}
+	}
+	done()
+	return ran, err
+}
+
+// holding is how commands are held back: by the settings of those of models.
+func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
+	b := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{})
+	get := a.Env.Get
+	off := offlimits.New(offlimits.Options{
+		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Path: get("PATH"), Dir: inv.Dir, Home: with.Dirs.Home, Store: with.Dirs.Store,
+		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
+	})
+	required := config.CommandConfining(settings) == protocol.ConfineRequired
+	c := tools.Commands{
+		Shell: true, Guard: with.Dirs.Guard(), Warn: with.Warn, Now: a.Env.Now, Writable: off.Writable(),
+		MustConfine: required, Keep: b.Capabilities, IPC: b.IPC,
+		NoUnixSockets: config.NoUnixSockets(b, config.System{Sockets: confine.HoldsSockets()}),
+	}
+	if confine.Level() > 0 {
+		c.Exe = a.Env.Exe
+	}
+	return c, off
+}

@@ -1,0 +1,384 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/moderator/diagram"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/frontmatter"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
+)
+
+// Progress tells on stderr what a step does while it runs.
+func (a *App) Progress() engine.Progress {
+	if a.Flags.Quiet {
+		return nil
+	}
+	return a.Display(a.Env.Stderr)
+}
+
+// Display tells what steps do, whoever makes them: on a terminal each tool as it is
+// called and lines that count up, one for each step that is at work; elsewhere one line
+// when a step begins and one when it ends. Of several threads at once the terminal has
+// as many lines as fit, and the others are counted.
+func (a *App) Display(w io.Writer) *Display {
+	return &Display{
+		w: w, now: a.Env.Now, live: terminal.Is(w), colours: cmdline.Colours(a.Env, w),
+		size: func() (int, int) { return terminal.Size(w) },
+	}
+}
+
+// Display is made by [App.Display].
+type Display struct {
+	w       io.Writer
+	now     func() time.Time
+	live    bool
+	colours bool
+	size    func() (columns, lines int) // of the terminal; 0: unknown
+
+	mu    sync.Mutex // the ticker writes too
+	stop  chan struct{}
+	ended sync.WaitGroup
+	steps []*stepAtWork // at work, the oldest first
+	drawn int           // lines at the end that count up
+	did   int           // steps of children that have ended
+}
+
+// stepAtWork is a step that is at work.
+type stepAtWork struct {
+	engine.StepInfo
+	turns   int
+	calls   map[string]string // names by id
+	failed  int               // calls
+	tokens  int64
+	known   bool // the tokens are
+	writing string
+}
+
+// StepStarted implements engine.Progress.
+func (v *Display) StepStarted(s engine.StepInfo) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.steps = append(v.steps, &stepAtWork{StepInfo: s, calls: map[string]string{}})
+	what := ""
+	if s.Adopted {
+		what = ", adopting the result of an interrupted run"
+	}
+	if !v.live || s.Path == "" {
+		v.line(terminal.Bold, "%sstep %d: %s (%s)%s", under(s), s.Number, plaintext.Line(s.Role), plaintext.Line(s.Agent), what)
+	}
+	if v.live && s.Ended.IsZero() && v.stop == nil {
+		v.stop = make(chan struct{})
+		v.ended.Add(1)
+		go v.tick(v.stop)
+	}
+}
+
+// under is what goes before a line about a child.
+func under(s engine.StepInfo) string {
+	if s.Path == "" {
+		return ""
+	}
+	return plaintext.Line(s.Path) + ": "
+}
+
+// shown is the step at work that is meant.
+func (v *Display) shown(s engine.StepInfo) *stepAtWork {
+	for _, at := range v.steps {
+		if at.Thread == s.Thread && at.Path == s.Path {
+			return at
+		}
+	}
+	return &stepAtWork{StepInfo: s, calls: map[string]string{}}
+}
+
+// tick keeps the counting lines up to date until no step is at work.
+func (v *Display) tick(stop <-chan struct{}) {
+	defer v.ended.Done()
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-t.C:
+			v.mu.Lock()
+			v.counters()
+			v.mu.Unlock()
+		}
+	}
+}
+
+// Turn implements engine.Progress.
+func (v *Display) Turn(s engine.StepInfo, t protocol.Turn) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	at := v.shown(s)
+	if t.Role == protocol.TurnAssistant {
+		at.turns++
+		at.writing = ""
+	}
+	if t.Usage.Counted() {
+		at.known = true
+		at.tokens += t.Usage.InputTokens + t.Usage.CacheReadTokens + t.Usage.CacheWriteTokens + t.Usage.OutputTokens
+	}
+	why := failure(t)
+	if why != "" {
+		at.failed++
+	}
+	for _, call := range t.ToolCalls {
+		at.calls[call.ID] = call.Name
+	}
+	name := at.calls[t.ToolCallID]
+	if t.Role == protocol.TurnTool {
+		delete(at.calls, t.ToolCallID)
+	}
+	if !v.live {
+		return
+	}
+	if s.Path != "" { // many at once: a word in the child's own line
+		for _, call := range t.ToolCalls {
+			at.writing = strings.TrimSpace(plaintext.Line(call.Name) + " " + term.FirstLine(argument(call.Args), 60))
+		}
+		v.counters()
+		return
+	}
+	if why != "" {
+		v.line(terminal.Red, "%s", v.fit("  ✗ "+term.Joined(plaintext.Line(name), term.FirstLine(why, 200))))
+	}
+	for _, call := range t.ToolCalls {
+		v.line(terminal.Faint, "%s", v.fit(strings.TrimRight(fmt.Sprintf("  → %s %s", plaintext.Line(call.Name), term.FirstLine(argument(call.Args), 200)), " ")))
+	}
+	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && strings.TrimSpace(t.Content) != "" {
+		v.line(terminal.Plain, "%s", v.fit("  ✎ "+term.FirstLine(said(t.Content), 200)))
+	}
+	v.counters()
+}
+
+// Writing implements engine.Progress.
+func (v *Display) Writing(s engine.StepInfo, t protocol.Turn) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shown(s).writing = term.LastWords(said(t.Content), 60)
+	if v.live {
+		v.counters()
+	}
+}
+
+// StepEnded implements engine.Progress.
+func (v *Display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
+	v.mu.Lock()
+	at := v.shown(s)
+	v.steps = slices.DeleteFunc(v.steps, func(other *stepAtWork) bool { return other == at })
+	if stop := v.stop; stop != nil && len(v.steps) == 0 {
+		v.stop = nil
+		close(stop)
+		v.mu.Unlock()
+		v.ended.Wait()
+		v.mu.Lock()
+	}
+	defer v.mu.Unlock()
+	end := s.Ended
+	if end.IsZero() {
+		end = v.now()
+	}
+	took := sinceText(s.Started, end)
+	failed := ""
+	if at.failed > 0 {
+		failed = render.Count(at.failed, "tool call") + " failed"
+	}
+	if err != nil {
+		how := "failed"
+		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
+			how = "stopped"
+		}
+		v.line(terminal.Red, "%s", term.Joined("✗ "+under(s)+plaintext.Line(s.Role)+" "+how, took, failed))
+		v.counters()
+		return
+	}
+	if s.Path != "" {
+		v.did++
+	}
+	if v.live && s.Path != "" && out.Status == protocol.StatusIdle {
+		v.counters()
+		return
+	}
+	colour := terminal.Green
+	if out.Status != protocol.StatusIdle {
+		colour = mood(out)
+	}
+	v.line(colour, "%s", term.Joined(mark(out)+" "+under(s)+route(s.Role, out), took, term.Spent(out.Usage, 0, 0), failed))
+	v.counters()
+}
+
+// note prints a line that is about no step.
+func (v *Display) note(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.line(terminal.Plain, "%s", text)
+}
+
+// line prints a whole line, in place of the counting ones.
+func (v *Display) line(in terminal.Sequence, format string, args ...any) {
+	var frame terminal.Painter
+	v.clear(&frame)
+	if !v.colours {
+		in = terminal.Plain
+	}
+	term.Painted(&frame, in, fmt.Sprintf(format, args...))
+	frame.Text("\n")
+	_ = frame.Draw(v.w) // nobody is there to be told
+}
+
+// clear takes the counting lines back.
+func (v *Display) clear(frame *terminal.Painter) {
+	if !v.live {
+		return
+	}
+	frame.Control(terminal.ClearLine)
+	for ; v.drawn > 1; v.drawn-- {
+		frame.Up(1)
+		frame.Control(terminal.ClearLine)
+	}
+	v.drawn = 0
+}
+
+// counters are the lines that stay last while steps are at work. They keep within the
+// terminal: a line that wraps could not be taken back.
+func (v *Display) counters() {
+	if !v.live {
+		return
+	}
+	var frame terminal.Painter
+	v.clear(&frame)
+	lines := v.countingLines()
+	for i, text := range lines {
+		if i > 0 {
+			frame.Text("\n")
+		}
+		frame.Text(v.fit(text))
+	}
+	v.drawn = len(lines)
+	_ = frame.Draw(v.w)
+}
+
+// countingLines are one for each step at work, as far as they fit, and one that counts
+// the others.
+func (v *Display) countingLines() []string {
+	const unknown, around = 24, 4
+	_, most := v.size()
+	if most == 0 {
+		most = unknown
+	}
+	most = max(most-around, 1)
+	var lines []string
+	for i, s := range v.steps {
+		if left := len(v.steps) - i; len(lines) == most-1 && left > 1 {
+			lines = append(lines, fmt.Sprintf("  … and %d more at work", left))
+			break
+		}
+		lines = append(lines, v.counting(s))
+	}
+	if v.did > 0 && len(lines) > 0 && len(lines) < most {
+		lines = append(lines, fmt.Sprintf("  %s of children done", render.Count(v.did, "step")))
+	}
+	return lines
+}
+
+func (v *Display) counting(s *stepAtWork) string {
+	parts := []string{under(s.StepInfo) + plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String()}
+	if s.Agent != protocol.CommandAgent {
+		parts = append(parts, render.Count(s.turns, "turn"))
+	}
+	if s.known {
+		parts = append(parts, view.Thousands(s.tokens)+" tokens")
+	}
+	if s.writing != "" {
+		parts = append(parts, s.writing)
+	}
+	return "  " + strings.Join(parts, " · ")
+}
+
+// fit cuts a text to the terminal.
+func (v *Display) fit(text string) string {
+	const unknown = 100
+	width, _ := v.size()
+	if width == 0 {
+		width = unknown
+	}
+	return diagram.Cut(text, width-1)
+}
+
+// said is what an answer says to people: the text behind its frontmatter, if it
+// has both.
+func said(content string) string {
+	if answer, err := frontmatter.Parse(content); err == nil && strings.TrimSpace(answer.Body) != "" {
+		return answer.Body
+	}
+	return content
+}
+
+// failure says why a tool call was refused or has failed, "" if it has not. Tools and
+// adapters say so in the first word, and commands in their last line.
+func failure(t protocol.Turn) string {
+	if t.Role != protocol.TurnTool {
+		return ""
+	}
+	text := strings.TrimSpace(t.Content)
+	for _, prefix := range []string{"Error:", "[failed]"} {
+		if why, failed := strings.CutPrefix(text, prefix); failed {
+			return cmp.Or(strings.TrimSpace(why), "failed")
+		}
+	}
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	if strings.HasSuffix(last, "]") && !strings.HasPrefix(last, "[exit 0") &&
+		(strings.HasPrefix(last, "[exit ") || strings.HasPrefix(last, "[ended by signal ")) {
+		return strings.Trim(last, "[]")
+	}
+	return ""
+}
+
+// argument is the most telling argument of a tool call.
+func argument(args any) string {
+	switch args := args.(type) {
+	case string:
+		return args
+	case map[string]any:
+		for _, key := range []string{"command", "path", "file_path", "pattern", "url", "query"} {
+			if s, ok := args[key].(string); ok {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+// sinceText is a span of time for people.
+func sinceText(from, to time.Time) string { return render.Duration(to.Sub(from).Milliseconds()) }
+
+// Leave takes the counting line back.
+func (v *Display) Leave() {
+	if v.stop != nil {
+		close(v.stop)
+		v.ended.Wait()
+		v.stop = nil
+	}
+	if v.live {
+		var frame terminal.Painter
+		frame.Control(terminal.ClearLine)
+		_ = frame.Draw(v.w) // the terminal is being left
+	}
+}

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Unix(100, 0)
+	v := &Display{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, size: func() (int, int) { return 40, 24 }}
+	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at}
+	v.StepStarted(step)
+	v.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{Name: "read_file", Args: map[string]any{"path": "a\x1b[31m.go"}}}, Usage: &protocol.Usage{InputTokens: 1200, OutputTokens: 34}})
+	v.Writing(step, protocol.Turn{Role: protocol.TurnAssistant, Content: "I think that this is the cause of it all"})
+	role := "planner"
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: &role}, nil)
+	text := out.String()
+	require.Contains(t, text, "  → read_file a [31m.go\n", "what agents say cannot rewrite the terminal")
+	require.Contains(t, text, "\r\x1b[K  planner · 3s · 1 turn · 1,234 tokens…")
+	require.Contains(t, text, "\r\x1b[K✓ planner → planner  3.0s\n")
+	for _, line := range bytes.Split([]byte(text), []byte("\r\x1b[K")) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			require.LessOrEqual(t, term.Length(string(line)), 39)
+		}
+	}
+}
+
+// With colours a line stands out by what it tells, and nothing else changes.
+func TestColoursOfTheView(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Unix(100, 0)
+	v := &Display{w: &out, colours: true, now: func() time.Time { return at }, size: func() (int, int) { return 40, 24 }}
+	step := engine.StepInfo{Number: 1, Role: "planner", Agent: "builtin", Started: at, Ended: at.Add(time.Second)}
+	v.StepStarted(step)
+	cost := 0.01
+	v.StepEnded(step, protocol.StepOutput{
+		Status: protocol.StatusCompleted, Output: map[string]any{"$status": "approved"},
+		Usage: &protocol.Usage{InputTokens: 5400, OutputTokens: 120, CostUSD: &cost},
+	}, nil)
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusSuspended, Question: &protocol.Question{}}, nil)
+	v.StepEnded(step, protocol.StepOutput{}, errors.New("no"))
+	require.Equal(t, "\x1b[1mstep 1: planner (builtin)\x1b[m\n"+
+		"\x1b[32m✓ planner → approved → $END  1.0s  5.4k/120  $0.010\x1b[m\n"+
+		"\x1b[33m? planner → a person  1.0s\x1b[m\n"+
+		"\x1b[31m✗ planner failed  1.0s\x1b[m\n", out.String())
+}
+
+// A call that was refused or has failed is seen at once, and counted at the end.
+func TestFailedToolsAreMarked(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Unix(100, 0)
+	v := &Display{w: &out, live: true, now: func() time.Time { return at }, size: func() (int, int) { return 60, 24 }}
+	step := engine.StepInfo{Number: 1, Role: "tester", Started: at, Ended: at.Add(time.Second)}
+	v.StepStarted(step)
+	v.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: "a", Name: "run_command"}, {ID: "b", Name: "grep"}, {ID: "c", Name: "Bash"}}})
+	for id, text := range map[string]string{"a": "Error: commands are switched off here.", "b": "3 matches", "c": "FAIL\n[exit 1, 0.3 s]"} {
+		v.Turn(step, protocol.Turn{Role: protocol.TurnTool, ToolCallID: id, Content: text})
+	}
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
+	require.Contains(t, out.String(), "  ✗ run_command  commands are switched off here.\n")
+	require.Contains(t, out.String(), "  ✗ Bash  exit 1, 0.3 s\n")
+	require.NotContains(t, out.String(), "✗ grep")
+	require.Contains(t, out.String(), "✓ tester → $END  1.0s  2 tool calls failed\n")
+}
+
+// A command has no turns; what it has printed last is seen.
+func TestACommandAtWorkShowsItsLastLine(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Unix(100, 0)
+	v := &Display{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, size: func() (int, int) { return 60, 24 }}
+	step := engine.StepInfo{Number: 1, Role: "tests", Agent: protocol.CommandAgent, Started: at}
+	v.StepStarted(step)
+	v.Writing(step, engine.PrintedTurn("ok  \x1b[31mcas/fsck 1.2s"))
+	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
+	require.Contains(t, out.String(), "\r\x1b[K  tests · 3s · ok [31mcas/fsck 1.2s\r")
+}

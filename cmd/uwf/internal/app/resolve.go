@@ -1,0 +1,294 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Newest names the thread that was started last in this home, ended or not.
+const Newest = "@"
+
+// Thread finds the thread that a person means: a full id, a unique beginning or end of
+// one, "@" for the newest, "@^" or "@{2}" for one that is older. All of these are threads
+// that are nobody's child: a child is its parent, a slash and its key.
+func (a *App) Thread(ctx context.Context, arg string) (string, error) {
+	x, err := a.Index()
+	if err != nil {
+		return "", err
+	}
+	if a.Bundle != nil {
+		if id, named, err := a.Bundle.only(arg); named {
+			return id, err
+		}
+	}
+	if parent, key, ok := CutChild(arg); ok {
+		return a.childThread(ctx, parent, key)
+	}
+	if n, ok := newestBut(arg); ok {
+		return a.newestThread(ctx, x, n)
+	}
+	if id, err := threadid.Parse(arg); err == nil {
+		return id, a.known(ctx, x, id)
+	}
+	return a.threadByPrefix(ctx, x, arg)
+}
+
+// CutChild takes the key off what may be the name of a child. A path is none.
+func CutChild(arg string) (parent, key string, ok bool) {
+	i := strings.LastIndexByte(arg, '/')
+	if i <= 0 || i == len(arg)-1 || strings.ContainsAny(arg[:1], "./~") || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
+		return "", "", false
+	}
+	return arg[:i], arg[i+1:], true
+}
+
+// childThread finds a child by its key.
+func (a *App) childThread(ctx context.Context, parent, key string) (string, error) {
+	id, err := a.Thread(ctx, parent)
+	if err != nil {
+		return "", err
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	return e.Child(ctx, id, key)
+}
+
+// known reports an id that is neither active nor ended.
+func (a *App) known(ctx context.Context, x *fileheads.Heads, id string) error {
+	_, err := x.Head(ctx, id)
+	if errors.Is(err, heads.ErrNoThread) {
+		if _, err = x.Ended(ctx, id); err == nil {
+			if damage := x.DamagedHeads(ctx); damage != nil {
+				a.Say("uwf: warning: %v: if that is thread %s, it is active", damage, id)
+			}
+		}
+	}
+	if errors.Is(err, heads.ErrNoThread) {
+		return a.unknownThread(ctx, x, id)
+	}
+	return err
+}
+
+// newestThread is the newest thread but n of those that were started here.
+func (a *App) newestThread(ctx context.Context, x *fileheads.Heads, n int) (string, error) {
+	ids, err := threadIDs(ctx, x)
+	if err != nil {
+		return "", err
+	}
+	if len(ids) == 0 {
+		return "", cmdline.NotFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
+	}
+	slices.SortFunc(ids, threadid.NewestFirst)
+	if a.Bundle != nil && n < len(ids) {
+		return ids[n], nil
+	}
+	// Whoever says @ may be about to step or to kill it: no guess will do.
+	facts, err := x.AllFacts(ctx)
+	if err != nil {
+		return "", unclear(err.Error(), "uwf cas fsck")
+	}
+	left := n
+	for _, id := range ids {
+		switch known := facts[id]; {
+		case known.Parent != nil: // a child is named by its parent
+		case known.Doubt != nil:
+			return "", unclear("thread "+id+" may have been started here or elsewhere: "+known.Doubt.Error(), "uwf cas fsck")
+		case known.Unclear():
+			return "", unclear("thread " + id + " may have been started here or elsewhere: what facts.jsonl said of it was damaged or lost")
+		case known.StartedHere() && left == 0:
+			return id, nil
+		case known.StartedHere():
+			left--
+		}
+	}
+	if n > 0 {
+		return "", cmdline.NotFound(fmt.Sprintf("there are not %d threads that were started here", n+1), "uwf thread list --all")
+	}
+	return "", cmdline.NotFound("@ is the newest thread that was started here, and all were imported", "the newest of those is "+ids[0], "uwf thread list --all")
+}
+
+// unclear: nobody can tell any more which thread @ means.
+func unclear(why string, hints ...string) error {
+	return cmdline.Invalid("cannot tell which thread @ is: "+why, append(hints, "name the thread by its id: uwf thread list --all")...)
+}
+
+func (a *App) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string) (string, error) {
+	prefix := protocol.FoldCrockford(arg)
+	all, err := threadIDs(ctx, x)
+	if err != nil {
+		return "", err
+	}
+	var matches []string
+	facts, _ := x.AllFacts(ctx) // of whose origin there is doubt is found by the beginning only
+	for _, id := range all {
+		if facts[id].Parent != nil {
+			continue // a child is named by its parent
+		}
+		ends := facts != nil && len(prefix) >= shortest && strings.HasSuffix(id, prefix) && facts[id].StartedHere()
+		if prefix != "" && (strings.HasPrefix(id, prefix) || ends) {
+			matches = append(matches, id)
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return "", a.unknownThread(ctx, x, arg)
+	case 1:
+		return matches[0], nil
+	}
+	return "", suggest.Ambiguous("thread", arg, matches)
+}
+
+// shortest is how much of the end of an id stands for it, at least. Strangers choose
+// the ids of their threads, so it does so only for our own.
+const shortest = 4
+
+// Shortened is the end of an id of a thread of ours.
+func Shortened(id string) string { return id[max(0, len(id)-2*shortest):] }
+
+// threadIDs lists active and ended threads, each once.
+func threadIDs(ctx context.Context, x *fileheads.Heads) ([]string, error) {
+	seen := map[string]bool{}
+	var ids []string
+	add := func(id string) {
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	for h, err := range x.Heads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		add(h.Thread)
+	}
+	for e, err := range x.History(ctx) {
+		if err != nil {
+			continue // a damaged old line must not hide the others here
+		}
+		add(e.Thread)
+	}
+	return ids, nil
+}
+
+// unknownThread says what a word is that names no thread, if it is anything.
+func (a *App) unknownThread(ctx context.Context, x *fileheads.Heads, arg string) error {
+	if strings.HasPrefix(arg, Newest) && strings.Trim(arg, Newest) == "" {
+		return cmdline.NotFound("thread not found: "+arg, "did you mean @? It is the newest thread")
+	}
+	if name, _, found := strings.Cut(arg, Newest); found {
+		if name == "" {
+			name, _ = CutNewest(arg)
+		}
+		if _, err := a.Address(ctx, arg); err != nil {
+			return err
+		}
+		return cmdline.NotFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "its thread is "+name)
+	}
+	if strings.ContainsAny(arg, "./"+string(filepath.Separator)) {
+		return cmdline.NoFile(a.Env.Dir, arg, "uwf thread list --all")
+	}
+	if s, err := a.Store(ctx); err == nil {
+		if h := protocol.Hash(protocol.FoldCrockford(arg)); h.Valid() && isStep(ctx, s, h) {
+			return cmdline.NotFound(fmt.Sprintf("%s is a step; a thread is expected here", arg), "uwf step show "+plaintext.Word(arg), "uwf thread list --all")
+		}
+	}
+	if _, err := x.Workflow(ctx, arg); err == nil {
+		return cmdline.NotFound(fmt.Sprintf("%s is a workflow; a thread is expected here", arg), "uwf thread list --all", "uwf run "+plaintext.Word(arg)+" -p '<task>'")
+	}
+	if err := x.Damage(ctx); err != nil {
+		return cmdline.NotFound(fmt.Sprintf("thread not found: %s; but some lines cannot be read, and it may be one of them:\n%v", arg, err),
+			"correct the line, or uwf cas fsck --repair moves it away")
+	}
+	hints := []string{"uwf thread list --all"}
+	if ids, err := threadIDs(ctx, x); err == nil {
+		if near := suggest.Nearest(protocol.FoldCrockford(arg), ids, 3); len(near) > 0 {
+			hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)
+		}
+	}
+	return cmdline.NotFound(fmt.Sprintf("thread not found: %s", arg), hints...)
+}
+
+func isStep(ctx context.Context, s cas.Store, h cas.Hash) bool {
+	_, err := cas.Read[protocol.Step](ctx, s, h)
+	return err == nil
+}
+
+// Node finds the node that a person means, by hash or unique prefix.
+func (a *App) Node(ctx context.Context, arg string) (cas.Hash, error) {
+	s, err := a.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	h, err := cas.Resolve(ctx, s, arg)
+	var many *cas.AmbiguousError
+	switch {
+	case errors.As(err, &many):
+		names := make([]string, len(many.Candidates))
+		for i, c := range many.Candidates {
+			names[i] = string(c)
+		}
+		return "", suggest.Ambiguous("hash", arg, names)
+	case errors.Is(err, cas.ErrNotFound):
+		out := &protocol.Error{Code: protocol.CodeNotFound, Message: "node not found: " + arg, Err: err}
+		out.Hints = append(ocascli.NearHashes(ctx, s, arg), "uwf thread steps <thread>")
+		return "", out
+	}
+	return h, err
+}
+
+// Ref is optional text as the output objects want it: null when empty.
+func Ref(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// ThreadAndEngine is what most thread commands begin with.
+func (a *App) ThreadAndEngine(ctx context.Context, c *ucli.Context, p engine.Progress) (string, *engine.Engine, error) {
+	id, err := a.Thread(ctx, c.Args().First())
+	if err != nil {
+		return "", nil, err
+	}
+	e, err := a.Engine(ctx, p)
+	return id, e, err
+}
+
+// ThreadHead is what commands begin with that read a chain.
+func (a *App) ThreadHead(ctx context.Context, c *ucli.Context) (string, protocol.Hash, error) {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return "", "", err
+	}
+	head, err := e.Head(ctx, id)
+	return id, head, err
+}
+
+// OpenThread opens the chain that ends at a head.
+func (a *App) OpenThread(ctx context.Context, head protocol.Hash) (*thread.Thread, error) {
+	s, err := a.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return thread.Open(ctx, s, head)
+}

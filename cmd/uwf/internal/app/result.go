@@ -1,0 +1,268 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
+)
+
+// Conclude ends a command that has made steps, with the error that ended them.
+// judged: the exit status says where the thread stands.
+func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []protocol.StepOutput, err error, judged bool) error {
+	out, showErr := Outcome(ctx, e, id, made, err)
+	if showErr != nil {
+		return errors.Join(err, showErr)
+	}
+	return errors.Join(a.Stands(out, judged, err), err)
+}
+
+// Outcome is where a thread stands after steps, and the error that ended them.
+func Outcome(ctx context.Context, e *engine.Engine, id string, made []protocol.StepOutput, err error) (protocol.RunOutput, error) {
+	if n := len(made); n > 0 && (err == nil || made[n-1].Status != protocol.StatusIdle) {
+		return OutcomeAt(ctx, e, made[n-1], made), nil
+	}
+	// The run was cut short: the last result is not where the thread stands.
+	at, err := e.Show(context.WithoutCancel(ctx), id)
+	return OutcomeAt(ctx, e, at, made), err
+}
+
+// OutcomeAt is the result of a command that has made steps, with the totals of the thread.
+func OutcomeAt(ctx context.Context, e *engine.Engine, at protocol.StepOutput, made []protocol.StepOutput) protocol.RunOutput {
+	out := protocol.RunOutput{StepOutput: at, Steps: append([]protocol.StepOutput{}, made...)}
+	if sum, err := e.Totals(context.WithoutCancel(ctx), at.Thread, at.Head); err == nil {
+		out.Totals = &sum
+	}
+	return out
+}
+
+// Stands ends a command that tells where a thread stands; failed is what else it ends
+// with, and is told of later.
+func (a *App) Stands(out protocol.RunOutput, judged bool, failed error) error {
+	err := a.Print(out, func(w io.Writer) error { return a.ResultText(w, out.StepOutput) })
+	a.SayStanding(out, judged, failed)
+	return err
+}
+
+// SayStanding says on stderr what a thread has cost and what to type next; judged: the
+// exit status says how it stands.
+func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
+	at := out.StepOutput
+	if judged {
+		a.EndsAs(at)
+	}
+	text := StandingText(at)
+	switch {
+	case stopped(at) && a.toldOnStdout():
+		text = "stopped" // why is said already
+	case stopped(at):
+	case at.Error != nil && failed == nil:
+		text = plaintext.Line(string(at.Status) + ": " + at.Error.Message)
+	}
+	sign := mark(at)
+	if failed != nil && at.Status == protocol.StatusIdle {
+		sign, text = "■", "stopped, "+text
+	}
+	words := []string{fmt.Sprintf("%s thread %s: %s", sign, at.Thread, text)}
+	if sum := out.Totals; sum != nil && sum.Steps > 0 {
+		words = append(words, render.Count(sum.Steps, "step"), render.Duration(sum.DurationMs), term.Spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
+	}
+	a.sayIn(mood(at), "%s", term.Joined(words...))
+	if at.Question != nil {
+		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
+	}
+	if failed == nil || len(Classify(failed).Hints) == 0 { // else its hints follow
+		a.SayNext(at)
+	}
+}
+
+// stopped: a thread waits at a limit, and asks nothing.
+func stopped(r protocol.StepOutput) bool {
+	return r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != nil
+}
+
+// toldOnStdout: stdout has said in text where a thread stands, see [App.ResultText].
+func (a *App) toldOnStdout() bool {
+	return a.Format(nil) == render.Text && !a.sameScreen()
+}
+
+// sameScreen: what stderr says stands on the screen where stdout's text would.
+func (a *App) sameScreen() bool {
+	return !a.Flags.Quiet && a.OnTerminal() && terminal.Is(a.Env.Stderr)
+}
+
+// ResultText is what a thread has come to: its closing words and the data of its last
+// answer, or why there is nothing yet.
+func (a *App) ResultText(w io.Writer, r protocol.StepOutput) error {
+	switch {
+	case r.Status == protocol.StatusCompleted && (r.Message != "" || r.Output != nil):
+		if r.Message != "" {
+			if _, err := fmt.Fprintln(w, strings.TrimRight(r.Message, "\n")); err != nil || r.Output == nil {
+				return err
+			}
+			fmt.Fprintln(w)
+		}
+		return render.Print(w, render.Text, r.Output, nil)
+	case a.sameScreen():
+		return nil // stderr says it on the same screen
+	}
+	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, StatusText(r))
+	return err
+}
+
+// StatusText says where a thread stands, and why.
+func StatusText(r protocol.StepOutput) string {
+	switch {
+	case r.Status == protocol.StatusSuspended && r.Question != nil && r.SuspendMessage != nil:
+		return plaintext.Line("suspended: " + *r.SuspendMessage)
+	case r.Error != nil && !stopped(r):
+		return plaintext.Line(string(r.Status) + ": " + r.Error.Message)
+	}
+	return StandingText(r)
+}
+
+// StandingText says where a thread stands. A question and an error stand elsewhere.
+func StandingText(r protocol.StepOutput) string {
+	switch {
+	case stopped(r):
+		return plaintext.Line("stopped: " + *r.SuspendMessage)
+	case r.Status == protocol.StatusParked && r.ParkedUntil != nil:
+		return "parked until " + time.UnixMilli(*r.ParkedUntil).Format(time.DateTime)
+	case r.Status == protocol.StatusIdle && r.CurrentRole != nil:
+		return plaintext.Line("next is " + *r.CurrentRole)
+	case r.Status == protocol.StatusRunning && r.CurrentRole != nil:
+		return plaintext.Line("running: " + *r.CurrentRole)
+	case r.Status == protocol.StatusWaiting && r.CurrentRole != nil:
+		return plaintext.Line("waiting for the children of " + *r.CurrentRole + ": " + ChildrenText(r.Children))
+	}
+	return string(r.Status)
+}
+
+// ChildrenText counts children by where they stand.
+func ChildrenText(children []protocol.ChildOutput) string {
+	count := map[protocol.Status]int{}
+	for _, c := range children {
+		count[c.Status]++
+	}
+	var words []string
+	for _, s := range slices.Sorted(maps.Keys(count)) {
+		words = append(words, fmt.Sprintf("%d %s", count[s], s))
+	}
+	return strings.Join(words, ", ")
+}
+
+// route is what a step has decided: who made it, the status that routed, and whose
+// turn it is.
+func route(role string, r protocol.StepOutput) string {
+	words := []string{role}
+	if status := view.StatusOf(r.Output); status != "" && status != protocol.SuspendNode {
+		words = append(words, status)
+	}
+	switch {
+	case r.Status == protocol.StatusCompleted:
+		words = append(words, protocol.EndNode)
+	case r.Status == protocol.StatusSuspended && r.Question == nil:
+		words = append(words, "a limit")
+	case r.Status == protocol.StatusSuspended:
+		words = append(words, "a person")
+	case r.Status == protocol.StatusFailed:
+		words = append(words, "nowhere")
+	case r.CurrentRole != nil:
+		words = append(words, *r.CurrentRole)
+	}
+	return plaintext.Line(strings.Join(words, " → "))
+}
+
+// mark is the first character of a line about a thread.
+func mark(r protocol.StepOutput) string {
+	switch r.Status {
+	case protocol.StatusSuspended, protocol.StatusParked:
+		return "?"
+	case protocol.StatusFailed, protocol.StatusCorrupt:
+		return "✗"
+	case protocol.StatusRunning, protocol.StatusWaiting:
+		return "…"
+	}
+	return "✓"
+}
+
+func mood(r protocol.StepOutput) terminal.Sequence {
+	switch r.Status {
+	case protocol.StatusSuspended, protocol.StatusParked:
+		return terminal.Yellow
+	case protocol.StatusFailed, protocol.StatusCorrupt:
+		return terminal.Red
+	case protocol.StatusCompleted:
+		return terminal.Green
+	}
+	return terminal.Plain
+}
+
+// SayNext tells what to type next.
+func (a *App) SayNext(r protocol.StepOutput) {
+	if r.Status == protocol.StatusSuspended && r.Question == nil && r.Error != nil && r.Error.Code == protocol.CodeBudget {
+		for hint := range strings.Lines(r.Error.Hint) {
+			a.Hint("%s", strings.TrimSuffix(hint, "\n"))
+		}
+		return
+	}
+	if r.Status == protocol.StatusParked {
+		a.Hint("uwf tick goes on with it then, for all threads; uwf thread resume %s does so now", r.Thread)
+		return
+	}
+	if next := view.Command(r); next != "" {
+		a.Hint("%s", next)
+	}
+}
+
+// sayIn is say in a colour, where stderr may have colours.
+func (a *App) sayIn(colour terminal.Sequence, format string, args ...any) {
+	if !a.Flags.Quiet {
+		term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, colour), plaintext.Indent(fmt.Sprintf(format, args...)))
+	}
+}
+
+// TitleText is a thread's title, and what it is a fork of.
+func TitleText(title string, of *protocol.ForkedFrom) string {
+	const most = 60 // a list is for choosing
+	title = term.FirstLine(title, most)
+	if of == nil {
+		return title
+	}
+	from := string(of.Step)
+	if of.Thread != "" {
+		from = Shortened(of.Thread)
+	}
+	return term.Joined(title, "(fork of "+from+")")
+}
+
+// Started says how long ago, for the first days, then when.
+func Started(ms *int64, now time.Time) string {
+	if ms == nil {
+		return ""
+	}
+	at := time.UnixMilli(*ms)
+	switch ago := now.Sub(at); {
+	case ago < 0:
+		return at.In(now.Location()).Format("2006-01-02 15:04")
+	case ago < time.Minute:
+		return "just now"
+	case ago < time.Hour:
+		return fmt.Sprintf("%d min ago", int(ago.Minutes()))
+	case ago < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(ago.Hours()))
+	}
+	return at.In(now.Location()).Format("2006-01-02 15:04")
+}

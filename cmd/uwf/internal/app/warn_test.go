@@ -1,0 +1,24 @@
+package app
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// Each step of an agent gives its warnings again; a person reads them once, on a line of
+// their own.
+func TestAWarningIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var out, talk bytes.Buffer
+	a := &App{Env: env.Env{Stderr: &talk}}
+	v := &Display{w: &out, live: true}
+	a.warnOnce(v, "commands run as root")
+	a.warnOnce(v, "commands run as root")
+	require.Equal(t, "\r\x1b[Kuwf: warning: commands run as root\n", out.String())
+	a.warnOnce(nil, "another one")
+	require.Equal(t, "uwf: warning: another one\n", talk.String())
+}

@@ -1,0 +1,199 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Export is uwf thread export.
+func (a Commands) Export() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with everything they use, to one file",
+		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
+			"with bundle verify FILE, and brought into another home with thread import FILE. It is not\n" +
+			"compressed: gzip does that well.\n\n" +
+			"   uwf thread export @ --html -o run.html     # for somebody who has no uwf: one page, to be looked at",
+		Flags: []ucli.Flag{
+			ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
+			&ucli.BoolFlag{Name: "html", Usage: "one thread as a page that any browser shows, without network or scripts"},
+		},
+	}, a.threadExport)
+}
+
+func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
+	args := c.Args().Slice()
+	if c.Bool("all") == (len(args) > 0) {
+		return cmdline.UsageError("which threads? name them, or say --all", "uwf thread export @ -o thread.uwfb")
+	}
+	if c.Bool("html") {
+		return a.exportHTML(ctx, c)
+	}
+	var ids []string
+	for _, arg := range args {
+		id, err := a.Thread(ctx, arg)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	s, err := a.files(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := a.HoldStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	x, err := a.Index()
+	if err != nil {
+		return err
+	}
+	m, err := bundle.Collect(ctx, s, x, ids)
+	if err != nil {
+		return err
+	}
+	if len(m.Threads) == 0 {
+		return cmdline.NotFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
+	}
+	output := c.String("output")
+	written, err := ocascli.WriteBundle(ctx, a.Env, output, s, m)
+	if err != nil || output == "-" {
+		return err
+	}
+	a.Hint("uwf bundle verify %s", plaintext.Word(output))
+	return a.Print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w io.Writer) error {
+		if _, err := fmt.Fprintf(w, "%s  %s, ", output, render.Count(len(m.Threads), "thread")); err != nil {
+			return err
+		}
+		return ocascli.PrintWritten(w, written)
+	})
+}
+
+// exported answers thread export.
+type exported struct {
+	File    string `json:"file"`
+	Threads int    `json:"threads"`
+	bundle.Written
+}
+
+// files is the store as the files that it is, for commands about those.
+func (a Commands) files(ctx context.Context) (*fsstore.Store, error) {
+	s, err := a.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files, ok := s.(*fsstore.Store)
+	if !ok {
+		return nil, cmdline.Invalid("a bundle cannot be changed", "uwf thread import FILE brings it into a home")
+	}
+	return files, nil
+}
+
+// Import is uwf thread import.
+func (a Commands) Import() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "import", ArgsUsage: "<file>", Usage: "import the threads of a bundle after verifying all of it; - is stdin",
+		Description: "Threads that are not here are added; one that has gone on in the bundle goes on here; one that has\n" +
+			"gone on here stays. A thread that has gone another way here is refused, unless --as-new adds it\n" +
+			"under an id of its own. On any fault nothing is changed; importing again changes nothing.\n" +
+			"The names that the bundle gives to workflows are listed; --register takes those that are new here.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or lies in the future"},
+			&ucli.BoolFlag{Name: "register", Usage: "register the bundle's workflows that are new here, each under its own name"},
+		},
+	}, a.threadImport)
+}
+
+func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error) {
+	name := c.Args().First()
+	f, done, err := ocascli.OpenBundle(ctx, a.Env, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	dirs, err := a.Dirs()
+	if err != nil {
+		return err
+	}
+	// A store that does not exist yet gets the bundle's hash function.
+	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Hash: f.Algorithm()})
+	if err != nil {
+		return ocascli.StoreError(err, app.CasProgram)
+	}
+	a.FS = s
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	o := bundle.ImportOptions{From: name, Now: a.Env.Now, Lock: e.Exclusive, Register: c.Bool("register")}
+	if c.Bool("as-new") {
+		o.NewID = func() (string, error) { return threadid.New(a.Env.Now(), a.Env.Rand) }
+	}
+	imported, err := f.Import(ctx, bundle.Target{Store: s, Index: a.Heads}, o)
+	if err != nil {
+		return importError(name, err)
+	}
+	for _, t := range imported.Threads {
+		if t.Result == bundle.Added || t.Result == bundle.Renamed || t.Result == bundle.Advanced {
+			if err := e.NoteForeign(ctx, t.Head); err != nil {
+				return err
+			}
+		}
+	}
+	a.hintImported(imported.Threads)
+	if slices.ContainsFunc(imported.Workflows, func(w bundle.ImportedWorkflow) bool { return w.Result == bundle.Offered }) {
+		a.Hint("the workflows that came along have no names here: uwf thread import --register %s", name)
+	}
+	return a.Print(imported, func(w io.Writer) error { return ocascli.PrintImported(w, imported) })
+}
+
+// hintImported says what becomes of the first thread of each kind that wants a person.
+func (a Commands) hintImported(threads []bundle.ImportedThread) {
+	first := func(results ...string) (bundle.ImportedThread, bool) {
+		at := slices.IndexFunc(threads, func(t bundle.ImportedThread) bool { return slices.Contains(results, t.Result) })
+		if at < 0 {
+			return bundle.ImportedThread{}, false
+		}
+		return threads[at], true
+	}
+	if t, ok := first(bundle.Added, bundle.Renamed, bundle.Advanced); ok {
+		a.Hint("what was imported works nowhere until you say where: uwf thread step %s --cwd %s", t.Thread, plaintext.Word(a.Env.Dir))
+	}
+	if t, ok := first(bundle.Stays); ok {
+		a.Hint("thread %s has ended here, and stays as it was; --as-new adds it as the bundle has it, under a new id", t.Thread)
+	}
+}
+
+func importError(name string, err error) error {
+	var conflict *bundle.ConflictError
+	var future *bundle.FutureError
+	if errors.As(err, &future) {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error() + ": it would be the newest for ever", Err: err, Hints: []string{
+			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
+			"if your clock is wrong, set it",
+		}}
+	}
+	if errors.As(err, &conflict) {
+		return &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{
+			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
+			"uwf thread read " + plaintext.Word(name) + " shows the bundle's",
+		}}
+	}
+	return ocascli.BundleError(name, err)
+}

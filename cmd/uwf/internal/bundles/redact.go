@@ -1,0 +1,126 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Redact is uwf thread redact.
+func (a Commands) Redact() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "redact", ArgsUsage: "<thread>", Usage: "remove the content of a node for good, and leave a tombstone under its hash",
+		Description: "Everything that leads to the node still verifies, and says \"redacted\" where its content was. Put again,\n" +
+			"the content does not come back. What the thread needs to go on is refused. Copies elsewhere stay:\n" +
+			"prompts of later steps that quote it, exported bundles, other homes, backups. Files of the last run and\n" +
+			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them", Required: true},
+			&ucli.BoolFlag{Name: "shared", Usage: "redact the node even if other threads share it"},
+			&ucli.StringFlag{Name: "reason", Usage: "the reason, a `TEXT` that everybody will see in its place"},
+		},
+	}, a.threadRedact)
+}
+
+func (a Commands) threadRedact(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	h, err := a.Node(ctx, c.String("node"))
+	if err != nil {
+		return err
+	}
+	s, err := a.files(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := e.Exclusive(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	copies, err := newCopies(ctx, e, h)
+	if err != nil {
+		return err
+	}
+	half, err := agentproc.HalfWritten(ctx, e.Dirs.Run(id))
+	if err != nil {
+		return err
+	}
+	done, err := redact.Node(ctx, s, a.Heads, id, h, redact.Options{
+		Reason: c.String("reason"), Shared: c.Bool("shared"), LooksBack: looksBack, Now: a.Env.Now, Half: half,
+	})
+	if err != nil {
+		return redactError(id, err)
+	}
+	if !done.Already {
+		err := copies.of(ctx, e, append([]string{id}, done.Shared...)...)
+		removed, failed := copies.remove()
+		err = errors.Join(err, failed)
+		for _, path := range removed {
+			a.Say("uwf: it was in %s, too: removed", path)
+		}
+		if len(done.Half) > 0 {
+			a.Say("uwf: %d half-written turns of the last run were redacted along", len(done.Half))
+		}
+		if err != nil {
+			return fmt.Errorf("the node is redacted, but a copy of it is not removed: %w", err)
+		}
+		a.Say("uwf: copies may be in later prompts that quote it, in other homes, in bundles and backups, and where the agent's program keeps its own")
+	}
+	return a.Print(done, func(w io.Writer) error { return redactedText(w, done) })
+}
+
+func redactedText(w io.Writer, d redact.Done) error {
+	what := "redacted"
+	if d.Already {
+		what = "was redacted before"
+	}
+	if _, err := fmt.Fprintf(w, "%s  %s\n", d.Node, what); err != nil || len(d.Shared) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "also for thread %s\n", strings.Join(d.Shared, ", "))
+	return err
+}
+
+// looksBack tells whether routing may read outputs before the last one: only
+// conditions can.
+func looksBack(_ context.Context, w protocol.Workflow) (bool, error) {
+	for _, node := range w.Graph {
+		for _, t := range node.Transitions {
+			if t.Condition != "" {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func redactError(id string, err error) error {
+	var (
+		needed *redact.NeededError
+		shared *redact.SharedError
+	)
+	coded := &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
+	switch {
+	case errors.As(err, &needed):
+		coded.Hints = []string{"uwf thread show " + id + " --full shows the hashes of details, uwf cas walk <hash> --format tree what is below"}
+	case errors.As(err, &shared):
+		coded.Hints = []string{"uwf thread redact " + id + " --node " + string(shared.Hash) + " --shared redacts it for all of them"}
+	case errors.Is(err, redact.ErrNotPart), errors.Is(err, cas.ErrNotFound):
+		coded.Code, coded.Hints = protocol.CodeNotFound, []string{"uwf thread steps " + id}
+	default:
+		return err
+	}
+	return coded
+}

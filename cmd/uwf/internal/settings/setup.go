@@ -1,0 +1,280 @@
+package settings
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/discover"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/terminal"
+	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/llm"
+)
+
+// Setup is uwf setup.
+func (a Commands) Setup() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "setup", Usage: "write config.yaml: who plays the roles, with which model, and what they may run",
+		Description: "On a terminal and without flags it asks: which of the coding agents found here plays\n" +
+			"the roles, or uwf's own with a model of yours, and whether commands may run. With flags\n" +
+			"it changes only what they name, and asks nothing; --yes takes what Enter would. Comments\n" +
+			"and all other values stay. At the end the agent answers one question in a run of one\n" +
+			"role; the config is kept even if it does not, and the exit status is 1 then.\n\n" +
+			"--commands: all lets an agent run any program, none lets it only change files, and a\n" +
+			"list such as go,git holds for uwf's own agents. Where the system can confine them, they\n" +
+			"write only in the directory where a step works.\n\n" +
+			"   uwf setup --agent claude-code\n" +
+			"   uwf setup --agent builtin --provider openai --model NAME --commands all\n\n" +
+			"Known providers: " + strings.Join(setup.PresetNames(), ", ") + ".\n" +
+			"Any other name needs --base-url. A key in an argument can be seen by others on this\n" +
+			"machine while the command runs: --api-key - reads it from stdin, --api-key-env\n" +
+			"keeps it in the environment.",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "provider", Usage: "`NAME` of a known provider, or of your own"},
+			&ucli.StringFlag{Name: "base-url", Usage: "base `URL` of its chat completions, up to /v1"},
+			&ucli.StringFlag{Name: "api-key", Usage: "`KEY` to write into the config; - reads it from stdin"},
+			&ucli.StringFlag{Name: "api-key-env", Usage: "environment `VARIABLE` that holds the key"},
+			&ucli.StringFlag{Name: "model", Usage: "`NAME` of the model at the provider"},
+			&ucli.StringSliceFlag{Name: "agent", Usage: "`NAME` of the agent that plays the roles, such as builtin; repeated, the first plays and the others can be chosen"},
+			&ucli.StringFlag{Name: "commands", Usage: "`WHICH` the agents may run: all, none, or a list such as go,git"},
+			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing: what no flag says is as Enter would answer it"},
+			&ucli.BoolFlag{Name: "no-probe", Aliases: []string{"no-check"}, Usage: "try neither the model nor the agent"},
+		},
+	}, a.setup)
+}
+
+func (a Commands) setup(ctx context.Context, c *ucli.Context) error {
+	answers, err := a.setupAnswers(c)
+	if err != nil {
+		return err
+	}
+	s, err := a.newSetup()
+	if err != nil {
+		return err
+	}
+	var person setup.Person
+	switch {
+	case c.Bool("yes"):
+		person = &setup.Agreeing{}
+	case !answers.Empty():
+	case !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr):
+		return cmdline.UsageError("there is no terminal to ask on", "uwf setup --yes takes what is found here", "uwf setup --agent claude-code",
+			"uwf setup --agent builtin --provider openai --model NAME --commands all", "uwf setup --help")
+	default:
+		person = setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}
+	}
+	if person != nil {
+		a.setupThere(ctx, s)
+		if answers, err = s.Dialog(ctx, person, a.ask, answers); err != nil {
+			return err
+		}
+	}
+	_, err = a.changeConfig(ctx, func(src []byte, _ string) ([]byte, []protocol.Problem, error) {
+		text, err := s.Text(src, answers)
+		return text, nil, err
+	})
+	if err != nil {
+		return err
+	}
+	saved, err := config.Load(ctx, s.Dirs.Config(), s.Env)
+	if err != nil {
+		return err
+	}
+	out, err := a.setupResult(ctx, s, saved, c.Bool("no-probe"))
+	if err != nil {
+		return err
+	}
+	if v, p := out.Validation, out.Probe; v != nil && !v.OK || p != nil && !p.OK {
+		a.Status = protocol.CodeFailed
+	}
+	return a.Print(out, func(w io.Writer) error { return printSetup(w, out) })
+}
+
+// newSetup reads the config that is there.
+func (a Commands) newSetup() (*setup.Setup, error) {
+	dirs, err := a.Dirs()
+	if err != nil {
+		return nil, err
+	}
+	e, err := config.LoadDotEnv(dirs.DotEnv(), a.Env)
+	if err != nil {
+		return nil, err
+	}
+	installed := discover.OnPath(e)
+	s := &setup.Setup{
+		Env: e, Dirs: dirs, Try: askModel, Installed: installed, Confined: confine.Level() > 0,
+		Players: func(ctx context.Context) []setup.Player { return setup.FindPlayers(ctx, e, installed) },
+		Models: func(ctx context.Context, e config.Endpoint) ([]string, error) {
+			e.Model = "" // none is asked
+			return llm.New(e, llm.Options{}).Models(ctx)
+		},
+	}
+	return s, s.Open()
+}
+
+// ask shows a line of a dialog.
+func (a Commands) ask(format string, args ...any) { fmt.Fprintf(a.Env.Stderr, format+"\n", args...) }
+
+// setupAnswers are the flags.
+func (a Commands) setupAnswers(c *ucli.Context) (setup.Answers, error) {
+	for _, name := range []string{"provider", "base-url", "api-key", "api-key-env", "model", "commands"} {
+		if c.IsSet(name) && strings.TrimSpace(c.String(name)) == "" {
+			return setup.Answers{}, cmdline.UsageError("--" + name + " is empty")
+		}
+	}
+	agents := c.StringSlice("agent")
+	if slices.Contains(agents, "") {
+		return setup.Answers{}, cmdline.UsageError("--agent is empty")
+	}
+	if c.IsSet("api-key") && c.IsSet("api-key-env") {
+		return setup.Answers{}, cmdline.UsageError("--api-key and --api-key-env exclude each other")
+	}
+	answers := setup.Answers{
+		Provider: c.String("provider"), BaseURL: c.String("base-url"), APIKey: c.String("api-key"),
+		APIKeyEnv: c.String("api-key-env"), Model: c.String("model"), Commands: c.String("commands"),
+	}
+	if len(agents) > 0 {
+		answers.Agent, answers.More = agents[0], strings.Join(agents[1:], ",")
+	}
+	if answers.APIKey != "-" {
+		return answers, nil
+	}
+	line, err := bufio.NewReader(a.Env.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return answers, fmt.Errorf("read the key: %w", err)
+	}
+	if answers.APIKey = strings.TrimSpace(line); answers.APIKey == "" {
+		return answers, cmdline.UsageError("--api-key -: stdin is empty")
+	}
+	return answers, nil
+}
+
+// notInstalled warns of an agent that is written down before it is there.
+func (a Commands) notInstalled(alias string, installed []string) {
+	program := protocol.AgentName(alias)
+	if near := suggest.Nearest(program, installed, 1); len(near) > 0 {
+		a.Say("uwf: warning: %s is not on PATH", program)
+		a.Hint("did you mean uwf setup --agent %s?", strings.TrimPrefix(near[0], protocol.AgentPrefix))
+		return
+	}
+	a.Say("uwf: warning: %s is not on PATH: go install %s/cmd/%[1]s@latest, if it is one of ours", program, protocol.ModulePath)
+}
+
+// setupThere shows what the config says already.
+func (a Commands) setupThere(ctx context.Context, s *setup.Setup) {
+	c, err := config.Load(ctx, s.Dirs.Config(), s.Env)
+	if err != nil || c.DefaultAgent == "" {
+		return
+	}
+	a.ask("%s is there; Enter keeps what it says.", s.Dirs.Config())
+	a.ask("  agent: %s, which %s", plaintext.Line(c.DefaultAgent), plaintext.Line(a.may(c, c.DefaultAgent)))
+	if m := c.Models[c.DefaultModel]; m.Name != "" {
+		a.ask("  model: %s at %s", plaintext.Line(m.Name), plaintext.Line(m.Provider))
+	}
+	a.ask("")
+}
+
+// may says what an agent of the config may do.
+func (a Commands) may(c protocol.Config, alias string) string {
+	agent := c.Agents[alias]
+	argv := append([]string{agent.Command}, agent.Args...)
+	return config.Access(c, alias, argv, a.Env, config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()})
+}
+
+// setupResult tries what was written: the model first, if one is needed, since what is
+// wrong with it is said best by itself; then a run of one role.
+func (a Commands) setupResult(ctx context.Context, s *setup.Setup, c protocol.Config, untried bool) (protocol.SetupOutput, error) {
+	out := protocol.SetupOutput{ConfigPath: s.Dirs.Config(), DefaultAgent: c.DefaultAgent}
+	command := c.Agents[c.DefaultAgent].Command
+	absent := c.DefaultAgent != "" && command == protocol.AgentName(c.DefaultAgent) && !slices.Contains(s.Installed, command)
+	if absent {
+		a.notInstalled(c.DefaultAgent, s.Installed)
+	}
+	if c.DefaultAgent != "" {
+		out.May = a.may(c, c.DefaultAgent)
+	}
+	e, named, err := s.Endpoint(c)
+	if named {
+		out.Provider, out.Model = c.Models[c.DefaultModel].Provider, c.Models[c.DefaultModel].Name
+	}
+	if untried {
+		return out, nil
+	}
+	if named && (command == "" || config.OwnsModels(command)) {
+		if err == nil {
+			err = s.Try(ctx, e)
+		}
+		out.Validation = &protocol.SetupValidation{OK: err == nil}
+		if err != nil {
+			out.Validation.Error = err.Error()
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+	case absent:
+		out.Probe = &protocol.SetupProbe{Error: command + " is not on PATH"}
+	case c.DefaultAgent != "" && (out.Validation == nil || out.Validation.OK):
+		out.Probe = a.probe(ctx, c.DefaultAgent)
+	}
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
+	return out, nil
+}
+
+// inLines is a text of a stranger with its lines, each of them indented but the first.
+func inLines(text, indent string) string {
+	var lines []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		lines = append(lines, plaintext.Line(strings.TrimSuffix(line, "\n")))
+	}
+	return strings.Join(lines, "\n"+indent)
+}
+
+// printSetup tells a person what is there now, and what to type next.
+func printSetup(w io.Writer, out protocol.SetupOutput) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Written: %s\n", out.ConfigPath)
+	if out.Model != "" {
+		fmt.Fprintf(&b, "Model:   %s at %s", plaintext.Line(out.Model), plaintext.Line(out.Provider))
+		switch v := out.Validation; {
+		case v == nil:
+			b.WriteString(" (not tried)\n")
+		case v.OK:
+			b.WriteString(" answers\n")
+		default:
+			fmt.Fprintf(&b, " does not answer: %s\n         uwf doctor --check tries again\n", plaintext.Line(v.Error))
+		}
+	}
+	if out.DefaultAgent != "" {
+		fmt.Fprintf(&b, "Agent:   %s, which %s\n", plaintext.Line(out.DefaultAgent), plaintext.Line(out.May))
+	}
+	if p := out.Probe; p != nil && p.OK {
+		fmt.Fprintf(&b, "Answer:  %s\n", plaintext.Line(p.Answer))
+	} else if p != nil {
+		fmt.Fprintf(&b, "Answer:  none: %s\n", inLines(p.Error, "         "))
+		for _, hint := range p.Hints {
+			fmt.Fprintf(&b, "         %s\n", plaintext.Line(hint))
+		}
+		b.WriteString("         once that is mended, uwf setup tries again; uwf doctor looks at all the rest\n")
+	}
+	if out.DefaultAgent != "" {
+		b.WriteString("\nNext:\n  uwf workflow new hello     # a workflow to begin with\n  uwf run ./hello.yaml -p 'Write a short poem about this directory into poem.txt'\n  uwf thread read @          # all that happened\n")
+	} else {
+		b.WriteString("\nNext:\n  uwf setup     # asks who plays the roles\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

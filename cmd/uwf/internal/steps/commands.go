@@ -1,0 +1,10 @@
+// Package steps is uwf step: looking at a step, and making one from any language.
+package steps
+
+import "github.com/united-workforce/uwf/cmd/uwf/internal/app"
+
+// Commands are those of this package, for one invocation of the program.
+type Commands struct{ *app.App }
+
+// New returns them.
+func New(a *app.App) Commands { return Commands{a} }

@@ -1,0 +1,16 @@
+package term
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A field of a bundle, such as a directory, is one line: it begins no other.
+func TestFieldsAreOneLine(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	require.NoError(t, TextLines(&b, "directory", "/a\nhint: evil\rstatus  done\u2028x\u200b", "task", ""))
+	require.Equal(t, "directory  /a hint: evil status  done x\uFFFD\n", b.String())
+}

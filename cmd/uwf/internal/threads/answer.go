@@ -1,0 +1,307 @@
+package threads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/terminal"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+func (a Commands) threadAnswerCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "answer", ArgsUsage: "<thread>", Usage: "answer for a role that a person plays",
+		Description: "The answer is the role's data, field by field: from a terminal, --set or a file. It is checked\n" +
+			"as an agent's is, and becomes a step. Of two people who answer at once the first one counts.\n\n" +
+			"   uwf thread answer @                                        # on a terminal: asks for each field\n" +
+			"   uwf thread answer @ --set '$status=approved' --set comment='Well done'\n" +
+			"   uwf thread answer @ -f answer.yaml --until-end",
+		Flags: append([]ucli.Flag{
+			&ucli.StringSliceFlag{Name: "set", Usage: "a field of the answer, as `NAME=VALUE`; NAME=@FILE reads it from a file; can be repeated"},
+			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the answer, a mapping in the YAML or JSON `FILE`; - reads stdin"},
+			&ucli.StringFlag{Name: "as", Usage: "answer as `NAME` (default: user.name of git)"},
+			&ucli.StringFlag{Name: "at", Usage: "only if `HEAD` is still the thread's head"},
+		}, append(agentFlags(), countFlags()...)...),
+	}, a.threadAnswer)
+}
+
+func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
+	w, err := workOf(c)
+	if err != nil {
+		return err
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	at, err := e.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	w.Do, w.Answer = engine.DoAnswer, &engine.Answer{At: at.Head}
+	if head := c.String("at"); head != "" {
+		if w.Answer.At, err = protocol.ParseHash(head); err != nil {
+			return cmdline.UsageError(fmt.Sprintf("--at: %v", err), "--at "+string(at.Head))
+		}
+	}
+	if w.Answer.By, err = a.answerer(ctx, c); err != nil {
+		return err
+	}
+	if at.Question == nil || at.Question.Schema == nil {
+		return a.work(ctx, c, w) // says what the thread waits for instead
+	}
+	if w.Answer.Value, err = a.formValue(ctx, c, at); err != nil {
+		return err
+	}
+	if asked := len(c.StringSlice("set")) == 0 && !c.IsSet("file"); asked && !c.IsSet("count") && !c.Bool("until-end") && !c.Bool("background") {
+		said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "Go on with the thread then? [Y/n] ")
+		if err != nil {
+			return err
+		}
+		if said = strings.ToLower(said); said != "n" && said != "no" {
+			w.Steps = engine.UntilEnd
+		}
+	}
+	return a.work(ctx, c, w)
+}
+
+// formValue is the answer that the flags give, or the person at the terminal.
+func (a Commands) formValue(ctx context.Context, c *ucli.Context, at protocol.StepOutput) (any, error) {
+	schema := at.Question.Schema
+	if len(c.StringSlice("set")) == 0 && !c.IsSet("file") {
+		return a.askForm(ctx, at)
+	}
+	value := map[string]any{}
+	if c.IsSet("file") {
+		var err error
+		if value, err = a.mappingIn(c.String("file"), "the answer"); err != nil {
+			return nil, err
+		}
+	}
+	known := fieldNames(schema, value)
+	for _, set := range c.StringSlice("set") {
+		name, text, ok := strings.Cut(set, "=")
+		if !ok || name == "" {
+			return nil, cmdline.UsageError(fmt.Sprintf("--set %s names no value", plaintext.Word(set)), "--set "+plaintext.Word(name+"=VALUE"))
+		}
+		field, ok := form.Named(schema, name)
+		if !ok && len(known) > 0 && !slices.Contains(known, name) {
+			hints := []string{"the fields are " + strings.Join(known, ", ")}
+			if near := suggest.Nearest(name, known, 1); len(near) > 0 {
+				hints = append([]string{"did you mean --set " + plaintext.Word(near[0]+"="+text) + "?"}, hints...)
+			}
+			return nil, cmdline.UsageError(fmt.Sprintf("role %q has no field %q", at.Question.Role, name), hints...)
+		}
+		text, err := a.valueText(text)
+		if err != nil {
+			return nil, err
+		}
+		if value[name], err = field.Value(text); err != nil {
+			return nil, cmdline.Invalid(fmt.Sprintf("the answer does not fit:\n- %s: %v", name, err))
+		}
+	}
+	return value, nil
+}
+
+// fieldNames are the fields that a schema names, for what is given and for all else.
+func fieldNames(schema any, given map[string]any) []string {
+	var names []string
+	add := func(given map[string]any) {
+		for _, f := range form.Fields(schema, given, protocol.StatusKey) {
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	add(given)
+	for _, f := range form.Fields(schema, given, protocol.StatusKey) {
+		for _, choice := range f.Choices {
+			with := maps.Clone(given)
+			with[f.Name] = choice
+			add(with)
+		}
+	}
+	return names
+}
+
+// askForm asks the person at the terminal, field by field. What an answer needs
+// depends on those before it: each variant has fields of its own.
+func (a Commands) askForm(ctx context.Context, at protocol.StepOutput) (any, error) {
+	q := at.Question
+	if !terminal.Is(a.Env.Stdin) {
+		return nil, cmdline.UsageError(fmt.Sprintf("thread %s waits for an answer: %s asks: %s", at.Thread, q.Role, q.Text), view.Command(at), "uwf thread answer "+at.Thread+" -f answer.yaml")
+	}
+	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent(fmt.Sprintf("? %s asks: %s", plaintext.Line(q.Role), q.Text)))
+	value := map[string]any{}
+	asked := map[string]bool{}
+	for {
+		fields := form.Fields(q.Schema, value, protocol.StatusKey)
+		next := slices.IndexFunc(fields, func(f form.Field) bool { return !asked[f.Name] })
+		if next < 0 {
+			return value, nil
+		}
+		f := fields[next]
+		asked[f.Name] = true
+		v, given, err := a.askField(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if given {
+			value[f.Name] = v
+		}
+	}
+}
+
+// askField asks for one field, until what is typed can be one. Nothing is no value, if
+// it may be left out.
+func (a Commands) askField(ctx context.Context, f form.Field) (value any, given bool, err error) {
+	question := plaintext.Line(f.Name)
+	var notes []string
+	if f.Description != "" {
+		notes = append(notes, plaintext.Line(f.Description))
+	}
+	if len(f.Choices) > 0 {
+		notes = append(notes, plaintext.Line(strings.Join(f.Choices, " | ")))
+	} else if kind := f.Kind(); kind != "" && kind != "a text" {
+		notes = append(notes, kind)
+	}
+	if !f.Required {
+		notes = append(notes, "may be left out")
+	}
+	if len(notes) > 0 {
+		question += " (" + strings.Join(notes, "; ") + ")"
+	}
+	for {
+		text, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, question+": ")
+		if err != nil {
+			return nil, false, err
+		}
+		if text == "" && !f.Required {
+			return nil, false, nil
+		}
+		if len(f.Choices) > 0 && !slices.Contains(f.Choices, text) {
+			a.Say("  one of %s", plaintext.Line(strings.Join(f.Choices, ", ")))
+			continue
+		}
+		if value, err = f.Value(text); err == nil {
+			return value, true, nil
+		}
+		a.Say("  %s", plaintext.Line(err.Error()))
+	}
+}
+
+// valueText is a value of the command line: a text, or with @ the content of a file. A
+// text that begins with @ is written with two of them.
+func (a Commands) valueText(value string) (string, error) {
+	name, isFile := strings.CutPrefix(value, "@")
+	if !isFile || strings.HasPrefix(name, "@") {
+		return name, nil
+	}
+	data, err := a.readValues(name)
+	return strings.TrimRight(string(data), "\r\n"), err
+}
+
+// mappingIn reads a mapping from a YAML or JSON file, or from stdin for "-".
+func (a Commands) mappingIn(path, what string) (map[string]any, error) {
+	var data []byte
+	var err error
+	if path == "-" {
+		var text string
+		text, err = a.OrStdin(path)
+		data = []byte(text)
+	} else {
+		data, err = a.readValues(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := yamldoc.Parse(data, yamldoc.Bounds{})
+	if err != nil {
+		return nil, cmdline.Invalid(fmt.Sprintf("%s in %s cannot be read: %v", what, path, err))
+	}
+	value, ok := doc.Root.Value().(map[string]any)
+	if !ok {
+		return nil, cmdline.Invalid(fmt.Sprintf("%s in %s is not a mapping from name to value", what, path))
+	}
+	return value, nil
+}
+
+// readValues reads a file that a person names for a value.
+func (a Commands) readValues(path string) ([]byte, error) {
+	data, err := careful.ReadFile(a.Env.Path(path), maxPrompt, careful.Follow)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, cmdline.NotFound("there is no file " + path)
+	}
+	if err != nil {
+		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
+	}
+	return data, nil
+}
+
+// answerer is who answers: --as, git's user.name, or who is logged in.
+func (a Commands) answerer(ctx context.Context, c *ucli.Context) (string, error) {
+	if c.IsSet("as") {
+		name := strings.TrimSpace(c.String("as"))
+		if name == "" {
+			return "", cmdline.UsageError("--as is empty", "--as 'Ada Lovelace'")
+		}
+		return name, nil
+	}
+	if name := a.gitName(ctx); name != "" {
+		return name, nil
+	}
+	for _, variable := range []string{"USER", "LOGNAME", "USERNAME"} {
+		if name := a.Env.Get(variable); name != "" {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// gitPatience is how long git may take to say a name.
+const gitPatience = 5 * time.Second
+
+// gitName is git's user.name, "" if there is none.
+func (a Commands) gitName(ctx context.Context) string {
+	path, err := proc.LookPath("git", a.Env.Dir, a.Env.Environ)
+	if err != nil {
+		return ""
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return ""
+	}
+	defer read.Close()
+	child, err := proc.Start(proc.Command{Path: path, Args: []string{"config", "user.name"}, Dir: a.Env.Dir, Env: a.Env.Environ, Stdout: write})
+	_ = write.Close()
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	if status, err := child.Wait(ctx, 0); err != nil || status.Code != 0 {
+		return ""
+	}
+	name := make([]byte, 1<<10)
+	n, _ := read.Read(name) // nothing is no name
+	return strings.TrimSpace(string(name[:n]))
+}

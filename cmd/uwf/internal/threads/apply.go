@@ -1,0 +1,57 @@
+package threads
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+func (a Commands) threadApplyCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "apply", ArgsUsage: "<thread>", Usage: "bring what a thread has made in its worktree to your branch",
+		Description: "It is committed, as the thread's worktree has it, on the branch that is checked out here, whose files\n" +
+			"and index follow; merged, if that has gone on since. It is done whole or not at all: what conflicts, or\n" +
+			"would be written over, is named, and nothing is changed. Nothing is signed and no hook runs.\n\n" +
+			"   uwf thread apply @\n   uwf thread apply @ --branch fix-lexer",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "branch", Usage: "a branch `NAME` that is to have the result, made if need be; no files are touched"},
+			&ucli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "the `TEXT` of the commit (default: the thread's title)"},
+			&ucli.BoolFlag{Name: "dirty", Usage: "also if something is not committed here, which stays as it is"},
+			&ucli.StringFlag{Name: "cwd", Usage: "`DIR` of the work tree that is to have the result (default: here)"},
+		},
+	}, a.threadApply)
+}
+
+func (a Commands) threadApply(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	dir, err := a.workDir(c.String("cwd"))
+	if err != nil {
+		return err
+	}
+	out, err := e.Apply(ctx, id, engine.ApplyOptions{Dir: dir, Branch: c.String("branch"), Message: c.String("message"), Dirty: c.Bool("dirty")})
+	if err != nil {
+		return err
+	}
+	return a.Print(out, func(w io.Writer) error { return appliedText(w, out) })
+}
+
+func appliedText(w io.Writer, out protocol.ThreadApplied) error {
+	what := "committed"
+	switch {
+	case out.Already:
+		what = "had it already"
+	case out.Merged:
+		what = "merged"
+	}
+	_, err := fmt.Fprintf(w, "%s  %s  %s\n", plaintext.Line(out.Branch), out.Commit[:min(len(out.Commit), 10)], what)
+	return err
+}

@@ -1,0 +1,115 @@
+package threads
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+)
+
+// limitFlags bound what a whole run may cost.
+func limitFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.StringFlag{Name: "max-cost", Usage: "begin nothing more once the whole run has cost `DOLLARS`"},
+		&ucli.StringFlag{Name: "max-tokens", Usage: "begin nothing more once the whole run has read and written `N` tokens"},
+		&ucli.StringFlag{Name: "max-time", Usage: "begin nothing more once the steps of the run have taken this `TIME`, such as 2h"},
+	}
+}
+
+// moreFlags grant a run more than its limits.
+func moreFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.BoolFlag{Name: "more", Usage: "grant as much again of the limit of cost, tokens or time that was reached"},
+		&ucli.StringFlag{Name: "more-cost", Usage: "grant `DOLLARS` more"},
+		&ucli.StringFlag{Name: "more-tokens", Usage: "grant `N` more tokens"},
+		&ucli.StringFlag{Name: "more-time", Usage: "grant this much more `TIME`, such as 30m"},
+	}
+}
+
+// limitsOf reads the flags of [limitFlags]; zero: not given.
+func limitsOf(c *ucli.Context) (l protocol.Limits, err error) {
+	if l.MaxCostUSD, err = dollarsOf(c, "max-cost"); err != nil {
+		return l, err
+	}
+	if l.MaxTokens, err = tokensOf(c, "max-tokens"); err != nil {
+		return l, err
+	}
+	d, err := term.SpanOf(c, "max-time")
+	l.MaxTimeMs = d.Milliseconds()
+	return l, err
+}
+
+// moreOf reads the flags of [moreFlags].
+func moreOf(c *ucli.Context) (m engine.More, err error) {
+	m.Again = c.Bool("more")
+	if m.CostUSD, err = dollarsOf(c, "more-cost"); err != nil {
+		return m, err
+	}
+	if m.Tokens, err = tokensOf(c, "more-tokens"); err != nil {
+		return m, err
+	}
+	m.Time, err = term.SpanOf(c, "more-time")
+	return m, err
+}
+
+// dollarsOf reads an amount of money; 0 if it was not given.
+func dollarsOf(c *ucli.Context, flag string) (float64, error) {
+	if !c.IsSet(flag) {
+		return 0, nil
+	}
+	text := strings.TrimSpace(c.String(flag))
+	usd, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
+	if err != nil || !(usd > 0 && usd <= protocol.MaxCostUSD) || math.IsNaN(usd) {
+		return 0, cmdline.UsageError(fmt.Sprintf("--%s must be a number of dollars above 0, got %q", flag, text), "--"+flag+" 5")
+	}
+	return usd, nil
+}
+
+// tokensOf reads a number of tokens; 0 if it was not given.
+func tokensOf(c *ucli.Context, flag string) (int64, error) {
+	if !c.IsSet(flag) {
+		return 0, nil
+	}
+	n, err := term.NumberFlag(c, flag, 1, 200000)
+	return int64(n), err
+}
+
+// checkBudget refuses a thread whose costs nobody would know.
+func checkBudget(ctx context.Context, e *engine.Engine, s protocol.Start, l protocol.Limits, o engine.StepOptions) error {
+	w, err := cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow)
+	if err != nil {
+		return err
+	}
+	return e.CheckBudget(ctx, w, l, o)
+}
+
+// grant sets limits of a thread and grants more, as the flags say, and says what. It
+// reports whether more was granted.
+func (a Commands) grant(ctx context.Context, c *ucli.Context) (bool, error) {
+	l, err := limitsOf(c)
+	if err != nil {
+		return false, err
+	}
+	m, err := moreOf(c)
+	if err != nil || l == (protocol.Limits{}) && m == (engine.More{}) {
+		return false, err
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return false, err
+	}
+	lines, err := e.Grant(ctx, id, l, m)
+	for _, line := range lines {
+		a.Say("thread %s: %s", id, line)
+	}
+	return m != (engine.More{}), err
+}

@@ -1,0 +1,88 @@
+package threads
+
+import (
+	"context"
+	"slices"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Run is uwf run.
+func (a Commands) Run() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "run", ArgsUsage: "<workflow>",
+		Usage: "start a thread and run it to the end",
+		Flags: append(slices.Concat(agentFlags(), varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag(), backgroundFlag(),
+			&ucli.BoolFlag{Name: "wait", Usage: "wait here where a provider's limit parks the thread, and go on when it is reset"},
+			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
+	}, a.runWorkflow)
+}
+
+func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
+	o, err := stepOptions(c)
+	if err != nil {
+		return err
+	}
+	l, err := limitsOf(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		return a.dryRun(ctx, c, o, l)
+	}
+	started, err := a.start(ctx, c, l, func(e *engine.Engine, s protocol.Start) error {
+		workflow := func() (protocol.Workflow, error) { return cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow) }
+		if err := agentsByRole(c.StringSlice("agent"), workflow, &o); err != nil {
+			return err
+		}
+		if err := e.CheckFirst(ctx, s, o); err != nil {
+			return err
+		}
+		if err := checkBudget(ctx, e, s, l, o); err != nil {
+			return err
+		}
+		return e.Named(ctx, o)
+	})
+	if err != nil {
+		return err
+	}
+	a.Say("thread %s", started.Thread)
+	work := engine.Work{Steps: engine.UntilEnd, StepOptions: o}
+	if c.Bool("background") {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return withNext(a.inBackground(ctx, e, started.Thread, work), started.Thread)
+	}
+	e, err := a.Engine(ctx, a.Progress())
+	if err != nil {
+		return err
+	}
+	results, runErr := e.Do(ctx, started.Thread, work)
+	for c.Bool("wait") && runErr == nil && len(results) > 0 && results[len(results)-1].Status == protocol.StatusParked {
+		a.Say("thread %s: %s", started.Thread, app.StandingText(results[len(results)-1]))
+		if runErr = e.AwaitParked(ctx, started.Thread); runErr == nil {
+			results, runErr = e.Do(ctx, started.Thread, work)
+		}
+	}
+	return a.Conclude(ctx, e, started.Thread, results, withNext(runErr, started.Thread), true)
+}
+
+// withNext adds how to go on to the error that ended a run.
+func withNext(err error, thread string) error {
+	if err == nil {
+		return nil
+	}
+	coded := app.Classify(err)
+	if len(coded.Hints) > 0 {
+		return err
+	}
+	return &protocol.Error{Code: coded.Code, Message: coded.Message, Err: err, Hints: []string{"uwf thread resume " + thread}}
+}

@@ -1,0 +1,143 @@
+package threads
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+func (a Commands) threadShowCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "show", ArgsUsage: "<thread>", Usage: "show where a thread stands and what is next",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "full", Usage: "include all steps"}},
+	}, a.threadShow)
+}
+
+func (a Commands) threadShow(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	show, err := view.Thread(ctx, e, id, c.Bool("full"))
+	if err != nil {
+		return err
+	}
+	if a.Bundle != nil { // where nobody can go on
+		show.Hint = app.Ref("Import it with: uwf thread import " + plaintext.Word(a.Bundle.Path))
+		if err := a.HintNames(ctx); err != nil {
+			return err
+		}
+	}
+	if show.Status == protocol.StatusCorrupt {
+		a.Status = protocol.CodeCorrupt
+	}
+	return a.Print(show, func(w io.Writer) error { return a.showText(ctx, w, show) })
+}
+
+func (a Commands) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) error {
+	name := s.WorkflowName
+	if name != "" && s.Workflow != "" {
+		name += " (" + string(s.Workflow) + ")"
+	}
+	lines := []string{
+		"thread", s.Thread,
+		"title", app.TitleText(s.Title, s.ForkedFrom),
+		"workflow", name,
+		"status", app.StatusText(s.StepOutput),
+		"head", string(s.Head),
+	}
+	now := a.Env.Now()
+	lines = append(lines, "started", app.Started(s.StartedAt, now))
+	if t, err := a.OpenThread(ctx, s.Head); err == nil {
+		lines = append(lines, "steps", stepsText(t, now), "task", term.FirstLine(t.Start.Prompt, 100), "directory", t.Start.Cwd)
+	}
+	if sum := s.Totals; sum != nil && sum.Steps > 0 {
+		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
+	}
+	const most = 30
+	for i, child := range s.Children {
+		if i == most {
+			lines = append(lines, "children", fmt.Sprintf("and %d more: %s", len(s.Children)-most, app.ChildrenText(s.Children[most:])))
+			break
+		}
+		lines = append(lines, "child", plaintext.Line(child.Key)+"  "+string(child.Status))
+	}
+	if s.Hint != nil {
+		for hint := range strings.SplitSeq(*s.Hint, "\n") {
+			lines = append(lines, "hint", hint)
+		}
+	}
+	if err := term.TextLines(w, lines...); err != nil {
+		return err
+	}
+	if s.Steps == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return stepsTable(w, s.Steps)
+}
+
+// stepsText says how many steps there are, and when the last one was done.
+func stepsText(t *thread.Thread, now time.Time) string {
+	text := fmt.Sprint(t.Len())
+	if t.Last != nil && t.Last.CompletedAtMs > 0 {
+		text += ", the last " + app.Started(&t.Last.CompletedAtMs, now)
+	}
+	return text
+}
+
+// History is uwf thread steps.
+func (a Commands) History() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "steps", ArgsUsage: "<thread>", Usage: "list the steps of a thread, oldest first",
+	}, a.threadSteps)
+}
+
+func (a Commands) threadSteps(ctx context.Context, c *ucli.Context) error {
+	id, head, err := a.ThreadHead(ctx, c)
+	if err != nil {
+		return err
+	}
+	s, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	steps, err := view.History(ctx, s, head)
+	if err != nil {
+		return err
+	}
+	out := protocol.ThreadSteps{Thread: id, Steps: steps}
+	if start, ok := steps[0].(protocol.StartEntry); ok {
+		out.Workflow = start.Workflow
+	}
+	return a.Print(out, func(w io.Writer) error { return stepsTable(w, steps) })
+}
+
+// stepsTable is a table of a history.
+func stepsTable(w io.Writer, entries []any) error {
+	if len(entries) == 1 { // the start
+		_, err := fmt.Fprintln(w, "no steps yet")
+		return err
+	}
+	t := term.NewTable("#", "ROLE", "STATUS", "AGENT", "TIME", "TOKENS", "STEP")
+	for _, e := range entries {
+		s, ok := e.(protocol.StepEntry)
+		if !ok {
+			continue
+		}
+		t.Row(fmt.Sprint(s.Index+1), s.Role, view.StatusOf(s.Output), s.Agent, render.Duration(s.DurationMs), view.StepTokens(s.Usage), string(s.Hash))
+	}
+	return t.Print(w)
+}

@@ -1,0 +1,318 @@
+package threads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/terminal"
+)
+
+func agentFlags() []ucli.Flag {
+	return []ucli.Flag{
+		agentFlag(),
+		&ucli.BoolFlag{Name: "fresh", Usage: "do not adopt the finished result of an interrupted step"},
+		term.TimeoutFlag("stop a step's agent after this `TIME`"),
+		&ucli.StringFlag{Name: "parallel", Usage: "at most `N` threads at work at once (default: two for each processor)"},
+	}
+}
+
+// agentFlag names who plays the roles, see agentsByRole.
+func agentFlag() ucli.Flag {
+	return &ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias of config.yaml or a command line, for one role or for all, instead of the configured one; can be repeated"}
+}
+
+// stepOptions are those of the flags, but for --agent: which roles there are, the
+// workflow says.
+func stepOptions(c *ucli.Context) (engine.StepOptions, error) {
+	o := engine.StepOptions{Fresh: c.Bool("fresh")}
+	var err error
+	if o.Timeout, err = term.TimeoutOf(c); err != nil || !c.IsSet("parallel") {
+		return o, err
+	}
+	o.Parallel, err = term.NumberFlag(c, "parallel", 1, 4)
+	return o, err
+}
+
+func (a Commands) threadStepCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "step", Aliases: []string{"exec"}, ArgsUsage: "<thread>",
+		Usage: "run one or more steps of a thread",
+		Flags: append(agentFlags(), countFlags()...),
+	}, func(ctx context.Context, c *ucli.Context) error {
+		w, err := workOf(c)
+		if err != nil {
+			return err
+		}
+		return a.work(ctx, c, w)
+	})
+}
+
+// countFlags are those of commands that can go on after their first step.
+func countFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps", Value: "1"},
+		&ucli.BoolFlag{Name: "until-end", Usage: "continue to the end, or until a person is needed"},
+		moveFlag(), backgroundFlag(),
+	}
+}
+
+func backgroundFlag() ucli.Flag {
+	return &ucli.BoolFlag{Name: "background", Usage: "return once the first agent has started; see thread wait, watch and stop"}
+}
+
+// workOf reads what is to be done with a thread.
+func workOf(c *ucli.Context) (engine.Work, error) {
+	o, err := stepOptions(c)
+	if err != nil {
+		return engine.Work{}, err
+	}
+	n, err := stepCount(c)
+	return engine.Work{Steps: n, StepOptions: o}, err
+}
+
+// work makes the steps of a thread, here or in the background, and prints them.
+func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) error {
+	var err error
+	if w.Cwd, err = a.movedTo(c); err != nil {
+		return err
+	}
+	progress := a.Progress()
+	if c.Bool("background") {
+		progress = nil
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, progress)
+	if err != nil {
+		return err
+	}
+	err = agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return a.workflowOf(ctx, e, id) }, &w.StepOptions)
+	if err != nil {
+		return err
+	}
+	if err := e.Named(ctx, w.StepOptions); err != nil {
+		return err
+	}
+	if terminal.Is(a.Env.Stdin) && w.Cwd == "" { // what else is wrong is said below
+		if err := workflows.New(a.App).Trusting(ctx, e, func() error { return e.Settled(ctx, id) }); errors.As(err, new(*engine.UntrustedError)) {
+			return err
+		}
+	}
+	if c.Bool("background") {
+		return a.inBackground(ctx, e, id, w)
+	}
+	results, err := a.doTrusting(ctx, e, id, w)
+	if len(results) == 0 {
+		return err
+	}
+	// Where a single step leads is no more than its result.
+	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
+	cutShort := results[len(results)-1].Status == protocol.StatusFailed && len(results) < w.Steps
+	return a.Conclude(ctx, e, id, results, err, toTheEnd || cutShort)
+}
+
+// doTrusting is [engine.Engine.Do], and goes on once the person at the terminal has
+// confirmed a command that it has come to.
+func (a Commands) doTrusting(ctx context.Context, e *engine.Engine, id string, w engine.Work) ([]protocol.StepOutput, error) {
+	var results []protocol.StepOutput
+	left := w
+	err := workflows.New(a.App).Trusting(ctx, e, func() error {
+		made, err := e.Do(ctx, id, left)
+		results = append(results, made...)
+		if len(made) > 0 {
+			left.Do, left.Cwd = engine.DoStep, ""
+			if w.Steps != engine.UntilEnd {
+				left.Steps = max(w.Steps-len(results), 1)
+			}
+		}
+		return err
+	})
+	return results, err
+}
+
+// workflowOf is the workflow of a thread.
+func (a Commands) workflowOf(ctx context.Context, e *engine.Engine, id string) (protocol.Workflow, error) {
+	head, err := e.Head(ctx, id)
+	if err != nil {
+		return protocol.Workflow{}, err
+	}
+	t, err := a.OpenThread(ctx, head)
+	if err != nil {
+		return protocol.Workflow{}, err
+	}
+	return t.Workflow(ctx)
+}
+
+// stepCount reads -c.
+func stepCount(c *ucli.Context) (int, error) {
+	if c.Bool("until-end") {
+		if c.IsSet("count") {
+			return 0, cmdline.UsageError("--count and --until-end exclude each other", "--until-end runs as many steps as it takes")
+		}
+		return engine.UntilEnd, nil
+	}
+	if !c.IsSet("count") {
+		return 1, nil
+	}
+	return term.NumberFlag(c, "count", 1, 5)
+}
+
+func (a Commands) threadResumeCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "resume", ArgsUsage: "<thread>", Usage: "go on with a thread, whatever stopped it, to the end",
+		Description: "A thread that was interrupted, stopped by a limit, or has failed goes on where it was. One that waits\n" +
+			"for a person needs an answer, and a completed one something more to do: -p, else a terminal asks for\n" +
+			"it; -p '' goes on without words. One that has cost what it may goes on with --more, or with as much\n" +
+			"as --more-cost, --more-tokens or --more-time grants. Exit status 6 if it waits for a person again.\n\n" +
+			"   uwf thread resume @ -p 'Yes, on Monday'\n" +
+			"   uwf thread resume @ -c 1                   # one step only",
+		Flags: append(append(append(append(agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
+			&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps (default: to the end)"},
+			&ucli.BoolFlag{Name: "until-end", Usage: "as without --count", Hidden: true}, // it had to be said once
+			moveFlag(), backgroundFlag()),
+	}, a.threadResume)
+}
+
+func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
+	w, err := workOf(c)
+	if err != nil {
+		return err
+	}
+	if !c.IsSet("count") {
+		w.Steps = engine.UntilEnd
+	}
+	w.Wake = true
+	granted, err := a.grant(ctx, c)
+	if err != nil {
+		return err
+	}
+	if c.IsSet("prompt") {
+		w.Do = engine.DoResume
+		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
+			return err
+		}
+		return a.work(ctx, c, w)
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	at, err := e.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case at.Pending: // an answer was given, or none is needed
+	case at.Question != nil && at.Question.Schema != nil:
+		w.Do, w.Answer = engine.DoAnswer, &engine.Answer{At: at.Head}
+		if w.Answer.Value, err = a.askForm(ctx, at); err != nil {
+			return err
+		}
+		if w.Answer.By, err = a.answerer(ctx, c); err != nil {
+			return err
+		}
+	case at.Question != nil && granted: // what the agent lacked was no answer
+		w.Do = engine.DoResume
+	case at.Question != nil, at.Status == protocol.StatusCompleted:
+		w.Do = engine.DoResume
+		if w.Prompt, err = a.answer(ctx, at); err != nil {
+			return err
+		}
+	case at.Status == protocol.StatusSuspended:
+		w.Do = engine.DoResume
+	}
+	return a.work(ctx, c, w)
+}
+
+// answer asks the person at the terminal what a thread is to be told.
+func (a Commands) answer(ctx context.Context, at protocol.StepOutput) (string, error) {
+	what, example := "is completed: say what else is to be done", "<what else to do>"
+	if q := at.Question; q != nil {
+		what, example = fmt.Sprintf("waits for an answer: %s asks: %s", q.Role, q.Text), "<answer>"
+	}
+	if !terminal.Is(a.Env.Stdin) {
+		return "", cmdline.UsageError(fmt.Sprintf("thread %s %s", at.Thread, what),
+			fmt.Sprintf("uwf thread resume %s -p '%s'", at.Thread, example), fmt.Sprintf("uwf thread resume %s -p '' continues without an answer", at.Thread))
+	}
+	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+at.Thread+" "+what))
+	return setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "answer: ")
+}
+
+func (a Commands) threadPokeCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "poke", ArgsUsage: "<thread>", Usage: "redo the last step with new instructions",
+		Description: "The new step takes the place of the last one; what is next follows from it. The old\n" +
+			"step stays in the store until it is collected: uwf thread fork <step> goes on from it. The agent begins\n" +
+			"with the files as they were before that step, if they were kept.",
+		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
+	}, func(ctx context.Context, c *ucli.Context) error {
+		w, err := workOf(c)
+		if err != nil {
+			return err
+		}
+		w.Do, w.KeepFiles = engine.DoPoke, c.Bool("keep-files")
+		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
+			return err
+		}
+		if strings.TrimSpace(w.Prompt) == "" {
+			return cmdline.UsageError("the prompt is empty", "-p 'new instructions'")
+		}
+		return a.work(ctx, c, w)
+	})
+}
+
+func (a Commands) threadWaitCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "wait", Aliases: []string{"join"}, ArgsUsage: "<thread>",
+		Usage:       "wait until nothing works on a thread any more",
+		Description: "Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
+		Flags:       []ucli.Flag{term.TimeoutFlag("give up after this `TIME`")},
+	}, func(ctx context.Context, c *ucli.Context) error {
+		id, e, err := a.ThreadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		ctx, cancel, err := waitContext(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer cancel()
+		out, err := e.Wait(ctx, id)
+		if errors.Is(context.Cause(ctx), errWaited) {
+			return &protocol.Error{
+				Code: protocol.CodeTimeout, Message: fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")),
+				Hints: []string{"uwf thread stop " + id},
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return a.Stands(app.OutcomeAt(ctx, e, out, nil), true, nil)
+	})
+}
+
+var errWaited = errors.New("waited long enough")
+
+// waitContext bounds a wait.
+func waitContext(ctx context.Context, c *ucli.Context) (context.Context, context.CancelFunc, error) {
+	d, err := term.TimeoutOf(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d == 0 {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, d, errWaited)
+	return ctx, cancel, nil
+}

@@ -1,0 +1,383 @@
+package threads
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/bundles"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/steps"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+)
+
+// Command is uwf thread.
+func (a Commands) Command() *ucli.Command {
+	return a.Group(ucli.Command{
+		Name: "thread", Usage: "start, step and inspect runs of workflows",
+		Description: "   uwf thread list --all\n   uwf thread show @          # the newest; uwf help addresses\n   uwf thread resume @ -p 'Yes'\n   uwf thread read @",
+		Subcommands: app.InGroups([]*ucli.Command{
+			a.threadStartCommand(),
+			a.threadStepCommand(),
+			a.Reads(a.threadShowCommand()),
+			a.Reads(a.threadListCommand()),
+			a.Reads(a.History()),
+			a.Reads(a.threadReadCommand()),
+			a.Fork(),
+			a.threadTitleCommand(),
+			a.threadTrustCommand(),
+			a.Reads(steps.New(a.App).Details()),
+			a.Leaf(ucli.Command{
+				Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
+				Usage: "stop a thread and archive it as cancelled",
+			}, a.threadKill),
+			a.Leaf(ucli.Command{
+				Name: "stop", ArgsUsage: "<thread>",
+				Usage: "stop the running step; the thread stays active",
+			}, a.threadStop),
+			a.threadResumeCommand(),
+			a.threadTellCommand(),
+			a.threadAnswerCommand(),
+			a.threadPokeCommand(),
+			a.threadUndoCommand(),
+			a.threadRedoCommand(),
+			a.threadApplyCommand(),
+			a.threadBisectCommand(),
+			a.Leaf(ucli.Command{
+				Name: "again", ArgsUsage: "<thread>/<key>", Usage: "let a child be played anew, whatever it has answered",
+				Description: "The child's parent has not joined its results yet. Nothing runs: uwf thread resume does it.\n\n" +
+					"   uwf thread again @/security",
+			}, a.threadAgain),
+			a.threadWaitCommand(),
+			a.threadWatchCommand(),
+			a.threadRunningCommand(),
+			a.threadRemoveCommand(),
+			a.threadPruneCommand(),
+			a.threadReplayCommand(),
+			a.threadDiffCommand(),
+			bundles.New(a.App).Export(),
+			bundles.New(a.App).Import(),
+			bundles.New(a.App).Seal(),
+			bundles.New(a.App).Redact(),
+			a.threadDiagnoseCommand(),
+			a.Reads(a.threadGraphCommand()),
+			a.threadWorkerCommand(),
+		}, ofThreads()),
+	})
+}
+
+func promptFlag(required bool, usage string) ucli.Flag {
+	return &ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: usage, Required: required}
+}
+
+func cwdFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` in which the agents work (default: here)"}
+}
+
+// moveFlag is that of commands that let agents work on a thread that is there.
+func moveFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` in which the thread works from now on; an imported thread needs it once"}
+}
+
+// movedTo is the value of --cwd, "" if it is not given.
+func (a Commands) movedTo(c *ucli.Context) (string, error) {
+	if !c.IsSet("cwd") {
+		return "", nil
+	}
+	return a.workDir(c.String("cwd"))
+}
+
+func (a Commands) threadStartCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
+		Flags: append(slices.Concat(varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag()),
+	}, func(ctx context.Context, c *ucli.Context) error {
+		l, err := limitsOf(c)
+		if err != nil {
+			return err
+		}
+		started, err := a.start(ctx, c, l, func(e *engine.Engine, s protocol.Start) error { return checkBudget(ctx, e, s, l, engine.StepOptions{}) })
+		if err != nil {
+			return err
+		}
+		a.Hint("uwf thread step %s", started.Thread)
+		return a.Print(started, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, started.Thread)
+			return err
+		})
+	})
+}
+
+// start is the part that thread start and run share: l are limits of this run alone,
+// check may refuse before the thread is made.
+func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits, check func(*engine.Engine, protocol.Start) error) (protocol.ThreadStarted, error) {
+	none := protocol.ThreadStarted{}
+	a.Takes, a.Yes = true, c.Bool("yes")
+	prompt, err := a.taskText(c)
+	if err != nil {
+		return none, err
+	}
+	cwd, err := a.workDir(c.String("cwd"))
+	if err != nil {
+		return none, err
+	}
+	e, err := a.Engine(ctx, nil)
+	if err == nil {
+		e, err = e.InProject(cwd)
+	}
+	if err != nil {
+		return none, err
+	}
+	kept, err := workspaceOptions(c)
+	if err != nil {
+		return none, err
+	}
+	may := func(s *protocol.Start) error {
+		if err := a.complete(ctx, c, e, s); err != nil {
+			return err
+		}
+		return check(e, *s)
+	}
+	title := c.String("title")
+	if err := engine.CheckTitle(title); err != nil {
+		return none, err
+	}
+	var out protocol.ThreadStarted
+	err = workflows.New(a.App).Trusting(ctx, e, func() (err error) {
+		out, err = a.Workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: kept}, may)
+		return err
+	})
+	if err == nil {
+		a.sayWorktree(ctx, e, out.Thread)
+	}
+	if err == nil && title != "" {
+		err = e.SetTitle(ctx, out.Thread, title)
+	}
+	return out, err
+}
+
+func titleFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "title", Usage: "what lists call the thread, a `TEXT` of one line (default: the task's first line)"}
+}
+
+func (a Commands) threadTitleCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "title", Usage: "print or change a thread's title", ArgsUsage: "<thread> [title]",
+		Description: "Lists show it. An empty one gives the thread back the title of its task.\n\n" +
+			"   uwf thread title @ 'Repair the lexer'",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		id, e, err := a.ThreadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		if c.Args().Len() > 1 {
+			if err := e.SetTitle(ctx, id, c.Args().Get(1)); err != nil {
+				return err
+			}
+		}
+		show, err := view.Thread(ctx, e, id, false)
+		if err != nil {
+			return err
+		}
+		return a.Print(protocol.ThreadTitled{Thread: id, Title: show.Title}, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, plaintext.Line(show.Title))
+			return err
+		})
+	})
+}
+
+// taskText is the task of a thread.
+func (a Commands) taskText(c *ucli.Context) (string, error) {
+	prompt, err := a.promptText(c.String("prompt"))
+	if err == nil && strings.TrimSpace(prompt) == "" {
+		err = cmdline.UsageError("the prompt is empty", "-p 'what to do'")
+	}
+	return prompt, err
+}
+
+// maxPrompt bounds the file of a prompt, in bytes.
+const maxPrompt = 4 << 20
+
+// promptText is the value of -p: a text, stdin for "-", a file for "@FILE". A text
+// that begins with "@" is written with two of them.
+func (a Commands) promptText(value string) (string, error) {
+	name, isFile := strings.CutPrefix(value, "@")
+	if !isFile {
+		return a.OrStdin(value)
+	}
+	if strings.HasPrefix(name, "@") {
+		return name, nil
+	}
+	hints := []string{"a text that begins with @ is written with two: -p " + plaintext.Word("@"+value)}
+	if name == "" {
+		return "", cmdline.UsageError("-p @ names no file", append(hints, "-p @task.md")...)
+	}
+	data, err := careful.ReadFile(a.Env.Path(name), maxPrompt, careful.Follow)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if near := suggest.File(a.Env.Dir, a.Env.Path(name)); near != "" {
+			if rel, err := filepath.Rel(a.Env.Dir, near); err == nil {
+				near = rel
+			}
+			hints = append([]string{"did you mean -p " + plaintext.Word("@"+near) + "?"}, hints...)
+		}
+		return "", cmdline.NotFound("there is no file "+name+" to read the prompt from", hints...)
+	case err != nil:
+		return "", &protocol.Error{Code: protocol.CodeInvalid, Message: "the prompt cannot be read: " + err.Error(), Err: err, Hints: hints}
+	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
+		return "", cmdline.Invalid("the prompt cannot be read: "+name+" is not a text file", hints...)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// workDir is the directory that a thread works in. It must be there: an agent
+// that is started elsewhere would fail far from the cause. It has no symbolic links.
+func (a Commands) workDir(flag string) (string, error) {
+	if flag == "" {
+		return place.Real(a.Env.Dir)
+	}
+	dir, err := place.Real(a.Env.Path(flag))
+	if err != nil {
+		return "", cmdline.NotFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+plaintext.Word(flag))
+	}
+	return dir, nil
+}
+
+// Fork is uwf thread fork.
+func (a Commands) Fork() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "fork", Usage: "start a thread from a step of another thread", ArgsUsage: "<step>",
+		Description: app.StepUsage + " Number 0 is the\nstart, before any step.",
+		Flags: []ucli.Flag{moveFlag(), &ucli.StringFlag{Name: "files", Usage: "`WHERE` the fork has its files: worktree (of its own, as they were at that step; the default if they are kept), " +
+			"here (where the other thread has them, as they were) or keep (there, as they are)"}},
+	}, func(ctx context.Context, c *ucli.Context) error {
+		where := c.String("files")
+		if known := []string{engine.FilesWorktree, engine.FilesHere, engine.FilesKeep}; c.IsSet("files") && !slices.Contains(known, where) {
+			return cmdline.UsageError("--files "+where+" is no place for files", cmdline.DidYouMean("--files ", where, known)...)
+		}
+		of, h, err := a.Place(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		cwd, err := a.movedTo(c)
+		if err != nil {
+			return err
+		}
+		id, err := e.ForkWith(ctx, h, engine.ForkOptions{Thread: of, Cwd: cwd, Files: where})
+		if err != nil {
+			return err
+		}
+		a.sayWorktree(ctx, e, id)
+		switch at, err := e.Show(ctx, id); {
+		case err == nil && at.Status == protocol.StatusCompleted:
+			a.Hint("the thread is at its end already: uwf thread resume %s -p '<what else to do>', or fork the step before", id)
+		case err == nil && at.Status == protocol.StatusSuspended:
+			a.SayNext(at)
+		default:
+			a.Hint("uwf thread step %s", id)
+		}
+		return a.Print(protocol.ThreadForked{Thread: id, ForkedFrom: protocol.ForkedFrom{Thread: of, Step: h}}, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, id)
+			return err
+		})
+	})
+}
+
+func (a Commands) threadKill(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	if err := e.Kill(ctx, id); err != nil {
+		return err
+	}
+	return a.Print(protocol.ThreadKilled{Thread: id, Archived: true, Cancelled: true}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  cancelled\n", id)
+		return err
+	})
+}
+
+func (a Commands) threadStop(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	stopped, err := e.Stop(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !stopped {
+		a.Say("uwf: no step of thread %s is running", id)
+	}
+	return a.Print(protocol.ThreadStopped{Thread: id, Stopped: stopped}, func(w io.Writer) error {
+		text := "was not running"
+		if stopped {
+			text = "stopped"
+		}
+		_, err := fmt.Fprintf(w, "%s  %s\n", id, text)
+		return err
+	})
+}
+
+// threadAgain forgets what a child has answered.
+func (a Commands) threadAgain(ctx context.Context, c *ucli.Context) error {
+	parent, key, ok := app.CutChild(c.Args().First())
+	if !ok {
+		return cmdline.UsageError(fmt.Sprintf("%q is no child", c.Args().First()), "uwf thread again <thread>/<key>")
+	}
+	id, err := a.Thread(ctx, parent)
+	if err != nil {
+		return err
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := e.Again(ctx, id, key); err != nil {
+		return err
+	}
+	out, err := e.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.Stands(app.OutcomeAt(ctx, e, out, nil), false, nil)
+}
+
+// ofThreads is topLevel for uwf thread.
+func ofThreads() map[string]string {
+	return map[string]string{
+		"start": goingOn, "step": goingOn, "resume": goingOn, "tell": goingOn, "poke": goingOn, "fork": goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
+		"title": keepingThreads, "export": keepingThreads, "import": keepingThreads, "seal": keepingThreads, "redact": keepingThreads,
+		"rm": keepingThreads, "prune": keepingThreads, "salvage": keepingThreads,
+		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "bisect": looking, "graph": looking, "diagnose": looking,
+		"wait": whileRunning, "watch": whileRunning, "running": whileRunning, "stop": whileRunning, "kill": whileRunning,
+	}
+}
+
+const (
+	goingOn        = "Begin and go on"
+	keepingThreads = "Keep, move, remove"
+	looking        = "Look"
+	whileRunning   = "While it runs, and to end it"
+)

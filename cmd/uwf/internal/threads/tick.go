@@ -1,0 +1,77 @@
+package threads
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// tickOutput answers tick.
+type tickOutput struct {
+	Threads []engine.Ticked `json:"threads"`
+}
+
+// Tick is uwf tick.
+func (a Commands) Tick() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "tick", Usage: "make one step of every thread that can go on",
+		Description: "Threads that wait for a person, are parked, or are worked on are left alone. For cron, systemd\n" +
+			"and CI: it exits once the steps are made. Exit status 0 also if nothing was to do; that of the\n" +
+			"first step that failed otherwise.\n\n" +
+			"   */5 * * * * uwf tick --parallel 4",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "parallel", Usage: "work on up to `N` threads at once", Value: "1"},
+			term.TimeoutFlag("stop a step's agent after this `TIME`"),
+		},
+	}, func(ctx context.Context, c *ucli.Context) error {
+		n, err := term.NumberFlag(c, "parallel", 1, 4)
+		if err != nil {
+			return err
+		}
+		o, err := stepOptions(c)
+		if err != nil {
+			return err
+		}
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		out := tickOutput{Threads: []engine.Ticked{}}
+		err = e.Tick(ctx, n, o, func(t engine.Ticked) {
+			out.Threads = append(out.Threads, t)
+			a.Say("thread %s: %s", t.Thread, tickText(t))
+			if t.Error != nil && a.Status == "" {
+				a.Status = t.Error.Code
+			}
+		})
+		if printErr := a.Print(out, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%d threads went on\n", len(out.Threads))
+			return err
+		}); printErr != nil {
+			return printErr
+		}
+		return err
+	})
+}
+
+func tickText(t engine.Ticked) string {
+	role := ""
+	if t.Output.Role != nil {
+		role = *t.Output.Role + ": "
+	}
+	if t.Error != nil {
+		return plaintext.Line(role + t.Error.Message)
+	}
+	if t.Output.Status == protocol.StatusSuspended {
+		return plaintext.Line(role + app.StatusText(t.Output))
+	}
+	return plaintext.Line(role + app.StandingText(t.Output))
+}

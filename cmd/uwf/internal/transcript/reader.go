@@ -1,0 +1,347 @@
+// Package transcript is a thread as a text to be read.
+package transcript
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// blockSeparator stands between the blocks of a document.
+const blockSeparator = "\n\n---\n\n"
+
+// Reader renders a thread within a quota of characters. It walks from the newest
+// step and stops when the quota is used up, so that reading costs the same
+// however long the thread is.
+//
+// What is newest is always shown. It is the only step that is cut when it alone
+// is too long, and then so is the task. Where there is no room for a word of them,
+// it says so, whatever the quota.
+type Reader struct {
+	Store    cas.Store
+	Thread   *thread.Thread
+	ID       string
+	Workflow protocol.Workflow
+	Quota    int // of the text without the line break that ends it
+}
+
+// Request is which part of a thread to read.
+type Request struct {
+	Start  bool   // with the task
+	Ending string // a block behind all that is shown; "": none
+	Newest string // a block behind all steps, already within the quota; "": none
+}
+
+// Read is the text of the part that was asked for.
+func (r Reader) Read(ctx context.Context, q Request) (string, error) {
+	text, whole, err := r.compose(ctx, q, r.Quota)
+	if err == nil && !whole && q.Start {
+		// The task has at most half of what there is, and nothing if that leaves the
+		// newest answer no room.
+		text, _, err = r.compose(ctx, q, r.Quota/2)
+		if err == nil && term.Length(text) > r.Quota {
+			text, _, err = r.compose(ctx, q, 0)
+		}
+	}
+	return text, err
+}
+
+// compose puts the blocks together, with a start block of at most startQuota
+// characters. It reports whether the newest step is there whole.
+func (r Reader) compose(ctx context.Context, q Request, startQuota int) (text string, whole bool, err error) {
+	var blocks []string
+	used := 0
+	if q.Newest != "" {
+		used = term.Length(q.Newest)
+	}
+	if q.Start {
+		blocks = append(blocks, r.startBlock(startQuota))
+		used += term.Length(blocks[0])
+		if q.Newest != "" {
+			used += term.Length(blockSeparator)
+		}
+	}
+	ending := CutMiddle(q.Ending, r.Quota/4, LeftOut)
+	if ending != "" {
+		used += term.Length(ending) + term.Length(blockSeparator)
+	}
+	f := fitting{Reader: r, used: used, optional: q.Newest != "", goals: map[string]bool{}}
+	if err := f.collect(ctx); err != nil {
+		return "", false, err
+	}
+	if hint := r.omitted(f.steps, q); hint != "" {
+		blocks = append(blocks, hint)
+	}
+	blocks = append(blocks, f.blocks()...)
+	if q.Newest != "" {
+		blocks = append(blocks, q.Newest)
+	}
+	if ending != "" {
+		blocks = append(blocks, ending)
+	}
+	text = strings.Join(blocks, blockSeparator)
+	return text, !f.cut && term.Length(text) <= r.Quota, nil
+}
+
+// fitting collects the newest steps whose texts together stay within the quota.
+type fitting struct {
+	Reader
+	used     int         // by what is shown in any case
+	optional bool        // no step need be shown
+	steps    []shownStep // newest first
+	goals    map[string]bool
+	cut      bool // the newest step is not whole
+}
+
+// shownStep is a step with its text.
+type shownStep struct {
+	step    thread.Step
+	head    string
+	told    string // by the edge that led here, or by a person
+	content string // the answer
+	noGoal  bool   // there is no room for the role's goal
+}
+
+func (f *fitting) collect(ctx context.Context) error {
+	for step, err := range f.Thread.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		s, err := f.render(ctx, step)
+		if err != nil {
+			return err
+		}
+		if !f.add(s) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// add takes a step if it fits, and reports whether another one may.
+func (f *fitting) add(s shownStep) bool {
+	hint := 0
+	if s.step.Index > 0 {
+		hint = term.Length(f.omittedHint(s.step)) + term.Length(blockSeparator)
+	}
+	room := f.Quota - f.used - hint
+	cost := f.cost(s)
+	if cost > room {
+		if len(f.steps) > 0 || f.optional {
+			return false
+		}
+		s, f.cut = f.shorten(s, room), true
+		f.steps = append(f.steps, s)
+		return false
+	}
+	f.used += cost
+	f.goals[s.step.Role] = true
+	f.steps = append(f.steps, s)
+	return true
+}
+
+// cost is how much longer the document becomes by a step.
+func (f *fitting) cost(s shownStep) int {
+	n := term.Length(s.head) + term.Length(instruction(s.told)) + term.Length(output(s.content))
+	if !f.goals[s.step.Role] && !s.noGoal {
+		n += term.Length(f.goal(s.step.Role))
+	}
+	if f.used > 0 {
+		n += term.Length(blockSeparator)
+	}
+	return n
+}
+
+// shorten makes a step fit, as far as that is possible.
+func (f *fitting) shorten(s shownStep, room int) shownStep {
+	content := s.content
+	if term.Length(s.told) > room/3 {
+		s.told = notShown(s.told)
+	}
+	s.noGoal = term.Length(f.goal(s.step.Role)) > room/3
+	s.content = ""
+	left := room - f.cost(s)
+	for _, around := range []string{output("x"), "\n\n" + fence.Always(fence.Output, "x")} {
+		s.content = CutMiddle(content, left-term.Length(around)+1, func(n int) string {
+			return fmt.Sprintf("\n\n*(%d characters left out, all with `uwf step read %s --quota %d`)*\n\n", n, s.step.Hash, 2*term.Length(content)+1000)
+		})
+		if term.Length(output(s.content)) <= left {
+			break // else what is left needs a fence
+		}
+	}
+	if s.content == "" && strings.TrimSpace(content) != "" { // never in silence
+		s.content = notShown(content)
+	}
+	return s
+}
+
+// blocks are the texts of the steps, oldest first. A role's goal stands where the
+// role is shown first.
+func (f *fitting) blocks() []string {
+	var blocks []string
+	goals := map[string]bool{}
+	for i := len(f.steps) - 1; i >= 0; i-- {
+		s := f.steps[i]
+		text := s.head
+		if role := s.step.Role; !goals[role] && !s.noGoal {
+			goals[role] = true
+			text += f.goal(role)
+		}
+		blocks = append(blocks, text+instruction(s.told)+output(s.content))
+	}
+	return blocks
+}
+
+// startBlock is what the thread is about, in at most max characters if the task
+// can be cut that far.
+func (r Reader) startBlock(max int) string {
+	head := fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n%s## Task\n\n", r.ID, r.Workflow.Name, r.Thread.Start.Workflow, inputsBlock(r.Thread.Start.Inputs))
+	task := CutMiddle(r.Thread.Start.Prompt, max-term.Length(head), LeftOut)
+	if task == "" && r.Thread.Start.Prompt != "" {
+		task = notShown(r.Thread.Start.Prompt)
+	}
+	return head + task
+}
+
+// inputsBlock is what the thread was given besides its task.
+func inputsBlock(given map[string]any) string {
+	if len(given) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(given)
+	if err != nil { // it was read from a node
+		return ""
+	}
+	return "**Inputs:** " + term.FirstLine(string(text), 500) + "\n\n"
+}
+
+// notShown stands for a text for which there is no room at all, unless it is itself
+// the shorter one.
+func notShown(text string) string {
+	note := strings.TrimSpace(LeftOut(term.Length(text)))
+	if term.Length(text) <= term.Length(note) {
+		return text
+	}
+	return note
+}
+
+// omitted is the hint at steps that are not shown, "" if all are.
+func (r Reader) omitted(steps []shownStep, q Request) string {
+	if n := len(steps); n > 0 {
+		if first := steps[n-1].step; first.Index > 0 {
+			return r.omittedHint(first)
+		}
+		return ""
+	}
+	if q.Newest == "" || r.Thread.Last == nil {
+		return ""
+	}
+	return fmt.Sprintf("*(%s, load with `uwf thread read %s`)*", earlier(r.Thread.Len()), r.ID)
+}
+
+func (r Reader) omittedHint(first thread.Step) string {
+	return fmt.Sprintf("*(%s, load with `uwf thread read %s --before %s`)*", earlier(first.Index), r.ID, first.Hash)
+}
+
+func earlier(n int) string {
+	if n == 1 {
+		return "1 earlier step"
+	}
+	return fmt.Sprintf("%d earlier steps", n)
+}
+
+func (r Reader) goal(role string) string {
+	goal := strings.TrimSpace(r.Workflow.Roles[role].Goal)
+	if goal == "" { // no agent plays it
+		return ""
+	}
+	return "\n\n<prompt>\n" + goal + "\n</prompt>"
+}
+
+func (r Reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
+	content, err := thread.Content(ctx, r.Store, s.Detail)
+	if err != nil {
+		return shownStep{}, err
+	}
+	out, err := r.Thread.Shown(ctx, s)
+	if err != nil {
+		return shownStep{}, err
+	}
+	who := plaintext.Line(s.Agent)
+	if s.Agent == protocol.PersonAgent {
+		if detail, err := thread.ShownDetail(ctx, r.Store, s.Detail); err == nil && detail.By != "" {
+			who += " (" + plaintext.Line(detail.By) + ")"
+		}
+	}
+	head := fmt.Sprintf("## Step %d: %s `%s`\n**Agent:** %s | **Time:** %s UTC | **Duration:** %s",
+		s.Index+1, plaintext.Line(s.Role), s.Hash, who,
+		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), render.Duration(s.CompletedAtMs-s.StartedAtMs))
+	if status := view.StatusOf(out.Value); status != "" {
+		head += " | **Status:** " + plaintext.Line(status)
+	}
+	return shownStep{step: s, content: content, head: head, told: r.told(s.EdgePrompt)}, nil
+}
+
+// told is what a step was told, "" if that is the task. Within a quota the answers come
+// first: a long instruction is cut.
+func (r Reader) told(prompt string) string {
+	const least = 200
+	prompt = strings.TrimSpace(prompt)
+	if prompt == strings.TrimSpace(r.Thread.Start.Prompt) {
+		return ""
+	}
+	return strings.TrimSpace(CutMiddle(prompt, max(least, r.Quota/8), LeftOut))
+}
+
+func instruction(told string) string {
+	if told == "" {
+		return ""
+	}
+	return "\n\n" + fence.Body(fence.Instruction, told)
+}
+
+// EndingOf is how a thread stands at its end: its closing words, or what it waits for.
+func EndingOf(s protocol.StepOutput) string {
+	switch {
+	case s.Status == protocol.StatusCompleted && strings.TrimSpace(s.Message) != "":
+		return "## End\n\n" + strings.TrimSpace(s.Message)
+	case s.Status == protocol.StatusSuspended && s.SuspendedRole != nil && s.SuspendMessage != nil:
+		return "## Waiting: " + plaintext.Line(*s.SuspendedRole) + "\n\n" + strings.TrimSpace(*s.SuspendMessage)
+	}
+	return ""
+}
+
+// output wraps an answer: its own headings must not look like ours.
+func output(content string) string {
+	if strings.TrimSpace(content) == "" {
+		return ""
+	}
+	return "\n\n" + fence.Body(fence.Output, strings.TrimRight(content, "\n"))
+}
+
+// CutMiddle shortens a text to max characters: its middle becomes what marker
+// says of so many characters. "" if not even that has room.
+func CutMiddle(s string, max int, marker func(left int) string) string {
+	n := term.Length(s)
+	if n <= max {
+		return s
+	}
+	keep := max - term.Length(marker(n))
+	if keep <= 0 {
+		return ""
+	}
+	runes := []rune(s)
+	front := keep - keep/3
+	return string(runes[:front]) + marker(n-keep) + string(runes[n-keep+front:])
+}

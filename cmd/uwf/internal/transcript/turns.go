@@ -1,0 +1,44 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// OmittedTurns is said when not all turns fit.
+const OmittedTurns = "\n\n_[Earlier turns omitted due to quota. Use --quota to increase.]_"
+
+// TurnBlock is one turn; a turn that says and does nothing is left out.
+func TurnBlock(t protocol.Turn) string {
+	if strings.TrimSpace(t.Content) == "" && len(t.ToolCalls) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n\n## Turn %d\n\n**Turn role:** %s", t.Index+1, plaintext.Line(string(t.Role)))
+	for _, call := range t.ToolCalls {
+		args, err := json.Marshal(call.Args)
+		if err != nil { // it came from the store, so it is JSON
+			args = []byte("?")
+		}
+		fmt.Fprintf(&b, "\n- **%s** — `%s`", plaintext.Line(call.Name), args)
+	}
+	if t.Content != "" {
+		b.WriteString("\n\n")
+		b.WriteString(fence.Said(t.Content))
+	}
+	return b.String()
+}
+
+// JoinReversed is the text of blocks that were collected from the newest on.
+func JoinReversed(blocks []string) string {
+	var b strings.Builder
+	for i := len(blocks) - 1; i >= 0; i-- {
+		b.WriteString(blocks[i])
+	}
+	return b.String()
+}
