@@ -54,7 +54,8 @@ func (e *Engine) Commands(ctx context.Context, w protocol.Workflow) ([]string, e
 	return lines, nil
 }
 
-func commandsOf(w protocol.Workflow) []string {
+// CommandsOf are those of a workflow alone, a line each.
+func CommandsOf(w protocol.Workflow) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		if words := w.Roles[name].Run; len(words) > 0 {
@@ -67,7 +68,7 @@ func commandsOf(w protocol.Workflow) []string {
 // allCommands are the commands of a workflow and of those that it runs. Hashes lead to no
 // circle.
 func (e *Engine) allCommands(ctx context.Context, w protocol.Workflow, seen []protocol.Hash) ([]string, error) {
-	lines := commandsOf(w)
+	lines := CommandsOf(w)
 	for _, h := range w.Uses() {
 		if slices.Contains(seen, h) {
 			continue

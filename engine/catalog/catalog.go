@@ -27,7 +27,7 @@ import (
 
 // Catalog is the workflows that can be named from a directory. Build it with [Of], or
 // as a literal where store and registry are to be opened only when they are needed. It
-// looks at the project once, and is not for concurrent use.
+// looks at a project once, and is not for concurrent use.
 type Catalog struct {
 	Env      env.Env // Dir is where names and relative paths are meant from
 	Store    func(context.Context) (cas.Store, error)
@@ -40,9 +40,8 @@ type Catalog struct {
 	// is wrong with it, and Warn what is; nil: nobody is told.
 	Note, Warn func(text string)
 
-	reading  []string // the files that are being read, the outermost first
-	searched bool
-	project  []workflow.Found
+	reading  []string                    // the files that are being read, the outermost first
+	projects map[string][]workflow.Found // by the directory that was looked from
 }
 
 // Of returns the catalog of an engine, whose Heads must be a [heads.Registry] too, as

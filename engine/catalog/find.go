@@ -57,22 +57,40 @@ func (c *Catalog) find(ctx context.Context, name string) (h cas.Hash, why string
 		}
 		return h, why, err
 	}
-	x, err := c.Registry()
-	if err != nil {
-		return "", "", err
-	}
-	h, err = x.Workflow(ctx, arg)
-	switch {
-	case errors.Is(err, heads.ErrNoWorkflow):
+	h, err = c.registered(ctx, arg)
+	if errors.Is(err, heads.ErrNoWorkflow) {
 		h, err = c.byPrefix(ctx, arg, found)
-		return h, "", err
-	case err != nil:
-		return "", "", err
 	}
-	return h, "", c.leadsToWorkflow(ctx, x, arg, h)
+	return h, "", err
 }
 
-// workflowByPrefix finds a workflow by the beginning of its hash, in any case.
+// stored finds a workflow by its hash, its name in the registry or a prefix of its hash.
+// found is what else might have been meant.
+func (c *Catalog) stored(ctx context.Context, name string, found []workflow.Found) (cas.Hash, error) {
+	if h := protocol.Hash(name); h.Valid() {
+		return c.byHash(ctx, h)
+	}
+	h, err := c.registered(ctx, name)
+	if errors.Is(err, heads.ErrNoWorkflow) {
+		return c.byPrefix(ctx, name, found)
+	}
+	return h, err
+}
+
+// registered finds a workflow by its name in the registry.
+func (c *Catalog) registered(ctx context.Context, name string) (cas.Hash, error) {
+	x, err := c.Registry()
+	if err != nil {
+		return "", err
+	}
+	h, err := x.Workflow(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return h, c.leadsToWorkflow(ctx, x, name, h)
+}
+
+// byPrefix finds a workflow by the beginning of its hash, in any case.
 // Nodes of other kinds that begin so do not count.
 func (c *Catalog) byPrefix(ctx context.Context, arg string, found []workflow.Found) (cas.Hash, error) {
 	const fewest, most = 4, 64 // characters; nodes to look at

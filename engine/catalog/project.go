@@ -12,14 +12,22 @@ import (
 
 // Project lists the project's workflows. What is ignored is said, once.
 func (c *Catalog) Project() ([]workflow.Found, error) {
-	if c.searched {
-		return c.project, nil
+	return c.projectOfDir(c.Env.Dir)
+}
+
+// projectOfDir is [Catalog.Project] for any directory.
+func (c *Catalog) projectOfDir(dir string) ([]workflow.Found, error) {
+	if found, ok := c.projects[dir]; ok {
+		return found, nil
 	}
-	found, ignored, err := workflow.Discover(project.From(c.Env, c.Env.Dir))
+	found, ignored, err := workflow.Discover(project.From(c.Env, dir))
 	if err != nil {
 		return nil, fmt.Errorf("look for project workflows: %w", err)
 	}
-	c.project, c.searched = found, true
+	if c.projects == nil {
+		c.projects = map[string][]workflow.Found{}
+	}
+	c.projects[dir] = found
 	for _, i := range ignored {
 		c.note("ignored %s: it %s", plaintext.Line(c.Shown(i.Path)), i.Why)
 	}

@@ -7,15 +7,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // maxUses bounds how deep workflows run others.
 const maxUses = 10
 
 // used is the workflow that a role of a file runs: by a path from that file, by a name or
-// by a hash. Nothing is stored. A file cannot run itself, in however many steps.
+// by a hash. A name is one of the project that the file is of, or of the registry: where
+// the file is named from makes no other workflow of it. Nothing is stored. A file cannot
+// run itself, in however many steps.
 func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.Used, error) {
 	none := workflow.Used{Name: name}
 	c.reading = append(c.reading, by)
@@ -24,13 +28,14 @@ func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.
 		return none, invalid(fmt.Sprintf("workflows run others more than %d deep", maxUses))
 	}
 	path := ""
+	var found []workflow.Found
 	switch {
 	case protocol.Hash(name).Valid():
 	case isPath(name):
 		path = filepath.Join(filepath.Dir(by), filepath.FromSlash(name))
 	default:
-		found, err := c.Project()
-		if err != nil {
+		var err error
+		if found, err = c.projectOfDir(workflow.Around(by)); err != nil {
 			return none, err
 		}
 		if i := slices.IndexFunc(found, func(f workflow.Found) bool { return f.Name == name }); i >= 0 {
@@ -42,7 +47,7 @@ func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.
 		}
 	}
 	if path == "" { // what is stored cannot lead back to a file
-		h, err := c.Find(ctx, name)
+		h, err := c.stored(ctx, name, found)
 		if err != nil {
 			return none, err
 		}
@@ -76,4 +81,15 @@ func (c *Catalog) hashed(ctx context.Context, name string, def workflow.Definiti
 	}
 	_, h, err := c.nodes(ctx, def)
 	return workflow.Used{Name: name, Hash: h, Definition: def}, err
+}
+
+// UsedCommands are those of the workflows that a definition runs, a line each.
+func UsedCommands(def workflow.Definition) []string {
+	var lines []string
+	for _, used := range def.Uses {
+		for _, line := range append(engine.CommandsOf(used.Definition.Workflow), UsedCommands(used.Definition)...) {
+			lines = append(lines, plaintext.Line(used.Definition.Name)+": "+line)
+		}
+	}
+	return lines
 }

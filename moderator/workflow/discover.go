@@ -24,6 +24,18 @@ type Found struct {
 // second.
 func folders() []string { return []string{".workflow", ".workflows"} }
 
+// Around is the directory whose project a workflow file is of: the one with its folder of
+// workflows, or the one that it lies in.
+func Around(path string) string {
+	dir := filepath.Dir(path)
+	for _, at := range []string{dir, filepath.Dir(dir)} { // the file, or name/index.yaml
+		if slices.Contains(folders(), filepath.Base(at)) {
+			return filepath.Dir(at)
+		}
+	}
+	return dir
+}
+
 // Discover finds the workflow files that apply in a directory: those in its
 // .workflow/ and .workflows/ and in those of its parents, as far as the search
 // goes; see [project.Search]. Who can place a file in that way chooses what the user

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/diagram"
@@ -32,6 +33,8 @@ type planOutput struct {
 	Roles    []planRole      `json:"roles"`
 	Limits   protocol.Limits `json:"limits"` // 0: none
 	Ready    bool            `json:"ready"`
+	// Commands are those of the workflows that it runs, a line each.
+	Commands []string `json:"commands,omitempty"`
 	graph    diagram.Graph
 }
 
@@ -90,7 +93,7 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err != nil {
 		return err
 	}
-	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Inputs: given, Ready: true, graph: diagram.Of(def.Workflow)}
+	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Inputs: given, Ready: true, graph: diagram.Of(def.Workflow), Commands: catalog.UsedCommands(def)}
 	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given}}
 	first, err := moderator.Next(ctx, state)
 	if err != nil {
@@ -190,6 +193,9 @@ func (p planOutput) text(w io.Writer, width int) error {
 		if r.Player == protocol.PlayedByCommand {
 			fmt.Fprintf(w, "%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(r.Command))
 		}
+	}
+	for _, line := range p.Commands {
+		fmt.Fprintln(w, line)
 	}
 	fmt.Fprintln(w)
 	if err := term.TextLines(w, "first", p.First.Role+": "+term.FirstLine(p.First.Prompt, 100), "directory", p.First.Cwd,
