@@ -55,7 +55,7 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 	if err != nil {
 		return err
 	}
-	if facts.Workspace != nil && facts.Workspace.Mode == InPlace {
+	if facts.Workspace != nil && facts.Workspace.Mode == InPlace || e.hasFiles(ctx, h.head) {
 		if kept, err := e.inPlace(ctx, change.Workspace.Root); err == nil {
 			change.Workspace = kept
 		} else if !errors.Is(err, files.ErrNone) {
@@ -67,6 +67,12 @@ func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
 		return err
 	}
 	return e.trustsImported(ctx, h, facts)
+}
+
+// hasFiles reports whether the files were kept with the last step of a thread.
+func (e *Engine) hasFiles(ctx context.Context, head protocol.Hash) bool {
+	t, err := thread.Open(ctx, e.nodes(), head)
+	return err == nil && t.Last != nil && t.Last.Files != nil
 }
 
 // asItsParent lets a child from elsewhere work where a person lets its parent work.

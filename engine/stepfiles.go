@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -73,32 +75,87 @@ func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, erro
 // whereKept finds the git directory of ours that has some trees: that of the work tree in
 // which one was made, or of another that a thread of this home works in; "": none.
 func (e *Engine) whereKept(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
-	tried := map[string]bool{}
-	has := func(repo files.Repo) (string, bool) {
-		store := repo.Store(e.Dirs.Git())
-		if repo.Common == "" || tried[store] {
-			return "", false
-		}
-		tried[store] = true
-		return store, !slices.ContainsFunc(trees, func(tree protocol.Tree) bool { return !files.Has(ctx, e.Env, store, tree) })
+	return (&stores{Engine: e}).with(ctx, root, trees...)
+}
+
+// stores are the git directories of ours that threads of this home use.
+type stores struct {
+	*Engine
+	at    map[string]string // by the root of a work tree; "": it has none
+	known []string          // of all threads, and of what was imported; nil: not looked for yet
+}
+
+// with finds the one that has some trees.
+func (s *stores) with(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
+	has := func(store string) bool {
+		return !slices.ContainsFunc(trees, func(tree protocol.Tree) bool { return !files.Has(ctx, s.Env, store, tree) })
 	}
-	if repo, err := files.Find(ctx, e.Env, root); err == nil {
-		if store, ok := has(repo); ok {
+	own, tried := s.at[root]
+	if !tried {
+		if repo, err := files.Find(ctx, s.Env, root); err == nil {
+			own = repo.Store(s.Dirs.Git())
+		}
+		if s.at == nil {
+			s.at = map[string]string{}
+		}
+		s.at[root] = own
+	}
+	if own != "" && has(own) {
+		return own, nil
+	}
+	all, err := s.all(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, store := range all {
+		if store != own && has(store) {
 			return store, nil
 		}
 	}
-	all, err := e.Heads.AllFacts(ctx)
-	if err != nil && all == nil {
-		return "", coded(err)
+	return "", ctx.Err()
+}
+
+// all are those that are there.
+func (s *stores) all(ctx context.Context) ([]string, error) {
+	if s.known != nil {
+		return s.known, nil
 	}
-	for _, facts := range all {
-		if w := facts.Workspace; w != nil {
-			if store, ok := has(files.Repo{Common: w.Repo}); ok {
-				return store, nil
-			}
+	facts, err := s.Heads.AllFacts(ctx)
+	if err != nil && facts == nil {
+		return nil, coded(err)
+	}
+	found := map[string]bool{s.imported("sha1"): true, s.imported("sha256"): true}
+	for _, f := range facts {
+		if w := f.Workspace; w != nil && w.Repo != "" {
+			found[files.Repo{Common: w.Repo}.Store(s.Dirs.Git())] = true
 		}
 	}
-	return "", ctx.Err()
+	s.known = []string{}
+	for store := range found {
+		if info, err := os.Stat(store); err == nil && info.IsDir() {
+			s.known = append(s.known, store)
+		}
+	}
+	slices.Sort(s.known)
+	return s.known, nil
+}
+
+// imported is the git directory of ours that has the files of threads that were brought
+// in: nobody knows yet in which repository they will work.
+func (e *Engine) imported(function string) string {
+	return filepath.Join(e.Dirs.Git(), "imported-"+function)
+}
+
+// bring makes a state of the files known in a git directory of ours, from another.
+func (e *Engine) bring(ctx context.Context, store string, tree protocol.Tree) error {
+	if files.Has(ctx, e.Env, store, tree) {
+		return nil
+	}
+	from, err := e.whereKept(ctx, "", tree)
+	if err != nil || from == "" || from == store {
+		return err // git says what is missing
+	}
+	return files.Bring(ctx, e.Env, from, store, tree)
 }
 
 // FilesBetween is what differs between the files after one step and those after another,

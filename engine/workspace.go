@@ -166,6 +166,9 @@ func (e *Engine) putBack(ctx context.Context, k *keeping, id string, step *StepF
 
 // restore makes the files those of a tree, if they are those of another now.
 func (e *Engine) restore(ctx context.Context, k *keeping, id string, have, to protocol.Tree) error {
+	if err := e.bring(ctx, k.spec.Git, to); err != nil {
+		return fmt.Errorf("put the files back: %w", err)
+	}
 	_, err := files.Restore(ctx, e.Env, k.spec, have, to, e.runDir(id).file(rundir.RestoreFile))
 	var unsaved *files.UnsavedError
 	var blocked *files.InTheWayError

@@ -65,6 +65,14 @@ func (e *Engine) addWorktree(ctx context.Context, n newTree) (w *heads.Workspace
 	if err != nil {
 		return nil, err
 	}
+	if n.tree != "" {
+		if err := repo.Seed(ctx, spec.Git, true); err != nil {
+			return nil, err
+		}
+		if err := e.bring(ctx, spec.Git, n.tree); err != nil {
+			return nil, err
+		}
+	}
 	if err := files.Fill(ctx, e.Env, repo, spec, n.tree, n.base); err != nil {
 		return nil, fmt.Errorf("fill the worktree: %w", err)
 	}
@@ -125,16 +133,20 @@ func (e *Engine) forkFiles(ctx context.Context, id string, t *thread.Thread, o F
 		return facts.Workspace, err
 	}
 	w := of.Workspace
-	kept := w != nil && w.Mode != AsItIs
+	kept := w != nil && w.Mode != AsItIs || of.Imported != nil && t.Last != nil && t.Last.Files != nil
 	switch {
 	case o.Files != "" && !kept:
 		return nil, noFiles(&NoFilesError{Step: t.Head})
 	case facts.Foreign() || !kept:
 		return facts.Workspace, nil
+	case o.Cwd != "" && o.Files == FilesWorktree:
+		w = &heads.Workspace{Mode: InPlace, Root: facts.Workspace.Root}
 	case o.Cwd != "":
 		if here, err := e.inPlace(ctx, facts.Workspace.Root); err == nil {
 			return here, nil
 		}
+		return facts.Workspace, nil
+	case w == nil:
 		return facts.Workspace, nil
 	case o.Files == FilesKeep && w.Mode == InPlace:
 		return w, nil

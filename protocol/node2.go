@@ -34,6 +34,12 @@ func (t Tree) Valid() bool {
 	return size > 0 && len(sum) == size && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
+// Function is the hash function of the tree.
+func (t Tree) Function() string {
+	function, _, _ := strings.Cut(string(t), ":")
+	return function
+}
+
 // Files is the state of the files after a step.
 type Files struct {
 	Tree   Tree     `json:"tree"`

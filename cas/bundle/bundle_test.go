@@ -107,7 +107,7 @@ func TestRoots(t *testing.T) {
 	m, err := bundle.CollectNodes(from.store, []cas.Hash{from.head(idA)})
 	require.NoError(t, err)
 	var out bytes.Buffer
-	_, err = bundle.Write(ctx, &out, from.store, m)
+	_, err = bundle.Write(ctx, &out, from.store, m, nil)
 	require.NoError(t, err)
 	_, err = to.imports(out.Bytes(), bundle.ImportOptions{})
 	require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestExportOfDamage(t *testing.T) {
 	require.ErrorAs(t, err, &corrupt)
 	m, err := bundle.Collect(t.Context(), w.store, w.index, []string{idC})
 	require.NoError(t, err)
-	_, err = bundle.Write(t.Context(), io.Discard, w.store, m)
+	_, err = bundle.Write(t.Context(), io.Discard, w.store, m, nil)
 	require.ErrorAs(t, err, &corrupt)
 	require.Equal(t, h, corrupt.Hash)
 }

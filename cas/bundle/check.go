@@ -19,7 +19,11 @@ type Report struct {
 	Roots      []CheckedRoot     `json:"roots"`
 	Nodes      int               `json:"nodes"` // without tombstones
 	Tombstones []FoundTombstone  `json:"tombstones"`
-	Bytes      int64             `json:"bytes"`
+	Trees      int               `json:"trees,omitempty"`   // states of the files
+	Objects    int               `json:"objects,omitempty"` // files and directories of those
+	// Links are some that lead out of the work tree.
+	Links []string `json:"links,omitempty"`
+	Bytes int64    `json:"bytes"` // without compression
 }
 
 // CheckedThread is a thread whose chain is whole. Seal is what its content
@@ -66,7 +70,7 @@ const active protocol.Status = "active"
 // there, once and in its place, and nothing else; each satisfies its type; steps
 // form chains; seals fit. Errors: a [*FaultError]; those of reading.
 func (f *File) Check(ctx context.Context) (Report, error) {
-	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)), steps: map[cas.Hash]place{}}
+	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)), steps: map[cas.Hash]place{}, states: map[protocol.Tree]bool{}}
 	report := Report{Hash: f.Manifest.Hash, Workflows: []CheckedWorkflow{}, Bytes: f.Size}
 	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true}, func(v cas.Visited) error { return c.visit(ctx, v) })
 	if err != nil {
@@ -80,7 +84,44 @@ func (f *File) Check(ctx context.Context) (Report, error) {
 		return report, f.locate(err)
 	}
 	report.Nodes = len(f.records) - len(c.tombstones)
+	if err := c.trees(ctx, &report); err != nil {
+		return report, err
+	}
 	return report, c.describe(ctx, &report)
+}
+
+// trees proves that the files are whole: that steps name each tree, and that all they
+// lead to is there, in its place, and nothing else.
+func (c *check) trees(ctx context.Context, r *Report) error {
+	f, next := c.file, 0
+	for _, tree := range f.Manifest.Trees {
+		if !c.states[tree] {
+			return fault(0, "the manifest: no step names the files %s", tree)
+		}
+	}
+	walk := treeWalk{from: f, visit: func(_ byte, id protocol.Tree, _ []byte) error {
+		if at := f.objects[id]; int(at.place) != next {
+			return &FaultError{Offset: at.offset, Err: fmt.Errorf("file %s is not in its place", id)}
+		}
+		next++
+		return ctx.Err()
+	}}
+	links, err := walk.walk(f.Manifest.Trees)
+	var known *FaultError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && !errors.As(err, &known):
+		return fault(0, "%w", err)
+	case err != nil:
+		return err
+	}
+	if next < len(f.order) {
+		extra := f.order[next]
+		return &FaultError{Offset: f.objects[extra].offset, Err: fmt.Errorf("nothing in the bundle needs file %s", extra)}
+	}
+	r.Trees, r.Objects, r.Links = len(f.Manifest.Trees), len(f.order), links
+	return nil
 }
 
 // locate says at which byte an error is.
@@ -113,6 +154,7 @@ type check struct {
 	visited    int
 	steps      map[cas.Hash]place
 	tombstones []cas.Tombstone
+	states     map[protocol.Tree]bool // of files, that steps name
 }
 
 // place is where a step stands in its chain.
@@ -207,6 +249,9 @@ func (c *check) step(ctx context.Context, n cas.Node) error {
 	}
 	if err != nil {
 		return err
+	}
+	if s.Files != nil {
+		c.states[s.Files.Tree], c.states[s.Files.Before] = true, true
 	}
 	c.steps[n.Hash] = place{start: s.Start, index: s.Index}
 	return c.follows(s)

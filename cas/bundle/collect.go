@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Source is a store to export from.
@@ -24,12 +25,13 @@ type Source interface {
 // No ids: all threads. Errors: [heads.ErrNoThread]; those of [thread.Open].
 func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (Manifest, error) {
 	standings, err := heads.Standings(ctx, x)
+	facts, _ := x.AllFacts(ctx) // what cannot be read is no child, and has no title
 	if len(ids) == 0 {
 		if err != nil {
 			return Manifest{}, err
 		}
 		ids = slices.Collect(maps.Keys(standings))
-	} else if facts, _ := x.AllFacts(ctx); facts != nil { // what cannot be read is no child
+	} else if facts != nil {
 		family := heads.Family(facts, ids)
 		for id := range family {
 			if _, known := standings[id]; !known && !slices.Contains(ids, id) {
@@ -51,6 +53,9 @@ func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (M
 		t, err := threadOf(ctx, s, id, at, workflows)
 		if err != nil {
 			return m, fmt.Errorf("thread %s: %w", id, err)
+		}
+		if title := facts[id].Title; title != nil {
+			t.Title = *title
 		}
 		m.Threads = append(m.Threads, t)
 	}
@@ -84,6 +89,57 @@ func threadOf(ctx context.Context, s Source, id string, at heads.Standing, workf
 	kept, err := s.Seal(at.Head)
 	t.Seal = kept.String()
 	return t, err
+}
+
+// AddTrees adds to a manifest the states of files that its threads name, of those that
+// has says are there; missing is how many are not.
+func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader, has func(root string, tree protocol.Tree) (bool, error)) (missing int, err error) {
+	there := map[protocol.Tree]bool{}
+	for _, t := range m.Threads {
+		err := states(ctx, r, t.Head, func(root string, tree protocol.Tree) error {
+			if _, known := there[tree]; known {
+				return nil
+			}
+			ok, err := has(root, tree)
+			if there[tree] = ok; ok {
+				m.Trees = append(m.Trees, tree)
+			} else {
+				missing++
+			}
+			return err
+		})
+		if err != nil {
+			return missing, fmt.Errorf("thread %s: %w", t.Thread, err)
+		}
+	}
+	slices.Sort(m.Trees)
+	return missing, nil
+}
+
+// states calls found for the states of the files around each step of a chain, the
+// newest first.
+func states(ctx context.Context, r cas.Reader, head cas.Hash, found func(root string, tree protocol.Tree) error) error {
+	chain, err := thread.Open(ctx, r, head)
+	if err != nil {
+		return err
+	}
+	for step, err := range chain.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		if step.Files == nil {
+			continue
+		}
+		for _, tree := range []protocol.Tree{step.Files.Tree, step.Files.Before} {
+			if tree == "" {
+				continue
+			}
+			if err := found(step.Root, tree); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // CollectNodes makes the manifest of nodes that are exported for their own sake.

@@ -25,6 +25,17 @@ type File struct {
 	kinds   *cas.Kinds
 	records []record
 	at      map[uint64]uint32 // the record of a node
+
+	objects map[protocol.Tree]object // files and directories
+	order   []protocol.Tree          // in which they come
+}
+
+// object is where one is.
+type object struct {
+	kind   byte
+	offset int64 // of its content
+	length uint32
+	place  uint32 // among the others
 }
 
 var _ cas.Store = (*File)(nil)
@@ -120,6 +131,55 @@ func (f *File) Put(context.Context, ...cas.Node) error { return errReadOnly }
 
 // Commit implements [cas.Store]: it always fails.
 func (f *File) Commit(context.Context, ...cas.Node) error { return errReadOnly }
+
+// object implements source.
+func (f *File) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
+	o, ok := f.objects[id]
+	if !ok || o.kind != kind {
+		return nil, 0, fmt.Errorf("object %s is not there", id)
+	}
+	if !whole {
+		return nil, int64(o.length), nil
+	}
+	content := make([]byte, o.length)
+	if _, err := f.from.ReadAt(content, o.offset); err != nil {
+		return nil, 0, fmt.Errorf("read object %s of the bundle: %w", id, err)
+	}
+	return content, int64(o.length), nil
+}
+
+// Object is a file, a link's target or a directory, as git has it.
+type Object struct {
+	Dir     bool
+	Content []byte
+}
+
+// Objects yields what the bundle's trees of one hash function lead to, each after what
+// it needs.
+func (f *File) Objects(function string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		for _, id := range f.order {
+			if id.Function() != function {
+				continue
+			}
+			kind := f.objects[id].kind
+			content, _, err := f.object(id, kind, true)
+			if !yield(Object{Dir: kind == kindDir, Content: content}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// CountObjects is how many Objects yields.
+func (f *File) CountObjects(function string) (n int) {
+	for _, id := range f.order {
+		if id.Function() == function {
+			n++
+		}
+	}
+	return n
+}
 
 // Len is how many nodes and tombstones there are.
 func (f *File) Len() int { return len(f.records) }

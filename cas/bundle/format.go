@@ -13,6 +13,14 @@
 // after its type and after what it refers to. So there is one place for each node,
 // and nothing else has any.
 //
+// Version 2 is written where there are files: states of a git work tree that steps
+// name. What follows its first line is compressed: zstd, frames of whole records. Its
+// manifest names the trees, and after the nodes come their objects, from the trees in
+// the manifest's order, each after what it needs:
+//
+//	'f'  a file, or a link's target: its hash as git has it, 20 or 32 bytes after a byte with that number, and its content
+//	'd'  a directory: likewise
+//
 // Timestamps are kept, but for those of a store's foundation
 // ([cas.Kinds.Foundation]), which are 0: every store has made these nodes itself,
 // and equal threads would differ only by that.
@@ -30,12 +38,15 @@ import (
 const (
 	magic      = "uwf bundle "
 	version    = "1\n"
+	withFiles  = "2\n" // version 2
 	digestSize = 32
 	frameSize  = 1 + 4 // of a record: kind and length
 	endSize    = 8 + digestSize
 
 	kindNode      = 'n'
 	kindTombstone = 't'
+	kindFile      = 'f'
+	kindDir       = 'd'
 	kindEnd       = 'e'
 
 	// MaxNodes bounds a bundle: a reader keeps about 100 bytes of each node.
@@ -65,5 +76,5 @@ type NewerError struct{ Version string }
 
 // Error implements error.
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("the bundle has version %s, this program reads version 1: a newer one made it", e.Version)
+	return fmt.Sprintf("the bundle has version %s, this program reads versions 1 and 2: a newer one made it", e.Version)
 }

@@ -40,7 +40,7 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		_, err = bundle.Write(ctx, &out, cas.Reader(file), file.Manifest)
+		_, err = bundle.Write(ctx, &out, cas.Reader(file), file.Manifest, nil)
 		require.NoError(t, err)
 		require.Equal(t, data, out.Bytes())
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Target is where a bundle goes: a store, and the index of the threads in it. A
@@ -33,7 +34,13 @@ type ImportOptions struct {
 	// Register also registers the workflows that are new here, each under its own name:
 	// who made the bundle chose that name, so a person must ask for it.
 	Register bool
-	Now      func() time.Time
+	// Keep keeps the files of the bundle, for threads that are given with their states,
+	// the newest first; nil: they stay out. It is called when everything has been
+	// checked, and before a thread is there.
+	Keep func(ctx context.Context, f *File, threads map[string][]protocol.Tree) error
+	// Links also takes files of which a link leads out of the work tree.
+	Links bool
+	Now   func() time.Time
 }
 
 // Imported says what an import found and did.
@@ -49,6 +56,16 @@ type Imported struct {
 	Whole    []cas.Hash `json:"whole,omitempty"`
 	// Redactions are nodes of which only a tombstone is here now: the bundle brought it.
 	Redactions []cas.Hash `json:"redactions,omitempty"`
+	// Trees are the states of files that were kept.
+	Trees int `json:"trees,omitempty"`
+}
+
+// LinkError means that files would lead whoever writes to them out of the work tree.
+type LinkError struct{ Links []string }
+
+// Error implements error.
+func (e *LinkError) Error() string {
+	return fmt.Sprintf("a link in its files leads out of the work tree: %q", e.Links[0])
 }
 
 // HashError means that a bundle and a store have different hash functions.
@@ -63,7 +80,7 @@ func (e *HashError) Error() string {
 // bundle and how it fits with what is here, and writes nothing on any fault.
 // Then the nodes become durable, and only then heads and history move, in one
 // change. Importing again changes nothing. Errors: those of [File.Check];
-// [*HashError]; [*FutureError]; [*ConflictError]; [*cas.CollisionError] and other faults of the
+// [*HashError]; [*LinkError]; [*FutureError]; [*ConflictError]; [*cas.CollisionError] and other faults of the
 // nodes that are here; those of the disk.
 func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Imported, err error) {
 	i := &importing{file: f, to: to, options: o}
@@ -78,6 +95,9 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	if err := f.checkTombstones(); err != nil {
 		return i.done, err
 	}
+	if len(report.Links) > 0 && o.Keep != nil && !o.Links {
+		return i.done, &LinkError{Links: report.Links}
+	}
 	if err := to.Store.Make(ctx, o.Now().UnixMilli()); err != nil {
 		return i.done, err
 	}
@@ -87,7 +107,7 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	defer i.unlock()
-	for _, step := range []func(context.Context) error{i.compareNodes, i.passOver, i.planThreads, i.planNames, i.putNodes, i.keepSeals, i.move} {
+	for _, step := range []func(context.Context) error{i.compareNodes, i.passOver, i.planThreads, i.planNames, i.keepFiles, i.putNodes, i.keepSeals, i.move} {
 		if err := step(ctx); err != nil {
 			return i.done, err
 		}
@@ -263,6 +283,35 @@ func (f *File) checkTombstones() error {
 		}
 	}
 	return nil
+}
+
+// keepFiles keeps the files of the threads that are here afterwards as the bundle has
+// them.
+func (i *importing) keepFiles(ctx context.Context) error {
+	if i.options.Keep == nil || len(i.file.Manifest.Trees) == 0 {
+		return nil
+	}
+	threads := map[string][]protocol.Tree{}
+	for _, t := range i.done.Threads {
+		if t.Result == Ahead || t.Result == Stays {
+			continue
+		}
+		var kept []protocol.Tree
+		err := states(ctx, i.file, t.Head, func(_ string, tree protocol.Tree) error {
+			if _, ok := i.file.objects[tree]; ok {
+				kept = append(kept, tree)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("thread %s: %w", t.Thread, err)
+		}
+		if len(kept) > 0 {
+			threads[t.Thread] = kept
+		}
+	}
+	i.done.Trees = len(i.file.Manifest.Trees)
+	return i.options.Keep(ctx, i.file, threads)
 }
 
 // keepSeals seals here what the bundle has sealed.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
@@ -19,6 +20,9 @@ type Manifest struct {
 	Threads   []Thread      `json:"threads"`
 	Workflows []Workflow    `json:"workflows"`
 	Roots     []Root        `json:"roots"`
+	// Trees are the states of files that the bundle holds, of those that its steps
+	// name. A bundle that has some is of version 2.
+	Trees []protocol.Tree `json:"trees,omitempty"`
 }
 
 // Thread is a thread as the index has it. Workflow, Status and CompletedAt are
@@ -30,6 +34,8 @@ type Thread struct {
 	Status      protocol.Status `json:"status,omitempty"`
 	CompletedAt int64           `json:"completedAt,omitempty"`
 	Seal        string          `json:"seal,omitempty"` // of the head, if it was sealed
+	// Title is what a person calls it, in version 2.
+	Title string `json:"title,omitempty"`
 }
 
 // Ended reports whether the thread has ended.
@@ -81,11 +87,26 @@ func (m Manifest) sealed() []Root {
 	return sealed
 }
 
+// version is that of the bundle.
+func (m Manifest) version() string {
+	if len(m.Trees) > 0 {
+		return withFiles
+	}
+	return version
+}
+
 // encode writes a manifest in its one form: sorted, lists never null.
 func (m Manifest) encode() ([]byte, error) {
 	m.Threads = sorted(m.Threads, func(a, b Thread) int { return cmp.Compare(a.Thread, b.Thread) })
 	m.Workflows = sorted(m.Workflows, func(a, b Workflow) int { return cmp.Compare(a.Name, b.Name) })
 	m.Roots = sorted(m.Roots, func(a, b Root) int { return cmp.Compare(a.Hash, b.Hash) })
+	if len(m.Trees) == 0 {
+		for i := range m.Threads {
+			m.Threads[i].Title = ""
+		}
+	} else {
+		m.Trees = sorted(m.Trees, cmp.Compare)
+	}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -152,6 +173,14 @@ func (m Manifest) check() error {
 			return err
 		}
 	}
+	for i, t := range m.Trees {
+		if !t.Valid() {
+			return fmt.Errorf("%q is not a tree", t)
+		}
+		if i > 0 && m.Trees[i-1] == t {
+			return fmt.Errorf("tree %s is there twice", t)
+		}
+	}
 	return nil
 }
 
@@ -168,6 +197,8 @@ func (t Thread) check() error {
 		return fmt.Errorf("its workflow %q is not a hash", t.Workflow)
 	case !t.Ended() && (t.Workflow != "" || t.CompletedAt != 0):
 		return errors.New("it has not ended, but has what only ended ones have")
+	case !utf8.ValidString(t.Title) || utf8.RuneCountInString(t.Title) > protocol.MaxTitle:
+		return errors.New("its title is not one")
 	case t.CompletedAt < 0 || t.CompletedAt > lastMs:
 		return fmt.Errorf("it ended at %d ms", t.CompletedAt)
 	}

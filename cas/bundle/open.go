@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -26,8 +28,14 @@ var ErrNotBundle = errors.New("it is not a bundle")
 // version.
 func IsBundle(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
 
-// Sniff is how much of a file's beginning IsBundle needs.
-const Sniff = len(magic)
+// Sniff is how much of a file's beginning IsBundle and Compressed need.
+const Sniff = len(magic) + len(version)
+
+// Compressed tells whether a file that begins so is a bundle that [Open] does not take,
+// but [Receive].
+func Compressed(start []byte) bool {
+	return len(start) >= Sniff && IsBundle(start) && string(start[len(magic):Sniff]) == withFiles
+}
 
 // Open reads a bundle of size bytes once, from beginning to end, and checks every
 // byte: frames, each node's hash and form, the digest. What the nodes say is
@@ -43,10 +51,19 @@ type Spool interface {
 	io.ReaderAt
 }
 
-// Receive is Open for a bundle that comes in a stream. It reads no further than
-// the first fault.
+// Receive is Open for a bundle that comes in a stream, or is compressed; spool gets it
+// as it is without that. It reads no further than the first fault.
 func Receive(ctx context.Context, in io.Reader, spool Spool) (*File, error) {
-	return open(ctx, io.TeeReader(in, spool), math.MaxInt64, spool)
+	raw := bufio.NewReaderSize(in, 256<<10)
+	if start, _ := raw.Peek(Sniff); !Compressed(start) { // what cannot be read is found out below
+		return open(ctx, io.TeeReader(raw, spool), math.MaxInt64, spool)
+	}
+	plain, err := decompress(raw)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.close()
+	return open(ctx, io.TeeReader(plain, spool), math.MaxInt64, spool)
 }
 
 // open scans a bundle of at most limit bytes, whose nodes will be read from from.
@@ -55,7 +72,7 @@ func open(ctx context.Context, in io.Reader, limit int64, from io.ReaderAt) (*Fi
 		in:     bufio.NewReaderSize(in, 256<<10),
 		limit:  limit,
 		digest: sha256.New(),
-		file:   &File{from: from, at: map[uint64]uint32{}},
+		file:   &File{from: from, at: map[uint64]uint32{}, objects: map[protocol.Tree]object{}},
 	}
 	if err := s.scan(ctx); err != nil {
 		return nil, err
@@ -72,6 +89,8 @@ type scanner struct {
 	digest hash.Hash
 	file   *File
 	buf    []byte
+
+	version string
 }
 
 func (s *scanner) scan(ctx context.Context) error {
@@ -138,7 +157,8 @@ func (s *scanner) head() error {
 	if err != nil {
 		return err
 	}
-	if string(got) == version {
+	if string(got) == version || string(got) == withFiles && s.limit == math.MaxInt64 {
+		s.version = string(got)
 		return nil
 	}
 	number, _, whole := strings.Cut(s.line(got), "\n")
@@ -173,6 +193,9 @@ func (s *scanner) manifest() error {
 	if err != nil {
 		return fault(at, "its manifest: %w", err)
 	}
+	if m.version() != s.version {
+		return fault(at, "its manifest is not of its version")
+	}
 	s.file.Manifest, s.file.kinds = m, cas.NewKinds(m.Hash)
 	return nil
 }
@@ -187,7 +210,12 @@ func (s *scanner) record() (more bool, err error) {
 	kind, length := frame[0], binary.BigEndian.Uint32(frame[1:])
 	switch kind {
 	case kindNode, kindTombstone:
+		if len(s.file.order) > 0 {
+			return false, fault(at, "a node comes after the files")
+		}
 		return true, s.node(at, kind, length)
+	case kindFile, kindDir:
+		return true, s.object(at, kind, length)
 	case kindEnd:
 		return false, s.end(at, length)
 	}
@@ -214,6 +242,60 @@ func (s *scanner) node(at int64, kind byte, length uint32) error {
 		return &FaultError{Offset: at, Hash: h, Err: fmt.Errorf("node %s is there twice", h)}
 	}
 	return nil
+}
+
+// object reads a file or a directory of a tree.
+func (s *scanner) object(at int64, kind byte, length uint32) error {
+	switch {
+	case s.version != withFiles:
+		return fault(at, "there is no record of kind %q", kind)
+	case len(s.file.order) == maxObjects:
+		return fault(at, "it has more than %d files", maxObjects)
+	}
+	first, err := s.read(1, "a file")
+	if err != nil {
+		return err
+	}
+	size := int(first[0])
+	if size != sha1.Size && size != sha256.Size || int64(length) < int64(1+size) || int64(length) > int64(1+size)+MaxObject {
+		return fault(at, "a record of %d bytes cannot be a file", length)
+	}
+	sum, err := s.read(size, "a file")
+	if err != nil {
+		return err
+	}
+	id := protocol.Tree("sha1:" + hex.EncodeToString(sum))
+	if size == sha256.Size {
+		id = protocol.Tree("sha256:" + hex.EncodeToString(sum))
+	}
+	offset := s.pos
+	content, err := s.readAll(int(length) - 1 - size)
+	if err != nil {
+		return err
+	}
+	if objectID(kind, content, size) != id {
+		return fault(at, "file %s: its content has another hash", id)
+	}
+	if _, twice := s.file.objects[id]; twice {
+		return fault(at, "file %s is there twice", id)
+	}
+	s.file.objects[id] = object{kind: kind, offset: offset, length: uint32(len(content)), place: uint32(len(s.file.order))}
+	s.file.order = append(s.file.order, id)
+	return nil
+}
+
+// readAll is read for what may be long: it takes room as bytes come.
+func (s *scanner) readAll(n int) ([]byte, error) {
+	const piece = 1 << 20
+	var all []byte
+	for len(all) < n {
+		data, err := s.read(min(piece, n-len(all)), "a file")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data...)
+	}
+	return all, nil
 }
 
 // content checks one node by itself.
@@ -249,8 +331,8 @@ func (s *scanner) end(at int64, length uint32) error {
 	if err != nil {
 		return err
 	}
-	if n := binary.BigEndian.Uint64(data); n != uint64(len(s.file.records)) {
-		return fault(at, "it has %d nodes, but says %d", len(s.file.records), n)
+	if n := binary.BigEndian.Uint64(data); n != uint64(len(s.file.records)+len(s.file.order)) {
+		return fault(at, "it has %d nodes, but says %d", len(s.file.records)+len(s.file.order), n)
 	}
 	want := s.digest.Sum(nil)
 	got, err := s.read(digestSize, "its end")

@@ -210,6 +210,9 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 // here, and has gone on elsewhere, is still one of ours to @.
 func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
 	a := t.adoption(id, was)
+	if t.Title != "" && was == "" {
+		a.Facts.Title = &t.Title
+	}
 	a.Facts.Imported = &heads.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
 	i.adoptions = append(i.adoptions, a)
 	return a.Facts.Imported

@@ -60,7 +60,7 @@ func TestSealTellsCollisionsApart(t *testing.T) {
 	require.Equal(t, []string{idA}, check.Faults[0].Threads)
 	m, err := bundle.Collect(t.Context(), one.store, one.index, []string{idA})
 	require.NoError(t, err)
-	_, err = bundle.Write(t.Context(), &bytesSpool{}, one.store, m)
+	_, err = bundle.Write(t.Context(), &bytesSpool{}, one.store, m, nil)
 	require.ErrorAs(t, err, &wrong, "it is not passed on")
 }
 
@@ -211,7 +211,7 @@ func TestForgedTombstone(t *testing.T) {
 		require.Equal(t, []string{idB}, report.Tombstones[0].Threads)
 		m, err := bundle.Collect(t.Context(), w.store, w.index, []string{idB})
 		require.NoError(t, err)
-		_, err = bundle.Write(t.Context(), &bytesSpool{}, w.store, m)
+		_, err = bundle.Write(t.Context(), &bytesSpool{}, w.store, m, nil)
 		require.Error(t, err)
 	}
 }

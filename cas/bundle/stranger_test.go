@@ -105,7 +105,7 @@ func TestATombstoneIsNoRoot(t *testing.T) {
 	m, err := bundle.CollectNodes(from.store, []cas.Hash{turn})
 	require.NoError(t, err)
 	var data bytes.Buffer
-	_, err = bundle.Write(t.Context(), &data, from.store, m)
+	_, err = bundle.Write(t.Context(), &data, from.store, m, nil)
 	require.NoError(t, err)
 	_, err = to.imports(data.Bytes(), bundle.ImportOptions{})
 	require.ErrorContains(t, err, "nothing in the bundle refers to it")

@@ -147,7 +147,7 @@ func (w *world) export(ids ...string) []byte {
 	m, err := bundle.Collect(context.Background(), w.store, w.index, ids)
 	require.NoError(w.t, err)
 	var out bytes.Buffer
-	_, err = bundle.Write(context.Background(), &out, w.store, m)
+	_, err = bundle.Write(context.Background(), &out, w.store, m, nil)
 	require.NoError(w.t, err)
 	return out.Bytes()
 }

@@ -45,7 +45,7 @@ func (c *CLI) exportCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		written, err := WriteBundle(ctx, c.Env, cc.String("output"), s, m)
+		written, err := WriteBundle(ctx, c.Env, cc.String("output"), s, m, nil)
 		if err != nil || cc.String("output") == "-" {
 			return err
 		}
@@ -64,18 +64,22 @@ func PrintWritten(w io.Writer, b bundle.Written) error {
 	if b.Tombstones > 0 {
 		redacted = fmt.Sprintf(" and %d that were redacted", b.Tombstones)
 	}
-	_, err := fmt.Fprintf(w, "%d nodes%s, %s\n", b.Nodes, redacted, size(b.Bytes))
+	kept := ""
+	if b.Trees > 0 {
+		kept = ", " + render.Count(b.Trees, "state") + " of the files"
+	}
+	_, err := fmt.Fprintf(w, "%d nodes%s%s, %s\n", b.Nodes, redacted, kept, size(b.Bytes))
 	return err
 }
 
 // WriteBundle writes a bundle to a file, which appears whole or not at all, or to
 // stdout, unless that is a terminal. Errors: those of [bundle.Write].
-func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m bundle.Manifest) (bundle.Written, error) {
+func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m bundle.Manifest, files bundle.Objects) (bundle.Written, error) {
 	if output == "-" {
 		if terminal.Is(e.Stdout) {
 			return bundle.Written{}, cmdline.UsageError("a bundle is not for a terminal", "-o threads.uwfb")
 		}
-		return bundle.Write(ctx, e.Stdout, s, m)
+		return bundle.Write(ctx, e.Stdout, s, m, files)
 	}
 	path := e.Path(output)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -88,7 +92,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	if err != nil {
 		return bundle.Written{}, err
 	}
-	written, err := bundle.Write(ctx, f, s, m)
+	written, err := bundle.Write(ctx, f, s, m, files)
 	if err != nil {
 		return written, errors.Join(err, f.Abort())
 	}
@@ -150,6 +154,11 @@ func PrintImported(w io.Writer, i bundle.Imported) error {
 			return err
 		}
 	}
+	if i.Trees > 0 {
+		if _, err := fmt.Fprintln(w, render.Count(i.Trees, "state")+" of the files kept"); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintf(w, "%d nodes, %d of them new\n", i.Nodes, i.Added)
 	return err
 }
@@ -185,7 +194,7 @@ func hashes(all []cas.Hash) string {
 // Errors: a [*protocol.Error] that says what is wrong with it, and where.
 func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, done func() error, err error) {
 	if name == "-" {
-		return receiveBundle(ctx, e)
+		return receiveBundle(ctx, e.Stdin, "stdin")
 	}
 	in, err := os.Open(e.Path(name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -201,6 +210,11 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 	if err != nil {
 		return nil, nil, errors.Join(err, in.Close())
 	}
+	start := make([]byte, bundle.Sniff)
+	if n, _ := in.ReadAt(start, 0); bundle.Compressed(start[:n]) { // what cannot be read is found out below
+		f, done, err := receiveBundle(ctx, in, name)
+		return f, done, errors.Join(err, in.Close())
+	}
 	f, err := bundle.Open(ctx, in, info.Size())
 	if err != nil {
 		_ = in.Close() // nothing was written
@@ -209,15 +223,16 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 	return f, in.Close, nil
 }
 
-// receiveBundle keeps what comes from stdin in a temporary file: it is read twice.
-func receiveBundle(ctx context.Context, e env.Env) (*bundle.File, func() error, error) {
+// receiveBundle keeps what comes in a stream, or is compressed, in a temporary file: it
+// is read twice.
+func receiveBundle(ctx context.Context, in io.Reader, name string) (*bundle.File, func() error, error) {
 	spool, err := durable.Create(filepath.Join(os.TempDir(), "stdin.uwfb"))
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := bundle.Receive(ctx, e.Stdin, spool)
+	f, err := bundle.Receive(ctx, in, spool)
 	if err != nil {
-		return nil, nil, errors.Join(BundleError("stdin", err), spool.Abort())
+		return nil, nil, errors.Join(BundleError(name, err), spool.Abort())
 	}
 	return f, spool.Abort, nil
 }
@@ -234,7 +249,7 @@ func BundleError(name string, err error) error {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s is not a bundle", name), Err: err,
 			Hints: []string{"uwf thread export <thread> -o threads.uwfb makes one"}}
 	case errors.As(err, &newer):
-		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err}
+		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("%s: %v", name, err), Err: err, Hints: []string{"upgrade uwf"}}
 	case errors.As(err, &hash):
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
 			Hints: []string{"import it into a store of its own: --ocas-home DIR, with another --home DIR"}}

@@ -55,6 +55,7 @@ var onlyIn = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/": {"util/jsonschema"},
 	"github.com/goccy/go-yaml":               {"util/"},
 	"github.com/zeebo/xxh3":                  {"cas"},
+	"github.com/klauspost/compress/":         {"cas/bundle"},
 	"github.com/urfave/cli/":                 {"cmd/", "util/cmdline", "cas/ocascli"},
 }
 

@@ -92,6 +92,11 @@ func of(environ []string, s Spec) (git, error) {
 
 // run runs a command to its end and returns what it prints. Error: [*GitError].
 func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	return g.feed(ctx, bytes.NewReader(stdin), args...)
+}
+
+// feed is run for a command that reads what is not in memory.
+func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
 	out, err := g.start(ctx, stdin, args)
 	if err != nil {
 		return nil, err
@@ -105,7 +110,7 @@ func (g git) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimRight(string(out), "\r\n"), err
 }
 
-func (g git) start(ctx context.Context, stdin []byte, args []string) (out []byte, err error) {
+func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []byte, err error) {
 	failed := func(stderr []byte, err error) error {
 		return &GitError{Args: args, Stderr: lastLine(stderr), Err: err}
 	}
@@ -141,7 +146,7 @@ func (g git) start(ctx context.Context, stdin []byte, args []string) (out []byte
 	}
 	written := make(chan struct{})
 	go func() { // git that ends early closes the pipe
-		_, _ = streams[0].ours.Write(stdin)
+		_, _ = io.Copy(streams[0].ours, stdin)
 		_ = streams[0].ours.Close()
 		close(written)
 	}()

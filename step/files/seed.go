@@ -50,7 +50,8 @@ func writable(dir string) bool {
 
 // Seed makes our git directory, or brings its settings up to date: what a repository
 // that somebody else has packed brings at its place is written over. The user's
-// objects are linked into it if they are not there, or if again is set.
+// objects are linked into it if they are not there, or if again is set. The zero Repo
+// with a Format makes one that belongs to no repository.
 func (r Repo) Seed(ctx context.Context, store string, again bool) error {
 	if info, err := os.Lstat(store); err == nil && !info.IsDir() {
 		return &RefusedError{Dir: store, Reason: "is " + careful.Kind(info.Mode().Type()) + ", where the snapshots are to be kept"}
@@ -94,22 +95,11 @@ func mkdirs(store, dir string) error {
 
 // settings writes what git reads of a git directory, where it is not so already.
 func (r Repo) settings(store string) error {
-	alternates, err := r.alternates()
-	if err != nil {
-		return err
-	}
-	want := map[string][]byte{
-		"HEAD": []byte("ref: refs/heads/none\n"), "config": r.config(), "objects/info/alternates": alternates,
-	}
-	for name, from := range map[string]string{
-		"info/exclude": filepath.Join(r.Common, "info/exclude"), "info/attributes": filepath.Join(r.Common, "info/attributes"),
-		"info/sparse-checkout": filepath.Join(r.Dir, "info/sparse-checkout"), "shallow": filepath.Join(r.Common, "shallow"),
-	} {
-		text, err := careful.ReadFile(from, maxSetting, careful.NoFollow)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return &RefusedError{Dir: from, Reason: err.Error()}
+	want := map[string][]byte{"HEAD": []byte("ref: refs/heads/none\n"), "config": r.config()}
+	if r.Common != "" {
+		if err := r.takeOver(want); err != nil {
+			return err
 		}
-		want[name] = text
 	}
 	for name, text := range want {
 		path := filepath.Join(store, filepath.FromSlash(name))
@@ -125,6 +115,24 @@ func (r Repo) settings(store string) error {
 		if err := durable.Replace(durable.OS(), path, text, 0o600); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// takeOver adds the small files of the repository that say which files count.
+func (r Repo) takeOver(want map[string][]byte) (err error) {
+	if want["objects/info/alternates"], err = r.alternates(); err != nil {
+		return err
+	}
+	for name, from := range map[string]string{
+		"info/exclude": filepath.Join(r.Common, "info/exclude"), "info/attributes": filepath.Join(r.Common, "info/attributes"),
+		"info/sparse-checkout": filepath.Join(r.Dir, "info/sparse-checkout"), "shallow": filepath.Join(r.Common, "shallow"),
+	} {
+		text, err := careful.ReadFile(from, maxSetting, careful.NoFollow)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &RefusedError{Dir: from, Reason: err.Error()}
+		}
+		want[name] = text
 	}
 	return nil
 }

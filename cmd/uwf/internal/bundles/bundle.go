@@ -15,6 +15,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // Command is uwf bundle.
@@ -113,7 +115,16 @@ func bundleText(w io.Writer, r bundle.Report) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "whole: %d nodes with %s hashes, %d redacted, %d bytes\n", r.Nodes, r.Hash, len(r.Tombstones), r.Bytes)
+	for _, link := range r.Links {
+		if _, err := fmt.Fprintf(w, "link %s leads out of the work tree: an import wants --links\n", plaintext.Line(link)); err != nil {
+			return err
+		}
+	}
+	kept := ""
+	if r.Trees > 0 {
+		kept = fmt.Sprintf("%s of the files with %s, ", render.Count(r.Trees, "state"), render.Count(r.Objects, "object"))
+	}
+	_, err := fmt.Fprintf(w, "whole: %d nodes with %s hashes, %d redacted, %s%d bytes\n", r.Nodes, r.Hash, len(r.Tombstones), kept, r.Bytes)
 	return err
 }
 

@@ -26,10 +26,12 @@ func (a Commands) Export() *ucli.Command {
 		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with everything they use, to one file",
 		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
 			"with bundle verify FILE, and brought into another home with thread import FILE. It is not\n" +
-			"compressed: gzip does that well.\n\n" +
+			"compressed, unless it holds files: gzip does that well.\n\n" +
+			"   uwf thread export @ --files -o run.uwfb    # with the files after each step, as git has them\n" +
 			"   uwf thread export @ --html -o run.html     # for somebody who has no uwf: one page, to be looked at",
 		Flags: []ucli.Flag{
 			ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
+			&ucli.BoolFlag{Name: "files", Usage: "also the files of each step that are kept, whole, in a bundle that an older uwf refuses"},
 			&ucli.BoolFlag{Name: "html", Usage: "one thread as a page that any browser shows, without network or scripts"},
 		},
 	}, a.threadExport)
@@ -72,9 +74,33 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 		return cmdline.NotFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
 	}
 	output := c.String("output")
-	written, err := ocascli.WriteBundle(ctx, a.Env, output, s, m)
-	if err != nil || output == "-" {
+	var from bundle.Objects
+	if c.Bool("files") {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		objects, missing, err := e.AddFiles(ctx, &m)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = objects.Close() }()
+		if from = objects; missing > 0 {
+			fmt.Fprintln(a.Env.Stderr, "warning: "+render.Count(missing, "state")+" of the files are not on this machine, and not in the bundle")
+		}
+		if len(m.Trees) == 0 {
+			fmt.Fprintln(a.Env.Stderr, "warning: "+"no files are kept with these steps: the bundle has none")
+		}
+	}
+	written, err := ocascli.WriteBundle(ctx, a.Env, output, s, m, from)
+	if err != nil {
 		return err
+	}
+	for _, link := range written.Links {
+		fmt.Fprintln(a.Env.Stderr, "warning: "+"link "+plaintext.Line(link)+" leads out of the work tree: uwf thread import wants --links for it")
+	}
+	if output == "-" {
+		return nil
 	}
 	a.Hint("uwf bundle verify %s", plaintext.Word(output))
 	return a.Print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w io.Writer) error {
@@ -115,6 +141,8 @@ func (a Commands) Import() *ucli.Command {
 			"The names that the bundle gives to workflows are listed; --register takes those that are new here.",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or lies in the future"},
+			&ucli.BoolFlag{Name: "no-files", Usage: "leave out the files of the steps"},
+			&ucli.BoolFlag{Name: "links", Usage: "also take files of which a link leads out of the work tree"},
 			&ucli.BoolFlag{Name: "register", Usage: "register the bundle's workflows that are new here, each under its own name"},
 		},
 	}, a.threadImport)
@@ -141,7 +169,10 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 	if err != nil {
 		return err
 	}
-	o := bundle.ImportOptions{From: name, Now: a.Env.Now, Lock: e.Exclusive, Register: c.Bool("register")}
+	o := bundle.ImportOptions{From: name, Now: a.Env.Now, Lock: e.Exclusive, Register: c.Bool("register"), Links: c.Bool("links")}
+	if !c.Bool("no-files") {
+		o.Keep = e.KeepFiles
+	}
 	if c.Bool("as-new") {
 		o.NewID = func() (string, error) { return threadid.New(a.Env.Now(), a.Env.Rand) }
 	}
@@ -187,6 +218,13 @@ func importError(name string, err error) error {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error() + ": it would be the newest for ever", Err: err, Hints: []string{
 			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
 			"if your clock is wrong, set it",
+		}}
+	}
+	var link *bundle.LinkError
+	if errors.As(err, &link) {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: name + ": " + err.Error(), Err: err, Hints: []string{
+			"uwf thread import --no-files " + plaintext.Word(name) + " leaves all files out",
+			"uwf thread import --links " + plaintext.Word(name) + " takes them as they are",
 		}}
 	}
 	if errors.As(err, &conflict) {

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+)
+
+// AddFiles adds to the manifest of a bundle the states of the files of its threads that
+// are on this machine, and returns what reads them; missing is how many are elsewhere.
+// Errors are *protocol.Error.
+func (e *Engine) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, err error) {
+	s, used := &stores{Engine: e}, map[string]bool{}
+	var dirs []string
+	missing, err = m.AddTrees(ctx, e.nodes(), func(root string, tree protocol.Tree) (bool, error) {
+		store, err := s.with(ctx, root, tree)
+		if store != "" && !used[store] {
+			used[store] = true
+			dirs = append(dirs, store)
+		}
+		return store != "", err
+	})
+	if err != nil {
+		return nil, missing, coded(err)
+	}
+	if from, err = files.OpenObjects(e.Env, dirs); err != nil {
+		return nil, missing, coded(err)
+	}
+	return from, missing, nil
+}
+
+// KeepFiles keeps the files of a bundle that is being imported, for the threads that
+// are given with their states.
+func (e *Engine) KeepFiles(ctx context.Context, f *bundle.File, threads map[string][]protocol.Tree) error {
+	byFunction := map[string]map[string][]protocol.Tree{}
+	for thread, trees := range threads {
+		for _, tree := range trees {
+			function := tree.Function()
+			if byFunction[function] == nil {
+				byFunction[function] = map[string][]protocol.Tree{}
+			}
+			byFunction[function][thread] = append(byFunction[function][thread], tree)
+		}
+	}
+	for function, some := range byFunction {
+		objects := func(yield func(files.Object, error) bool) {
+			for o, err := range f.Objects(function) {
+				if !yield(files.Object(o), err) {
+					return
+				}
+			}
+		}
+		if err := files.Keep(ctx, e.Env, e.imported(function), objects, f.CountObjects(function), some); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,315 @@
+package files
+
+import (
+	"bufio"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// Objects reads files and directories of git directories of ours, one after the other.
+type Objects struct {
+	env     env.Env
+	readers []*reader
+}
+
+// reader is a git that answers what it is asked.
+type reader struct {
+	child *proc.Child
+	ask   *os.File
+	tell  *bufio.Reader
+	out   *os.File
+}
+
+// OpenObjects begins to read.
+func OpenObjects(e env.Env, stores []string) (*Objects, error) {
+	o := &Objects{env: e}
+	for _, store := range stores {
+		r, err := newReader(e, store)
+		if err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+		o.readers = append(o.readers, r)
+	}
+	return o, nil
+}
+
+func newReader(e env.Env, store string) (_ *reader, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	var ours, theirs [2]*os.File
+	defer func() {
+		for _, f := range theirs {
+			if f != nil {
+				_ = f.Close()
+			}
+		}
+	}()
+	if theirs[0], ours[0], err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if ours[1], theirs[1], err = os.Pipe(); err != nil {
+		return nil, errors.Join(err, ours[0].Close())
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err == nil {
+		defer func() { _ = null.Close() }()
+		var child *proc.Child
+		child, err = proc.Start(proc.Command{
+			Path: g.exe, Args: []string{"cat-file", "--batch"}, Dir: g.dir, Env: g.env, Session: true, WithParent: true,
+			Stdin: theirs[0], Stdout: theirs[1], Stderr: null,
+		})
+		if err == nil {
+			return &reader{child: child, ask: ours[0], out: ours[1], tell: bufio.NewReaderSize(ours[1], 256<<10)}, nil
+		}
+	}
+	return nil, errors.Join(err, ours[0].Close(), ours[1].Close())
+}
+
+// Close ends it.
+func (o *Objects) Close() error {
+	var all error
+	for _, r := range o.readers {
+		_ = r.ask.Close()
+		_ = r.out.Close()
+		_, err := r.child.Wait(context.Background(), grace)
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+// Object returns the content of a file, or of a directory as git has it.
+func (o *Objects) Object(ctx context.Context, id protocol.Tree, dir bool) ([]byte, error) {
+	want := "blob"
+	if dir {
+		want = "tree"
+	}
+	for i, r := range o.readers {
+		kind, content, err := r.get(sumOf(id))
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, err
+		case kind == "":
+			continue
+		case kind != want:
+			return nil, fmt.Errorf("object %s is a %s, not a %s", id, kind, want)
+		}
+		o.readers[0], o.readers[i] = r, o.readers[0] // the next one is there, too
+		return content, nil
+	}
+	return nil, fmt.Errorf("file %s is not on this machine", id)
+}
+
+// get asks for an object; kind is "" if it is not there.
+func (r *reader) get(sum string) (kind string, content []byte, err error) {
+	if _, err := io.WriteString(r.ask, sum+"\n"); err != nil {
+		return "", nil, err
+	}
+	line, err := r.tell.ReadString('\n')
+	if err != nil {
+		return "", nil, fmt.Errorf("git cat-file: %w", err)
+	}
+	words := strings.Fields(line)
+	if len(words) != 3 { // "<sum> missing"
+		return "", nil, nil
+	}
+	size, err := strconv.ParseInt(words[2], 10, 64)
+	if err != nil || size > maxObject {
+		return "", nil, fmt.Errorf("file %s has %s bytes: too many", sum, words[2])
+	}
+	content = make([]byte, size)
+	if _, err := io.ReadFull(r.tell, content); err != nil {
+		return "", nil, fmt.Errorf("git cat-file: %w", err)
+	}
+	_, err = r.tell.Discard(1) // the end of the line
+	return words[1], content, err
+}
+
+// maxObject bounds what is read of a file at once, in bytes.
+const maxObject = 1 << 30
+
+// Object is a file, a link's target or a directory, as git has it.
+type Object struct {
+	Dir     bool
+	Content []byte
+}
+
+// Keep brings objects, of which there are n, into a git directory of ours that belongs
+// to no repository, and keeps the states of the files of threads with them, which are
+// given with the newest first. Their hashes are of one function. Git checks all of it
+// once more, and takes it whole or not at all.
+func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int, threads map[string][]protocol.Tree) error {
+	function := "sha1"
+	var refs strings.Builder
+	commits := map[string]string{} // by their hashes
+	for thread, trees := range threads {
+		function = trees[0].Function()
+		at := ""
+		for _, tree := range slices.Backward(trees) {
+			text := commitOf(tree, at)
+			at = hashOf(function, "commit", text)
+			commits[at] = text
+		}
+		fmt.Fprintf(&refs, "update refs/uwf/%s %s\n", thread, at)
+	}
+	if err := (Repo{Format: function}).Seed(ctx, store, false); err != nil {
+		return err
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return err
+	}
+	from, to := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		p := newPacker(to, function, n+len(commits))
+		err := p.all(objects)
+		for _, text := range commits {
+			p.add(packedCommit, []byte(text))
+		}
+		err = errors.Join(err, p.end())
+		_ = to.CloseWithError(err)
+		packed <- err
+	}()
+	_, err = g.feed(ctx, from, "index-pack", "--stdin", "--strict")
+	_ = from.CloseWithError(io.ErrClosedPipe) // git has ended before
+	if wrong := <-packed; wrong != nil && !errors.Is(wrong, io.ErrClosedPipe) {
+		return wrong
+	}
+	if err != nil {
+		return err
+	}
+	_, err = g.run(ctx, []byte(refs.String()), "update-ref", "--stdin")
+	return err
+}
+
+// packer writes a pack of git's without deltas.
+type packer struct {
+	to     io.Writer
+	digest hash.Hash
+	zip    *zlib.Writer
+	err    error
+}
+
+func newPacker(to io.Writer, function string, n int) *packer {
+	p := &packer{digest: hashes(function)()}
+	p.to = io.MultiWriter(to, p.digest)
+	p.zip, p.err = zlib.NewWriterLevel(p.to, zlib.BestSpeed)
+	p.write(binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(n)))
+	return p
+}
+
+func (p *packer) write(data []byte) {
+	if p.err == nil {
+		_, p.err = p.to.Write(data)
+	}
+}
+
+// The kinds of objects in a pack.
+const (
+	packedCommit = 1
+	packedTree   = 2
+	packedBlob   = 3
+)
+
+func (p *packer) all(objects iter.Seq2[Object, error]) error {
+	for o, err := range objects {
+		if err != nil {
+			return err
+		}
+		kind := packedBlob
+		if o.Dir {
+			kind = packedTree
+		}
+		p.add(kind, o.Content)
+		if p.err != nil {
+			return p.err
+		}
+	}
+	return nil
+}
+
+// add writes an object: its kind and size, 4 bits and then 7 in a byte, and its content.
+func (p *packer) add(kind int, content []byte) {
+	size := len(content)
+	head := []byte{byte(kind<<4 | size&15)}
+	for size >>= 4; size > 0; size >>= 7 {
+		head[len(head)-1] |= 0x80
+		head = append(head, byte(size&127))
+	}
+	p.write(head)
+	if p.err != nil {
+		return
+	}
+	p.zip.Reset(p.to)
+	_, err := p.zip.Write(content)
+	p.err = errors.Join(err, p.zip.Close())
+}
+
+// commitOf is a commit that keeps a tree.
+func commitOf(tree protocol.Tree, parent string) string {
+	text := "tree " + sumOf(tree) + "\n"
+	if parent != "" {
+		text += "parent " + parent + "\n"
+	}
+	return text + "author uwf <uwf> 0 +0000\ncommitter uwf <uwf> 0 +0000\n\nuwf\n"
+}
+
+// hashOf is the name that git gives to an object.
+func hashOf(function, kind, text string) string {
+	h := hashes(function)()
+	fmt.Fprintf(h, "%s %d\x00%s", kind, len(text), text)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func hashes(function string) func() hash.Hash {
+	if function == "sha256" {
+		return sha256.New
+	}
+	return sha1.New
+}
+
+func (p *packer) end() error {
+	p.write(p.digest.Sum(nil))
+	return p.err
+}
+
+// Bring makes a state of files that one git directory of ours has known to another.
+func Bring(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) error {
+	there, err := inStore(e, from)
+	if err != nil {
+		return err
+	}
+	ref := "refs/uwf-brought/" + sumOf(tree)
+	if _, err := there.keep(ctx, tree, "", ref); err != nil {
+		return err
+	}
+	here, err := inStore(e, to)
+	if err != nil {
+		return err
+	}
+	here.env = append(here.env, "GIT_ALLOW_PROTOCOL=file")
+	_, err = here.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from, "+"+ref+":"+ref)
+	_, gone := there.run(ctx, nil, "update-ref", "-d", ref)
+	return errors.Join(err, gone)
+}
