@@ -67,7 +67,7 @@ torture: build ## kill, starve, deceive and attack every command for TORTURETIME
 
 .PHONY: mutants
 mutants: ## break promises in a copy of the sources, one at a time: the torturer must notice (half an hour)
-	$(GO) run ./internal/torture/mutants
+	@internal/torture/mutants/run.sh
 
 .PHONY: check
 check: fmt vet staticcheck cross ## every static check that needs no long build

@@ -102,3 +102,21 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 		})
 	}
 }
+
+// A mutant whose text has moved on catches nothing, and neither does one that nothing
+// tortures.
+func TestMutantsStillApply(t *testing.T) {
+	t.Parallel()
+	patches, err := filepath.Glob("mutants/*.patch")
+	require.NoError(t, err)
+	require.NotEmpty(t, patches)
+	for _, patch := range patches {
+		text, err := os.ReadFile(patch)
+		require.NoError(t, err)
+		require.Regexp(t, `^[^\n]+\ntorture -only [^\n]+\n\n---`, string(text), patch)
+		check := exec.Command("git", "apply", "--check", filepath.Join("internal/torture", patch))
+		check.Dir = "../.."
+		out, err := check.CombinedOutput()
+		require.NoError(t, err, "%s: %s", patch, out)
+	}
+}
