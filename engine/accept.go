@@ -55,7 +55,7 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (accepted,
 		return got, unusable(hash, "output", err)
 	}
 	// The agent may have damaged what was whole when it began: this is read again.
-	if _, err := a.Store.Get(ctx, a.hold.head); err != nil {
+	if _, err := a.Store.Get(ctx, a.locked.head); err != nil {
 		return got, fmt.Errorf("the node that step %s follows: %w", hash, err)
 	}
 	named, err := contents(ctx, a.nodes(), got.step, !got.durable)

@@ -22,7 +22,7 @@ import (
 // that it is what is asked for.
 func (a *attempt) takeOver(ctx context.Context, last record) (out protocol.StepOutput, adopted bool, err error) {
 	known := !last.damaged && !last.missing
-	if known && !last.unfinished(a.hold.head) {
+	if known && !last.unfinished(a.locked.head) {
 		return out, false, nil // it has been judged
 	}
 	result, err := a.dir.left()
@@ -43,7 +43,7 @@ func (a *attempt) takeOver(ctx context.Context, last record) (out protocol.StepO
 // inThread reports whether a step is one that the thread has made before: after a
 // power cut an older output may stand beside a newer record.
 func (a *attempt) inThread(ctx context.Context, h protocol.Hash) bool {
-	if h == a.hold.head {
+	if h == a.locked.head {
 		return true
 	}
 	s, err := cas.Read[protocol.Step](ctx, a.nodes(), h)
@@ -90,7 +90,7 @@ func (a *attempt) answers(ctx context.Context, s protocol.Step) bool {
 func (a *attempt) takeSpoiled(ctx context.Context, last record, wrong *agentproc.ResultError) (out protocol.StepOutput, adopted bool, err error) {
 	asked := last.damaged || last.missing || last.answers(a.task)
 	for _, h := range wrong.Hashes {
-		if h == a.hold.head || !asked {
+		if h == a.locked.head || !asked {
 			continue
 		}
 		got, err := a.accept(ctx, protocol.Result{StepHash: h})
@@ -127,7 +127,7 @@ func (a *attempt) answeredOtherwise(ctx context.Context, last record, h protocol
 		return nil // there is no such step: nothing is thrown away
 	}
 	return a.anew(hinted(fail(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", last.Role, h),
-		"uwf thread step "+a.hold.id+" takes it over"))
+		"uwf thread step "+a.locked.id+" takes it over"))
 }
 
 // anew adds the way out for who does not want what is there.
@@ -138,7 +138,7 @@ func (a *attempt) anew(err *protocol.Error) error {
 // adoptAsked adopts the result of an interrupted resume or poke. The moderator
 // cannot ask for that step again, because it does not know the person's words,
 // so what the record says was asked for counts.
-func (e *Engine) adoptAsked(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
+func (e *Engine) adoptAsked(ctx context.Context, h *lockedThread, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
 	var none protocol.StepOutput
 	if last.damaged {
 		return none, false, nil

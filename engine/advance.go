@@ -31,10 +31,10 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	if err := a.reopen(ctx); err != nil {
 		return none, a.unmoved(err)
 	}
-	if err := a.Heads.Move(ctx, a.hold.id, a.hold.head, got.hash); err != nil {
+	if err := a.Heads.Move(ctx, a.locked.id, a.locked.head, got.hash); err != nil {
 		return none, a.unmoved(err)
 	}
-	a.hold.head = got.hash
+	a.locked.head = got.hash
 	a.record.Status, a.record.StepHash = runDone, got.hash
 	// A record that stays behind is about an older head, and is not asked again.
 	_ = a.dir.write(a.record)
@@ -42,13 +42,13 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 		_ = a.FS.Remove(a.dir.file(rundir.TriesFile)) // what stays is in the step already
 	}
 	a.dir.addTotals(got.hash, got.step)
-	if a.hold.facts.ParkedUntil > notParked {
-		if err := a.setParked(ctx, a.hold, notParked); err != nil {
+	if a.locked.facts.ParkedUntil > notParked {
+		if err := a.setParked(ctx, a.locked, notParked); err != nil {
 			a.warn("the thread still counts as parked: " + err.Error())
 		}
 	}
 	a.unknownCost(got.step)
-	out, err := a.arrive(ctx, a.hold)
+	out, err := a.arrive(ctx, a.locked)
 	if out.Done {
 		a.unheard()
 	}
@@ -58,8 +58,8 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.step.Agent, got.step.Usage
 	out.Files = a.changed(ctx, got.step)
 	if err == nil && !a.info.Adopted && a.dir.stopRequested(a.record) {
-		err = hinted(fail(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.hold.id, got.step.Role),
-			"uwf thread step "+a.hold.id)
+		err = hinted(fail(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.step.Role),
+			"uwf thread step "+a.locked.id)
 	}
 	return out, err
 }
@@ -95,8 +95,8 @@ func (a *attempt) unmoved(err error) error {
 	if !errors.Is(err, durable.ErrLocked) {
 		return err
 	}
-	return hinted(coded(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role, a.hold.id, err)),
-		"uwf thread step "+a.hold.id+" takes its step over")
+	return hinted(coded(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role, a.locked.id, err)),
+		"uwf thread step "+a.locked.id+" takes its step over")
 }
 
 // flush makes a step durable before anything durable names it. An agent that
@@ -114,20 +114,20 @@ func (a *attempt) flush(ctx context.Context, got accepted) error {
 // on with. Killed between this and the move, the thread is active at its old
 // head, and the next step adopts the result.
 func (a *attempt) reopen(ctx context.Context) error {
-	if a.hold.ended == nil {
+	if a.locked.ended == nil {
 		return nil
 	}
-	if err := a.Heads.Reopen(ctx, *a.hold.ended, a.nowMs()); err != nil {
+	if err := a.Heads.Reopen(ctx, *a.locked.ended, a.nowMs()); err != nil {
 		return err
 	}
-	a.hold.ended = nil
+	a.locked.ended = nil
 	return nil
 }
 
 // arrive says where a thread stands at its head, and archives it if that is the
 // end. A head without a way on is no error of the step that led there: the
 // output says what is wrong.
-func (e *Engine) arrive(ctx context.Context, h *hold) (protocol.StepOutput, error) {
+func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutput, error) {
 	pos, err := e.position(ctx, h.id, h.head)
 	if err != nil {
 		return damaged(pos, h.head, err), nil
@@ -139,7 +139,7 @@ func (e *Engine) arrive(ctx context.Context, h *hold) (protocol.StepOutput, erro
 }
 
 // archive ends a thread that has reached $END.
-func (e *Engine) archive(ctx context.Context, h *hold, pos *position) (protocol.StepOutput, error) {
+func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *position) (protocol.StepOutput, error) {
 	out := pos.output()
 	ended := heads.Ended{
 		Thread: h.id, Workflow: pos.thread.Start.Workflow, Head: h.head,

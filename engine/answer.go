@@ -39,7 +39,7 @@ const maxBy = 200
 // answer makes the step of a role that a person plays. What does not fit leaves the
 // thread as it is, and so does an answer to what is not asked any more: all is looked
 // at under the thread's lock, so of two answers the first one counts.
-func (e *Engine) answer(ctx context.Context, h *hold, given *Answer, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if given == nil {
 		return none, fail(protocol.CodeUsage, "there is no answer")
@@ -86,7 +86,7 @@ func (p *position) asksNoForm() error {
 }
 
 // personAttempt is the attempt at the step of the role that a person plays.
-func (e *Engine) personAttempt(ctx context.Context, h *hold, pos *position, o StepOptions) (*attempt, error) {
+func (e *Engine) personAttempt(ctx context.Context, h *lockedThread, pos *position, o StepOptions) (*attempt, error) {
 	if err := runnable(pos.workflow); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (e *Engine) personAttempt(ctx context.Context, h *hold, pos *position, o St
 
 // answeredBefore takes over an answer whose step was made, but whose engine was killed
 // before the head had moved. If there is none, it says where the thread stands.
-func (e *Engine) answeredBefore(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
+func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
 	if _, finished := e.runDir(h.id).finished(); o.Fresh || !finished || !last.unfinished(h.head) {
 		return pos.output(), false, nil
 	}
@@ -170,5 +170,5 @@ func (a *attempt) fitting(ctx context.Context, b *cas.Batch, value any) (extract
 }
 
 func (a *attempt) unfit(err *UnfitError) error {
-	return hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}, "uwf thread show "+a.hold.id+" shows what is asked")
+	return hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}, "uwf thread show "+a.locked.id+" shows what is asked")
 }

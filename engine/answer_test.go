@@ -112,7 +112,7 @@ func TestAnswerOfAKilledEngineIsAdopted(t *testing.T) {
 		"answer": func(w *world, id string) (protocol.StepOutput, error) { return w.answers(id, "no", w.head(id)) },
 	} {
 		w, id := gate(t)
-		h, err := w.hold(t.Context(), id)
+		h, err := w.lock(t.Context(), id)
 		require.NoError(t, err)
 		pos, err := w.at(t.Context(), h)
 		require.NoError(t, err)

@@ -56,7 +56,7 @@ type application struct {
 // commit, or by a merge if the branch has gone on since. It is done whole or not at
 // all. Errors are *protocol.Error.
 func (e *Engine) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
-	h, err := e.hold(ctx, id)
+	h, err := e.lock(ctx, id)
 	if err != nil {
 		return protocol.ThreadApplied{}, coded(err)
 	}
@@ -72,7 +72,7 @@ func (e *Engine) Apply(ctx context.Context, id string, o ApplyOptions) (protocol
 	return a.out, nil
 }
 
-func (a *application) run(ctx context.Context, h *hold) error {
+func (a *application) run(ctx context.Context, h *lockedThread) error {
 	if err := a.find(ctx); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 }
 
 // result is the commit that holds what the thread has made.
-func (a *application) result(ctx context.Context, h *hold) (string, error) {
+func (a *application) result(ctx context.Context, h *lockedThread) (string, error) {
 	tree, err := a.made(ctx, h)
 	if err != nil {
 		return "", err
@@ -196,7 +196,7 @@ func (a *application) result(ctx context.Context, h *hold) (string, error) {
 
 // made is the state of the thread's files: as they are in its worktree, or if that is
 // gone, after the last step.
-func (a *application) made(ctx context.Context, h *hold) (protocol.Tree, error) {
+func (a *application) made(ctx context.Context, h *lockedThread) (protocol.Tree, error) {
 	if a.from.Root != "" {
 		k, err := a.openFiles(ctx, a.id, a.w.Root, a.w)
 		if err != nil {
@@ -215,7 +215,7 @@ func (a *application) made(ctx context.Context, h *hold) (protocol.Tree, error) 
 }
 
 // title is the first line of a commit, and where it comes from.
-func (a *application) title(ctx context.Context, h *hold) (string, error) {
+func (a *application) title(ctx context.Context, h *lockedThread) (string, error) {
 	facts, err := a.Heads.Facts(ctx, a.id)
 	if err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 // astray refuses to run a step that a thread with nearly the same id, which is
 // nowhere, has waiting: a damaged id in threads.yaml is an id all the same, and
 // finished work is not paid for twice.
-func (e *Engine) astray(ctx context.Context, h *hold) error {
+func (e *Engine) astray(ctx context.Context, h *lockedThread) error {
 	entries, err := os.ReadDir(filepath.Dir(e.Dirs.Run(h.id)))
 	if err != nil {
 		return nil // there are no runs

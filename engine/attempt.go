@@ -17,7 +17,7 @@ import (
 // attempt is one try at the next step of a thread, under the thread's lock.
 type attempt struct {
 	*Engine
-	hold   *hold
+	locked *lockedThread
 	pos    *position
 	task   task
 	cmd    command
@@ -33,7 +33,7 @@ type attempt struct {
 
 // attempt lets an agent make the step, unless an interrupted run of the same task
 // has made it already.
-func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, last record, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t task, last record, o StepOptions) (protocol.StepOutput, error) {
 	if err := runnable(pos.workflow); err != nil {
 		return protocol.StepOutput{}, err
 	}
@@ -62,8 +62,8 @@ func (e *Engine) attempt(ctx context.Context, h *hold, pos *position, t task, la
 	return a.play(ctx, o)
 }
 
-func (e *Engine) newAttempt(h *hold, pos *position, t task) *attempt {
-	return &attempt{Engine: e, hold: h, pos: pos, task: t, dir: e.runDir(h.id)}
+func (e *Engine) newAttempt(h *lockedThread, pos *position, t task) *attempt {
+	return &attempt{Engine: e, locked: h, pos: pos, task: t, dir: e.runDir(h.id)}
 }
 
 // run lets the agent work at the place of the step, with its files kept.
@@ -176,7 +176,7 @@ func (a *attempt) tidy() {
 
 func (a *attempt) newRecord() record {
 	return record{
-		Thread: a.hold.id, Workflow: a.pos.thread.Start.Workflow, Head: a.hold.head,
+		Thread: a.locked.id, Workflow: a.pos.thread.Start.Workflow, Head: a.locked.head,
 		Role: a.task.role, Agent: a.cmd.name, Command: a.cmd.written, PromptHash: a.task.promptHash,
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces,
 		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: runStarting,
@@ -192,7 +192,7 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 	case a.dir.stopRequested(a.record):
 		status = runStopped
 		err = &protocol.Error{
-			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.hold.id, a.task.role), Err: err,
+			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.locked.id, a.task.role), Err: err,
 			Hints: []string{a.on()},
 		}
 	case isSignal(err):
@@ -204,7 +204,7 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 		return a.failed(runFailed, a.explain(ctx, ran, err))
 	}
 	if _, finished := a.dir.finished(); finished {
-		return hinted(coded(err), "the agent had finished: uwf thread step "+a.hold.id+" adopts its result")
+		return hinted(coded(err), "the agent had finished: uwf thread step "+a.locked.id+" adopts its result")
 	}
 	return a.failed(status, err)
 }
@@ -214,11 +214,11 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 func (a *attempt) again() string {
 	switch {
 	case a.task.resumes:
-		return "uwf thread resume " + a.hold.id + " -p '<answer>'"
+		return "uwf thread resume " + a.locked.id + " -p '<answer>'"
 	case a.task.replaces:
-		return "uwf thread poke " + a.hold.id + " -p '<new instructions>'"
+		return "uwf thread poke " + a.locked.id + " -p '<new instructions>'"
 	}
-	return "uwf thread step " + a.hold.id
+	return "uwf thread step " + a.locked.id
 }
 
 // on is the command that goes on with a step that was stopped, and with what follows.
@@ -226,7 +226,7 @@ func (a *attempt) on() string {
 	if a.task.resumes || a.task.replaces {
 		return a.again()
 	}
-	return "uwf thread resume " + a.hold.id
+	return "uwf thread resume " + a.locked.id
 }
 
 // unable records that no agent could even be started, so that who asks later is
@@ -253,7 +253,7 @@ func (a *attempt) failed(status runStatus, err error) error {
 // started and ended tell the progress, if anyone listens.
 func (a *attempt) started(agent string, adopted bool) {
 	a.info = StepInfo{
-		Thread: a.hold.id, Number: a.pos.thread.Len() + 1, Role: a.task.role,
+		Thread: a.locked.id, Number: a.pos.thread.Len() + 1, Role: a.task.role,
 		Agent: agent, Started: a.Env.Now(), Adopted: adopted, Path: a.path,
 	}
 	begun := a.event(EventStepStarted)
@@ -261,7 +261,7 @@ func (a *attempt) started(agent string, adopted bool) {
 		begun.Name = EventStepAdopted
 	}
 	a.tell(begun)
-	a.hold.inStep = true
+	a.locked.inStep = true
 	if a.Progress != nil {
 		a.Progress.StepStarted(a.info)
 	}
@@ -273,9 +273,9 @@ func (a *attempt) ended(out protocol.StepOutput, err error) {
 		ended.Name, ended.Err = EventStepFailed, coded(err)
 	}
 	a.tell(ended)
-	if a.hold.inStep = false; a.hold.farewell != nil {
-		a.tell(*a.hold.farewell)
-		a.hold.farewell = nil
+	if a.locked.inStep = false; a.locked.farewell != nil {
+		a.tell(*a.locked.farewell)
+		a.locked.farewell = nil
 	}
 	if a.Progress != nil {
 		a.Progress.StepEnded(a.info, out, err)

@@ -58,7 +58,7 @@ func (e *Engine) background(ctx context.Context, id string, w Work, args []strin
 	if e.Env.Exe == "" {
 		return none, fail(protocol.CodeFailed, "the system does not tell where this program is: it cannot be started in the background")
 	}
-	h, err := e.hold(ctx, id)
+	h, err := e.lock(ctx, id)
 	if err != nil {
 		return none, err
 	}
@@ -105,7 +105,7 @@ func (d runDir) prepareWorker(w Work) error {
 }
 
 // startWorker starts our own program, with the thread's lock.
-func (e *Engine) startWorker(h *hold, dir runDir, args []string, tell *os.File) (*proc.Child, error) {
+func (e *Engine) startWorker(h *lockedThread, dir runDir, args []string, tell *os.File) (*proc.Child, error) {
 	log, err := careful.OpenFile(dir.file(rundir.LogFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)

@@ -30,7 +30,7 @@ func (e *Engine) facts(ctx context.Context, id string) (heads.Facts, error) {
 }
 
 // knowing returns an engine that takes the facts of a thread from who holds it.
-func (e *Engine) knowing(h *hold) *Engine {
+func (e *Engine) knowing(h *lockedThread) *Engine {
 	with := *e
 	with.factsOf = func(thread string) (heads.Facts, bool) { return h.facts, thread == h.id }
 	return &with
@@ -192,7 +192,7 @@ func (m More) asked() bool { return m.Again || m.CostUSD > 0 || m.Tokens > 0 || 
 // than the limits. It returns what holds now, a line each. What a run has cost beyond a
 // limit is not taken out of what is granted. Errors are *protocol.Error.
 func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m More) ([]string, error) {
-	h, err := e.hold(ctx, thread)
+	h, err := e.lock(ctx, thread)
 	if err != nil {
 		return nil, coded(err)
 	}
@@ -324,7 +324,7 @@ func nearly(l protocol.Limits, spent moderator.Spent) (reached protocol.Limits) 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // ownLimits are what people have said of the thread's limits.
-func (h *hold) ownLimits() heads.Limits {
+func (h *lockedThread) ownLimits() heads.Limits {
 	if h.facts.Limits == nil {
 		return heads.Limits{}
 	}
@@ -334,12 +334,12 @@ func (h *hold) ownLimits() heads.Limits {
 // keepReplaced keeps what the head has cost, that the step of this attempt is about to
 // take the place of. It is counted once, however often that is tried.
 func (a *attempt) keepReplaced(ctx context.Context) error {
-	own := a.hold.ownLimits()
+	own := a.locked.ownLimits()
 	r := own.Replaced
-	if r.Last == a.hold.head {
+	if r.Last == a.locked.head {
 		return nil
 	}
-	old, err := cas.Read[protocol.Step](ctx, a.nodes(), a.hold.head)
+	old, err := cas.Read[protocol.Step](ctx, a.nodes(), a.locked.head)
 	if err != nil {
 		return err
 	}
@@ -348,11 +348,11 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 		sum.Totals = *r.Totals
 	}
 	sum.add(old)
-	own.Replaced = heads.Replaced{Last: a.hold.head, Totals: &sum.Totals, Unpriced: sum.Unpriced, Uncounted: sum.Uncounted, Blind: sum.Blind}
-	if err := a.Heads.SetFacts(ctx, a.hold.id, heads.Facts{Limits: &own}); err != nil {
+	own.Replaced = heads.Replaced{Last: a.locked.head, Totals: &sum.Totals, Unpriced: sum.Unpriced, Uncounted: sum.Uncounted, Blind: sum.Blind}
+	if err := a.Heads.SetFacts(ctx, a.locked.id, heads.Facts{Limits: &own}); err != nil {
 		return err
 	}
-	a.hold.facts.Limits = &own
+	a.locked.facts.Limits = &own
 	return nil
 }
 

@@ -24,11 +24,11 @@ import (
 )
 
 // engineProcess works on a thread in a process of its own; see fakeEngine.
-func (w *world) engineProcess(id, script string, deed ...string) *exec.Cmd {
+func (w *world) engineProcess(id, script string, action ...string) *exec.Cmd {
 	w.t.Helper()
 	exe, err := os.Executable()
 	require.NoError(w.t, err)
-	cmd := exec.Command(exe, append([]string{"fake-engine", w.Dirs.Home, id, script}, deed...)...)
+	cmd := exec.Command(exe, append([]string{"fake-engine", w.Dirs.Home, id, script}, action...)...)
 	cmd.Env = append(os.Environ(), noRaceSleep)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -36,10 +36,10 @@ func (w *world) engineProcess(id, script string, deed ...string) *exec.Cmd {
 
 // killedAt starts an engine process whose agent waits at a gate, and kills the
 // engine there. The agent lives on.
-func (w *world) killedAt(id, script string, deed ...string) {
+func (w *world) killedAt(id, script string, action ...string) {
 	w.t.Helper()
 	before := len(w.runs())
-	cmd := w.engineProcess(id, script, deed...)
+	cmd := w.engineProcess(id, script, action...)
 	require.NoError(w.t, cmd.Start())
 	w.eventually("the agent is at its gate", func() bool {
 		runs := w.runs()

@@ -40,8 +40,8 @@ func (e *Engine) driving(w Work) *Engine {
 }
 
 // drive works on a thread, and then on its children until it can go on itself. h is
-// the thread's hold, if it is held already.
-func (e *Engine) drive(ctx context.Context, thread string, h *hold, w Work) ([]protocol.StepOutput, error) {
+// the thread, locked, if it is so already.
+func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
 	outs, forKid, err := e.forKid(ctx, thread, h, w)
 	if forKid {
 		if err != nil || w.Steps != UntilEnd {
@@ -66,7 +66,7 @@ func (e *Engine) drive(ctx context.Context, thread string, h *hold, w Work) ([]p
 
 // forKid hands what a person says to the child that asks for it. It reports false if
 // the thread itself is meant.
-func (e *Engine) forKid(ctx context.Context, thread string, h *hold, w Work) (outs []protocol.StepOutput, handed bool, err error) {
+func (e *Engine) forKid(ctx context.Context, thread string, h *lockedThread, w Work) (outs []protocol.StepOutput, handed bool, err error) {
 	if w.Do != DoResume && w.Do != DoAnswer {
 		return nil, false, nil
 	}
@@ -123,13 +123,13 @@ func steps(outs []protocol.StepOutput) []protocol.StepOutput {
 
 // turn works on a thread in a place, under the thread's lock. Only the first time is it
 // an error that somebody else does.
-func (e *Engine) turn(ctx context.Context, thread string, h *hold, w Work, first bool) ([]protocol.StepOutput, error) {
+func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Work, first bool) ([]protocol.StepOutput, error) {
 	for {
 		if h == nil {
 			if err := e.takePlace(ctx); err != nil {
 				return nil, coded(err)
 			}
-			held, err := e.hold(ctx, thread)
+			held, err := e.lock(ctx, thread)
 			if err != nil {
 				e.leavePlace()
 				if first && e.path == "" || !isBusy(err) {

@@ -15,7 +15,7 @@
 //   - accept.go: whether what it returned is what was asked for;
 //   - advance.go: make it durable, move the head, look at what is next;
 //   - step.go, resume.go, poke.go: the above, in order;
-//   - work.go: several steps under one hold of the thread's lock;
+//   - work.go: several steps under one lock of the thread;
 //   - children.go, fan.go, drive.go: threads that play a role together.
 //
 // Around it: start.go and fork.go make threads, show.go and overview.go tell how

@@ -7,7 +7,7 @@ import "context"
 // with code locked if a step is running, also one whose engine is gone.
 // Errors are *protocol.Error.
 func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), err error) {
-	h, err := e.hold(ctx, thread)
+	h, err := e.lock(ctx, thread)
 	if err != nil {
 		return nil, coded(err)
 	}

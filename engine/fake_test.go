@@ -395,7 +395,7 @@ func (a *actor) facts() string {
 	return strings.Join(facts, "\n")
 }
 
-// fakeEngine works on a thread: <home> <thread> <script> [deed [words]]. A deed
+// fakeEngine works on a thread: <home> <thread> <script> [action [words]]. A action
 // is that of [Work], or background. Tests kill it, or make it kill itself, and
 // look at what it leaves.
 func fakeEngine(args []string) int {
@@ -416,7 +416,7 @@ func fakeEngine(args []string) int {
 		_, err = e.Background(context.Background(), args[1], work, workerArgs(e, args[1], args[2]))
 	} else {
 		if len(args) > 3 {
-			work.Do = Deed(args[3])
+			work.Do = Action(args[3])
 		}
 		_, err = e.Do(context.Background(), args[1], work)
 	}

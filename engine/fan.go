@@ -20,7 +20,7 @@ import (
 // fan is one step of a thread whose next role has children: it starts those that do
 // not exist yet, or joins their results once all have ended. Else there is nothing to
 // do for the thread itself.
-func (e *Engine) fan(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *position, last record, o StepOptions) (protocol.StepOutput, error) {
 	if slices.ContainsFunc(pos.kids, func(k kid) bool { return k.head == "" }) {
 		if err := e.startKids(ctx, h, pos); err != nil {
 			return protocol.StepOutput{}, err
@@ -46,7 +46,7 @@ func (p *position) allEnded() bool {
 }
 
 // startKids starts the children that do not exist yet, in one change of the heads.
-func (e *Engine) startKids(ctx context.Context, h *hold, pos *position) error {
+func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) error {
 	if err := runnable(pos.workflow); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k kid
 
 // join makes the step of a role whose children have ended. If what they give together
 // is not what the role's schema asks for, they stay, and it can be tried again.
-func (e *Engine) join(ctx context.Context, h *hold, pos *position, last record, o StepOptions) (out protocol.StepOutput, err error) {
+func (e *Engine) join(ctx context.Context, h *lockedThread, pos *position, last record, o StepOptions) (out protocol.StepOutput, err error) {
 	t, err := e.task(ctx, pos, pos.next)
 	if err != nil {
 		return out, err
@@ -262,7 +262,7 @@ func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 
 func (a *attempt) unjoined(err error) error {
 	return hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
-		a.again()+" joins again: no child is run anew", "uwf thread show "+a.hold.id)
+		a.again()+" joins again: no child is run anew", "uwf thread show "+a.locked.id)
 }
 
 // isJoinSchema reports whether a role says nothing of its own about what its children
@@ -332,13 +332,13 @@ func (e *Engine) stateBefore(ctx context.Context, p *position) (moderator.State,
 	if err != nil {
 		return moderator.State{}, err
 	}
-	return e.state(ctx, p.workflow, t, &past{thread: t})
+	return e.state(ctx, p.workflow, t, &history{thread: t})
 }
 
 // Again lets children of the role that is next be played anew, all or one of them, and
 // forgets what they have answered. Errors are *protocol.Error.
 func (e *Engine) Again(ctx context.Context, parent, key string) error {
-	h, err := e.hold(ctx, parent)
+	h, err := e.lock(ctx, parent)
 	if err != nil {
 		return coded(err)
 	}
@@ -370,7 +370,7 @@ func (e *Engine) Again(ctx context.Context, parent, key string) error {
 }
 
 // ask raises the number of an attempt.
-func (e *Engine) ask(ctx context.Context, h *hold, key string) error {
+func (e *Engine) ask(ctx context.Context, h *lockedThread, key string) error {
 	attempts := maps.Clone(h.facts.Attempts)
 	if attempts == nil {
 		attempts = map[string]int{}

@@ -26,7 +26,7 @@ import (
 
 // settle finds out where the thread works, or keeps what a person says about it
 // now: cwd, "" if nothing.
-func (e *Engine) settle(ctx context.Context, h *hold, w Work) error {
+func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	facts, err := e.Heads.Facts(ctx, h.id)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Import
 
 // mustSayWhere is the refusal of a thread from elsewhere, with what a person must
 // know to decide.
-func (e *Engine) mustSayWhere(ctx context.Context, h *hold, facts heads.Facts, deed Deed) error {
+func (e *Engine) mustSayWhere(ctx context.Context, h *lockedThread, facts heads.Facts, action Action) error {
 	workflow, dir := "unknown", "unknown"
 	if t, err := thread.Open(ctx, e.Store, h.head); err == nil {
 		dir = shown(t.Start.Cwd)
@@ -122,8 +122,8 @@ func (e *Engine) mustSayWhere(ctx context.Context, h *hold, facts heads.Facts, d
 	err := fail(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
 		h.id, e.whence(facts), workflow, dir)
 	again := "step " + h.id
-	if deed != DoStep {
-		again = string(deed) + " " + h.id + " -p '…'"
+	if action != DoStep {
+		again = string(action) + " " + h.id + " -p '…'"
 	}
 	return hinted(err, "uwf thread read "+h.id+" shows what it is about",
 		"uwf thread "+again+" --cwd "+plaintext.Word(e.Env.Dir)+" lets it work here, now and later")
@@ -151,7 +151,7 @@ func (e *Engine) Settled(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.settle(ctx, &hold{id: id, head: head}, Work{}); err != nil {
+	if err := e.settle(ctx, &lockedThread{id: id, head: head}, Work{}); err != nil {
 		return coded(err)
 	}
 	return nil
@@ -188,7 +188,7 @@ func below(root, dir string) (rel string, ok bool) {
 }
 
 // at is the position of a thread that is held, where it works here.
-func (e *Engine) at(ctx context.Context, h *hold) (*position, error) {
+func (e *Engine) at(ctx context.Context, h *lockedThread) (*position, error) {
 	p, err := e.position(ctx, h.id, h.head)
 	if err != nil {
 		return p, err

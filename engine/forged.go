@@ -145,7 +145,7 @@ func (a *attempt) borrowed(ctx context.Context, s protocol.Step) (string, error)
 	if !oldPrompt && !oldDetail {
 		return "", nil
 	}
-	t, err := thread.Open(ctx, a.nodes(), a.hold.head)
+	t, err := thread.Open(ctx, a.nodes(), a.locked.head)
 	if err != nil {
 		return "", err
 	}

@@ -73,7 +73,7 @@ func TestTimesOfAStep(t *testing.T) {
 		"the clock was set forward":       {-9 * hour, -9*hour + 1, 0},
 		"! before the run and the thread": {-9 * hour, -10 * hour, 0},
 	} {
-		a := w.newAttempt(&hold{id: id, head: start}, nil, task{})
+		a := w.newAttempt(&lockedThread{id: id, head: start}, nil, task{})
 		a.Engine = &Engine{Env: w.Env, Store: w.Store}
 		a.Env.Now = func() time.Time { return now }
 		a.record.StartedAt = now.UnixMilli() + test.begun

@@ -56,7 +56,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		RunDir: a.dir.path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), runRunning
-			a.hold.note(process{pid, a.record.Birth})
+			a.locked.note(process{pid, a.record.Birth})
 			if err := a.dir.write(a.record); err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 			}
 		}
 	}
-	defer func() { a.hold.note(process{}) }()
+	defer func() { a.locked.note(process{}) }()
 	run := a.Run
 	if run == nil {
 		run = agentproc.Run
@@ -97,11 +97,11 @@ func (a *attempt) arguments() []string {
 	case a.cmd.plain != nil:
 		return args
 	case a.cmd.form == "named":
-		return append(args, protocol.FlagThread, a.hold.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
+		return append(args, protocol.FlagThread, a.locked.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
 	case a.cmd.form == "positional": // the environment says the rest
-		return append(args, a.hold.id, a.task.role)
+		return append(args, a.locked.id, a.task.role)
 	}
-	return append(args, a.hold.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
+	return append(args, a.locked.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
 }
 
 // environment is ours without the secrets of .env that are not for this agent, the
@@ -114,7 +114,7 @@ func (a *attempt) environment() []string {
 	}
 	maps.Copy(set, map[string]string{
 		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.path,
-		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.hold.id, protocol.EnvRole: a.task.role,
+		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.locked.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
 		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.snapshot(),
@@ -183,5 +183,5 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	if errors.As(err, &noResult) && ran.Stderr != "" {
 		e.Message += "\nits stderr ends:\n" + ran.Stderr
 	}
-	return hinted(e, a.again()+" tries again", "uwf thread read "+a.hold.id+" --live shows what it has done", "what the agent printed is in "+a.dir.path)
+	return hinted(e, a.again()+" tries again", "uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.path)
 }

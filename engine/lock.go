@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// hold is a thread under its lock: nobody else steps, resumes or ends it.
-type hold struct {
+// lockedThread is a thread under its lock: nobody else steps, resumes or ends it.
+type lockedThread struct {
 	id    string
 	head  protocol.Hash
 	ended *heads.Ended // nil: the thread is active
@@ -36,9 +36,9 @@ type hold struct {
 	farewell *Event
 }
 
-// hold takes a thread's lock, or fails at once: it only outwaits somebody who
+// lock takes a thread's lock, or fails at once: it only outwaits somebody who
 // looks whether the lock is held.
-func (e *Engine) hold(ctx context.Context, id string) (*hold, error) {
+func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (e *Engine) hold(ctx context.Context, id string) (*hold, error) {
 }
 
 // take looks up the thread whose lock is held.
-func (e *Engine) take(ctx context.Context, id string, lock Lock) (*hold, error) {
-	h := &hold{id: id, lock: lock}
+func (e *Engine) take(ctx context.Context, id string, lock Lock) (*lockedThread, error) {
+	h := &lockedThread{id: id, lock: lock}
 	var err error
 	if h.head, h.ended, err = e.lookup(ctx, id); err != nil {
 		h.unknown = errors.Is(err, heads.ErrNoThread)
@@ -81,7 +81,7 @@ type process struct {
 // note says in the lock's file who holds it, and which agent works for us. Without
 // it a lock is as good, but a message cannot say who has it, and an agent that has
 // removed its run directory is not seen once we are gone.
-func (h *hold) note(agent process) {
+func (h *lockedThread) note(agent process) {
 	_ = h.lock.Note(Holder{Pid: os.Getpid(), Since: h.since, Child: agent.pid, Birth: agent.birth})
 }
 
@@ -96,7 +96,7 @@ func (e *Engine) orphan(ctx context.Context, id string) process {
 
 // release gives the lock back. The lock file goes with the thread, so that they
 // do not pile up; should that fail, there is a small file too many.
-func (h *hold) release() {
+func (h *lockedThread) release() {
 	if h.ended != nil || h.unknown {
 		_ = h.lock.RemoveAndUnlock()
 		return

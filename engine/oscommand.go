@@ -76,7 +76,7 @@ func (a *attempt) commandEnvironment(set map[string]string) []string {
 
 // mark is the entry in the environment of a command by which what it has left behind
 // is found, be it in another group and session.
-func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.hold.id + "." + a.record.id() }
+func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id + "." + a.record.id() }
 
 // endLeft ends what a command has left behind, however it has ended itself.
 func (a *attempt) endLeft() {

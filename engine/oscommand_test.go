@@ -173,9 +173,9 @@ func TestCommandOfAKilledEngine(t *testing.T) {
 
 	var warned []string
 	w.Warn = func(text string) { warned = append(warned, text) }
-	h, err := w.hold(t.Context(), id)
+	h, err := w.lock(t.Context(), id)
 	require.NoError(t, err)
-	a.hold = h
+	a.locked = h
 	require.NoError(t, a.dir.write(a.record))
 	result, err := a.ofCommand(t.Context(), ran)
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestCommandOfAKilledEngine(t *testing.T) {
 // plainRunOf runs the command of a thread's next step, and nothing more.
 func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	ctx := context.Background()
-	h, err := w.hold(ctx, id)
+	h, err := w.lock(ctx, id)
 	require.NoError(w.t, err)
 	defer h.release()
 	pos, err := w.at(ctx, h)

@@ -14,7 +14,7 @@ import (
 // poke lets the role of the last step answer once more, told what a person says.
 // The new step takes the old one's place: it follows what that followed. Nothing
 // is routed until it is there. Should it fail, the thread is as it was.
-func (e *Engine) poke(ctx context.Context, h *hold, prompt string, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) poke(ctx context.Context, h *lockedThread, prompt string, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if h.ended != nil {
 		return none, hasEnded(h)

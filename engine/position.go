@@ -58,8 +58,8 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	if p.workflow, err = e.workflow(ctx, t.Start.Workflow); err != nil {
 		return p, err
 	}
-	past := &past{thread: t}
-	if p.state, err = e.state(ctx, p.workflow, t, past); err != nil {
+	steps := &history{thread: t}
+	if p.state, err = e.state(ctx, p.workflow, t, steps); err != nil {
 		return p, err
 	}
 	if p.facts, err = e.facts(ctx, id); err != nil {
@@ -86,7 +86,7 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	if p.problem == nil && p.next.Kind == moderator.Suspend && p.asked(p.next.Role) > 0 {
 		p.next, p.problem = e.onceMoreFan(ctx, p)
 	}
-	if err := cmp.Or(past.err, context.Cause(ctx)); p.problem != nil && err != nil {
+	if err := cmp.Or(steps.err, context.Cause(ctx)); p.problem != nil && err != nil {
 		return p, err // the graph may well have an answer, but not now
 	}
 	p.stuck = p.problem != nil
@@ -108,8 +108,8 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 }
 
 // state is what the moderator decides over, without limits.
-func (e *Engine) state(ctx context.Context, w protocol.Workflow, t *thread.Thread, past *past) (moderator.State, error) {
-	s := moderator.State{Workflow: w, Start: t.Start, History: past.steps(ctx), KeyOf: keyOf}
+func (e *Engine) state(ctx context.Context, w protocol.Workflow, t *thread.Thread, steps *history) (moderator.State, error) {
+	s := moderator.State{Workflow: w, Start: t.Start, History: steps.steps(ctx), KeyOf: keyOf}
 	if t.Last == nil {
 		return s, nil
 	}

@@ -12,7 +12,7 @@ import (
 // resume makes the step that a person's answer leads to: a suspended thread
 // goes on with the role that suspended, a completed one starts over at $START.
 // Should that fail, the thread is as suspended or completed as before.
-func (e *Engine) resume(ctx context.Context, h *hold, supplement string, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) resume(ctx context.Context, h *lockedThread, supplement string, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
 		return none, hasEnded(h)
@@ -36,7 +36,7 @@ func (e *Engine) resume(ctx context.Context, h *hold, supplement string, o StepO
 
 // letKidsGoOn notes that a role with children may go on that a limit has stopped, or
 // that has suspended the thread itself. Words would reach none of them.
-func (e *Engine) letKidsGoOn(ctx context.Context, h *hold, pos *position, words string) (bool, error) {
+func (e *Engine) letKidsGoOn(ctx context.Context, h *lockedThread, pos *position, words string) (bool, error) {
 	if h.ended != nil || pos.problem != nil || !pos.workflow.Roles[pos.next.Role].HasChildren() || pos.next.Kind != moderator.Suspend {
 		return false, nil
 	}
@@ -52,7 +52,7 @@ func (e *Engine) letKidsGoOn(ctx context.Context, h *hold, pos *position, words 
 
 // resumeTask is what answers a thread that waits for a person. A limit that was
 // reached, and a new beginning, count from here.
-func (e *Engine) resumeTask(ctx context.Context, h *hold, pos *position, supplement string) (task, error) {
+func (e *Engine) resumeTask(ctx context.Context, h *lockedThread, pos *position, supplement string) (task, error) {
 	if pos.problem != nil {
 		return task{}, pos.explain()
 	}

@@ -9,7 +9,7 @@ import (
 
 // step makes one step of a thread, or adopts the finished result of an
 // interrupted one. A thread that is suspended stays so, and that is no error.
-func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	last, err := e.lastRun(ctx, h)
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *Engine) step(ctx context.Context, h *hold, o StepOptions) (protocol.Ste
 
 // lastRun is the record of the thread's last run; an error if its agent is
 // still at work on this head.
-func (e *Engine) lastRun(ctx context.Context, h *hold) (record, error) {
+func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (record, error) {
 	dir := e.runDir(h.id)
 	r := dir.read()
 	if e.agentAlive(ctx, h, dir, r) {
@@ -87,7 +87,7 @@ func (e *Engine) lastRun(ctx context.Context, h *hold) (record, error) {
 
 // idle is the record of the last run of a thread on which no agent is at work, and where
 // it stands.
-func (e *Engine) idle(ctx context.Context, h *hold) (last record, pos *position, err error) {
+func (e *Engine) idle(ctx context.Context, h *lockedThread) (last record, pos *position, err error) {
 	if last, err = e.lastRun(ctx, h); err != nil {
 		return last, nil, err
 	}
@@ -97,12 +97,12 @@ func (e *Engine) idle(ctx context.Context, h *hold) (last record, pos *position,
 
 // agentAlive reports whether the agent of the thread's last run is at work on this
 // head, whatever it has done to its run directory.
-func (e *Engine) agentAlive(ctx context.Context, h *hold, dir runDir, r record) bool {
+func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir runDir, r record) bool {
 	return h.orphan.pid != 0 || ((r.unfinished(h.head) || r.missing) && dir.surelyAlive(ctx, r))
 }
 
 // hasEnded refuses what only an active thread can do.
-func hasEnded(h *hold) error {
+func hasEnded(h *lockedThread) error {
 	err := fail(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id, h.ended.Status)
 	if h.ended.Status == protocol.StatusCompleted {
 		err = hinted(err, "uwf thread resume "+h.id+" -p '<what else to do>'")

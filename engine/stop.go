@@ -62,7 +62,7 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 // eachKid does something to the children of a thread that have not ended, and keeps
 // others from being begun. The thread is held, so nobody joins them meanwhile. A thread
 // that cannot be read has none.
-func (e *Engine) eachKid(ctx context.Context, h *hold, do func(ctx context.Context, kid string) (bool, error)) (done bool, err error) {
+func (e *Engine) eachKid(ctx context.Context, h *lockedThread, do func(ctx context.Context, kid string) (bool, error)) (done bool, err error) {
 	pos, err := e.position(ctx, h.id, h.head)
 	if err != nil || h.ended != nil || len(pos.kids) == 0 {
 		return false, nil
@@ -99,7 +99,7 @@ func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Ha
 
 // seize stops what runs on a thread and takes the thread's lock. A process that
 // makes several steps is stopped for good: the request outlives its agent.
-func (e *Engine) seize(ctx context.Context, id string) (*hold, bool, error) {
+func (e *Engine) seize(ctx context.Context, id string) (*lockedThread, bool, error) {
 	if err := e.mayWrite(); err != nil {
 		return nil, false, err
 	}
@@ -107,7 +107,7 @@ func (e *Engine) seize(ctx context.Context, id string) (*hold, bool, error) {
 	defer cancel()
 	stopped := false
 	for wait := minWait; ; wait = min(2*wait, maxWait) {
-		h, err := e.hold(ctx, id)
+		h, err := e.lock(ctx, id)
 		if err == nil {
 			orphan, err := e.stopOrphan(ctx, h)
 			if err != nil {
@@ -154,7 +154,7 @@ func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
 
 // stopOrphan stops an agent whose stepping process is gone. What it had
 // finished stays adoptable.
-func (e *Engine) stopOrphan(ctx context.Context, h *hold) (bool, error) {
+func (e *Engine) stopOrphan(ctx context.Context, h *lockedThread) (bool, error) {
 	dir := e.runDir(h.id)
 	r := dir.read()
 	if !e.agentAlive(ctx, h, dir, r) {

@@ -13,7 +13,7 @@ type task struct {
 	role       string
 	prompt     string
 	promptHash protocol.Hash // of the text node
-	command    []string      // of a role that is one; nil for another, or where only the thread's past knows it
+	command    []string      // of a role that is one; nil for another, or where only the thread's history knows it
 	cwd        string        // its location; once [Engine.Workplace] has judged it, the directory itself
 	limitBase  int
 	resumes    bool // it answers a suspension, or reopens a completed thread

@@ -57,7 +57,7 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 		return coded(err)
 	}
 	if ended != nil {
-		return hasEnded(&hold{id: thread, head: head, ended: ended})
+		return hasEnded(&lockedThread{id: thread, head: head, ended: ended})
 	}
 	return nil
 }
@@ -65,6 +65,6 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 // unheard says that a thread has ended before somebody was heard.
 func (a *attempt) unheard() {
 	if n := len(rundir.Dir(a.dir.path).Unread()); n > 0 {
-		a.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it", a.hold.id, n, a.hold.id))
+		a.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it", a.locked.id, n, a.locked.id))
 	}
 }

@@ -80,7 +80,7 @@ func spanOr(text string, otherwise time.Duration) (time.Duration, error) {
 
 // visitKey is the same for all tries of a visit, and for no other one.
 func (a *attempt) visitKey() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{a.hold.id, string(a.pos.thread.Head), a.task.role, string(a.task.promptHash)}, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{a.locked.id, string(a.pos.thread.Head), a.task.role, string(a.task.promptHash)}, "\n")))
 	const letters = 26
 	return base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").EncodeToString(sum[:])[:letters]
 }
@@ -317,11 +317,11 @@ func (a *attempt) park(ctx context.Context, p policy) (protocol.StepOutput, erro
 		until = now.Add(firstPark << min(max(0, n-p.attempts), 8))
 	}
 	until = earlier(until, now.Add(p.maxPark))
-	if err := a.setParked(ctx, a.hold, until.UnixMilli()); err != nil {
+	if err := a.setParked(ctx, a.locked, until.UnixMilli()); err != nil {
 		return protocol.StepOutput{}, err
 	}
 	a.warn(fmt.Sprintf("role %q: agent %s waits until %s: %s", a.task.role, a.cmd.name, until.In(now.Location()).Format(time.DateTime), plaintext.Line(a.failedTry.Error)))
-	pos, err := a.position(ctx, a.hold.id, a.hold.head)
+	pos, err := a.position(ctx, a.locked.id, a.locked.head)
 	if err != nil {
 		return protocol.StepOutput{}, err
 	}
@@ -339,7 +339,7 @@ func earlier(a, b time.Time) time.Time {
 // set changes nothing.
 const notParked = 1
 
-func (e *Engine) setParked(ctx context.Context, h *hold, until int64) error {
+func (e *Engine) setParked(ctx context.Context, h *lockedThread, until int64) error {
 	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{ParkedUntil: until}); err != nil {
 		return err
 	}
@@ -361,7 +361,7 @@ func (e *Engine) parkedUntil(facts heads.Facts) int64 {
 
 // woken is the task that was parked, if it is one that a person has asked for: nobody
 // else knows the words.
-func (e *Engine) woken(ctx context.Context, h *hold, last record) (task, bool, error) {
+func (e *Engine) woken(ctx context.Context, h *lockedThread, last record) (task, bool, error) {
 	if h.facts.ParkedUntil <= notParked || last.Head != h.head || last.Status != runFailed || !last.Resumes && !last.Replaces {
 		return task{}, false, nil
 	}

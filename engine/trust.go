@@ -191,7 +191,7 @@ func (e *Engine) whoseWords(ctx context.Context, id string, facts heads.Facts) (
 // elsewhere, and nobody has confirmed those since it came: an [*UntrustedError] in a
 // *protocol.Error. The workflow may be one's own; its inputs and approvals are not.
 func (a *attempt) trustsWords(ctx context.Context) error {
-	top, foreign, since, err := a.whoseWords(ctx, a.hold.id, a.hold.facts)
+	top, foreign, since, err := a.whoseWords(ctx, a.locked.id, a.locked.facts)
 	if err != nil || foreign == nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (e *Engine) MustTrust(ctx context.Context, workflow protocol.Hash, why stri
 const came = "came with a thread from elsewhere"
 
 // trustsImported is [Engine.MustTrust] for the workflow of a thread from elsewhere.
-func (e *Engine) trustsImported(ctx context.Context, h *hold, facts heads.Facts) error {
+func (e *Engine) trustsImported(ctx context.Context, h *lockedThread, facts heads.Facts) error {
 	if facts.Imported == nil && facts.Doubt == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ type UndoOptions struct {
 // Undo takes a thread and its files one step back; an ended thread is active again. The
 // step is kept for [Engine.Redo] until the thread goes on. Errors are *protocol.Error.
 func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.travel(ctx, id, func(h *hold, pos *position) error {
+	return e.travel(ctx, id, func(h *lockedThread, pos *position) error {
 		last := pos.thread.Last
 		if last == nil {
 			return fail(protocol.CodeFailed, "thread %s has no step to undo", h.id)
@@ -61,7 +61,7 @@ func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.S
 // Redo takes a thread and its files to the step that was undone last. Errors are
 // *protocol.Error.
 func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.travel(ctx, id, func(h *hold, pos *position) error {
+	return e.travel(ctx, id, func(h *lockedThread, pos *position) error {
 		next, err := e.undone(ctx, h)
 		if err != nil {
 			return err
@@ -88,9 +88,9 @@ func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.S
 }
 
 // travel moves the head of a thread that nothing works on.
-func (e *Engine) travel(ctx context.Context, id string, move func(*hold, *position) error) (protocol.StepOutput, error) {
+func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread, *position) error) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
-	h, err := e.hold(ctx, id)
+	h, err := e.lock(ctx, id)
 	if err != nil {
 		return none, coded(err)
 	}
@@ -124,7 +124,7 @@ func (e *Engine) travel(ctx context.Context, id string, move func(*hold, *positi
 }
 
 // shift moves the head of a thread that is held.
-func (e *Engine) shift(ctx context.Context, h *hold, to protocol.Hash) error {
+func (e *Engine) shift(ctx context.Context, h *lockedThread, to protocol.Hash) error {
 	if err := e.Heads.Move(ctx, h.id, h.head, to); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (e *Engine) shift(ctx context.Context, h *hold, to protocol.Hash) error {
 
 // undone is the step that was undone last, if the thread has not gone on since; nil:
 // there is none.
-func (e *Engine) undone(ctx context.Context, h *hold) (*thread.Thread, error) {
+func (e *Engine) undone(ctx context.Context, h *lockedThread) (*thread.Thread, error) {
 	if len(h.facts.Undone) == 0 {
 		return nil, nil
 	}
@@ -154,7 +154,7 @@ func (e *Engine) undone(ctx context.Context, h *hold) (*thread.Thread, error) {
 
 // toPutBack are the files around the last step of a thread, if they are kept; nil: they
 // are not, and stay as they are.
-func (e *Engine) toPutBack(ctx context.Context, h *hold, t *thread.Thread) (*StepFiles, error) {
+func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Thread) (*StepFiles, error) {
 	if h.workspace == nil || h.workspace.Mode == AsItIs || t.Last == nil || t.Last.Files == nil {
 		return nil, nil
 	}
@@ -166,7 +166,7 @@ func (e *Engine) toPutBack(ctx context.Context, h *hold, t *thread.Thread) (*Ste
 }
 
 // moveFiles puts back the files before a step, or again those after it.
-func (e *Engine) moveFiles(ctx context.Context, h *hold, pos *position, step *StepFiles, forward bool) error {
+func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *position, step *StepFiles, forward bool) error {
 	if step == nil {
 		return nil
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Deed is what a thread's first step is to be.
-type Deed string
+// Action is what a thread's first step is to be.
+type Action string
 
-// The deeds. Steps that follow the first one are always of the first kind.
+// The actions. Steps that follow the first one are always of the first kind.
 const (
-	DoStep   Deed = ""       // what the moderator says
-	DoResume Deed = "resume" // the answer to a suspension, or a new beginning
-	DoPoke   Deed = "poke"   // the last step once more, told otherwise
-	DoAnswer Deed = "answer" // the step of a role that a person plays
+	DoStep   Action = ""       // what the moderator says
+	DoResume Action = "resume" // the answer to a suspension, or a new beginning
+	DoPoke   Action = "poke"   // the last step once more, told otherwise
+	DoAnswer Action = "answer" // the step of a role that a person plays
 )
 
 // UntilEnd as [Work].Steps goes on until the end, or until a person is needed.
@@ -25,7 +25,7 @@ const UntilEnd = 0
 // Work is what is to be done on a thread. It is stored for a background worker,
 // so its keys stay as they are.
 type Work struct {
-	Do     Deed    `json:"do"`
+	Do     Action  `json:"do"`
 	Steps  int     `json:"steps"`  // at most, the first one included
 	Prompt string  `json:"prompt"` // of a resume or a poke
 	Answer *Answer `json:"answer,omitempty"`
@@ -49,7 +49,7 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.Step
 	return e.driving(w).drive(ctx, thread, nil, w)
 }
 
-func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput, error) {
+func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
 	if err := e.settle(ctx, h, w); err != nil {
 		return nil, ended(ctx, err)
 	}
@@ -62,11 +62,11 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		o := w.StepOptions
 		o.more = w.Steps == UntilEnd || i+1 < w.Steps
-		deed := w.Do
+		action := w.Do
 		if i > 0 {
-			deed, e = DoStep, e.recalling()
+			action, e = DoStep, e.recalling()
 		}
-		out, err := e.configOnce().deed(ctx, h, deed, w, o)
+		out, err := e.configOnce().act(ctx, h, action, w, o)
 		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
 			outs = appendOutput(outs, w, out)
 		}
@@ -81,7 +81,7 @@ func (e *Engine) do(ctx context.Context, h *hold, w Work) ([]protocol.StepOutput
 }
 
 // inProjectOf is [Engine.InProject] of where a thread works.
-func (e *Engine) inProjectOf(ctx context.Context, h *hold) (*Engine, error) {
+func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, error) {
 	if e.load == nil {
 		return e, nil
 	}
@@ -107,7 +107,7 @@ func appendOutput(outs []protocol.StepOutput, w Work, more ...protocol.StepOutpu
 	return outs
 }
 
-func (e *Engine) deed(ctx context.Context, h *hold, d Deed, w Work, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) act(ctx context.Context, h *lockedThread, d Action, w Work, o StepOptions) (protocol.StepOutput, error) {
 	switch d {
 	case DoResume:
 		return e.resume(ctx, h, w.Prompt, o)

@@ -52,8 +52,8 @@ func (a *attempt) workplace(ctx context.Context) (string, error) {
 		return dir, err
 	}
 	if _, gone := place.Real(a.pos.dir()); gone != nil {
-		if w := a.hold.workspace; w != nil && w.Mode == InWorktree {
-			return "", hinted(coded(err), "uwf thread fork "+string(a.hold.head)+" has another worktree with the same files")
+		if w := a.locked.workspace; w != nil && w.Mode == InWorktree {
+			return "", hinted(coded(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the same files")
 		}
 		return "", hinted(coded(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")
 	}

@@ -57,15 +57,15 @@ func (a *attempt) snapshot() string {
 // step is made once more. What is in the way of the agent is an error, while nobody is
 // paid; that they cannot be kept is told, and costs the step no more than its files.
 func (a *attempt) keepFiles(ctx context.Context) error {
-	w := a.hold.workspace
+	w := a.locked.workspace
 	if w == nil || w.Mode == AsItIs {
 		return nil
 	}
-	k, err := a.openFiles(ctx, a.hold.id, a.pos.dir(), w)
+	k, err := a.openFiles(ctx, a.locked.id, a.pos.dir(), w)
 	if err != nil {
 		return a.notKept(w, err)
 	}
-	if err := a.putBack(ctx, k, a.hold.id, a.task.files); err != nil {
+	if err := a.putBack(ctx, k, a.locked.id, a.task.files); err != nil {
 		k.release()
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *attempt) notKept(w *heads.Workspace, err error) error {
 	case errors.As(err, &blocked):
 		return hinted(fail(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+a.again())
 	case w.Mode == InWorktree:
-		return hinted(fail(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", a.hold.id, err), "uwf thread fork "+string(a.hold.head)+" makes another one")
+		return hinted(fail(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", a.locked.id, err), "uwf thread fork "+string(a.locked.head)+" makes another one")
 	}
 	a.warn("the files are not kept with this step: " + err.Error())
 	return nil

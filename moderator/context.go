@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Past is a step as conditions see it.
-type Past struct {
+// HistoryStep is a step as conditions see it.
+type HistoryStep struct {
 	Role   string
 	Output any // JSON value
 	Detail protocol.Hash
@@ -61,14 +61,14 @@ func needed(r jsonata.Reads, field string) int {
 }
 
 // newest reads up to n steps, and returns them oldest first.
-func newest(s State, n int) ([]Past, error) {
+func newest(s State, n int) ([]HistoryStep, error) {
 	if n == 0 || s.Last == nil {
 		return nil, nil
 	}
 	if s.History == nil {
 		return nil, errNoHistory
 	}
-	var past []Past
+	var past []HistoryStep
 	for p, err := range s.History {
 		if err != nil {
 			return nil, fmt.Errorf("read the steps so far: %w", err)

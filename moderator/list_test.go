@@ -24,14 +24,14 @@ func listed(output any, list ...protocol.Transition) moderator.State {
 	}
 	s.Start.Workflow = "0000000000001"
 	s.Depth, s.History = 2, past(
-		moderator.Past{Role: "reviewer", Output: output, Detail: "0000000000003", Agent: "uwf-mock"},
-		moderator.Past{Role: "developer", Output: obj("summary", "S"), Detail: "0000000000002", Agent: "uwf-mock"})
+		moderator.HistoryStep{Role: "reviewer", Output: output, Detail: "0000000000003", Agent: "uwf-mock"},
+		moderator.HistoryStep{Role: "developer", Output: obj("summary", "S"), Detail: "0000000000002", Agent: "uwf-mock"})
 	return s
 }
 
 // past yields steps, the newest first.
-func past(steps ...moderator.Past) iter.Seq2[moderator.Past, error] {
-	return func(yield func(moderator.Past, error) bool) {
+func past(steps ...moderator.HistoryStep) iter.Seq2[moderator.HistoryStep, error] {
+	return func(yield func(moderator.HistoryStep, error) bool) {
 		for _, s := range steps {
 			if !yield(s, nil) {
 				return
@@ -137,9 +137,9 @@ func TestHistoryIsReadAsFarAsItIsAskedFor(t *testing.T) {
 	} {
 		s := listed(obj("approved", false), when(expression, "developer", "x"), when("", "$END", ""))
 		read := 0
-		s.Depth, s.History = long, func(yield func(moderator.Past, error) bool) {
+		s.Depth, s.History = long, func(yield func(moderator.HistoryStep, error) bool) {
 			for range long {
-				if read++; !yield(moderator.Past{Role: "reviewer", Output: obj("approved", false)}, nil) {
+				if read++; !yield(moderator.HistoryStep{Role: "reviewer", Output: obj("approved", false)}, nil) {
 					return
 				}
 			}
@@ -154,7 +154,7 @@ func TestHistoryThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("node is damaged")
 	s := listed(obj(), when("$count(steps) > 1", "developer", "x"))
-	s.History = func(yield func(moderator.Past, error) bool) { yield(moderator.Past{}, broken) }
+	s.History = func(yield func(moderator.HistoryStep, error) bool) { yield(moderator.HistoryStep{}, broken) }
 	_, err := moderator.Next(t.Context(), s)
 	require.ErrorIs(t, err, broken)
 	s.History = nil
@@ -176,9 +176,9 @@ func TestConditionsAreBounded(t *testing.T) {
 }
 
 func BenchmarkHistoryOf1000Steps(b *testing.B) {
-	var steps []moderator.Past
+	var steps []moderator.HistoryStep
 	for i := range 1000 {
-		steps = append(steps, moderator.Past{Role: []string{"developer", "reviewer"}[i%2], Output: obj("approved", i%3 == 0, "comments", fmt.Sprint("No. ", i))})
+		steps = append(steps, moderator.HistoryStep{Role: []string{"developer", "reviewer"}[i%2], Output: obj("approved", i%3 == 0, "comments", fmt.Sprint("No. ", i))})
 	}
 	s := listed(obj("approved", false), when("$count(history[role='reviewer' and meta.approved]) > 10000", "developer", "x"), when("", "$END", ""))
 	s.Depth, s.History = len(steps), past(steps...)

@@ -26,7 +26,7 @@ type State struct {
 	// first. It is only called if a condition can touch it; what it errs with is
 	// what [Next] errs with.
 	Depth   int
-	History iter.Seq2[Past, error]
+	History iter.Seq2[HistoryStep, error]
 	// Limits in force: the workflow's, filled up from the config. Zero is no limit.
 	Limits protocol.Limits
 	// Visits, Steps: how often each role had its turn and how many steps there
