@@ -287,6 +287,9 @@ func (f *failedKids) err(thread, role string) error {
 		Code: why.Code, Err: f.why,
 		Message: fmt.Sprintf("%d of %d children of role %q failed; %s: %s", f.n, f.of, role, f.first, why.Message),
 	}
+	if errors.As(f.why, new(*UntrustedError)) {
+		return hinted(err, why.Hints...)
+	}
 	return hinted(err, "uwf thread resume "+thread+" tries those again, and no other",
 		"uwf thread kill "+childAddress(thread, f.first)+" lets it count as failed")
 }

@@ -138,21 +138,13 @@ func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
 	return nil
 }
 
-// TrustThread confirms that the commands of a thread from elsewhere may run, whatever
-// words it has brought. Errors are *protocol.Error.
+// TrustThread confirms that the commands of a thread from elsewhere and of its children may
+// run, whatever words they have brought. Errors are *protocol.Error.
 func (e *Engine) TrustThread(ctx context.Context, id string) error {
 	if err := e.mayWrite(); err != nil {
 		return err
 	}
-	facts, err := e.Heads.Facts(ctx, id)
-	if err != nil {
-		return coded(err)
-	}
-	top, _, _, err := e.whoseWords(ctx, id, facts)
-	if err == nil {
-		err = e.confirm(trustLine{Thread: top, AtMs: e.nowMs()})
-	}
-	if err != nil {
+	if err := e.confirm(trustLine{Thread: id, AtMs: e.nowMs()}); err != nil {
 		return coded(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
 	}
 	return nil
@@ -166,10 +158,11 @@ func (e *Engine) confirm(l trustLine) error {
 	return e.FS.Append(e.trustFile(), append(line, '\n'), 0o600, durable.FullFlush)
 }
 
-// whoseWords is the thread that a thread is part of, and whether any on the way there
-// comes from elsewhere; since is when the last of them came, in ms.
-func (e *Engine) whoseWords(ctx context.Context, id string, facts heads.Facts) (top string, foreign *heads.Facts, since int64, err error) {
+// whoseWords are a thread and those that it is part of, itself first, and whether any of
+// them comes from elsewhere; since is when the last of them came, in ms.
+func (e *Engine) whoseWords(ctx context.Context, id string, facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
 	for {
+		line = append(line, id)
 		if facts.Imported != nil || facts.Doubt != nil {
 			known := facts
 			foreign = &known
@@ -178,33 +171,39 @@ func (e *Engine) whoseWords(ctx context.Context, id string, facts heads.Facts) (
 			since = max(since, facts.Imported.AtMs)
 		}
 		if facts.Parent == nil {
-			return id, foreign, since, nil
+			return line, foreign, since, nil
 		}
 		id = facts.Parent.Thread
 		if facts, err = e.Heads.Facts(ctx, id); err != nil {
-			return "", nil, 0, err
+			return nil, nil, 0, err
 		}
 	}
 }
 
 // trustsWords is an error if the command of an attempt was rendered for a thread from
 // elsewhere, and nobody has confirmed those since it came: an [*UntrustedError] in a
-// *protocol.Error. The workflow may be one's own; its inputs and approvals are not.
+// *protocol.Error. The workflow may be one's own; its inputs and approvals are not. Who
+// confirms a thread confirms its children; those of one child are shown for it alone.
 func (a *attempt) trustsWords(ctx context.Context) error {
-	top, foreign, since, err := a.whoseWords(ctx, a.locked.id, a.locked.facts)
+	line, foreign, since, err := a.whoseWords(ctx, a.locked.id, a.locked.facts)
 	if err != nil || foreign == nil {
 		return err
 	}
-	known, err := a.confirmed(func(l trustLine) bool { return l.Thread == top && l.AtMs >= since })
+	known, err := a.confirmed(func(l trustLine) bool { return slices.Contains(line, l.Thread) && l.AtMs >= since })
 	if err != nil || known {
 		return err
 	}
 	untrusted := &UntrustedError{
-		Workflow: a.pos.thread.Start.Workflow, Name: a.pos.workflow.Name, Why: a.whence(*foreign), Thread: top,
+		Workflow: a.pos.thread.Start.Workflow, Name: a.pos.workflow.Name, Why: a.whence(*foreign), Thread: a.locked.id,
 		Commands: []string{plaintext.Line(a.task.role) + " runs: " + plaintext.Literal(a.cmd.argv)},
 	}
-	return hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted},
-		"uwf thread read "+top+" shows what it is about", "uwf thread trust "+top+" confirms its commands, this and later ones")
+	hints := []string{
+		"uwf thread read " + a.locked.id + " shows what it is about", "uwf thread trust " + a.locked.id + " confirms its commands, this and later ones",
+	}
+	if top := line[len(line)-1]; top != a.locked.id {
+		hints = append(hints, "uwf thread trust "+top+" confirms those of all its children, which are not shown here")
+	}
+	return hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}, hints...)
 }
 
 // trusted reports whether a workflow was confirmed, or is registered.

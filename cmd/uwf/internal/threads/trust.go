@@ -19,7 +19,8 @@ func (a Commands) threadTrustCommand() *ucli.Command {
 		Name: "trust", ArgsUsage: "<thread>", Usage: "confirm that the commands of a thread from elsewhere may run",
 		Description: "An imported thread brings inputs, answers and approvals of others, and the words of commands are made\n" +
 			"of them, be the workflow your own. So they run only once you have confirmed it for the thread: a terminal\n" +
-			"shows the next command and asks, and here it is said. Imported again, it is asked again.",
+			"shows the next command and asks, and here it is said, for its children\n" +
+			"as well. Imported again, it is asked again.",
 	}, func(ctx context.Context, c *ucli.Context) error {
 		id, e, err := a.ThreadAndEngine(ctx, c, nil)
 		if err != nil {
@@ -29,7 +30,7 @@ func (a Commands) threadTrustCommand() *ucli.Command {
 			return err
 		}
 		return a.Print(threadTrustOutput{id, true}, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, "confirmed: the commands of thread "+id)
+			_, err := fmt.Fprintln(w, "confirmed: the commands of thread "+id+" and of its children, the next and later ones")
 			return err
 		})
 	})
