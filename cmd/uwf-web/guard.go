@@ -66,6 +66,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.enter(w, r)
 	case !g.known(r):
 		refuse(w, http.StatusForbidden, "open the address that uwf web has printed")
+	case foreign(r):
+		refuse(w, http.StatusForbidden, "another site asks for this, or frames it")
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 		g.next.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
@@ -96,6 +98,16 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 func (g *guard) known(r *http.Request) bool {
 	cookie, err := r.Cookie(cookieName)
 	return err == nil && same(cookie.Value, g.key)
+}
+
+// foreign reports whether the browser says that another site, or another port of this
+// machine, asks, or that the answer would be shown within a page. The cookie is not sent
+// then; a browser that sends it all the same gets nothing.
+func foreign(r *http.Request) bool {
+	site, to, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
+	return site != "" && site != "same-origin" && site != "none" ||
+		slices.Contains([]string{"iframe", "frame", "embed", "object"}, to) ||
+		origin != "" && origin != "http://"+r.Host
 }
 
 // own reports whether the browser says that one of our pages has sent a form.
