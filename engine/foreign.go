@@ -189,7 +189,12 @@ func below(root, dir string) (rel string, ok bool) {
 
 // at is the position of a thread that is held, where it works here.
 func (e *Engine) at(ctx context.Context, h *lockedThread) (*position, error) {
-	p, err := e.position(ctx, h.id, h.head)
+	return e.atNode(ctx, h, h.head)
+}
+
+// atNode is where a thread that is held stands, or stood, at a node of its chain.
+func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash) (*position, error) {
+	p, err := e.position(ctx, h.id, node)
 	if err != nil {
 		return p, err
 	}

@@ -11,15 +11,20 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// poke lets the role of the last step answer once more, told what a person says.
-// The new step takes the old one's place: it follows what that followed. Nothing
-// is routed until it is there. Should it fail, the thread is as it was.
-func (e *Engine) poke(ctx context.Context, h *lockedThread, prompt string, o StepOptions) (protocol.StepOutput, error) {
+// poke lets the role of the last step, or of the one at a node before it, answer once
+// more, told what a person says. The new step takes the old one's place: it follows what
+// that followed. Nothing is routed until it is there. Should it fail, the thread is as it
+// was, and what followed an earlier step is undone.
+func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, prompt string, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
-	if h.ended != nil {
+	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
 		return none, hasEnded(h)
 	}
-	last, pos, err := e.idle(ctx, h)
+	last, now, err := e.idle(ctx, h)
+	if err != nil {
+		return none, err
+	}
+	pos, err := e.then(ctx, h, now, at)
 	if err != nil {
 		return none, err
 	}
@@ -29,17 +34,20 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, prompt string, o Ste
 			"uwf thread step "+h.id)
 	}
 	if pos.workflow.Roles[old.Role].Person {
-		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: a person has made its last step", h.id),
+		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: a person has made the step", h.id),
 			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
 	}
 	if pos.workflow.Roles[old.Role].HasChildren() {
-		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: its last step joins the results of other threads", h.id),
+		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: the step joins the results of other threads", h.id),
 			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
 	}
 	if err := pos.withinBudget(old.Role); err != nil {
 		return none, err
 	}
 	if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
+		return none, err
+	}
+	if last, err = e.backTo(ctx, h, last, now, pos.thread.Head, o.KeepFiles); err != nil {
 		return none, err
 	}
 	before, err := e.beforeHead(ctx, pos)
@@ -62,6 +70,22 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, prompt string, o Ste
 		o.Agent = e.aliasOf(ctx, old.Agent, pos.workflow.Name, old.Role)
 	}
 	return e.attempt(ctx, h, before, t, last, o)
+}
+
+// then is where a thread stood at one of its nodes; "": where it stands now.
+func (e *Engine) then(ctx context.Context, h *lockedThread, now *position, at protocol.Hash) (*position, error) {
+	if at == "" || at == h.head {
+		return now, nil
+	}
+	for s, err := range now.thread.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Hash == at {
+			return e.atNode(ctx, h, at)
+		}
+	}
+	return nil, fail(protocol.CodeNotFound, "thread %s has no step %s", h.id, at)
 }
 
 // beforeHead is the position that the thread's last step was made from. What the

@@ -55,9 +55,9 @@ func TestWhatCannotBePoked(t *testing.T) {
 	id := w.start()
 	_, err := w.Poke(ctx, id, "x", StepOptions{})
 	requireCode(t, err, protocol.CodeFailed, "no step to replace")
-	require.True(t, w.mustDo(id, "ready,done").Done)
+	require.NoError(t, w.Kill(ctx, id))
 	_, err = w.Poke(ctx, id, "x", StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "is completed")
+	requireCode(t, err, protocol.CodeFailed, "takes no more steps")
 	_, err = w.Poke(ctx, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "x", StepOptions{})
 	requireCode(t, err, protocol.CodeNotFound, "there is no thread")
 

@@ -125,10 +125,6 @@ func (r record) unfinished(head protocol.Hash) bool {
 	return r.damaged || (r.Head == head && r.Status.inFlight())
 }
 
-// resumes reports whether the run, from this head, was the answer to a
-// suspension or to the thread's end, and nobody has seen its own end.
-func (r record) resumes(head protocol.Hash) bool { return r.Resumes && r.unfinished(head) }
-
 // between reports whether the run has led to its step, whether or not this head,
 // which was read before, is that already, and its engine meant to go on.
 func (r record) between(head protocol.Hash) bool {

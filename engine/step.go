@@ -20,7 +20,7 @@ func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (prot
 			return none, err
 		}
 	}
-	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.resumes(h.head) && h.facts.ParkedUntil <= notParked) {
+	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.byPerson(h.head) && h.facts.ParkedUntil <= notParked) {
 		return none, hasEnded(h)
 	}
 	pos, err := e.at(ctx, h)

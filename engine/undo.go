@@ -17,45 +17,71 @@ type UndoOptions struct {
 // Undo takes a thread and its files one step back; an ended thread is active again. The
 // step is kept for [Engine.Redo] until the thread goes on. Errors are *protocol.Error.
 func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.travel(ctx, id, func(h *lockedThread, pos *position) error {
-		last := pos.thread.Last
-		if last == nil {
-			return fail(protocol.CodeFailed, "thread %s has no step to undo", h.id)
-		}
-		if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
+	return e.travel(ctx, id, func(h *lockedThread, pos *position) error { return e.back(ctx, h, pos, o.KeepFiles) })
+}
+
+// back takes a thread that is held, and its files, one step back.
+func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepFiles bool) error {
+	last := pos.thread.Last
+	if last == nil {
+		return fail(protocol.CodeFailed, "thread %s has no step to undo", h.id)
+	}
+	if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
+		return err
+	}
+	if pos.workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
+		if err := e.ask(ctx, h, attemptKey(pos.previous(), last.Role, "")); err != nil {
 			return err
 		}
-		if pos.workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
-			if err := e.ask(ctx, h, attemptKey(pos.previous(), last.Role, "")); err != nil {
-				return err
-			}
-		}
-		undone := []protocol.Hash{h.head}
-		if next, err := e.undone(ctx, h); err != nil {
-			return err
-		} else if next != nil {
-			undone = append(undone, h.facts.Undone...)
-		}
-		if !o.KeepFiles {
-			step, err := e.toPutBack(ctx, h, pos.thread)
-			if err != nil {
-				return err
-			}
-			if err := e.moveFiles(ctx, h, pos, step, false); err != nil {
-				return err
-			}
-		}
-		if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Undone: undone}); err != nil {
+	}
+	undone := []protocol.Hash{h.head}
+	if next, err := e.undone(ctx, h); err != nil {
+		return err
+	} else if next != nil {
+		undone = append(undone, h.facts.Undone...)
+	}
+	if !keepFiles {
+		step, err := e.toPutBack(ctx, h, pos.thread)
+		if err != nil {
 			return err
 		}
-		if h.ended != nil {
-			if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
-				return err
-			}
-			h.ended = nil
+		if err := e.moveFiles(ctx, h, pos, step, false); err != nil {
+			return err
 		}
-		return e.shift(ctx, h, pos.previous())
-	})
+	}
+	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Undone: undone}); err != nil {
+		return err
+	}
+	h.facts.Undone = undone
+	if h.ended != nil {
+		if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
+			return err
+		}
+		h.ended = nil
+	}
+	return e.shift(ctx, h, pos.previous())
+}
+
+// backTo takes a thread that is held back to one of its nodes. It returns the record of
+// the last run.
+func (e *Engine) backTo(ctx context.Context, h *lockedThread, last record, pos *position, node protocol.Hash, keepFiles bool) (record, error) {
+	if h.head == node {
+		return last, nil
+	}
+	if err := undisturbed(h, last); err != nil {
+		return last, err
+	}
+	last = e.passed(h, last)
+	for h.head != node {
+		err := e.back(ctx, h, pos, keepFiles)
+		if err == nil {
+			pos, err = e.at(ctx, h)
+		}
+		if err != nil {
+			return last, err
+		}
+	}
+	return last, nil
 }
 
 // Redo takes a thread and its files to the step that was undone last. Errors are
@@ -102,25 +128,40 @@ func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread,
 	if err != nil {
 		return none, coded(err)
 	}
-	if last.unfinished(h.head) {
-		return none, hinted(fail(protocol.CodeFailed, "a step of thread %s was interrupted, and may have left its result", h.id), "uwf thread step "+h.id+" takes it over, or makes it anew")
+	if err := undisturbed(h, last); err != nil {
+		return none, err
 	}
 	pos, err := e.at(ctx, h)
 	if err != nil {
 		return none, coded(err)
 	}
+	e.passed(h, last)
 	if err := move(h, pos); err != nil {
 		return none, ended(ctx, err)
-	}
-	if last.Status.inFlight() { // killed before it was told that the step counts: nobody must adopt it again
-		last.Status, last.StepHash = runDone, pos.thread.Head
-		_ = e.runDir(h.id).write(last)
 	}
 	out, err := e.arrive(ctx, h)
 	if err != nil {
 		return out, ended(ctx, err)
 	}
 	return out, nil
+}
+
+// undisturbed refuses to move a thread whose last run may have left something.
+func undisturbed(h *lockedThread, last record) error {
+	if !last.unfinished(h.head) {
+		return nil
+	}
+	return hinted(fail(protocol.CodeFailed, "a step of thread %s was interrupted, and may have left its result", h.id), "uwf thread step "+h.id+" takes it over, or makes it anew")
+}
+
+// passed notes that the last run has led to the head, if it was killed before it was told
+// so: nobody must adopt that again.
+func (e *Engine) passed(h *lockedThread, last record) record {
+	if last.Status.inFlight() {
+		last.Status, last.StepHash = runDone, h.head
+		_ = e.runDir(h.id).write(last)
+	}
+	return last
 }
 
 // shift moves the head of a thread that is held.

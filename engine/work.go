@@ -15,7 +15,7 @@ type Action string
 const (
 	DoStep   Action = ""       // what the moderator says
 	DoResume Action = "resume" // the answer to a suspension, or a new beginning
-	DoPoke   Action = "poke"   // the last step once more, told otherwise
+	DoPoke   Action = "poke"   // a step once more, told otherwise
 	DoAnswer Action = "answer" // the step of a role that a person plays
 )
 
@@ -29,6 +29,8 @@ type Work struct {
 	Steps  int     `json:"steps"`  // at most, the first one included
 	Prompt string  `json:"prompt"` // of a resume or a poke
 	Answer *Answer `json:"answer,omitempty"`
+	// At is the step that a poke makes again; "": the last one.
+	At protocol.Hash `json:"at,omitempty"`
 	StepOptions
 }
 
@@ -112,7 +114,7 @@ func (e *Engine) act(ctx context.Context, h *lockedThread, d Action, w Work, o S
 	case DoResume:
 		return e.resume(ctx, h, w.Prompt, o)
 	case DoPoke:
-		return e.poke(ctx, h, w.Prompt, o)
+		return e.poke(ctx, h, w.At, w.Prompt, o)
 	case DoAnswer:
 		return e.answer(ctx, h, w.Answer, o)
 	}

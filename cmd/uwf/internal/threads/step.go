@@ -92,7 +92,14 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if c.Bool("background") {
 		progress = nil
 	}
-	id, e, err := a.ThreadAndEngine(ctx, c, progress)
+	id, err := a.Thread(ctx, c.Args().First())
+	if err != nil && w.Do == engine.DoPoke && strings.Contains(c.Args().First(), app.Newest) {
+		id, w.At, err = a.Place(ctx, c.Args().First())
+	}
+	if err != nil {
+		return err
+	}
+	e, err := a.Engine(ctx, progress)
 	if err != nil {
 		return err
 	}
@@ -250,10 +257,13 @@ func (a Commands) answer(ctx context.Context, at protocol.StepOutput) (string, e
 
 func (a Commands) threadPokeCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "poke", ArgsUsage: "<thread>", Usage: "redo the last step with new instructions",
-		Description: "The new step takes the place of the last one; what is next follows from it. The old\n" +
-			"step stays in the store until it is collected: uwf thread fork <step> goes on from it. The agent begins\n" +
-			"with the files as they were before that step, if they were kept.",
+		Name: "poke", ArgsUsage: "<thread>[@step]", Usage: "redo the last step, or an earlier one, with new instructions",
+		Description: "The new step takes the place of the old one; what is next follows from it, also if the thread was\n" +
+			"completed. The old step stays in the store until it is collected: uwf thread fork <step> goes on from it.\n" +
+			"The agent begins with the files as they were before that step, if they were kept. What followed an\n" +
+			"earlier step is undone; should the new one fail, uwf thread redo goes forward again.\n\n" +
+			"   uwf thread poke @ -p 'shorter'\n" +
+			"   uwf thread poke @developer -p 'keep the old name' --until-end   # the last step of a role",
 		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := workOf(c)
