@@ -23,6 +23,9 @@ func (r *runner) result(out tried) agentkit.Result {
 	if out.Error != "" {
 		outcome += " " + string(out.Error)
 	}
+	if r.usedUpRun(out) {
+		outcome += "; " + protocol.OutcomeOfRun
+	}
 	return agentkit.Result{
 		SessionID:   cmp.Or(out.Session, out.task.session),
 		SessionMark: out.Mark,
@@ -44,17 +47,17 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 			return r.answered(res, out)
 		}
 		if goesOn {
-			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. " + r.howToGoOn()
+			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. " + r.howToGoOn(out)
 			return nil
 		}
 	case MaxTurns, Budget, Timeout:
 		if goesOn {
-			res.Suspend = r.limitText(out) + " " + r.howToGoOn()
+			res.Suspend = r.limitText(out) + " " + r.howToGoOn(out)
 			return nil
 		}
 	case Failed:
 		if goesOn && !r.req.Yields && (out.Error == RateLimit || out.Error == Quota) { // only time or money helps
-			res.Suspend = r.limitText(out) + " " + r.howToGoOn()
+			res.Suspend = r.limitText(out) + " " + r.howToGoOn(out)
 			return nil
 		}
 	}
@@ -105,8 +108,14 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 	return nil
 }
 
+// usedUpRun: what the whole run may cost is used up, not only what the agent may.
+func (r *runner) usedUpRun(out tried) bool { return out.Kind == Budget && r.ofRun }
+
 // howToGoOn says what resuming does: the config may say that no session is used again.
-func (r *runner) howToGoOn() string {
+func (r *runner) howToGoOn(out tried) string {
+	if r.usedUpRun(out) {
+		return "That was all the run had left: uwf thread resume " + r.req.Thread + " --more grants more."
+	}
 	if !r.resume {
 		return "Resume the thread to go on; it will be in a new session, since agents." + r.req.Alias + ".resume is false."
 	}
@@ -122,11 +131,7 @@ func (r *runner) limitText(out tried) string {
 		}
 		return r.adapter.Program + " stopped at its limit of turns."
 	case Budget:
-		text := fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
-		if r.ofRun {
-			text += " That was all the run had left: uwf thread resume " + r.req.Thread + " --more grants more."
-		}
-		return text
+		return fmt.Sprintf("%s stopped at its limit of cost ($%g).", r.adapter.Program, r.maxCost)
 	case Failed:
 		return fmt.Sprintf("%s %s: %s.", r.adapter.Program, reasons[out.Error], strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
 	}

@@ -1,5 +1,7 @@
 package cliagent
 
+import "github.com/united-workforce/uwf/protocol"
+
 // OutcomeKind is how a call came out.
 type OutcomeKind string
 
@@ -7,8 +9,8 @@ type OutcomeKind string
 const (
 	OK         OutcomeKind = "ok"
 	Incomplete OutcomeKind = "incomplete" // it ended without an answer, or without saying that it is one
-	MaxTurns   OutcomeKind = "max_turns"
-	Budget     OutcomeKind = "budget"
+	MaxTurns   OutcomeKind = protocol.OutcomeMaxTurns
+	Budget     OutcomeKind = protocol.OutcomeMaxCost
 	Refusal    OutcomeKind = "refusal" // the model declines
 	Failed     OutcomeKind = "error"
 

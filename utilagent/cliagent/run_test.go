@@ -80,7 +80,7 @@ func TestOutcomes(t *testing.T) {
 			plays: []string{"S {session}\nT I begin.", "S {session}\nT Hm."}, calls: 2, suspended: "without an answer",
 		},
 		"the limit of turns": {plays: []string{"S {session}\nT I begin.\nX max_turns"}, calls: 1, suspended: "limit of turns"},
-		"the limit of cost":  {plays: []string{"S {session}\nT I begin.\nX budget"}, calls: 1, suspended: "limit of cost"},
+		"the limit of cost":  {plays: []string{"S {session}\nT I begin.\nX max_cost"}, calls: 1, suspended: "limit of cost", detail: "max_cost"},
 		"a limit without a session": {
 			plays: []string{"X max_turns"}, calls: 1, failed: "cannot be continued",
 		},
@@ -149,6 +149,16 @@ func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
 	require.Contains(t, limited.Suspended, "it will be in a new session")
 	b := set(t, toy(), "").plays("X error rate_limit a", "X error rate_limit b", "X error rate_limit c")
 	require.NotContains(t, b.step().Result.Error, "the session is continued", "there is none")
+}
+
+// What the whole run may cost is granted, and not answered.
+func TestTheBudgetOfTheRun(t *testing.T) {
+	t.Parallel()
+	got := set(t, toy(), "", protocol.EnvBudget+`={"costUsd": 0.02}`).plays("S {session}\nT I begin.\nX max_cost").step().Succeeded()
+	outcome, ofRun := got.Detail.UsedUp()
+	require.True(t, ofRun)
+	require.Equal(t, protocol.OutcomeMaxCost, outcome)
+	require.Regexp(t, `--more grants more\.$`, got.Suspended)
 }
 
 // A thread that waits because of a limit goes on in its session.

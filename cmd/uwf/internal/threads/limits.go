@@ -92,24 +92,23 @@ func checkBudget(ctx context.Context, e *engine.Engine, s protocol.Start, l prot
 	return e.CheckBudget(ctx, w, l, o)
 }
 
-// grant sets limits of a thread and grants more, as the flags say, and says what. It
-// reports whether more was granted.
-func (a Commands) grant(ctx context.Context, c *ucli.Context) (bool, error) {
+// grant sets limits of a thread and grants more, as the flags say, and says what.
+func (a Commands) grant(ctx context.Context, c *ucli.Context) error {
 	l, err := limitsOf(c)
 	if err != nil {
-		return false, err
+		return err
 	}
 	m, err := moreOf(c)
 	if err != nil || l == (protocol.Limits{}) && m == (engine.More{}) {
-		return false, err
+		return err
 	}
 	id, e, err := a.ThreadAndEngine(ctx, c, nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	lines, err := e.Grant(ctx, id, l, m)
 	for _, line := range lines {
 		a.Say("thread %s: %s", id, line)
 	}
-	return m != (engine.More{}), err
+	return err
 }

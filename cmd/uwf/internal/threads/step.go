@@ -199,8 +199,7 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 		w.Steps = engine.UntilEnd
 	}
 	w.Wake = true
-	granted, err := a.grant(ctx, c)
-	if err != nil {
+	if err := a.grant(ctx, c); err != nil {
 		return err
 	}
 	if c.IsSet("prompt") {
@@ -228,8 +227,6 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 		if w.Answer.By, err = a.answerer(ctx, c); err != nil {
 			return err
 		}
-	case at.Question != nil && granted: // what the agent lacked was no answer
-		w.Do = engine.DoResume
 	case at.Question != nil, at.Status == protocol.StatusCompleted:
 		w.Do = engine.DoResume
 		if w.Prompt, err = a.answer(ctx, at); err != nil {
