@@ -46,6 +46,8 @@ type kit struct {
 	engine    bool // the engine's variables are about this step
 	limitBase *int
 	edge      string // the edge's prompt
+
+	flush func() error // of what is said on stderr
 }
 
 // open finds the thread's head and everything around it.
@@ -67,7 +69,7 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	said := hidden.NewWriter(e.Stderr)
 	e.Stderr = said
 	k.run = &runenv.Run{Env: e, Dirs: dirs, Secrets: &hidden.Set, Process: inv.process}
-	k.run.AtEnd(func() { _ = said.Flush() })
+	k.flush = said.Flush
 	k.run.Log = log.New(k.runDir(), &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now)
 	k.turns = newTurns(k.batch, store, out, e.Now, k.secrets)

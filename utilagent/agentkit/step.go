@@ -23,6 +23,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		return protocol.Result{}, err
 	}
 	defer func() { failed = k.secrets.error(failed) }()
+	defer func() { _ = k.flush() }()
 	defer k.run.End()
 	ctx = k.run.With(ctx)
 	if k.session, err = k.pick(ctx); err != nil {
@@ -47,6 +48,9 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return k.rejected(ctx, req, done, err)
 	}
+	// What the agent leaves behind is ended, and what it must not have changed is put back:
+	// the files of the step are those that stay.
+	k.run.End()
 	completed := started.Add(max(0, e.Now().Sub(started))) // the clock may have been set meanwhile
 	done.detail.Turns, done.detail.Capture = k.turns.close()
 	done.detail.AgentVersion = cmp.Or(done.detail.AgentVersion, version(o))
