@@ -110,7 +110,7 @@ func wait(ctx context.Context, path string, open func(string) (*os.File, error))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, fmt.Errorf("%s %w: %w", path, err, context.Cause(ctx))
+			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
 		case <-timer.C:
 			waited += pause
 		}

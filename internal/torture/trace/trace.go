@@ -1,6 +1,6 @@
 // Package trace runs a program and everything that it starts under ptrace(2),
 // counts the system calls with which they change the disk, and makes one of them
-// go wrong: the process is killed before it, or the call fails or is cut short. Or
+// go wrong: the process is killed before it or in its middle, or the call fails or is cut short. Or
 // it records them all, so that the power can be cut after any of them.
 //
 // It works where the calls of the machine are known to it (Linux on amd64); see
@@ -31,10 +31,11 @@ const (
 	EROFS   Fault = "EROFS"  // the same: it is read-only
 	EINTR   Fault = "EINTR"
 	Short   Fault = "short" // only half of a write is written; other calls are left alone
+	Torn    Fault = "torn"  // the same, and then SIGKILL
 )
 
 // Faults are all of them that do something.
-func Faults() []Fault { return []Fault{Kill, KillAll, EIO, ENOSPC, EROFS, EINTR, Short} }
+func Faults() []Fault { return []Fault{Kill, KillAll, EIO, ENOSPC, EROFS, EINTR, Short, Torn} }
 
 // lasts tells whether the calls behind the one in question fail, too.
 func (f Fault) lasts() bool { return f == ENOSPC || f == EROFS }

@@ -81,6 +81,7 @@ type thread struct {
 	begun  bool // it has passed its first stop
 	inside bool // a system call has begun
 	fail   syscall.Errno
+	kill   bool            // once the call has ended
 	call   *begun          // the call inside, if it counts
 	change *durabletest.Op // what it does, if that is recorded
 }
@@ -187,6 +188,9 @@ func (t *tracer) afterCall(tid int, th *thread, regs *syscall.PtraceRegs) error 
 		th.change = nil
 		return t.record(tid, th.call, op, int64(regs.Rax))
 	}
+	if th.kill {
+		return syscall.Kill(t.out.Hit.Process, syscall.SIGKILL)
+	}
 	if th.fail == 0 {
 		return nil
 	}
@@ -218,11 +222,12 @@ func (t *tracer) inject(tid int, th *thread, b *begun) error {
 	case KillAll:
 		t.killAll()
 		return nil
-	case Short:
+	case Short, Torn:
 		if b.name != "write" && b.name != "pwrite64" || regs.Rdx < 2 {
 			return nil
 		}
 		regs.Rdx /= 2
+		th.kill = t.plan.Fault == Torn
 		return syscall.PtraceSetRegs(tid, &regs)
 	case EIO:
 		th.fail = syscall.EIO
