@@ -24,15 +24,15 @@ func NumberFlag(c *ucli.Context, name string, least, example int) (int, error) {
 		want = "positive"
 	}
 	message := fmt.Sprintf("--%s must be a %s integer, got: %s", name, want, text)
-	if near := nearNumber(text); near >= least {
+	if near := NearNumber(text); near >= least {
 		return 0, cmdline.UsageError(message, fmt.Sprintf("did you mean --%s %d?", name, near))
 	}
 	return 0, cmdline.UsageError(message, fmt.Sprintf("--%s %d", name, example))
 }
 
-// nearNumber is the number that somebody has written another way, such as 4k,
+// NearNumber is the number that somebody has written another way, such as 4k,
 // 1_000 or 1e3; -1 if there is none.
-func nearNumber(text string) int {
+func NearNumber(text string) int {
 	const most = 1 << 31
 	plain := strings.NewReplacer("_", "", ",", "", "'", "", " ", "").Replace(strings.ToLower(text))
 	times := 1.0

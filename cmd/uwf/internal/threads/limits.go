@@ -3,7 +3,6 @@ package threads
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -67,11 +66,17 @@ func dollarsOf(c *ucli.Context, flag string) (float64, error) {
 		return 0, nil
 	}
 	text := strings.TrimSpace(c.String(flag))
-	usd, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
-	if err != nil || !(usd > 0 && usd <= protocol.MaxCostUSD) || math.IsNaN(usd) {
+	usd, ok := amount(text)
+	if !ok {
 		return 0, cmdline.UsageError(fmt.Sprintf("--%s must be a number of dollars above 0, got %q", flag, text), "--"+flag+" 5")
 	}
 	return usd, nil
+}
+
+// amount reads an amount of money.
+func amount(text string) (float64, bool) {
+	usd, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
+	return usd, err == nil && usd > 0 && usd <= protocol.MaxCostUSD
 }
 
 // tokensOf reads a number of tokens; 0 if it was not given.

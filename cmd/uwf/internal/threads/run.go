@@ -65,11 +65,11 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	results, runErr := e.Do(ctx, started.Thread, work)
+	results, runErr := a.doAsking(ctx, e, started.Thread, work)
 	for c.Bool("wait") && runErr == nil && len(results) > 0 && results[len(results)-1].Status == protocol.StatusParked {
 		a.Say("thread %s: %s", started.Thread, app.StandingText(results[len(results)-1]))
 		if runErr = e.AwaitParked(ctx, started.Thread); runErr == nil {
-			results, runErr = e.Do(ctx, started.Thread, work)
+			results, runErr = a.doAsking(ctx, e, started.Thread, work)
 		}
 	}
 	return a.Conclude(ctx, e, started.Thread, results, withNext(runErr, started.Thread), true)

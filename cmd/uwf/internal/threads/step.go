@@ -118,7 +118,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if c.Bool("background") {
 		return a.inBackground(ctx, e, id, w)
 	}
-	results, err := a.doTrusting(ctx, e, id, w)
+	results, err := a.doAsking(ctx, e, id, w)
 	if len(results) == 0 {
 		return err
 	}
