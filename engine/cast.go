@@ -43,6 +43,9 @@ func (e *Engine) castProgram(ctx context.Context, w protocol.Workflow, role stri
 		c.Agent = protocol.JoinAgent
 		return c, command{}
 	}
+	if o.Scenario != "" {
+		c.Player = protocol.PlayedByAgent
+	}
 	if c.Player == protocol.PlayedByPerson {
 		c.Agent = protocol.PersonAgent
 		return c, command{}

@@ -39,7 +39,7 @@ func (a *attempt) player(ctx context.Context, o StepOptions) (command, error) {
 // that, with the words as they were rendered.
 func (e *Engine) playerOf(ctx context.Context, o StepOptions, w protocol.Workflow, name string, argv []string) (command, error) {
 	role := w.Roles[name]
-	if role.Player() != protocol.PlayedByCommand {
+	if role.Player() != protocol.PlayedByCommand || o.Scenario != "" {
 		return e.agentFor(ctx, o, w.Name, name)
 	}
 	c, err := e.Config(ctx)
@@ -56,6 +56,10 @@ func (e *Engine) playerOf(ctx context.Context, o StepOptions, w protocol.Workflo
 // agentFor decides who plays a role: --agent, then the override for the role,
 // then the default. It needs no config if --agent is a command line.
 func (e *Engine) agentFor(ctx context.Context, o StepOptions, workflow, role string) (command, error) {
+	if o.Scenario != "" && o.agentOf(role) == "" {
+		argv := []string{protocol.AgentName("mock"), "--mock-data", o.Scenario}
+		return command{name: argv[0], argv: argv, written: argv, timeout: o.Timeout}, nil
+	}
 	c, err := e.Config(ctx)
 	if err != nil {
 		return command{}, err

@@ -121,6 +121,9 @@ type StepOptions struct {
 	Wake bool `json:"wake,omitempty"`
 	// Agents are, by role, aliases or command lines that go before Agent.
 	Agents map[string]string `json:"agents,omitempty"`
+	// Scenario is a script, an absolute path, by which uwf-mock plays all roles, also those
+	// of commands and people.
+	Scenario string `json:"scenario,omitempty"`
 
 	// KeepFiles: a poke leaves the files as they are, instead of putting back those before
 	// the step that is made again.

@@ -57,10 +57,10 @@ func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (prot
 		return none, hasEnded(h)
 	case pos.problem != nil:
 		return none, pos.explain()
-	case pos.form != nil:
+	case pos.form != nil && !o.plays(pos.next):
 		out, _, err := e.answeredBefore(ctx, h, pos, last, o)
 		return out, err
-	case pos.next.Kind == moderator.Suspend:
+	case pos.next.Kind == moderator.Suspend && !o.plays(pos.next):
 		return pos.output(), nil
 	case pos.next.Kind == moderator.Fan:
 		return e.fan(ctx, h, pos, last, o)
@@ -72,6 +72,11 @@ func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (prot
 		return none, err
 	}
 	return e.attempt(ctx, h, pos, t, last, o)
+}
+
+// plays reports whether a scenario plays the person who is next.
+func (o StepOptions) plays(d moderator.Decision) bool {
+	return o.Scenario != "" && d.Cause == moderator.ByPerson
 }
 
 // lastRun is the record of the thread's last run; an error if its agent is

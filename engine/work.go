@@ -75,7 +75,8 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.St
 		if err != nil {
 			return outs, ended(ctx, err)
 		}
-		if out.Done || out.Status != protocol.StatusIdle {
+		asks := w.Scenario != "" && out.StepHash != nil && out.Question != nil && out.Question.Schema != nil
+		if out.Done || out.Status != protocol.StatusIdle && !asks {
 			break
 		}
 	}

@@ -17,7 +17,7 @@ func TestReadmeScenarios(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n# scenario\n(.*?)```").FindAllSubmatch(readme, -1)
-	require.Len(t, blocks, 2)
+	require.Len(t, blocks, 3)
 	var all []mock.Scenario
 	for _, block := range blocks {
 		s, err := mock.Parse("README.md", block[1])
@@ -34,5 +34,6 @@ func TestReadmeScenarios(t *testing.T) {
 	}).Succeeded()
 	require.Equal(t, map[string]any{"$status": "ready", "plan": "Swap the operands."}, got.Output)
 	require.Len(t, all[0].Steps, 5)
-	require.Len(t, all[1].Steps, 11)
+	require.Equal(t, "failed", all[1].Roles["tests"][0].Value.(map[string]any)["$status"])
+	require.Len(t, all[2].Steps, 11)
 }

@@ -18,15 +18,14 @@ func Parse(file string, src []byte) (Scenario, error) {
 		return Scenario{}, &FileError{File: file, Err: err}
 	}
 	var s Scenario
-	if doc.Root.Get("steps") == nil {
-		r.fail(doc.Root.Pos, "mock data must be a mapping with a 'steps' list")
+	if doc.Root.Get("steps") == nil && doc.Root.Get("roles") == nil {
+		r.fail(doc.Root.Pos, "mock data must be a mapping with a 'steps' list, or with 'roles'")
 		return s, r.err()
 	}
 	r.mapping(doc.Root, "a scenario", map[string]func(*yamldoc.Node){
 		"repeat": r.flag(&s.Repeat),
-		"steps": func(n *yamldoc.Node) {
-			r.list(n, "steps", func(item *yamldoc.Node) { s.Steps = append(s.Steps, r.step(item)) })
-		},
+		"steps":  func(n *yamldoc.Node) { s.Steps = r.steps(n, "steps") },
+		"roles":  func(n *yamldoc.Node) { s.Roles = r.roles(n) },
 	})
 	return s, r.err()
 }
@@ -42,6 +41,24 @@ func (e *FileError) Error() string { return "mock scenario " + e.File + ": " + e
 
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
+
+func (r *reader) steps(n *yamldoc.Node, what string) (list []Step) {
+	r.list(n, what, func(item *yamldoc.Node) { list = append(list, r.step(item)) })
+	return list
+}
+
+// roles are lists of steps by role.
+func (r *reader) roles(n *yamldoc.Node) map[string][]Step {
+	if n.Kind != yamldoc.Mapping {
+		r.fail(n.Pos, "roles must be a mapping from role to a list of steps")
+		return nil
+	}
+	roles := map[string][]Step{}
+	for _, f := range n.Entries {
+		roles[f.Key] = r.steps(f.Value, "the steps of role "+f.Key)
+	}
+	return roles
+}
 
 func (r *reader) step(n *yamldoc.Node) Step {
 	var s Step

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -92,7 +93,7 @@ func (p *player) parseArgs(args []string) (rest []string, err error) {
 func (p *player) run(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 	p.index, p.replies, p.calls = req.Number-1, 0, 0
 	var err error
-	if p.step, err = p.scenario.step(p.index, req.Role); err != nil {
+	if p.step, err = p.scenario.step(p.index, req.Visit, req.Role); err != nil {
 		return agentkit.Result{}, err
 	}
 	if err := p.misbehave(ctx, req); err != nil {
@@ -124,7 +125,7 @@ func (p *player) play(ctx context.Context, req *agentkit.Request, r Reply) (agen
 	if err := sleep(ctx, r.Delay); err != nil {
 		return agentkit.Result{}, err
 	}
-	res := agentkit.Result{Value: r.Value, Suspend: r.Suspend, Usage: r.Usage, SessionID: p.session()}
+	res := agentkit.Result{Value: asCommand(req, r.Value), Suspend: r.Suspend, Usage: r.Usage, SessionID: p.session()}
 	if r.Output != nil {
 		res.Output = *r.Output
 	}
@@ -136,6 +137,22 @@ func (p *player) play(ctx context.Context, req *agentkit.Request, r Reply) (agen
 		return res, nil
 	}
 	return res, req.Turn(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: answer(res)})
+}
+
+// asCommand completes what a role says that is a command: its status is enough.
+func asCommand(req *agentkit.Request, value any) any {
+	said, ok := value.(map[string]any)
+	role := req.Workflow.Roles[req.Role]
+	if !ok || role.Player() != protocol.PlayedByCommand || role.Parse != "" {
+		return value
+	}
+	code := 0
+	if said[protocol.StatusKey] == "failed" {
+		code = 1
+	}
+	whole := map[string]any{protocol.StatusKey: "passed", "exitCode": code, "output": "", "truncated": false}
+	maps.Copy(whole, said)
+	return whole
 }
 
 func (p *player) session() string {

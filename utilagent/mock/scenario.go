@@ -14,9 +14,12 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Scenario is a script: the i-th step of a thread is played by Steps[i].
+// Scenario is a script: the i-th step of a thread is played by Steps[i], or where there
+// is a script for the role, the n-th of its steps by the n-th entry, the last one again
+// and again.
 type Scenario struct {
 	Steps  []Step
+	Roles  map[string][]Step
 	Repeat bool // begin anew when the steps are used up
 }
 
@@ -86,8 +89,12 @@ type Grandchild struct {
 	PidFile string        // gets its process id; "": none
 }
 
-// step finds the script of the i-th step, from 0, which is to be of a role.
-func (s Scenario) step(i int, role string) (Step, error) {
+// step finds the script of the i-th step, from 0, which is to be the role's next after
+// so many visits.
+func (s Scenario) step(i, visits int, role string) (Step, error) {
+	if own := s.Roles[role]; len(own) > 0 {
+		return own[min(visits, len(own)-1)], nil
+	}
 	if s.Repeat && len(s.Steps) > 0 {
 		i %= len(s.Steps)
 	}

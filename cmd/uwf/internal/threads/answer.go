@@ -45,7 +45,7 @@ func (a Commands) threadAnswerCommand() *ucli.Command {
 }
 
 func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
-	w, err := workOf(c)
+	w, err := a.workOf(c)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (a Commands) Run() *ucli.Command {
 }
 
 func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
-	o, err := stepOptions(c)
+	o, err := a.stepOptions(c)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -21,7 +22,7 @@ import (
 
 func agentFlags() []ucli.Flag {
 	return []ucli.Flag{
-		agentFlag(),
+		agentFlag(), scenarioFlag(),
 		&ucli.BoolFlag{Name: "fresh", Usage: "do not adopt the finished result of an interrupted step"},
 		term.TimeoutFlag("stop a step's agent after this `TIME`"),
 		&ucli.StringFlag{Name: "parallel", Usage: "at most `N` threads at work at once (default: two for each processor)"},
@@ -33,11 +34,22 @@ func agentFlag() ucli.Flag {
 	return &ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias of config.yaml or a command line, for one role or for all, instead of the configured one; can be repeated"}
 }
 
+// scenarioFlag names a script that plays every role.
+func scenarioFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "scenario", Usage: "a script for uwf-mock, `FILE`, plays all roles, also those of commands and people"}
+}
+
 // stepOptions are those of the flags, but for --agent: which roles there are, the
 // workflow says.
-func stepOptions(c *ucli.Context) (engine.StepOptions, error) {
+func (a Commands) stepOptions(c *ucli.Context) (engine.StepOptions, error) {
 	o := engine.StepOptions{Fresh: c.Bool("fresh")}
 	var err error
+	if c.IsSet("scenario") {
+		o.Scenario = a.Env.Path(c.String("scenario"))
+		if _, err := os.Stat(o.Scenario); err != nil {
+			return o, cmdline.NotFound("there is no scenario " + c.String("scenario"))
+		}
+	}
 	if o.Timeout, err = term.TimeoutOf(c); err != nil || !c.IsSet("parallel") {
 		return o, err
 	}
@@ -51,7 +63,7 @@ func (a Commands) threadStepCommand() *ucli.Command {
 		Usage: "run one or more steps of a thread",
 		Flags: append(agentFlags(), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
-		w, err := workOf(c)
+		w, err := a.workOf(c)
 		if err != nil {
 			return err
 		}
@@ -73,8 +85,8 @@ func backgroundFlag() ucli.Flag {
 }
 
 // workOf reads what is to be done with a thread.
-func workOf(c *ucli.Context) (engine.Work, error) {
-	o, err := stepOptions(c)
+func (a Commands) workOf(c *ucli.Context) (engine.Work, error) {
+	o, err := a.stepOptions(c)
 	if err != nil {
 		return engine.Work{}, err
 	}
@@ -191,7 +203,7 @@ func (a Commands) threadResumeCommand() *ucli.Command {
 }
 
 func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
-	w, err := workOf(c)
+	w, err := a.workOf(c)
 	if err != nil {
 		return err
 	}
@@ -263,7 +275,7 @@ func (a Commands) threadPokeCommand() *ucli.Command {
 			"   uwf thread poke @developer -p 'keep the old name' --until-end   # the last step of a role",
 		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
-		w, err := workOf(c)
+		w, err := a.workOf(c)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func (a Commands) Tick() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		o, err := stepOptions(c)
+		o, err := a.stepOptions(c)
 		if err != nil {
 			return err
 		}
