@@ -15,6 +15,11 @@ func guard(text string, b Bounds) error {
 			return &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("more than %d values", b.Nodes)}
 		}
 	}
+	for _, pair := range []string{"[]", "{}"} { // a bracket costs the library a kilobyte
+		if strings.Count(text, pair[:1])-strings.Count(text, pair[1:]) > 100*b.Depth {
+			return &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("nested deeper than %d", b.Depth)}
+		}
+	}
 	c := cost{size: len(text)}
 	n := 0
 	for line := range strings.Lines(text) {

@@ -101,6 +101,17 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Brackets that are never closed take the library gigabytes, also where very many
+// values are allowed.
+func TestBracketsAreCountedFirst(t *testing.T) {
+	t.Parallel()
+	b := Bounds{Bytes: 64 << 20, Depth: 16, Nodes: 4 << 20}
+	for _, text := range []string{strings.Repeat("[", 300_000), strings.Repeat("a: {", 10_000)} {
+		require.ErrorContains(t, guard(text, b), "nested deeper than 16")
+	}
+	require.NoError(t, guard(strings.Repeat("[]{}", 300_000), b))
+}
+
 // Each of these makes the library, or a reader that expands aliases, spend
 // seconds or gigabytes.
 func TestHostile(t *testing.T) {
