@@ -43,59 +43,45 @@ type arguments struct {
 }
 
 func dispatch(ctx context.Context, args []string, p process) error {
-	flags := newFlags(p)
-	dir := flags.String("C", ".", "a directory of the tree")
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	flags.SetOutput(p.stderr)
+	flags.Usage = func() { fmt.Fprint(p.stderr, usage) }
+	dir := flags.String("C", ".", "")
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp
 	}
 	name, rest := flags.Arg(0), flags.Args()[min(1, flags.NArg()):]
-	known := map[string]func(context.Context, *tree, arguments, process) error{
-		"proxy": proxyCommand, "archives": archivesCommand,
-		"tidy": func(ctx context.Context, t *tree, a arguments, p process) error { return t.tidy(ctx, a.sums, p) },
-		"install-check": func(ctx context.Context, t *tree, a arguments, p process) error {
-			return t.installCheck(ctx, a.dirs, p)
-		},
-		"release": func(ctx context.Context, t *tree, a arguments, p process) error { return t.release(ctx, a.version, p) },
-	}
-	if known[name] == nil {
-		flags.Usage()
+	var a arguments
+	flags.StringVar(&a.out, "o", "", "")
+	flags.StringVar(&a.version, "version", "", "")
+	flags.StringVar(&a.nfpm, "nfpm", "", "")
+	flags.StringVar(&a.only, "only", "", "")
+	flags.BoolVar(&a.sums, "sums", false, "")
+	if err := flags.Parse(rest); err != nil {
 		return flag.ErrHelp
 	}
-	a, err := argumentsOf(name, rest, p)
-	if err != nil {
-		return err
+	a.dirs = flags.Args()
+	known := map[string]struct {
+		run    func(context.Context, *tree, arguments, process) error
+		usable bool // with these arguments
+	}{
+		"proxy":    {proxyCommand, a.out != ""},
+		"archives": {archivesCommand, a.out != ""},
+		"tidy":     {func(ctx context.Context, t *tree, a arguments, p process) error { return t.tidy(ctx, a.sums, p) }, true},
+		"install-check": {func(ctx context.Context, t *tree, a arguments, p process) error {
+			return t.installCheck(ctx, a.dirs, p)
+		}, true},
+		"release": {func(ctx context.Context, t *tree, a arguments, p process) error { return t.release(ctx, a.version, p) }, a.version != ""},
+	}
+	if !known[name].usable || len(a.dirs) > 0 && name != "install-check" {
+		flags.Usage()
+		return flag.ErrHelp
 	}
 	t, err := loadTree(*dir)
 	if err != nil {
 		return err
 	}
-	return known[name](ctx, t, a, p)
-}
-
-// argumentsOf reads the arguments of a command, and refuses those of others.
-func argumentsOf(name string, args []string, p process) (a arguments, err error) {
-	flags := newFlags(p)
-	switch name {
-	case "proxy", "archives":
-		flags.StringVar(&a.out, "o", "", "the directory for it")
-		flags.StringVar(&a.version, "version", "", "default: what the go.mod files require")
-		flags.StringVar(&a.nfpm, "nfpm", "", "the nfpm program, for Debian packages; default: make none")
-		flags.StringVar(&a.only, "only", "", "targets such as linux/amd64,windows/arm64; default: all")
-	case "release":
-		flags.StringVar(&a.version, "version", "", "such as v0.2.0")
-	case "tidy":
-		flags.BoolVar(&a.sums, "sums", false, "keep the siblings' lines in go.sum: for the commit of a release")
-	}
-	if err := flags.Parse(args); err != nil {
-		return a, flag.ErrHelp
-	}
-	a.dirs = flags.Args()
-	needed := map[string]string{"proxy": a.out, "archives": a.out, "release": a.version}
-	if value, needs := needed[name]; needs && value == "" || len(a.dirs) > 0 && name != "install-check" {
-		flags.Usage()
-		return a, flag.ErrHelp
-	}
-	return a, nil
+	return known[name].run(ctx, t, a, p)
 }
 
 func proxyCommand(ctx context.Context, t *tree, a arguments, p process) error {
@@ -120,11 +106,4 @@ func archivesCommand(ctx context.Context, t *tree, a arguments, p process) error
 		return err
 	}
 	return t.archives(ctx, delivery{out: a.out, version: v, targets: targets, nfpm: a.nfpm}, p)
-}
-
-func newFlags(p process) *flag.FlagSet {
-	flags := flag.NewFlagSet("release", flag.ContinueOnError)
-	flags.SetOutput(p.stderr)
-	flags.Usage = func() { fmt.Fprint(p.stderr, usage) }
-	return flags
 }

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -43,12 +41,8 @@ func (t *tree) publish(ctx context.Context, proxy string, m *sibling, version st
 	if err != nil {
 		return err
 	}
-	files, err := t.files(ctx, m, gomod)
-	if err != nil {
-		return err
-	}
 	var archive bytes.Buffer
-	if err := modzip.Create(&archive, at, files); err != nil {
+	if err := t.zip(ctx, &archive, m, at, gomod); err != nil {
 		return fmt.Errorf("zip %s: %w", at, err)
 	}
 	info, err := json.Marshal(map[string]string{"Version": version})
@@ -90,77 +84,32 @@ func (t *tree) modAt(m *sibling, version string) ([]byte, error) {
 	return m.mod.Format()
 }
 
-// files lists what belongs into the module's zip.
-func (t *tree) files(ctx context.Context, m *sibling, gomod []byte) ([]modzip.File, error) {
+// zip makes the module's zip of the files that git would take, with a go.mod.
+func (t *tree) zip(ctx context.Context, to io.Writer, m *sibling, at module.Version, gomod []byte) (err error) {
+	stage, err := os.MkdirTemp("", "uwf-zip-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
 	dir := t.abs(m)
-	checked, err := modzip.CheckDir(dir)
+	listed, err := t.git(ctx, process{}, "-C", dir, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", ".")
 	if err != nil {
-		return nil, fmt.Errorf("module %s: %w", m.path, err)
+		return err
 	}
-	ignored := ignoredFiles(ctx, dir)
-	var files []modzip.File
-	for _, full := range checked.Valid {
-		name, err := filepath.Rel(dir, full)
-		if err != nil {
-			return nil, err
+	for name := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed, not yet committed
 		}
-		name = filepath.ToSlash(name)
-		switch {
-		case name == "go.mod":
-			files = append(files, treeFile{dir: dir, name: name, data: gomod})
-		case !ignored[name]:
-			files = append(files, treeFile{dir: dir, name: name})
+		if err := errors.Join(err, writeFile(filepath.Join(stage, name), data)); err != nil {
+			return err
 		}
 	}
-	return files, nil
-}
-
-// ignoredFiles asks git which files below dir it ignores. Where there is no git
-// or no repository (an unpacked archive), nothing is ignored.
-func ignoredFiles(ctx context.Context, dir string) map[string]bool {
-	cmd := exec.CommandContext(ctx, "git", "ls-files", "-z", "--others", "--ignored", "--exclude-standard", ".")
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	if err != nil {
-		return nil
+	if err := writeFile(filepath.Join(stage, "go.mod"), gomod); err != nil {
+		return err
 	}
-	ignored := map[string]bool{}
-	for name := range strings.SplitSeq(string(out), "\x00") {
-		ignored[name] = true
-	}
-	return ignored
+	return modzip.CreateFromDir(to, at, stage)
 }
-
-// treeFile is a file of the tree, with other content if data is set.
-type treeFile struct {
-	dir, name string
-	data      []byte
-}
-
-func (f treeFile) Path() string { return f.name }
-
-func (f treeFile) Lstat() (fs.FileInfo, error) {
-	info, err := os.Lstat(filepath.Join(f.dir, filepath.FromSlash(f.name)))
-	if err != nil || f.data == nil {
-		return info, err
-	}
-	return sized{info, int64(len(f.data))}, nil
-}
-
-func (f treeFile) Open() (io.ReadCloser, error) {
-	if f.data != nil {
-		return io.NopCloser(bytes.NewReader(f.data)), nil
-	}
-	return os.Open(filepath.Join(f.dir, filepath.FromSlash(f.name)))
-}
-
-// sized is a file's info with the size of what replaces its content.
-type sized struct {
-	fs.FileInfo
-	size int64
-}
-
-func (s sized) Size() int64 { return s.size }
 
 // fileURL is the GOPROXY entry for a directory.
 func fileURL(dir string) string {

@@ -35,21 +35,15 @@ func isCancelled(ctx context.Context, s *stage, _ ended) error {
 	return nil
 }
 
-func hasWorkflow(ctx context.Context, s *stage, said ended) error {
-	return s.shows(ctx, said, "hash", "workflow", "show")
-}
-
-func hasNode(ctx context.Context, s *stage, said ended) error {
-	return s.shows(ctx, said, "hash", "cas", "get")
-}
-
-// shows holds that a command can show what another one has named.
-func (s *stage) shows(ctx context.Context, said ended, field string, command ...string) error {
-	var named map[string]any
-	if err := json.Unmarshal(said.Stdout, &named); err != nil {
-		return fmt.Errorf("not JSON (%w): %s", err, said)
+// shownBy holds that a command can show what another one has made.
+func shownBy(command ...string) func(context.Context, *stage, ended) error {
+	return func(ctx context.Context, s *stage, said ended) error {
+		var made struct{ Hash string }
+		if err := json.Unmarshal(said.Stdout, &made); err != nil {
+			return fmt.Errorf("not JSON (%w): %s", err, said)
+		}
+		return s.must(ctx, nil, append(command, made.Hash)...)
 	}
-	return s.must(ctx, nil, append(command, fmt.Sprint(named[field]))...)
 }
 
 func hasBundle(ctx context.Context, s *stage, _ ended) error {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"time"
@@ -50,18 +48,9 @@ func kills(ctx context.Context, t *trial) error {
 func (s *stage) killed(ctx context.Context, after time.Duration, args []string) (ended, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, after)
 	defer cancel()
-	cmd := s.command(ctx, args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	e := ended{Args: args, Stdout: stdout.Bytes(), Stderr: stderr.String()}
-	var exit *exec.ExitError
-	switch {
-	case cmd.ProcessState == nil && ctx.Err() != nil:
-		return e, true, nil // the time was over before it began
-	case err != nil && !errors.As(err, &exit) && ctx.Err() == nil:
-		return e, false, fmt.Errorf("run uwf %v: %w", args, err)
+	e, err := s.run(ctx, (*exec.Cmd).Run, args)
+	if err == nil {
+		err = e.sane()
 	}
-	e.fill(cmd.ProcessState)
-	return e, e.Signal != "", e.sane()
+	return e, e.Signal != "", err
 }

@@ -30,7 +30,7 @@ func liars(ctx context.Context, t *trial) error {
 			slowest = max(slowest, t.env.Now().Sub(began))
 			t.rounds++
 		}
-		if err := t.away(s.world); err != nil {
+		if err := removeAll(s.dir); err != nil {
 			return err
 		}
 	}

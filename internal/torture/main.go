@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,21 +110,17 @@ func torture(ctx context.Context, e env.Env) error {
 
 // choose finds scenarios by name; none are all.
 func choose(names string) ([]scenario, error) {
+	all := scenarios()
 	if names == "" {
-		return scenarios(), nil
+		return all, nil
 	}
 	var out []scenario
-	var known []string
-	for _, s := range scenarios() {
-		known = append(known, s.name)
-		for _, name := range strings.Split(names, ",") {
-			if name == s.name {
-				out = append(out, s)
-			}
+	for _, name := range strings.Split(names, ",") {
+		i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-only %s: there is no scenario %s", names, name)
 		}
-	}
-	if len(out) != len(strings.Split(names, ",")) {
-		return nil, fmt.Errorf("-only %s: the scenarios are %s", names, strings.Join(known, ", "))
+		out = append(out, all[i])
 	}
 	return out, nil
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -80,7 +80,7 @@ func (t *trial) allPoints(ctx context.Context) ([]point, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", sub.name, err)
 		}
-		out, e, err := s.traced(ctx, trace.Plan{}, args)
+		out, e, err := s.traced(ctx, trace.Plan{Under: s.home}, args)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", sub.name, err)
 		}
@@ -93,7 +93,7 @@ func (t *trial) allPoints(ctx context.Context) ([]point, error) {
 			}
 		}
 	}
-	return all, t.away(s.world)
+	return all, removeAll(s.dir)
 }
 
 // try makes one call go wrong and holds what was promised.
@@ -102,7 +102,7 @@ func (t *trial) try(ctx context.Context, s *stage, p point) (trace.Call, error) 
 	if err != nil {
 		return trace.Call{}, err
 	}
-	out, e, err := s.traced(ctx, trace.Plan{At: p.at, Fault: p.fault}, args)
+	out, e, err := s.traced(ctx, trace.Plan{Under: s.home, At: p.at, Fault: p.fault}, args)
 	if err != nil {
 		return out.Hit, err
 	}
@@ -126,20 +126,15 @@ func (t *trial) try(ctx context.Context, s *stage, p point) (trace.Call, error) 
 	return out.Hit, nil
 }
 
-// traced runs a command under the tracer, which sees what it does to the home.
-func (s *stage) traced(ctx context.Context, plan trace.Plan, args []string) (trace.Outcome, ended, error) {
-	plan.Under = s.home
-	return s.underTracer(ctx, plan, args)
-}
-
-func (s *stage) underTracer(ctx context.Context, plan trace.Plan, args []string) (trace.Outcome, ended, error) {
+// traced runs a command under the tracer.
+func (s *stage) traced(ctx context.Context, plan trace.Plan, args []string) (out trace.Outcome, e ended, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := s.command(ctx, args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	out, err := trace.Run(cmd, plan)
-	e := ended{Args: args, Code: out.Code, Signal: out.Signal, Stdout: stdout.Bytes(), Stderr: stderr.String()}
+	e, err = s.run(ctx, func(cmd *exec.Cmd) (err error) {
+		out, err = trace.Run(cmd, plan)
+		return err
+	}, args)
+	e.Code, e.Signal = out.Code, out.Signal
 	if err == nil && ctx.Err() != nil {
 		err = fmt.Errorf("does not end: %s", e)
 	}

@@ -78,7 +78,7 @@ func (t *trial) cuts(ctx context.Context, sub subject, flush string, model durab
 	if err != nil {
 		return 0, err
 	}
-	out, e, err := s.recorded(ctx, args)
+	out, e, err := s.traced(ctx, trace.Plan{Under: s.dir, Record: true}, args)
 	if err != nil {
 		return 0, err
 	}
@@ -98,7 +98,7 @@ func (t *trial) cuts(ctx context.Context, sub subject, flush string, model durab
 		}
 		t.rounds++
 	}
-	return n, t.away(s.world)
+	return n, removeAll(s.dir)
 }
 
 // sample chooses some outcomes, half of them from when the command has said that
@@ -209,11 +209,6 @@ func (s *stage) elsewhere(dir string) *stage {
 	}
 	at.promise.acks = maps.Clone(s.promise.acks)
 	return at
-}
-
-// recorded runs a command under the tracer, which keeps all that it changes.
-func (s *stage) recorded(ctx context.Context, args []string) (trace.Outcome, ended, error) {
-	return s.underTracer(ctx, trace.Plan{Under: s.dir, Record: true}, args)
 }
 
 // promised leaves out what no promise is about: the diary, and locks.

@@ -57,7 +57,7 @@ func scenarios() []scenario {
 		{"races", "many processes over many threads and one store", races},
 		{"waits", "what waits to be taken over is damaged", waits},
 		{"liars", "agents that say, do and leave behind what they should not", liars},
-		{"hostile", "files and arguments that nobody should have written", hostile},
+		{"hostile", "files that nobody should have written", hostile},
 		{"secrets", "keys in config, environment and prompts", secrets},
 		{"repositories", "what somebody else has put where uwf is typed", attacked(repositories())},
 		{"terminals", "control characters in all that a terminal is shown", attacked(terminals)},
@@ -93,9 +93,6 @@ func (t *trial) world() (*world, error) {
 	}
 	return newWorld(dir, t.tools)
 }
-
-// away removes a world that has nothing more to tell.
-func (t *trial) away(w *world) error { return removeAll(w.dir) }
 
 // removeAll is os.RemoveAll for trees with directories that nobody may write.
 func removeAll(dir string) error {

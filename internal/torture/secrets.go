@@ -178,7 +178,7 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 	if err := w.holdsNot(traces(key)); err != nil {
 		return err
 	}
-	return t.away(w)
+	return removeAll(w.dir)
 }
 
 // keyFrom puts a key where its owner would, and points a model to it.

@@ -27,7 +27,7 @@ func (t *trial) stage(ctx context.Context, s *stage) (*stage, error) {
 		return s, nil
 	}
 	if s != nil {
-		if err := t.away(s.world); err != nil {
+		if err := removeAll(s.dir); err != nil {
 			return nil, err
 		}
 	}

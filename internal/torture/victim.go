@@ -87,7 +87,7 @@ func attacked(attack func(ctx context.Context, t *trial, v *victim) error) func(
 				return err
 			}
 			t.rounds++
-			if err := t.away(v.world); err != nil {
+			if err := removeAll(v.dir); err != nil {
 				return err
 			}
 		}

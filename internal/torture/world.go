@@ -101,29 +101,35 @@ func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 func (w *world) uwf(ctx context.Context, args ...string) (ended, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := w.command(ctx, args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	e := ended{Args: args, Stdout: stdout.Bytes(), Stderr: stderr.String()}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return e, fmt.Errorf("run uwf %v: %w", args, err)
+	e, err := w.run(ctx, (*exec.Cmd).Run, args)
+	if err == nil && ctx.Err() != nil {
+		err = fmt.Errorf("does not end: %s", e)
 	}
-	e.fill(cmd.ProcessState)
-	if ctx.Err() != nil {
-		return e, fmt.Errorf("does not end: %s", e)
+	if err != nil {
+		return e, err
 	}
 	return e, e.sane()
 }
 
-func (e *ended) fill(state *os.ProcessState) {
-	e.Code = state.ExitCode()
-	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		e.Signal = ws.Signal().String()
+// run runs a command to its end, or to that of ctx. How it ends is no error.
+func (w *world) run(ctx context.Context, through func(*exec.Cmd) error, args []string) (ended, error) {
+	cmd := w.command(ctx, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := through(cmd)
+	e := ended{Args: args, Stdout: stdout.Bytes(), Stderr: stderr.String()}
+	if state := cmd.ProcessState; state != nil { // else it never began
+		e.Code = state.ExitCode()
+		if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			e.Signal = ws.Signal().String()
+		}
+		e.CPU, e.Memory = state.UserTime()+state.SystemTime(), peak(state)
 	}
-	e.CPU = state.UserTime() + state.SystemTime()
-	e.Memory = peak(state)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
+		return e, fmt.Errorf("run uwf %v: %w", args, err)
+	}
+	return e, nil
 }
 
 // sane is what holds for every end, however bad.

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command peak runs a command, writes the most memory that it held, in bytes, into
 // a file, and ends as it did: peak <file> <command…>. A parent of its own is
 // needed, because until its execve a child counts as large as its parent is.
@@ -8,7 +10,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
+	"runtime"
+	"syscall"
 )
 
 func main() {
@@ -31,10 +34,15 @@ func main() {
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 
-func note(path string, state *os.ProcessState) error {
-	bytes := peak(state)
-	if bytes == 0 {
+// note writes down the most that a process held, in bytes.
+func note(file string, state *os.ProcessState) error {
+	usage, ok := state.SysUsage().(*syscall.Rusage)
+	if !ok {
 		return errors.New("this system does not tell how much memory a process held")
 	}
-	return os.WriteFile(path, []byte(strconv.FormatInt(bytes, 10)), 0o644)
+	bytes := int64(usage.Maxrss)
+	if runtime.GOOS != "darwin" {
+		bytes *= 1024
+	}
+	return os.WriteFile(file, fmt.Append(nil, bytes), 0o644)
 }
