@@ -115,7 +115,7 @@ func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte
 }
 
 // notAgents begin like agents, and are none.
-func notAgents() []string { return []string{"uwf-import-original"} }
+func notAgents() []string { return []string{"uwf-import-original", "uwf-web"} }
 
 // OnPath lists the agents on PATH by name, sorted; the first of a name counts,
 // as for a shell.

@@ -33,7 +33,7 @@ func installed(t *testing.T, scripts map[string]string) env.Env {
 
 func TestOnPath(t *testing.T) {
 	t.Parallel()
-	e := installed(t, map[string]string{"uwf-b": "", "uwf-a": "", "uwf": "", "uwf-import-original": "", "other": ""})
+	e := installed(t, map[string]string{"uwf-b": "", "uwf-a": "", "uwf": "", "uwf-import-original": "", "uwf-web": "", "other": ""})
 	require.Equal(t, []string{"uwf-a", "uwf-b"}, OnPath(e))
 }
 
