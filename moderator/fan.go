@@ -113,7 +113,9 @@ func itemsOf(ctx context.Context, s State, role string, each protocol.EachRole) 
 	}
 	items, isList := value.([]any)
 	switch {
-	case !defined, value == nil:
+	case !defined:
+		return nil, missing(s, role, each.Of)
+	case value == nil:
 		return nil, nil
 	case !isList:
 		items = []any{value}
@@ -126,6 +128,25 @@ func itemsOf(ctx context.Context, s State, role string, each protocol.EachRole) 
 		return nil, &FanError{Role: role, Message: fmt.Sprintf("each.of gives %d items, of at most %d (max)", len(items), most)}
 	}
 	return items, nil
+}
+
+// missing is the error of an expression without a value that reads what the last answer
+// does not have. Without a value is also what finds nothing in a list that is there.
+func missing(s State, role, expression string) error {
+	expr, err := jsonata.Parse(expression)
+	if err != nil || s.Last == nil {
+		return err
+	}
+	answer, _ := s.Last.Output.(map[string]any)
+	for _, p := range expr.Reads().Paths {
+		if len(p.Names) < 2 || p.Tested || p.Names[0] != "meta" && p.Names[0] != "output" {
+			continue
+		}
+		if _, has := answer[p.Names[1]]; !has {
+			return &FanError{Role: role, Message: fmt.Sprintf("each.of (%s): the answer of role %q has no %q", cut(expression, 200), s.Last.Role, p.Names[1])}
+		}
+	}
+	return nil
 }
 
 // valueOf evaluates an expression over the context of conditions and what else is

@@ -111,7 +111,12 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 		d.add(d.inExpression(n, text, v.Pos.Offset), "a field whose name begins with $ is written in backquotes: `$"+v.Text+"`",
 			"%s: the variable $%s never has a value", what, v.Text)
 	}
-	for _, p := range reads.Paths {
+	d.checkPaths(what, text, n, reads.Paths, r)
+}
+
+// checkPaths checks the paths that an expression reads, see checkExpression.
+func (d *draft) checkPaths(what, text string, n *yamldoc.Node, paths []jsonata.Path, r *roleDraft) {
+	for _, p := range paths {
 		if remedy, wrong := d.wrongPath(p, r); wrong {
 			d.add(d.inExpression(n, text, p.Pos.Offset), remedy, "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
 		} else if values := answerTexts(p, r); p.Equals != "" && len(values) > 0 && !slices.Contains(values, p.Equals) {
