@@ -83,7 +83,7 @@ func (s System) open() string {
 	if s.Sockets {
 		return ""
 	}
-	return "; can use sockets with a path (docker, tmux)"
+	return "; can reach Unix sockets (docker, tmux)"
 }
 
 // Access says in a few words what an agent may do: who may run what, and write

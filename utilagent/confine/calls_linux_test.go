@@ -313,7 +313,7 @@ func TestWhatIsOpenIsSaid(t *testing.T) {
 		require.Empty(t, confine.Open(false))
 		return
 	}
-	require.Equal(t, !confine.HoldsSockets(), strings.Contains(confine.Open(false), "sockets with a path"))
+	require.Equal(t, !confine.HoldsSockets(), strings.Contains(confine.Open(false), "Unix sockets"))
 	require.Contains(t, confine.Open(true), "modes and times of your own files")
 	if confine.Seccomp() {
 		require.NotContains(t, confine.Open(true), "sockets")

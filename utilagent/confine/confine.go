@@ -170,7 +170,7 @@ func Open(noUnixSockets bool) string {
 	}
 	var open []string
 	if !HoldsSockets() && (!noUnixSockets || !Seccomp()) {
-		open = append(open, "sockets with a path")
+		open = append(open, "Unix sockets")
 	}
 	if level < 6 {
 		open = append(open, "signals")
