@@ -74,7 +74,10 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	if err := a.keepFiles(ctx); err != nil {
 		return out, err
 	}
-	defer a.kept.release()
+	defer func() {
+		a.tidyFiles(ctx)
+		a.kept.release()
+	}()
 	return a.inRun(ctx, func(lock *durable.Held) (protocol.StepOutput, error) { return a.byProcess(ctx, lock) })
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -83,6 +82,8 @@ type stores struct {
 	*Engine
 	at    map[string]string // by the root of a work tree; "": it has none
 	known []string          // of all threads, and of what was imported; nil: not looked for yet
+	// common is the user's git directory of each of these; what was imported has none.
+	common map[string]string
 }
 
 // with finds the one that has some trees.
@@ -124,15 +125,14 @@ func (s *stores) all(ctx context.Context) ([]string, error) {
 	if err != nil && facts == nil {
 		return nil, coded(err)
 	}
-	found := map[string]bool{s.imported("sha1"): true, s.imported("sha256"): true}
+	s.known, s.common = []string{}, map[string]string{s.imported("sha1"): "", s.imported("sha256"): ""}
 	for _, f := range facts {
 		if w := f.Workspace; w != nil && w.Repo != "" {
-			found[files.Repo{Common: w.Repo}.Store(s.Dirs.Git())] = true
+			s.common[files.Repo{Common: w.Repo}.Store(s.Dirs.Git())] = w.Repo
 		}
 	}
-	s.known = []string{}
-	for store := range found {
-		if info, err := os.Stat(store); err == nil && info.IsDir() {
+	for store := range s.common {
+		if isDir(store) {
 			s.known = append(s.known, store)
 		}
 	}

@@ -35,6 +35,7 @@ const (
 	Future     Kind = "future"     // a node from the future: its timestamp is damaged, or a clock was wrong
 	Misplaced  Kind = "misplaced"  // a node file in a wrong directory, where nobody finds it
 	Seal       Kind = "seal"       // a node that is not what was sealed, or a damaged seal
+	Files      Kind = "files"      // a step whose files are damaged or missing
 	Index      Kind = "index"      // an entry of the index that cannot be read, or leads to the wrong kind of node
 )
 
@@ -67,6 +68,8 @@ type Report struct {
 	// many nodes are sealed.
 	Tombstones []Tombstone `json:"tombstones"`
 	Seals      int         `json:"seals"`
+	// Files is how many states of files were looked at.
+	Files int `json:"files,omitempty"`
 	// Unlisted is how many more faults there are than a report holds.
 	Unlisted int `json:"unlisted,omitempty"`
 }

@@ -61,6 +61,12 @@ func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.Files != nil && home != "" {
+		states, err := c.Files.CheckFiles(ctx, func(f fsck.Fault) { report.Faults = append(report.Faults, f) })
+		if report.Files = states; err != nil {
+			return err
+		}
+	}
 	if !report.Sound() {
 		c.Status = protocol.CodeCorrupt
 	}
@@ -136,8 +142,12 @@ func printFsck(w io.Writer, r fsck.Report) error {
 	if remain > 0 {
 		verdict = render.Count(remain, "fault")
 	}
-	_, err := fmt.Fprintf(w, "%s, %s, %s: %s\n", render.Count(r.Nodes, "node"), render.Count(r.Threads, "thread"),
-		render.Count(r.Workflows, "registered workflow"), verdict)
+	files := ""
+	if r.Files > 0 {
+		files = ", " + render.Count(r.Files, "state") + " of files"
+	}
+	_, err := fmt.Fprintf(w, "%s, %s, %s%s: %s\n", render.Count(r.Nodes, "node"), render.Count(r.Threads, "thread"),
+		render.Count(r.Workflows, "registered workflow"), files, verdict)
 	return err
 }
 
@@ -190,14 +200,41 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.print(report, func(w io.Writer) error {
+	answer := collected{Report: report}
+	line := ""
+	if c.Files != nil {
+		if answer.Files, line, err = c.Files.CollectFiles(ctx, homes, report.DryRun, alone(ctx, s)); err != nil {
+			return err
+		}
+	}
+	return c.print(answer, func(w io.Writer) error {
 		verb := "removed"
 		if report.DryRun {
 			verb = "would remove"
 		}
 		_, err := fmt.Fprintf(w, "%s %d of %d nodes, %s of %s\n", verb, report.Freed, report.Nodes, size(report.FreedSize), size(report.Bytes))
+		if line != "" && err == nil {
+			_, err = fmt.Fprintln(w, line)
+		}
 		return err
 	})
+}
+
+// collected answers gc.
+type collected struct {
+	gc.Report
+	Files any `json:"files,omitempty"`
+}
+
+// alone runs something while nobody puts a node, and so nobody makes a thread.
+func alone(ctx context.Context, s *fsstore.Store) func(func() error) error {
+	return func(run func() error) error {
+		sole, err := s.Alone(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(run(), sole.Release())
+	}
 }
 
 // homes are the directories whose threads are kept: those that are named, else

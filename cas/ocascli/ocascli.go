@@ -15,6 +15,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/protocol"
@@ -35,9 +36,21 @@ type CLI struct {
 	// Place finds a node by its place in a thread, such as @-1; nil: only hashes
 	// are known.
 	Place func(ctx context.Context, arg string) (cas.Hash, error)
+	// Files keeps the files of steps; nil: nobody knows of them.
+	Files Files
 	// Status is set by a command that did its work and found something that
 	// scripts must see.
 	Status protocol.Code
+}
+
+// Files is what keeps the files of steps, beside the store.
+type Files interface {
+	// CollectFiles removes those of threads that are in none of some homes, while alone
+	// keeps new threads away; in a dry run it only counts. The line is for people.
+	CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (done any, line string, err error)
+	// CheckFiles tells of steps whose files are damaged or missing, and how many states
+	// of files were looked at.
+	CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int, error)
 }
 
 // Commands are all commands of the store.

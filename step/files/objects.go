@@ -14,11 +14,13 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -175,6 +177,11 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 	if err := (Repo{Format: function}).Seed(ctx, store, false); err != nil {
 		return err
 	}
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock)) // a pack that no ref leads to yet
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.Unlock() }()
 	g, err := inStore(e, store)
 	if err != nil {
 		return err
@@ -300,10 +307,15 @@ func Bring(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) 
 	if err != nil {
 		return err
 	}
-	ref := "refs/uwf-brought/" + sumOf(tree)
+	ref := keptRefs + sumOf(tree)
 	if _, err := there.keep(ctx, tree, "", ref); err != nil {
 		return err
 	}
+	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // a pack that no ref leads to yet
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.Unlock() }()
 	here, err := inStore(e, to)
 	if err != nil {
 		return err

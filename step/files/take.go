@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -141,6 +142,10 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, erro
 	if len(found.gone)+len(found.put) == 0 && s.Tree != "" && s.Parent != "" {
 		return taken, nil
 	}
+	one, flush := g, func() error { return nil }
+	if len(found.put) > atOnce {
+		g, flush = g.flushedAtOnce(s.Git)
+	}
 	// What goes comes first: a directory may have become a link.
 	if len(found.gone) > 0 {
 		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
@@ -159,8 +164,25 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, erro
 	if taken.Tree = treeOf(sum); taken.Tree == before && s.Parent != "" {
 		return taken, nil
 	}
-	taken.Commit, err = g.keep(ctx, taken.Tree, s.Parent, s.Ref)
+	if err := flush(); err != nil {
+		return taken, err
+	}
+	taken.Commit, err = one.keep(ctx, taken.Tree, s.Parent, s.Ref)
 	return taken, err
+}
+
+// atOnce is the number of files above which one flush of the file system takes less time
+// than one of each.
+const atOnce = 200
+
+// flushedAtOnce is git that flushes nothing by itself, where the file system can be
+// flushed as a whole.
+func (g git) flushedAtOnce(store string) (git, func() error) {
+	disk, ok := durable.OS().(durable.WholeFS)
+	if !ok || !disk.FlushesAll([]string{store}) {
+		return g, func() error { return nil }
+	}
+	return g.with([][2]string{{"core.fsync", "none"}}), func() error { return disk.SyncAll(store) }
 }
 
 // missing lets a tree name what the repository does not have.

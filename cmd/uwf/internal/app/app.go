@@ -41,6 +41,7 @@ func (a *App) StoreCLI() *ocascli.CLI {
 			Env: a.Env, Program: CasProgram, Dirs: a.Dirs,
 			Format: func() render.Format { return a.Format(nil) },
 			Place:  a.Address,
+			Files:  keptFiles{a},
 		}
 	}
 	return a.CAS

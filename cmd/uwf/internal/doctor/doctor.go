@@ -2,7 +2,7 @@
 // way and what to do about it. It changes nothing.
 //
 // One file per area: home.go, store.go, threads.go, config.go, overrides.go, agents.go,
-// models.go, confinement.go. A finding is a problem if a step could not run as things are:
+// models.go, confinement.go, git.go. A finding is a problem if a step could not run as things are:
 // it stops every one, or those of the agent that plays unless something else is said.
 // Whatever touches another agent, model or file is a warning.
 package doctor
@@ -46,7 +46,7 @@ type examination struct {
 // Examine looks at everything. It ends early only with ctx.
 func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis {
 	x := &examination{Doctor: d, index: fileheads.Open(d.Dirs.Home, durable.OS())}
-	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.overrides, x.agents, x.models, x.confinement} {
+	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.overrides, x.agents, x.models, x.confinement, x.git} {
 		if ctx.Err() == nil {
 			look(ctx)
 		}

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// keptFiles is what the store's commands know of the files of steps.
+type keptFiles struct{ *App }
+
+// CollectFiles implements ocascli.Files.
+func (a keptFiles) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (any, string, error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	done, err := e.CollectFiles(ctx, homes, dry, alone)
+	if err != nil || done.Repositories == 0 {
+		return nil, "", err
+	}
+	verb := "forgot"
+	if dry {
+		verb = "would forget"
+	}
+	line := fmt.Sprintf("%s the files of %s", verb, render.Count(done.Refs, "thread"))
+	if !dry {
+		line += fmt.Sprintf(", %d KB freed", done.Freed>>10)
+	}
+	for _, store := range done.Shared {
+		line += "\n" + store + " is used by other homes, too: nothing of it was removed (--roots names all of them)"
+	}
+	return done, line, nil
+}
+
+// CheckFiles implements ocascli.Files.
+func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int, error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	facts, err := e.Heads.AllFacts(ctx)
+	if err != nil && facts == nil {
+		return 0, err
+	}
+	return e.CheckFiles(ctx, func(f engine.FileFault) {
+		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
+		fault.Message = fmt.Sprintf("the files of this step, %s, are damaged: %v", f.Tree, f.Err)
+		if f.Err == nil {
+			fault.Message = fmt.Sprintf("the files of this step, %s, are not on this machine", f.Tree)
+			fault.Remains = facts[f.Thread].Imported == nil && isThere(facts[f.Thread].Workspace)
+		}
+		wrong(fault)
+	})
+}
+
+// isThere reports whether a workspace's repository is: without it nobody has its files.
+func isThere(w *heads.Workspace) bool {
+	if w == nil || w.Repo == "" {
+		return false
+	}
+	_, err := os.Stat(w.Repo)
+	return err == nil
+}
