@@ -257,6 +257,35 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 	return "", hinted(hinted(none, nearest(key, keys)...), "uwf thread show "+parent)
 }
 
+// Joined are the children of the newest step that has joined some.
+func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) ([]protocol.ChildOutput, error) {
+	t, err := thread.Open(ctx, e.nodes(), head)
+	if err != nil {
+		return nil, err
+	}
+	if w, err := e.workflow(ctx, t.Start.Workflow); err != nil || !hasChildren(w) {
+		return nil, err
+	}
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if len(s.Children) == 0 {
+			continue
+		}
+		var all []protocol.ChildOutput
+		for _, c := range s.Children {
+			id, err := e.joined(ctx, parent, s, c)
+			if err != nil {
+				return all, err
+			}
+			all = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status})
+		}
+		return all, nil
+	}
+	return nil, nil
+}
+
 // joined is the id of a child whose result a step has joined.
 func (e *Engine) joined(ctx context.Context, parent string, s thread.Step, c protocol.ChildEnded) (string, error) {
 	t, err := thread.Open(ctx, e.nodes(), c.Head)

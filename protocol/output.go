@@ -46,7 +46,8 @@ type StepOutput struct {
 	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
 
 	Files *FileChanges `json:"files,omitempty"` // by the step that this command made
-	// Children play the role that is next, if threads of their own do.
+	// Children play the role that is next, if threads of their own do; uwf thread show names
+	// those of the newest join, if none does.
 	Children    []ChildOutput `json:"children,omitempty"`
 	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms; its provider grants no more before
 }

@@ -34,6 +34,9 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	if sum, err := e.Totals(ctx, id, state.Head); err == nil {
 		show.Totals = &sum
 	}
+	if len(show.Children) == 0 && show.Error == nil {
+		show.Children, _ = e.Joined(ctx, id, state.Head) // what cannot be read is no child to show
+	}
 	if steps {
 		show.Steps, err = History(ctx, e.Store, state.Head)
 	}

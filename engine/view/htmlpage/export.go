@@ -15,6 +15,7 @@ const (
 	exportSteps = 2000
 	exportTurns = 500
 	exportText  = 64 << 10
+	exportParts = 1000 // of a step
 )
 
 // export is what the template of the file is made with.
@@ -42,7 +43,7 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string) error
 	if err != nil {
 		return err
 	}
-	bounds := Bounds{Text: exportText, Turns: exportTurns}
+	bounds := Bounds{Text: exportText, Turns: exportTurns, Parts: exportParts}
 	about, at, err := ThreadOf(ctx, e, id, bounds)
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package htmlpage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -18,6 +20,7 @@ type Bounds struct {
 	Text  int // bytes of a text
 	Turns int // of a step; 0: none
 	Skip  int // turns before them
+	Parts int // of a step that others have played together; 0: none
 }
 
 // Step is a finished step to show.
@@ -36,6 +39,17 @@ type Step struct {
 	Problem               string // what cannot be read of it
 	Link, Earlier, Latter string // of a server; "": none
 	Open                  bool
+	Parts                 iter.Seq[Part] // nil: nobody has played a part of it, or none is shown
+	MoreParts             int            // that are not shown
+	Within                string         // before its number, in the names of places on the page
+}
+
+// Part is a thread that has played a part of a step, read as it is shown.
+type Part struct {
+	Key, Status string
+	Task        Text
+	Steps       iter.Seq[Step]
+	Problem     string // why not all of it can be read
 }
 
 // Change is a line of a comparison.
@@ -59,8 +73,12 @@ type Call struct {
 
 // StepOf reads what is to be shown of a step. What cannot be read is told in the step.
 func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds) Step {
+	return stepOf(ctx, t, r, s, now, b, "")
+}
+
+func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds, within string) Step {
 	shown := Step{
-		Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
+		Within: within, Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
 		Took: render.Duration(s.CompletedAtMs - s.StartedAtMs), Tokens: tokensText(s.Usage), Cost: costText(s.Usage),
 		Ended: WhenOf(&s.CompletedAtMs, now), Prompt: TextOf(s.EdgePrompt, b.Text),
 	}
@@ -84,7 +102,50 @@ func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	if problems != nil {
 		shown.Problem = TextOf(problems.Error(), b.Text).Body
 	}
+	if n := min(b.Parts, len(s.Children)); n > 0 {
+		within = fmt.Sprintf("%ss%d-", within, shown.Number)
+		shown.Parts, shown.MoreParts = partsOf(ctx, r, s.Children[:n], now, b, within), len(s.Children)-n
+	}
 	return shown
+}
+
+func partsOf(ctx context.Context, r cas.Reader, children []protocol.ChildEnded, now time.Time, b Bounds, within string) iter.Seq[Part] {
+	b.Skip = 0
+	return func(yield func(Part) bool) {
+		for i, c := range children {
+			if ctx.Err() != nil || !yield(partOf(ctx, r, c, now, b, fmt.Sprintf("%s%d-", within, i+1))) {
+				return
+			}
+		}
+	}
+}
+
+// partSteps is how many steps of a part are shown, the newest.
+const partSteps = 100
+
+func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.Time, b Bounds, within string) Part {
+	p := Part{Key: Line(c.Key, Longest), Status: string(c.Status)}
+	t, err := thread.Open(ctx, r, c.Head)
+	if err != nil {
+		p.Problem = firstLine(err)
+		return p
+	}
+	p.Task = TextOf(t.Start.Prompt, b.Text)
+	steps, _, err := chainOf(ctx, t, partSteps)
+	if err != nil {
+		p.Problem = firstLine(err)
+	}
+	p.Steps = func(yield func(Step) bool) {
+		bars := barsOf(steps)
+		for i, s := range steps {
+			step := stepOf(ctx, t, r, s, now, b, within)
+			step.Bar = bars[i]
+			if ctx.Err() != nil || !yield(step) {
+				return
+			}
+		}
+	}
+	return p
 }
 
 func turnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int) Turn {

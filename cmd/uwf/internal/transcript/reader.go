@@ -290,7 +290,24 @@ func (r Reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 	if status := view.StatusOf(out.Value); status != "" {
 		head += " | **Status:** " + plaintext.Line(status)
 	}
+	head += r.parts(ctx, s.Children)
 	return shownStep{step: s, content: content, head: head, told: r.told(s.EdgePrompt)}, nil
+}
+
+// parts names the threads that have played a step together, with what they were told. A
+// small quota has room for few of them.
+func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) string {
+	text, most := "", min(max(r.Quota/800, 1), 30)
+	for i, c := range children {
+		if i == most {
+			return text + fmt.Sprintf("\n- and %d more: uwf thread show %s", len(children)-most, r.ID)
+		}
+		text += fmt.Sprintf("\n- `%s/%s` %s", r.ID, plaintext.Line(c.Key), c.Status)
+		if t, err := thread.Open(ctx, r.Store, c.Head); err == nil {
+			text += ": " + term.FirstLine(t.Start.Prompt, 100)
+		}
+	}
+	return text
 }
 
 // told is what a step was told, "" if that is the task. Within a quota the answers come
