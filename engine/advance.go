@@ -155,5 +155,6 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *position) (p
 		e.tell(bye)
 	}
 	out.Done = true
+	e.leaveTree(ctx, h.id, h.workspace)
 	return out, nil
 }

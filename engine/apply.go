@@ -126,7 +126,7 @@ func (a *application) find(ctx context.Context) error {
 	if a.to.Head == "" {
 		return hinted(fail(protocol.CodeFailed, "%s has no commit yet", shown(a.to.Root)), "git commit --allow-empty -m start")
 	}
-	a.spec.Index, a.spec.Ref = a.file(".index"), "refs/uwf-apply/"+a.id
+	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.id)
 	return nil
 }
 
@@ -350,8 +350,12 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 	return os.Remove(path)
 }
 
-// follow lets the thread's worktree know its own result as committed.
+// follow notes that the user has the result, and lets the thread's worktree know it as
+// committed.
 func (a *application) follow(ctx context.Context, result string) error {
+	if err := a.to.Remember(ctx, a.spec, appliedRef(a.id), result); err != nil {
+		return err
+	}
 	if a.from.Root == "" || a.head == result {
 		return nil
 	}

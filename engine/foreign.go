@@ -41,6 +41,9 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		}
 		if facts.Workspace != nil {
 			h.root, h.workspace = facts.Workspace.Root, facts.Workspace
+			if err := e.comeBack(ctx, h, facts.Workspace); err != nil {
+				return err
+			}
 		}
 		return e.trustsImported(ctx, h, facts)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +25,8 @@ type newTree struct {
 	base string // commit
 	tree protocol.Tree
 	name string // of the workflow, for the branch; "": no branch
+	// branch is one that the worktree had before.
+	branch string
 }
 
 // addWorktree makes the worktree of a thread: at a commit, with the files of a tree, or
@@ -42,15 +43,21 @@ func (e *Engine) addWorktree(ctx context.Context, n newTree) (w *heads.Workspace
 	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	branch := ""
+	branch := n.branch
 	if n.name != "" {
 		branch = branchOf(n.name, n.id)
+	}
+	if tip, ok := n.repo.Commit(ctx, "refs/heads/"+n.branch); ok && n.branch != "" {
+		n.base = tip
 	}
 	if err := n.repo.AddWorktree(ctx, path, n.base, branch); err != nil {
 		return nil, fmt.Errorf("make a worktree: %w", err)
 	}
 	defer func() {
 		if err != nil {
+			if n.branch != "" {
+				branch = "" // it was there before
+			}
 			err = errors.Join(err, n.repo.RemoveWorktree(context.WithoutCancel(ctx), path, branch, n.base))
 		}
 	}()
@@ -252,66 +259,4 @@ func (e *Engine) filesHere(ctx context.Context, id string, w *heads.Workspace, t
 	}
 	defer k.release()
 	return e.restore(ctx, k, id, last.After, tree)
-}
-
-// Unsaved says what in a thread's worktree is nowhere else; "": nothing, or it has no
-// worktree. Errors are *protocol.Error.
-func (e *Engine) Unsaved(ctx context.Context, id string, w *heads.Workspace) (string, error) {
-	if w == nil || w.Mode != InWorktree {
-		return "", nil
-	}
-	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	repo, err := files.Find(ctx, e.Env, w.Root)
-	if err != nil {
-		return "", coded(err)
-	}
-	if w.Branch == "" && repo.Head != w.Base {
-		return "commits that are on no branch", nil
-	}
-	k, err := e.openFiles(ctx, id, w.Root, w)
-	if err != nil {
-		return "", coded(err)
-	}
-	defer k.release()
-	base, err := repo.TreeOf(ctx, k.spec, repo.Head)
-	if err != nil {
-		return "", coded(err)
-	}
-	if k.spec.Tree == base {
-		return "", nil
-	}
-	return "files that are not committed", nil
-}
-
-// DropFiles removes a thread's worktree and what keeps its snapshots. What is unsaved
-// goes, too: see [Engine.Unsaved]. Errors are *protocol.Error.
-func (e *Engine) DropFiles(ctx context.Context, id string, w *heads.Workspace) error {
-	if w == nil || w.Mode == AsItIs {
-		return nil
-	}
-	repo, err := files.Find(ctx, e.Env, w.Root)
-	if err != nil { // it is gone; the repository may be, too
-		return nil
-	}
-	spec, err := e.specOf(repo, id)
-	if err != nil {
-		return coded(err)
-	}
-	if err := files.Forget(ctx, e.Env, spec); err != nil {
-		return coded(err)
-	}
-	if w.Mode != InWorktree {
-		return nil
-	}
-	return codedOrNil(repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), w.Branch, w.Base))
-}
-
-// codedOrNil is coded for an error that may be none.
-func codedOrNil(err error) error {
-	if err == nil {
-		return nil
-	}
-	return coded(err)
 }

@@ -248,6 +248,20 @@ type ThreadApplied struct {
 	Files   *FileChanges `json:"files,omitempty"` // that were written in the work tree
 }
 
+// Worktree is one of uwf thread worktrees.
+type Worktree struct {
+	Path      string `json:"path"`
+	Thread    string `json:"thread,omitempty"` // "": no thread has it
+	Status    Status `json:"status,omitempty"` // of the thread
+	Branch    string `json:"branch,omitempty"` // "": it is on none
+	Base      string `json:"base,omitempty"`   // the commit that it began with
+	Repo      string `json:"repo,omitempty"`   // the git directory
+	CreatedAt int64  `json:"createdAt,omitempty"`
+	Bytes     int64  `json:"bytes"`
+	Gone      bool   `json:"gone"`            // there is none at the path any more
+	Stays     string `json:"stays,omitempty"` // why it was not removed
+}
+
 // ThreadBisected answers thread bisect.
 type ThreadBisected struct {
 	First  BisectedStep   `json:"first"`            // after which the command fails

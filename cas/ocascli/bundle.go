@@ -68,7 +68,7 @@ func PrintWritten(w io.Writer, b bundle.Written) error {
 	if b.Trees > 0 {
 		kept = ", " + render.Count(b.Trees, "state") + " of the files"
 	}
-	_, err := fmt.Fprintf(w, "%d nodes%s%s, %s\n", b.Nodes, redacted, kept, size(b.Bytes))
+	_, err := fmt.Fprintf(w, "%d nodes%s%s, %s\n", b.Nodes, redacted, kept, render.Size(b.Bytes))
 	return err
 }
 

@@ -212,7 +212,7 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 		if report.DryRun {
 			verb = "would remove"
 		}
-		_, err := fmt.Fprintf(w, "%s %d of %d nodes, %s of %s\n", verb, report.Freed, report.Nodes, size(report.FreedSize), size(report.Bytes))
+		_, err := fmt.Fprintf(w, "%s %d of %d nodes, %s of %s\n", verb, report.Freed, report.Nodes, render.Size(report.FreedSize), render.Size(report.Bytes))
 		if line != "" && err == nil {
 			_, err = fmt.Fprintln(w, line)
 		}
@@ -312,9 +312,9 @@ func printStat(w io.Writer, r du.Report) error {
 		if title == "" {
 			title = string(t.Hash)
 		}
-		rows = append(rows, []string{title, strconv.Itoa(t.Nodes), size(t.Bytes)})
+		rows = append(rows, []string{title, strconv.Itoa(t.Nodes), render.Size(t.Bytes)})
 	}
-	rows = append(rows, []string{"all", strconv.Itoa(r.Nodes), size(r.Bytes)})
+	rows = append(rows, []string{"all", strconv.Itoa(r.Nodes), render.Size(r.Bytes)})
 	if err := columns(w, rows); err != nil {
 		return err
 	}
@@ -331,20 +331,6 @@ func printStat(w io.Writer, r du.Report) error {
 	if r.Threads == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "%s: %s; each stored alone: %s\n", render.Count(r.Threads, "thread"), size(r.Shared), size(r.Alone))
+	_, err := fmt.Fprintf(w, "%s: %s; each stored alone: %s\n", render.Count(r.Threads, "thread"), render.Size(r.Shared), render.Size(r.Alone))
 	return err
-}
-
-// size is a number of bytes for people.
-func size(n int64) string {
-	const step = 1024
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	f, u := float64(n), 0
-	for f >= step && u < len(units)-1 {
-		f, u = f/step, u+1
-	}
-	if u == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", f, units[u])
 }

@@ -88,13 +88,6 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 5 << 40: "5.0 TiB", 5 << 50: "5120.0 TiB"} {
-		require.Equal(t, want, size(n))
-	}
-}
-
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

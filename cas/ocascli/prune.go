@@ -23,6 +23,7 @@ func (c *CLI) PruneCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"},
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be forgotten"},
+			&ucli.BoolFlag{Name: "force", Usage: "forget also those whose worktrees have work that is nowhere else"},
 		},
 	}, c.prune)
 }
@@ -40,9 +41,14 @@ func (c *CLI) prune(ctx context.Context, cc *ucli.Context) error {
 	if err := fsstore.Readable(dirs.Store); err != nil {
 		return StoreError(err, c.Program) // the home, too, is a newer program's
 	}
-	report, err := prune.Run(ctx, prune.Options{
-		Home: dirs.Home, Keep: time.Duration(days) * 24 * time.Hour, DryRun: cc.Bool("dry-run"), Now: c.Env.Now(),
-	})
+	o := prune.Options{Home: dirs.Home, Keep: time.Duration(days) * 24 * time.Hour, DryRun: cc.Bool("dry-run"), Now: c.Env.Now()}
+	run := prune.Run
+	if c.Prune != nil {
+		run = func(ctx context.Context, o prune.Options) (prune.Report, error) {
+			return c.Prune(ctx, o, cc.Bool("force"))
+		}
+	}
+	report, err := run(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -58,6 +64,11 @@ func printPrune(w io.Writer, r prune.Report, program string) error {
 	}
 	for _, thread := range r.Busy {
 		if _, err := fmt.Fprintf(w, "%s  is busy: kept\n", thread); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Spared {
+		if _, err := fmt.Fprintf(w, "%s  %s: kept\n", s.Thread, plaintext.Line(s.Why)); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	Now    time.Time
 	// Threads are all that may be forgotten, however long ago they ended; nil: all old ones.
 	Threads []string
+	// Spare says why a thread stays that would be forgotten; "": it may go. nil: all may.
+	Spare func(ctx context.Context, thread string) (why string, err error)
 }
 
 // Report says what was done.
@@ -37,7 +39,14 @@ type Report struct {
 	Pruned []heads.Ended `json:"pruned"` // what would be, in a dry run
 	Kept   int           `json:"kept"`   // threads of the history that stay
 	Busy   []string      `json:"busy"`   // somebody is at these threads: they stay as well
+	Spared []Spared      `json:"spared,omitempty"`
 	DryRun bool          `json:"dryRun"`
+}
+
+// Spared is a thread that stays.
+type Spared struct {
+	Thread string `json:"thread"`
+	Why    string `json:"why"`
 }
 
 // batch is how many threads are locked at once.
@@ -62,7 +71,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		}
 		old = old[n:]
 	}
-	p.report.Kept += len(p.report.Busy)
+	p.report.Kept += len(p.report.Busy) + len(p.report.Spared)
 	return p.report, nil
 }
 
@@ -143,6 +152,16 @@ func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) 
 		}
 		// The lock of an ended thread goes with it; one that stays is only a small file.
 		defer func() { _ = lock.RemoveAndUnlock() }()
+		if p.options.Spare != nil {
+			why, err := p.options.Spare(ctx, e.Thread)
+			if err != nil {
+				why = err.Error()
+			}
+			if why != "" {
+				p.report.Spared = append(p.report.Spared, Spared{Thread: e.Thread, Why: why})
+				continue
+			}
+		}
 		free[e.Thread] = true
 	}
 	if p.options.DryRun {

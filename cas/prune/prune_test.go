@@ -1,6 +1,7 @@
 package prune_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -75,7 +76,16 @@ func TestPrune(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after, "a dry run changes nothing")
 
-	options.DryRun = false
+	options.Spare = func(_ context.Context, thread string) (string, error) {
+		return map[string]string{old: "it has work"}[thread], nil
+	}
+	spared, err := prune.Run(ctx, options)
+	require.NoError(t, err)
+	require.Equal(t, []string{undated}, ids(spared.Pruned))
+	require.Equal(t, []prune.Spared{{Thread: old, Why: "it has work"}}, spared.Spared)
+	require.Equal(t, 4, spared.Kept)
+
+	options.DryRun, options.Spare = false, nil
 	report, err := prune.Run(ctx, options)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{old, undated}, ids(report.Pruned))

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.
 	if err != nil {
 		return "", err
 	}
-	out, err := g.start(ctx, nil, []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs})
+	out, err := g.start(ctx, bytes.NewReader(nil), []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs})
 	var failed *GitError
 	switch list := fields(out); {
 	case err == nil && len(list) > 0:

@@ -45,17 +45,22 @@ func (r Repo) Commit(ctx context.Context, name string) (commit string, ok bool) 
 }
 
 // AddWorktree makes a git worktree of the repository at a path where nothing is, at a
-// commit, without files: see [Fill]. branch is made, too; "": none.
+// commit, without files: see [Fill]. branch is made, too, unless it is there, at that
+// commit; "": none.
 func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) error {
 	g, err := r.user(ctx)
 	if err != nil {
 		return err
 	}
-	args := []string{"worktree", "add", "-q", "--no-checkout", "--no-track"}
-	if branch == "" {
-		args = append(args[:4], "--detach", path, commit)
-	} else {
-		args = append(args, "-b", branch, path, commit)
+	args := []string{"worktree", "add", "-q", "--force", "--no-checkout"} // git may still know one at this path that is gone
+	_, exists := r.Commit(ctx, "refs/heads/"+branch)
+	switch {
+	case branch == "":
+		args = append(args, "--detach", path, commit)
+	case exists:
+		args = append(args, path, branch)
+	default:
+		args = append(args, "--no-track", "-b", branch, path, commit)
 	}
 	if _, err := g.run(ctx, nil, args...); err != nil {
 		return err
@@ -67,19 +72,19 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	return nil
 }
 
-// RemoveWorktree removes a worktree with all that is in it, and the branch if that is
-// still at the commit it was made at.
+// RemoveWorktree removes a worktree with all that is in it, if it is there, and what git
+// knows of it; and the branch if that is still at the commit it was made at.
 func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) error {
 	g, err := r.user(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(path); err == nil {
-		if _, err := g.run(ctx, nil, "worktree", "remove", "--force", "--force", path); err != nil {
-			return err
-		}
-	} else if errors.Is(err, fs.ErrNotExist) {
-		if _, err := g.run(ctx, nil, "worktree", "prune"); err != nil {
+	if common, err := filepath.EvalSymlinks(r.Common); err == nil {
+		g = g.in(common, "", "") // where we are may be what is removed
+		g.dir = common
+	}
+	if _, err := g.run(ctx, nil, "worktree", "remove", "--force", "--force", path); err != nil {
+		if _, there := os.Lstat(path); !errors.Is(there, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -87,6 +92,31 @@ func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) e
 		_, _ = g.run(ctx, nil, "update-ref", "-d", "refs/heads/"+branch, commit) // one with work of its own stays
 	}
 	return nil
+}
+
+// Untouched reports whether all files of a worktree are as in its commit; ignored ones
+// count if they are asked for.
+func (r Repo) Untouched(ctx context.Context, ignored bool) (bool, error) {
+	g, err := r.user(ctx)
+	if err != nil {
+		return false, err
+	}
+	args := []string{"status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all"}
+	if ignored {
+		args = append(args, "--ignored=traditional")
+	}
+	out, err := g.run(ctx, nil, args...)
+	return len(out) == 0, err
+}
+
+// OnBranch reports whether a branch, a tag or a remote's branch leads to a commit.
+func (r Repo) OnBranch(ctx context.Context, commit string) (bool, error) {
+	g, err := r.user(ctx)
+	if err != nil {
+		return false, err
+	}
+	out, err := g.run(ctx, nil, "for-each-ref", "--count=1", "--contains", commit, "refs/heads", "refs/remotes", "refs/tags")
+	return len(out) > 0, err
 }
 
 // Fill makes the files of a work tree without any those of a tree; "": of a commit.
@@ -126,13 +156,14 @@ func Clear(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	return err
 }
 
-// Forget removes what keeps the snapshots of a thread; what other threads have stays.
-func Forget(ctx context.Context, e env.Env, s Spec) error {
+// Forget removes what keeps the snapshots of a thread, and other refs of it; what other
+// threads have stays.
+func Forget(ctx context.Context, e env.Env, s Spec, more ...string) error {
 	g, err := inStore(e, s.Git)
 	if err != nil {
 		return err
 	}
-	for _, ref := range []string{s.Ref, rescueRef(s.Ref)} {
+	for _, ref := range append(more, s.Ref, rescueRef(s.Ref)) {
 		if _, err := g.run(ctx, nil, "update-ref", "-d", ref); err != nil {
 			return err
 		}
@@ -140,7 +171,17 @@ func Forget(ctx context.Context, e env.Env, s Spec) error {
 	return nil
 }
 
-// TreeOf is the state of the files in a commit of the user's.
+// Remember has a ref of ours keep a commit.
+func (r Repo) Remember(ctx context.Context, s Spec, ref, commit string) error {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return err
+	}
+	_, err = g.run(ctx, nil, "update-ref", ref, commit)
+	return err
+}
+
+// TreeOf is the state of the files in a commit.
 func (r Repo) TreeOf(ctx context.Context, s Spec, commit string) (protocol.Tree, error) {
 	g, err := inStore(r.env, s.Git)
 	if err != nil {

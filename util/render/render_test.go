@@ -108,3 +108,10 @@ func TestPrintListCutShort(t *testing.T) {
 		require.Equal(t, want, out.String())
 	}
 }
+
+func TestSize(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 5 << 40: "5.0 TiB", 5 << 50: "5120.0 TiB"} {
+		require.Equal(t, want, Size(n))
+	}
+}

@@ -24,7 +24,7 @@ func newerArgs() map[string]string {
 	const thread, hash = "01M81S0N000000000000000000", "44P8EP6N3NXZ5"
 	return map[string]string{
 		"run": "greet -p hi", "tick": "", "workflow put": "greet.yaml", "workflow show": "greet", "workflow list": "", "workflow trust": "greet", "workflow diff": "a b", "workflow graph": "greet",
-		"thread start": "greet -p hi", "thread step": thread, "thread resume": thread, "thread answer": thread, "thread undo": thread, "thread redo": thread, "thread apply": thread, "thread bisect": hash + " " + hash + " true", "thread poke": thread + " -p x", "thread wait": thread, "thread stop": thread, "thread tell": thread + " x",
+		"thread start": "greet -p hi", "thread step": thread, "thread resume": thread, "thread answer": thread, "thread undo": thread, "thread redo": thread, "thread apply": thread, "thread bisect": hash + " " + hash + " true", "thread worktrees": "", "thread poke": thread + " -p x", "thread wait": thread, "thread stop": thread, "thread tell": thread + " x",
 		"thread kill": thread, "thread fork": hash, "thread replay": thread, "thread show": thread, "thread list": "", "inbox": "", "stats": "", "thread read": thread,
 		"thread steps": thread, "thread title": thread + " x", "thread trust": thread, "thread again": thread + "/x", "thread rm": thread + " --yes", "workflow rm": "greet", "thread watch": thread, "thread diagnose": thread, "thread diff": thread + " " + thread, "thread graph": thread,
 		"thread seal": thread, "thread redact": thread + " --node " + hash, "thread salvage": thread, "thread export": "@ -o y.uwfb", "thread step-details": hash, "thread running": "", "step list": thread, "step fork": hash, "thread import": "x.uwfb",

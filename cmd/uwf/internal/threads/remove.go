@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -53,18 +54,9 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 	}
-	facts, err := e.Heads.Facts(ctx, id)
-	if err != nil {
-		return err
-	}
 	if !c.Bool("force") {
-		unsaved, err := e.Unsaved(ctx, id, facts.Workspace)
-		if err != nil {
+		if err := nothingUnsaved(ctx, e, id); err != nil {
 			return err
-		}
-		if unsaved != "" {
-			return &protocol.Error{Code: protocol.CodeFailed, Message: "the worktree of thread " + id + ", " + plaintext.Line(facts.Workspace.Root) + ", has " + unsaved,
-				Hints: []string{"git -C " + plaintext.Word(facts.Workspace.Root) + " commit -a keeps them", "uwf thread rm " + id + " --force removes them, too"}}
 		}
 	}
 	if !show.Done {
@@ -72,7 +64,7 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 	}
-	report, err := prune.Run(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}})
+	report, err := e.Prune(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
 	if err != nil {
 		return err
 	}
@@ -80,13 +72,31 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context) error {
 	if at < 0 {
 		return isRunning(id)
 	}
-	if err := e.DropFiles(ctx, id, facts.Workspace); err != nil {
-		return err
-	}
 	return a.Print(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[at].Head, Removed: true}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  removed\n", id)
 		return err
 	})
+}
+
+// nothingUnsaved refuses to remove a thread if it, or a child of it, has a worktree with
+// work that is nowhere else.
+func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
+	facts, err := e.Heads.AllFacts(ctx)
+	if err != nil {
+		return err
+	}
+	for member := range heads.Family(facts, []string{id}) {
+		w := facts[member].Workspace
+		unsaved, err := e.Unsaved(ctx, member, w)
+		if err != nil {
+			return err
+		}
+		if unsaved != "" {
+			return &protocol.Error{Code: protocol.CodeFailed, Message: "the worktree of thread " + member + ", " + plaintext.Line(w.Root) + ", has " + unsaved,
+				Hints: []string{"uwf thread apply " + member + " brings them to your branch", "uwf thread rm " + id + " --force removes them, too"}}
+		}
+	}
+	return nil
 }
 
 // isRunning refuses to remove a thread that somebody works on.

@@ -60,6 +60,7 @@ func (a Commands) Command() *ucli.Command {
 			a.threadRedoCommand(),
 			a.threadApplyCommand(),
 			a.threadBisectCommand(),
+			a.threadWorktreesCommand(),
 			a.Leaf(ucli.Command{
 				Name: "again", ArgsUsage: "<thread>/<key>", Usage: "let a child be played anew, whatever it has answered",
 				Description: "The child's parent has not joined its results yet. Nothing runs: uwf thread resume does it.\n\n" +
@@ -369,7 +370,7 @@ func ofThreads() map[string]string {
 	return map[string]string{
 		"start": goingOn, "step": goingOn, "resume": goingOn, "tell": goingOn, "poke": goingOn, "fork": goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
 		"title": keepingThreads, "export": keepingThreads, "import": keepingThreads, "seal": keepingThreads, "redact": keepingThreads,
-		"rm": keepingThreads, "prune": keepingThreads, "salvage": keepingThreads,
+		"rm": keepingThreads, "prune": keepingThreads, "salvage": keepingThreads, "worktrees": keepingThreads,
 		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "bisect": looking, "graph": looking, "diagnose": looking,
 		"wait": whileRunning, "watch": whileRunning, "running": whileRunning, "stop": whileRunning, "kill": whileRunning,
 	}
