@@ -73,6 +73,13 @@ func ShownTurn(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Turn, er
 	return turn, err
 }
 
+// IsNoTurn reports whether an error of [ShownTurn] says that there is no such turn, but
+// nothing or another node: of one that an agent has only announced that may be a lie.
+func IsNoTurn(err error) bool {
+	var other *cas.TypeError
+	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &other)
+}
+
 // ShownDetail reads a detail for those who only show it: one that was redacted says
 // so as its outcome, and has no turns. Errors: those of [cas.Read].
 func ShownDetail(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Detail, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
@@ -125,10 +124,12 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 func (w *watcher) turns(ctx context.Context, f *engine.Flight) error {
 	for ; w.told < len(f.Turns); w.told++ {
 		t, err := thread.ShownTurn(ctx, w.engine.Store, f.Turns[w.told])
-		if err != nil {
+		switch {
+		case err == nil:
+			w.to.Turn(w.info, t)
+		case !thread.IsNoTurn(err):
 			return err
 		}
-		w.to.Turn(w.info, t)
 	}
 	if f.Printed != w.printed {
 		w.printed = f.Printed
@@ -139,7 +140,7 @@ func (w *watcher) turns(ctx context.Context, f *engine.Flight) error {
 	}
 	w.flight.Writing = f.Writing
 	t, err := thread.ShownTurn(ctx, w.engine.Store, f.Writing)
-	if errors.Is(err, cas.ErrNotFound) {
+	if thread.IsNoTurn(err) {
 		return nil // it is whole by now, and comes with the turns
 	}
 	if err == nil {

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -65,7 +64,7 @@ func (r Reader) flightTurns(ctx context.Context, f engine.Flight, room int) ([]s
 	}
 	if f.Writing != "" {
 		t, err := cas.Read[protocol.Turn](ctx, r.Store, f.Writing)
-		if err != nil && !errors.Is(err, cas.ErrNotFound) { // it may have been replaced by the whole turn
+		if err != nil && !thread.IsNoTurn(err) { // it may have been replaced by the whole turn
 			return nil, err
 		}
 		switch {
@@ -81,7 +80,10 @@ func (r Reader) flightTurns(ctx context.Context, f engine.Flight, room int) ([]s
 	}
 	for i := len(f.Turns) - 1; i >= 0; i-- {
 		t, err := thread.ShownTurn(ctx, r.Store, f.Turns[i])
-		if err != nil {
+		switch {
+		case thread.IsNoTurn(err):
+			continue
+		case err != nil:
 			return nil, err
 		}
 		if !take(t) {

@@ -135,6 +135,7 @@ func TestRunningStepIsReadWithinTheQuota(t *testing.T) {
 	f.Writing, err = b.Add(ctx, protocol.Turn{Index: 6, Role: protocol.TurnAssistant, Content: "half a sent"})
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(ctx))
+	f.Turns = append(f.Turns, "0123456789ABC", r.Thread.Head) // of which an agent has only said that they are turns
 	for quota := 600; quota < 8000; quota += 37 {
 		r.Quota = quota
 		block, err := r.FlightBlock(ctx, f, time.UnixMilli(5001))
