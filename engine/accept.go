@@ -7,6 +7,8 @@ import (
 	"maps"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -132,7 +134,7 @@ func (a *attempt) checkOutput(ctx context.Context, s protocol.Step) error {
 // they returned: a step may have more than fits into memory.
 func contents(ctx context.Context, r cas.Reader, s protocol.Step, keep bool) ([]cas.Node, error) {
 	output, err := r.Get(ctx, s.Output)
-	if isRedacted(err) {
+	if fault.IsRedacted(err) {
 		return nil, fmt.Errorf("cannot continue from a step without its output: %w", err)
 	}
 	if err != nil {
@@ -172,7 +174,7 @@ func (c *collector) add(n cas.Node) {
 func (c *collector) take(ctx context.Context, h protocol.Hash) (n cas.Node, there bool, err error) {
 	n, err = c.r.Get(ctx, h)
 	switch {
-	case isRedacted(err):
+	case fault.IsRedacted(err):
 		return n, false, nil
 	case err != nil:
 		return n, false, err
@@ -203,7 +205,7 @@ func (c *collector) takeParts(ctx context.Context, d protocol.Detail) error {
 var errWrongContent = errors.New("it is not the requested step")
 
 func rejected(step protocol.Hash, code protocol.Code, format string, args ...any) error {
-	return &rejection{step: step, why: fail(code, "the agent's result is rejected: "+format, args...)}
+	return &rejection{step: step, why: fault.New(code, "the agent's result is rejected: "+format, args...)}
 }
 
 // notAStep: the hash on the agent's last line does not lead to a step.
@@ -214,7 +216,7 @@ func notAStep(hash protocol.Hash, err error) error {
 		return rejected(hash, protocol.CodeAgent, "%s is not in the store", hash)
 	case errors.As(err, &kind):
 		return rejected(hash, protocol.CodeAgent, "%s is not a step", hash)
-	case isDamage(err):
+	case fault.IsDamage(err):
 		return rejected(hash, protocol.CodeCorrupt, "%v", err)
 	}
 	return err
@@ -227,9 +229,9 @@ func unusable(step protocol.Hash, what string, err error) error {
 	switch {
 	case errors.As(err, &corrupt):
 		return rejected(step, protocol.CodeCorrupt, "the %s of step %s: %v", what, step, err)
-	case isRedacted(err):
+	case fault.IsRedacted(err):
 		return rejected(step, protocol.CodeRedacted, "the %s of step %s was redacted earlier, and does not come back: %v", what, step, err)
-	case errors.Is(err, errWrongContent), isDamage(err):
+	case errors.Is(err, errWrongContent), fault.IsDamage(err):
 		return rejected(step, protocol.CodeAgent, "the %s of step %s: %v", what, step, err)
 	}
 	return err
@@ -243,8 +245,8 @@ func (a *attempt) reject(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
-	no.why = hinted(no.why, a.again()+" tries again", "what the agent printed is in "+a.dir.path)
+	no.why = fault.Hinted(no.why, a.again()+" tries again", "what the agent printed is in "+a.dir.Path)
 	no.why = a.hidden(no.why)
 	a.record.StepHash, a.record.Reason = no.step, no.why.Message
-	return a.failed(runRejected, no.why)
+	return a.failed(rundir.Rejected, no.why)
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // takeOver adopts what a run that has ended unseen has left, if that is the step
@@ -20,12 +22,12 @@ import (
 //
 // Without a record, or with one that cannot be read, the step itself must prove
 // that it is what is asked for.
-func (a *attempt) takeOver(ctx context.Context, last record) (out protocol.StepOutput, adopted bool, err error) {
-	known := !last.damaged && !last.missing
-	if known && !last.unfinished(a.locked.head) {
+func (a *attempt) takeOver(ctx context.Context, last rundir.Record) (out protocol.StepOutput, adopted bool, err error) {
+	known := !last.Damaged && !last.Missing
+	if known && !last.Unfinished(a.locked.head) {
 		return out, false, nil // it has been judged
 	}
-	result, err := a.dir.left()
+	result, err := a.dir.Left()
 	var none *agentproc.ResultError
 	switch {
 	case errors.As(err, &none):
@@ -34,7 +36,7 @@ func (a *attempt) takeOver(ctx context.Context, last record) (out protocol.StepO
 		return out, false, err
 	case result.StepHash == "", a.inThread(ctx, result.StepHash):
 		return out, false, a.nothingLeft(last)
-	case known && !last.answers(a.task):
+	case known && !a.task.givenTo(last):
 		return out, false, a.answeredOtherwise(ctx, last, result.StepHash)
 	}
 	return a.adopt(ctx, last, result)
@@ -51,20 +53,20 @@ func (a *attempt) inThread(ctx context.Context, h protocol.Hash) bool {
 }
 
 // adopt takes a result that names a step.
-func (a *attempt) adopt(ctx context.Context, last record, result protocol.Result) (out protocol.StepOutput, adopted bool, err error) {
+func (a *attempt) adopt(ctx context.Context, last rundir.Record, result protocol.Result) (out protocol.StepOutput, adopted bool, err error) {
 	a.record = last
-	if last.damaged || last.missing {
+	if last.Damaged || last.Missing {
 		a.record = a.newRecord()
 	}
 	a.record.More = a.more
 	step, err := a.accept(ctx, result)
-	if err == nil && (last.damaged || last.missing) && !a.answers(ctx, step.step) {
+	if err == nil && (last.Damaged || last.Missing) && !a.answers(ctx, step.step) {
 		err = rejected(result.StepHash, protocol.CodeAgent, "step %s answers another prompt", result.StepHash)
 	}
 	if err != nil {
 		var no *rejection
 		if errors.As(err, &no) {
-			no.why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", a.dir.file(rundir.StdoutFile), no.why.Message)
+			no.why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", a.dir.File(runfiles.StdoutFile), no.why.Message)
 		}
 		return out, false, a.reject(err) // once: the next step runs it anew
 	}
@@ -87,8 +89,8 @@ func (a *attempt) answers(ctx context.Context, s protocol.Step) bool {
 }
 
 // takeSpoiled looks for a finished step in an output that does not end in a result.
-func (a *attempt) takeSpoiled(ctx context.Context, last record, wrong *agentproc.ResultError) (out protocol.StepOutput, adopted bool, err error) {
-	asked := last.damaged || last.missing || last.answers(a.task)
+func (a *attempt) takeSpoiled(ctx context.Context, last rundir.Record, wrong *agentproc.ResultError) (out protocol.StepOutput, adopted bool, err error) {
+	asked := last.Damaged || last.Missing || a.task.givenTo(last)
 	for _, h := range wrong.Hashes {
 		if h == a.locked.head || !asked {
 			continue
@@ -103,44 +105,44 @@ func (a *attempt) takeSpoiled(ctx context.Context, last record, wrong *agentproc
 	}
 	return out, false, a.anew(&protocol.Error{
 		Code:    protocol.CodeCorrupt,
-		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v", a.task.role, a.dir.file(rundir.StdoutFile), wrong),
+		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v", a.task.role, a.dir.File(runfiles.StdoutFile), wrong),
 		Err:     wrong,
 	})
 }
 
 // nothingLeft says that the step is made again, if it was begun.
-func (a *attempt) nothingLeft(last record) error {
+func (a *attempt) nothingLeft(last rundir.Record) error {
 	switch {
-	case last.damaged:
-		a.warn(a.dir.file(rundir.RecordFile) + " is damaged, and there is no trace of a finished step: the step runs again")
-	case !last.missing:
+	case last.Damaged:
+		a.warn(a.dir.File(runfiles.RecordFile) + " is damaged, and there is no trace of a finished step: the step runs again")
+	case !last.Missing:
 		a.cutShort(last)
-		a.warn(fmt.Sprintf("a run of role %q was interrupted, and has left no result in %s: the step is made anew", last.Role, filepath.Clean(a.dir.path)))
+		a.warn(fmt.Sprintf("a run of role %q was interrupted, and has left no result in %s: the step is made anew", last.Role, filepath.Clean(a.dir.Path)))
 	}
 	return nil
 }
 
 // answeredOtherwise refuses to throw away a finished step that is the answer to
 // something else than what is asked now.
-func (a *attempt) answeredOtherwise(ctx context.Context, last record, h protocol.Hash) error {
+func (a *attempt) answeredOtherwise(ctx context.Context, last rundir.Record, h protocol.Hash) error {
 	if _, err := a.nodes().Get(ctx, h); errors.Is(err, cas.ErrNotFound) {
 		return nil // there is no such step: nothing is thrown away
 	}
-	return a.anew(hinted(fail(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", last.Role, h),
+	return a.anew(fault.Hinted(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", last.Role, h),
 		"uwf thread step "+a.locked.id+" takes it over"))
 }
 
 // anew adds the way out for who does not want what is there.
 func (a *attempt) anew(err *protocol.Error) error {
-	return hinted(err, a.again()+" --fresh discards it and runs the step again", "what is there is in "+filepath.Clean(a.dir.path))
+	return fault.Hinted(err, a.again()+" --fresh discards it and runs the step again", "what is there is in "+filepath.Clean(a.dir.Path))
 }
 
 // adoptAsked adopts the result of an interrupted resume or poke. The moderator
 // cannot ask for that step again, because it does not know the person's words,
 // so what the record says was asked for counts.
-func (e *Engine) adoptAsked(ctx context.Context, h *lockedThread, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
+func (e *Engine) adoptAsked(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
 	var none protocol.StepOutput
-	if last.damaged {
+	if last.Damaged {
 		return none, false, nil
 	}
 	if last.Replaces {

@@ -7,10 +7,13 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // advance makes a step that was accepted durable, moves the head to it, and
@@ -35,13 +38,13 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 		return none, a.unmoved(err)
 	}
 	a.locked.head = got.hash
-	a.record.Status, a.record.StepHash = runDone, got.hash
+	a.record.Status, a.record.StepHash = rundir.Done, got.hash
 	// A record that stays behind is about an older head, and is not asked again.
-	_ = a.dir.write(a.record)
+	_ = a.dir.Write(a.record)
 	if len(got.step.Tries) > 0 {
-		_ = a.FS.Remove(a.dir.file(rundir.TriesFile)) // what stays is in the step already
+		_ = a.FS.Remove(a.dir.File(runfiles.TriesFile)) // what stays is in the step already
 	}
-	a.dir.addTotals(got.hash, got.step)
+	budget.File{Dir: a.dir}.Add(got.hash, got.step)
 	if a.locked.facts.ParkedUntil > notParked {
 		if err := a.setParked(ctx, a.locked, notParked); err != nil {
 			a.warn("the thread still counts as parked: " + err.Error())
@@ -57,8 +60,8 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	role, hash := got.step.Role, got.hash
 	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.step.Agent, got.step.Usage
 	out.Files = a.changed(ctx, got.step)
-	if err == nil && !a.info.Adopted && a.dir.stopRequested(a.record) {
-		err = hinted(fail(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.step.Role),
+	if err == nil && !a.info.Adopted && a.dir.StopRequested(a.record) {
+		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.step.Role),
 			"uwf thread step "+a.locked.id)
 	}
 	return out, err
@@ -78,7 +81,7 @@ func (a *attempt) finishing(ctx context.Context) (context.Context, context.Cance
 	})
 	if total := a.cmd.timeout; total > 0 {
 		left := max(total-a.Env.Now().Sub(a.info.Started), 0) + patience
-		late := fail(protocol.CodeTimeout, "the step exceeded its time limit of %s", total)
+		late := fault.New(protocol.CodeTimeout, "the step exceeded its time limit of %s", total)
 		after(finishing, left, func() { cancel(late) })
 	}
 	return finishing, cancel
@@ -95,7 +98,7 @@ func (a *attempt) unmoved(err error) error {
 	if !errors.Is(err, durable.ErrLocked) {
 		return err
 	}
-	return hinted(coded(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role, a.locked.id, err)),
+	return fault.Hinted(fault.Of(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role, a.locked.id, err)),
 		"uwf thread step "+a.locked.id+" takes its step over")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/discover"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
@@ -27,11 +28,11 @@ func (e *Engine) Named(ctx context.Context, o StepOptions) error {
 	for _, name := range slices.Compact(names) {
 		c, err := e.Config(ctx)
 		if err != nil {
-			return coded(err)
+			return fault.Of(err)
 		}
 		cmd, err := e.chooseAgent(c, name, "", "")
 		if err != nil {
-			return coded(err)
+			return fault.Of(err)
 		}
 		environ := e.Env
 		for key, value := range cmd.env {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -42,7 +44,7 @@ const maxBy = 200
 func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if given == nil {
-		return none, fail(protocol.CodeUsage, "there is no answer")
+		return none, fault.New(protocol.CodeUsage, "there is no answer")
 	}
 	if h.ended != nil {
 		return none, hasEnded(h)
@@ -53,7 +55,7 @@ func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o S
 	}
 	switch {
 	case given.At != "" && given.At != h.head:
-		return none, hinted(fail(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered", h.id, h.head, given.At),
+		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered", h.id, h.head, given.At),
 			"uwf thread show "+h.id)
 	case pos.problem != nil:
 		return none, pos.explain()
@@ -62,7 +64,7 @@ func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o S
 	}
 	out, adopted, err := e.answeredBefore(ctx, h, pos, last, o)
 	if err == nil && adopted {
-		err = hinted(fail(protocol.CodeFailed, "role %q was answered before, and that answer counts", pos.next.Role), "uwf thread show "+h.id)
+		err = fault.Hinted(fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts", pos.next.Role), "uwf thread show "+h.id)
 	}
 	if err != nil {
 		return out, err
@@ -78,11 +80,11 @@ func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o S
 func (p *position) asksNoForm() error {
 	switch p.next.Kind {
 	case moderator.Suspend:
-		return hinted(fail(protocol.CodeFailed, "thread %s asks for words, not for data", p.id), "uwf thread resume "+p.id+" -p '<answer>'")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s asks for words, not for data", p.id), "uwf thread resume "+p.id+" -p '<answer>'")
 	case moderator.End:
-		return fail(protocol.CodeFailed, "thread %s asks nothing: it is at its end", p.id)
+		return fault.New(protocol.CodeFailed, "thread %s asks nothing: it is at its end", p.id)
 	}
-	return hinted(fail(protocol.CodeFailed, "thread %s asks nothing: next is role %q", p.id, p.next.Role), "uwf thread step "+p.id)
+	return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s asks nothing: next is role %q", p.id, p.next.Role), "uwf thread step "+p.id)
 }
 
 // personAttempt is the attempt at the step of the role that a person plays.
@@ -105,8 +107,8 @@ func (e *Engine) personAttempt(ctx context.Context, h *lockedThread, pos *positi
 
 // answeredBefore takes over an answer whose step was made, but whose engine was killed
 // before the head had moved. If there is none, it says where the thread stands.
-func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *position, last record, o StepOptions) (protocol.StepOutput, bool, error) {
-	if _, finished := e.runDir(h.id).finished(); o.Fresh || !finished || !last.unfinished(h.head) {
+func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
+	if _, finished := e.runDir(h.id).Finished(); o.Fresh || !finished || !last.Unfinished(h.head) {
 		return pos.output(), false, nil
 	}
 	a, err := e.personAttempt(ctx, h, pos, o)
@@ -170,5 +172,5 @@ func (a *attempt) fitting(ctx context.Context, b *cas.Batch, value any) (extract
 }
 
 func (a *attempt) unfit(err *UnfitError) error {
-	return hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}, "uwf thread show "+a.locked.id+" shows what is asked")
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}, "uwf thread show "+a.locked.id+" shows what is asked")
 }

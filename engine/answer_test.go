@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -80,7 +81,7 @@ func TestOfTwoAnswersOneCounts(t *testing.T) {
 }
 
 func isLocked(err error) bool {
-	return err != nil && coded(err).Code == protocol.CodeLocked
+	return err != nil && fault.Of(err).Code == protocol.CodeLocked
 }
 
 // What does not fit leaves nothing behind.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -25,11 +26,11 @@ func (e *Engine) astray(ctx context.Context, h *lockedThread) error {
 			continue
 		}
 		dir := e.runDir(id)
-		if last := dir.read(); last.damaged || !last.unfinished(h.head) {
+		if last := dir.Read(); last.Damaged || !last.Unfinished(h.head) {
 			continue
 		}
-		if result, err := dir.left(); err == nil && result.StepHash != "" {
-			return hinted(fail(protocol.CodeCorrupt, "thread %s, which is nowhere, has finished this step: its result waits in %s, so the id of thread %s may be damaged in threads.yaml", id, dir.path, h.id),
+		if result, err := dir.Left(); err == nil && result.StepHash != "" {
+			return fault.Hinted(fault.New(protocol.CodeCorrupt, "thread %s, which is nowhere, has finished this step: its result waits in %s, so the id of thread %s may be damaged in threads.yaml", id, dir.Path, h.id),
 				"write "+id+" in threads.yaml if that is its id; uwf thread step "+id+" takes the result over", "uwf thread step "+h.id+" --fresh runs the step again")
 		}
 	}

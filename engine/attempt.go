@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // attempt is one try at the next step of a thread, under the thread's lock.
@@ -21,19 +23,19 @@ type attempt struct {
 	pos    *position
 	task   task
 	cmd    command
-	dir    runDir
-	record record
+	dir    rundir.Dir
+	record rundir.Record
 	info   StepInfo
 	more   bool // another step is to follow
 	kept   *keeping
 
-	failedTry *rundir.Try // the last one, kept already; nil: none was begun
-	retryAt   time.Time   // when its provider says that there is more; zero: it does not
+	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
+	retryAt   time.Time     // when its provider says that there is more; zero: it does not
 }
 
 // attempt lets an agent make the step, unless an interrupted run of the same task
 // has made it already.
-func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t task, last record, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t task, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
 	if err := runnable(pos.workflow); err != nil {
 		return protocol.StepOutput{}, err
 	}
@@ -46,7 +48,7 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t 
 	}
 	var err error
 	if a.cmd, err = a.player(ctx, o); err != nil {
-		if last.unfinished(h.head) || last.missing { // it may have left a result
+		if last.Unfinished(h.head) || last.Missing { // it may have left a result
 			return protocol.StepOutput{}, err
 		}
 		return protocol.StepOutput{}, a.unable(err)
@@ -100,12 +102,12 @@ func (a *attempt) withoutProcess(ctx context.Context, submit func() (protocol.Re
 	return a.inRun(ctx, func(*durable.Held) (out protocol.StepOutput, err error) {
 		release, err := a.holdStore(ctx)
 		if err != nil {
-			return out, a.failed(runFailed, err)
+			return out, a.failed(rundir.Failed, err)
 		}
 		defer release()
 		result, err := submit()
 		if err != nil {
-			return out, a.failed(runFailed, err)
+			return out, a.failed(rundir.Failed, err)
 		}
 		step, err := a.accept(ctx, result)
 		if err != nil {
@@ -136,7 +138,7 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 		a.tidy()
 	}
 	if err != nil {
-		if _, finished := a.dir.finished(); !finished {
+		if _, finished := a.dir.Finished(); !finished {
 			a.tried(ran, err)
 		}
 		return out, a.giveUp(ctx, ran, err)
@@ -156,8 +158,8 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 // tidy ends what an agent has left running that failed, or was killed, and undoes what
 // its commands have changed: a person who reads of the failure looks at the workspace next.
 func (a *attempt) tidy() {
-	if a.Env.Get(protocol.EnvStartedFor) != a.dir.path { // else it would end us
-		n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.path)
+	if a.Env.Get(protocol.EnvStartedFor) != a.dir.Path { // else it would end us
+		n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.Path)
 		if n > 0 {
 			a.warn(fmt.Sprintf("processes that the agent had started were ended: %d", n))
 		}
@@ -177,12 +179,12 @@ func (a *attempt) tidy() {
 	}
 }
 
-func (a *attempt) newRecord() record {
-	return record{
+func (a *attempt) newRecord() rundir.Record {
+	return rundir.Record{
 		Thread: a.locked.id, Workflow: a.pos.thread.Start.Workflow, Head: a.locked.head,
 		Role: a.task.role, Agent: a.cmd.name, Command: a.cmd.written, PromptHash: a.task.promptHash,
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces,
-		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: runStarting,
+		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting,
 	}
 }
 
@@ -190,24 +192,24 @@ func (a *attempt) newRecord() record {
 // had finished its work keeps its record: the next step adopts it.
 func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var timeout *agentproc.TimeoutError
-	status := runFailed
+	status := rundir.Failed
 	switch {
-	case a.dir.stopRequested(a.record):
-		status = runStopped
+	case a.dir.StopRequested(a.record):
+		status = rundir.Stopped
 		err = &protocol.Error{
 			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.locked.id, a.task.role), Err: err,
 			Hints: []string{a.on()},
 		}
-	case isSignal(err):
-		status = runStopped
-		err = hinted(coded(err), a.on())
+	case fault.IsSignal(err):
+		status = rundir.Stopped
+		err = fault.Hinted(fault.Of(err), a.on())
 	case errors.As(err, &timeout):
-		err = hinted(coded(err), a.again()+" --timeout "+protocol.Span(2*timeout.After)+" gives it more time")
+		err = fault.Hinted(fault.Of(err), a.again()+" --timeout "+protocol.Span(2*timeout.After)+" gives it more time")
 	default:
-		return a.failed(runFailed, a.explain(ctx, ran, err))
+		return a.failed(rundir.Failed, a.explain(ctx, ran, err))
 	}
-	if _, finished := a.dir.finished(); finished {
-		return hinted(coded(err), "the agent had finished: uwf thread step "+a.locked.id+" adopts its result")
+	if _, finished := a.dir.Finished(); finished {
+		return fault.Hinted(fault.Of(err), "the agent had finished: uwf thread step "+a.locked.id+" adopts its result")
 	}
 	return a.failed(status, err)
 }
@@ -235,21 +237,21 @@ func (a *attempt) on() string {
 // unable records that no agent could even be started, so that who asks later is
 // told why: a background worker says it to nobody.
 func (a *attempt) unable(err error) error {
-	if a.dir.clear() != nil {
+	if a.dir.Clear() != nil {
 		return err
 	}
 	a.record = a.newRecord()
-	return a.failed(runFailed, err)
+	return a.failed(rundir.Failed, err)
 }
 
 // failed writes the final record of a run. Should that fail as well, the first
 // error matters more: the record stays unfinished, and the next step judges anew
 // what the agent left.
-func (a *attempt) failed(status runStatus, err error) error {
-	c := a.hidden(coded(err))
+func (a *attempt) failed(status rundir.Status, err error) error {
+	c := a.hidden(fault.Of(err))
 	a.record.Status = status
-	a.record.Error = &runError{Code: c.Code, Message: a.secrets().Hide(c.Message)}
-	_ = a.dir.write(a.record)
+	a.record.Error = &rundir.Error{Code: c.Code, Message: a.secrets().Hide(c.Message)}
+	_ = a.dir.Write(a.record)
 	return c
 }
 
@@ -273,7 +275,7 @@ func (a *attempt) started(agent string, adopted bool) {
 func (a *attempt) ended(out protocol.StepOutput, err error) {
 	ended := a.event(EventStepDone)
 	if err != nil {
-		ended.Name, ended.Err = EventStepFailed, coded(err)
+		ended.Name, ended.Err = EventStepFailed, fault.Of(err)
 	}
 	a.tell(ended)
 	if a.locked.inStep = false; a.locked.farewell != nil {

@@ -3,23 +3,23 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strconv"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // WorkerLog is the file in which a thread's background worker says what it does.
-func (e *Engine) WorkerLog(thread string) string { return e.runDir(thread).file(rundir.LogFile) }
+func (e *Engine) WorkerLog(thread string) string { return e.runDir(thread).File(runfiles.LogFile) }
 
 // ack is what a worker tells whoever started it, in one line on its stdout: that
 // an agent has begun, that there was nothing to begin, or why it could not.
@@ -56,7 +56,7 @@ func (e *Engine) background(ctx context.Context, id string, w Work, args []strin
 		return none, errNotInherited()
 	}
 	if e.Env.Exe == "" {
-		return none, fail(protocol.CodeFailed, "the system does not tell where this program is: it cannot be started in the background")
+		return none, fault.New(protocol.CodeFailed, "the system does not tell where this program is: it cannot be started in the background")
 	}
 	h, err := e.lock(ctx, id)
 	if err != nil {
@@ -65,7 +65,11 @@ func (e *Engine) background(ctx context.Context, id string, w Work, args []strin
 	// Our copy only: the file is the worker's from now on.
 	defer func() { _ = h.lock.Unlock() }()
 	dir := e.runDir(id)
-	if err := dir.prepareWorker(w); err != nil {
+	job, err := json.Marshal(w)
+	if err != nil {
+		return none, fmt.Errorf("prepare a worker: %w", err)
+	}
+	if err := dir.PrepareWorker(append(job, '\n')); err != nil {
 		return none, err
 	}
 	told, tell, err := os.Pipe()
@@ -83,30 +87,12 @@ func (e *Engine) background(ctx context.Context, id string, w Work, args []strin
 
 // errNotInherited: only a lock that is a file can be handed on to a worker.
 func errNotInherited() error {
-	return fail(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
-}
-
-// prepareWorker leaves what is to be done, and an empty log.
-func (d runDir) prepareWorker(w Work) error {
-	data, err := json.Marshal(w)
-	if err != nil {
-		return fmt.Errorf("prepare a worker: %w", err)
-	}
-	if err := d.replace(rundir.WorkFile, append(data, '\n')); err != nil {
-		return err
-	}
-	if err := d.free(rundir.LogFile); err != nil {
-		return err
-	}
-	if err := d.fs.Remove(d.file(rundir.LogFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("prepare a worker: %w", err)
-	}
-	return d.fs.Append(d.file(rundir.LogFile), nil, 0o600, durable.NoFlush)
+	return fault.New(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
 }
 
 // startWorker starts our own program, with the thread's lock.
-func (e *Engine) startWorker(h *lockedThread, dir runDir, args []string, tell *os.File) (*proc.Child, error) {
-	log, err := careful.OpenFile(dir.file(rundir.LogFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
+func (e *Engine) startWorker(h *lockedThread, dir rundir.Dir, args []string, tell *os.File) (*proc.Child, error) {
+	log, err := careful.OpenFile(dir.File(runfiles.LogFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
@@ -128,7 +114,7 @@ func (e *Engine) startWorker(h *lockedThread, dir runDir, args []string, tell *o
 
 // awaitAck waits for the worker's word. Asked to end before it has come, we pass
 // that on: nothing has begun that is worth keeping.
-func (e *Engine) awaitAck(ctx context.Context, worker *proc.Child, dir runDir, told io.Reader) (protocol.StepOutput, error) {
+func (e *Engine) awaitAck(ctx context.Context, worker *proc.Child, dir rundir.Dir, told io.Reader) (protocol.StepOutput, error) {
 	type word struct {
 		ack
 		err error
@@ -147,7 +133,7 @@ func (e *Engine) awaitAck(ctx context.Context, worker *proc.Child, dir runDir, t
 	case w := <-heard:
 		switch {
 		case w.err == nil && w.Error != nil:
-			return none, hinted(fail(w.Error.Code, "%s", w.Error.Message), w.Error.Hints...)
+			return none, fault.Hinted(fault.New(w.Error.Code, "%s", w.Error.Message), w.Error.Hints...)
 		case w.err == nil && w.Output != nil:
 			running := w.Output.Status == protocol.StatusRunning || w.Output.Status == protocol.StatusWaiting
 			if running {
@@ -158,8 +144,8 @@ func (e *Engine) awaitAck(ctx context.Context, worker *proc.Child, dir runDir, t
 	}
 	_, _ = worker.Wait(context.WithoutCancel(ctx), 0) // it has ended, or is about to
 	message := "the background worker ended before its first step"
-	if said := agentproc.Tail(dir.file(rundir.LogFile)); said != "" {
+	if said := agentproc.Tail(dir.File(runfiles.LogFile)); said != "" {
 		message += "; its log ends:\n" + said
 	}
-	return none, fail(protocol.CodeFailed, "%s", message)
+	return none, fault.New(protocol.CodeFailed, "%s", message)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
@@ -105,7 +106,7 @@ func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
 	}
 	switch {
 	case !found || good == bad:
-		return hinted(fail(protocol.CodeUsage, "step %s does not come before step %s", good, bad), "uwf thread bisect <good> <bad> -- <command>, both of one thread")
+		return fault.Hinted(fault.New(protocol.CodeUsage, "step %s does not come before step %s", good, bad), "uwf thread bisect <good> <bad> -- <command>, both of one thread")
 	case good == t.StartHash && first.Files != nil:
 		b.add(protocol.BisectedStep{Step: good}, first.Files.Before)
 	case good == t.StartHash:
@@ -182,7 +183,7 @@ func (b *bisection) open(ctx context.Context, id string) (*durable.Held, error) 
 	if b.spec, err = b.specOf(repo, id); err != nil {
 		return nil, err
 	}
-	if err := b.runDir(id).make(); err != nil {
+	if err := b.runDir(id).Make(); err != nil {
 		return nil, err
 	}
 	return b.lockTree(ctx, id, repo.Root)
@@ -212,13 +213,13 @@ func (b *bisection) ends(ctx context.Context) error {
 	case err != nil:
 		return err
 	case result != protocol.BisectGood:
-		return hinted(fail(protocol.CodeFailed, "after step %s, which is to be good, the command %s", named(b.steps[0]), words(result)), "it runs in a worktree: what lies elsewhere needs an absolute path", "an older step, or @0, the start, may be good")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "after step %s, which is to be good, the command %s", named(b.steps[0]), words(result)), "it runs in a worktree: what lies elsewhere needs an absolute path", "an older step, or @0, the start, may be good")
 	}
 	switch result, err := b.try(ctx, last); {
 	case err != nil:
 		return err
 	case result != protocol.BisectBad:
-		return fail(protocol.CodeFailed, "after step %s, which is to be bad, the command %s", named(b.steps[last]), words(result))
+		return fault.New(protocol.CodeFailed, "after step %s, which is to be bad, the command %s", named(b.steps[last]), words(result))
 	}
 	return nil
 }
@@ -332,13 +333,13 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 	case err != nil:
 		return "", err
 	case status.Signal != "":
-		return "", fail(protocol.CodeFailed, "the command was ended by a signal: %s", status.Signal)
+		return "", fault.New(protocol.CodeFailed, "the command was ended by a signal: %s", status.Signal)
 	case status.Code == 0:
 		return protocol.BisectGood, nil
 	case status.Code == cannotTell:
 		return protocol.BisectSkipped, nil
 	case status.Code == notFound, status.Code == notExecutable:
-		return "", fail(protocol.CodeFailed, "the command could not run: exit status %d", status.Code)
+		return "", fault.New(protocol.CodeFailed, "the command could not run: exit status %d", status.Code)
 	}
 	return protocol.BisectBad, nil
 }

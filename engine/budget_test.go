@@ -10,9 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // newBoundedWorld is a world whose workflow has limits.
@@ -63,20 +64,20 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	require.Equal(t, 3, w.agentRuns())
 
 	// What is lost beside the chain is summed up anew.
-	require.NoError(t, os.Remove(w.runDir(id).file(rundir.TotalsFile)))
+	require.NoError(t, os.Remove(w.runDir(id).File(runfiles.TotalsFile)))
 	require.Equal(t, protocol.StatusSuspended, w.show(id).Status)
 	require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9)
 
 	// More is granted beyond what it has cost, and said.
-	lines, err := w.Grant(ctx, id, protocol.Limits{}, More{Again: true})
+	lines, err := w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"granted $1.00 more: the run has cost $1.20, and may cost $2.20 in all"}, lines)
-	_, err = w.Grant(ctx, id, protocol.Limits{}, More{Again: true})
+	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
 	requireCode(t, err, protocol.CodeFailed, "has not reached a limit")
 	require.Equal(t, protocol.StatusSuspended, w.untilEnd(id).Status)
 	require.Equal(t, 6, w.agentRuns())
 	require.InDelta(t, 2.4, w.spent(id).CostUSD, 1e-9)
-	_, err = w.Grant(ctx, id, protocol.Limits{}, More{Tokens: 5})
+	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Tokens: 5})
 	requireCode(t, err, protocol.CodeUsage, "has no limit maxTokens")
 }
 
@@ -99,10 +100,10 @@ func TestWhoseLimitHolds(t *testing.T) {
 	own, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, StartOptions{Limits: protocol.Limits{MaxTokens: 10}})
 	require.NoError(t, err)
 	require.Contains(t, w.untilEnd(own).Error.Message, "40 of at most 10 tokens")
-	_, err = w.Grant(ctx, own, protocol.Limits{MaxTokens: 70}, More{})
+	_, err = w.Grant(ctx, own, protocol.Limits{MaxTokens: 70}, budget.More{})
 	require.NoError(t, err)
 	require.Contains(t, w.untilEnd(own).Error.Message, "80 of at most 70 tokens")
-	lines, err := w.Grant(ctx, own, protocol.Limits{}, More{Tokens: 5})
+	lines, err := w.Grant(ctx, own, protocol.Limits{}, budget.More{Tokens: 5})
 	require.NoError(t, err)
 	require.Equal(t, []string{"granted 5 more tokens: the run has used 80, and may use 85 in all"}, lines)
 	require.Contains(t, w.untilEnd(own).Error.Message, "120 of at most 85 tokens")
@@ -122,18 +123,18 @@ func TestUnknownIsNeverNothing(t *testing.T) {
 	out := w.untilEnd(id)
 	require.Contains(t, out.Error.Message, "what 1 run of an agent cost is unknown")
 	require.Equal(t, 1, w.agentRuns())
-	lines, err := w.Grant(ctx, id, protocol.Limits{}, More{Again: true})
+	lines, err := w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"accepted that it is not known what 1 of its runs of agents have cost or used"}, lines)
 	require.Contains(t, w.untilEnd(id).Error.Message, "what 1 run of an agent cost is unknown")
 	require.Equal(t, 2, w.agentRuns())
 
 	// Tokens hold the run instead, if they are known and bounded.
-	_, err = w.Grant(ctx, id, protocol.Limits{MaxTokens: 100}, More{})
+	_, err = w.Grant(ctx, id, protocol.Limits{MaxTokens: 100}, budget.More{})
 	require.NoError(t, err)
 	require.Contains(t, w.untilEnd(id).Error.Message, "120 of at most 100 tokens")
 	w.plays("!cost:again/?/?")
-	_, err = w.Grant(ctx, id, protocol.Limits{}, More{Tokens: 1000})
+	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Tokens: 1000})
 	require.NoError(t, err)
 	require.Contains(t, w.untilEnd(id).Error.Message, "what 1 run of an agent cost, in dollars or tokens, is unknown")
 }
@@ -151,7 +152,7 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	require.Zero(t, w.spent(fork))
 	w.mustStep(fork, StepOptions{})
 	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
-	require.NoError(t, os.RemoveAll(w.runDir(fork).path))
+	require.NoError(t, os.RemoveAll(w.runDir(fork).Path))
 	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
 	require.Contains(t, w.untilEnd(fork).Error.Message, "the run has cost $1.20 of at most $1.00")
 	require.Equal(t, 6, w.agentRuns())
@@ -215,7 +216,7 @@ func TestBudgetsHoldUnderKills(t *testing.T) {
 		id := w.start()
 		w.mustStep(id, StepOptions{})
 		killed := w.killedAtChange(n, w.engineProcess(id, "!cost:again/0.4/10"))
-		w.eventually("the agent has ended", func() bool { return !w.runDir(id).alive(w.runDir(id).read()) })
+		w.eventually("the agent has ended", func() bool { return !w.runDir(id).Alive(w.runDir(id).Read()) })
 		out := w.untilEnd(id)
 		require.Equal(t, protocol.StatusSuspended, out.Status, "killed at change %d", n)
 		require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9, "killed at change %d", n)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 )
@@ -23,10 +24,10 @@ func (e *Engine) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.
 		return store != "", err
 	})
 	if err != nil {
-		return nil, missing, coded(err)
+		return nil, missing, fault.Of(err)
 	}
 	if from, err = files.OpenObjects(e.Env, dirs); err != nil {
-		return nil, missing, coded(err)
+		return nil, missing, fault.Of(err)
 	}
 	return from, missing, nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -52,7 +54,7 @@ func (e *Engine) castProgram(ctx context.Context, w protocol.Workflow, role stri
 	}
 	cmd, err := e.playerOf(ctx, o, w, role, argv)
 	if err != nil {
-		c.Problem = coded(err)
+		c.Problem = fault.Of(err)
 		return c, cmd
 	}
 	if cmd.plain != nil {
@@ -89,7 +91,7 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	}
 	first, err := moderator.Next(ctx, moderator.State{Workflow: w, Start: start})
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	if first.Kind != moderator.Run {
 		return nil
@@ -106,12 +108,12 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 func (e *Engine) modelFor(ctx context.Context, cmd command, workflow, role string) (string, *protocol.Error) {
 	c, err := e.Config(ctx)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	if !config.OwnsModels(cmd.argv[0]) {
 		model, _, err := config.ExternalModel(c, cmd.argv[0], cmd.alias, workflow, role, e.Env)
 		if err != nil {
-			return "", coded(err)
+			return "", fault.Of(err)
 		}
 		return model, nil
 	}
@@ -120,12 +122,12 @@ func (e *Engine) modelFor(ctx context.Context, cmd command, workflow, role strin
 		alias = config.AgentModel(c, cmd.alias, workflow, role)
 	}
 	if alias == "" {
-		return "", hinted(fail(protocol.CodeInvalid, "agent %q has no model: %s has no defaultModel", cmd.name, e.Dirs.Config()),
+		return "", fault.Hinted(fault.New(protocol.CodeInvalid, "agent %q has no model: %s has no defaultModel", cmd.name, e.Dirs.Config()),
 			"uwf config set defaultModel <alias of models>")
 	}
 	endpoint, err := config.ResolveModel(c, alias, e.Env)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	return endpoint.Provider + " " + endpoint.Model, nil
 }
@@ -148,7 +150,7 @@ func modelFlag(argv []string) string {
 func (e *Engine) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
 	l, err := e.limitsOf(ctx, w)
 	if err != nil {
-		return l, coded(err)
+		return l, fault.Of(err)
 	}
-	return said(l, limitsSaid(own)), nil
+	return budget.With(l, budget.Said(own)), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -217,8 +218,8 @@ func (p *position) failedKids(first *kid) *protocol.Error {
 			code = e.Code
 		}
 	}
-	err := fail(code, "%d of %d children of role %q failed; %s: %s", n, len(p.kids), p.next.Role, first.Key, why)
-	return hinted(err, "uwf thread resume "+p.id+" tries those again, and no other",
+	err := fault.New(code, "%d of %d children of role %q failed; %s: %s", n, len(p.kids), p.next.Role, first.Key, why)
+	return fault.Hinted(err, "uwf thread resume "+p.id+" tries those again, and no other",
 		"uwf thread kill "+childAddress(p.id, first.Key)+" lets it count as failed")
 }
 
@@ -234,7 +235,7 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 	}
 	p, err := e.position(ctx, parent, head)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	var keys []string
 	for _, k := range p.kids {
@@ -245,7 +246,7 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 	}
 	for s, err := range p.thread.Steps(ctx) {
 		if err != nil {
-			return "", coded(err)
+			return "", fault.Of(err)
 		}
 		for _, c := range s.Children {
 			if c.Key == key {
@@ -254,7 +255,7 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 		}
 	}
 	none := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("thread %s has no child %s", parent, strconv.Quote(key))}
-	return "", hinted(hinted(none, nearest(key, keys)...), "uwf thread show "+parent)
+	return "", fault.Hinted(fault.Hinted(none, nearest(key, keys)...), "uwf thread show "+parent)
 }
 
 // Joined are the children of the newest step that has joined some.
@@ -290,15 +291,15 @@ func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) 
 func (e *Engine) joined(ctx context.Context, parent string, s thread.Step, c protocol.ChildEnded) (string, error) {
 	t, err := thread.Open(ctx, e.nodes(), c.Head)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	child := t.Start.Child
 	if child == nil {
-		return "", fail(protocol.CodeCorrupt, "step %s names %s as a child, which is none", s.Hash, c.Head)
+		return "", fault.New(protocol.CodeCorrupt, "step %s names %s as a child, which is none", s.Hash, c.Head)
 	}
 	id, err := threadid.Child(parent, string(child.Of), child.Role, child.Attempt, child.Key)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	return id, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mattn/go-shellwords"
 
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -101,20 +102,20 @@ func (e *Engine) configured(c protocol.Config, alias, by string) (command, error
 	written, known := c.Agents[alias]
 	if !known {
 		aliases := slices.Sorted(maps.Keys(c.Agents))
-		err := fail(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, e.Dirs.Config())
-		return command{}, hinted(hinted(err, nearest(alias, aliases)...), "uwf config set "+plaintext.Word("agents."+alias+".command")+" <program>", "uwf setup --agent builtin")
+		err := fault.New(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, e.Dirs.Config())
+		return command{}, fault.Hinted(fault.Hinted(err, nearest(alias, aliases)...), "uwf config set "+plaintext.Word("agents."+alias+".command")+" <program>", "uwf setup --agent builtin")
 	}
 	a, err := config.ResolveAgent(c, alias, e.Env)
 	if err != nil {
 		return command{}, err
 	}
 	if a.Command == "" {
-		return command{}, fail(protocol.CodeInvalid, "agents.%s has no command in %s", alias, e.Dirs.Config())
+		return command{}, fault.New(protocol.CodeInvalid, "agents.%s has no command in %s", alias, e.Dirs.Config())
 	}
 	switch a.Protocol {
 	case "", "positional", "named":
 	default:
-		return command{}, fail(protocol.CodeInvalid, "agents.%s.protocol must be positional or named, got %q", alias, a.Protocol)
+		return command{}, fault.New(protocol.CodeInvalid, "agents.%s.protocol must be positional or named, got %q", alias, a.Protocol)
 	}
 	// A relative path in the config is relative to the config.
 	argv := append([]string{rooted(a.Command, e.Dirs.Home)}, a.Args...)
@@ -134,11 +135,11 @@ func (e *Engine) commandLine(line string) (command, error) {
 		err = fmt.Errorf("there is no shell to do %q", string([]rune(line)[parser.Position:]))
 	}
 	if err != nil {
-		return command{}, hinted(fail(protocol.CodeUsage, "--agent %q is not a command line: %v", line, err),
+		return command{}, fault.Hinted(fault.New(protocol.CodeUsage, "--agent %q is not a command line: %v", line, err),
 			"quotes go together, and there is no shell: --agent 'program \"an argument\"'")
 	}
 	if len(words) == 0 || words[0] == "" {
-		return command{}, hinted(fail(protocol.CodeUsage, "--agent must not be empty"), "--agent <alias or command>")
+		return command{}, fault.Hinted(fault.New(protocol.CodeUsage, "--agent must not be empty"), "--agent <alias or command>")
 	}
 	argv := slices.Clone(words)
 	argv[0] = rooted(words[0], e.Env.Dir)
@@ -167,7 +168,7 @@ func timeoutFor(c protocol.Config, alias string, asked time.Duration) (time.Dura
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fail(protocol.CodeInvalid, "%s must be a time such as 90s or 30m, got %q", key, text)
+		return 0, fault.New(protocol.CodeInvalid, "%s must be a time such as 90s or 30m, got %q", key, text)
 	}
 	return d, nil
 }

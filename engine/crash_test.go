@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -43,7 +43,7 @@ func (w *world) killedAt(id, script string, action ...string) {
 	require.NoError(w.t, cmd.Start())
 	w.eventually("the agent is at its gate", func() bool {
 		runs := w.runs()
-		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.runDir(id).read().Pid != 0
+		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.runDir(id).Read().Pid != 0
 	})
 	require.NoError(w.t, cmd.Process.Kill())
 	_ = cmd.Wait()
@@ -158,7 +158,7 @@ func TestInterruptedWorkThatCameToNothingIsRunAgain(t *testing.T) {
 	w := newWorld(t, "")
 	id := w.start()
 	w.killedAt(id, "!hang:")
-	require.NoError(t, syscall.Kill(w.runDir(id).read().Pid, syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(w.runDir(id).Read().Pid, syscall.SIGKILL))
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
@@ -174,14 +174,14 @@ func TestInterruptedLieIsToldOnce(t *testing.T) {
 	id := w.start()
 	w.killedAt(id, "!gate:ready@go")
 	dir := w.runDir(id)
-	require.NoError(t, syscall.Kill(dir.read().Pid, syscall.SIGKILL))
-	w.eventually("the agent is gone", func() bool { return !dir.alive(dir.read()) })
-	require.NoError(t, os.WriteFile(dir.file(rundir.StdoutFile), []byte(w.workflow+"\n"), 0o600))
+	require.NoError(t, syscall.Kill(dir.Read().Pid, syscall.SIGKILL))
+	w.eventually("the agent is gone", func() bool { return !dir.Alive(dir.Read()) })
+	require.NoError(t, os.WriteFile(dir.File(runfiles.StdoutFile), []byte(w.workflow+"\n"), 0o600))
 	require.True(t, w.show(id).Pending)
 
 	w.open("go")
 	_, err := w.Step(context.Background(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, dir.file(rundir.StdoutFile)+" is not taken over: the agent's result is rejected")
+	requireCode(t, err, protocol.CodeAgent, dir.File(runfiles.StdoutFile)+" is not taken over: the agent's result is rejected")
 	require.Equal(t, 1, w.agentRuns())
 	out := w.mustStep(id, StepOptions{})
 	require.False(t, out.Adopted)

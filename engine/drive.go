@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
 
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
 )
 
 // Whoever runs a thread to its end runs its children, too, as many at once as there are
@@ -127,13 +125,13 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 	for {
 		if h == nil {
 			if err := e.takePlace(ctx); err != nil {
-				return nil, coded(err)
+				return nil, fault.Of(err)
 			}
 			held, err := e.lock(ctx, thread)
 			if err != nil {
 				e.leavePlace()
 				if first && e.path == "" || !isBusy(err) {
-					return nil, coded(err)
+					return nil, fault.Of(err)
 				}
 				if _, err := e.Wait(ctx, thread); err != nil {
 					return nil, err
@@ -148,7 +146,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 			}
 		} else if err := e.takePlace(ctx); err != nil {
 			h.release()
-			return nil, coded(err)
+			return nil, fault.Of(err)
 		}
 		outs, err := e.do(ctx, h, w)
 		h.release()
@@ -182,7 +180,7 @@ func (e *Engine) leavePlace() { <-e.driven.places }
 // is, or until a person is needed, or it fails. Those that fail do not keep the others.
 func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	dir := e.runDir(thread)
-	if err := dir.holdBack(false); err != nil {
+	if err := dir.HoldBack(false); err != nil {
 		return err
 	}
 	pos, err := e.standing(ctx, thread)
@@ -208,7 +206,7 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 		if k.ended != nil || k.status() == protocol.StatusSuspended || k.head == "" {
 			continue
 		}
-		if stopped = dir.heldBack(); stopped || ctx.Err() != nil {
+		if stopped = dir.HeldBack(); stopped || ctx.Err() != nil {
 			break
 		}
 		select {
@@ -221,8 +219,8 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case stopped || dir.heldBack():
-		return hinted(fail(protocol.CodeTerminated, "thread %s was stopped while its children were at work", thread), "uwf thread resume "+thread)
+	case stopped || dir.HeldBack():
+		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work", thread), "uwf thread resume "+thread)
 	}
 	return failures.err(thread, pos.next.Role)
 }
@@ -282,32 +280,16 @@ func (f *failedKids) err(thread, role string) error {
 	if f.n == 0 {
 		return nil
 	}
-	why := coded(f.why)
+	why := fault.Of(f.why)
 	err := &protocol.Error{
 		Code: why.Code, Err: f.why,
 		Message: fmt.Sprintf("%d of %d children of role %q failed; %s: %s", f.n, f.of, role, f.first, why.Message),
 	}
 	if errors.As(f.why, new(*UntrustedError)) {
-		return hinted(err, why.Hints...)
+		return fault.Hinted(err, why.Hints...)
 	}
-	return hinted(err, "uwf thread resume "+thread+" tries those again, and no other",
+	return fault.Hinted(err, "uwf thread resume "+thread+" tries those again, and no other",
 		"uwf thread kill "+childAddress(thread, f.first)+" lets it count as failed")
-}
-
-// holdBack says whether no more children of the thread shall begin.
-func (d runDir) holdBack(yes bool) error {
-	if yes {
-		return d.replace(rundir.HoldFile, nil)
-	}
-	if err := d.fs.Remove(d.file(rundir.HoldFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func (d runDir) heldBack() bool {
-	_, err := os.Lstat(d.file(rundir.HoldFile))
-	return err == nil
 }
 
 // inTurn is a progress that several threads tell, one at a time.

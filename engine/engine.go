@@ -6,8 +6,8 @@
 // A step, file by file:
 //
 //   - lock.go: one process at a time steps a thread;
-//   - position.go, limits.go: where the thread stands and who is next;
-//   - record.go, rundir.go: run.json, the record of the try in flight or the last one;
+//   - position.go, limits.go, package budget: where the thread stands and who is next;
+//   - package rundir: run.json, the record of the try in flight or the last one;
 //   - foreign.go: a thread from elsewhere, and where it may work here;
 //   - command.go: which agent plays the role;
 //   - adopt.go: the finished work of an interrupted step;
@@ -30,12 +30,15 @@ package engine
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -178,7 +181,7 @@ func (e *Engine) nodes() cas.Reader {
 // mayWrite is an error if the engine is for reading.
 func (e *Engine) mayWrite() error {
 	if e.ReadOnly {
-		return fail(protocol.CodeUsage, "this engine is read-only")
+		return fault.New(protocol.CodeUsage, "this engine is read-only")
 	}
 	return nil
 }
@@ -197,3 +200,7 @@ func (e *Engine) warn(text string) {
 }
 
 func (e *Engine) nowMs() int64 { return e.Env.Now().UnixMilli() }
+
+func (e *Engine) runDir(id string) rundir.Dir {
+	return rundir.Dir{Path: e.Dirs.Run(id), Aside: filepath.Join(e.Dirs.Home, "quarantine"), FS: e.FS, Warn: e.warn}
+}

@@ -1,6 +1,10 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/engine/fault"
+)
 
 // Exclusive keeps a thread as it is until release is called, so that somebody else
 // than a step may change it: nobody steps, resumes or ends it. It fails at once
@@ -9,12 +13,12 @@ import "context"
 func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), err error) {
 	h, err := e.lock(ctx, thread)
 	if err != nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	dir := e.runDir(thread)
-	if r := dir.read(); e.agentAlive(ctx, h, dir, r) {
+	if r := dir.Read(); e.agentAlive(ctx, h, dir, r) {
 		h.release()
-		return nil, coded(e.agentRuns(thread, r))
+		return nil, fault.Of(e.agentRuns(thread, r))
 	}
 	return h.release, nil
 }

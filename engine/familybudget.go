@@ -5,6 +5,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -45,8 +46,8 @@ func (e *Engine) above(ctx context.Context, parent *heads.Parent) ([]bound, erro
 		if b.limits, err = e.limitsOf(ctx, w); err != nil {
 			return nil, err
 		}
-		b.limits = granted(said(b.limits, facts.Limits), facts.Limits)
-		if bounded(b.limits) {
+		b.limits = budget.Granted(budget.With(b.limits, facts.Limits), facts.Limits)
+		if budget.Bounded(b.limits) {
 			if b.spent, err = e.spentTogether(ctx, id, head, facts); err != nil {
 				return nil, err
 			}
@@ -92,7 +93,7 @@ func (e *Engine) addKids(ctx context.Context, sum *moderator.Spent, all map[stri
 		if err != nil {
 			return err
 		}
-		*sum = plus(*sum, spent)
+		*sum = budget.Plus(*sum, spent)
 		if at.End == nil {
 			below[id] = at.Head
 		}
@@ -113,9 +114,9 @@ func (e *Engine) spentAlone(ctx context.Context, id string, head protocol.Hash, 
 	if err != nil {
 		return sum, err
 	}
-	var failed sums
-	failed.untold(e.runDir(id).tries(&position{thread: t}))
-	return plus(sum, spentOf(failed)), nil
+	var failed budget.Sums
+	failed.Untold(e.runDir(id).Tries(t))
+	return budget.Plus(sum, budget.SpentOf(failed)), nil
 }
 
 func hasChildren(w protocol.Workflow) bool {

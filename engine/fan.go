@@ -12,6 +12,9 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -20,7 +23,7 @@ import (
 // fan is one step of a thread whose next role has children: it starts those that do
 // not exist yet, or joins their results once all have ended. Else there is nothing to
 // do for the thread itself.
-func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *position, last record, o StepOptions) (protocol.StepOutput, error) {
+func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
 	if slices.ContainsFunc(pos.kids, func(k kid) bool { return k.head == "" }) {
 		if err := e.startKids(ctx, h, pos); err != nil {
 			return protocol.StepOutput{}, err
@@ -181,7 +184,7 @@ func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k kid
 
 // join makes the step of a role whose children have ended. If what they give together
 // is not what the role's schema asks for, they stay, and it can be tried again.
-func (e *Engine) join(ctx context.Context, h *lockedThread, pos *position, last record, o StepOptions) (out protocol.StepOutput, err error) {
+func (e *Engine) join(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (out protocol.StepOutput, err error) {
 	t, err := e.task(ctx, pos, pos.next)
 	if err != nil {
 		return out, err
@@ -221,7 +224,7 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		if err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		usage := costOf(sum)
+		usage := budget.CostOf(sum)
 		all.Spend(sum.Usage)
 		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.ended.Head, Status: k.ended.Status, Usage: usage}
 	}
@@ -261,7 +264,7 @@ func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 }
 
 func (a *attempt) unjoined(err error) error {
-	return hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
 		a.again()+" joins again: no child is run anew", "uwf thread show "+a.locked.id)
 }
 
@@ -287,20 +290,6 @@ func (e *Engine) resultOf(ctx context.Context, k kid) (moderator.Result, error) 
 	out, err := t.Output(ctx, *t.Last)
 	r.Output = out.Value
 	return r, err
-}
-
-// costOf is what a child has cost; nil if nothing is known. Where the cost of one of its
-// runs is unknown, so is that of the child.
-func costOf(sum sums) *protocol.Usage {
-	if sum.Usage == nil {
-		return nil
-	}
-	usage := *sum.Usage
-	usage.DurationMs = sum.DurationMs
-	if sum.StepsWithoutCost > 0 {
-		usage.CostUSD = nil
-	}
-	return &usage
 }
 
 // onceMoreFan is the decision for a role with children that a person lets go on: with
@@ -340,22 +329,22 @@ func (e *Engine) stateBefore(ctx context.Context, p *position) (moderator.State,
 func (e *Engine) Again(ctx context.Context, parent, key string) error {
 	h, err := e.lock(ctx, parent)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	defer h.release()
 	if h.ended != nil {
 		return hasEnded(h)
 	}
 	if err := e.settle(ctx, h, Work{}); err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	pos, err := e.knowing(h).at(ctx, h)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	i := slices.IndexFunc(pos.kids, func(k kid) bool { return k.Key == key })
 	if i < 0 {
-		return hinted(fail(protocol.CodeFailed, "thread %s has no child %q that is still to be joined", parent, key), "uwf thread show "+parent)
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no child %q that is still to be joined", parent, key), "uwf thread show "+parent)
 	}
 	k := pos.kids[i]
 	if k.head != "" && k.ended == nil {
@@ -364,7 +353,7 @@ func (e *Engine) Again(ctx context.Context, parent, key string) error {
 		}
 	}
 	if err := e.ask(ctx, h, attemptKey(h.head, pos.next.Role, key)); err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	return nil
 }

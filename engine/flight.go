@@ -6,6 +6,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -27,11 +29,11 @@ type Flight struct {
 func (e *Engine) Flight(ctx context.Context, id string) (*Flight, error) {
 	head, _, err := e.lookup(ctx, id)
 	if err != nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	dir := e.runDir(id)
-	r := dir.read()
-	if r.damaged || !r.unfinished(head) || !dir.alive(r) {
+	r := dir.Read()
+	if r.Damaged || !r.Unfinished(head) || !dir.Alive(r) {
 		return nil, nil
 	}
 	return e.flight(ctx, dir, r)
@@ -43,14 +45,14 @@ func (e *Engine) Flight(ctx context.Context, id string) (*Flight, error) {
 func (e *Engine) Tried(ctx context.Context, id string) (*Flight, error) {
 	head, ended, err := e.lookup(ctx, id)
 	if err != nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	dir := e.runDir(id)
-	r := dir.read()
-	if ended != nil || r.damaged || r.Head != head || r.Status == runDone || dir.alive(r) {
+	r := dir.Read()
+	if ended != nil || r.Damaged || r.Head != head || r.Status == rundir.Done || dir.Alive(r) {
 		return nil, nil
 	}
-	if _, done := dir.finished(); done && r.Status.inFlight() {
+	if _, done := dir.Finished(); done && r.Status.InFlight() {
 		return nil, nil // the next step adopts it
 	}
 	f, err := e.flight(ctx, dir, r)
@@ -68,14 +70,14 @@ func (e *Engine) Tried(ctx context.Context, id string) (*Flight, error) {
 }
 
 // flight is what the run of a record has told of.
-func (e *Engine) flight(ctx context.Context, dir runDir, r record) (*Flight, error) {
-	told, err := agentproc.Announced(ctx, dir.path)
+func (e *Engine) flight(ctx context.Context, dir rundir.Dir, r rundir.Record) (*Flight, error) {
+	told, err := agentproc.Announced(ctx, dir.Path)
 	if err != nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	t, err := thread.Open(ctx, e.Store, r.Head)
 	if err != nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	f := &Flight{
 		Head: r.Head, Number: t.Len() + 1, Role: r.Role, Agent: r.Agent,
@@ -85,7 +87,7 @@ func (e *Engine) flight(ctx context.Context, dir runDir, r record) (*Flight, err
 		f.Number--
 	}
 	if r.Agent == protocol.CommandAgent {
-		f.Printed = e.secrets().Hide(agentproc.LastPrinted(dir.path))
+		f.Printed = e.secrets().Hide(agentproc.LastPrinted(dir.Path))
 	}
 	return f, nil
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -48,7 +50,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		return e.trustsImported(ctx, h, facts)
 	}
 	if facts.Workspace != nil && facts.Workspace.Mode == InWorktree {
-		return fail(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, shown(facts.Workspace.Root))
+		return fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, shown(facts.Workspace.Root))
 	}
 	imported := facts.Imported
 	if facts.Doubt != nil {
@@ -122,13 +124,13 @@ func (e *Engine) mustSayWhere(ctx context.Context, h *lockedThread, facts heads.
 			workflow = fmt.Sprintf("%s %s", shown(w.Name), t.Start.Workflow)
 		}
 	}
-	err := fail(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
+	err := fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
 		h.id, e.whence(facts), workflow, dir)
 	again := "step " + h.id
 	if action != DoStep {
 		again = string(action) + " " + h.id + " -p '…'"
 	}
-	return hinted(err, "uwf thread read "+h.id+" shows what it is about",
+	return fault.Hinted(err, "uwf thread read "+h.id+" shows what it is about",
 		"uwf thread "+again+" --cwd "+plaintext.Word(e.Env.Dir)+" lets it work here, now and later")
 }
 
@@ -155,7 +157,7 @@ func (e *Engine) Settled(ctx context.Context, id string) error {
 		return err
 	}
 	if err := e.settle(ctx, &lockedThread{id: id, head: head}, Work{}); err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	return nil
 }
@@ -236,7 +238,7 @@ func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.H
 	}
 	facts.Fork = &heads.Fork{Thread: origin, Step: node} // it counts what it costs from here
 	if own := known.Limits; own != nil {
-		facts.Limits = limitsSaid(protocol.Limits{MaxCostUSD: own.MaxCostUSD, MaxTokens: own.MaxTokens, MaxTimeMs: own.MaxTimeMs})
+		facts.Limits = budget.Said(protocol.Limits{MaxCostUSD: own.MaxCostUSD, MaxTokens: own.MaxTokens, MaxTimeMs: own.MaxTimeMs})
 	}
 	return facts, nil
 }

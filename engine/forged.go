@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/secret"
@@ -176,7 +177,7 @@ func (a *attempt) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) 
 		return false, nil
 	}
 	n, err := a.nodes().Get(ctx, *s.Prompt)
-	if isRedacted(err) {
+	if fault.IsRedacted(err) {
 		return false, nil
 	}
 	var told protocol.Text

@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -35,7 +36,7 @@ type ForkOptions struct {
 func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
 	release, err := e.holdStore(ctx)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	defer release()
 	head, err := e.Store.Get(ctx, node)
@@ -45,40 +46,40 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	t, err := thread.Open(ctx, e.Store, node)
 	var other *cas.TypeError
 	if errors.As(err, &other) && other.Hash == node {
-		return "", fail(protocol.CodeInvalid, "node %s is neither a step nor the start of a thread", node)
+		return "", fault.New(protocol.CodeInvalid, "node %s is neither a step nor the start of a thread", node)
 	}
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	nodes := []cas.Node{head}
 	if t.Last != nil {
 		named, err := contents(ctx, e.Store, t.Last.Step, true)
 		if err != nil && !errors.As(err, &other) { // the original's agents have details of their own
-			return "", coded(err)
+			return "", fault.Of(err)
 		}
 		nodes = append(nodes, named...)
 	}
 	// The step of a failed run, too, can be forked from; only now does anything
 	// durable name it.
 	if err := e.Store.Commit(ctx, nodes...); err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	facts, err := e.inherits(ctx, t, node, o.Cwd)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	if o.Thread != "" {
 		facts.Fork.Thread = o.Thread
 	}
 	if facts.Attempts, err = e.attemptsAt(ctx, facts.Fork.Thread, node); err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	if facts.Workspace, err = e.forkFiles(ctx, id, t, o, facts); err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	return e.addThread(ctx, id, node, facts)
 }

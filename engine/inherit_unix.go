@@ -2,7 +2,9 @@
 
 package engine
 
-import "os"
+import (
+	"os"
+)
 
 // inheritedAs is the descriptor that the first inherited file has in a child.
 func inheritedAs(*os.File) uintptr { return 3 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -35,14 +37,14 @@ func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	if err := b.Put(ctx); err != nil {
 		return nil, fmt.Errorf("store the prompt: %w", err)
 	}
-	if err := a.dir.clear(); err != nil {
+	if err := a.dir.Clear(); err != nil {
 		return nil, err
 	}
-	lock, err := a.dir.lock(ctx, lockPatience)
+	lock, err := a.dir.Lock(ctx, rundir.LockPatience)
 	if err != nil {
 		return nil, fmt.Errorf("lock the run: %w", err)
 	}
-	if err := a.dir.write(a.record); err != nil {
+	if err := a.dir.Write(a.record); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
 	return lock, nil
@@ -53,11 +55,11 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 	inv := agentproc.Invocation{
 		Command: a.cmd.argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
 		Plain: a.cmd.plain != nil, Apart: a.cmd.plain != nil && a.cmd.plain.Parse != "",
-		RunDir: a.dir.path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
+		RunDir: a.dir.Path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
 		Started: func(pid int) error {
-			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), runRunning
+			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), rundir.Running
 			a.locked.note(process{pid, a.record.Birth})
-			if err := a.dir.write(a.record); err != nil {
+			if err := a.dir.Write(a.record); err != nil {
 				return err
 			}
 			if a.began != nil {
@@ -113,7 +115,7 @@ func (a *attempt) environment() []string {
 		set = map[string]string{}
 	}
 	maps.Copy(set, map[string]string{
-		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.path,
+		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.Path,
 		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.locked.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
@@ -175,7 +177,7 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	if errors.As(err, &missing) {
 		return a.unstartable(ctx, a.cmd, missing)
 	}
-	if !isAgentFailure(err) {
+	if !fault.IsAgentFailure(err) {
 		return err
 	}
 	e := &protocol.Error{Code: protocol.CodeAgent, Message: err.Error(), Err: err}
@@ -183,5 +185,5 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	if errors.As(err, &noResult) && ran.Stderr != "" {
 		e.Message += "\nits stderr ends:\n" + ran.Stderr
 	}
-	return hinted(e, a.again()+" tries again", "uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.path)
+	return fault.Hinted(e, a.again()+" tries again", "uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.Path)
 }

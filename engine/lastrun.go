@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Run is what is known of a thread's last try of a step, in flight or not.
@@ -37,23 +37,23 @@ func (e *Engine) LastRun(ctx context.Context, thread string) *Run {
 		return nil
 	}
 	dir := e.runDir(thread)
-	r := dir.read()
-	if !r.damaged && r.Thread == "" {
+	r := dir.Read()
+	if !r.Damaged && r.Thread == "" {
 		return nil
 	}
 	run := &Run{
-		Dir: dir.path, Damaged: r.damaged, Head: r.Head, Role: r.Role, Agent: r.Agent, Command: r.Command,
+		Dir: dir.Path, Damaged: r.Damaged, Head: r.Head, Role: r.Role, Agent: r.Agent, Command: r.Command,
 		Status: string(r.Status), Started: time.UnixMilli(r.StartedAt), Pid: r.Pid,
-		Alive: dir.alive(r), Attended: e.locks().Held(ctx, thread),
-		Stderr:    e.secrets().Hide(agentproc.Tail(dir.file(rundir.StderrFile))), // it may be in flight
-		WorkerLog: agentproc.Tail(dir.file(rundir.LogFile)),
+		Alive: dir.Alive(r), Attended: e.locks().Held(ctx, thread),
+		Stderr:    e.secrets().Hide(agentproc.Tail(dir.File(runfiles.StderrFile))), // it may be in flight
+		WorkerLog: agentproc.Tail(dir.File(runfiles.LogFile)),
 	}
 	if r.Error != nil {
 		run.Error = r.Error.Message
 	}
-	_, run.Finished = dir.finished()
-	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile, rundir.OutputFile} {
-		if info, err := os.Stat(filepath.Join(dir.path, name)); err == nil && info.Size() > 0 && info.ModTime().After(run.Heard) {
+	_, run.Finished = dir.Finished()
+	for _, name := range []string{runfiles.StdoutFile, runfiles.StderrFile, runfiles.OutputFile} {
+		if info, err := os.Stat(filepath.Join(dir.Path, name)); err == nil && info.Size() > 0 && info.ModTime().After(run.Heard) {
 			run.Heard = info.ModTime()
 		}
 	}
@@ -66,5 +66,5 @@ func (e *Engine) LastCommand(thread string) []string {
 	if checkID(thread) != nil {
 		return nil
 	}
-	return e.runDir(thread).read().Command
+	return e.runDir(thread).Read().Command
 }

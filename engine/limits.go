@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -14,7 +16,7 @@ func (e *Engine) limits(ctx context.Context, p *position) (protocol.Limits, erro
 	if err != nil && p.thread.Last != nil { // without a step none is reached: whoever needs the config will say so
 		return l, err
 	}
-	return granted(said(l, p.facts.Limits), p.facts.Limits), nil
+	return budget.Granted(budget.With(l, p.facts.Limits), p.facts.Limits), nil
 }
 
 // limitsOf are a workflow's limits, filled up from the config.
@@ -52,7 +54,7 @@ func (e *Engine) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Li
 	if l.MaxTimeMs == 0 && defaults.MaxTime != "" {
 		t, err := time.ParseDuration(defaults.MaxTime)
 		if err != nil || t < 0 {
-			return l, fail(protocol.CodeInvalid, "limits.maxTime must be a time such as 30m or 2h, got %q", defaults.MaxTime)
+			return l, fault.New(protocol.CodeInvalid, "limits.maxTime must be a time such as 30m or 2h, got %q", defaults.MaxTime)
 		}
 		l.MaxTimeMs = t.Milliseconds()
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -45,7 +47,7 @@ func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 	if err := e.mayWrite(); err != nil {
 		return nil, err
 	}
-	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), probePatience)
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), rundir.ProbePatience)
 	defer cancel()
 	lock, err := e.locks().Lock(brief, id)
 	if errors.Is(err, ErrLocked) {
@@ -136,7 +138,7 @@ func (e *Engine) lookOnce(ctx context.Context, id string) (protocol.Hash, *heads
 func (e *Engine) Head(ctx context.Context, thread string) (protocol.Hash, error) {
 	head, _, err := e.lookup(ctx, thread)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	return head, nil
 }
@@ -158,25 +160,25 @@ func noThread(id string, cause error) error {
 
 // busy says who holds a thread's lock.
 func (e *Engine) busy(ctx context.Context, id string) error {
-	err := fail(protocol.CodeLocked, "thread %s is being stepped by another process", id)
+	err := fault.New(protocol.CodeLocked, "thread %s is being stepped by another process", id)
 	if who, noteErr := e.locks().Holder(ctx, id); noteErr == nil {
-		err = fail(protocol.CodeLocked, "thread %s is being stepped by pid %d since %s", id, who.Pid, e.clock(who.Since))
+		err = fault.New(protocol.CodeLocked, "thread %s is being stepped by pid %d since %s", id, who.Pid, e.clock(who.Since))
 		if proc.Stopped(who.Pid) {
 			err.Message += ", which is suspended"
-			err = hinted(err, fmt.Sprintf("kill -CONT %d resumes it", who.Pid))
+			err = fault.Hinted(err, fmt.Sprintf("kill -CONT %d resumes it", who.Pid))
 		}
 	}
-	return hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
+	return fault.Hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
 }
 
 // agentRuns says that an agent has outlived the process that started it.
-func (e *Engine) agentRuns(id string, r record) error {
-	err := fail(protocol.CodeLocked, "an agent still works on thread %s", id)
+func (e *Engine) agentRuns(id string, r rundir.Record) error {
+	err := fault.New(protocol.CodeLocked, "an agent still works on thread %s", id)
 	if r.Pid != 0 {
-		err = fail(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that started it is gone",
+		err = fault.New(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that started it is gone",
 			r.Agent, r.Pid, id, e.clock(time.UnixMilli(r.StartedAt)))
 	}
-	return hinted(err, "uwf thread wait "+id+"; uwf thread resume "+id+" uses its result", "uwf thread stop "+id)
+	return fault.Hinted(err, "uwf thread wait "+id+"; uwf thread resume "+id+" uses its result", "uwf thread stop "+id)
 }
 
 // clock shows a time in the user's zone.

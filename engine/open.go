@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -36,7 +37,7 @@ func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
 	}
 	nodes, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
 	if err != nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	e := &Engine{Dirs: dirs, FS: durable.OS(), Store: nodes, Heads: fileheads.Open(dirs.Home, durable.OS())}
 	return e, e.Configure(process)
@@ -98,7 +99,7 @@ func (e *Engine) InProject(dir string) (*Engine, error) {
 func (e *Engine) projectOf(dir string) (string, error) {
 	found, ignored, err := ProjectConfig(e.Env, dir, e.Dirs)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	for _, i := range ignored {
 		e.warn(fmt.Sprintf("ignored %s: it %s", i.Path, i.Why))

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
@@ -25,7 +26,7 @@ import (
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -76,7 +77,7 @@ func (a *attempt) commandEnvironment(set map[string]string) []string {
 
 // mark is the entry in the environment of a command by which what it has left behind
 // is found, be it in another group and session.
-func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id + "." + a.record.id() }
+func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id + "." + a.record.ID() }
 
 // endLeft ends what a command has left behind, however it has ended itself.
 func (a *attempt) endLeft() {
@@ -88,7 +89,7 @@ func (a *attempt) endLeft() {
 // ofCommand makes the step of a command that has ended.
 func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protocol.Result, error) {
 	switch {
-	case a.dir.stopRequested(a.record), ran.Signal != "", ran.ExitCode == notExecutable, ran.ExitCode == notFound:
+	case a.dir.StopRequested(a.record), ran.Signal != "", ran.ExitCode == notExecutable, ran.ExitCode == notFound:
 		return protocol.Result{}, &commandError{argv: a.cmd.argv, ran: ran, said: a.said()}
 	}
 	release, err := a.holdStore(ctx)
@@ -107,7 +108,7 @@ func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protoco
 	}
 	result, err := a.submit(ctx, b, own{agent: protocol.CommandAgent, output: output, by: by, detail: detail})
 	if err == nil { // all of it is in the detail now
-		_ = a.FS.Remove(a.dir.file(rundir.OutputFile))
+		_ = a.FS.Remove(a.dir.File(runfiles.OutputFile))
 	}
 	return result, err
 }
@@ -116,7 +117,7 @@ func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protoco
 // or the data that it printed.
 func (a *attempt) answered(ctx context.Context, b *cas.Batch, ran agentproc.Outcome) (extract.Output, protocol.ExtractedBy, error) {
 	if a.cmd.plain.Parse == "" {
-		text, cut, err := tailOf(a.dir.file(rundir.OutputFile), moderator.CommandOutput)
+		text, cut, err := tailOf(a.dir.File(runfiles.OutputFile), moderator.CommandOutput)
 		status := moderator.CommandPassed
 		if ran.ExitCode != 0 {
 			status = moderator.CommandFailed
@@ -129,7 +130,7 @@ func (a *attempt) answered(ctx context.Context, b *cas.Batch, ran agentproc.Outc
 	if err != nil {
 		return extract.Output{}, "", err
 	}
-	data, err := careful.ReadFile(a.dir.file(rundir.OutputFile), dataKept, careful.NoFollow)
+	data, err := careful.ReadFile(a.dir.File(runfiles.OutputFile), dataKept, careful.NoFollow)
 	var big *careful.TooBigError
 	if errors.As(err, &big) {
 		return extract.Output{}, "", &commandError{argv: a.cmd.argv, ran: ran, why: fmt.Sprintf("it printed more than the %d bytes that its data may have", dataKept)}
@@ -169,10 +170,10 @@ func (a *attempt) commandDetail(ctx context.Context, b *cas.Batch, ran agentproc
 		argv[i] = strings.ToValidUTF8(word, "\uFFFD")
 	}
 	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: commandCall, Name: "run", Args: map[string]any{"argv": argv}}}})
-	for _, name := range []string{rundir.StderrFile, rundir.OutputFile} {
-		w.addFile(ctx, a.dir.file(name))
+	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
+		w.addFile(ctx, a.dir.File(name))
 	}
-	end, _, err := tailOf(a.dir.file(rundir.OutputFile), moderator.CommandOutput)
+	end, _, err := tailOf(a.dir.File(runfiles.OutputFile), moderator.CommandOutput)
 	outcome := fmt.Sprintf("exit status %d", ran.ExitCode)
 	if end != "" && !strings.HasSuffix(end, "\n") {
 		end += "\n"
@@ -212,7 +213,7 @@ func (e *Engine) onceMore(ctx context.Context, pos *position, t task) (task, err
 	}
 	argv, err := e.ranBefore(ctx, *pos.thread.Last)
 	if err == nil && len(argv) == 0 {
-		err = fail(protocol.CodeInvalid, "step %s does not say what command it has run", pos.thread.Last.Hash)
+		err = fault.New(protocol.CodeInvalid, "step %s does not say what command it has run", pos.thread.Last.Hash)
 	}
 	t.command = argv
 	return t, err
@@ -334,10 +335,10 @@ func PrintedTurn(text string) protocol.Turn {
 
 // said is the end of what the command has printed, fit to be shown.
 func (a *attempt) said() string {
-	if text := agentproc.Tail(a.dir.file(rundir.StderrFile)); text != "" {
+	if text := agentproc.Tail(a.dir.File(runfiles.StderrFile)); text != "" {
 		return text
 	}
-	return agentproc.Tail(a.dir.file(rundir.OutputFile))
+	return agentproc.Tail(a.dir.File(runfiles.OutputFile))
 }
 
 // commandError means that a command gave no answer.
@@ -374,12 +375,12 @@ func (a *attempt) explainCommand(err error) error {
 	var flood *agentproc.FloodError
 	switch {
 	case errors.As(err, &flood):
-		return hinted(fail(protocol.CodeAgent, "role %q: %v", a.task.role, flood), a.again()+" tries again", "let it write that to a file of its own; what it printed is in "+a.dir.path)
+		return fault.Hinted(fault.New(protocol.CodeAgent, "role %q: %v", a.task.role, flood), a.again()+" tries again", "let it write that to a file of its own; what it printed is in "+a.dir.Path)
 	case errors.As(err, &missing):
-		return hinted(cannotStart(a.task.role, missing), a.again()+" tries again")
+		return fault.Hinted(cannotStart(a.task.role, missing), a.again()+" tries again")
 	case errors.As(err, &gave):
 		e := &protocol.Error{Code: protocol.CodeAgent, Message: fmt.Sprintf("role %q: %v", a.task.role, err), Err: err}
-		return hinted(e, a.again()+" tries again", "what it printed is in "+a.dir.path)
+		return fault.Hinted(e, a.again()+" tries again", "what it printed is in "+a.dir.Path)
 	}
 	return err
 }
@@ -387,14 +388,14 @@ func (a *attempt) explainCommand(err error) error {
 // cannotStart says why the program of a role that is a command cannot be started.
 func cannotStart(role string, missing *agentproc.NotFoundError) *protocol.Error {
 	program := missing.Command
-	err := fail(protocol.CodeAgent, "role %q: %s", role, strings.Replace(missing.Error(), "agent command", "command", 1))
+	err := fault.New(protocol.CodeAgent, "role %q: %s", role, strings.Replace(missing.Error(), "agent command", "command", 1))
 	err.Err = missing
 	var inside *proc.InsideError
 	switch {
 	case errors.As(missing, &inside):
-		return hinted(err, fmt.Sprintf("run: [%s, …] names a program of the workspace", plaintext.Word("./"+filepath.Base(program))))
+		return fault.Hinted(err, fmt.Sprintf("run: [%s, …] names a program of the workspace", plaintext.Word("./"+filepath.Base(program))))
 	case missing.Absent() && filepath.Base(program) == program:
-		return hinted(err, "install it, or put it on PATH")
+		return fault.Hinted(err, "install it, or put it on PATH")
 	}
 	return err
 }

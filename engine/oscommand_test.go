@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -176,7 +177,7 @@ func TestCommandOfAKilledEngine(t *testing.T) {
 	h, err := w.lock(t.Context(), id)
 	require.NoError(t, err)
 	a.locked = h
-	require.NoError(t, a.dir.write(a.record))
+	require.NoError(t, a.dir.Write(a.record))
 	result, err := a.ofCommand(t.Context(), ran)
 	require.NoError(t, err)
 	h.release() // killed before it moved the head
@@ -215,7 +216,7 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	ran, err := a.invoke(ctx, lock)
 	require.NoError(w.t, err)
 	require.NoError(w.t, lock.Unlock())
-	a.record.Status = runRunning
+	a.record.Status = rundir.Running
 	return a, ran
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -123,7 +124,7 @@ func (e *Engine) about(item *protocol.ThreadItem, t *thread.Thread) {
 	if t.Last == nil {
 		return
 	}
-	if at := find(e.runDir(item.Thread).totals(), t.Head, t.Last.Index); at != nil {
+	if at := budget.Find(budget.File{Dir: e.runDir(item.Thread)}.Marks(), t.Head, t.Last.Index); at != nil {
 		item.Totals = &at.Sums.Totals
 	}
 }

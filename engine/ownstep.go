@@ -35,7 +35,7 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 	return step.Submit(ctx, b, a.pos.thread, step.Submission{
 		Role: a.task.role, Type: a.pos.workflow.Roles[a.task.role].Frontmatter,
 		Output: o.output, ExtractedBy: o.by, Agent: o.agent, Detail: o.detail, Answer: o.answer,
-		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.path,
+		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
 		Usage: usage, Children: o.children,
 		Snapshot: a.snapshot(), Environ: a.Env.Environ, Warn: a.warn,

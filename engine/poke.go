@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -30,15 +31,15 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 	}
 	old := pos.thread.Last
 	if old == nil {
-		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: it has no step to replace", h.id),
+		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: it has no step to replace", h.id),
 			"uwf thread step "+h.id)
 	}
 	if pos.workflow.Roles[old.Role].Person {
-		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: a person has made the step", h.id),
+		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: a person has made the step", h.id),
 			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
 	}
 	if pos.workflow.Roles[old.Role].HasChildren() {
-		return none, hinted(fail(protocol.CodeFailed, "thread %s cannot be poked: the step joins the results of other threads", h.id),
+		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: the step joins the results of other threads", h.id),
 			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
 	}
 	if err := pos.withinBudget(old.Role); err != nil {
@@ -85,7 +86,7 @@ func (e *Engine) then(ctx context.Context, h *lockedThread, now *position, at pr
 			return e.atNode(ctx, h, at)
 		}
 	}
-	return nil, fail(protocol.CodeNotFound, "thread %s has no step %s", h.id, at)
+	return nil, fault.New(protocol.CodeNotFound, "thread %s has no step %s", h.id, at)
 }
 
 // beforeHead is the position that the thread's last step was made from. What the

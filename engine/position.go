@@ -10,6 +10,8 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -71,7 +73,7 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	if p.state.Visits, err = visits(ctx, t, p.state.Limits); err != nil {
 		return p, err
 	}
-	if bounded(p.state.Limits) {
+	if budget.Bounded(p.state.Limits) {
 		if p.state.Spent, err = e.spentTogether(ctx, id, head, p.facts); err != nil {
 			return p, err
 		}
@@ -201,18 +203,18 @@ func (p *position) output() protocol.StepOutput {
 // explain says what to do about a position without a decision. A graph and an
 // output are what they are: the way out is another try at the last step.
 func (p *position) explain() *protocol.Error {
-	err := coded(p.problem)
+	err := fault.Of(p.problem)
 	if !p.stuck {
 		return err
 	}
 	err = &protocol.Error{Code: err.Code, Message: err.Message, Err: err}
 	if p.thread.Last != nil {
 		if !p.workflow.Roles[p.thread.Last.Role].Person {
-			err = hinted(err, "uwf thread poke "+p.id+" -p '<new instructions>' lets role "+p.thread.Last.Role+" answer once more")
+			err = fault.Hinted(err, "uwf thread poke "+p.id+" -p '<new instructions>' lets role "+p.thread.Last.Role+" answer once more")
 		}
-		err = hinted(err, "uwf thread fork "+string(p.previous())+" starts another thread from the step before")
+		err = fault.Hinted(err, "uwf thread fork "+string(p.previous())+" starts another thread from the step before")
 	}
-	return hinted(err, "uwf thread kill "+p.id)
+	return fault.Hinted(err, "uwf thread kill "+p.id)
 }
 
 // previous is the node that the thread's last step follows.

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // snapshot is every file below a directory, with its content, mode and time.
@@ -53,7 +53,7 @@ func TestReadOnly(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	_, err := w.Do(t.Context(), done, Work{Steps: UntilEnd})
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(w.runDir(id).file(rundir.TotalsFile)), "a sum that would be kept")
+	require.NoError(t, os.Remove(w.runDir(id).File(runfiles.TotalsFile)), "a sum that would be kept")
 	before := snapshot(t, w.Dirs.Home)
 
 	store, err := fsstore.Open(t.Context(), w.Dirs.Store, fsstore.Options{})

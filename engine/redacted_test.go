@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -89,7 +90,7 @@ func TestRedactedComesAgain(t *testing.T) {
 	second := w.readStep(w.mustStep(id, StepOptions{}).Head)
 	require.Equal(t, first.Detail, second.Detail, "it says the same")
 	_, err = w.Store.Get(ctx, detail.Turns[0])
-	require.True(t, isRedacted(err))
+	require.True(t, fault.IsRedacted(err))
 
 	w.plays("ready")
 	w.mustStep(id, StepOptions{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -83,8 +84,8 @@ func TestRejectionIsOnRecord(t *testing.T) {
 	id := w.start()
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
-	r := w.runDir(id).read()
-	require.Equal(t, runRejected, r.Status)
+	r := w.runDir(id).Read()
+	require.Equal(t, rundir.Rejected, r.Status)
 	require.Contains(t, r.Reason, "is one of role")
 	require.True(t, r.StepHash.Valid())
 	require.Equal(t, r.StepHash, *out.Error.StepHash)
@@ -143,7 +144,7 @@ func TestTimeout(t *testing.T) {
 			require.Equal(t, protocol.StatusFailed, out.Status)
 			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
 			// Between its fork and its exec, an agent of another test holds this lock too.
-			w.eventually("the agent is gone", func() bool { return !w.runDir(id).alive(w.runDir(id).read()) })
+			w.eventually("the agent is gone", func() bool { return !w.runDir(id).Alive(w.runDir(id).Read()) })
 		})
 	}
 }

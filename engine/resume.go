@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -41,7 +42,7 @@ func (e *Engine) letKidsGoOn(ctx context.Context, h *lockedThread, pos *position
 		return false, nil
 	}
 	if strings.TrimSpace(words) != "" {
-		return false, hinted(fail(protocol.CodeFailed, "thread %s: role %q is played by other threads, which no words reach", h.id, pos.next.Role),
+		return false, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s: role %q is played by other threads, which no words reach", h.id, pos.next.Role),
 			"uwf thread resume "+h.id+" -p '' runs those again that have failed")
 	}
 	if err := pos.withinBudget(pos.next.Role); err != nil {
@@ -64,18 +65,18 @@ func (e *Engine) resumeTask(ctx context.Context, h *lockedThread, pos *position,
 	restart := h.ended != nil
 	d, err := moderator.Resume(ctx, pos.state, restart, supplement)
 	if errors.Is(err, moderator.ErrNotSuspended) {
-		return task{}, hinted(fail(protocol.CodeFailed, "thread %s is not suspended: next is %q", h.id, pos.next.Role),
+		return task{}, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s is not suspended: next is %q", h.id, pos.next.Role),
 			"uwf thread step "+h.id)
 	}
 	if errors.Is(err, moderator.ErrChildren) {
-		return task{}, fail(protocol.CodeFailed, "thread %s cannot begin anew: other threads play its first role %q. Start another thread", h.id, d.Role)
+		return task{}, fault.New(protocol.CodeFailed, "thread %s cannot begin anew: other threads play its first role %q. Start another thread", h.id, d.Role)
 	}
 	if errors.Is(err, moderator.ErrForm) && !restart {
-		return task{}, hinted(fail(protocol.CodeFailed, "thread %s waits for the data of role %q, which a person plays: words are not enough", h.id, d.Role),
+		return task{}, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s waits for the data of role %q, which a person plays: words are not enough", h.id, d.Role),
 			"uwf thread answer "+h.id)
 	}
 	if errors.Is(err, moderator.ErrForm) {
-		return task{}, fail(protocol.CodeFailed, "thread %s cannot begin anew: a person plays its first role %q. Start another thread", h.id, d.Role)
+		return task{}, fault.New(protocol.CodeFailed, "thread %s cannot begin anew: a person plays its first role %q. Start another thread", h.id, d.Role)
 	}
 	if err != nil {
 		return task{}, err

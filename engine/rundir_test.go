@@ -13,9 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // lie runs a shell script as the agent of a step.
@@ -70,8 +71,8 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 				require.NotEqual(t, head, w.mustStep(id, StepOptions{}).Head)
 				require.FileExists(t, keep)
 				require.NotEmpty(t, w.head(other))
-				require.NoFileExists(t, filepath.Join(w.Dirs.Home, rundir.RecordFile))
-				info, err := os.Lstat(w.runDir(id).path)
+				require.NoFileExists(t, filepath.Join(w.Dirs.Home, runfiles.RecordFile))
+				info, err := os.Lstat(w.runDir(id).Path)
 				require.NoError(t, err)
 				require.True(t, info.IsDir())
 			}
@@ -92,15 +93,15 @@ func TestDamageOfWhatWaitsIsNeverAnsweredByAnotherRun(t *testing.T) {
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
 	dir, head := w.runDir(id), w.head(id)
-	for _, name := range []string{rundir.RecordFile, rundir.StdoutFile} {
-		whole, err := os.ReadFile(dir.file(name))
+	for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile} {
+		whole, err := os.ReadFile(dir.File(name))
 		require.NoError(t, err)
 		damages := [][]byte{whole[:len(whole)/2], append(whole[:len(whole):len(whole)], 'x')}
-		if name == rundir.RecordFile {
+		if name == runfiles.RecordFile {
 			damages = append(damages, nil)
 		}
 		each := 1
-		if name == rundir.RecordFile {
+		if name == runfiles.RecordFile {
 			each = 11 // TestDamagedRecordIsKnown looks at all
 		}
 		for i := 0; i < len(whole); i += each {
@@ -111,61 +112,41 @@ func TestDamageOfWhatWaitsIsNeverAnsweredByAnotherRun(t *testing.T) {
 		adopted, named := 0, 0
 		for _, damaged := range damages {
 			kept := w.keepRun(id)
-			require.NoError(t, os.WriteFile(dir.file(name), damaged, 0o600))
+			require.NoError(t, os.WriteFile(dir.File(name), damaged, 0o600))
 			out, err := w.Step(context.Background(), id, StepOptions{})
 			if err == nil {
 				require.True(t, out.Adopted, "%s: %q", name, damaged)
 				require.NoError(t, w.Heads.Move(context.Background(), id, out.Head, head))
 				adopted++
 			} else {
-				require.Contains(t, err.Error(), dir.file(rundir.StdoutFile), "%s: %q", name, damaged)
+				require.Contains(t, err.Error(), dir.File(runfiles.StdoutFile), "%s: %q", name, damaged)
 				named++
 			}
 			kept()
 		}
 		t.Logf("%s: %d adopted, %d named", name, adopted, named)
-		if name == rundir.RecordFile {
+		if name == runfiles.RecordFile {
 			require.Zero(t, named, "the result proves what it is")
 		}
 	}
 	require.Equal(t, 1, w.agentRuns())
-	require.NoError(t, os.Remove(dir.file(rundir.RecordFile)))
+	require.NoError(t, os.Remove(dir.File(runfiles.RecordFile)))
 	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 	require.Equal(t, 1, w.agentRuns())
-}
-
-func TestDamagedRecordIsKnown(t *testing.T) {
-	t.Parallel()
-	r := record{Thread: "T", Head: "0123456789ABC", Role: "r", Command: []string{"a"}, Pid: 7, StartedAt: 8, Status: runRunning}
-	whole, err := encodeRecord(r)
-	require.NoError(t, err)
-	require.Equal(t, r, decodeRecord(whole))
-	for i := range whole {
-		for bit := range 8 {
-			damaged := append([]byte(nil), whole...)
-			damaged[i] ^= 1 << bit
-			require.True(t, decodeRecord(damaged).damaged, "%q", damaged)
-		}
-		if i < len(whole)-1 {
-			require.True(t, decodeRecord(whole[:i]).damaged, "%q", whole[:i])
-		}
-	}
-	old := []byte(`{"thread":"T","head":"0123456789ABC","role":"r","command":["a"],"pid":7,"startedAt":8,"status":"running"}`)
-	require.Equal(t, r, decodeRecord(old), "one of a version that wrote no sum")
 }
 
 // keepRun returns what puts the record and the output back.
 func (w *world) keepRun(id string) func() {
 	w.t.Helper()
 	files := map[string][]byte{}
-	for _, name := range []string{rundir.RecordFile, rundir.StdoutFile} {
-		data, err := os.ReadFile(w.runDir(id).file(name))
+	for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile} {
+		data, err := os.ReadFile(w.runDir(id).File(name))
 		require.NoError(w.t, err)
 		files[name] = data
 	}
 	return func() {
 		for name, data := range files {
-			require.NoError(w.t, os.WriteFile(w.runDir(id).file(name), data, 0o600))
+			require.NoError(w.t, os.WriteFile(w.runDir(id).File(name), data, 0o600))
 		}
 	}
 }
@@ -179,10 +160,10 @@ func TestSpoiledResultIsThrownAwayOnPurposeOnly(t *testing.T) {
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
 	dir := w.runDir(id)
-	require.NoError(t, os.WriteFile(dir.file(rundir.StdoutFile), []byte("{\"stepHash\":\"01234_6789ABC\"}\n"), 0o600))
+	require.NoError(t, os.WriteFile(dir.File(runfiles.StdoutFile), []byte("{\"stepHash\":\"01234_6789ABC\"}\n"), 0o600))
 	for range 2 {
 		_, err := w.Step(context.Background(), id, StepOptions{})
-		e := requireCode(t, err, protocol.CodeCorrupt, dir.file(rundir.StdoutFile)+" is damaged")
+		e := requireCode(t, err, protocol.CodeCorrupt, dir.File(runfiles.StdoutFile)+" is damaged")
 		require.Contains(t, e.Hints[0], "uwf thread step "+id+" --fresh")
 	}
 	require.Equal(t, 1, w.agentRuns())
@@ -197,15 +178,15 @@ func TestAgentThatHidesIsSeen(t *testing.T) {
 	if proc.Birth(os.Getpid()) == "" {
 		return // this system does not tell processes apart; docs/reliability.md says so
 	}
-	for name, hide := range map[string]func(d runDir) error{
-		"without its lock":          func(d runDir) error { return os.Remove(d.file(rundir.LockFile)) },
-		"without its record":        func(d runDir) error { return os.Remove(d.file(rundir.RecordFile)) },
-		"without its run directory": func(d runDir) error { return os.RemoveAll(d.path) },
-		"behind a link": func(d runDir) error {
-			if err := os.Rename(d.path, d.path+".moved"); err != nil {
+	for name, hide := range map[string]func(d rundir.Dir) error{
+		"without its lock":          func(d rundir.Dir) error { return os.Remove(d.File(runfiles.LockFile)) },
+		"without its record":        func(d rundir.Dir) error { return os.Remove(d.File(runfiles.RecordFile)) },
+		"without its run directory": func(d rundir.Dir) error { return os.RemoveAll(d.Path) },
+		"behind a link": func(d rundir.Dir) error {
+			if err := os.Rename(d.Path, d.Path+".moved"); err != nil {
 				return err
 			}
-			return os.Symlink(d.path+".moved", d.path)
+			return os.Symlink(d.Path+".moved", d.Path)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +195,7 @@ func TestAgentThatHidesIsSeen(t *testing.T) {
 			id := w.start()
 			w.killedAt(id, "!gate:ready@go")
 			dir := w.runDir(id)
-			pid := dir.read().Pid
+			pid := dir.Read().Pid
 			require.NoError(t, hide(dir))
 			for range 2 {
 				_, err := w.Step(context.Background(), id, StepOptions{})
@@ -245,12 +226,12 @@ func TestStopNamesASuspendedEngine(t *testing.T) {
 	id := w.start()
 	cmd := w.engineProcess(id, "!gate:ready@go")
 	require.NoError(t, cmd.Start())
-	w.eventually("the agent runs", func() bool { return len(w.runs()) == 2 && w.runDir(id).read().Pid != 0 })
+	w.eventually("the agent runs", func() bool { return len(w.runs()) == 2 && w.runDir(id).Read().Pid != 0 })
 	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
 	w.eventually("it is suspended", func() bool { return proc.Stopped(cmd.Process.Pid) })
 	w.open("go")
-	agent := w.runDir(id).read()
-	w.eventually("the agent has ended", func() bool { return agent.agentEnded() })
+	agent := w.runDir(id).Read()
+	w.eventually("the agent has ended", func() bool { return agent.AgentEnded() })
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	_, err := w.Stop(ctx, id)
@@ -270,17 +251,17 @@ func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	dir := w.runDir(id)
-	old, err := os.ReadFile(dir.file(rundir.StdoutFile))
+	old, err := os.ReadFile(dir.File(runfiles.StdoutFile))
 	require.NoError(t, err)
 	for range 2 {
 		w.mustStep(id, StepOptions{})
-		r := dir.read()
-		r.Head, r.Status = w.head(id), runRunning
-		require.NoError(t, dir.write(r))
-		require.NoError(t, os.WriteFile(dir.file(rundir.StdoutFile), old, 0o600))
+		r := dir.Read()
+		r.Head, r.Status = w.head(id), rundir.Running
+		require.NoError(t, dir.Write(r))
+		require.NoError(t, os.WriteFile(dir.File(runfiles.StdoutFile), old, 0o600))
 		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
-		require.NoError(t, os.WriteFile(dir.file(rundir.StdoutFile), old, 0o600))
-		require.NoError(t, os.WriteFile(dir.file(rundir.RecordFile), make([]byte, 100), 0o600))
+		require.NoError(t, os.WriteFile(dir.File(runfiles.StdoutFile), old, 0o600))
+		require.NoError(t, os.WriteFile(dir.File(runfiles.RecordFile), make([]byte, 100), 0o600))
 		require.False(t, w.mustStep(id, StepOptions{}).Adopted)
 	}
 }
@@ -306,10 +287,10 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 			require.NoError(t, err)
 			dir, head := w.runDir(id), w.head(id)
 			kept := w.keepRun(id)
-			line, err := os.ReadFile(dir.file(rundir.StdoutFile))
+			line, err := os.ReadFile(dir.File(runfiles.StdoutFile))
 			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(dir.file(rundir.ResultFile), line, 0o600))
-			require.NoError(t, lose(dir.file(rundir.StdoutFile)))
+			require.NoError(t, os.WriteFile(dir.File(runfiles.ResultFile), line, 0o600))
+			require.NoError(t, lose(dir.File(runfiles.StdoutFile)))
 
 			require.True(t, w.show(id).Pending)
 			out := w.mustStep(id, StepOptions{})
@@ -319,11 +300,11 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 
 			require.NoError(t, w.Heads.Move(context.Background(), id, out.Head, head))
 			kept()
-			require.NoError(t, os.Remove(dir.file(rundir.ResultFile)))
-			require.NoError(t, lose(dir.file(rundir.StdoutFile)))
+			require.NoError(t, os.Remove(dir.File(runfiles.ResultFile)))
+			require.NoError(t, lose(dir.File(runfiles.StdoutFile)))
 			w.plays("ready")
 			require.False(t, w.mustStep(id, StepOptions{}).Adopted)
-			require.Equal(t, []string{`a run of role "planner" was interrupted, and has left no result in ` + dir.path + `: the step is made anew`}, told)
+			require.Equal(t, []string{`a run of role "planner" was interrupted, and has left no result in ` + dir.Path + `: the step is made anew`}, told)
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -18,7 +19,7 @@ func runnable(w protocol.Workflow) error {
 			{w.Roles[name].Workspace != "", "workspace"}, {w.Roles[name].Merge, "merge"}, {w.Roles[name].Memo, "memo"}, {len(w.Roles[name].Tools) > 0, "tools"},
 		} {
 			if field.said {
-				return fail(protocol.CodeInvalid, "role %q of workflow %q has %q, which this uwf cannot do yet", name, w.Name, field.name)
+				return fault.New(protocol.CodeInvalid, "role %q of workflow %q has %q, which this uwf cannot do yet", name, w.Name, field.name)
 			}
 		}
 	}

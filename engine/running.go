@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -19,21 +21,21 @@ func (e *Engine) Running(ctx context.Context) ([]protocol.RunningThread, error) 
 			continue
 		}
 		dir := e.runDir(h.Thread)
-		r := dir.read()
+		r := dir.Read()
 		engine := r.Engine != 0 && e.locks().Held(ctx, h.Thread)
-		if !engine && (!r.unfinished(h.Hash) || !dir.alive(r)) {
+		if !engine && (!r.Unfinished(h.Hash) || !dir.Alive(r)) {
 			continue
 		}
 		running = append(running, e.describe(ctx, h.Thread, r, engine))
 	}
 	if damaged != nil {
-		return running, coded(damaged)
+		return running, fault.Of(damaged)
 	}
 	return running, nil
 }
 
 // describe says who works on a thread: the engine, and the agent of its record.
-func (e *Engine) describe(ctx context.Context, id string, r record, engine bool) protocol.RunningThread {
+func (e *Engine) describe(ctx context.Context, id string, r rundir.Record, engine bool) protocol.RunningThread {
 	t := protocol.RunningThread{
 		Thread: id, Workflow: r.Workflow, Role: r.Role, Agent: r.Agent, AgentPid: r.Pid, StartedAt: r.StartedAt,
 	}

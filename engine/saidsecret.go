@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -57,8 +57,8 @@ func (a *attempt) hideSaid(ran *agentproc.Outcome) error {
 		return nil
 	}
 	var errs []error
-	for _, name := range []string{rundir.StderrFile, rundir.OutputFile} {
-		path := a.dir.file(name)
+	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
+		path := a.dir.File(name)
 		if err := hideIn(a.FS, set, path); err != nil {
 			errs = append(errs, err, a.FS.Remove(path))
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -13,7 +15,7 @@ import (
 func (e *Engine) Show(ctx context.Context, thread string) (protocol.StepOutput, error) {
 	out, err := e.show(ctx, thread)
 	for range maxLooks {
-		if err != nil || out.Status != protocol.StatusIdle || !e.runDir(thread).read().between(out.Head) {
+		if err != nil || out.Status != protocol.StatusIdle || !e.runDir(thread).Read().Between(out.Head) {
 			break
 		}
 		// A loop may have made its last step while we looked.
@@ -23,7 +25,7 @@ func (e *Engine) Show(ctx context.Context, thread string) (protocol.StepOutput, 
 		}
 	}
 	if err != nil {
-		return out, coded(err)
+		return out, fault.Of(err)
 	}
 	return out, nil
 }
@@ -53,7 +55,7 @@ func (e *Engine) show(ctx context.Context, thread string) (protocol.StepOutput, 
 func (e *Engine) showActive(ctx context.Context, id string, head protocol.Hash) (protocol.StepOutput, *position, error) {
 	pos, err := e.position(ctx, id, head)
 	switch {
-	case isDamage(err):
+	case fault.IsDamage(err):
 		return damaged(pos, head, err), pos, nil
 	case err != nil:
 		return damaged(pos, head, err), pos, err
@@ -86,11 +88,11 @@ func (e *Engine) showEnded(ctx context.Context, ended heads.Ended) protocol.Step
 // the thread suspended, and to its end ended; it can be given again.
 func (e *Engine) overlay(ctx context.Context, out *protocol.StepOutput) {
 	dir := e.runDir(out.Thread)
-	r := dir.read()
+	r := dir.Read()
 	switch {
-	case r.damaged:
+	case r.Damaged:
 		return
-	case r.between(out.Head):
+	case r.Between(out.Head):
 		// Only its lock tells a process that is about to go on from one that is dead.
 		if out.Status == protocol.StatusIdle && e.locks().Held(ctx, out.Thread) {
 			out.Status = protocol.StatusRunning
@@ -98,12 +100,12 @@ func (e *Engine) overlay(ctx context.Context, out *protocol.StepOutput) {
 		return
 	case r.Head != out.Head:
 		return
-	case r.Status.inFlight() && dir.alive(r):
+	case r.Status.InFlight() && dir.Alive(r):
 		out.Status, out.CurrentRole, out.Agent = protocol.StatusRunning, &r.Role, r.Agent
 		out.SuspendedRole, out.SuspendMessage, out.Question, out.Done = nil, nil, nil, false
-	case r.Status.inFlight():
-		_, out.Pending = dir.finished()
-	case r.Error != nil && r.Status != runStopped:
+	case r.Status.InFlight():
+		_, out.Pending = dir.Finished()
+	case r.Error != nil && r.Status != rundir.Stopped:
 		out.Error = &protocol.StepError{Message: r.Error.Message, Code: r.Error.Code, Hint: "uwf thread step " + out.Thread}
 		if out.Status == protocol.StatusSuspended || out.Done {
 			out.Error.Hint = "uwf thread resume " + out.Thread
@@ -119,8 +121,8 @@ func (e *Engine) overlay(ctx context.Context, out *protocol.StepOutput) {
 
 // damaged is the standing of a thread that could not be read further than to pos.
 func damaged(pos *position, head protocol.Hash, err error) protocol.StepOutput {
-	out := protocol.StepOutput{Thread: pos.id, Head: head, Status: protocol.StatusIdle, Error: stepError(coded(err))}
-	if isDamage(err) {
+	out := protocol.StepOutput{Thread: pos.id, Head: head, Status: protocol.StatusIdle, Error: stepError(fault.Of(err))}
+	if fault.IsDamage(err) {
 		out.Status = protocol.StatusCorrupt
 	}
 	if pos.thread != nil {

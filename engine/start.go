@@ -8,6 +8,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -29,14 +31,14 @@ type StartOptions struct {
 // Start is [Engine.StartThread] with options.
 func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (thread string, err error) {
 	if !filepath.IsAbs(s.Cwd) {
-		return "", fail(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", s.Cwd)
+		return "", fault.New(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", s.Cwd)
 	}
 	if s.Cwd, err = e.chosen(ctx, s.Cwd); err != nil {
-		return "", coded(fmt.Errorf("start a thread: %w", err))
+		return "", fault.Of(fmt.Errorf("start a thread: %w", err))
 	}
 	release, err := e.holdStore(ctx)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	defer release()
 	w, err := cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow)
@@ -47,28 +49,28 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 		return "", err
 	}
 	if err := e.trustsStored(ctx, s.Workflow, w); err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	if s.Inputs, err = e.inputs(ctx, w, s.Inputs); err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	workspace, err := e.workspaceOf(ctx, o.Workspace, id, w.Name, s.Cwd)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	b := e.batch()
 	start, err := b.Add(ctx, s)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	if err := b.Commit(ctx); err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
-	return e.addThread(ctx, id, start, heads.Facts{Limits: limitsSaid(o.Limits), Workspace: workspace})
+	return e.addThread(ctx, id, start, heads.Facts{Limits: budget.Said(o.Limits), Workspace: workspace})
 }
 
 // holdStore keeps the collector away until what was put has a name that it looks
@@ -91,7 +93,7 @@ func (e *Engine) addThread(ctx context.Context, id string, head protocol.Hash, f
 		if w := facts.Workspace; w != nil && w.Mode == InWorktree {
 			err = errors.Join(err, e.DropFiles(context.WithoutCancel(ctx), id, w))
 		}
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	return id, nil
 }
@@ -105,5 +107,5 @@ func wrongNode(h protocol.Hash, what string, err error) error {
 	case errors.Is(err, cas.ErrNotFound):
 		return &protocol.Error{Code: protocol.CodeNotFound, Message: "there is no node " + string(h), Err: err}
 	}
-	return coded(err)
+	return fault.Of(err)
 }

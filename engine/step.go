@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -15,19 +17,19 @@ func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (prot
 	if err != nil {
 		return none, err
 	}
-	if last.missing && !o.Fresh {
+	if last.Missing && !o.Fresh {
 		if err := e.astray(ctx, h); err != nil {
 			return none, err
 		}
 	}
-	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.byPerson(h.head) && h.facts.ParkedUntil <= notParked) {
+	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.ByPerson(h.head) && h.facts.ParkedUntil <= notParked) {
 		return none, hasEnded(h)
 	}
 	pos, err := e.at(ctx, h)
 	if err != nil {
 		return none, err
 	}
-	if last.byPerson(h.head) && !o.Fresh {
+	if last.ByPerson(h.head) && !o.Fresh {
 		if out, adopted, err := e.adoptAsked(ctx, h, pos, last, o); adopted || err != nil {
 			return out, err
 		}
@@ -81,9 +83,9 @@ func (o StepOptions) plays(d moderator.Decision) bool {
 
 // lastRun is the record of the thread's last run; an error if its agent is
 // still at work on this head.
-func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (record, error) {
+func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (rundir.Record, error) {
 	dir := e.runDir(h.id)
-	r := dir.read()
+	r := dir.Read()
 	if e.agentAlive(ctx, h, dir, r) {
 		return r, e.agentRuns(h.id, r)
 	}
@@ -92,7 +94,7 @@ func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (record, error) {
 
 // idle is the record of the last run of a thread on which no agent is at work, and where
 // it stands.
-func (e *Engine) idle(ctx context.Context, h *lockedThread) (last record, pos *position, err error) {
+func (e *Engine) idle(ctx context.Context, h *lockedThread) (last rundir.Record, pos *position, err error) {
 	if last, err = e.lastRun(ctx, h); err != nil {
 		return last, nil, err
 	}
@@ -102,15 +104,15 @@ func (e *Engine) idle(ctx context.Context, h *lockedThread) (last record, pos *p
 
 // agentAlive reports whether the agent of the thread's last run is at work on this
 // head, whatever it has done to its run directory.
-func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir runDir, r record) bool {
-	return h.orphan.pid != 0 || ((r.unfinished(h.head) || r.missing) && dir.surelyAlive(ctx, r))
+func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir, r rundir.Record) bool {
+	return h.orphan.pid != 0 || ((r.Unfinished(h.head) || r.Missing) && dir.SurelyAlive(ctx, r))
 }
 
 // hasEnded refuses what only an active thread can do.
 func hasEnded(h *lockedThread) error {
-	err := fail(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id, h.ended.Status)
+	err := fault.New(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id, h.ended.Status)
 	if h.ended.Status == protocol.StatusCompleted {
-		err = hinted(err, "uwf thread resume "+h.id+" -p '<what else to do>'")
+		err = fault.Hinted(err, "uwf thread resume "+h.id+" -p '<what else to do>'")
 	}
-	return hinted(err, "uwf thread fork "+string(h.head))
+	return fault.Hinted(err, "uwf thread fork "+string(h.head))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 )
@@ -42,7 +43,7 @@ func (e *NoFilesError) Error() string {
 func (e *Engine) StepFiles(ctx context.Context, step protocol.Hash) (StepFiles, error) {
 	t, err := thread.Open(ctx, e.nodes(), step)
 	if err != nil {
-		return StepFiles{}, coded(err)
+		return StepFiles{}, fault.Of(err)
 	}
 	return e.filesOf(ctx, t)
 }
@@ -57,7 +58,7 @@ func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, erro
 	if prev := t.Last.Prev; kept.Before == "" && prev != nil {
 		before, err := thread.Open(ctx, e.nodes(), *prev)
 		if err != nil {
-			return kept, coded(err)
+			return kept, fault.Of(err)
 		}
 		if before.Last != nil && before.Last.Files != nil {
 			kept.Before = before.Last.Files.Tree
@@ -123,7 +124,7 @@ func (s *stores) all(ctx context.Context) ([]string, error) {
 	}
 	facts, err := s.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	s.known, s.common = []string{}, map[string]string{s.imported("sha1"): "", s.imported("sha256"): ""}
 	for _, f := range facts {
@@ -174,7 +175,7 @@ func (e *Engine) FilesBetween(ctx context.Context, old, new protocol.Hash) (Step
 	}
 	var err error
 	if between.store, err = e.whereKept(ctx, between.root, between.Before, between.After); err == nil && between.store == "" {
-		err = fail(protocol.CodeFailed, "steps %s and %s are of two repositories: their files cannot be compared", old, new)
+		err = fault.New(protocol.CodeFailed, "steps %s and %s are of two repositories: their files cannot be compared", old, new)
 	}
 	return between, err
 }
@@ -232,5 +233,5 @@ func noFiles(err error) error {
 	if none.Gone {
 		return coded
 	}
-	return hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace here")
+	return fault.Hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace here")
 }

@@ -7,9 +7,11 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // settle is how long a stepping process may take to notice that its agent has
@@ -22,13 +24,13 @@ const settle = 10 * time.Second
 func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 	h, stopped, err := e.seize(ctx, thread)
 	if err != nil {
-		return stopped, coded(err)
+		return stopped, fault.Of(err)
 	}
 	below, err := e.eachKid(ctx, h, e.Stop)
 	h.release()
 	stopped = stopped || below
 	if err == nil && !stopped && h.ended != nil {
-		err = fail(protocol.CodeFailed, "thread %s is %s: nothing runs", thread, h.ended.Status)
+		err = fault.New(protocol.CodeFailed, "thread %s is %s: nothing runs", thread, h.ended.Status)
 	}
 	return stopped, err
 }
@@ -38,11 +40,11 @@ func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 func (e *Engine) Kill(ctx context.Context, thread string) error {
 	h, _, err := e.seize(ctx, thread)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	defer h.release()
 	if h.ended != nil {
-		return fail(protocol.CodeFailed, "thread %s is %s already", thread, h.ended.Status)
+		return fault.New(protocol.CodeFailed, "thread %s is %s already", thread, h.ended.Status)
 	}
 	ended := heads.Ended{
 		Thread: thread, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
@@ -52,7 +54,7 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 		return err
 	}
 	if err := e.Heads.Archive(ctx, ended); err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	h.ended = &ended
 	e.tell(Event{Name: EventThreadKill, Thread: thread})
@@ -70,8 +72,8 @@ func (e *Engine) eachKid(ctx context.Context, h *lockedThread, do func(ctx conte
 	if err != nil || h.ended != nil || len(pos.kids) == 0 {
 		return false, nil
 	}
-	if err := e.runDir(h.id).holdBack(true); err != nil {
-		return false, coded(err)
+	if err := e.runDir(h.id).HoldBack(true); err != nil {
+		return false, fault.Of(err)
 	}
 	var faults []error
 	for _, k := range pos.kids {
@@ -85,7 +87,7 @@ func (e *Engine) eachKid(ctx context.Context, h *lockedThread, do func(ctx conte
 		done = done || did
 	}
 	if len(faults) > 0 {
-		return done, coded(faults[0])
+		return done, fault.Of(faults[0])
 	}
 	return done, nil
 }
@@ -138,19 +140,19 @@ func (e *Engine) seize(ctx context.Context, id string) (*lockedThread, bool, err
 // nothing to stop yet.
 func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
 	dir := e.runDir(id)
-	r := dir.read()
-	if r.Status != runRunning || r.agentPid() == 0 || !dir.alive(r) {
+	r := dir.Read()
+	if r.Status != rundir.Running || r.AgentPid() == 0 || !dir.Alive(r) {
 		return false, nil
 	}
-	if err := dir.requestStop(r); err != nil {
+	if err := dir.RequestStop(r); err != nil {
 		return false, err
 	}
-	if r.agentEnded() {
+	if r.AgentEnded() {
 		return true, nil // the process that started it has not seen it yet, or cannot
 	}
 	same := func() bool {
-		now := dir.read()
-		return now.id() == r.id() && now.Status == runRunning && now.agentPid() == r.Pid && dir.alive(r) && !r.agentEnded()
+		now := dir.Read()
+		return now.ID() == r.ID() && now.Status == rundir.Running && now.AgentPid() == r.Pid && dir.Alive(r) && !r.AgentEnded()
 	}
 	return true, proc.StopGroup(ctx, r.Pid, e.grace(), same)
 }
@@ -159,23 +161,23 @@ func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
 // finished stays adoptable.
 func (e *Engine) stopOrphan(ctx context.Context, h *lockedThread) (bool, error) {
 	dir := e.runDir(h.id)
-	r := dir.read()
+	r := dir.Read()
 	if !e.agentAlive(ctx, h, dir, r) {
 		return false, nil
 	}
-	pid := r.agentPid()
+	pid := r.AgentPid()
 	if h.orphan.pid != 0 {
 		pid = h.orphan.pid
 	}
-	alive := func() bool { return dir.alive(r) || proc.Lives(h.orphan.pid, h.orphan.birth) }
-	if err := proc.StopHolders(ctx, dir.file(rundir.LockFile), pid, e.grace(), alive); err != nil {
+	alive := func() bool { return dir.Alive(r) || proc.Lives(h.orphan.pid, h.orphan.birth) }
+	if err := proc.StopHolders(ctx, dir.File(runfiles.LockFile), pid, e.grace(), alive); err != nil {
 		return false, err
 	}
 	h.orphan = process{}
 	h.note(h.orphan)
-	if _, finished := dir.finished(); !finished && !r.damaged && !r.missing {
-		r.Status = runStopped
-		return true, dir.write(r)
+	if _, finished := dir.Finished(); !finished && !r.Damaged && !r.Missing {
+		r.Status = rundir.Stopped
+		return true, dir.Write(r)
 	}
 	return true, nil
 }

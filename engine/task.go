@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -40,3 +41,9 @@ func (p *position) limitBase() int {
 }
 
 func (e *Engine) batch() *cas.Batch { return cas.NewBatch(e.Store, e.Env.Now) }
+
+// givenTo reports whether a run was given exactly this task.
+func (t task) givenTo(r rundir.Record) bool {
+	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase &&
+		r.Resumes == t.resumes && r.Replaces == t.replaces
+}

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -21,30 +22,30 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 	}
 	switch {
 	case strings.TrimSpace(text) == "" || !utf8.ValidString(text):
-		return fail(protocol.CodeUsage, "there is nothing to tell")
-	case len(text) > rundir.MaxLetter:
-		return fail(protocol.CodeUsage, "the message has %d bytes: %d are the most", len(text), rundir.MaxLetter)
+		return fault.New(protocol.CodeUsage, "there is nothing to tell")
+	case len(text) > runfiles.MaxLetter:
+		return fault.New(protocol.CodeUsage, "the message has %d bytes: %d are the most", len(text), runfiles.MaxLetter)
 	}
 	if err := e.tellable(ctx, thread); err != nil {
 		return err
 	}
 	dir := e.runDir(thread)
-	if err := dir.make(); err != nil {
-		return coded(err)
+	if err := dir.Make(); err != nil {
+		return fault.Of(err)
 	}
 	key, err := threadid.New(e.Env.Now(), e.Env.Rand)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
-	name, err := rundir.Dir(dir.path).Post(e.FS, rundir.Letter{Text: text, AtMs: e.nowMs()}, key)
-	if errors.Is(err, rundir.ErrFull) {
-		return hinted(fail(protocol.CodeFailed, "thread %s has many messages that no agent has read yet", thread), "uwf thread show "+thread)
+	name, err := runfiles.Dir(dir.Path).Post(e.FS, runfiles.Letter{Text: text, AtMs: e.nowMs()}, key)
+	if errors.Is(err, runfiles.ErrFull) {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet", thread), "uwf thread show "+thread)
 	}
 	if err != nil {
-		return coded(fmt.Errorf("tell thread %s: %w", thread, err))
+		return fault.Of(fmt.Errorf("tell thread %s: %w", thread, err))
 	}
 	// The thread may have ended meanwhile: then nobody will read it.
-	if err := e.tellable(ctx, thread); err != nil && rundir.Dir(dir.path).Withdraw(name) {
+	if err := e.tellable(ctx, thread); err != nil && runfiles.Dir(dir.Path).Withdraw(name) {
 		return err
 	}
 	return nil
@@ -54,7 +55,7 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 func (e *Engine) tellable(ctx context.Context, thread string) error {
 	head, ended, err := e.lookup(ctx, thread)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	if ended != nil {
 		return hasEnded(&lockedThread{id: thread, head: head, ended: ended})
@@ -64,7 +65,7 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 
 // unheard says that a thread has ended before somebody was heard.
 func (a *attempt) unheard() {
-	if n := len(rundir.Dir(a.dir.path).Unread()); n > 0 {
+	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
 		a.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it", a.locked.id, n, a.locked.id))
 	}
 }

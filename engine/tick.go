@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -101,7 +102,7 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (Ticked,
 	out, err := e.Step(ctx, id, o)
 	t := Ticked{Thread: id, Output: out}
 	if err != nil {
-		c := coded(err)
+		c := fault.Of(err)
 		if c.Code == protocol.CodeLocked || errors.Is(err, heads.ErrNoThread) {
 			return t, false
 		}
@@ -116,7 +117,7 @@ func (e *Engine) AwaitParked(ctx context.Context, thread string) error {
 	for {
 		facts, err := e.Heads.Facts(ctx, thread)
 		if err != nil {
-			return coded(err)
+			return fault.Of(err)
 		}
 		until := e.parkedUntil(facts)
 		if until == 0 {

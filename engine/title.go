@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -15,9 +16,9 @@ import (
 func CheckTitle(title string) error {
 	switch {
 	case utf8.RuneCountInString(title) > protocol.MaxTitle:
-		return fail(protocol.CodeUsage, "the title is too long: at most %d characters", protocol.MaxTitle)
+		return fault.New(protocol.CodeUsage, "the title is too long: at most %d characters", protocol.MaxTitle)
 	case strings.TrimSpace(title) != title || plaintext.Line(title) != title:
-		return fail(protocol.CodeUsage, "a title is one line of plain text, without blanks around it")
+		return fault.New(protocol.CodeUsage, "a title is one line of plain text, without blanks around it")
 	}
 	return nil
 }
@@ -29,14 +30,14 @@ func (e *Engine) SetTitle(ctx context.Context, id, title string) error {
 		return err
 	}
 	if err := e.mayWrite(); err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	if _, _, err := e.lookup(ctx, id); err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	title = e.secrets().Hide(title)
 	if err := e.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}); err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	return nil
 }

@@ -5,16 +5,15 @@ package engine
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // summed is what a thread has cost, and how many nodes were read to tell.
@@ -78,7 +77,7 @@ func TestTotalsReadNoMoreThanTheHead(t *testing.T) {
 	require.NoError(t, err)
 	w.summed(fork)
 	w.requireFlat(fork)
-	entries, err := os.ReadDir(w.runDir(fork).path)
+	entries, err := os.ReadDir(w.runDir(fork).Path)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing but the sum")
 }
@@ -104,11 +103,11 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 	w.lengthen(id, 6)
 	want, _ := w.summed(id)
 	require.Equal(t, w.walked(id), want)
-	path := w.runDir(id).file(rundir.TotalsFile)
+	path := w.runDir(id).File(runfiles.TotalsFile)
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)
-	encode := func(marks ...mark) []byte {
-		data, err := encodeTotals(marks)
+	encode := func(marks ...budget.Mark) []byte {
+		data, err := budget.EncodeTotals(marks)
 		require.NoError(t, err)
 		return data
 	}
@@ -118,8 +117,8 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 		"a changed number":  bytes.Replace(good, []byte(`"steps":6`), []byte(`"steps":7`), 1),
 		"a changed sum":     bytes.Replace(good, []byte(`"durationMs":`), []byte(`"durationMs":9`), 1),
 		"another version":   bytes.Replace(good, []byte(`"version":3`), []byte(`"version":2`), 1),
-		"another chain":     encode(mark{Head: "0000000000000", Sums: sums{Totals: protocol.Totals{Steps: 6}}}),
-		"a wrong count":     encode(mark{Head: w.head(id), Sums: sums{Totals: protocol.Totals{Steps: 5}}}),
+		"another chain":     encode(budget.Mark{Head: "0000000000000", Sums: budget.Sums{Totals: protocol.Totals{Steps: 6}}}),
+		"a wrong count":     encode(budget.Mark{Head: w.head(id), Sums: budget.Sums{Totals: protocol.Totals{Steps: 5}}}),
 		"not what it seems": []byte(`{"version":3,"check":0,"marks":{}}`),
 	} {
 		require.NotEqual(t, string(good), string(data), name)
@@ -134,42 +133,7 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 	require.NoError(t, os.Mkdir(path, 0o700))
 	got, _ := w.summed(id)
 	require.Equal(t, want, got)
-	entries, err := os.ReadDir(w.runDir(id).path)
+	entries, err := os.ReadDir(w.runDir(id).Path)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left behind")
-}
-
-// What is known only in part is a lower bound, and says of how many steps.
-func TestTotalsSurviveTheFile(t *testing.T) {
-	t.Parallel()
-	cost := 0.1
-	var sum protocol.Totals
-	for _, u := range []*protocol.Usage{nil, {OutputTokens: 3}, {InputTokens: 1, CostUSD: &cost}, {CostUSD: &cost}, {CostUSD: &cost}} {
-		sum.Add(protocol.Step{StartedAtMs: 5, CompletedAtMs: 7, Usage: u})
-	}
-	require.Equal(t, 1, sum.StepsWithoutUsage)
-	require.Equal(t, 2, sum.StepsWithoutCost)
-	require.EqualValues(t, 10, sum.DurationMs)
-	marks := []mark{{Head: cas.Hash("0000000000000"), Sums: sums{Totals: sum}}}
-	data, err := encodeTotals(marks)
-	require.NoError(t, err)
-	require.Equal(t, marks, decodeTotals(data), "to the last bit")
-}
-
-func FuzzTotals(f *testing.F) {
-	good, err := encodeTotals([]mark{{Head: "0000000000000", Sums: sums{Totals: protocol.Totals{Steps: 1}}}})
-	require.NoError(f, err)
-	for _, seed := range [][]byte{good, good[:20], nil, []byte("null"), []byte(`{"version":1,"marks":[null]}`)} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		marks := decodeTotals(data)
-		if marks == nil {
-			return
-		}
-		again, err := encodeTotals(marks)
-		require.NoError(t, err)
-		require.Equal(t, marks, decodeTotals(again))
-		require.True(t, json.Valid(again))
-	})
 }

@@ -14,11 +14,14 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // A visit is a turn of a role. It is tried until a step comes of it: by its agent again
@@ -62,11 +65,11 @@ func policyOf(c protocol.Config, alias string) (policy, error) {
 			}
 		}
 		if p.backoff, err = spanOr(r.Backoff, p.backoff); err != nil {
-			return p, fail(protocol.CodeInvalid, "agents.%s.retry.backoff: %v", alias, err)
+			return p, fault.New(protocol.CodeInvalid, "agents.%s.retry.backoff: %v", alias, err)
 		}
 	}
 	if p.maxPark, err = spanOr(a.MaxPark, p.maxPark); err != nil {
-		return p, fail(protocol.CodeInvalid, "agents.%s.maxPark: %v", alias, err)
+		return p, fault.New(protocol.CodeInvalid, "agents.%s.maxPark: %v", alias, err)
 	}
 	return p, nil
 }
@@ -83,37 +86,6 @@ func (a *attempt) visitKey() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{a.locked.id, string(a.pos.thread.Head), a.task.role, string(a.task.promptHash)}, "\n")))
 	const letters = 26
 	return base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").EncodeToString(sum[:])[:letters]
-}
-
-// tries are the failed ones that no step of the thread holds.
-func (d runDir) tries(p *position) rundir.Tries {
-	if !d.exists() {
-		return nil
-	}
-	var done []protocol.Try
-	if p.thread.Last != nil {
-		done = p.thread.Last.Tries
-	}
-	return rundir.Dir(d.path).Tries(done)
-}
-
-func (d runDir) keepTries(t rundir.Tries) error {
-	lines, err := t.Lines()
-	if err != nil {
-		return err
-	}
-	return d.replace(rundir.TriesFile, lines)
-}
-
-// untold is what failed tries have cost.
-func (s *sums) untold(tries rundir.Tries) {
-	for _, t := range tries {
-		s.judge(t.Usage)
-		if t.Usage != nil {
-			s.Spend(t.Usage)
-			s.DurationMs += t.Usage.DurationMs
-		}
-	}
 }
 
 // play makes the visit: by the agent, again, or by another one.
@@ -186,13 +158,13 @@ func (a *attempt) another(p policy, attempts int) (time.Duration, bool) {
 // and nobody has asked to stop.
 func (a *attempt) mayGoOn() bool {
 	_, over := moderator.OverBudget(a.pos.state, a.task.role)
-	return !over && !a.dir.stopRequested(a.record)
+	return !over && !a.dir.StopRequested(a.record)
 }
 
 // gaveUp are the agents that were given up for this visit.
 func (a *attempt) gaveUp() map[string]bool {
 	out := map[string]bool{}
-	for _, t := range a.dir.tries(a.pos) {
+	for _, t := range a.dir.Tries(a.pos.thread) {
 		if t.Visit == a.visitKey() && t.GaveUp {
 			out[t.Alias] = true
 		}
@@ -215,10 +187,10 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p policy, o S
 
 // nextAgent gives the agent up, and finds the next one.
 func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p policy, o StepOptions) (command, bool, error) {
-	tries := a.dir.tries(a.pos)
+	tries := a.dir.Tries(a.pos.thread)
 	if len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
-		if err := a.dir.keepTries(tries); err != nil {
+		if err := a.dir.KeepTries(tries); err != nil {
 			return command{}, false, err
 		}
 	}
@@ -258,7 +230,7 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	case usage == nil || usage.Plausible() != nil:
 		usage = &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
 	}
-	a.failedTry = &rundir.Try{
+	a.failedTry = &runfiles.Try{
 		Try:   protocol.Try{Agent: a.cmd.name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.secrets().Hide(brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
 		Visit: a.visitKey(), Alias: a.cmd.name, Kind: kindOf(ran, err),
 	}
@@ -266,13 +238,13 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	if at := ran.Result.RetryAtMs; at > 0 {
 		a.retryAt = time.UnixMilli(at)
 	}
-	if err := a.dir.keepTries(a.dir.tries(a.pos).Add(*a.failedTry)); err != nil {
+	if err := a.dir.KeepTries(a.dir.Tries(a.pos.thread).Add(*a.failedTry)); err != nil {
 		a.warn("what a failed try has cost is not kept: " + err.Error())
 	}
-	if bounded(a.pos.state.Limits) {
-		var sum sums
-		sum.untold(rundir.Tries{*a.failedTry})
-		a.pos.state.Spent = plus(a.pos.state.Spent, spentOf(sum))
+	if budget.Bounded(a.pos.state.Limits) {
+		var sum budget.Sums
+		sum.Untold(runfiles.Tries{*a.failedTry})
+		a.pos.state.Spent = budget.Plus(a.pos.state.Spent, budget.SpentOf(sum))
 	}
 }
 
@@ -292,7 +264,7 @@ func kindOf(ran agentproc.Outcome, err error) protocol.FailureKind {
 		none    *agentproc.ResultError
 	)
 	switch {
-	case isSignal(err):
+	case fault.IsSignal(err):
 		return ""
 	case errors.As(err, &timeout):
 		return protocol.FailedTimeout
@@ -309,7 +281,7 @@ func (a *attempt) park(ctx context.Context, p policy) (protocol.StepOutput, erro
 	now, until := a.Env.Now(), a.retryAt
 	if !until.After(now) { // it names none, or one that makes no sense
 		n := 0
-		for _, t := range a.dir.tries(a.pos) {
+		for _, t := range a.dir.Tries(a.pos.thread) {
 			if t.Visit == a.visitKey() && t.Kind == protocol.FailedRateLimit {
 				n++
 			}
@@ -361,8 +333,8 @@ func (e *Engine) parkedUntil(facts heads.Facts) int64 {
 
 // woken is the task that was parked, if it is one that a person has asked for: nobody
 // else knows the words.
-func (e *Engine) woken(ctx context.Context, h *lockedThread, last record) (task, bool, error) {
-	if h.facts.ParkedUntil <= notParked || last.Head != h.head || last.Status != runFailed || !last.Resumes && !last.Replaces {
+func (e *Engine) woken(ctx context.Context, h *lockedThread, last rundir.Record) (task, bool, error) {
+	if h.facts.ParkedUntil <= notParked || last.Head != h.head || last.Status != rundir.Failed || !last.Resumes && !last.Replaces {
 		return task{}, false, nil
 	}
 	text, err := cas.Read[protocol.Text](ctx, e.nodes(), last.PromptHash)
@@ -378,7 +350,7 @@ func (e *Engine) woken(ctx context.Context, h *lockedThread, last record) (task,
 // withTries sees to it that a step holds the tries that failed before it. An agent that
 // was made with our packages has put them there; for others the step is made anew.
 func (a *attempt) withTries(ctx context.Context, got accepted) (accepted, error) {
-	tries := a.dir.tries(a.pos).InStep()
+	tries := a.dir.Tries(a.pos.thread).InStep()
 	switch {
 	case len(tries) == 0 && len(got.step.Tries) == 0, reflect.DeepEqual(tries, got.step.Tries):
 		return got, nil
@@ -408,19 +380,19 @@ func (a *attempt) withTries(ctx context.Context, got accepted) (accepted, error)
 
 // cutShort keeps an interrupted run as a try: it may have cost something, and nobody
 // knows what. Agents that ask a model themselves go on where it was, and count it.
-func (a *attempt) cutShort(last record) {
+func (a *attempt) cutShort(last rundir.Record) {
 	if last.Pid == 0 || len(last.Command) == 0 || last.Agent == protocol.CommandAgent || config.OwnsModels(last.Command[0]) {
 		return
 	}
-	try := rundir.Try{
+	try := runfiles.Try{
 		Try:   protocol.Try{Agent: last.Agent, Error: "it was interrupted", Usage: &protocol.Usage{Turns: 1}, AtMs: a.nowMs()},
 		Visit: a.visitKey(), Alias: last.Agent, Kind: protocol.FailedCrash,
 	}
-	tries := a.dir.tries(a.pos)
+	tries := a.dir.Tries(a.pos.thread)
 	if n := len(tries); n > 0 && tries[n-1].AtMs >= last.StartedAt {
 		return // it is kept already
 	}
-	if err := a.dir.keepTries(tries.Add(try)); err != nil {
+	if err := a.dir.KeepTries(tries.Add(try)); err != nil {
 		a.warn("what an interrupted run has cost is not kept: " + err.Error())
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -68,7 +69,7 @@ func TestFailedTriesCount(t *testing.T) {
 	require.Equal(t, 2, w.agentRuns())
 	require.InDelta(t, 0.2, w.spent(id).CostUSD, 1e-9)
 	require.Equal(t, protocol.CodeBudget, w.mustStep(id, StepOptions{}).Error.Code)
-	_, err = w.Grant(context.Background(), id, protocol.Limits{}, More{CostUSD: 1})
+	_, err = w.Grant(context.Background(), id, protocol.Limits{}, budget.More{CostUSD: 1})
 	require.NoError(t, err)
 	w.plays("ready")
 	out := w.mustStep(id, StepOptions{})
@@ -218,7 +219,7 @@ func TestTriesHoldUnderKills(t *testing.T) {
 		_, err := w.Step(context.Background(), id, StepOptions{}) // the first try fails
 		require.Error(t, err)
 		killed := w.killedAtChange(n, w.engineProcess(id, script))
-		w.eventually("the agent has ended", func() bool { return !w.runDir(id).alive(w.runDir(id).read()) })
+		w.eventually("the agent has ended", func() bool { return !w.runDir(id).Alive(w.runDir(id).Read()) })
 		w.plays("ready,done")
 		if w.show(id).CurrentRole == nil || *w.show(id).CurrentRole == "planner" {
 			w.mustStep(id, StepOptions{})

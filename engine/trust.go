@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
@@ -49,7 +50,7 @@ func (e *UntrustedError) Error() string {
 func (e *Engine) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
 	lines, err := e.allCommands(ctx, w, nil)
 	if err != nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	return lines, nil
 }
@@ -102,7 +103,7 @@ type trustLine struct {
 func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
 	t, err := thread.Open(ctx, e.Store, head)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	workflow := t.Start.Workflow
 	known, err := e.confirmed(func(l trustLine) bool { return l.Foreign == workflow })
@@ -110,7 +111,7 @@ func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
 		err = e.confirm(trustLine{Foreign: workflow, AtMs: e.nowMs()})
 	}
 	if err != nil {
-		return coded(fmt.Errorf("note where workflow %s is from: %w", workflow, err))
+		return fault.Of(fmt.Errorf("note where workflow %s is from: %w", workflow, err))
 	}
 	return nil
 }
@@ -127,13 +128,13 @@ func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
 	}
 	known, err := e.trusted(ctx, workflow)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	if known {
 		return nil
 	}
 	if err := e.confirm(trustLine{Workflow: workflow, AtMs: e.nowMs()}); err != nil {
-		return coded(fmt.Errorf("confirm workflow %s: %w", workflow, err))
+		return fault.Of(fmt.Errorf("confirm workflow %s: %w", workflow, err))
 	}
 	return nil
 }
@@ -145,7 +146,7 @@ func (e *Engine) TrustThread(ctx context.Context, id string) error {
 		return err
 	}
 	if err := e.confirm(trustLine{Thread: id, AtMs: e.nowMs()}); err != nil {
-		return coded(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
+		return fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
 	}
 	return nil
 }
@@ -203,7 +204,7 @@ func (a *attempt) trustsWords(ctx context.Context) error {
 	if top := line[len(line)-1]; top != a.locked.id {
 		hints = append(hints, "uwf thread trust "+top+" confirms those of all its children, which are not shown here")
 	}
-	return hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}, hints...)
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}, hints...)
 }
 
 // trusted reports whether a workflow was confirmed, or is registered.
@@ -240,24 +241,24 @@ func (e *Engine) confirmed(such func(trustLine) bool) (bool, error) {
 func (e *Engine) MustTrust(ctx context.Context, workflow protocol.Hash, why string) error {
 	w, err := cas.Read[protocol.Workflow](ctx, e.Store, workflow)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	commands, err := e.allCommands(ctx, w, nil)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	if len(commands) == 0 {
 		return nil
 	}
 	known, err := e.trusted(ctx, workflow)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	if known {
 		return nil
 	}
 	untrusted := &UntrustedError{Workflow: workflow, Name: w.Name, Why: why, Commands: commands}
-	return hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted},
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted},
 		"uwf workflow show "+string(workflow), "uwf workflow trust "+string(workflow)+" confirms it, as it is")
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -24,7 +26,7 @@ func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.S
 func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepFiles bool) error {
 	last := pos.thread.Last
 	if last == nil {
-		return fail(protocol.CodeFailed, "thread %s has no step to undo", h.id)
+		return fault.New(protocol.CodeFailed, "thread %s has no step to undo", h.id)
 	}
 	if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
 		return err
@@ -64,7 +66,7 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepF
 
 // backTo takes a thread that is held back to one of its nodes. It returns the record of
 // the last run.
-func (e *Engine) backTo(ctx context.Context, h *lockedThread, last record, pos *position, node protocol.Hash, keepFiles bool) (record, error) {
+func (e *Engine) backTo(ctx context.Context, h *lockedThread, last rundir.Record, pos *position, node protocol.Hash, keepFiles bool) (rundir.Record, error) {
 	if h.head == node {
 		return last, nil
 	}
@@ -93,7 +95,7 @@ func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.S
 			return err
 		}
 		if next == nil || h.ended != nil {
-			return fail(protocol.CodeFailed, "thread %s has no undone step to go forward to", h.id)
+			return fault.New(protocol.CodeFailed, "thread %s has no undone step to go forward to", h.id)
 		}
 		if !o.KeepFiles {
 			step, err := e.toPutBack(ctx, h, next)
@@ -118,22 +120,22 @@ func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread,
 	var none protocol.StepOutput
 	h, err := e.lock(ctx, id)
 	if err != nil {
-		return none, coded(err)
+		return none, fault.Of(err)
 	}
 	defer h.release()
 	if err := e.settle(ctx, h, Work{}); err != nil {
-		return none, coded(err)
+		return none, fault.Of(err)
 	}
 	last, err := e.lastRun(ctx, h)
 	if err != nil {
-		return none, coded(err)
+		return none, fault.Of(err)
 	}
 	if err := undisturbed(h, last); err != nil {
 		return none, err
 	}
 	pos, err := e.at(ctx, h)
 	if err != nil {
-		return none, coded(err)
+		return none, fault.Of(err)
 	}
 	e.passed(h, last)
 	if err := move(h, pos); err != nil {
@@ -147,19 +149,19 @@ func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread,
 }
 
 // undisturbed refuses to move a thread whose last run may have left something.
-func undisturbed(h *lockedThread, last record) error {
-	if !last.unfinished(h.head) {
+func undisturbed(h *lockedThread, last rundir.Record) error {
+	if !last.Unfinished(h.head) {
 		return nil
 	}
-	return hinted(fail(protocol.CodeFailed, "a step of thread %s was interrupted, and may have left its result", h.id), "uwf thread step "+h.id+" takes it over, or makes it anew")
+	return fault.Hinted(fault.New(protocol.CodeFailed, "a step of thread %s was interrupted, and may have left its result", h.id), "uwf thread step "+h.id+" takes it over, or makes it anew")
 }
 
 // passed notes that the last run has led to the head, if it was killed before it was told
 // so: nobody must adopt that again.
-func (e *Engine) passed(h *lockedThread, last record) record {
-	if last.Status.inFlight() {
-		last.Status, last.StepHash = runDone, h.head
-		_ = e.runDir(h.id).write(last)
+func (e *Engine) passed(h *lockedThread, last rundir.Record) rundir.Record {
+	if last.Status.InFlight() {
+		last.Status, last.StepHash = rundir.Done, h.head
+		_ = e.runDir(h.id).Write(last)
 	}
 	return last
 }
@@ -201,7 +203,7 @@ func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Threa
 	}
 	step, err := e.filesOf(ctx, t)
 	if err != nil {
-		return nil, hinted(coded(err), "--keep-files leaves all files as they are")
+		return nil, fault.Hinted(fault.Of(err), "--keep-files leaves all files as they are")
 	}
 	return &step, nil
 }
@@ -213,7 +215,7 @@ func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *position, 
 	}
 	k, err := e.openFiles(ctx, h.id, pos.dir(), h.workspace)
 	if err != nil {
-		return hinted(coded(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
+		return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
 	}
 	defer k.release()
 	if forward {

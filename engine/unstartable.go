@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -25,33 +26,33 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 	case errors.Is(missing, syscall.EMFILE): // the command line knows what to do
 		return err
 	case errors.Is(missing, syscall.EAGAIN):
-		return hinted(err, "this is the limit of a user's processes and threads: ulimit -u raises it, if the system allows that")
+		return fault.Hinted(err, "this is the limit of a user's processes and threads: ulimit -u raises it, if the system allows that")
 	case errors.Is(missing, syscall.ENOEXEC):
-		return hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", plaintext.Word(program)))
+		return fault.Hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", plaintext.Word(program)))
 	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
-		return hinted(err, "chmod +x "+plaintext.Word(cmd.written[0]))
+		return fault.Hinted(err, "chmod +x "+plaintext.Word(cmd.written[0]))
 	case cmd.alias != "":
-		return hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.alias, e.Dirs.Config()))
+		return fault.Hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.alias, e.Dirs.Config()))
 	case !missing.Absent():
-		return hinted(err, "--agent <alias or command>")
+		return fault.Hinted(err, "--agent <alias or command>")
 	}
 	err.Code = protocol.CodeNotFound
 	typed := cmd.written[0]
 	if filepath.Base(typed) != typed {
 		err.Message = fmt.Sprintf("there is no agent %q: there is no such file", typed)
-		return hinted(err, e.nearPrograms(cmd)...)
+		return fault.Hinted(err, e.nearPrograms(cmd)...)
 	}
 	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
-	return hinted(hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or give its path: --agent "+plaintext.Word("./"+typed))
+	return fault.Hinted(fault.Hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or give its path: --agent "+plaintext.Word("./"+typed))
 }
 
 // nobody is the error for a role without an agent.
 func (e *Engine) nobody(c protocol.Config, role string) *protocol.Error {
-	err := fail(protocol.CodeInvalid, "no agent is configured for role %q: %s has no defaultAgent", role, e.Dirs.Config())
+	err := fault.New(protocol.CodeInvalid, "no agent is configured for role %q: %s has no defaultAgent", role, e.Dirs.Config())
 	if aliases := slices.Sorted(maps.Keys(c.Agents)); len(aliases) > 0 {
-		err = hinted(err, "uwf config set defaultAgent "+plaintext.Word(aliases[0]))
+		err = fault.Hinted(err, "uwf config set defaultAgent "+plaintext.Word(aliases[0]))
 	} else {
-		err = hinted(err, "uwf setup")
+		err = fault.Hinted(err, "uwf setup")
 	}
-	return hinted(err, "or name one for this step: --agent <alias or command>")
+	return fault.Hinted(err, "or name one for this step: --agent <alias or command>")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -23,13 +24,13 @@ func (e *Engine) Wait(ctx context.Context, thread string) (protocol.StepOutput, 
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			return protocol.StepOutput{}, coded(err)
+			return protocol.StepOutput{}, fault.Of(err)
 		}
 		if !running {
 			return e.Show(ctx, thread)
 		}
 		if err := pause(ctx, wait); err != nil {
-			return protocol.StepOutput{}, coded(err)
+			return protocol.StepOutput{}, fault.Of(err)
 		}
 	}
 }
@@ -39,7 +40,7 @@ func (e *Engine) Wait(ctx context.Context, thread string) (protocol.StepOutput, 
 func (e *Engine) Busy(ctx context.Context, thread string) (bool, error) {
 	busy, err := e.running(ctx, thread)
 	if err != nil {
-		return false, coded(err)
+		return false, fault.Of(err)
 	}
 	return busy, nil
 }
@@ -51,8 +52,8 @@ func (e *Engine) running(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	dir := e.runDir(id)
-	r := dir.read()
-	return e.locks().Held(ctx, id) || e.orphan(ctx, id).pid != 0 || (r.unfinished(head) && dir.alive(r)), nil
+	r := dir.Read()
+	return e.locks().Held(ctx, id) || e.orphan(ctx, id).pid != 0 || (r.Unfinished(head) && dir.Alive(r)), nil
 }
 
 // pause waits, unless ctx ends.

@@ -5,7 +5,9 @@ import (
 	"errors"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // Action is what a thread's first step is to be.
@@ -18,6 +20,9 @@ const (
 	DoPoke   Action = "poke"   // a step once more, told otherwise
 	DoAnswer Action = "answer" // the step of a role that a person plays
 )
+
+// SignalError is the cause of a context that a signal ended.
+type SignalError = proc.SignalError
 
 // UntilEnd as [Work].Steps goes on until the end, or until a person is needed.
 const UntilEnd = 0
@@ -127,7 +132,7 @@ func ended(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil {
 		err = context.Cause(ctx)
 	}
-	return coded(err)
+	return fault.Of(err)
 }
 
 // Step makes one step of a thread, or adopts the finished result of an

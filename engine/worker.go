@@ -8,8 +8,10 @@ import (
 	"os"
 	"sync"
 
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Worker does what [Engine.Background] was asked to, in the process that it has
@@ -30,7 +32,7 @@ func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell i
 	outs, err := with.work(ctx, thread, lock)
 	switch {
 	case err != nil:
-		c := coded(err)
+		c := fault.Of(err)
 		say(ack{Error: &ackError{Code: c.Code, Message: c.Message, Hints: c.Hints}})
 		return c
 	case len(outs) > 0:
@@ -61,7 +63,7 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	if err != nil {
 		return nil, err
 	}
-	w, err := e.runDir(thread).work()
+	w, err := workIn(e.runDir(thread))
 	if err != nil {
 		h.release()
 		return nil, err
@@ -69,10 +71,10 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	return e.driving(w).drive(ctx, thread, h, w)
 }
 
-// work reads what a worker is to do.
-func (d runDir) work() (Work, error) {
+// workIn reads what a worker is to do.
+func workIn(d rundir.Dir) (Work, error) {
 	var w Work
-	data, err := d.readFile(rundir.WorkFile, maxWork)
+	data, err := d.ReadFile(runfiles.WorkFile, rundir.MaxWork)
 	if err == nil {
 		err = json.Unmarshal(data, &w)
 	}

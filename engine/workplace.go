@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/home"
@@ -25,7 +26,7 @@ import (
 func (e *Engine) Workplace(ctx context.Context, role, started, location string) (string, error) {
 	rules, listed, err := e.placeRules(ctx, started)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	dir, err := rules.Resolve(location)
 	if err != nil {
@@ -39,7 +40,7 @@ func (e *Engine) Workplace(ctx context.Context, role, started, location string) 
 func (e *Engine) chosen(ctx context.Context, cwd string) (string, error) {
 	dir, err := place.Real(cwd)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	return e.Workplace(ctx, "", dir, "")
 }
@@ -53,9 +54,9 @@ func (a *attempt) workplace(ctx context.Context) (string, error) {
 	}
 	if _, gone := place.Real(a.pos.dir()); gone != nil {
 		if w := a.locked.workspace; w != nil && w.Mode == InWorktree {
-			return "", hinted(coded(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the same files")
+			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the same files")
 		}
-		return "", hinted(coded(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")
+		return "", fault.Hinted(fault.Of(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")
 	}
 	return dir, err
 }
@@ -101,23 +102,23 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 	}
 	switch {
 	case errors.As(err, &outside) && outside.Never:
-		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was started in %s", who, shown(outside.Dir), shown(outside.Thread)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was started in %s", who, shown(outside.Dir), shown(outside.Thread)),
 			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' --cwd "+plaintext.Word(outside.Dir))
 	case errors.As(err, &outside):
-		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who, shown(outside.Dir), shown(outside.Thread)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who, shown(outside.Dir), shown(outside.Thread)),
 			e.allowLine(listed, outside.Dir))
 	case errors.As(err, &special):
-		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who, shown(special.Dir), shown(special.At)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who, shown(special.Dir), shown(special.At)),
 			e.allowLine(listed, special.Dir))
 	case errors.As(err, &moved):
-		return hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that is a link to %s", who, shown(moved.Thread), shown(moved.Dir)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that is a link to %s", who, shown(moved.Thread), shown(moved.Dir)),
 			e.allowLine(listed, moved.Dir))
 	case errors.As(err, &file):
 		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, shown(dir))
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(protocol.CodeFailed, "%s cannot work in %s: there is no such directory", who, shown(dir))
 	}
-	return coded(fmt.Errorf("%s cannot work in its directory: %w", who, err))
+	return fault.Of(fmt.Errorf("%s cannot work in its directory: %w", who, err))
 }
 
 // allowLine is the line of the config that would let steps work in a directory.

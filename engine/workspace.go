@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // The modes of a workspace: how the files of a thread are kept.
@@ -85,9 +86,9 @@ func (a *attempt) notKept(w *heads.Workspace, err error) error {
 	case errors.As(err, &locked), ctxEnded(err):
 		return err
 	case errors.As(err, &blocked):
-		return hinted(fail(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+a.again())
+		return fault.Hinted(fault.New(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+a.again())
 	case w.Mode == InWorktree:
-		return hinted(fail(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", a.locked.id, err), "uwf thread fork "+string(a.locked.head)+" makes another one")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", a.locked.id, err), "uwf thread fork "+string(a.locked.head)+" makes another one")
 	}
 	a.warn("the files are not kept with this step: " + err.Error())
 	return nil
@@ -126,7 +127,7 @@ func (e *Engine) lockTree(ctx context.Context, id, root string) (*durable.Held, 
 	defer cancel()
 	lock, err := durable.Lock(ctx, filepath.Join(e.Dirs.Locks(), "tree-"+hex.EncodeToString(sum[:10])+".lock"))
 	if errors.Is(err, durable.ErrLocked) {
-		return nil, hinted(fail(protocol.CodeLocked, "the step of another thread is running in %s", shown(root)),
+		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s", shown(root)),
 			"uwf thread resume "+id+" once it has ended", "uwf thread running")
 	}
 	return lock, err
@@ -139,7 +140,7 @@ func (e *Engine) begin(ctx context.Context, id string, k *keeping) error {
 		return err
 	}
 	dir := e.runDir(id)
-	if err := dir.make(); err != nil {
+	if err := dir.Make(); err != nil {
 		return err
 	}
 	if k.spec, err = e.specOf(k.repo, id); err != nil {
@@ -148,7 +149,7 @@ func (e *Engine) begin(ctx context.Context, id string, k *keeping) error {
 	if c.Workspace != nil && c.Workspace.MaxFile > 0 {
 		k.spec.MaxFile = int64(c.Workspace.MaxFile) << 20
 	}
-	_, rescued, err := files.Begin(ctx, e.Env, k.repo, &k.spec, dir.file(rundir.RestoreFile))
+	_, rescued, err := files.Begin(ctx, e.Env, k.repo, &k.spec, dir.File(runfiles.RestoreFile))
 	if err == nil {
 		err = files.Register(k.spec.Git, e.Dirs.Home)
 	}
@@ -172,15 +173,15 @@ func (e *Engine) restore(ctx context.Context, k *keeping, id string, have, to pr
 	if err := e.bring(ctx, k.spec.Git, to); err != nil {
 		return fmt.Errorf("put the files back: %w", err)
 	}
-	_, err := files.Restore(ctx, e.Env, k.spec, have, to, e.runDir(id).file(rundir.RestoreFile))
+	_, err := files.Restore(ctx, e.Env, k.spec, have, to, e.runDir(id).File(runfiles.RestoreFile))
 	var unsaved *files.UnsavedError
 	var blocked *files.InTheWayError
 	switch {
 	case errors.As(err, &unsaved):
-		return hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: since the last step these were changed: " + some(unsaved.Paths), Err: err},
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: since the last step these were changed: " + some(unsaved.Paths), Err: err},
 			"git stash, or git commit, keeps the changes", "--keep-files leaves all files as they are")
 	case errors.As(err, &blocked):
-		return hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: " + shown(blocked.Error()), Err: err},
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: " + shown(blocked.Error()), Err: err},
 			"move them away", "--keep-files leaves all files as they are")
 	case err != nil:
 		return fmt.Errorf("put the files back: %w", err)
@@ -205,7 +206,7 @@ func some(paths []string) string {
 // specOf says where the files of a thread are kept.
 func (e *Engine) specOf(repo files.Repo, thread string) (files.Spec, error) {
 	s := files.Spec{
-		Root: repo.Root, Git: repo.Store(e.Dirs.Git()), Index: e.runDir(thread).file(rundir.IndexFile),
+		Root: repo.Root, Git: repo.Store(e.Dirs.Git()), Index: e.runDir(thread).File(runfiles.IndexFile),
 		Ref: "refs/uwf/" + thread, Partial: repo.Partial, Keys: repo.Keys,
 	}
 	for _, dir := range []string{e.Dirs.Home, e.Dirs.Store} {
@@ -215,7 +216,7 @@ func (e *Engine) specOf(repo files.Repo, thread string) (files.Spec, error) {
 		}
 		if rel, ok := below(repo.Root, real); ok {
 			if rel == "." {
-				return s, fail(protocol.CodeFailed, "%s is the home of uwf", shown(repo.Root))
+				return s, fault.New(protocol.CodeFailed, "%s is the home of uwf", shown(repo.Root))
 			}
 			s.Skip = append(s.Skip, filepath.ToSlash(rel))
 		}
@@ -270,7 +271,7 @@ func (e *Engine) workspaceOf(ctx context.Context, o WorkspaceOptions, id, workfl
 	case InWorktree:
 		return e.startTree(ctx, id, workflow, dir, o)
 	}
-	return nil, fail(protocol.CodeUsage, "there is no workspace %q: here, worktree or none", mode)
+	return nil, fault.New(protocol.CodeUsage, "there is no workspace %q: here, worktree or none", mode)
 }
 
 // inPlace is the workspace of a thread in a directory of a person's.
@@ -288,7 +289,7 @@ func noWorkTree(dir string, err error) error {
 	if !errors.Is(err, files.ErrNone) {
 		text = "the files of " + shown(dir) + " cannot be kept: " + err.Error()
 	}
-	return hinted(&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}, "--workspace none works there as it is")
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}, "--workspace none works there as it is")
 }
 
 // defaultMode is how the files of a new thread in a directory are kept if nobody says

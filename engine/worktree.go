@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
@@ -33,7 +34,7 @@ type newTree struct {
 // of that commit. The thread works at the same place below its root.
 func (e *Engine) addWorktree(ctx context.Context, n newTree) (w *heads.Workspace, err error) {
 	if n.base == "" {
-		return nil, hinted(fail(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one", shown(n.repo.Root)), "git commit --allow-empty -m start")
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one", shown(n.repo.Root)), "git commit --allow-empty -m start")
 	}
 	rel, err := filepath.Rel(n.repo.Root, n.dir)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -112,13 +113,13 @@ func (e *Engine) startTree(ctx context.Context, id, workflow, dir string, o Work
 	if o.Base != "" {
 		var ok bool
 		if n.base, ok = repo.Commit(ctx, o.Base); !ok {
-			return nil, hinted(fail(protocol.CodeNotFound, "there is no commit %s in %s", shown(o.Base), shown(repo.Root)), "git log --oneline --all")
+			return nil, fault.Hinted(fault.New(protocol.CodeNotFound, "there is no commit %s in %s", shown(o.Base), shown(repo.Root)), "git log --oneline --all")
 		}
 	}
 	if o.Dirty {
 		k, err := e.openFiles(ctx, id, dir, &heads.Workspace{Mode: InPlace, Root: dir})
 		if err != nil {
-			return nil, coded(err)
+			return nil, fault.Of(err)
 		}
 		n.tree = k.spec.Tree
 		k.release()
@@ -158,7 +159,7 @@ func (e *Engine) forkFiles(ctx context.Context, id string, t *thread.Thread, o F
 	case o.Files == FilesKeep && w.Mode == InPlace:
 		return w, nil
 	case w.Mode != InPlace && (o.Files == FilesKeep || o.Files == FilesHere):
-		return nil, hinted(fail(protocol.CodeFailed, "%s belongs to thread %s", shown(w.Root), facts.Fork.Thread), "without --files the fork gets a worktree of its own", "--cwd DIR lets it work elsewhere")
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s belongs to thread %s", shown(w.Root), facts.Fork.Thread), "without --files the fork gets a worktree of its own", "--cwd DIR lets it work elsewhere")
 	}
 	tree, err := e.treeAt(ctx, t, o.Before, facts.Fork.Thread)
 	var none *NoFilesError

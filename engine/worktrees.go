@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -41,7 +42,7 @@ func (e *Engine) Unsaved(ctx context.Context, id string, w *heads.Workspace) (st
 	}
 	repo, err := files.Find(ctx, e.Env, w.Root)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	if w.Branch == "" && repo.Head != w.Base {
 		if kept, err := repo.OnBranch(ctx, repo.Head); err != nil || !kept {
@@ -50,12 +51,12 @@ func (e *Engine) Unsaved(ctx context.Context, id string, w *heads.Workspace) (st
 	}
 	k, err := e.openFiles(ctx, id, w.Root, w)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	defer k.release()
 	base, err := repo.TreeOf(ctx, k.spec, repo.Head)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	if k.spec.Tree == base {
 		return "", nil
@@ -67,7 +68,7 @@ func (e *Engine) Unsaved(ctx context.Context, id string, w *heads.Workspace) (st
 func (e *Engine) unapplied(ctx context.Context, id string, w *heads.Workspace) (string, error) {
 	head, _, err := e.lookup(ctx, id)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	last, err := e.StepFiles(ctx, head)
 	if err != nil {
@@ -79,7 +80,7 @@ func (e *Engine) unapplied(ctx context.Context, id string, w *heads.Workspace) (
 	}
 	spec, err := e.specOf(repo, id)
 	if err != nil {
-		return "", coded(err)
+		return "", fault.Of(err)
 	}
 	for _, name := range []string{w.Base, "refs/heads/" + w.Branch} {
 		if commit, ok := repo.Commit(ctx, name); ok {
@@ -106,10 +107,10 @@ func (e *Engine) DropFiles(ctx context.Context, id string, w *heads.Workspace) e
 	}
 	spec, err := e.specOf(repo, id)
 	if err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	if err := files.Forget(ctx, e.Env, spec, appliedRef(id), applyRef(id)); err != nil {
-		return coded(err)
+		return fault.Of(err)
 	}
 	if w.Mode != InWorktree {
 		return nil
@@ -122,7 +123,7 @@ func codedOrNil(err error) error {
 	if err == nil {
 		return nil
 	}
-	return coded(err)
+	return fault.Of(err)
 }
 
 // leaveTree removes the worktree of a thread that has ended, if nothing was made in it:
@@ -171,7 +172,7 @@ func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspa
 func (e *Engine) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
 	facts, err := e.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	list := []protocol.Worktree{}
 	for id, f := range facts {
@@ -183,7 +184,7 @@ func (e *Engine) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
 	}
 	dirs, err := os.ReadDir(filepath.Dir(e.Dirs.Worktree("x")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, coded(err)
+		return nil, fault.Of(err)
 	}
 	for _, d := range dirs {
 		if _, err := threadid.Parse(d.Name()); err == nil && facts[d.Name()].Workspace == nil {
@@ -249,7 +250,7 @@ func (e *Engine) CleanWorktrees(ctx context.Context) ([]protocol.Worktree, error
 		}
 		w.Stays, err = e.clean(ctx, w)
 		if err != nil {
-			w.Stays = coded(err).Message
+			w.Stays = fault.Of(err).Message
 		}
 		w.Gone = w.Stays == ""
 		done = append(done, w)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // maxFile bounds a file of a run directory, in bytes.
@@ -20,12 +20,12 @@ func keepResult(runDir string, r protocol.Result) {
 	if err != nil || runDir == "" {
 		return
 	}
-	_ = durable.Replace(durable.OS(), rundir.Dir(runDir).File(rundir.ResultFile), append(line, '\n'), 0o600)
+	_ = durable.Replace(durable.OS(), runfiles.Dir(runDir).File(runfiles.ResultFile), append(line, '\n'), 0o600)
 }
 
 // KeptResult returns the result of the last step that was submitted in a run.
 func KeptResult(runDir string) (r protocol.Result, ok bool) {
-	data, err := rundir.Dir(runDir).Read(rundir.ResultFile, maxFile)
+	data, err := runfiles.Dir(runDir).Read(runfiles.ResultFile, maxFile)
 	return r, err == nil && json.Unmarshal(data, &r) == nil && r.StepHash.Valid()
 }
 
@@ -33,7 +33,7 @@ func KeptResult(runDir string) (r protocol.Result, ok bool) {
 // that its step names: a script may have gone to another since. It is dir if the
 // run's directory, "" if there is none, does not say.
 func taskDir(runDir, dir string) string {
-	if at := rundir.Dir(runDir).Record().Cwd; filepath.IsAbs(at) {
+	if at := runfiles.Dir(runDir).Record().Cwd; filepath.IsAbs(at) {
 		return at
 	}
 	return dir

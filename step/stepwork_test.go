@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/step/prompt"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // counting counts the nodes that are read.
@@ -370,7 +370,7 @@ func TestSubmitLeavesTheResultInTheRun(t *testing.T) {
 	entries, err := os.ReadDir(run)
 	require.NoError(t, err)
 	require.Len(t, entries, 2)
-	require.NoError(t, os.WriteFile(filepath.Join(run, rundir.ResultFile), []byte("{"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(run, runfiles.ResultFile), []byte("{"), 0o600))
 	_, ok = step.KeptResult(run)
 	require.False(t, ok)
 

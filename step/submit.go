@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Submission is what a role leaves after its step.
@@ -69,7 +69,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	if t.Last != nil {
 		done = t.Last.Tries
 	}
-	tries := rundir.Dir(s.RunDir).Tries(done).InStep()
+	tries := runfiles.Dir(s.RunDir).Tries(done).InStep()
 	root, kept := snapshot(ctx, s)
 	step, err := t.Append(ctx, b, thread.Next{
 		Tries: tries,

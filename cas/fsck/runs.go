@@ -10,7 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -26,15 +26,15 @@ func (c *check) checkRuns(ctx context.Context, known map[string]bool) error {
 		if known[id] || !threadid.Valid(id) {
 			continue
 		}
-		run := rundir.Dir(filepath.Join(c.home, "runs", id))
-		if _, err := run.Read(rundir.RecordFile, rundir.MaxRecord); err != nil || !c.unknown(ctx, id) {
+		run := runfiles.Dir(filepath.Join(c.home, "runs", id))
+		if _, err := run.Read(runfiles.RecordFile, runfiles.MaxRecord); err != nil || !c.unknown(ctx, id) {
 			continue
 		}
 		message := fmt.Sprintf("thread %s has run, but neither threads.yaml nor history.jsonl has it: its line was lost, or its id is damaged there", id)
 		if head := headOfRun(run.Record()); head != "" {
 			message += fmt.Sprintf("; its head was %s, and uwf thread fork %s goes on from there. If nobody misses it, remove its directory", head, head)
 		}
-		c.fault(Fault{Kind: Index, Path: run.File(rundir.RecordFile), Message: message})
+		c.fault(Fault{Kind: Index, Path: run.File(runfiles.RecordFile), Message: message})
 	}
 	return ctx.Err()
 }
@@ -50,7 +50,7 @@ func (c *check) unknown(ctx context.Context, id string) bool {
 }
 
 // headOfRun is where the thread of a record stood, "" if that does not say it.
-func headOfRun(r rundir.Record) cas.Hash {
+func headOfRun(r runfiles.Record) cas.Hash {
 	if r.Status == "done" && r.StepHash.Valid() {
 		return r.StepHash
 	}

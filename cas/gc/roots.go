@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // indexRoots yields what the index of a home names. Heads are read twice: a
@@ -90,7 +90,7 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			return
 		}
 		for _, dir := range dirs {
-			for _, name := range []string{rundir.RecordFile, rundir.StdoutFile, rundir.ResultFile} {
+			for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
 				for h, err := range hashesIn(ctx, filepath.Join(dir, name), careful.NoFollow) {
 					if errors.As(err, new(*careful.NotFileError)) {
 						continue // its agent has put it there; it names nothing
@@ -202,7 +202,7 @@ func oldestRun(home string) (*time.Time, error) {
 		}
 	}
 	for _, dir := range dirs {
-		run := rundir.Dir(dir)
+		run := runfiles.Dir(dir)
 		alive, err := run.Alive()
 		if err != nil {
 			return nil, fmt.Errorf("look for runs: %w", err)
@@ -222,7 +222,7 @@ func oldestRun(home string) (*time.Time, error) {
 }
 
 // began is before the moment when a run began, the zero time if it does not say.
-func began(run rundir.Dir) time.Time {
+func began(run runfiles.Dir) time.Time {
 	at := run.Record().Began()
 	if at.IsZero() {
 		return at

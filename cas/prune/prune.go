@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -195,7 +195,7 @@ func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) 
 // lock takes a thread for us: from whoever steps or resumes it, and from an agent
 // that has outlived its engine.
 func (p *pruner) lock(thread string) (*durable.Held, error) {
-	if alive, err := rundir.Dir(p.dirs.Run(thread)).Alive(); alive || err != nil {
+	if alive, err := runfiles.Dir(p.dirs.Run(thread)).Alive(); alive || err != nil {
 		return nil, cmp.Or(err, durable.ErrLocked)
 	}
 	return durable.TryLock(filepath.Join(p.dirs.Locks(), thread+".lock"))

@@ -24,7 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // DefaultGrace is how long an agent that is asked to stop may take.
@@ -97,9 +97,9 @@ func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 // start starts the agent with new output files. A descendant of an earlier
 // agent that still writes does so to the files of its own run.
 func start(path string, inv Invocation) (*proc.Child, error) {
-	name := rundir.StdoutFile
+	name := runfiles.StdoutFile
 	if inv.Plain {
-		name = rundir.OutputFile
+		name = runfiles.OutputFile
 	}
 	stdout, err := newFile(inv, name)
 	if err != nil {
@@ -108,7 +108,7 @@ func start(path string, inv Invocation) (*proc.Child, error) {
 	defer stdout.Close()
 	stderr := stdout
 	if !inv.Plain || inv.Apart {
-		if stderr, err = newFile(inv, rundir.StderrFile); err != nil {
+		if stderr, err = newFile(inv, runfiles.StderrFile); err != nil {
 			return nil, err
 		}
 		defer stderr.Close()

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Told is what a run has announced so far.
@@ -21,7 +21,7 @@ type Told struct {
 // 64 MB of the output.
 func Announced(ctx context.Context, runDir string) (Told, error) {
 	var told Told
-	f, err := openOutput(runDir, rundir.StdoutFile)
+	f, err := openOutput(runDir, runfiles.StdoutFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return told, nil
 	}
@@ -39,7 +39,7 @@ func Announced(ctx context.Context, runDir string) (Told, error) {
 // HalfWritten returns the turns of a run as they stood while they were written,
 // each once.
 func HalfWritten(ctx context.Context, runDir string) ([]protocol.Hash, error) {
-	f, err := openOutput(runDir, rundir.StdoutFile)
+	f, err := openOutput(runDir, runfiles.StdoutFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

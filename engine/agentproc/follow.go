@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // A file that another process writes cannot be waited for portably, so it is
@@ -29,7 +29,7 @@ const maxAnnouncement = 1024
 // to [ReadResult], which reports it, and of one that grows faster than it can be
 // read only the end is looked at when the agent has ended.
 func follow(runDir string, ended <-chan struct{}, told func(protocol.TurnLine)) {
-	f, err := openOutput(runDir, rundir.StdoutFile)
+	f, err := openOutput(runDir, runfiles.StdoutFile)
 	if err != nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // maxPrinted is how much a plain program may print before it is stopped: nothing else
@@ -41,7 +41,7 @@ func (inv Invocation) watchPlain(ended <-chan struct{}, stop context.CancelCause
 		case <-timer.C:
 		}
 		var size int64
-		for _, name := range []string{rundir.OutputFile, rundir.StderrFile} {
+		for _, name := range []string{runfiles.OutputFile, runfiles.StderrFile} {
 			if info, err := os.Lstat(filepath.Join(inv.RunDir, name)); err == nil {
 				size += info.Size()
 			}
@@ -61,7 +61,7 @@ func (inv Invocation) watchPlain(ended <-chan struct{}, stop context.CancelCause
 // LastPrinted is the last line that a plain program has printed, cleaned: beside data,
 // what it says on stderr.
 func LastPrinted(runDir string) string {
-	for _, name := range []string{rundir.StderrFile, rundir.OutputFile} {
+	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
 		if text := Tail(filepath.Join(runDir, name)); text != "" {
 			return text[strings.LastIndexByte(text, '\n')+1:]
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -23,13 +23,13 @@ import (
 // started may still write. A result without a step hash has an error. Errors:
 // [*ResultError].
 func ReadResult(runDir string) (protocol.Result, error) {
-	f, err := openOutput(runDir, rundir.StdoutFile)
+	f, err := openOutput(runDir, runfiles.StdoutFile)
 	var odd *careful.NotFileError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return protocol.Result{}, &ResultError{Reason: "there is no output"}
 	case errors.As(err, &odd):
-		return protocol.Result{}, &ResultError{Reason: "its " + rundir.StdoutFile + " " + odd.Reason()}
+		return protocol.Result{}, &ResultError{Reason: "its " + runfiles.StdoutFile + " " + odd.Reason()}
 	case err != nil:
 		return protocol.Result{}, fmt.Errorf("read the agent's output: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 func TestReadResult(t *testing.T) {
@@ -176,12 +176,12 @@ func TestStderrTail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StderrFile), []byte(test.stderr), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.StderrFile), []byte(test.stderr), 0o600))
 			require.Equal(t, test.want, stderrTail(dir))
 		})
 	}
 	long := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(long, rundir.StderrFile), bytes.Repeat([]byte("0123456789\n"), 1<<20), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(long, runfiles.StderrFile), bytes.Repeat([]byte("0123456789\n"), 1<<20), 0o600))
 	require.LessOrEqual(t, len(stderrTail(long)), tailBytes)
 	require.Equal(t, "", stderrTail(filepath.Join(long, "none")))
 }
@@ -192,7 +192,7 @@ func FuzzReadResult(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, stdout []byte) {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StdoutFile), stdout, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.StdoutFile), stdout, 0o600))
 		r, err := ReadResult(dir)
 		if err != nil {
 			require.IsType(t, &ResultError{}, err)
@@ -205,7 +205,7 @@ func FuzzReadResult(f *testing.F) {
 func runDirWith(t *testing.T, stdout string) string {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StdoutFile), []byte(stdout), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.StdoutFile), []byte(stdout), 0o600))
 	return dir
 }
 
@@ -220,7 +220,7 @@ func TestASpoiledResultIsKnown(t *testing.T) {
 			for bit := range 8 {
 				flipped := []byte(text)
 				flipped[i] ^= 1 << bit
-				require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StdoutFile), flipped, 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.StdoutFile), flipped, 0o600))
 				r, err := ReadResult(dir)
 				var wrong *ResultError
 				if errors.As(err, &wrong) {
@@ -248,9 +248,9 @@ func TestAnUnfinishedResultIsNotSpoiled(t *testing.T) {
 func TestOutputWithoutEnd(t *testing.T) {
 	t.Parallel()
 	dir := runDirWith(t, "")
-	require.NoError(t, os.Truncate(filepath.Join(dir, rundir.StdoutFile), 200<<30))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StderrFile), nil, 0o600))
-	require.NoError(t, os.Truncate(filepath.Join(dir, rundir.StderrFile), 200<<30))
+	require.NoError(t, os.Truncate(filepath.Join(dir, runfiles.StdoutFile), 200<<30))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.StderrFile), nil, 0o600))
+	require.NoError(t, os.Truncate(filepath.Join(dir, runfiles.StderrFile), 200<<30))
 	_, err := ReadResult(dir)
 	require.ErrorContains(t, err, "longer than 16 MB")
 	told, err := Announced(t.Context(), dir)
@@ -271,7 +271,7 @@ func TestAResultInTwoLines(t *testing.T) {
 	for at := range len(line) - 1 {
 		dir := t.TempDir()
 		text := line[:at] + "\n" + line[at+1:]
-		require.NoError(t, os.WriteFile(filepath.Join(dir, rundir.StdoutFile), []byte("talk\n"+text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.StdoutFile), []byte("talk\n"+text), 0o600))
 		r, err := ReadResult(dir)
 		var wrong *ResultError
 		if errors.As(err, &wrong) {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // shell is an invocation of a shell script.
@@ -89,7 +89,7 @@ func TestRunStopsWhenItCannotBeRecorded(t *testing.T) {
 func TestRunWritesToNewFiles(t *testing.T) {
 	t.Parallel()
 	inv := shell(t, "echo 0123456789ABC")
-	path := filepath.Join(inv.RunDir, rundir.StdoutFile)
+	path := filepath.Join(inv.RunDir, runfiles.StdoutFile)
 	require.NoError(t, os.WriteFile(path, []byte("old\n"), 0o600))
 	old, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestAgentInheritsTheLock(t *testing.T) {
 // Not parallel: it measures what it allocates.
 func TestResultBehindAGigabyteCostsNoMemory(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, rundir.StdoutFile)
+	path := filepath.Join(dir, runfiles.StdoutFile)
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, os.Truncate(path, 1<<30))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // An agent that puts something else in the place of its streams is not waited for.
@@ -18,8 +18,8 @@ func TestStreamsThatAreNoFiles(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
-	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, rundir.StdoutFile), 0o600))
-	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, rundir.StderrFile), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, runfiles.StdoutFile), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, runfiles.StderrFile), 0o600))
 	_, err := ReadResult(dir)
 	require.EqualError(t, err, "the agent printed no result: its stdout is not a file but a pipe")
 	_, err = Announced(t.Context(), dir)

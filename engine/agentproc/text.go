@@ -7,7 +7,7 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // How much of an agent's stderr is shown.
@@ -26,7 +26,7 @@ const fullBelow = 64 << 10
 // stderrTail is the end of what an agent said on stderr, "" if nothing. On a
 // full disk nothing may be left of that, so then this is said.
 func stderrTail(runDir string) string {
-	tail := Tail(filepath.Join(runDir, rundir.StderrFile))
+	tail := Tail(filepath.Join(runDir, runfiles.StderrFile))
 	free, err := durable.FreeSpace(runDir)
 	if err != nil || free >= fullBelow {
 		return tail

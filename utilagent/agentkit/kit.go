@@ -21,7 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/log"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
@@ -176,7 +176,7 @@ func (k *kit) told() protocol.Usage {
 		done = k.thread.Last.Tries
 	}
 	var sum protocol.Usage
-	for _, t := range rundir.Dir(k.runDir()).Tries(done) {
+	for _, t := range runfiles.Dir(k.runDir()).Tries(done) {
 		if t.Visit == k.run.Env.Get(protocol.EnvVisitKey) && t.Alias == k.run.Env.Get(protocol.EnvAgent) && t.Usage != nil {
 			sum = sum.Add(*t.Usage)
 		}

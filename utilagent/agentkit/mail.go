@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // toldMark begins what a person tells an agent at work.
@@ -14,13 +14,13 @@ const toldMark = "[A person tells you, while you work on this:]\n"
 // Letter is something that a person tells an agent at work.
 type Letter struct {
 	Text string
-	file rundir.Letter
+	file runfiles.Letter
 }
 
 // Letters are what people have told the thread and no agent has heard, oldest first.
 func (r *Request) Letters() []Letter {
 	var letters []Letter
-	for _, l := range rundir.Dir(r.RunDir).Unread() {
+	for _, l := range runfiles.Dir(r.RunDir).Unread() {
 		letters = append(letters, Letter{Text: toldMark + r.kit.secrets.Hide(valid(l.Text)), file: l})
 	}
 	return letters
@@ -29,7 +29,7 @@ func (r *Request) Letters() []Letter {
 // Heard notes that the agent was told of a letter: it is not given again, except where
 // the visit has to begin anew. What is not heard is kept for the next visit.
 func (r *Request) Heard(l Letter) error {
-	if err := rundir.Dir(r.RunDir).Told(l.file, r.Head); err != nil {
+	if err := runfiles.Dir(r.RunDir).Told(l.file, r.Head); err != nil {
 		return fmt.Errorf("mailbox: %w", err)
 	}
 	r.kit.heard = strings.TrimPrefix(r.kit.heard+"\n\n"+l.Text, "\n\n")
@@ -62,7 +62,7 @@ func (k *kit) mail(ctx context.Context, req *Request) (string, error) {
 
 // tellAtOnce adds to the prompt what was told before the visit began.
 func (k *kit) tellAtOnce(ctx context.Context, req *Request) error {
-	if err := rundir.Dir(req.RunDir).SettleMail(req.Head, req.Interrupted); err != nil {
+	if err := runfiles.Dir(req.RunDir).SettleMail(req.Head, req.Interrupted); err != nil {
 		return fmt.Errorf("mailbox: %w", err)
 	}
 	_, err := k.mail(ctx, req)

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Run plays the agent in this process and exits: it is the whole of main.
@@ -46,7 +46,7 @@ func Main(ctx context.Context, p Process, o Options) int {
 		ctx, stop = untilSignal(ctx)
 		defer stop()
 		if dir := e.Get(protocol.EnvRunDir); dir != "" {
-			durable.KeepFromChildren(lockFD, rundir.Dir(dir).File(rundir.LockFile))
+			durable.KeepFromChildren(lockFD, runfiles.Dir(dir).File(runfiles.LockFile))
 		}
 	}
 	if o.Dispatch != nil {

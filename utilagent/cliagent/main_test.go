@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // playVariable names the directory of a program that the test binary plays.
@@ -86,8 +86,8 @@ func play(dir string) int {
 		case "stderr":
 			fmt.Fprintln(os.Stderr, rest)
 		case "post": // somebody says something
-			l := rundir.Letter{Text: rest, AtMs: time.Now().UnixMilli()}
-			if _, err := rundir.Dir(os.Getenv("UWF_STARTED_FOR")).Post(durable.OS(), l, rest); err != nil {
+			l := runfiles.Letter{Text: rest, AtMs: time.Now().UnixMilli()}
+			if _, err := runfiles.Dir(os.Getenv("UWF_STARTED_FOR")).Post(durable.OS(), l, rest); err != nil {
 				return 3
 			}
 		case "take": // reads what it is told

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
@@ -69,7 +69,7 @@ func TestWhatIsSaidIsHeardOnce(t *testing.T) {
 			b := set(t, c.adapter, "").plays(c.plays...)
 			got := b.step().Succeeded()
 			require.NotZero(t, toldIn(got))
-			require.Empty(t, rundir.Dir(b.RunDir).Unread())
+			require.Empty(t, runfiles.Dir(b.RunDir).Unread())
 			calls := b.heard(len(c.plays))
 			if last := calls[len(calls)-1]; len(calls) > 1 {
 				require.Contains(t, last.Prompt, "Leave the parser alone.")

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -128,7 +128,7 @@ func (c *copies) remove() (removed []string, err error) {
 	if c.texts.Empty() {
 		return nil, nil
 	}
-	kept := []string{rundir.RecordFile, rundir.TotalsFile, rundir.LockFile, rundir.StdoutFile}
+	kept := []string{runfiles.RecordFile, runfiles.TotalsFile, runfiles.LockFile, runfiles.StdoutFile}
 	roots := []string{c.dirs.Sessions()}
 	for _, id := range c.threads {
 		roots = append(roots, c.dirs.Run(id))

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // assignment is the step that the agent around this process is to make, read
@@ -53,7 +53,7 @@ func (a Commands) assignment(ctx context.Context) (assignment, error) {
 	if err := a.readEdgePrompt(ctx, &as); err != nil {
 		return as, err
 	}
-	if began := rundir.Dir(as.runDir).Record().Began(); !began.IsZero() {
+	if began := runfiles.Dir(as.runDir).Record().Began(); !began.IsZero() {
 		as.startedMs = began.UnixMilli()
 	}
 	return as, nil

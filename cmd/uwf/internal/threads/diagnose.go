@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/rundir"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 func (a Commands) threadDiagnoseCommand() *ucli.Command {
@@ -74,7 +74,7 @@ func diagnosisText(w io.Writer, d protocol.ThreadDiagnosis, now time.Time) error
 		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", app.Started(&r.StartedAt, now), "last output", heard, "files", r.Dir); err != nil {
 		return err
 	}
-	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {rundir.LogFile, r.WorkerLog}} {
+	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {runfiles.LogFile, r.WorkerLog}} {
 		if part.text != "" {
 			fmt.Fprintf(w, "%s ends:\n    %s\n", part.name, indented(part.text))
 		}

@@ -1,8 +1,8 @@
-// Package rundir knows the files of a run directory, <home>/runs/<thread>: the step in
+// Package runfiles knows the files of a run directory, <home>/runs/<thread>: the step in
 // flight of a thread, or its last one. The engine writes them; the agent's side, the
 // collector and the checks read what is theirs to know through this package. An agent
 // can put anything there, so nothing is followed and everything is bounded.
-package rundir
+package runfiles
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package engine
+package rundir
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// record is run.json: the step in flight of a thread, or the last one that was
+// Record is run.json: the step in flight of a thread, or the last one that was
 // tried. It is about one head; once the head has moved it is history.
 //
 // No promise depends on it after a power cut: nothing that it describes is then
 // still running, and a finished result that it does not name is run again. So
 // it is replaced atomically but not flushed.
-type record struct {
+type Record struct {
 	Thread     string        `json:"thread"`
 	Workflow   protocol.Hash `json:"workflow"`
 	Head       protocol.Hash `json:"head"` // that the step follows
@@ -33,33 +33,34 @@ type record struct {
 	Pid        int           `json:"pid"`             // of the agent and its group; 0: not started, or not yet known
 	Birth      string        `json:"birth,omitempty"` // of Pid, see [proc.Birth]
 	StartedAt  int64         `json:"startedAt"`       // ms
-	Status     runStatus     `json:"status"`
-	Error      *runError     `json:"error,omitempty"`
+	Status     Status        `json:"status"`
+	Error      *Error        `json:"error,omitempty"`
 	StepHash   protocol.Hash `json:"stepHash,omitempty"` // added, or rejected
 	Reason     string        `json:"reason,omitempty"`   // of a rejection
 
-	// damaged: there is a record, but it cannot be read. missing: there is none.
+	// Damaged: there is a record, but it cannot be read. missing: there is none.
 	// Then nothing else of it is known.
-	damaged, missing bool
+	Damaged, Missing bool
 }
 
-type runError struct {
+// Error is why a run led to no step.
+type Error struct {
 	Code    protocol.Code `json:"code"`
 	Message string        `json:"message"`
 }
 
 // runStatus is how far a run has come.
-type runStatus string
+type Status string
 
 // While a run is starting or running its agent may be alive, or may have left a
 // result. The other statuses are final: neither is asked any more.
 const (
-	runStarting runStatus = "starting" // the agent's process may exist, its id is not recorded
-	runRunning  runStatus = "running"
-	runDone     runStatus = "done"     // StepHash is the new head
-	runFailed   runStatus = "failed"   // Error says why
-	runRejected runStatus = "rejected" // the agent's step StepHash is not what was asked for
-	runStopped  runStatus = "stopped"  // by a person
+	Starting Status = "starting" // the agent's process may exist, its id is not recorded
+	Running  Status = "running"
+	Done     Status = "done"     // StepHash is the new head
+	Failed   Status = "failed"   // Error says why
+	Rejected Status = "rejected" // the agent's step StepHash is not what was asked for
+	Stopped  Status = "stopped"  // by a person
 )
 
 // The record is one line that ends in a sum of what is before it: a damaged one
@@ -69,7 +70,7 @@ const (
 	checkLen    = len(`,"check":"00000000"}`)
 )
 
-func encodeRecord(r record) ([]byte, error) {
+func encodeRecord(r Record) ([]byte, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
@@ -80,68 +81,63 @@ func encodeRecord(r record) ([]byte, error) {
 
 // decodeRecord reads a record. One of the versions before there was a sum is
 // believed if it says nothing that those did not.
-func decodeRecord(data []byte) record {
-	var r record
+func decodeRecord(data []byte) Record {
+	var r Record
 	line := bytes.TrimSuffix(data, []byte("\n"))
 	end := max(0, len(line)-checkLen)
 	if string(line[end:]) == fmt.Sprintf(checkFormat, crc32.ChecksumIEEE(line[:end])) {
 		if json.Unmarshal(data, &r) == nil {
 			return r
 		}
-		return record{damaged: true}
+		return Record{Damaged: true}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if d.Decode(&r) != nil || d.More() || r.Thread == "" {
-		return record{damaged: true}
+		return Record{Damaged: true}
 	}
 	return r
 }
 
-func (s runStatus) inFlight() bool { return s == runStarting || s == runRunning }
+// InFlight: the agent may be alive, or may have left a result.
+func (s Status) InFlight() bool { return s == Starting || s == Running }
 
-// agentEnded reports whether the recorded process is known to have ended, be it that
+// AgentEnded reports whether the recorded process is known to have ended, be it that
 // nobody has waited for it yet.
-func (r record) agentEnded() bool { return r.Birth != "" && !proc.Lives(r.Pid, r.Birth) }
+func (r Record) AgentEnded() bool { return r.Birth != "" && !proc.Lives(r.Pid, r.Birth) }
 
-// agentPid is the agent's process id, 0 if it is not known, or if the agent has
+// AgentPid is the agent's process id, 0 if it is not known, or if the agent has
 // ended and its id belongs to another process by now.
-func (r record) agentPid() int {
+func (r Record) AgentPid() int {
 	if proc.Reused(r.Pid, r.Birth) {
 		return 0
 	}
 	return r.Pid
 }
 
-// agentLives reports whether the recorded process is there. Elsewhere than on Linux
+// AgentLives reports whether the recorded process is there. Elsewhere than on Linux
 // it is not known.
-func (r record) agentLives() bool {
-	return r.Status.inFlight() && proc.Lives(r.Pid, r.Birth)
+func (r Record) AgentLives() bool {
+	return r.Status.InFlight() && proc.Lives(r.Pid, r.Birth)
 }
 
-// unfinished reports whether the record is of a run from this head whose end
+// Unfinished reports whether the record is of a run from this head whose end
 // nobody has seen. A record that cannot be read may be one.
-func (r record) unfinished(head protocol.Hash) bool {
-	return r.damaged || (r.Head == head && r.Status.inFlight())
+func (r Record) Unfinished(head protocol.Hash) bool {
+	return r.Damaged || (r.Head == head && r.Status.InFlight())
 }
 
-// between reports whether the run has led to its step, whether or not this head,
+// Between reports whether the run has led to its step, whether or not this head,
 // which was read before, is that already, and its engine meant to go on.
-func (r record) between(head protocol.Hash) bool {
-	return r.More && (r.Status == runDone || (r.Status.inFlight() && r.Head != head))
+func (r Record) Between(head protocol.Hash) bool {
+	return r.More && (r.Status == Done || (r.Status.InFlight() && r.Head != head))
 }
 
-// byPerson reports whether the run, from this head, was asked for in a person's
+// ByPerson reports whether the run, from this head, was asked for in a person's
 // words, and nobody has seen its end.
-func (r record) byPerson(head protocol.Hash) bool {
-	return (r.Resumes || r.Replaces) && r.unfinished(head)
+func (r Record) ByPerson(head protocol.Hash) bool {
+	return (r.Resumes || r.Replaces) && r.Unfinished(head)
 }
 
-// id names one run among all of a thread's.
-func (r record) id() string { return fmt.Sprintf("%d-%d", r.StartedAt, r.Engine) }
-
-// answers reports whether the run was given exactly this task.
-func (r record) answers(t task) bool {
-	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase &&
-		r.Resumes == t.resumes && r.Replaces == t.replaces
-}
+// ID names one run among all of a thread's.
+func (r Record) ID() string { return fmt.Sprintf("%d-%d", r.StartedAt, r.Engine) }

@@ -1,4 +1,5 @@
-package engine
+// Package fault gives what goes wrong its code, and says what to type next.
+package fault
 
 import (
 	"context"
@@ -13,23 +14,20 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// SignalError is the cause of a context that a signal ended.
-type SignalError = proc.SignalError
-
 // fail makes an error with a code.
-func fail(code protocol.Code, format string, args ...any) *protocol.Error {
+func New(code protocol.Code, format string, args ...any) *protocol.Error {
 	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// hinted adds what to type next.
-func hinted(e *protocol.Error, hints ...string) *protocol.Error {
+// Hinted adds what to type next.
+func Hinted(e *protocol.Error, hints ...string) *protocol.Error {
 	e.Hints = append(e.Hints, hints...)
 	return e
 }
 
 // coded gives an error from below its code. Every error of this package passes
 // through it once.
-func coded(err error) *protocol.Error {
+func Of(err error) *protocol.Error {
 	var known *protocol.Error
 	if errors.As(err, &known) {
 		if known.Message == err.Error() {
@@ -42,7 +40,7 @@ func coded(err error) *protocol.Error {
 
 func codeOf(err error) protocol.Code {
 	var (
-		signal   *SignalError
+		signal   *proc.SignalError
 		timeout  *agentproc.TimeoutError
 		route    *moderator.RouteError
 		template *moderator.TemplateError
@@ -54,11 +52,11 @@ func codeOf(err error) protocol.Code {
 		return signal.Code()
 	case errors.As(err, &timeout):
 		return protocol.CodeTimeout
-	case isAgentFailure(err):
+	case IsAgentFailure(err):
 		return protocol.CodeAgent
-	case isRedacted(err):
+	case IsRedacted(err):
 		return protocol.CodeRedacted
-	case isDamage(err):
+	case IsDamage(err):
 		return protocol.CodeCorrupt
 	case errors.As(err, &route), errors.As(err, &template), errors.As(err, &failed):
 		return protocol.CodeInvalid
@@ -70,14 +68,14 @@ func codeOf(err error) protocol.Code {
 	return protocol.CodeFailed
 }
 
-// isSignal: this process was asked to end, by a signal or by its caller.
-func isSignal(err error) bool {
-	var signal *SignalError
+// IsSignal: this process was asked to end, by a signal or by its caller.
+func IsSignal(err error) bool {
+	var signal *proc.SignalError
 	return errors.As(err, &signal) || errors.Is(err, context.Canceled)
 }
 
-// isAgentFailure: the agent could not be run, failed, or answered nonsense.
-func isAgentFailure(err error) bool {
+// IsAgentFailure: the agent could not be run, failed, or answered nonsense.
+func IsAgentFailure(err error) bool {
 	var (
 		missing *agentproc.NotFoundError
 		exit    *agentproc.ExitError
@@ -86,21 +84,21 @@ func isAgentFailure(err error) bool {
 	return errors.As(err, &missing) || errors.As(err, &exit) || errors.As(err, &result)
 }
 
-// isRedacted: the content of a node was taken away on purpose.
-func isRedacted(err error) bool {
+// IsRedacted: the content of a node was taken away on purpose.
+func IsRedacted(err error) bool {
 	_, redacted := cas.AsRedacted(err)
 	return redacted
 }
 
-// isDamage: a node that must be there is missing, damaged, redacted, or not what
+// IsDamage: a node that must be there is missing, damaged, redacted, or not what
 // the node that names it says.
-func isDamage(err error) bool {
+func IsDamage(err error) bool {
 	var (
 		corrupt   *cas.CorruptError
 		collision *cas.CollisionError
 		kind      *cas.TypeError
 		schema    *cas.SchemaError
 	)
-	return isRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
+	return IsRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
 		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema)
 }
