@@ -75,9 +75,8 @@ func TestFileIsAStore(t *testing.T) {
 	data := w.export(idA)
 	f, err := bundle.Open(ctx, bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
-	one, err := f.Thread("")
-	require.NoError(t, err)
-	require.Equal(t, idA, one.Thread)
+	one := f.Manifest.Threads[0]
+	require.Equal(t, idA, f.Only(ctx))
 	chain, err := thread.Open(ctx, f, one.Head)
 	require.NoError(t, err)
 	n := 0
@@ -95,8 +94,6 @@ func TestFileIsAStore(t *testing.T) {
 	require.ErrorIs(t, f.Commit(ctx), cas.ErrReadOnly)
 	_, err = f.Get(ctx, "0000000000000")
 	require.ErrorIs(t, err, cas.ErrNotFound)
-	_, err = f.Thread("01B")
-	require.ErrorIs(t, err, bundle.ErrNoThread)
 }
 
 // Nodes can travel without threads.

@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -11,7 +10,10 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // File is an open bundle. It is a [cas.Store] that cannot be written to, whose
@@ -184,29 +186,54 @@ func (f *File) CountObjects(function string) (n int) {
 // Len is how many nodes and tombstones there are.
 func (f *File) Len() int { return len(f.records) }
 
-// Thread returns the thread that an id, or the unique beginning of one, names; ""
-// names the only one. Errors: [ErrNoThread].
-func (f *File) Thread(id string) (Thread, error) {
-	var found []Thread
+// Parents are those of the manifest's threads that play a part of another one of it: a
+// child's first node says of which head, and its id follows from its parent's. One that
+// cannot be read is nobody's.
+func (f *File) Parents(ctx context.Context) map[string]*heads.Parent {
+	time := func(id string) string { return id[:min(len(id), 10)] }
+	made := map[string][]string{} // a child's id begins with the time of its parent's
 	for _, t := range f.Manifest.Threads {
-		if t.Thread == id {
-			return t, nil
+		made[time(t.Thread)] = append(made[time(t.Thread)], t.Thread)
+	}
+	all, of := map[string]*heads.Parent{}, map[cas.Hash]string{}
+	for _, a := range f.Manifest.Threads {
+		candidates := made[time(a.Thread)]
+		if len(candidates) == 1 {
+			continue
 		}
-		if strings.HasPrefix(t.Thread, id) {
-			found = append(found, t)
+		t, err := thread.Open(ctx, f, a.Head)
+		if err != nil || t.Start.Child == nil {
+			continue
+		}
+		c := t.Start.Child
+		if parent, known := of[c.Of]; known { // of its siblings, as a rule
+			candidates = append([]string{parent}, candidates...)
+		}
+		for _, other := range candidates {
+			if id, err := threadid.Child(other, string(c.Of), c.Role, c.Attempt, c.Key); err == nil && id == a.Thread {
+				of[c.Of] = other
+				all[a.Thread] = &heads.Parent{Thread: other, Head: c.Of, Role: c.Role, Key: c.Key, Attempt: c.Attempt}
+				break
+			}
 		}
 	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) == 0:
-		return Thread{}, fmt.Errorf("%w: %q", ErrNoThread, id)
-	}
-	return Thread{}, fmt.Errorf("%w: %d threads begin with %q", ErrNoThread, len(found), id)
+	return all
 }
 
-// ErrNoThread means that a bundle has no such thread, or more than one.
-var ErrNoThread = errors.New("the bundle has no such thread")
+// Only is the one thread that is nobody's child; "": there is not just one.
+func (f *File) Only(ctx context.Context) (only string) {
+	parents := f.Parents(ctx)
+	for _, t := range f.Manifest.Threads {
+		if parents[t.Thread] != nil {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = t.Thread
+	}
+	return only
+}
 
 // add notes a record; false: there is one for the node already.
 func (f *File) add(r record) bool {

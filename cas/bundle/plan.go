@@ -33,6 +33,7 @@ type ImportedThread struct {
 	From   string   `json:"from,omitempty"`
 	Head   cas.Hash `json:"head"` // here, afterwards
 	Result string   `json:"result"`
+	Parent string   `json:"parent,omitempty"` // whose part it plays
 }
 
 // ImportedWorkflow is what became of a name.
@@ -112,28 +113,15 @@ func (i *importing) planThreads(ctx context.Context) error {
 	if len(conflicts) > 0 {
 		return conflicts[0]
 	}
-	return i.findParents(ctx)
-}
-
-// findParents says of the threads that are added which of them are whose children: a
-// child's first node says of which head, and its id follows from its parent's.
-func (i *importing) findParents(ctx context.Context) error {
+	parents := i.file.Parents(ctx)
 	for n := range i.adoptions {
-		a := &i.adoptions[n]
-		t, err := thread.Open(ctx, i.file, a.Head)
-		if err != nil {
-			return fmt.Errorf("thread %s: %w", a.Thread, err)
+		if p := parents[i.adoptions[n].Thread]; p != nil {
+			i.adoptions[n].Facts.Parent = p
 		}
-		c := t.Start.Child
-		if c == nil {
-			continue
-		}
-		for _, other := range i.file.Manifest.Threads {
-			id, err := threadid.Child(other.Thread, string(c.Of), c.Role, c.Attempt, c.Key)
-			if err == nil && id == a.Thread {
-				a.Facts.Parent = &heads.Parent{Thread: other.Thread, Head: c.Of, Role: c.Role, Key: c.Key, Attempt: c.Attempt}
-				break
-			}
+	}
+	for n := range i.done.Threads {
+		if p := parents[i.done.Threads[n].Thread]; p != nil {
+			i.done.Threads[n].Parent = p.Thread
 		}
 	}
 	return nil
@@ -227,10 +215,12 @@ func (t Thread) adoption(id string, was cas.Hash) fileheads.Adoption {
 }
 
 // Adoptions are what brings the threads of a bundle into an empty index.
-func (f *File) Adoptions() []fileheads.Adoption {
-	all := make([]fileheads.Adoption, 0, len(f.Manifest.Threads))
+func (f *File) Adoptions(ctx context.Context) []fileheads.Adoption {
+	all, parents := make([]fileheads.Adoption, 0, len(f.Manifest.Threads)), f.Parents(ctx)
 	for _, t := range f.Manifest.Threads {
-		all = append(all, t.adoption(t.Thread, ""))
+		a := t.adoption(t.Thread, "")
+		a.Facts.Parent = parents[t.Thread]
+		all = append(all, a)
 	}
 	return all
 }

@@ -86,7 +86,7 @@ func (a *App) openBundle(ctx context.Context, path, name string) (done func() er
 		a.Bundle = nil
 		return errors.Join(closeFile(), os.RemoveAll(dir))
 	}
-	if err := fileheads.Open(dir, durable.OS()).Adopt(ctx, f.Adoptions(), 0); err != nil {
+	if err := fileheads.Open(dir, durable.OS()).Adopt(ctx, f.Adoptions(ctx), 0); err != nil {
 		return nil, errors.Join(err, done())
 	}
 	return done, nil
@@ -107,16 +107,15 @@ func (b *bundled) dirs() home.Dirs {
 }
 
 // only is the thread of a bundle that was named instead of a thread.
-func (b *bundled) only(arg string) (id string, named bool, err error) {
+func (b *bundled) only(ctx context.Context, arg string) (id string, named bool, err error) {
 	if b.name == "" || arg != b.name {
 		return "", false, nil
 	}
-	t, err := b.file.Thread("")
-	if err != nil {
+	if id = b.file.Only(ctx); id == "" {
 		return "", true, cmdline.NotFound("there is not just one thread in "+b.name,
 			"uwf bundle verify "+plaintext.Word(b.name)+" lists them", "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
 	}
-	return t.Thread, true, nil
+	return id, true, nil
 }
 
 // NameText says which name a bundle gives to a workflow.

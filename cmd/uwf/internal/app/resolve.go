@@ -35,7 +35,7 @@ func (a *App) Thread(ctx context.Context, arg string) (string, error) {
 		return "", err
 	}
 	if a.Bundle != nil {
-		if id, named, err := a.Bundle.only(arg); named {
+		if id, named, err := a.Bundle.only(ctx, arg); named {
 			return id, err
 		}
 	}

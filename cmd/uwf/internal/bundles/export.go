@@ -197,7 +197,7 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 // hintImported says what becomes of the first thread of each kind that wants a person.
 func (a Commands) hintImported(threads []bundle.ImportedThread) {
 	first := func(results ...string) (bundle.ImportedThread, bool) {
-		at := slices.IndexFunc(threads, func(t bundle.ImportedThread) bool { return slices.Contains(results, t.Result) })
+		at := slices.IndexFunc(threads, func(t bundle.ImportedThread) bool { return t.Parent == "" && slices.Contains(results, t.Result) })
 		if at < 0 {
 			return bundle.ImportedThread{}, false
 		}
