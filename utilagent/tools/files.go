@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
@@ -22,61 +21,16 @@ type finder struct {
 // does not exclude, sorted, relative to the workspace, with slashes. A directory
 // that is itself excluded was named on purpose: what is in it counts then.
 func (f finder) files(ctx context.Context, dir string) (names []string, all bool, err error) {
-	names, rest, err := f.begin(ctx, dir)
-	if err != nil {
-		return nil, false, err
-	}
-	more, all, err := rest()
-	names = append(names, more...)
-	slices.Sort(names)
-	return slices.Compact(names), all, err
-}
-
-// begin returns files in two parts, each sorted, so that the first can be
-// searched while the second is made: git knows at once what it tracks, but must
-// look for what it does not. The parts may overlap.
-func (f finder) begin(ctx context.Context, dir string) (names []string, rest finding, err error) {
 	if top, ok := f.gitTop(ctx, dir); ok {
-		others := f.others(ctx, top, dir)
-		names, err := f.s.ask(ctx, f.w.real, f.s.Git, gitArgs(top, "ls-files", "--cached", "-z", "--", dir)...)
+		names, err := f.s.ask(ctx, f.w.real, f.s.Git, gitArgs(top, "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", dir)...)
 		if err == nil {
-			names, _, err = f.settle(ctx, dir, names)
-			return names, others, err
+			return f.settle(ctx, dir, names)
 		}
 		if !errors.Is(err, errAsk) {
-			return nil, nil, err
+			return nil, false, err
 		}
 	}
-	names, all, err := f.walk(ctx, dir)
-	return names, func() ([]string, bool, error) { return nil, all, nil }, err
-}
-
-// finding waits for files, and tells whether these are all.
-type finding func() (names []string, all bool, err error)
-
-// others begins to look for the files that git does not track. If git does not
-// answer, all files are looked for.
-func (f finder) others(ctx context.Context, top, dir string) finding {
-	type answer struct {
-		names []string
-		all   bool
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		names, err := f.s.ask(ctx, f.w.real, f.s.Git, gitArgs(top, "ls-files", "--others", "--exclude-standard", "-z", "--", dir)...)
-		a := answer{names, true, err}
-		if errors.Is(err, errAsk) {
-			a.names, a.all, a.err = f.walk(ctx, dir)
-		} else if err == nil {
-			a.names, a.all, a.err = f.settle(ctx, dir, names)
-		}
-		done <- a
-	}()
-	return func() ([]string, bool, error) {
-		a := <-done
-		return a.names, a.all, a.err
-	}
+	return f.walk(ctx, dir)
 }
 
 // walk looks at the directories itself.
@@ -129,12 +83,6 @@ func (f finder) gitTop(ctx context.Context, dir string) (string, bool) {
 	}
 	ignored, err := f.s.ask(ctx, top, f.s.Git, gitArgs(top, "check-ignore", "-z", "--", full)...)
 	return top, err == nil && len(ignored) == 0
-}
-
-// inGit tells whether git will be asked.
-func (f finder) inGit() bool {
-	_, ok := f.top()
-	return ok && f.s.Git != ""
 }
 
 // top is the directory with a .git that the workspace lies in.

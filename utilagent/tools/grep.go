@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -55,7 +54,7 @@ func (w *Workspace) grep(ctx context.Context, s Search, a grepArgs) (string, err
 		return "", err
 	}
 	w = w.reading(a.Path)
-	names, rest, err := w.grepFiles(ctx, s, a, p)
+	names, all, err := w.grepFiles(ctx, s, a)
 	if err != nil {
 		return "", err
 	}
@@ -66,81 +65,25 @@ func (w *Workspace) grep(ctx context.Context, s Search, a grepArgs) (string, err
 	if err := g.run(ctx, names); err != nil {
 		return "", err
 	}
-	more, all, err := rest()
-	if err != nil {
-		return "", err
-	}
-	more = slices.DeleteFunc(more, func(n string) bool { _, known := slices.BinarySearch(names, n); return known })
-	if err := g.run(ctx, more); err != nil {
-		return "", err
-	}
 	return p.note + g.text() + g.footer(a) + walkedAll(all), nil
 }
 
-// grepFiles are the files that may have matches, in two parts as [finder.begin]
-// gives them.
-func (w *Workspace) grepFiles(ctx context.Context, s Search, a grepArgs, p pattern) (names []string, rest finding, err error) {
-	none := func() ([]string, bool, error) { return nil, true, nil }
+// grepFiles are the files to look at, sorted.
+func (w *Workspace) grepFiles(ctx context.Context, s Search, a grepArgs) (names []string, all bool, err error) {
 	dir, err := w.searchDir(a.Path)
 	if isFile(err) {
 		local, err := w.resolve(a.Path)
-		return []string{filepath.ToSlash(local)}, none, err
+		return []string{filepath.ToSlash(local)}, true, err
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
-	other := func(string) bool { return false }
-	if a.Glob != "" {
-		matches, err := w.parseGlob(a.Glob, dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		other = func(n string) bool { return !matches(n) }
+	names, all, err = finder{w, s}.files(ctx, dir)
+	if err != nil || a.Glob == "" {
+		return names, all, err
 	}
-	f := finder{w, s}
-	names, err = f.holding(ctx, dir, p)
-	if err == nil {
-		return slices.DeleteFunc(names, other), none, nil
-	}
-	if !errors.Is(err, errAsk) {
-		return nil, nil, err
-	}
-	names, others, err := f.begin(ctx, dir)
-	return slices.DeleteFunc(names, other), func() ([]string, bool, error) {
-		more, all, err := others()
-		return slices.DeleteFunc(more, other), all, err
-	}, err
-}
-
-// holding asks ripgrep which files hold a word that every match has. errAsk: it
-// cannot tell. Git is not asked: it takes no less time than we do, and reads a
-// file of any size into memory.
-func (f finder) holding(ctx context.Context, dir string, p pattern) ([]string, error) {
-	// Below the root its view of .gitignore files above would differ from ours,
-	// and in a repository git knows best which files there are.
-	if shortest(p.words) < 2 || f.s.Rg == "" || dir != "." || f.inGit() {
-		return nil, errAsk
-	}
-	args := []string{
-		"--no-config", "--files-with-matches", "--null", "--fixed-strings", "--hidden", "--text", "--no-messages", "--encoding=none",
-		"--no-require-git", "--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent", "--no-follow",
-		"--glob=!.git", "--glob=!node_modules/", fmt.Sprintf("--max-filesize=%d", maxGrepBytes),
-	}
-	if p.fold {
-		args = append(args, "--ignore-case")
-	}
-	for _, w := range p.words {
-		args = append(args, "-e", w)
-	}
-	names, err := f.s.ask(ctx, f.w.real, f.s.Rg, append(args, "--", dir)...)
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range names {
-		names[i] = strings.TrimPrefix(filepath.ToSlash(name), "./")
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	matches, err := w.parseGlob(a.Glob, dir)
+	return slices.DeleteFunc(names, func(n string) bool { return err != nil || !matches(n) }), all, err
 }
 
 // footer says what is not shown, and what may be wrong when nothing is.

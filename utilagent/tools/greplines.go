@@ -3,7 +3,6 @@ package tools
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -114,7 +113,6 @@ func (v *viewer) add(mark byte, start, end int) {
 // text shows the matches up to the limit, within the size of a result.
 func (g *grep) text() string {
 	var b strings.Builder
-	slices.SortFunc(g.found, func(a, b fileMatches) int { return strings.Compare(a.name, b.name) })
 	full := false
 	for _, f := range g.found {
 		g.files++

@@ -43,11 +43,10 @@ type group struct {
 	names []string
 }
 
-// run searches files, whose names are sorted, and adds what it finds.
+// run searches files, whose names are sorted.
 func (g *grep) run(ctx context.Context, names []string) error {
 	groups := byDir(names)
 	found := make([][]fileMatches, len(groups))
-	g.enough.Store(false)
 	done := make([]bool, len(groups))
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -79,7 +78,7 @@ func (g *grep) run(ctx context.Context, names []string) error {
 		})
 	}
 	wg.Wait()
-	g.found = append(g.found, slices.Concat(found...)...)
+	g.found = slices.Concat(found...)
 	return context.Cause(ctx)
 }
 

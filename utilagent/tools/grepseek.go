@@ -11,8 +11,8 @@ type seeker struct {
 
 func (p pattern) seeker() *seeker {
 	s := &seeker{p: p}
-	if len(p.words) == 1 {
-		s.word = newNeedle(p.words[0], p.fold)
+	if p.word != "" {
+		s.word = newNeedle(p.word, p.fold)
 	}
 	return s
 }

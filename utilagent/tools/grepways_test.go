@@ -42,7 +42,6 @@ func TestGrepFindsTheSameEveryWay(t *testing.T) {
 			s Search
 		}{
 			"alone": {plain, Search{}}, "git": {repo, with}, "alone in a repository": {repo, Search{}},
-			"ripgrep, if it is installed": {plain, Search{Rg: with.Rg, Env: with.Env}},
 		} {
 			text, err := way.w.grep(t.Context(), way.s, grepArgs{Pattern: expr, Limit: 1000})
 			require.NoError(t, err)

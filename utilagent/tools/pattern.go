@@ -10,11 +10,10 @@ import (
 
 // pattern is a regular expression that matches within a line.
 type pattern struct {
-	re *regexp.Regexp
-	// words: every match holds at least one of them; nil: nothing is known.
-	words []string
-	fold  bool // in whatever case; words are in lower case
-	note  string
+	re   *regexp.Regexp
+	word string // every match holds it; "": none is known
+	fold bool   // in whatever case; the word is in lower case
+	note string
 }
 
 // parsePattern reads a regular expression of RE2. What is none is searched for
@@ -47,7 +46,7 @@ func parsePattern(text string, fold bool) (pattern, error) {
 	if p.re, err = regexp.Compile(tree.String()); err != nil {
 		return pattern{}, fmt.Errorf("the pattern is not valid: %w. Use the syntax of RE2", err)
 	}
-	p.words, p.fold = words(tree.Simplify())
+	p.word, p.fold = wordIn(tree.Simplify())
 	return p, nil
 }
 
@@ -91,50 +90,36 @@ func withoutNL(ranges []rune) []rune {
 	return out
 }
 
-// maxWords bounds the alternatives that are told apart.
-const maxWords = 16
-
-// words returns texts of which every match holds at least one; nil if there are
-// none. They are in lower case if fold: then case does not count.
-func words(re *syntax.Regexp) (list []string, fold bool) {
+// wordIn returns the longest text that every match holds; "" if none is known. It is
+// in lower case if fold: then case does not count.
+func wordIn(re *syntax.Regexp) (word string, fold bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
-		return wordsOfLiteral(re)
+		return wordOfLiteral(re)
 	case syntax.OpCapture, syntax.OpPlus:
-		return words(re.Sub[0])
+		return wordIn(re.Sub[0])
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return words(re.Sub[0])
+			return wordIn(re.Sub[0])
 		}
-	case syntax.OpAlternate:
-		for _, sub := range re.Sub {
-			some, folded := words(sub)
-			if len(some) == 0 || len(list)+len(some) > maxWords {
-				return nil, false
-			}
-			list, fold = append(list, some...), fold || folded
-		}
-		return lowered(list, fold), fold
 	case syntax.OpConcat:
 		for _, sub := range re.Sub {
-			if some, folded := words(sub); shortest(some) > shortest(list) {
-				list, fold = some, folded
+			if one, folded := wordIn(sub); len(one) > len(word) {
+				word, fold = one, folded
 			}
 		}
-		return list, fold
 	}
-	return nil, false
+	return word, fold
 }
 
-// wordsOfLiteral leaves out what has other cases than ASCII's: programs
-// disagree about them.
-func wordsOfLiteral(re *syntax.Regexp) ([]string, bool) {
-	word := string(re.Rune)
+// wordOfLiteral leaves out what has other cases than ASCII's.
+func wordOfLiteral(re *syntax.Regexp) (word string, fold bool) {
+	word = string(re.Rune)
 	if strings.ContainsAny(word, "\n\x00") {
-		return nil, false
+		return "", false
 	}
 	if re.Flags&syntax.FoldCase == 0 {
-		return []string{word}, false
+		return word, false
 	}
 	var best string
 	for part := range strings.FieldsFuncSeq(strings.ToLower(word), func(r rune) bool { return r >= 0x80 || r == 'k' || r == 's' }) {
@@ -142,27 +127,5 @@ func wordsOfLiteral(re *syntax.Regexp) ([]string, bool) {
 			best = part
 		}
 	}
-	if best == "" {
-		return nil, false
-	}
-	return []string{best}, true
-}
-
-func lowered(list []string, fold bool) []string {
-	if fold {
-		for i, w := range list {
-			list[i] = strings.ToLower(w)
-		}
-	}
-	return list
-}
-
-func shortest(list []string) int {
-	n := 0
-	for i, w := range list {
-		if i == 0 || len(w) < n {
-			n = len(w)
-		}
-	}
-	return n
+	return best, best != ""
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// Search names the programs that glob and grep may ask. They only make the
-// tools faster: which files and lines are found is the same without them,
+// Search says how glob and grep ask git which files there are. That only makes the
+// tools faster: which files and lines are found is the same without git,
 // except for what only git knows (files that are tracked although .gitignore
 // names them, and the user's own list of ignored files).
 //
@@ -24,29 +24,26 @@ import (
 // it: the files are opened within the workspace.
 type Search struct {
 	Git string // path of git; "": is not asked
-	Rg  string // path of ripgrep
 	Env []string
-	// Exe confines the programs; see [Commands]. They need to write nothing.
+	// Exe confines git; see [Commands]. It needs to write nothing.
 	Exe    string
 	Hidden []string // see confine.Rules
-	// Patience is how long a program is waited for, before the search goes on
+	// Patience is how long git is waited for, before the search goes on
 	// without it: a pipe in its way would hold it for ever. 0: ten seconds.
 	Patience time.Duration
 }
 
-// FindSearch finds the programs on the PATH of an environment, outside of the
-// workspace dir.
+// FindSearch finds git on the PATH of an environment, outside of the workspace dir.
 func FindSearch(environ []string, dir string) Search {
 	s := Search{}
 	for _, kv := range environ {
 		name, _, _ := strings.Cut(kv, "=")
 		// In a git hook these would lead git to another repository.
-		if !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "RIPGREP_") {
+		if !strings.HasPrefix(name, "GIT_") {
 			s.Env = append(s.Env, kv)
 		}
 	}
 	s.Git, _ = proc.LookPath("git", dir, environ) // "": there is none
-	s.Rg, _ = proc.LookPath("rg", dir, environ)
 	return s
 }
 
