@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
@@ -33,20 +32,14 @@ func room(buf *[]byte, size int) {
 	}
 }
 
-// walker collects regular files, with several workers. It follows no links and
-// looks into no repository's own directory.
+// walker collects regular files. It follows no links and looks into no repository's
+// own directory.
 type walker struct {
 	w    *Workspace
 	most int // files, and directories
 
-	mu      sync.Mutex
-	more    sync.Cond
-	todo    []pending
-	busy    int
-	looked  int // directories
-	names   []string
-	full    bool // there were more than most
-	stopped bool
+	names []string
+	full  bool // there were more than most
 }
 
 // pending is a directory that is not looked at yet.
@@ -55,11 +48,7 @@ type pending struct {
 	list ignore.List // of the directories above
 }
 
-func newWalker(w *Workspace) *walker {
-	k := &walker{w: w, most: maxFiles}
-	k.more.L = &k.mu
-	return k
-}
+func newWalker(w *Workspace) *walker { return &walker{w: w, most: maxFiles} }
 
 func (k *walker) sorted() []string {
 	slices.Sort(k.names)
@@ -69,65 +58,21 @@ func (k *walker) sorted() []string {
 // dir adds the files below a directory. What cannot be read is left out, as if
 // it were not there.
 func (k *walker) dir(ctx context.Context, dir string, list ignore.List) error {
-	k.todo, k.stopped = append(k.todo, pending{dir, list}), false
-	end := context.AfterFunc(ctx, k.stop)
-	defer end()
-	var wg sync.WaitGroup
-	for range workers() {
-		wg.Go(k.work)
-	}
-	wg.Wait()
-	return context.Cause(ctx)
-}
-
-// stop makes the workers end.
-func (k *walker) stop() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.stopped, k.todo = true, nil
-	k.more.Broadcast()
-}
-
-// work looks at directories until there are none left.
-func (k *walker) work() {
 	var buf []byte
-	for {
-		next, ok := k.take()
-		if !ok {
-			return
+	todo := []pending{{dir, list}}
+	for looked := 0; len(todo) > 0; looked++ {
+		if err := context.Cause(ctx); err != nil {
+			return err
 		}
+		next := todo[len(todo)-1]
 		files, dirs := k.look(next, &buf)
-		k.give(files, dirs)
+		k.names, todo = append(k.names, files...), append(todo[:len(todo)-1], dirs...)
+		if looked == k.most || len(k.names) >= k.most {
+			k.names, k.full = k.names[:min(len(k.names), k.most)], true
+			return nil
+		}
 	}
-}
-
-// take waits for a directory; there is none any more once nobody is busy.
-func (k *walker) take() (pending, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for len(k.todo) == 0 && k.busy > 0 && !k.stopped {
-		k.more.Wait()
-	}
-	if len(k.todo) == 0 || k.stopped {
-		return pending{}, false
-	}
-	next := k.todo[len(k.todo)-1]
-	k.todo = k.todo[:len(k.todo)-1]
-	k.busy++
-	return next, true
-}
-
-func (k *walker) give(files []string, dirs []pending) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.names = append(k.names, files...)
-	k.looked++
-	if len(k.names) >= k.most || k.looked >= k.most {
-		k.names, k.full, k.stopped = k.names[:min(len(k.names), k.most)], true, true
-	}
-	k.todo = append(k.todo, dirs...)
-	k.busy--
-	k.more.Broadcast()
+	return nil
 }
 
 // look lists a directory.

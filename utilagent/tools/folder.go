@@ -1,5 +1,3 @@
-//go:build !unix
-
 package tools
 
 import (
@@ -34,14 +32,16 @@ func (d folder) read(name string, most int, buf *[]byte) (text []byte, err error
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, err
 	}
-	f, err := d.root.Open(name)
+	f, err := d.root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, err
+	now, err := f.Stat()
+	if err != nil || !os.SameFile(info, now) {
+		return nil, err // a link has taken its place
 	}
+	info = now
 	if info.Size() > int64(most) {
 		return nil, errLarge
 	}
