@@ -99,5 +99,5 @@ func TestBisectFindsWhoPlantedIt(t *testing.T) {
 		require.LessOrEqual(t, len(out.Tried), 7)
 	}
 	require.Equal(t, before, w.git("worktree list; git for-each-ref; git status --porcelain"))
-	w.git("--git-dir .git/uwf fsck --no-dangling; git fsck")
+	w.git("--git-dir " + files.Repo{Common: filepath.Join(w.dir, ".git")}.Store(w.Dirs.Git()) + " fsck --no-dangling; git fsck")
 }

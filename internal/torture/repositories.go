@@ -191,14 +191,14 @@ func overwriting(ctx context.Context, t *trial, v *victim) error {
 		}
 	}
 	before, now := map[string]string{}, map[string]string{}
-	if err := stateOf(before, v.inProject(".git"), v.inProject(".git/uwf")); err != nil {
+	if err := stateOf(before, v.inProject(".git")); err != nil {
 		return err
 	}
 	v.calls <- calls
 	if err := v.must(ctx, nil, "run", "solve", "-p", finish, "--agent", pick(t, "edits", "bare")); err != nil {
 		return err
 	}
-	if err := stateOf(now, v.inProject(".git"), v.inProject(".git/uwf")); err != nil {
+	if err := stateOf(now, v.inProject(".git")); err != nil {
 		return err
 	}
 	if err := same(before, now); err != nil {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // difference is a path that is not the same in two trees, with what it is in the second.
@@ -123,9 +125,14 @@ func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w i
 	return err
 }
 
-// inStore is git with a git directory of ours, and no files.
+// inStore is git with a git directory of ours, and no files. A program that lies in the
+// work is none of the user's: that in which we are, or of which the snapshots are.
 func inStore(e env.Env, store string) (git, error) {
-	g, err := newGit(e.Environ, store)
+	environ := proc.OwnPath(e.Environ, e.Dir)
+	if owner := Owner(store); owner != "" {
+		environ = proc.OwnPath(environ, filepath.Dir(owner))
+	}
+	g, err := newGit(environ, store)
 	return g.in(store, "", ""), err
 }
 

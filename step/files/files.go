@@ -1,14 +1,16 @@
 // Package files keeps the states of a git work tree: a snapshot is a git tree, which
 // depends on the files alone, and can be put back.
 //
-// It is all done by the git program, in a git directory of our own within the user's,
+// It is all done by the git program, in a git directory of our own in the home of uwf,
 // [Repo.Store], with a config, refs and indexes of its own and the user's objects
 // linked into it once. So no snapshot is seen by a git command of the user, none of
 // theirs removes it, and what a repository's config would have git start does not
-// start: that config is not read, but for the harmless keys of [Repo.Seed].
+// start: that config is not read, but for the harmless keys of [Repo.Keys]. Commands and
+// agents that are confined can neither read nor write it, so that nobody makes it start
+// something either, or write elsewhere by a link.
 //
 //   - find.go: the work tree around a directory, and what is refused;
-//   - seed.go: the git directory of our own;
+//   - seed.go: the git directory of our own; copy.go: where nothing can be linked;
 //   - take.go: a snapshot;
 //   - restore.go: put one back, whatever is killed when;
 //   - diff.go: what differs between two.
@@ -46,8 +48,6 @@ type Spec struct {
 	Partial bool `json:"partial,omitempty"`
 	// Keys are settings of the user's repository by which files are read and written.
 	Keys [][2]string `json:"keys,omitempty"`
-	// Config is a sum of the settings of our git directory; another one starts nothing.
-	Config string `json:"config,omitempty"`
 	// Skip are paths below Root, with slashes, that are left out with all below.
 	Skip []string `json:"skip,omitempty"`
 }

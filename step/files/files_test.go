@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w := &world{T: t, dir: dir, root: filepath.Join(dir, "repo")}
 	w.env = env.Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}, Dir: dir}
-	for _, d := range []string{"home", "repo", "uwf"} {
+	for _, d := range []string{"home", "repo", "uwf", "outside"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, d), 0o755))
 	}
 	return w
@@ -76,7 +76,7 @@ func (w *world) sh(script string) string {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), "sh", "-ec", script)
 	cmd.Dir = w.root
-	cmd.Env = append(w.env.Environ, "GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u", "EVIL="+filepath.Join(w.dir, "evil"))
+	cmd.Env = append(w.env.Environ, "GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u", "EVIL="+filepath.Join(w.dir, "evil"), "STORE="+w.spec.Git)
 	out, err := cmd.CombinedOutput()
 	require.NoError(w, err, "%s: %s", script, out)
 	return string(out)
@@ -126,16 +126,13 @@ func (w *world) added() protocol.Tree {
 	return protocol.Tree("sha1:" + strings.TrimSpace(w.sh("export GIT_INDEX_FILE="+index+" GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --path-format=absolute --git-path objects) GIT_OBJECT_DIRECTORY="+w.dir+"/objects; mkdir -p $GIT_OBJECT_DIRECTORY; git add -A 2>/dev/null; git write-tree")))
 }
 
-// user is all of the user's git directory beside ours.
+// user is all of the user's git directory.
 func (w *world) user() map[string]string {
 	w.Helper()
 	found := map[string]string{}
 	git := filepath.Join(w.root, ".git")
 	require.NoError(w, filepath.WalkDir(git, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == filepath.Join(git, "uwf") {
-			if err == nil {
-				err = fs.SkipDir
-			}
+		if err != nil {
 			return err
 		}
 		if d.Type().IsRegular() {
@@ -179,8 +176,8 @@ func TestSnapshotsComeBack(t *testing.T) {
 	require.Equal(t, second.Tree, w.added())
 	require.Equal(t, before, w.user())
 	require.Empty(t, strings.TrimSpace(w.sh("git for-each-ref refs/uwf refs/uwf-rescue")))
-	require.Empty(t, w.sh("git --git-dir .git/uwf fsck --no-dangling 2>/dev/null"))
-	w.sh("git gc -q --prune=now; git --git-dir .git/uwf fsck --no-dangling")
+	require.Empty(t, w.sh(`git --git-dir "$STORE" fsck --no-dangling 2>/dev/null`))
+	w.sh(`git gc -q --prune=now; git --git-dir "$STORE" fsck --no-dangling`)
 }
 
 // What we keep is what git would, whatever becomes of the files.
@@ -287,7 +284,7 @@ func TestLeftOut(t *testing.T) {
 		want = append(want, "locked")
 	}
 	require.ElementsMatch(t, want, taken.Left)
-	names := w.sh("git --git-dir .git/uwf ls-tree -r --name-only " + strings.TrimPrefix(string(taken.Tree), "sha1:"))
+	names := w.sh(`git --git-dir "$STORE" ls-tree -r --name-only ` + strings.TrimPrefix(string(taken.Tree), "sha1:"))
 	require.NotContains(t, names, "home")
 	require.Contains(t, names, "a\n")
 }
@@ -306,8 +303,12 @@ func TestRefused(t *testing.T) {
 	}
 	w.sh("git config --unset core.worktree")
 	require.NoError(t, w.open())
-	w.sh("mv .git/uwf x; ln -s ../x .git/uwf")
-	require.NotEqual(t, filepath.Join(w.root, ".git/uwf"), w.repo.Store(filepath.Join(w.dir, "uwf")))
+	w.sh(`mkdir -p .git/objects/info; echo "$STORE/objects" > .git/objects/info/alternates`)
+	require.ErrorAs(t, w.open(), &refused, "what we keep is for no repository")
+	w.sh(`echo ../../../link > .git/objects/info/alternates; ln -s "$STORE/objects" ../link`)
+	require.ErrorAs(t, w.open(), &refused)
+	w.sh(`echo ../../../other > .git/objects/info/alternates; mkdir -p ../other/info; echo ../link > ../other/info/alternates`)
+	require.ErrorAs(t, w.open(), &refused)
 }
 
 // A repository in which anything may stand starts nothing, and is kept all the same.
@@ -327,7 +328,9 @@ func TestHostileRepositories(t *testing.T) {
 		"programs":              `for k in core.sshCommand core.editor core.pager core.askPass gpg.program credential.helper core.gitProxy core.alternateRefsCommand; do git config $k "$run"; done; git config commit.gpgSign true; git config alias.diff-files "!$run"`,
 		"a submodule":           `git init -q ../lib; git -C ../lib commit -q --allow-empty -m x; git -c protocol.file.allow=always submodule --quiet add "$PWD/../lib" sub; git commit -q -m sub; git -C sub config core.fsmonitor "$run"; mkdir -p .git/modules/sub/hooks; cp ../run .git/modules/sub/hooks/post-index-change; git -C sub config filter.x.clean "$run"; echo '* filter=x' > sub/.gitattributes; echo x > sub/x`,
 		"a promisor":            `git config remote.o.url "ext::sh -c $run"; git config remote.o.promisor true; git config extensions.partialClone o; git config core.repositoryFormatVersion 1; git config protocol.ext.allow always; rm -f .git/objects/$(git rev-parse HEAD:a | sed 's,^..,&/,')`,
-		"our directory":         `mkdir -p .git/uwf/hooks .git/uwf/objects/info .git/uwf/refs .git/uwf/info; cp ../run .git/uwf/hooks/reference-transaction; printf '[core]\n fsmonitor = %s\n[filter "x"]\n clean = %s\n' "$run" "$run" > .git/uwf/config; echo '* filter=x' > .git/uwf/info/attributes; echo /etc > .git/uwf/commondir; cp .git/uwf/config .git/uwf/config.worktree`,
+		"our directory once":    `mkdir -p .git/uwf/hooks .git/uwf/refs .git/uwf/info .git/uwf/objects; cp ../run .git/uwf/hooks/reference-transaction; printf '[core]\n fsmonitor = %s\n[filter "x"]\n clean = %s\n' "$run" "$run" > .git/uwf/config; echo '* filter=x' > .git/uwf/info/attributes; echo '* filter=x' > .gitattributes; mkfifo .git/uwf/packed-refs .git/uwf/index; for i in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do for j in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do ln -s ../../../../outside .git/uwf/objects/$i$j; done; done; ln -s ../../../outside .git/uwf/refs/uwf`,
+		"objects elsewhere":     `mv .git/objects ../objects; ln -s ../../objects .git/objects; mkdir ../other; ln -s ../other .git/objects/pack2; for j in 0 1 2 3 4 5 6 7 8 9; do ln -s ../outside .git/objects/0$j 2>/dev/null || true; done`,
+		"pipes for objects":     `for j in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do mkfifo .git/objects/f$j 2>/dev/null || mkfifo .git/objects/f$j/01234567890123456789012345678901234567; done; mkfifo .git/objects/pack/pack-0123456789012345678901234567890123456789.pack; ln -s /etc/passwd .git/objects/pack/pack-0123456789012345678901234567890123456789.idx`,
 		"replaced":              `git replace HEAD:a HEAD:d/b`,
 		"a link out":            `ln -s /etc out; ln -s ../home h2`,
 		"a pipe":                `rm a; mkfifo a`,
@@ -338,8 +341,9 @@ func TestHostileRepositories(t *testing.T) {
 			w := repository(t)
 			w.sh(evil + script + `; rm -f "$EVIL"; echo changed >> d/b`)
 			_ = os.Remove(filepath.Join(w.dir, "evil"))
+			user := w.user()
 			taken := w.take()
-			require.Contains(t, w.sh(`GIT_CONFIG_GLOBAL=/dev/null git --git-dir .git/uwf ls-tree -r --name-only `+strings.TrimPrefix(string(taken.Tree), "sha1:")), "d/b")
+			require.Contains(t, w.sh(`GIT_CONFIG_GLOBAL=/dev/null git --git-dir "$STORE" ls-tree -r --name-only `+strings.TrimPrefix(string(taken.Tree), "sha1:")), "d/b")
 			w.write("d/b", "more\n")
 			w.write("z", "new\n")
 			w.take()
@@ -351,6 +355,10 @@ func TestHostileRepositories(t *testing.T) {
 				require.NoError(t, files.Patch(t.Context(), w.env, w.spec.Git, "", taken.Tree, &patch))
 			}
 			assert.NoFileExists(t, filepath.Join(w.dir, "evil"))
+			assert.Equal(t, user, w.user())
+			outside, err := os.ReadDir(filepath.Join(w.dir, "outside"))
+			require.NoError(t, err)
+			assert.Empty(t, outside)
 			assert.NotContains(t, patch.String(), "root:x:")
 		})
 	}
@@ -394,7 +402,7 @@ func TestLayouts(t *testing.T) {
 				require.Equal(t, w.added(), first.Tree)
 			}
 			if name == "assume unchanged" {
-				names := w.sh("git --git-dir .git/uwf grep -l edit " + w.spec.Parent)
+				names := w.sh(`git --git-dir "$STORE" grep -l edit ` + w.spec.Parent)
 				require.Equal(t, 2, strings.Count(names, "\n"), names)
 			}
 			w.write("d/b", "changed\n")

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/worktree"
 )
@@ -32,9 +34,15 @@ type Repo struct {
 // [*RefusedError], also for what git itself refuses, such as a repository of somebody
 // else's.
 func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
-	if !hasGit(dir) {
+	top, ok := topOf(dir)
+	if !ok {
 		return Repo{}, ErrNone
 	}
+	if err := noPipes(top); err != nil {
+		return Repo{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, findPatience, errWaits)
+	defer cancel()
 	g, err := newGit(e.Environ, dir)
 	if err != nil {
 		return Repo{}, &RefusedError{Dir: dir, Reason: err.Error()}
@@ -81,14 +89,53 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// hasGit reports whether there is a .git in a directory or above it.
-func hasGit(dir string) bool {
+// findPatience is what git gets to find a repository.
+const findPatience = 10 * time.Second
+
+// errWaits is the end of a git command that takes too long. Whoever can write a
+// repository can make git wait for ever.
+var errWaits = errors.New("git does not come to an end: a file of the repository may be a pipe")
+
+// noPipes refuses a repository in which git would wait for what is no file. Everything
+// that git opens is not known, and what is a file now may be a pipe later: this is for a
+// word at once, and the bounds in time are for the rest.
+func noPipes(top string) error {
+	paths := []string{filepath.Join(top, ".git"), filepath.Join(top, ".gitignore"), filepath.Join(top, ".gitattributes")}
+	git, common, ok := worktree.Dirs(top)
+	if ok {
+		for _, name := range []string{
+			"HEAD", "config", "config.worktree", "commondir", "gitdir", "packed-refs", "shallow", "index", "objects/info/alternates",
+			"info/exclude", "info/attributes", "info/sparse-checkout", currentBranch(git),
+		} {
+			paths = append(paths, filepath.Join(git, filepath.FromSlash(name)), filepath.Join(common, filepath.FromSlash(name)))
+		}
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+			return &RefusedError{Dir: path, Reason: "is " + careful.Kind(info.Mode().Type()) + ", and git would wait for it"}
+		}
+	}
+	return nil
+}
+
+// currentBranch is the file of the branch that is checked out, "HEAD" if none is.
+func currentBranch(git string) string {
+	const longest = 8 << 10
+	text, err := careful.ReadFile(filepath.Join(git, "HEAD"), longest, careful.Follow)
+	if ref, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "ref: "); ok && err == nil && filepath.IsLocal(ref) {
+		return ref
+	}
+	return "HEAD"
+}
+
+// topOf is the nearest directory, from one upwards, in which there is a .git.
+func topOf(dir string) (top string, ok bool) {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return true
+			return dir, true
 		}
 		if filepath.Dir(dir) == dir {
-			return false
+			return "", false
 		}
 	}
 }

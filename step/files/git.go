@@ -17,6 +17,9 @@ import (
 // maxOutput bounds what a git command may print, in bytes: names of files, mostly.
 const maxOutput = 256 << 20
 
+// gitPatience is what any git command gets.
+const gitPatience = 15 * time.Minute
+
 // grace is what git gets to remove its locks when it is to stop.
 const grace = time.Second
 
@@ -42,7 +45,8 @@ func newGit(environ []string, dir string) (git, error) {
 		return git{}, fmt.Errorf("git: %w", err)
 	}
 	g := git{exe: exe, dir: dir}
-	for _, entry := range environ {
+	for _, entry := range proc.OwnPath(environ, dir) { // a filter of the user's is looked for there
+
 		if !strings.HasPrefix(strings.ToUpper(entry), "GIT_") && !strings.HasPrefix(entry, "LC_ALL=") && !strings.HasPrefix(entry, "LANGUAGE=") {
 			g.env = append(g.env, entry)
 		}
@@ -111,6 +115,8 @@ func (g git) line(ctx context.Context, args ...string) (string, error) {
 }
 
 func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []byte, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, gitPatience, errWaits)
+	defer cancel()
 	failed := func(stderr []byte, err error) error {
 		return &GitError{Args: args, Stderr: lastLine(stderr), Err: err}
 	}

@@ -31,8 +31,8 @@ func TestKeepAndBring(t *testing.T) {
 			from, err := files.OpenObjects(w.env, []string{w.spec.Git})
 			require.NoError(t, err)
 			var all []files.Object
-			for _, line := range strings.Split(strings.TrimSpace(w.sh("git --git-dir=.git/uwf rev-list --objects --no-object-names "+sum(one)+" "+sum(two))), "\n") {
-				dir := strings.TrimSpace(w.sh("git --git-dir=.git/uwf cat-file -t "+line)) == "tree"
+			for _, line := range strings.Split(strings.TrimSpace(w.sh(`git --git-dir="$STORE" rev-list --objects --no-object-names `+sum(one)+" "+sum(two))), "\n") {
+				dir := strings.TrimSpace(w.sh(`git --git-dir="$STORE" cat-file -t `+line)) == "tree"
 				content, err := from.Object(t.Context(), protocol.Tree(format+":"+line), dir)
 				require.NoError(t, err)
 				all = append(all, files.Object{Dir: dir, Content: content})

@@ -2,62 +2,52 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// storeName is our git directory in the user's.
-const storeName = "uwf"
-
 // maxSetting bounds the small files that are taken over from a repository, in bytes.
 const maxSetting = 1 << 20
 
-// Store is where the snapshots of the repository are kept: in its git directory, or
-// where that cannot be written below elsewhere, such as <home>/git.
-func (r Repo) Store(elsewhere string) string {
-	own := filepath.Join(r.Common, storeName)
-	if info, err := os.Lstat(own); err == nil && info.IsDir() && writable(own) {
-		return own
-	} else if errors.Is(err, fs.ErrNotExist) && writable(r.Common) {
-		return own
-	}
+// OwnerFile of a git directory of ours names the repository whose snapshots it has.
+const OwnerFile = "repository"
+
+// Store is where the snapshots of the repository are kept, in the directory for all of
+// them, <home>/git: no command that is confined writes there.
+func (r Repo) Store(all string) string {
 	sum := sha256.Sum256([]byte(r.Common))
-	return filepath.Join(elsewhere, hex.EncodeToString(sum[:10]))
+	return filepath.Join(all, hex.EncodeToString(sum[:10]))
 }
 
-// writable reports whether we can make files in a directory.
-func writable(dir string) bool {
-	f, err := os.CreateTemp(dir, ".uwf-*.tmp")
+// Owner is the git directory of the repository whose snapshots a git directory of ours
+// has; "": it is not known.
+func Owner(store string) string {
+	const longest = 8 << 10
+	text, err := careful.ReadFile(filepath.Join(store, OwnerFile), longest, careful.NoFollow)
 	if err != nil {
-		return false
+		return ""
 	}
-	_ = f.Close()
-	return os.Remove(f.Name()) == nil
+	return strings.TrimSuffix(string(text), "\n")
 }
 
-// Seed makes our git directory, or brings its settings up to date: what a repository
-// that somebody else has packed brings at its place is written over. The user's
-// objects are linked into it if they are not there, or if again is set. The zero Repo
-// with a Format makes one that belongs to no repository.
+// Seed makes our git directory, or brings its settings up to date. The user's objects
+// are linked into it if they are not there, or if again is set. The zero Repo with a
+// Format makes one that belongs to no repository.
 func (r Repo) Seed(ctx context.Context, store string, again bool) error {
-	if info, err := os.Lstat(store); err == nil && !info.IsDir() {
-		return &RefusedError{Dir: store, Reason: "is " + careful.Kind(info.Mode().Type()) + ", where the snapshots are to be kept"}
-	}
 	for _, dir := range []string{"objects/info", "objects/pack", "refs", "info"} {
-		if err := mkdirs(store, dir); err != nil {
+		if err := os.MkdirAll(filepath.Join(store, dir), 0o700); err != nil {
 			return err
 		}
 	}
@@ -66,36 +56,22 @@ func (r Repo) Seed(ctx context.Context, store string, again bool) error {
 		return fmt.Errorf("lock %s: %w", store, err)
 	}
 	defer func() { _ = held.Unlock() }()
-	for _, foreign := range []string{"commondir", "gitdir", "config.worktree", "info/grafts", "objects/info/http-alternates"} {
-		if err := os.RemoveAll(filepath.Join(store, foreign)); err != nil {
-			return err
-		}
-	}
-	if err := r.settings(store); err != nil {
+	if err := r.settings(store); err != nil || r.Common == "" {
 		return err
 	}
-	if again || !r.seeded(store) {
-		return linkObjects(ctx, filepath.Join(r.Common, "objects"), filepath.Join(store, "objects"))
-	}
-	return nil
-}
-
-// mkdirs makes directories below store, none of which is a link.
-func mkdirs(store, dir string) error {
-	if err := os.MkdirAll(filepath.Join(store, dir), 0o700); err != nil {
+	dirs, err := r.objects(filepath.Dir(store))
+	if err != nil || !again && r.seeded(store, dirs) {
 		return err
 	}
-	for at := dir; at != "."; at = filepath.Dir(at) {
-		if info, err := os.Lstat(filepath.Join(store, at)); err != nil || !info.IsDir() {
-			return &RefusedError{Dir: filepath.Join(store, at), Reason: "is no directory"}
-		}
-	}
-	return nil
+	return r.link(ctx, dirs, store)
 }
 
 // settings writes what git reads of a git directory, where it is not so already.
 func (r Repo) settings(store string) error {
-	want := map[string][]byte{"HEAD": []byte("ref: refs/heads/none\n"), "config": r.config()}
+	want := map[string][]byte{
+		"HEAD": []byte("ref: refs/heads/none\n"), "config": r.config(),
+		"objects/info/alternates": nil, // of an older version: what it leads to may be anybody's
+	}
 	if r.Common != "" {
 		if err := r.takeOver(want); err != nil {
 			return err
@@ -119,11 +95,10 @@ func (r Repo) settings(store string) error {
 	return nil
 }
 
-// takeOver adds the small files of the repository that say which files count.
-func (r Repo) takeOver(want map[string][]byte) (err error) {
-	if want["objects/info/alternates"], err = r.alternates(); err != nil {
-		return err
-	}
+// takeOver adds whose our git directory is, and the small files of the repository that
+// say which files count.
+func (r Repo) takeOver(want map[string][]byte) error {
+	want[OwnerFile] = []byte(r.Common + "\n")
 	for name, from := range map[string]string{
 		"info/exclude": filepath.Join(r.Common, "info/exclude"), "info/attributes": filepath.Join(r.Common, "info/attributes"),
 		"info/sparse-checkout": filepath.Join(r.Dir, "info/sparse-checkout"), "shallow": filepath.Join(r.Common, "shallow"),
@@ -159,14 +134,45 @@ func quoted(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\x00", "").Replace(value) + `"`
 }
 
-// alternates are the object directories that the repository borrows from, absolute.
-func (r Repo) alternates() ([]byte, error) {
-	objects := filepath.Join(r.Common, "objects")
+// maxAlternates is how far a repository may borrow from one that borrows, as in git.
+const maxAlternates = 5
+
+// objects are the directories in which the objects of the repository lie: its own, and
+// those that it borrows from. Ours are for nobody to borrow from: they have the files of
+// other repositories.
+func (r Repo) objects(ours string) (dirs []string, err error) {
+	if ours, err = filepath.EvalSymlinks(ours); err != nil {
+		return nil, err
+	}
+	next := []string{filepath.Join(r.Common, "objects")}
+	for depth := 0; len(next) > 0 && depth <= maxAlternates; depth++ {
+		var more []string
+		for _, dir := range next {
+			real, err := filepath.EvalSymlinks(dir)
+			if err != nil || slices.Contains(dirs, real) {
+				continue // git goes on without it, too
+			}
+			if rel, err := filepath.Rel(ours, real); err == nil && filepath.IsLocal(rel) {
+				return nil, &RefusedError{Dir: r.Common, Reason: "it borrows objects from " + real}
+			}
+			dirs = append(dirs, real)
+			borrowed, err := alternates(real)
+			if err != nil {
+				return nil, err
+			}
+			more = append(more, borrowed...)
+		}
+		next = more
+	}
+	return dirs, nil
+}
+
+// alternates are the directories that one of objects borrows from, absolute.
+func alternates(objects string) (dirs []string, err error) {
 	text, err := careful.ReadFile(filepath.Join(objects, "info/alternates"), maxSetting, careful.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &RefusedError{Dir: objects, Reason: err.Error()}
 	}
-	var b bytes.Buffer
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
 		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, `"`) {
@@ -175,44 +181,57 @@ func (r Repo) alternates() ([]byte, error) {
 		if !filepath.IsAbs(line) {
 			line = filepath.Join(objects, line)
 		}
-		b.WriteString(line + "\n")
+		dirs = append(dirs, line)
 	}
-	return b.Bytes(), nil
+	return dirs, nil
 }
 
 // seeded reports whether the objects were linked since the user's newest commit was
 // made, as far as a look without git can tell.
-func (r Repo) seeded(store string) bool {
-	if r.Head == "" {
+func (r Repo) seeded(store string, dirs []string) bool {
+	if r.Head == "" || slices.Contains(copied(store), r.Head) {
 		return true
 	}
 	at := filepath.Join(r.Head[:2], r.Head[2:])
 	if _, err := os.Lstat(filepath.Join(store, "objects", at)); err == nil {
 		return true
 	}
-	if _, err := os.Lstat(filepath.Join(r.Common, "objects", at)); err == nil {
-		return false
-	}
-	theirs, err := filepath.Glob(filepath.Join(globbed(r.Common), "objects/pack/*.pack")) // it is in a pack of theirs
-	if err != nil {
-		return false
-	}
-	for _, pack := range theirs {
-		if _, err := os.Lstat(filepath.Join(store, "objects/pack", filepath.Base(pack))); err != nil {
+	for _, dir := range dirs {
+		if _, err := os.Lstat(filepath.Join(dir, at)); err == nil {
 			return false
+		}
+		packs, err := os.ReadDir(filepath.Join(dir, "pack")) // it is in one of these
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		for _, pack := range packs {
+			if _, err := os.Lstat(filepath.Join(store, "objects/pack", pack.Name())); err != nil && filepath.Ext(pack.Name()) == ".pack" {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// globbed is a path that stands for itself in a pattern.
-func globbed(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+// errNoLinks means that a file cannot have a second name where it is to have one.
+var errNoLinks = errors.New("no links")
+
+// link gives every object of the user's a second name in our git directory: it costs no
+// room, and what the user's git prunes stays here. Where that cannot be, they are
+// copied.
+func (r Repo) link(ctx context.Context, dirs []string, store string) error {
+	for _, dir := range dirs {
+		err := linkObjects(ctx, dir, filepath.Join(store, "objects"))
+		if errors.Is(err, errNoLinks) {
+			return r.copyObjects(ctx, dirs, store)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// linkObjects gives every object of the user's a second name in our git directory: it
-// costs no room, and what the user's git prunes stays here. Where that cannot be, they
-// are copied.
 func linkObjects(ctx context.Context, from, to string) error {
 	dirs, err := os.ReadDir(from)
 	if err != nil {
@@ -252,19 +271,9 @@ func linkDir(from, to string) error {
 		return err
 	}
 	for _, e := range have {
-		present[e.Name()] = true
+		present[e.Name()] = e.Type().IsRegular()
 	}
-	last := func(name string) int { return strings.Compare(filepath.Ext(name), ".idx") }
-	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int {
-		x, y := last(a.Name()) == 0, last(b.Name()) == 0
-		switch {
-		case x == y:
-			return 0
-		case x:
-			return 1
-		}
-		return -1
-	})
+	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(isIndex(a), isIndex(b)) })
 	for _, e := range entries {
 		if name := e.Name(); !present[name] && e.Type().IsRegular() && isObject(name) {
 			if err := linkFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
@@ -273,6 +282,13 @@ func linkDir(from, to string) error {
 		}
 	}
 	return nil
+}
+
+func isIndex(e fs.DirEntry) int {
+	if filepath.Ext(e.Name()) == ".idx" {
+		return 1
+	}
+	return 0
 }
 
 // isObject tells an object, a pack or its index from what else lies there.
@@ -284,67 +300,18 @@ func isObject(name string) bool {
 	return strings.Trim(name, "0123456789abcdef") == "" && (len(name) == 38 || len(name) == 62)
 }
 
+// linkFile gives a regular file a second name. One that another program has put into its
+// place meanwhile, such as a pipe for which git would wait, does not stay.
 func linkFile(from, to string) error {
 	err := os.Link(from, to)
-	if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
-		return nil // one that is gone was pruned: nothing of ours names it
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // it was pruned: nothing of ours names it
+	case err != nil && !errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%w: %w", errNoLinks, err)
 	}
-	return copyFile(from, to, time.Time{})
-}
-
-// copyFile copies a regular file whole, or not at all; at is the time of its last
-// change, unless it is zero.
-func copyFile(from, to string, at time.Time) (err error) {
-	in, err := careful.Open(from, careful.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if info, err := os.Lstat(to); err != nil || info.Mode().IsRegular() {
 		return err
 	}
-	defer func() { _ = in.Close() }()
-	out, err := os.CreateTemp(filepath.Dir(to), ".uwf-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(out.Name())
-		}
-	}()
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
-	}
-	if !at.IsZero() {
-		if err := os.Chtimes(out.Name(), at, at); err != nil {
-			return err
-		}
-	}
-	return os.Rename(out.Name(), to)
-}
-
-// configSum is a sum of what git obeys in our git directory.
-func configSum(store string) (string, error) {
-	text, err := careful.ReadFile(filepath.Join(store, "config"), maxSetting, careful.NoFollow)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// untouched refuses a git directory of ours whose settings somebody has changed since
-// the step began: an agent could have git start a program.
-func untouched(s Spec) error {
-	if s.Config == "" {
-		return nil
-	}
-	if sum, err := configSum(s.Git); err != nil || sum != s.Config {
-		return &RefusedError{Dir: s.Git, Reason: "its settings have been changed"}
-	}
-	if _, err := os.Lstat(filepath.Join(s.Git, "commondir")); err == nil {
-		return &RefusedError{Dir: s.Git, Reason: "it leads elsewhere"}
-	}
-	return nil
+	return os.Remove(to)
 }

@@ -108,13 +108,10 @@ func joined(paths []string) []byte {
 // Take makes a snapshot of the files as they are. When it fails, nothing names a new
 // one; what a killed one has left is removed.
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	g, err := of(e.Environ, s)
 	if err != nil {
-		return Taken{}, err
-	}
-	if err := untouched(s); err != nil {
 		return Taken{}, err
 	}
 	before := s.Tree
@@ -379,9 +376,6 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 	if err := r.Seed(ctx, s.Git, first); err != nil {
 		return taken, "", err
 	}
-	if s.Config, err = configSum(s.Git); err != nil {
-		return taken, "", err
-	}
 	if err := r.Prepare(ctx, *s); err != nil {
 		return taken, "", err
 	}
@@ -403,7 +397,7 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 		return taken, rescued, err
 	}
 	taken, err = begin(ctx, g, *s, before)
-	if err != nil && ctx.Err() == nil { // objects of the user's may be new, and the index damaged
+	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // objects of the user's may be new, and the index damaged
 		if err := r.Seed(ctx, s.Git, true); err != nil {
 			return taken, rescued, err
 		}
@@ -429,7 +423,7 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 // begin makes a snapshot with an index of which nothing is known; before is what the
 // last one kept.
 func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	s.Tree = ""
 	return take(ctx, g, s, before)

@@ -68,8 +68,8 @@ func (d Dirs) Guard() string { return filepath.Join(d.Home, "guard") }
 // Edit is the directory of the copy of the config that an editor has open, <home>/edit.
 func (d Dirs) Edit() string { return filepath.Join(d.Home, "edit") }
 
-// Git is where snapshots of files are kept whose repository cannot be written, a
-// directory for each: <home>/git.
+// Git is where snapshots of files are kept, a git directory for each repository:
+// <home>/git.
 func (d Dirs) Git() string { return filepath.Join(d.Home, "git") }
 
 // Worktree is the directory of a thread that works in a git worktree of its own,
