@@ -56,7 +56,7 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 		missing = []string{"--missing=allow-any"}
 	}
 	revs := strings.Join(tips, "\n") + "\n--not\n" + strings.Join(known, "\n") + "\n"
-	if err := theirs.pack(ctx, store, revs, append(missing, "--revs")...); err != nil {
+	if err := theirs.packInto(ctx, store, revs, append(missing, "--revs")...); err != nil {
 		return err
 	}
 	staged, err := ours.in(store, "", r.Index).run(ctx, nil, "ls-files", "-s", "-z")
@@ -77,7 +77,7 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 		return err
 	}
 	if len(fresh) > 0 {
-		if err := theirs.pack(ctx, store, strings.Join(fresh, "\n")+"\n"); err != nil {
+		if err := theirs.packInto(ctx, store, strings.Join(fresh, "\n")+"\n"); err != nil {
 			return err
 		}
 	}
@@ -85,8 +85,8 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 	return durable.Replace(durable.OS(), filepath.Join(store, copiedFile), []byte(strings.Join(slices.Compact(tips), "\n")+"\n"), 0o600)
 }
 
-// pack puts objects into a pack of ours.
-func (g git) pack(ctx context.Context, store, what string, args ...string) error {
+// packInto puts objects into a pack of ours.
+func (g git) packInto(ctx context.Context, store, what string, args ...string) error {
 	args = append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset"}, args...)
 	_, err := g.run(ctx, []byte(what), append(args, filepath.Join(store, "objects/pack/pack"))...)
 	return err

@@ -252,13 +252,13 @@ func (g git) prune(ctx context.Context, store, common string) error {
 	const young = "1.hour.ago" // somebody may be about to name it
 	args := []string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + young}
 	if common != "" {
-		theirs, err := filepath.Glob(filepath.Join(globbed(common), "objects", "pack", "pack-*.pack"))
-		if err != nil {
+		theirs, err := os.ReadDir(filepath.Join(common, "objects", "pack"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, pack := range theirs {
-			if _, err := os.Lstat(filepath.Join(store, "objects", "pack", filepath.Base(pack))); err == nil {
-				args = append(args, "--keep-pack="+filepath.Base(pack))
+			if _, err := os.Lstat(filepath.Join(store, "objects", "pack", pack.Name())); err == nil && filepath.Ext(pack.Name()) == ".pack" {
+				args = append(args, "--keep-pack="+pack.Name())
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (w *world) age() {
 // loose are the objects of ours that are not packed.
 func (w *world) loose() int {
 	w.Helper()
-	return strings.Count(w.sh("find .git/uwf/objects -type f -links 1 -path '*/objects/??/*'"), "\n")
+	return strings.Count(w.sh(`find "$STORE/objects" -type f -links 1 -path '*/objects/??/*'`), "\n")
 }
 
 func (w *world) collect(needs files.Needs, dry bool) files.Collected {
@@ -68,7 +68,7 @@ func TestCollect(t *testing.T) {
 	require.True(t, has(two))
 	require.False(t, has(own))
 	require.Zero(t, w.loose())
-	w.sh(`git fsck --strict; git --git-dir=.git/uwf fsck --strict`)
+	w.sh(`git fsck --strict; git --git-dir="$STORE" fsck --strict`)
 	require.Equal(t, before, w.user())
 	w.restore(shared)
 
@@ -98,7 +98,7 @@ func TestCollectPacks(t *testing.T) {
 	w.age()
 	w.collect(files.Needs{Gone: func(string) bool { return false }}, false)
 	require.NoFileExists(t, filepath.Join(w.spec.Git, "objects", "pack", filepath.Base(shared)))
-	w.sh(`git --git-dir=.git/uwf fsck --strict`)
+	w.sh(`git --git-dir="$STORE" fsck --strict`)
 	w.restore(tree)
 }
 
@@ -118,7 +118,7 @@ func TestTidy(t *testing.T) {
 	w.take()
 	require.NoError(t, files.Tidy(t.Context(), w.env, w.spec.Git, w.repo.Common))
 	require.NotZero(t, w.loose(), "few are left alone")
-	w.sh(`git --git-dir=.git/uwf fsck --strict`)
+	w.sh(`git --git-dir="$STORE" fsck --strict`)
 	w.restore(many)
 }
 
