@@ -83,6 +83,13 @@ type FileChanges struct {
 	Removed []string `json:"removed,omitempty"`
 }
 
+// FileTotals says how much changed between two states of the files.
+type FileTotals struct {
+	Files   int `json:"files"` // added, changed and removed
+	Added   int `json:"added"` // lines; of what is no text none
+	Removed int `json:"removed"`
+}
+
 // StepError is the failure of the last try of the next step.
 type StepError struct {
 	StepHash *Hash  `json:"stepHash"` // a step that was rejected
@@ -98,8 +105,19 @@ type ThreadShow struct {
 	Hint       *string     `json:"hint"`
 	Title      string      `json:"title,omitempty"`
 	ForkedFrom *ForkedFrom `json:"forkedFrom,omitempty"`
-	Totals     *Totals     `json:"totals"`          // null: a step that has not been summed up yet cannot be read
-	Steps      []any       `json:"steps,omitempty"` // StartEntry, then StepEntry
+	// Workspace is where its agents work, if its files are kept, and Changes what its
+	// steps, the newest 500 at most, have made of them.
+	Workspace *ThreadWorkspace `json:"workspace,omitempty"`
+	Changes   *FileTotals      `json:"changes,omitempty"`
+	Totals    *Totals          `json:"totals"`          // null: a step that has not been summed up yet cannot be read
+	Steps     []any            `json:"steps,omitempty"` // StartEntry, then StepEntry
+}
+
+// ThreadWorkspace is where the agents of a thread work.
+type ThreadWorkspace struct {
+	Mode   string `json:"mode"` // here or worktree
+	Root   string `json:"root"`
+	Branch string `json:"branch,omitempty"`
 }
 
 // Totals is what the steps of a thread cost together. What some steps do not tell
@@ -203,6 +221,8 @@ type StepEntry struct {
 	Usage      *Usage `json:"usage"`
 	SessionID  string `json:"sessionId,omitempty"`
 	Index      int    `json:"index"`
+	// Changes is what it did to the files, if they are kept and on this machine.
+	Changes *FileTotals `json:"changes,omitempty"`
 }
 
 // ThreadStarted answers thread start.

@@ -37,8 +37,15 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	if len(show.Children) == 0 && show.Error == nil {
 		show.Children, _ = e.Joined(ctx, id, state.Head) // what cannot be read is no child to show
 	}
+	if w := facts.Workspace; w != nil && w.Mode != engine.AsItIs {
+		show.Workspace = &protocol.ThreadWorkspace{Mode: w.Mode, Root: w.Root, Branch: w.Branch}
+	}
+	totals := e.FileTotals(ctx, state.Head, engine.MostTotals)
+	if all, ok := totals[""]; ok {
+		show.Changes = &all
+	}
 	if steps {
-		show.Steps, err = History(ctx, e.Store, state.Head)
+		show.Steps, err = history(ctx, e.Store, state.Head, totals)
 	}
 	return show, err
 }
@@ -72,7 +79,11 @@ func Next(s protocol.StepOutput) string {
 
 // History returns the start entry and the steps of a chain, oldest first: a
 // [protocol.StartEntry], then [protocol.StepEntry]s.
-func History(ctx context.Context, s cas.Store, head protocol.Hash) ([]any, error) {
+func History(ctx context.Context, e *engine.Engine, head protocol.Hash) ([]any, error) {
+	return history(ctx, e.Store, head, e.FileTotals(ctx, head, engine.MostTotals))
+}
+
+func history(ctx context.Context, s cas.Store, head protocol.Hash, totals map[protocol.Hash]protocol.FileTotals) ([]any, error) {
 	t, err := thread.Open(ctx, s, head)
 	if err != nil {
 		return nil, err
@@ -96,7 +107,11 @@ func History(ctx context.Context, s cas.Store, head protocol.Hash) ([]any, error
 		if step.SessionID, err = t.SessionID(ctx, step); err != nil {
 			return nil, err
 		}
-		entries[step.Index+1] = stepEntry(step, out)
+		entry := stepEntry(step, out)
+		if sum, ok := totals[step.Hash]; ok {
+			entry.Changes = &sum
+		}
+		entries[step.Index+1] = entry
 	}
 	return entries, nil
 }

@@ -18,6 +18,8 @@ type Trace struct {
 	Moves    []diagram.Move              // the edges that were taken, from $START
 	Here     string                      // the node where the thread stands
 	Totals   map[string]*protocol.Totals // what was used, by role
+	// Changes are what was done to the files, by role: what each step did, added up.
+	Changes map[string]protocol.FileTotals
 }
 
 // TraceOf returns the way of a thread.
@@ -34,8 +36,8 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{}}
-	if err := trace.read(ctx, t, state); err != nil {
+	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{}, Changes: map[string]protocol.FileTotals{}}
+	if err := trace.read(ctx, t, state, e.FileTotals(ctx, state.Head, engine.MostTotals)); err != nil {
 		return nil, err
 	}
 	return trace, nil
@@ -46,12 +48,15 @@ func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
 	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}}
 	for role, sum := range j.Totals {
 		t.Notes[role] = note(*sum)
+		if changed := j.Changes[role]; changed.Files > 0 {
+			t.Notes[role] += " · " + Changes(changed)
+		}
 	}
 	return diagram.Of(j.Workflow).Traced(t)
 }
 
 // read walks the chain.
-func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepOutput) error {
+func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepOutput, changes map[protocol.Hash]protocol.FileTotals) error {
 	var steps []thread.Step
 	var statuses []string
 	for s, err := range t.Steps(ctx) {
@@ -67,6 +72,9 @@ func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepO
 			j.Totals[s.Role] = &protocol.Totals{}
 		}
 		j.Totals[s.Role].Add(s.Step)
+		done := changes[s.Hash]
+		sum := j.Changes[s.Role]
+		j.Changes[s.Role] = protocol.FileTotals{Files: sum.Files + done.Files, Added: sum.Added + done.Added, Removed: sum.Removed + done.Removed}
 	}
 	at, status := protocol.StartNode, ""
 	for i, s := range slices.Backward(steps) {

@@ -58,6 +58,18 @@ func StepTokens(u *protocol.Usage) string {
 	return fmt.Sprintf("%d in, %d out", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
 }
 
+// Changes says how much of the files changed.
+func Changes(t protocol.FileTotals) string {
+	if t.Files == 0 {
+		return "none"
+	}
+	text := render.Count(t.Files, "file")
+	if t.Added+t.Removed > 0 {
+		text += fmt.Sprintf(" +%d -%d", t.Added, t.Removed)
+	}
+	return text
+}
+
 func unknownOf(n, of int) string {
 	switch n {
 	case 0:

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -89,6 +90,97 @@ func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]C
 		}
 	}
 	return list, nil
+}
+
+// Totals says how much differs between trees, in pairs; nil: one of them is not there.
+func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tree) ([]*protocol.FileTotals, error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	sums := make([]*protocol.FileTotals, len(pairs))
+	there, err := g.there(ctx, pairs)
+	if err != nil {
+		return nil, err
+	}
+	var ask strings.Builder
+	var asked []int
+	for i, pair := range pairs {
+		a, b := sumOf(pair[0]), sumOf(pair[1])
+		if !there[a] || !there[b] {
+			continue
+		}
+		if sums[i] = (&protocol.FileTotals{}); a != b {
+			ask.WriteString(a + " " + b + "\n")
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) == 0 {
+		return sums, nil
+	}
+	out, err := g.run(ctx, []byte(ask.String()), "diff-tree", "-r", "--stdin", "--shortstat", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
+	if err != nil {
+		return nil, err
+	}
+	for i, line := -1, ""; ; {
+		line, out, _ = cutLine(out)
+		switch {
+		case line == "" && len(out) == 0:
+			return sums, nil
+		case strings.HasPrefix(line, " ") && i >= 0:
+			*sums[asked[i]] = shortstat(line)
+		case line != "":
+			i++
+		}
+		if i == len(asked) {
+			return nil, fmt.Errorf("git diff-tree prints %q", line)
+		}
+	}
+}
+
+func cutLine(text []byte) (line string, rest []byte, ok bool) {
+	first, rest, ok := bytes.Cut(text, []byte{'\n'})
+	return string(first), rest, ok
+}
+
+// there tells which trees are there, by their sums.
+func (g git) there(ctx context.Context, pairs [][2]protocol.Tree) (map[string]bool, error) {
+	var ask strings.Builder
+	for _, pair := range pairs {
+		for _, tree := range pair {
+			if tree.Valid() {
+				ask.WriteString(sumOf(tree) + "\n")
+			}
+		}
+	}
+	out, err := g.run(ctx, []byte(ask.String()), "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	there := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		if sum, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind == "tree" {
+			there[sum] = true
+		}
+	}
+	return there, err
+}
+
+// shortstat reads " 2 files changed, 3 insertions(+), 1 deletion(-)".
+func shortstat(line string) (sum protocol.FileTotals) {
+	for part := range strings.SplitSeq(line, ",") {
+		words := strings.Fields(part)
+		if len(words) < 2 {
+			continue
+		}
+		n, _ := strconv.Atoi(words[0]) // git's
+		switch words[1][0] {
+		case 'f':
+			sum.Files = n
+		case 'i':
+			sum.Added = n
+		case 'd':
+			sum.Removed = n
+		}
+	}
+	return sum
 }
 
 // count is a number of lines as git tells it, "-" for what is no text.

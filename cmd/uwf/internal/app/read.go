@@ -49,5 +49,5 @@ func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *e
 	if err != nil {
 		return transcript.Reader{}, err
 	}
-	return transcript.Reader{Store: e.Store, Thread: t, ID: id, Workflow: wf}, nil
+	return transcript.Reader{Store: e.Store, Thread: t, ID: id, Workflow: wf, Changes: e.FileTotals(ctx, head, engine.MostTotals)}, nil
 }

@@ -39,6 +39,7 @@ type stepShown struct {
 	Cwd           string               `json:"cwd"`
 	ExtractedBy   protocol.ExtractedBy `json:"extractedBy"`
 	Files         *protocol.Files      `json:"files,omitempty"`
+	Changes       *protocol.FileTotals `json:"changes,omitempty"`
 	Frontmatter   any                  `json:"frontmatter"` // what it delivered
 	Turns         any                  `json:"turns"`
 	Detail        any                  `json:"detail"` // the rest of it
@@ -73,6 +74,15 @@ func (a Commands) stepShow(ctx context.Context, c *ucli.Context) error {
 		StartedAtMs: step.StartedAtMs, CompletedAtMs: step.CompletedAtMs, DurationMs: step.CompletedAtMs - step.StartedAtMs,
 		Usage: step.Usage, SessionID: step.SessionID, EdgePrompt: step.EdgePrompt, Cwd: step.Cwd,
 		ExtractedBy: step.ExtractedBy, Files: step.Files, Frontmatter: out.Value, Detail: detail,
+	}
+	if step.Files != nil {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if sum, ok := e.FileTotals(ctx, h, 1)[h]; ok {
+			shown.Changes = &sum
+		}
 	}
 	if m, ok := detail.(map[string]any); ok {
 		rest := maps.Clone(m)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -61,7 +63,10 @@ func (a Commands) showText(ctx context.Context, w io.Writer, s protocol.ThreadSh
 	now := a.Env.Now()
 	lines = append(lines, "started", app.Started(s.StartedAt, now))
 	if t, err := a.OpenThread(ctx, s.Head); err == nil {
-		lines = append(lines, "steps", stepsText(t, now), "task", term.FirstLine(t.Start.Prompt, 100), "directory", t.Start.Cwd)
+		lines = append(lines, "steps", stepsText(t, now), "task", term.FirstLine(t.Start.Prompt, 100), "directory", directoryText(s, t))
+	}
+	if s.Changes != nil {
+		lines = append(lines, "files", view.Changes(*s.Changes)+" in all")
 	}
 	if sum := s.Totals; sum != nil && sum.Steps > 0 {
 		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
@@ -89,6 +94,22 @@ func (a Commands) showText(ctx context.Context, w io.Writer, s protocol.ThreadSh
 	return stepsTable(w, s.Steps)
 }
 
+// directoryText says where the thread works, and what becomes of the files there.
+func directoryText(s protocol.ThreadShow, t *thread.Thread) string {
+	w := s.Workspace
+	if w == nil {
+		return t.Start.Cwd + ", files are not kept"
+	}
+	text := w.Root
+	if w.Mode == engine.InWorktree {
+		text += ", a worktree of its own"
+	}
+	if w.Branch != "" {
+		text += ", branch " + w.Branch
+	}
+	return text
+}
+
 // stepsText says how many steps there are, and when the last one was done.
 func stepsText(t *thread.Thread, now time.Time) string {
 	text := fmt.Sprint(t.Len())
@@ -110,11 +131,11 @@ func (a Commands) threadSteps(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.Store(ctx)
+	e, err := a.Engine(ctx, nil)
 	if err != nil {
 		return err
 	}
-	steps, err := view.History(ctx, s, head)
+	steps, err := view.History(ctx, e, head)
 	if err != nil {
 		return err
 	}
@@ -131,13 +152,29 @@ func stepsTable(w io.Writer, entries []any) error {
 		_, err := fmt.Fprintln(w, "no steps yet")
 		return err
 	}
-	t := term.NewTable("#", "ROLE", "STATUS", "AGENT", "TIME", "TOKENS", "STEP")
+	kept := slices.ContainsFunc(entries, func(e any) bool {
+		s, ok := e.(protocol.StepEntry)
+		return ok && s.Changes != nil
+	})
+	columns := []string{"#", "ROLE", "STATUS", "AGENT", "TIME", "TOKENS", "STEP"}
+	if kept {
+		columns = slices.Insert(columns, 6, "FILES")
+	}
+	t := term.NewTable(columns...)
 	for _, e := range entries {
 		s, ok := e.(protocol.StepEntry)
 		if !ok {
 			continue
 		}
-		t.Row(fmt.Sprint(s.Index+1), s.Role, view.StatusOf(s.Output), s.Agent, render.Duration(s.DurationMs), view.StepTokens(s.Usage), string(s.Hash))
+		cells := []string{fmt.Sprint(s.Index + 1), s.Role, view.StatusOf(s.Output), s.Agent, render.Duration(s.DurationMs), view.StepTokens(s.Usage), string(s.Hash)}
+		if kept {
+			changed := ""
+			if s.Changes != nil {
+				changed = view.Changes(*s.Changes)
+			}
+			cells = slices.Insert(cells, 6, changed)
+		}
+		t.Row(cells...)
 	}
 	return t.Print(w)
 }

@@ -33,7 +33,8 @@ type Reader struct {
 	Thread   *thread.Thread
 	ID       string
 	Workflow protocol.Workflow
-	Quota    int // of the text without the line break that ends it
+	Changes  map[protocol.Hash]protocol.FileTotals // of the files, by step
+	Quota    int                                   // of the text without the line break that ends it
 }
 
 // Request is which part of a thread to read.
@@ -289,6 +290,9 @@ func (r Reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 		time.UnixMilli(s.Timestamp).UTC().Format(time.DateTime), render.Duration(s.CompletedAtMs-s.StartedAtMs))
 	if status := view.StatusOf(out.Value); status != "" {
 		head += " | **Status:** " + plaintext.Line(status)
+	}
+	if sum, ok := r.Changes[s.Hash]; ok {
+		head += " | **Files:** " + view.Changes(sum)
 	}
 	head += r.parts(ctx, s.Children)
 	return shownStep{step: s, content: content, head: head, told: r.told(s.EdgePrompt)}, nil
