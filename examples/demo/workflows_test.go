@@ -56,6 +56,7 @@ type outcome struct {
 	Thread  string `json:"thread"`
 	Status  string `json:"status"`
 	Message string `json:"suspendMessage"`
+	Said    string `json:"message"` // the words with which the workflow ends
 }
 
 // play runs a command of uwf that steps a thread, and expects its exit status.
@@ -129,6 +130,7 @@ func TestExamples(t *testing.T) {
 			checkCost(t, name, s.cost(run(s)))
 		})
 	}
+	t.Run("many at once", func(t *testing.T) { testManyAtOnce(t, built) })
 }
 
 func solveIssue(s *stage) string {

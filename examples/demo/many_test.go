@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// manyAtOnce are the examples with several threads at once, and the words with which
+// their scenarios end. These play all roles, as docs/examples.md says.
+var manyAtOnce = map[string]string{
+	"panel":         "All three approve.",
+	"fix-findings":  "The tests pass.",
+	"best-of-three": "It is built.",
+	"translate":     "Done: German French ",
+	"investigate":   "the database is slow; the network drops packets",
+}
+
+func testManyAtOnce(t *testing.T, built *stage) {
+	require.NoError(t, built.goBuild(t.Context(), built.bin, "./cmd/uwf-mock"))
+	s := newStage(t, built.bin)
+	s.environ = append(s.environ, "PATH="+built.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for name, message := range manyAtOnce {
+		s.t = t
+		got := s.play(0, "run", "examples/"+name+".yaml", "-p", "x", "--scenario", "examples/scenarios/"+name+".yaml", "--cwd", s.project)
+		require.Equal(t, "completed", got.Status)
+		require.Equal(t, message, got.Said)
+		checkPicture(t, s, name)
+	}
+}
