@@ -84,7 +84,11 @@ func Keeps(number string) bool {
 
 // NotKept is what to say of a number that [Keeps] refuses.
 func NotKept(number string) string {
-	return fmt.Sprintf("%.40s cannot be kept: whole numbers beyond 9007199254740991 are rounded; write it as a text, in quotes", number)
+	why := "whole numbers beyond 9007199254740991 are rounded"
+	if _, err := strconv.ParseFloat(number, 64); err != nil {
+		why = "it is beyond 1.79e308"
+	}
+	return fmt.Sprintf("%.40s cannot be kept: %s; write it as a text, in quotes", number, why)
 }
 
 // checker walks over the tokens of a text.

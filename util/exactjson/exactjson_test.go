@@ -29,6 +29,7 @@ func TestWhatWouldBeChangedIsRefused(t *testing.T) {
 		`{a:1}`:                                 `invalid character 'a'`,
 		strings.Repeat("[", 2000):               `more than 1000 levels deep`,
 		`[1` + strings.Repeat("0", 400) + `]`:   `cannot be kept`,
+		`{"n":-1e400}`:                          `-1e400 cannot be kept: it is beyond 1.79e308`,
 		`{"id":18446744073709551615,"ok":true}`: `write it as a text, in quotes`,
 	} {
 		err := exactjson.Check([]byte(text))
