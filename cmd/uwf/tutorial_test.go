@@ -102,7 +102,7 @@ func TestCookbook(t *testing.T) {
 	out := b.typeIn(t, "cookbook.md")
 	for _, sign := range []string{
 		"Merge change? list has --json", "Merge change? list has --format json", `"message":"Merged."`, "Approved by both.", "Three tries failed, the last with: R3", "The tests pass.",
-		"Checked.", "#7 wrong-result: stats.go:27, shown by go test",
+		"Checked.", "the run has cost $1.10 of at most $1.00", `"message":"v1.2.0 is tagged."`, "\nv1.2.0\n", "#7 wrong-result: stats.go:27, shown by go test",
 	} {
 		require.Contains(t, out, sign)
 	}
