@@ -25,7 +25,10 @@ func (w *Workspace) Caches(environ []string) (env, dirs []string) {
 	set := filepath.Join("commands", hex.EncodeToString(sum[:8]))
 	own := filepath.Join(cacheHome(environ), "uwf", set)
 	_, err := os.Lstat(own)
-	env, dirs = CacheSet(set, environ)
+	if err == nil && justFilled(own+usedSuffix) {
+		return cacheSet(set, environ, false)
+	}
+	env, dirs = cacheSet(set, environ, true)
 	if len(env) > 0 && used(own, of) && err != nil {
 		sweepCaches(filepath.Dir(own), own+usedSuffix)
 	}
@@ -39,6 +42,11 @@ func (w *Workspace) Caches(environ []string) (env, dirs []string) {
 // downloads is there too, as links, which nobody can write through; see stock.
 // Without a cache directory of the user's there is no set.
 func CacheSet(name string, environ []string) (env, dirs []string) {
+	return cacheSet(name, environ, true)
+}
+
+// cacheSet is [CacheSet]; fill: it takes what the user's caches have.
+func cacheSet(name string, environ []string, fill bool) (env, dirs []string) {
 	general := cacheHome(environ)
 	if general == "" {
 		return nil, nil
@@ -52,7 +60,7 @@ func CacheSet(name string, environ []string) (env, dirs []string) {
 		return nil, nil
 	}
 	defer root.Close() // everything was written
-	s := stock{root: root, own: own, user: variables(environ)}
+	s := stock{root: root, own: own, user: variables(environ), full: !fill}
 	s.general(general)
 	s.goModules()
 	s.cargo()
@@ -66,6 +74,20 @@ func CacheSet(name string, environ []string) (env, dirs []string) {
 // command can write: it says which repository the set is for, and when it was
 // used last.
 const usedSuffix = ".of"
+
+// fillTime is how long a set is good as it is. To look through all that a user has ever
+// downloaded can take longer than the command.
+const fillTime = time.Minute
+
+// justFilled tells whether a set was filled a moment ago, by the clock of its note.
+func justFilled(note string) bool {
+	info, err := os.Lstat(note)
+	if err != nil {
+		return false
+	}
+	since := time.Since(info.ModTime())
+	return since >= 0 && since < fillTime
+}
 
 // used notes that a set is used. False: it cannot be noted, and the set may go early.
 func used(set, repository string) bool {

@@ -42,3 +42,32 @@ func TestCachesAreSwept(t *testing.T) {
 	require.NoDirExists(t, old)
 	require.FileExists(t, filepath.Join(used, "built"))
 }
+
+// To look through all that a user has ever downloaded takes long: it is done once a minute.
+func TestCachesAreFilledNowAndThen(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	w, err := tools.OpenWorkspace(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	download := func(name string) {
+		path := filepath.Join(home, "go/pkg/mod/cache/download", name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o644))
+	}
+	download("m/v1.zip")
+	env, dirs := w.Caches([]string{"HOME=" + home})
+	own := filepath.Join(dirs[0], "go/pkg/mod/cache/download/m")
+	require.FileExists(t, filepath.Join(own, "v1.zip"))
+	download("m/v2.zip")
+	again, _ := w.Caches([]string{"HOME=" + home})
+	require.Equal(t, env, again)
+	require.NoFileExists(t, filepath.Join(own, "v2.zip"))
+	for _, at := range []time.Duration{-2 * time.Minute, time.Hour} { // also of a clock that was set back
+		download("m/v" + at.String() + ".zip")
+		then := time.Now().Add(at)
+		require.NoError(t, os.Chtimes(dirs[0]+".of", then, then))
+		w.Caches([]string{"HOME=" + home})
+		require.FileExists(t, filepath.Join(own, "v"+at.String()+".zip"))
+	}
+}

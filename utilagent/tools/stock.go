@@ -26,6 +26,7 @@ type stock struct {
 	user map[string]string // the user's environment
 	env  []string
 	seen int
+	full bool // nothing more is taken from the user's
 }
 
 // name makes a directory of the set and lets a variable name it.
@@ -187,6 +188,9 @@ const (
 // farm makes directories as the user has them, and in them links to files or copies.
 // What is there already is left as it is, and what fails is fetched anew.
 func (s *stock) farm(from, to string, judge func(name string) use) {
+	if s.full {
+		return
+	}
 	if info, err := s.root.Lstat(to); err == nil && !info.IsDir() || err != nil && s.root.MkdirAll(to, 0o700) != nil {
 		return
 	}
