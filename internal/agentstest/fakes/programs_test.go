@@ -1,10 +1,15 @@
 package fakes
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
+	"time"
 )
 
 func codex() {
@@ -44,6 +49,40 @@ func codex() {
 		call("item.started", "in_progress", nil, ""), call("item.completed", "completed", 0, "README.md\n"),
 		map[string]any{"type": "item.completed", "item": map[string]any{"id": "item_2", "type": "agent_message", "text": text}},
 		map[string]any{"type": "turn.completed", "usage": map[string]any{"input_tokens": 110 * n, "cached_input_tokens": 100 * n, "output_tokens": 7 * n}})
+}
+
+// claude hears messages line by line. While a file names a time (seconds since 1970), its
+// limit is used up until then.
+func claude() {
+	takes := map[string]bool{
+		"-p": false, "--output-format": true, "--verbose": false, "--setting-sources": true, "--max-turns": true, "--dangerously-skip-permissions": false,
+		"--session-id": true, "--resume": true, "--input-format": true, "--replay-user-messages": false,
+	}
+	if answers("2.1.329 (Claude Code)", "", "--help") {
+		return
+	}
+	f := start("claude", takes)
+	f.session.ID = f.options["--session-id"]
+	if id := f.options["--resume"]; id != "" && !f.load(id) {
+		f.die(1, "No conversation found with session ID: %s", id)
+	}
+	prompt, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil {
+		f.die(1, "no message on stdin")
+	}
+	result := map[string]any{"type": "result", "subtype": "success", "session_id": f.session.ID, "usage": map[string]any{"input_tokens": 100, "output_tokens": 7}, "total_cost_usd": 0.01}
+	print(map[string]any{"type": "system", "subtype": "init", "session_id": f.session.ID, "model": "sonnet", "claude_code_version": "2.1.329"})
+	if data, err := os.ReadFile(filepath.Join(os.Getenv("FAKES"), "limit")); err == nil {
+		if until, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && time.Now().Unix() < until {
+			result["is_error"], result["result"] = true, fmt.Sprintf("Claude AI usage limit reached|%d", until)
+			print(result)
+			os.Exit(1)
+		}
+	}
+	text := f.hear(prompt)
+	result["result"] = text
+	print(map[string]any{"type": "assistant", "session_id": f.session.ID, "uuid": "u1", "message": map[string]any{
+		"id": "m1", "model": "sonnet", "content": []any{map[string]any{"type": "text", "text": text}}}}, result)
 }
 
 func gemini() {

@@ -16,7 +16,7 @@ import (
 // TestMain lets the test binary be each of the programs.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"codex": codex, "gemini": gemini, "opencode": opencode, "cursor-agent": cursor, "hermes": hermes,
+		"codex": codex, "gemini": gemini, "opencode": opencode, "cursor-agent": cursor, "hermes": hermes, "claude": claude,
 	})
 }
 
@@ -49,7 +49,7 @@ func build(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	args := []string{"build", "-o", dir + string(filepath.Separator)}
-	for _, name := range []string{"uwf", "uwf-codex", "uwf-gemini", "uwf-opencode", "uwf-cursor", "uwf-hermes"} {
+	for _, name := range []string{"uwf", "uwf-codex", "uwf-gemini", "uwf-opencode", "uwf-cursor", "uwf-hermes", "uwf-claude-code"} {
 		args = append(args, "../../../cmd/"+name)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", args...)
