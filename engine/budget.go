@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // What a whole run may cost, in dollars, tokens and time: the workflow says it, or the
@@ -193,12 +195,13 @@ func (e *Engine) unpriced(ctx context.Context, l protocol.Limits, cmd command, w
 	if err != nil {
 		return "", err
 	}
-	why := config.NoPrice(c, cmd.argv[0], modelFlag(cmd.argv), cmd.alias, workflow, role, e.Env)
+	why, alias := config.NoPrice(c, cmd.argv[0], modelFlag(cmd.argv), cmd.alias, workflow, role, e.Env)
 	if why == "" || l.MaxTokens > 0 {
 		return why, nil
 	}
 	refusal := fault.New(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why)
-	return "", fault.Hinted(refusal, "uwf config set models.<alias>.price.input <dollars per million tokens>, and price.output", "--max-tokens 2000000 bounds the run by tokens instead")
+	key := "models." + plaintext.Word(cmp.Or(alias, "<alias>")) + ".price"
+	return "", fault.Hinted(refusal, "uwf config set "+key+".input 3; uwf config set "+key+".output 15: dollars per million tokens, those of your model", "--max-tokens 2000000 bounds the run by tokens instead")
 }
 
 // CheckBudget returns why a run of a workflow could not be held to its limits, if it

@@ -192,6 +192,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	w.Warn = func(text string) { said = append(said, text) }
 	check := func(l protocol.Limits) error { return w.CheckBudget(ctx, flow, l, StepOptions{}) }
 	e := requireCode(t, check(protocol.Limits{MaxCostUSD: 5}), protocol.CodeInvalid, "models.m has no price")
+	require.Contains(t, e.Hints[0], "uwf config set models.m.price.input 3;")
 	require.NotEmpty(t, e.Hints)
 	require.NoError(t, check(protocol.Limits{MaxTokens: 5}))
 	require.Empty(t, said)

@@ -60,7 +60,6 @@ type SetupOutput struct {
 // SetupProbe is a run of one role that answers one question.
 type SetupProbe struct {
 	OK     bool     `json:"ok"`
-	Thread string   `json:"thread,omitempty"` // "": it failed, and is removed
 	Answer string   `json:"answer,omitempty"`
 	Error  string   `json:"error,omitempty"`
 	Hints  []string `json:"hints,omitempty"` // what to do about the error

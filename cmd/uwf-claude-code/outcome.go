@@ -76,7 +76,7 @@ func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	out.Message = cmp.Or(out.Message, "claude ended without its last line")
 	if strings.Contains(e.Stderr, "root/sudo privileges") {
 		out.Error = cliagent.Denied
-		out.Hint = `if this machine is there for that, set agents.<alias>.env in config.yaml: { IS_SANDBOX: "1" }; or permission: edits`
+		out.Hint = "if this machine is there for that: uwf config set agents.<alias>.env.IS_SANDBOX 1; else uwf config set agents.<alias>.permission edits"
 	}
 	if d.retry != nil {
 		out = d.retry.gaveUp(e)

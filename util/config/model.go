@@ -166,24 +166,28 @@ func pricesUnknown() []string { return []string{"uwf-codex", "uwf-cursor", "uwf-
 
 // NoPrice says why nobody can know what a role's agent costs before it has run, "" if
 // that may be known: the agent's program tells it, or the config has a price. model is
-// what the agent's own command line names, "" if it names none.
-func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role string, e env.Env) string {
+// what the agent's own command line names, "" if it names none. alias is that of the
+// model to which the price belongs; "": it has none yet.
+func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role string, e env.Env) (why, alias string) {
 	switch agent := agentName(command); {
 	case OwnsModels(command):
-		alias := first(model, AgentModel(c, agentAlias, workflow, role))
+		alias = first(model, AgentModel(c, agentAlias, workflow, role))
 		m, known := c.Models[alias]
 		if !known || m.Price != nil || tellsCost(c.Providers[m.Provider]) {
-			return ""
+			return "", ""
 		}
-		return fmt.Sprintf("models.%s has no price", alias)
+		return fmt.Sprintf("models.%s has no price", alias), alias
 	case slices.Contains(pricesUnknown(), agent):
 		_, price, err := ExternalModel(c, command, agentAlias, workflow, role, e)
 		if err != nil || price != nil {
-			return ""
+			return "", ""
 		}
-		return fmt.Sprintf("%s does not tell what it costs, and its model has no price in config.yaml", agent)
+		if alias = first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model); c.Models[alias].Name == "" {
+			alias = ""
+		}
+		return fmt.Sprintf("%s does not tell what it costs, and its model has no price in config.yaml", agent), alias
 	}
-	return ""
+	return "", ""
 }
 
 // tellsCost reports whether a provider tells the cost with each reply.

@@ -1,7 +1,9 @@
 package cliagent
 
 import (
+	"cmp"
 	"path/filepath"
+	"strings"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -30,7 +32,7 @@ func (r *runner) fail(out tried) error {
 	}
 	e.Held = r.heldHints(out)
 	if out.Hint != "" {
-		e.Hint = out.Hint
+		e.Hint = strings.ReplaceAll(out.Hint, "<alias>", cmp.Or(r.req.Alias, "<alias>"))
 	}
 	return e
 }

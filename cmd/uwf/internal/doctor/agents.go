@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // atOnce is how many agents are asked at the same time.
@@ -46,6 +48,35 @@ func (x *examination) agents(ctx context.Context) {
 	group.Wait()
 	for i, agent := range seen {
 		x.agent(agent, all[i].aliases)
+	}
+	x.asRoot()
+	if x.AskAgent == nil || x.config == nil || x.config.DefaultAgent == "" || x.asksModel() { // which is asked itself
+		return
+	}
+	p := x.AskAgent(ctx, x.config.DefaultAgent)
+	if p.OK {
+		x.ok("agents", "%s answers", x.config.DefaultAgent)
+		return
+	}
+	x.problem("agents", cmp.Or(strings.Join(p.Hints, "; "), "uwf setup"), "%s does not answer: %s", x.config.DefaultAgent, p.Error)
+}
+
+// asRoot tells of the agents whose program refuses to run as root.
+func (x *examination) asRoot() {
+	if !x.Root || x.config == nil {
+		return
+	}
+	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
+		a := x.config.Agents[alias]
+		sandbox := cmp.Or(a.Env["IS_SANDBOX"], x.Env.Get("IS_SANDBOX"))
+		if filepath.Base(a.Command) != "uwf-claude-code" || sandbox != "" || a.Permission != "" && a.Permission != "bypass" {
+			continue
+		}
+		report, key := x.warn, plaintext.Word("agents."+alias)
+		if x.playsAll([]string{alias}) {
+			report = x.problem
+		}
+		report("agents", "if this machine is there for that: uwf config set "+key+".env.IS_SANDBOX 1; else uwf config set "+key+".permission edits", "%s: claude refuses to run as root with the permission bypass", alias)
 	}
 }
 

@@ -33,6 +33,9 @@ type Doctor struct {
 	// Ask puts a question to a model and says why there is no answer; nil: the
 	// models are not asked, only looked up.
 	Ask func(ctx context.Context, e config.Endpoint) error
+	// AskAgent lets an agent answer a question; nil: none is asked.
+	AskAgent func(ctx context.Context, alias string) *protocol.SetupProbe
+	Root     bool // steps run as root
 }
 
 // examination collects findings.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -28,7 +29,7 @@ func (a Commands) Doctor() *ucli.Command {
 			"Exits with 1 if there is a problem: then a step could not run as things are. Notes\n" +
 			"and warnings are about other agents, models and files.",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "check", Usage: "also ask each model for one word (this costs a few tokens)"},
+			&ucli.BoolFlag{Name: "check", Usage: "also ask each model for one word, or the agent that plays one question (this costs a few tokens)"},
 		},
 	}, a.doctor)
 }
@@ -38,12 +39,12 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	d := doctor.Doctor{Env: a.Env, Dirs: dirs, Running: a.runningThreads}
+	d := doctor.Doctor{Env: a.Env, Dirs: dirs, Running: a.runningThreads, Root: os.Geteuid() == 0}
 	d.Confinement = func() (string, config.System) {
 		return confine.Describe() + confine.Open(false), config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}
 	}
 	if c.Bool("check") {
-		d.Ask = askModel
+		d.Ask, d.AskAgent = askModel, a.probe
 	}
 	diagnosis := d.Examine(ctx)
 	if ctx.Err() != nil {

@@ -41,11 +41,16 @@ const (
 )
 
 // probe lets an agent answer one question, in a thread of its own and a directory that
-// holds nothing. A thread that has failed is removed: nobody would go on with it.
+// holds nothing. The thread is removed: nobody would go on with it, or count it.
 func (a Commands) probe(ctx context.Context, agent string) *protocol.SetupProbe {
 	a.Say("asking %s one question …", agent)
 	p := &protocol.SetupProbe{}
-	err := a.runProbe(ctx, p)
+	id, err := a.runProbe(ctx, p)
+	if id != "" {
+		if err := a.forget(context.WithoutCancel(ctx), id); err != nil {
+			a.Say("uwf: warning: thread %s of this question stays: %v", id, err)
+		}
+	}
 	if err == nil {
 		p.OK = true
 		return p
@@ -53,15 +58,9 @@ func (a Commands) probe(ctx context.Context, agent string) *protocol.SetupProbe 
 	coded := app.Classify(err)
 	p.Error = coded.Message
 	for _, hint := range coded.Hints {
-		if p.Thread == "" || !strings.Contains(hint, p.Thread) {
+		if id == "" || !strings.Contains(hint, id) {
 			p.Hints = append(p.Hints, hint)
 		}
-	}
-	if p.Thread != "" {
-		if err := a.forget(context.WithoutCancel(ctx), p.Thread); err != nil {
-			a.Say("uwf: warning: thread %s of this question stays: %v", p.Thread, err)
-		}
-		p.Thread = ""
 	}
 	return p
 }
@@ -72,58 +71,60 @@ func (a Commands) forget(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.Kill(ctx, id); err != nil {
-		return err
+	if at, err := e.Show(ctx, id); err == nil && at.Status != protocol.StatusCompleted {
+		if err := e.Kill(ctx, id); err != nil {
+			return err
+		}
 	}
 	_, err = prune.Run(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}})
 	return err
 }
 
-func (a Commands) runProbe(ctx context.Context, p *protocol.SetupProbe) (err error) {
+func (a Commands) runProbe(ctx context.Context, p *protocol.SetupProbe) (id string, err error) {
 	dir, err := os.MkdirTemp("", "uwf-setup-")
 	if err != nil {
-		return err
+		return id, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return err
+		return id, err
 	}
 	file := filepath.Join(dir, "setup-probe.yaml")
 	if err := os.WriteFile(file, []byte(probeWorkflow), 0o600); err != nil {
-		return err
+		return id, err
 	}
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
-		return err
+		return id, err
 	}
 	o := engine.StepOptions{Timeout: probeTime}
 	started, err := a.Workflows().Start(ctx, e, file, protocol.Start{Prompt: probeQuestion, Cwd: dir}, engine.StartOptions{},
 		func(s *protocol.Start) error { return e.CheckFirst(ctx, *s, o) })
 	if err != nil {
-		return err
+		return id, err
 	}
-	p.Thread = started.Thread
+	id = started.Thread
 	results, err := e.Do(ctx, started.Thread, engine.Work{Steps: engine.UntilEnd, StepOptions: o})
 	if err != nil {
-		return err
+		return id, err
 	}
 	last := results[len(results)-1]
 	if last.Status != protocol.StatusCompleted {
-		return fmt.Errorf("the run is %s: %s", last.Status, app.StatusText(last))
+		return id, fmt.Errorf("the run is %s: %s", last.Status, app.StatusText(last))
 	}
 	step, err := cas.Read[protocol.Step](ctx, e.Store, last.Head)
 	if err != nil {
-		return err
+		return id, err
 	}
 	output, err := e.Store.Get(ctx, step.Output)
 	if err != nil {
-		return err
+		return id, err
 	}
 	value, err := output.Value()
 	if err != nil {
-		return err
+		return id, err
 	}
 	fields, _ := value.(map[string]any)
 	p.Answer, _ = fields["answer"].(string)
-	return nil
+	return id, nil
 }
