@@ -25,14 +25,11 @@ func hasTimeout(ctx context.Context, s *stage, _ ended) error {
 }
 
 func isCancelled(ctx context.Context, s *stage, _ ended) error {
-	var shown struct{ Status string }
-	if err := s.must(ctx, &shown, "thread", "show", s.subjectThread, "--format", "json"); err != nil {
-		return err
-	}
-	if shown.Status != "cancelled" {
+	shown, err := s.show(ctx, s.subjectThread)
+	if err == nil && shown.Status != "cancelled" {
 		return fmt.Errorf("lost: thread %s is %s", s.subjectThread, shown.Status)
 	}
-	return nil
+	return err
 }
 
 // shownBy holds that a command can show what another one has made.

@@ -73,8 +73,8 @@ func (s *stage) lied(ctx context.Context, l lie, flood int) error {
 	}
 	s.promise.heard(e.Stdout)
 	if l.code != 0 && l.code != exitStopped {
-		var shown struct{ Head string }
-		if err := s.must(ctx, &shown, "thread", "show", s.subjectThread, "--format", "json"); err != nil {
+		shown, err := s.show(ctx, s.subjectThread)
+		if err != nil {
 			return err
 		}
 		if shown.Head != before {
@@ -100,8 +100,7 @@ func (s *stage) victim(ctx context.Context, l lie) (string, error) {
 			return "", err
 		}
 	}
-	var shown struct{ Head string }
-	err = s.must(ctx, &shown, "thread", "show", id, "--format", "json")
+	shown, err := s.show(ctx, id)
 	return shown.Head, err
 }
 

@@ -127,9 +127,6 @@ func choose(names string) ([]scenario, error) {
 
 // play runs one scenario.
 func (t *trial) play(ctx context.Context, s scenario) error {
-	if err := os.MkdirAll(t.dir, 0o755); err != nil {
-		return err
-	}
 	err := s.run(ctx, t)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // what else went wrong then comes from that

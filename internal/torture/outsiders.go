@@ -145,7 +145,6 @@ func (v *victim) imports(ctx context.Context, change func(bundle) []byte, fine b
 
 // newest is the thread that @ means.
 func (v *victim) newest(ctx context.Context) (string, error) {
-	var shown struct{ Thread string }
-	err := v.must(ctx, &shown, "thread", "show", "@", "--format", "json")
+	shown, err := v.show(ctx, "@")
 	return shown.Thread, err
 }

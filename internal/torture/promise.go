@@ -128,16 +128,12 @@ func (w *world) stepUnlocked(ctx context.Context, thread string) (ended, error) 
 
 // kept holds that a thread has all that it should, once.
 func (w *world) kept(ctx context.Context, p *promise, thread string) error {
-	var shown struct{ Steps []struct{ Hash string } }
-	if err := w.must(ctx, &shown, "thread", "steps", thread, "--format", "json"); err != nil {
+	chain, err := w.chain(ctx, thread)
+	if err != nil {
 		return err
 	}
-	chain := map[string]bool{}
-	for _, s := range shown.Steps {
-		chain[s.Hash] = true
-	}
 	for _, ack := range p.heads(thread) {
-		if !chain[ack] {
+		if !slices.Contains(chain, ack) {
 			return fmt.Errorf("lost: step %s of thread %s was acknowledged", ack, thread)
 		}
 	}
@@ -145,7 +141,7 @@ func (w *world) kept(ctx context.Context, p *promise, thread string) error {
 }
 
 // once holds that finished work is in the chain, and was not done twice.
-func (w *world) once(thread string, chain map[string]bool) error {
+func (w *world) once(thread string, chain []string) error {
 	entries, err := w.ledger.entries()
 	if err != nil {
 		return err
@@ -155,7 +151,7 @@ func (w *world) once(thread string, chain map[string]bool) error {
 		if e.Thread != thread {
 			continue
 		}
-		if !chain[e.Step] {
+		if !slices.Contains(chain, e.Step) {
 			return fmt.Errorf("lost: the agent finished step %s of thread %s", e.Step, thread)
 		}
 		if other := after[e.Follows]; other != "" {

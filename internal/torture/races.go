@@ -148,15 +148,14 @@ func (r *raceTrack) op(ctx context.Context, random *rand.Rand, file string) erro
 
 // atRest holds the promises about a thread that nobody works on any more.
 func (r *raceTrack) atRest(ctx context.Context, id string) error {
-	var shown struct{ Status, Head string }
-	if err := r.must(ctx, &shown, "thread", "show", id, "--format", "json"); err != nil {
+	shown, err := r.show(ctx, id)
+	if err != nil {
 		return err
 	}
 	ended := shown.Status == "cancelled"
 	if shown.Status == "running" || ended != r.account.killed(id) {
 		return fmt.Errorf("thread %s is %s; somebody was told that it is killed: %t", id, shown.Status, r.account.killed(id))
 	}
-	var err error
 	if ended {
 		err = r.kept(ctx, &r.promise, id)
 	} else {
@@ -165,13 +164,9 @@ func (r *raceTrack) atRest(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	var steps struct{ Steps []struct{ Hash string } }
-	if err := r.must(ctx, &steps, "thread", "steps", id, "--format", "json"); err != nil {
+	chain, err := r.chain(ctx, id)
+	if err != nil {
 		return err
-	}
-	var chain []string
-	for _, s := range steps.Steps {
-		chain = append(chain, s.Hash)
 	}
 	return r.account.inOrder(id, chain)
 }

@@ -50,8 +50,8 @@ func (t *trial) stage(ctx context.Context, s *stage) (*stage, error) {
 // the store.
 func (s *stage) check(ctx context.Context) error {
 	for _, id := range s.touched() {
-		var shown struct{ Status string }
-		if err := s.must(ctx, &shown, "thread", "show", id, "--format", "json"); err != nil {
+		shown, err := s.show(ctx, id)
+		if err != nil {
 			return err
 		}
 		switch shown.Status {

@@ -163,6 +163,24 @@ func (w *world) must(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
+// shown is what is asked of a thread.
+type shown struct{ Thread, Status, Head string }
+
+func (w *world) show(ctx context.Context, thread string) (s shown, err error) {
+	err = w.must(ctx, &s, "thread", "show", thread, "--format", "json")
+	return s, err
+}
+
+// chain is a thread's steps.
+func (w *world) chain(ctx context.Context, thread string) (hashes []string, err error) {
+	var listed struct{ Steps []struct{ Hash string } }
+	err = w.must(ctx, &listed, "thread", "steps", thread, "--format", "json")
+	for _, s := range listed.Steps {
+		hashes = append(hashes, s.Hash)
+	}
+	return hashes, err
+}
+
 // started is a new thread.
 func (w *world) started(ctx context.Context) (string, error) { return w.startedOn(ctx, "task") }
 
