@@ -165,7 +165,7 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 		return err
 	}
 	if laid == now {
-		if err := a.to.Follow(ctx, cut.From, cut.To, "uwf thread apply "+a.id); err != nil {
+		if err := a.to.Follow(ctx, a.spec, cut.From, cut.To, "uwf thread apply "+a.id); err != nil {
 			return err
 		}
 		a.to.Head = cut.To
@@ -345,7 +345,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		}
 		return err
 	}
-	if err := a.to.Follow(ctx, a.to.Head, to, "uwf thread apply "+a.id); err != nil {
+	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, "uwf thread apply "+a.id); err != nil {
 		return fault.Hinted(fault.Of(err), "the files are written; this finishes it: uwf thread apply "+a.id)
 	}
 	return os.Remove(path)
@@ -360,7 +360,7 @@ func (a *application) follow(ctx context.Context, result string) error {
 	if a.from.Root == "" || a.head == result {
 		return nil
 	}
-	return a.from.Follow(ctx, a.head, result, "uwf thread apply "+a.id)
+	return a.from.Follow(ctx, a.spec, a.head, result, "uwf thread apply "+a.id)
 }
 
 // explain gives an error its code and a way out.

@@ -47,16 +47,13 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 	}
 	theirs := ours // with what they have, too
 	theirs.env = append(slices.Clone(ours.env), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+listed(dirs))
+	packs := filepath.Join(store, "objects", "pack")
 	known, _, err := ours.sorted(ctx, copied(store))
 	if err != nil {
 		return err
 	}
-	var missing []string
-	if r.Partial {
-		missing = []string{"--missing=allow-any"}
-	}
 	revs := strings.Join(tips, "\n") + "\n--not\n" + strings.Join(known, "\n") + "\n"
-	if err := theirs.packInto(ctx, store, revs, append(missing, "--revs")...); err != nil {
+	if err := theirs.packInto(ctx, packs, revs, append(missing(Spec{Partial: r.Partial}, "--missing=allow-any"), "--revs")...); err != nil {
 		return err
 	}
 	staged, err := ours.in(store, "", r.Index).run(ctx, nil, "ls-files", "-s", "-z")
@@ -77,7 +74,7 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 		return err
 	}
 	if len(fresh) > 0 {
-		if err := theirs.packInto(ctx, store, strings.Join(fresh, "\n")+"\n"); err != nil {
+		if err := theirs.packInto(ctx, packs, strings.Join(fresh, "\n")+"\n"); err != nil {
 			return err
 		}
 	}
@@ -85,10 +82,10 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 	return durable.Replace(durable.OS(), filepath.Join(store, copiedFile), []byte(strings.Join(slices.Compact(tips), "\n")+"\n"), 0o600)
 }
 
-// packInto puts objects into a pack of ours.
-func (g git) packInto(ctx context.Context, store, what string, args ...string) error {
+// packInto puts objects into a pack in a directory.
+func (g git) packInto(ctx context.Context, dir, what string, args ...string) error {
 	args = append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset"}, args...)
-	_, err := g.run(ctx, []byte(what), append(args, filepath.Join(store, "objects/pack/pack"))...)
+	_, err := g.run(ctx, []byte(what), append(args, filepath.Join(dir, "pack"))...)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -113,28 +114,87 @@ func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.
 }
 
 // Bring copies a commit with all that it needs into the user's repository. No ref of
-// theirs leads there yet.
+// theirs leads there yet. It is our git that packs it; theirs would start what the
+// settings of the repository name.
 func (r Repo) Bring(ctx context.Context, s Spec, commit string) error {
+	user, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
+	if err != nil {
+		return err
+	}
 	ours, err := inStore(r.env, s.Git)
 	if err != nil {
 		return err
 	}
-	const carrier = "refs/uwf-bring/"
-	ref := carrier + commit
-	if _, err := ours.run(ctx, nil, "update-ref", ref, commit); err != nil {
-		return err
-	}
-	g, err := r.user(ctx)
+	known, _, err := ours.sorted(ctx, strings.Fields(string(out)))
 	if err != nil {
 		return err
 	}
-	g.env = append(slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool { return strings.HasPrefix(entry, "GIT_ALLOW_PROTOCOL=") }), "GIT_ALLOW_PROTOCOL=file")
-	_, err = g.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", s.Git, ref)
-	if err == nil {
-		_, err = g.run(ctx, nil, "cat-file", "-e", commit+"^{tree}")
+	dir, err := os.MkdirTemp(s.Git, "bring-*.tmp")
+	if err != nil {
+		return err
 	}
-	_, dropped := ours.run(ctx, nil, "update-ref", "-d", ref)
-	return errors.Join(err, dropped)
+	defer func() { _ = os.RemoveAll(dir) }()
+	revs := commit + "\n--not\n" + strings.Join(known, "\n") + "\n"
+	if err := ours.packInto(ctx, dir, revs, append(missing(s, "--missing=allow-any"), "--revs")...); err != nil {
+		return err
+	}
+	if err := r.give(dir); err != nil {
+		return fmt.Errorf("write the objects of %s: %w", r.Common, err)
+	}
+	_, err = user.run(ctx, nil, "cat-file", "-e", commit+"^{tree}")
+	return err
+}
+
+// give copies packs to those of the user. No link leads out of their git directory.
+func (r Repo) give(dir string) (err error) {
+	packs, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(r.Common)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	slices.SortStableFunc(packs, byIndex)
+	for _, pack := range packs {
+		to := filepath.Join("objects", "pack", pack.Name())
+		if _, err := root.Stat(to); err == nil {
+			continue
+		}
+		if err := copyIn(root, filepath.Join(dir, pack.Name()), to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyIn copies a file into a directory, flushed, whole or not at all.
+func copyIn(root *os.Root, from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	const readOnly = 0o444
+	temporary := filepath.Join(filepath.Dir(to), "tmp_uwf_"+filepath.Base(to))
+	_ = root.Remove(temporary) // of one that was killed
+	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readOnly)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = root.Rename(temporary, to)
+	}
+	if err != nil {
+		_ = root.Remove(temporary)
+	}
+	return err
 }
 
 // Branch is the branch that is checked out, "" if none is.
@@ -285,27 +345,22 @@ func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, fr
 
 // Follow moves the branch that is checked out from one commit to another, and the user's
 // index with it, in which what else is staged stays. The files are there already.
-func (r Repo) Follow(ctx context.Context, from, to, why string) error {
+func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string) error {
 	unlock, err := lockIndex(ctx, r.Index)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	g, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
 	fresh := r.Index + ".uwf.tmp"
 	defer func() { _ = os.Remove(fresh) }()
 	if err := copyFile(r.Index, fresh, time.Time{}); err != nil {
 		return err
 	}
-	apart := g
-	apart.env = append(slices.Clone(g.env), "GIT_INDEX_FILE="+fresh)
-	if _, err := apart.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
+	if err := r.update(ctx, s, fresh, from, to); err != nil {
 		return err
 	}
-	if _, err := apart.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !isStatus(err) {
+	g, err := r.user(ctx)
+	if err != nil {
 		return err
 	}
 	now, err := g.line(ctx, "rev-parse", "-q", "--verify", "HEAD")
@@ -318,6 +373,38 @@ func (r Repo) Follow(ctx context.Context, from, to, why string) error {
 		}
 	}
 	return os.Rename(fresh, r.Index)
+}
+
+// update brings an index that was copied from the user's from one commit to another. Git
+// looks at files for that, so that it has our settings: those of the repository name
+// programs.
+func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error {
+	entries, err := os.ReadDir(r.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "sharedindex.") { // of a split one
+			continue
+		}
+		here := filepath.Join(s.Git, e.Name())
+		if err := copyFile(filepath.Join(r.Dir, e.Name()), here, time.Time{}); err != nil {
+			return err
+		}
+		defer func() { _ = os.Remove(here) }()
+	}
+	s.Root, s.Keys, s.Index = r.Root, r.Keys, index
+	g, err := of(r.env.Environ, s)
+	if err != nil {
+		return err
+	}
+	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
+		return err
+	}
+	if _, err := g.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !isStatus(err) {
+		return err
+	}
+	return nil
 }
 
 // lockIndex keeps git away from an index of the user's as git itself does.

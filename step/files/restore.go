@@ -161,7 +161,7 @@ func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []diffe
 			return "", err
 		}
 	}
-	sum, err := apart.line(ctx, append([]string{"write-tree"}, missing(s)...)...)
+	sum, err := apart.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
 	return treeOf(sum), err
 }
 

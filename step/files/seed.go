@@ -273,7 +273,7 @@ func linkDir(from, to string) error {
 	for _, e := range have {
 		present[e.Name()] = e.Type().IsRegular()
 	}
-	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(isIndex(a), isIndex(b)) })
+	slices.SortStableFunc(entries, byIndex)
 	for _, e := range entries {
 		if name := e.Name(); !present[name] && e.Type().IsRegular() && isObject(name) {
 			if err := linkFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
@@ -284,11 +284,15 @@ func linkDir(from, to string) error {
 	return nil
 }
 
-func isIndex(e fs.DirEntry) int {
-	if filepath.Ext(e.Name()) == ".idx" {
-		return 1
+// byIndex sorts the indexes of packs behind the others.
+func byIndex(a, b fs.DirEntry) int {
+	rank := func(e fs.DirEntry) int {
+		if filepath.Ext(e.Name()) == ".idx" {
+			return 1
+		}
+		return 0
 	}
-	return 0
+	return cmp.Compare(rank(a), rank(b))
 }
 
 // isObject tells an object, a pack or its index from what else lies there.

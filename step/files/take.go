@@ -154,7 +154,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, erro
 			return taken, err
 		}
 	}
-	sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s)...)...)
+	sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
 	if err != nil {
 		return taken, err
 	}
@@ -182,10 +182,10 @@ func (g git) flushedAtOnce(store string) (git, func() error) {
 	return g.with([][2]string{{"core.fsync", "none"}}), func() error { return disk.SyncAll(store) }
 }
 
-// missing lets a tree name what the repository does not have.
-func missing(s Spec) []string {
+// missing is an option that lets what is kept name what the repository does not have.
+func missing(s Spec, option string) []string {
 	if s.Partial {
-		return []string{"--missing-ok"}
+		return []string{option}
 	}
 	return nil
 }
