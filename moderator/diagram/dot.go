@@ -25,8 +25,11 @@ func (g Graph) DOT() string {
 		if label := e.label(); label != "" {
 			attributes = append(attributes, "label="+dotText(" "+label+" "))
 		}
-		if e.Back {
+		switch {
+		case e.Back:
 			attributes = append(attributes, "style=dashed")
+		case e.Part:
+			attributes = append(attributes, "style=dotted")
 		}
 		switch {
 		case e.Count > 0:

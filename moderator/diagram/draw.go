@@ -81,6 +81,9 @@ func (d *drawing) routes(l *layout) {
 	upper, lower := l.ports()
 	for i, r := range l.routes {
 		class, marker := "edge", "uwf-arrow"
+		if r.part {
+			class = "edge part"
+		}
 		if r.back {
 			class, marker = "edge back", "uwf-arrow-back"
 		}

@@ -24,6 +24,7 @@ type route struct {
 	from, to int // nodes
 	labels   []string
 	back     bool
+	part     bool
 	count    int   // how often a run has taken it
 	bends    []int // from the upper node to the lower
 	layer    int   // of the first bend
@@ -64,7 +65,7 @@ func routesOf(g Graph) []route {
 		if !ok {
 			i = len(routes)
 			index[key] = i
-			routes = append(routes, route{from: e.From, to: e.To, back: e.Back})
+			routes = append(routes, route{from: e.From, to: e.To, back: e.Back, part: e.Part})
 		}
 		routes[i].count += e.Count
 		label := e.label()

@@ -23,7 +23,7 @@ func (g Graph) Mermaid() string {
 		switch {
 		case e.Count > 0:
 			arrow = "==>"
-		case e.Back:
+		case e.Back, e.Part:
 			arrow = "-.->"
 		}
 		if label := e.label(); label != "" {

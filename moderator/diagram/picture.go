@@ -7,6 +7,8 @@
 package diagram
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -49,6 +51,7 @@ type Edge struct {
 	To    int    `json:"to"`
 	Label string `json:"label,omitempty"` // when it is taken; "" means always
 	Back  bool   `json:"back,omitempty"`  // leads to a node that led here: a loop
+	Part  bool   `json:"part,omitempty"`  // no way on: threads of the role To play the role From
 	Count int    `json:"count,omitempty"` // how often a run has taken it
 }
 
@@ -84,8 +87,26 @@ func Of(w protocol.Workflow) Graph {
 			}
 		}
 	}
+	for _, name := range names {
+		g.addParts(place, name, w.Roles[name])
+	}
 	g.markLoops()
 	return g
+}
+
+// addParts adds the roles of the same workflow that play a role in threads of their own.
+func (g *Graph) addParts(place map[string]int, name string, r protocol.Role) {
+	part := func(role, label string) {
+		if to, ok := place[role]; ok && role != "" {
+			g.Edges = append(g.Edges, Edge{From: place[name], To: to, Label: oneLine(label), Part: true})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.All)) {
+		part(r.All[key].Role, "part "+key)
+	}
+	if r.Each != nil {
+		part(r.Each.Role, "each item")
+	}
 }
 
 func targets(w protocol.Workflow) map[string]bool {

@@ -250,3 +250,23 @@ func TestPlayersAreSeen(t *testing.T) {
 		}
 	}
 }
+
+// Roles that play another one in threads of their own hang on it, in a run, too.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	w := draft("$START: _>panel", "panel: _>fixes", "fixes: _>$END", "reviewer:", "fixer:")
+	delete(w.Graph, "reviewer")
+	delete(w.Graph, "fixer")
+	w.Roles["panel"] = protocol.Role{All: map[string]protocol.ChildRole{"b": {Role: "reviewer"}, "a": {Role: "reviewer"}}}
+	w.Roles["fixes"] = protocol.Role{Each: &protocol.EachRole{ChildRole: protocol.ChildRole{Role: "fixer"}}}
+	g := diagram.Of(w)
+	text := g.Text(0)
+	require.Contains(t, text, "part a → reviewer ")
+	require.Contains(t, text, "part b → reviewer ↑\n")
+	require.Contains(t, text, "each item → fixer ")
+	svg, err := g.Traced(diagram.Trace{Moves: []diagram.Move{{From: "$START", To: "panel"}}, Here: "panel"}).SVG()
+	require.NoError(t, err)
+	require.Contains(t, svg, `class="edge part`)
+	require.Contains(t, g.Mermaid(), `-.->|"part a"|`)
+	require.Contains(t, g.DOT(), "style=dotted")
+}

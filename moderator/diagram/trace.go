@@ -54,6 +54,11 @@ func (g Graph) Traced(t Trace) Graph {
 	if i := g.node(t.Here); i >= 0 {
 		g.Nodes[i].State = Here
 	}
+	for _, e := range g.Edges {
+		if to := &g.Nodes[e.To]; e.Part && g.Nodes[e.From].State != Unseen && to.State == Unseen {
+			to.State = Seen
+		}
+	}
 	return g
 }
 
