@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -60,19 +61,19 @@ func (a *attempt) adopt(ctx context.Context, last rundir.Record, result protocol
 	}
 	a.record.More = a.more
 	step, err := a.accept(ctx, result)
-	if err == nil && (last.Damaged || last.Missing) && !a.answers(ctx, step.step) {
-		err = rejected(result.StepHash, protocol.CodeAgent, "step %s answers another prompt", result.StepHash)
+	if err == nil && (last.Damaged || last.Missing) && !a.answers(ctx, step.Step) {
+		err = verify.Rejected(result.StepHash, protocol.CodeAgent, "step %s answers another prompt", result.StepHash)
 	}
 	if err != nil {
-		var no *rejection
+		var no *verify.Rejection
 		if errors.As(err, &no) {
-			no.why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", a.dir.File(runfiles.StdoutFile), no.why.Message)
+			no.Why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", a.dir.File(runfiles.StdoutFile), no.Why.Message)
 		}
 		return out, false, a.reject(err) // once: the next step runs it anew
 	}
 	agent := last.Agent
 	if agent == "" {
-		agent = step.step.Agent
+		agent = step.Step.Agent
 		a.record.Agent = agent
 	}
 	a.started(agent, true)
@@ -96,7 +97,7 @@ func (a *attempt) takeSpoiled(ctx context.Context, last rundir.Record, wrong *ag
 			continue
 		}
 		got, err := a.accept(ctx, protocol.Result{StepHash: h})
-		if err == nil && a.answers(ctx, got.step) {
+		if err == nil && a.answers(ctx, got.Step) {
 			return a.adopt(ctx, last, protocol.Result{StepHash: h})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -19,12 +20,12 @@ import (
 // advance makes a step that was accepted durable, moves the head to it, and
 // looks at what is next. If it fails before the head has moved, the record stays
 // unfinished and the next step adopts the result.
-func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutput, error) {
+func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.StepOutput, error) {
 	ctx, cancel := a.finishing(ctx)
 	defer cancel(nil)
 	var none protocol.StepOutput
 	if err := a.flush(ctx, got); err != nil {
-		return none, fmt.Errorf("make step %s durable: %w", got.hash, err)
+		return none, fmt.Errorf("make step %s durable: %w", got.Hash, err)
 	}
 	if a.task.replaces {
 		if err := a.keepReplaced(ctx); err != nil {
@@ -34,34 +35,34 @@ func (a *attempt) advance(ctx context.Context, got accepted) (protocol.StepOutpu
 	if err := a.reopen(ctx); err != nil {
 		return none, a.unmoved(err)
 	}
-	if err := a.Heads.Move(ctx, a.locked.id, a.locked.head, got.hash); err != nil {
+	if err := a.Heads.Move(ctx, a.locked.id, a.locked.head, got.Hash); err != nil {
 		return none, a.unmoved(err)
 	}
-	a.locked.head = got.hash
-	a.record.Status, a.record.StepHash = rundir.Done, got.hash
+	a.locked.head = got.Hash
+	a.record.Status, a.record.StepHash = rundir.Done, got.Hash
 	// A record that stays behind is about an older head, and is not asked again.
 	_ = a.dir.Write(a.record)
-	if len(got.step.Tries) > 0 {
+	if len(got.Step.Tries) > 0 {
 		_ = a.FS.Remove(a.dir.File(runfiles.TriesFile)) // what stays is in the step already
 	}
-	budget.File{Dir: a.dir}.Add(got.hash, got.step)
+	budget.File{Dir: a.dir}.Add(got.Hash, got.Step)
 	if a.locked.facts.ParkedUntil > notParked {
 		if err := a.setParked(ctx, a.locked, notParked); err != nil {
 			a.warn("the thread still counts as parked: " + err.Error())
 		}
 	}
-	a.unknownCost(got.step)
+	a.unknownCost(got.Step)
 	out, err := a.arrive(ctx, a.locked)
 	if out.Done {
 		a.unheard()
 	}
 	// Copies: the output is kept until the last step is made, and must not keep all
 	// nodes of its step with it.
-	role, hash := got.step.Role, got.hash
-	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.step.Agent, got.step.Usage
-	out.Files = a.changed(ctx, got.step)
+	role, hash := got.Step.Role, got.Hash
+	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.Step.Agent, got.Step.Usage
+	out.Files = a.changed(ctx, got.Step)
 	if err == nil && !a.info.Adopted && a.dir.StopRequested(a.record) {
-		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.step.Role),
+		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.Step.Role),
 			"uwf thread step "+a.locked.id)
 	}
 	return out, err
@@ -106,11 +107,11 @@ func (a *attempt) unmoved(err error) error {
 // commits its nodes says so in its result, as all that use our packages and `uwf
 // step put` do; flushing twice costs 1 to 2 ms for a small step and 17 ms for one
 // with 50 turns. Whoever writes nodes in another way is not relied on.
-func (a *attempt) flush(ctx context.Context, got accepted) error {
-	if got.durable {
+func (a *attempt) flush(ctx context.Context, got verify.Accepted) error {
+	if got.Durable {
 		return nil
 	}
-	return a.Store.Commit(ctx, got.nodes...)
+	return a.Store.Commit(ctx, got.Nodes...)
 }
 
 // reopen makes a completed thread active again, now that there is a step to go

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/careful"
@@ -103,12 +104,12 @@ func (a *application) find(ctx context.Context) error {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no worktree: nothing tells what it has made from what was there", a.id),
 			"--workspace worktree of uwf run and uwf thread start gives a thread one")
 	case a.w.Mode == InPlace:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.id, shown(a.w.Root)),
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.id, place.Shown(a.w.Root)),
 			"git -C "+plaintext.Word(a.w.Root)+" commit -a")
 	}
 	var err error
 	if a.to, err = files.Find(ctx, a.Env, a.o.Dir); err != nil || !sameFile(a.to.Common, a.w.Repo) {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", shown(a.o.Dir), shown(a.w.Repo), a.id),
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", place.Shown(a.o.Dir), place.Shown(a.w.Repo), a.id),
 			"--cwd DIR names one")
 	}
 	a.from, err = files.Find(ctx, a.Env, a.w.Root)
@@ -119,13 +120,13 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if a.from.Root == a.to.Root {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", shown(a.to.Root), a.id), "--cwd DIR names the work tree that is to have the result")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root), a.id), "--cwd DIR names the work tree that is to have the result")
 	}
 	if a.spec, err = a.specOf(a.to, a.id); err != nil {
 		return err
 	}
 	if a.to.Head == "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet", shown(a.to.Root)), "git commit --allow-empty -m start")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet", place.Shown(a.to.Root)), "git commit --allow-empty -m start")
 	}
 	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.id)
 	return nil
@@ -241,7 +242,7 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 	if at, err := a.to.CheckedOut(ctx, branch); err != nil {
 		return err
 	} else if at != "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s is checked out in %s", shown(branch), shown(at)), "without --branch, the result is brought to the branch that is checked out here")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s is checked out in %s", place.Shown(branch), place.Shown(at)), "without --branch, the result is brought to the branch that is checked out here")
 	}
 	old, exists := a.to.Commit(ctx, "refs/heads/"+branch)
 	if exists {
@@ -250,7 +251,7 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 			return err
 		}
 		if !behind {
-			return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s has commits that the result has not", shown(branch)), "--branch names another one")
+			return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s has commits that the result has not", place.Shown(branch)), "--branch names another one")
 		}
 	}
 	if err := a.to.Bring(ctx, a.spec, result); err != nil {
@@ -271,10 +272,10 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if branch == "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "no branch is checked out in %s", shown(a.to.Root)), "git switch -c NAME", "--branch NAME makes one with the result")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "no branch is checked out in %s", place.Shown(a.to.Root)), "git switch -c NAME", "--branch NAME makes one with the result")
 	}
 	if what := a.to.Unfinished(); what != "" || a.to.Locked() {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", shown(a.to.Root), cmp.Or(what, "command (index.lock)")), "git status says how to end it")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", place.Shown(a.to.Root), cmp.Or(what, "command (index.lock)")), "git status says how to end it")
 	}
 	a.out.Branch = branch
 	if a.out.Already, err = a.to.Contains(ctx, a.spec, a.to.Head, result); err != nil || a.out.Already {
@@ -290,7 +291,7 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s", shown(a.to.Root), some(edited.Tracked)),
+		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s", place.Shown(a.to.Root), some(edited.Tracked)),
 			"git stash, or git commit, keeps the changes", "--dirty leaves them as they are", "--branch NAME makes a branch with the result")
 	}
 	laid, err := a.to.Laid(ctx, a.spec, now, edited, a.to.Head, to)
@@ -372,17 +373,17 @@ func (a *application) explain(err error) error {
 	switch {
 	case errors.As(err, &conflict):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.id, shown(a.out.Branch), some(conflict.Paths))}, byHand)
+			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.id, place.Shown(a.out.Branch), some(conflict.Paths))}, byHand)
 	case errors.Is(err, files.ErrNobody):
 		return fault.Hinted(fault.Of(err), "git config --global user.name NAME", "git config --global user.email EMAIL")
 	case errors.Is(err, files.ErrTooOld):
 		return fault.Hinted(fault.Of(err), byHand)
 	case errors.As(err, &blocked):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.id, shown(a.to.Root), some(blocked.Paths))},
+			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.id, place.Shown(a.to.Root), some(blocked.Paths))},
 			"commit it, or move it away", byHand)
 	case errors.As(err, &unsaved):
-		return fault.Hinted(fault.Of(err), "somebody works in "+shown(a.to.Root)+": try again")
+		return fault.Hinted(fault.Of(err), "somebody works in "+place.Shown(a.to.Root)+": try again")
 	}
 	return fault.Of(err)
 }

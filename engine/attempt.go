@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
@@ -145,7 +146,7 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 	}
 	step, err := a.accept(ctx, ran.Result)
 	if err != nil {
-		var no *rejection
+		var no *verify.Rejection
 		if errors.As(err, &no) {
 			a.tried(ran, err)
 			a.failedTry = nil // it is final

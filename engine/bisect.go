@@ -11,6 +11,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/oscommand"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
@@ -191,7 +193,7 @@ func (b *bisection) open(ctx context.Context, id string) (*durable.Held, error) 
 
 // at is where the person is in the repository, else its root.
 func (b *bisection) at() string {
-	if _, ok := below(b.repo.Root, b.Env.Dir); ok {
+	if _, ok := place.Below(b.repo.Root, b.Env.Dir); ok {
 		return b.Env.Dir
 	}
 	return b.repo.Root
@@ -228,7 +230,7 @@ func named(s protocol.BisectedStep) string {
 	if s.Number == 0 {
 		return "0, the start"
 	}
-	return fmt.Sprintf("%d (%s)", s.Number, shown(s.Role))
+	return fmt.Sprintf("%d (%s)", s.Number, place.Shown(s.Role))
 }
 
 func words(result string) string {
@@ -338,7 +340,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 		return protocol.BisectGood, nil
 	case status.Code == cannotTell:
 		return protocol.BisectSkipped, nil
-	case status.Code == notFound, status.Code == notExecutable:
+	case status.Code == oscommand.NotFound, status.Code == oscommand.NotExecutable:
 		return "", fault.New(protocol.CodeFailed, "the command could not run: exit status %d", status.Code)
 	}
 	return protocol.BisectBad, nil

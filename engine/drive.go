@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -285,7 +286,7 @@ func (f *failedKids) err(thread, role string) error {
 		Code: why.Code, Err: f.why,
 		Message: fmt.Sprintf("%d of %d children of role %q failed; %s: %s", f.n, f.of, role, f.first, why.Message),
 	}
-	if errors.As(f.why, new(*UntrustedError)) {
+	if errors.As(f.why, new(*trust.UntrustedError)) {
 		return fault.Hinted(err, why.Hints...)
 	}
 	return fault.Hinted(err, "uwf thread resume "+thread+" tries those again, and no other",

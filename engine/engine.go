@@ -12,7 +12,7 @@
 //   - command.go: which agent plays the role;
 //   - adopt.go: the finished work of an interrupted step;
 //   - invoke.go: the agent's run;
-//   - accept.go: whether what it returned is what was asked for;
+//   - accept.go, package verify: whether what it returned is what was asked for;
 //   - advance.go: make it durable, move the head, look at what is next;
 //   - step.go, resume.go, poke.go: the above, in order;
 //   - work.go: several steps under one lock of the thread;

@@ -8,13 +8,13 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -50,7 +50,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		return e.trustsImported(ctx, h, facts)
 	}
 	if facts.Workspace != nil && facts.Workspace.Mode == InWorktree {
-		return fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, shown(facts.Workspace.Root))
+		return fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, place.Shown(facts.Workspace.Root))
 	}
 	imported := facts.Imported
 	if facts.Doubt != nil {
@@ -119,9 +119,9 @@ func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Import
 func (e *Engine) mustSayWhere(ctx context.Context, h *lockedThread, facts heads.Facts, action Action) error {
 	workflow, dir := "unknown", "unknown"
 	if t, err := thread.Open(ctx, e.Store, h.head); err == nil {
-		dir = shown(t.Start.Cwd)
+		dir = place.Shown(t.Start.Cwd)
 		if w, err := t.Workflow(ctx); err == nil {
-			workflow = fmt.Sprintf("%s %s", shown(w.Name), t.Start.Workflow)
+			workflow = fmt.Sprintf("%s %s", place.Shown(w.Name), t.Start.Workflow)
 		}
 	}
 	err := fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
@@ -146,7 +146,7 @@ func (e *Engine) whence(facts heads.Facts) string {
 		return "comes from elsewhere: no thread of this home has made its chain"
 	}
 	at := time.UnixMilli(imported.AtMs).In(e.Env.Now().Location()).Format(time.DateOnly)
-	return fmt.Sprintf("comes from elsewhere: it was imported from %s on %s", shown(imported.From), at)
+	return fmt.Sprintf("comes from elsewhere: it was imported from %s on %s", place.Shown(imported.From), at)
 }
 
 // Settled refuses a thread that comes from elsewhere and whose directory nobody has
@@ -177,19 +177,13 @@ func (p *position) here(dir string) string {
 	if p.root == "" || p.root == p.thread.Start.Cwd || dir == "" {
 		return dir
 	}
-	if _, ok := below(p.root, dir); ok {
+	if _, ok := place.Below(p.root, dir); ok {
 		return dir
 	}
-	if rel, ok := below(p.thread.Start.Cwd, dir); ok {
+	if rel, ok := place.Below(p.thread.Start.Cwd, dir); ok {
 		return filepath.Join(p.root, rel)
 	}
 	return p.root
-}
-
-// below is the path from one directory to another in it.
-func below(root, dir string) (rel string, ok bool) {
-	rel, err := filepath.Rel(root, dir)
-	return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // at is the position of a thread that is held, where it works here.

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -53,7 +54,7 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	}
 	nodes := []cas.Node{head}
 	if t.Last != nil {
-		named, err := contents(ctx, e.Store, t.Last.Step, true)
+		named, err := verify.Contents(ctx, e.Store, t.Last.Step, true)
 		if err != nil && !errors.As(err, &other) { // the original's agents have details of their own
 			return "", fault.Of(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -105,7 +106,7 @@ func TestCommandThatPrintsMuch(t *testing.T) {
 		require.NoError(t, err)
 		if turn.Role == protocol.TurnTool {
 			size += len(turn.Content)
-			require.LessOrEqual(t, len(turn.Content), outputPiece)
+			require.LessOrEqual(t, len(turn.Content), oscommand.OutputPiece)
 		}
 	}
 	require.Equal(t, 100<<20+len("ä€end"), size)
@@ -161,7 +162,7 @@ func (s showing) Writing(_ StepInfo, t protocol.Turn) { s.to <- t.Content }
 func TestWholeRunes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"a€": 4, "a\xe2\x82": 1, "a\xe2": 1, "a\xff": 2, "\x80\x80\x80\x80": 4, "": 0, "a": 1, "aä": 3} {
-		require.Equal(t, want, wholeRunes([]byte(text)), "%q", text)
+		require.Equal(t, want, oscommand.WholeRunes([]byte(text)), "%q", text)
 	}
 }
 

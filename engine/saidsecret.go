@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
@@ -69,7 +70,7 @@ func (a *attempt) hideSaid(ran *agentproc.Outcome) error {
 
 // hideIn replaces a file by one in which the secrets of a set are hidden.
 func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
-	from, size, err := printed(path)
+	from, size, err := oscommand.Printed(path)
 	if from == nil || err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
 		return err
 	}
 	hiding := set.NewWriter(to)
-	_, err = io.CopyBuffer(struct{ io.Writer }{hiding}, io.NewSectionReader(from, 0, size), make([]byte, outputPiece))
+	_, err = io.CopyBuffer(struct{ io.Writer }{hiding}, io.NewSectionReader(from, 0, size), make([]byte, oscommand.OutputPiece))
 	if err = errors.Join(err, hiding.Flush(), to.Close()); err != nil {
 		return err
 	}

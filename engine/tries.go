@@ -15,8 +15,9 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -27,59 +28,6 @@ import (
 // A visit is a turn of a role. It is tried until a step comes of it: by its agent again
 // where the failure may pass, later where the provider says when there is more, or by
 // another agent. What failed before is in the step, with what it cost.
-
-// policy is what the config says about an agent that fails.
-type policy struct {
-	attempts int
-	backoff  time.Duration
-	on       []protocol.FailureKind
-	onLimit  string
-	fallback []string
-	maxPark  time.Duration
-}
-
-// Defaults of a policy.
-const (
-	defaultAttempts = 3
-	defaultBackoff  = 5 * time.Second
-	defaultMaxPark  = 24 * time.Hour
-	firstPark       = 15 * time.Minute // where the provider names no time; doubled each time
-	longestBackoff  = time.Minute      // that a process waits for
-)
-
-func policyOf(c protocol.Config, alias string) (policy, error) {
-	a := c.Agents[alias]
-	p := policy{
-		attempts: defaultAttempts, backoff: defaultBackoff, onLimit: a.OnLimit, fallback: a.Fallback, maxPark: defaultMaxPark,
-		on: []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer},
-	}
-	var err error
-	if r := a.Retry; r != nil {
-		if r.Attempts > 0 {
-			p.attempts = r.Attempts
-		}
-		if r.On != nil {
-			p.on = nil
-			for _, kind := range r.On {
-				p.on = append(p.on, protocol.FailureKind(kind))
-			}
-		}
-		if p.backoff, err = spanOr(r.Backoff, p.backoff); err != nil {
-			return p, fault.New(protocol.CodeInvalid, "agents.%s.retry.backoff: %v", alias, err)
-		}
-	}
-	if p.maxPark, err = spanOr(a.MaxPark, p.maxPark); err != nil {
-		return p, fault.New(protocol.CodeInvalid, "agents.%s.maxPark: %v", alias, err)
-	}
-	return p, nil
-}
-
-func spanOr(text string, otherwise time.Duration) (time.Duration, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	return time.ParseDuration(text)
-}
 
 // visitKey is the same for all tries of a visit, and for no other one.
 func (a *attempt) visitKey() string {
@@ -97,7 +45,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	if err != nil {
 		return out, err
 	}
-	first, err := policyOf(c, a.cmd.alias)
+	first, err := retry.Of(c, a.cmd.alias)
 	if err != nil {
 		return out, err
 	}
@@ -110,22 +58,22 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 		if out, err = a.run(ctx); err == nil || a.failedTry == nil || a.failedTry.Kind == "" {
 			return out, err
 		}
-		p, perr := policyOf(c, a.cmd.alias)
+		p, perr := retry.Of(c, a.cmd.alias)
 		if perr != nil {
 			return out, errors.Join(err, perr)
 		}
 		wait, again := a.another(p, attempts)
 		switch {
 		case again && a.mayGoOn():
-			a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.attempts, wait.Round(time.Millisecond)))
+			a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.Attempts, wait.Round(time.Millisecond)))
 			if werr := pause(ctx, wait); werr != nil {
 				return out, ended(ctx, errors.Join(err, werr))
 			}
 		case a.failedTry.Kind != protocol.FailedRateLimit:
 			return out, err
-		case p.onLimit == protocol.LimitWait:
+		case p.OnLimit == protocol.LimitWait:
 			return a.park(ctx, p)
-		case first.onLimit == protocol.LimitFallback && a.mayGoOn():
+		case first.OnLimit == protocol.LimitFallback && a.mayGoOn():
 			next, ok, ferr := a.nextAgent(ctx, c, first, o)
 			if ferr != nil || !ok {
 				return out, errors.Join(err, ferr)
@@ -139,14 +87,14 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 }
 
 // another says whether the agent is to try once more, and after which time.
-func (a *attempt) another(p policy, attempts int) (time.Duration, bool) {
-	if attempts >= p.attempts || !slices.Contains(p.on, a.failedTry.Kind) {
+func (a *attempt) another(p retry.Policy, attempts int) (time.Duration, bool) {
+	if attempts >= p.Attempts || !slices.Contains(p.On, a.failedTry.Kind) {
 		return 0, false
 	}
-	wait := min(p.backoff<<min(attempts-1, 10), longestBackoff)
+	wait := min(p.Backoff<<min(attempts-1, 10), retry.LongestBackoff)
 	if at := a.retryAt; !at.IsZero() {
 		left := at.Sub(a.Env.Now())
-		if left > longestBackoff {
+		if left > retry.LongestBackoff {
 			return 0, false
 		}
 		wait = max(wait, left)
@@ -174,8 +122,8 @@ func (a *attempt) gaveUp() map[string]bool {
 
 // goOnWith takes the agent that an interrupted visit has come to. Once all have given
 // up, the first one begins anew.
-func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p policy, o StepOptions) error {
-	if p.onLimit != protocol.LimitFallback || !a.gaveUp()[a.cmd.name] {
+func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) error {
+	if p.OnLimit != protocol.LimitFallback || !a.gaveUp()[a.cmd.name] {
 		return nil
 	}
 	next, ok, err := a.fallback(ctx, c, p, o)
@@ -186,7 +134,7 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p policy, o S
 }
 
 // nextAgent gives the agent up, and finds the next one.
-func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p policy, o StepOptions) (command, bool, error) {
+func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (command, bool, error) {
 	tries := a.dir.Tries(a.pos.thread)
 	if len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
@@ -197,9 +145,9 @@ func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p policy, o 
 	return a.fallback(ctx, c, p, o)
 }
 
-func (a *attempt) fallback(ctx context.Context, c protocol.Config, p policy, o StepOptions) (command, bool, error) {
+func (a *attempt) fallback(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (command, bool, error) {
 	gone := a.gaveUp()
-	for _, alias := range p.fallback {
+	for _, alias := range p.Fallback {
 		if gone[alias] {
 			continue
 		}
@@ -231,8 +179,8 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 		usage = &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
 	}
 	a.failedTry = &runfiles.Try{
-		Try:   protocol.Try{Agent: a.cmd.name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.secrets().Hide(brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
-		Visit: a.visitKey(), Alias: a.cmd.name, Kind: kindOf(ran, err),
+		Try:   protocol.Try{Agent: a.cmd.name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.secrets().Hide(retry.Brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
+		Visit: a.visitKey(), Alias: a.cmd.name, Kind: retry.KindOf(ran, err),
 	}
 	a.retryAt = time.Time{}
 	if at := ran.Result.RetryAtMs; at > 0 {
@@ -248,36 +196,8 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	}
 }
 
-// brief is why a try failed, on one line.
-func brief(ran agentproc.Outcome, err error) string {
-	if ran.Result.Error != "" {
-		return plaintext.Line(ran.Result.Error)
-	}
-	return plaintext.Line(err.Error())
-}
-
-// kindOf is what sort of failure an agent's is.
-func kindOf(ran agentproc.Outcome, err error) protocol.FailureKind {
-	var (
-		timeout *agentproc.TimeoutError
-		exit    *agentproc.ExitError
-		none    *agentproc.ResultError
-	)
-	switch {
-	case fault.IsSignal(err):
-		return ""
-	case errors.As(err, &timeout):
-		return protocol.FailedTimeout
-	case ran.Result.Kind != "":
-		return ran.Result.Kind
-	case ran.Result.Error == "" && (errors.As(err, &exit) || errors.As(err, &none)):
-		return protocol.FailedCrash
-	}
-	return ""
-}
-
 // park leaves the visit until the provider's limit is reset. No process waits for that.
-func (a *attempt) park(ctx context.Context, p policy) (protocol.StepOutput, error) {
+func (a *attempt) park(ctx context.Context, p retry.Policy) (protocol.StepOutput, error) {
 	now, until := a.Env.Now(), a.retryAt
 	if !until.After(now) { // it names none, or one that makes no sense
 		n := 0
@@ -286,9 +206,9 @@ func (a *attempt) park(ctx context.Context, p policy) (protocol.StepOutput, erro
 				n++
 			}
 		}
-		until = now.Add(firstPark << min(max(0, n-p.attempts), 8))
+		until = now.Add(retry.FirstPark << min(max(0, n-p.Attempts), 8))
 	}
-	until = earlier(until, now.Add(p.maxPark))
+	until = retry.Earlier(until, now.Add(p.MaxPark))
 	if err := a.setParked(ctx, a.locked, until.UnixMilli()); err != nil {
 		return protocol.StepOutput{}, err
 	}
@@ -298,13 +218,6 @@ func (a *attempt) park(ctx context.Context, p policy) (protocol.StepOutput, erro
 		return protocol.StepOutput{}, err
 	}
 	return pos.output(), nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // notParked takes the place of a time that has passed: a field of the facts that is not
@@ -349,32 +262,32 @@ func (e *Engine) woken(ctx context.Context, h *lockedThread, last rundir.Record)
 
 // withTries sees to it that a step holds the tries that failed before it. An agent that
 // was made with our packages has put them there; for others the step is made anew.
-func (a *attempt) withTries(ctx context.Context, got accepted) (accepted, error) {
+func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Accepted, error) {
 	tries := a.dir.Tries(a.pos.thread).InStep()
 	switch {
-	case len(tries) == 0 && len(got.step.Tries) == 0, reflect.DeepEqual(tries, got.step.Tries):
+	case len(tries) == 0 && len(got.Step.Tries) == 0, reflect.DeepEqual(tries, got.Step.Tries):
 		return got, nil
-	case len(got.step.Tries) > 0:
-		return got, rejected(got.hash, protocol.CodeAgent, "step %s reports tries that did not happen, or not all of them", got.hash)
+	case len(got.Step.Tries) > 0:
+		return got, verify.Rejected(got.Hash, protocol.CodeAgent, "step %s reports tries that did not happen, or not all of them", got.Hash)
 	}
 	release, err := a.holdStore(ctx)
 	if err != nil {
 		return got, err
 	}
 	defer release()
-	got.step.Tries = tries
+	got.Step.Tries = tries
 	b := a.batch()
-	if got.hash, err = b.Add(ctx, got.step); err != nil {
+	if got.Hash, err = b.Add(ctx, got.Step); err != nil {
 		return got, err
 	}
 	if err := b.Put(ctx); err != nil {
 		return got, err
 	}
-	node, err := a.Store.Get(ctx, got.hash)
+	node, err := a.Store.Get(ctx, got.Hash)
 	if err != nil {
 		return got, err
 	}
-	got.nodes[len(got.nodes)-1], got.durable = node, false
+	got.Nodes[len(got.Nodes)-1], got.Durable = node, false
 	return got, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -117,7 +118,7 @@ func TestNonsenseTimesAreBounded(t *testing.T) {
 		in   string // ms
 		want time.Duration
 	}{
-		"in a century": {"3153600000000", 8 * time.Hour}, "long ago": {"-1000000", firstPark}, "unsaid": {"0", firstPark},
+		"in a century": {"3153600000000", 8 * time.Hour}, "long ago": {"-1000000", retry.FirstPark}, "unsaid": {"0", retry.FirstPark},
 	} {
 		w := newWorld(t, "!limited:rate-limit/"+c.in+"/100/ready")
 		w.clock(&ahead)

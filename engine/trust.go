@@ -2,22 +2,17 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -27,24 +22,7 @@ import (
 // a line of trusted.jsonl in the home; a line that cannot be read confirms nothing.
 
 // UntrustedError means that a workflow with commands has not been confirmed.
-type UntrustedError struct {
-	Workflow protocol.Hash
-	Name     string
-	Why      string   // it has to be, as words that follow its name
-	Commands []string // a line each
-	// Thread is set if it is not the workflow, but the words of a thread from elsewhere.
-	Thread string
-}
-
-// Error implements error.
-func (e *UntrustedError) Error() string {
-	if e.Thread != "" {
-		return fmt.Sprintf("thread %s %s: its inputs, answers and approvals are not from here, and its next step runs a command as you; nothing runs before you have confirmed it for this thread:\n  %s",
-			e.Thread, e.Why, strings.Join(e.Commands, "\n  "))
-	}
-	return fmt.Sprintf("workflow %s %s, and runs commands as you; nothing runs before you have confirmed it:\n  %s",
-		plaintext.Line(e.Name), e.Why, strings.Join(e.Commands, "\n  "))
-}
+type UntrustedError = trust.UntrustedError
 
 // Commands are those of a workflow and of those that it runs, a line each.
 func (e *Engine) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
@@ -90,14 +68,6 @@ func (e *Engine) allCommands(ctx context.Context, w protocol.Workflow, seen []pr
 	return lines, nil
 }
 
-// trustLine is a line of the file.
-type trustLine struct {
-	Workflow protocol.Hash `json:"workflow,omitempty"`
-	Thread   string        `json:"thread,omitempty"`  // the commands of one from elsewhere
-	Foreign  protocol.Hash `json:"foreign,omitempty"` // a workflow that came with such a thread: it waits
-	AtMs     int64         `json:"atMs"`
-}
-
 // NoteForeign keeps of the thread with a head, which was imported, that its workflow came
 // from elsewhere, also when the thread is gone.
 func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
@@ -106,9 +76,9 @@ func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
 		return fault.Of(err)
 	}
 	workflow := t.Start.Workflow
-	known, err := e.confirmed(func(l trustLine) bool { return l.Foreign == workflow })
+	known, err := e.trustFile().Confirmed(func(l trust.Line) bool { return l.Foreign == workflow })
 	if err == nil && !known {
-		err = e.confirm(trustLine{Foreign: workflow, AtMs: e.nowMs()})
+		err = e.trustFile().Confirm(trust.Line{Foreign: workflow, AtMs: e.nowMs()})
 	}
 	if err != nil {
 		return fault.Of(fmt.Errorf("note where workflow %s is from: %w", workflow, err))
@@ -116,10 +86,9 @@ func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
 	return nil
 }
 
-// maxTrusted bounds the file, in bytes.
-const maxTrusted = 16 << 20
-
-func (e *Engine) trustFile() string { return filepath.Join(e.Dirs.Home, "trusted.jsonl") }
+func (e *Engine) trustFile() trust.File {
+	return trust.File{Path: filepath.Join(e.Dirs.Home, "trusted.jsonl"), FS: e.FS}
+}
 
 // Trust confirms that the commands of a workflow may run. Errors are *protocol.Error.
 func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
@@ -133,7 +102,7 @@ func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
 	if known {
 		return nil
 	}
-	if err := e.confirm(trustLine{Workflow: workflow, AtMs: e.nowMs()}); err != nil {
+	if err := e.trustFile().Confirm(trust.Line{Workflow: workflow, AtMs: e.nowMs()}); err != nil {
 		return fault.Of(fmt.Errorf("confirm workflow %s: %w", workflow, err))
 	}
 	return nil
@@ -145,18 +114,10 @@ func (e *Engine) TrustThread(ctx context.Context, id string) error {
 	if err := e.mayWrite(); err != nil {
 		return err
 	}
-	if err := e.confirm(trustLine{Thread: id, AtMs: e.nowMs()}); err != nil {
+	if err := e.trustFile().Confirm(trust.Line{Thread: id, AtMs: e.nowMs()}); err != nil {
 		return fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
 	}
 	return nil
-}
-
-func (e *Engine) confirm(l trustLine) error {
-	line, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	return e.FS.Append(e.trustFile(), append(line, '\n'), 0o600, durable.FullFlush)
 }
 
 // whoseWords are a thread and those that it is part of, itself first, and whether any of
@@ -190,7 +151,7 @@ func (a *attempt) trustsWords(ctx context.Context) error {
 	if err != nil || foreign == nil {
 		return err
 	}
-	known, err := a.confirmed(func(l trustLine) bool { return slices.Contains(line, l.Thread) && l.AtMs >= since })
+	known, err := a.trustFile().Confirmed(func(l trust.Line) bool { return slices.Contains(line, l.Thread) && l.AtMs >= since })
 	if err != nil || known {
 		return err
 	}
@@ -209,7 +170,7 @@ func (a *attempt) trustsWords(ctx context.Context) error {
 
 // trusted reports whether a workflow was confirmed, or is registered.
 func (e *Engine) trusted(ctx context.Context, workflow protocol.Hash) (bool, error) {
-	known, err := e.confirmed(func(l trustLine) bool { return l.Workflow == workflow })
+	known, err := e.trustFile().Confirmed(func(l trust.Line) bool { return l.Workflow == workflow })
 	if known || err != nil {
 		return known, err
 	}
@@ -219,21 +180,6 @@ func (e *Engine) trusted(ctx context.Context, workflow protocol.Hash) (bool, err
 	}
 	names, err := registry.Workflows(ctx)
 	return slices.ContainsFunc(names, func(n heads.Named) bool { return n.Hash == workflow && n.Problem == "" }), err
-}
-
-// confirmed reports whether there is a line such as this.
-func (e *Engine) confirmed(such func(trustLine) bool) (bool, error) {
-	data, err := careful.ReadFile(e.trustFile(), maxTrusted, careful.NoFollow)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("read what was confirmed: %w", err)
-	}
-	for line := range strings.Lines(string(data)) {
-		var l trustLine
-		if json.Unmarshal([]byte(line), &l) == nil && such(l) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // MustTrust is an error if a workflow has commands and was not confirmed: an
@@ -294,7 +240,7 @@ func (e *Engine) trustsStored(ctx context.Context, workflow protocol.Hash, w pro
 	if commands, err := e.allCommands(ctx, w, nil); err != nil || len(commands) == 0 {
 		return err
 	}
-	switch noted, err := e.confirmed(func(l trustLine) bool { return l.Foreign == workflow }); {
+	switch noted, err := e.trustFile().Confirmed(func(l trust.Line) bool { return l.Foreign == workflow }); {
 	case err != nil:
 		return err
 	case noted:

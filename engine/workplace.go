@@ -8,9 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
@@ -102,21 +99,21 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 	}
 	switch {
 	case errors.As(err, &outside) && outside.Never:
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was started in %s", who, shown(outside.Dir), shown(outside.Thread)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was started in %s", who, place.Shown(outside.Dir), place.Shown(outside.Thread)),
 			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' --cwd "+plaintext.Word(outside.Dir))
 	case errors.As(err, &outside):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who, shown(outside.Dir), shown(outside.Thread)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who, place.Shown(outside.Dir), place.Shown(outside.Thread)),
 			e.allowLine(listed, outside.Dir))
 	case errors.As(err, &special):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who, shown(special.Dir), shown(special.At)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who, place.Shown(special.Dir), place.Shown(special.At)),
 			e.allowLine(listed, special.Dir))
 	case errors.As(err, &moved):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that is a link to %s", who, shown(moved.Thread), shown(moved.Dir)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that is a link to %s", who, place.Shown(moved.Thread), place.Shown(moved.Dir)),
 			e.allowLine(listed, moved.Dir))
 	case errors.As(err, &file):
-		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, shown(dir))
+		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, place.Shown(dir))
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(protocol.CodeFailed, "%s cannot work in %s: there is no such directory", who, shown(dir))
+		return fail(protocol.CodeFailed, "%s cannot work in %s: there is no such directory", who, place.Shown(dir))
 	}
 	return fault.Of(fmt.Errorf("%s cannot work in its directory: %w", who, err))
 }
@@ -125,15 +122,6 @@ func (e *Engine) misplacedRole(role, dir string, listed []string, err error) err
 func (e *Engine) allowLine(listed []string, dir string) string {
 	line, _ := json.Marshal(append(slices.Clone(listed), dir)) // texts always encode
 	return fmt.Sprintf("to allow steps there and below, add this line to %s: allowLocations: %s", e.Dirs.Config(), line)
-}
-
-// shown is a path as messages name it. A model may have chosen it, and a line
-// break in it must not begin a line of ours.
-func shown(path string) string {
-	if strings.ContainsFunc(path, unicode.IsControl) {
-		return strconv.Quote(path)
-	}
-	return path
 }
 
 // located is the path that a location names.

@@ -106,7 +106,7 @@ func (e *Engine) openFiles(ctx context.Context, id, dir string, w *heads.Workspa
 		return nil, err
 	}
 	if w.Mode == InWorktree && !sameFile(repo.Common, w.Repo) {
-		return nil, fmt.Errorf("%s is not a worktree of %s any more", shown(w.Root), shown(w.Repo))
+		return nil, fmt.Errorf("%s is not a worktree of %s any more", place.Shown(w.Root), place.Shown(w.Repo))
 	}
 	lock, err := e.lockTree(ctx, id, repo.Root)
 	if err != nil {
@@ -127,7 +127,7 @@ func (e *Engine) lockTree(ctx context.Context, id, root string) (*durable.Held, 
 	defer cancel()
 	lock, err := durable.Lock(ctx, filepath.Join(e.Dirs.Locks(), "tree-"+hex.EncodeToString(sum[:10])+".lock"))
 	if errors.Is(err, durable.ErrLocked) {
-		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s", shown(root)),
+		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s", place.Shown(root)),
 			"uwf thread resume "+id+" once it has ended", "uwf thread running")
 	}
 	return lock, err
@@ -181,7 +181,7 @@ func (e *Engine) restore(ctx context.Context, k *keeping, id string, have, to pr
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: since the last step these were changed: " + some(unsaved.Paths), Err: err},
 			"git stash, or git commit, keeps the changes", "--keep-files leaves all files as they are")
 	case errors.As(err, &blocked):
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: " + shown(blocked.Error()), Err: err},
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: " + place.Shown(blocked.Error()), Err: err},
 			"move them away", "--keep-files leaves all files as they are")
 	case err != nil:
 		return fmt.Errorf("put the files back: %w", err)
@@ -195,7 +195,7 @@ func some(paths []string) string {
 	const most = 5
 	named := make([]string, 0, most)
 	for _, path := range paths[:min(len(paths), most)] {
-		named = append(named, shown(path))
+		named = append(named, place.Shown(path))
 	}
 	if n := len(paths) - most; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(named, ", "), n)
@@ -214,9 +214,9 @@ func (e *Engine) specOf(repo files.Repo, thread string) (files.Spec, error) {
 		if err != nil {
 			continue
 		}
-		if rel, ok := below(repo.Root, real); ok {
+		if rel, ok := place.Below(repo.Root, real); ok {
 			if rel == "." {
-				return s, fault.New(protocol.CodeFailed, "%s is the home of uwf", shown(repo.Root))
+				return s, fault.New(protocol.CodeFailed, "%s is the home of uwf", place.Shown(repo.Root))
 			}
 			s.Skip = append(s.Skip, filepath.ToSlash(rel))
 		}
@@ -285,9 +285,9 @@ func (e *Engine) inPlace(ctx context.Context, dir string) (*heads.Workspace, err
 
 // noWorkTree says why the files of a directory cannot be kept.
 func noWorkTree(dir string, err error) error {
-	text := shown(dir) + " is in no git work tree: its files cannot be kept"
+	text := place.Shown(dir) + " is in no git work tree: its files cannot be kept"
 	if !errors.Is(err, files.ErrNone) {
-		text = "the files of " + shown(dir) + " cannot be kept: " + err.Error()
+		text = "the files of " + place.Shown(dir) + " cannot be kept: " + err.Error()
 	}
 	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}, "--workspace none works there as it is")
 }
@@ -316,7 +316,7 @@ func (e *Engine) defaultMode(ctx context.Context, workflow, dir string) (string,
 		return AsItIs, nil
 	}
 	if real, err := place.Real(home.User(e.Env)); err == nil && wanted == "" {
-		if _, ok := below(repo.Root, real); ok {
+		if _, ok := place.Below(repo.Root, real); ok {
 			return AsItIs, nil
 		}
 	}

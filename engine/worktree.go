@@ -34,11 +34,11 @@ type newTree struct {
 // of that commit. The thread works at the same place below its root.
 func (e *Engine) addWorktree(ctx context.Context, n newTree) (w *heads.Workspace, err error) {
 	if n.base == "" {
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one", shown(n.repo.Root)), "git commit --allow-empty -m start")
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one", place.Shown(n.repo.Root)), "git commit --allow-empty -m start")
 	}
 	rel, err := filepath.Rel(n.repo.Root, n.dir)
 	if err != nil || !filepath.IsLocal(rel) {
-		return nil, fmt.Errorf("%s is not in %s", shown(n.dir), shown(n.repo.Root))
+		return nil, fmt.Errorf("%s is not in %s", place.Shown(n.dir), place.Shown(n.repo.Root))
 	}
 	path := e.Dirs.Worktree(n.id)
 	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
@@ -113,7 +113,7 @@ func (e *Engine) startTree(ctx context.Context, id, workflow, dir string, o Work
 	if o.Base != "" {
 		var ok bool
 		if n.base, ok = repo.Commit(ctx, o.Base); !ok {
-			return nil, fault.Hinted(fault.New(protocol.CodeNotFound, "there is no commit %s in %s", shown(o.Base), shown(repo.Root)), "git log --oneline --all")
+			return nil, fault.Hinted(fault.New(protocol.CodeNotFound, "there is no commit %s in %s", place.Shown(o.Base), place.Shown(repo.Root)), "git log --oneline --all")
 		}
 	}
 	if o.Dirty {
@@ -159,7 +159,7 @@ func (e *Engine) forkFiles(ctx context.Context, id string, t *thread.Thread, o F
 	case o.Files == FilesKeep && w.Mode == InPlace:
 		return w, nil
 	case w.Mode != InPlace && (o.Files == FilesKeep || o.Files == FilesHere):
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s belongs to thread %s", shown(w.Root), facts.Fork.Thread), "without --files the fork gets a worktree of its own", "--cwd DIR lets it work elsewhere")
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s belongs to thread %s", place.Shown(w.Root), facts.Fork.Thread), "without --files the fork gets a worktree of its own", "--cwd DIR lets it work elsewhere")
 	}
 	tree, err := e.treeAt(ctx, t, o.Before, facts.Fork.Thread)
 	var none *NoFilesError
@@ -202,7 +202,7 @@ func (e *Engine) treeOf(ctx context.Context, w *heads.Workspace, of string) (rep
 	if lost != nil || !sameFile(main.Common, w.Repo) {
 		return repo, "", err
 	}
-	rel, ok := below(e.Dirs.Worktree(of), w.Root)
+	rel, ok := place.Below(e.Dirs.Worktree(of), w.Root)
 	if !ok {
 		rel = "."
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -140,7 +141,7 @@ func (e *Engine) leaveTree(ctx context.Context, id string, w *heads.Workspace) {
 		return
 	}
 	if repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), w.Branch, w.Base) == nil {
-		e.warn("nothing was made in " + shown(w.Root) + ": the worktree is removed")
+		e.warn("nothing was made in " + place.Shown(w.Root) + ": the worktree is removed")
 	}
 }
 

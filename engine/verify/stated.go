@@ -1,4 +1,4 @@
-package engine
+package verify
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 
 // misstated says what a step claims about its run that cannot be, "" if nothing: later
 // steps and readers believe it.
-func (a *attempt) misstated(ctx context.Context, s protocol.Step) string {
+func (a Asked) misstated(ctx context.Context, s protocol.Step) string {
 	if reason := a.askedOtherwise(ctx, s); reason != "" {
 		return reason
 	}
-	if reason := a.madeElsewhere(ctx, s); reason != "" {
+	if reason := a.madeElsewhere(s); reason != "" {
 		return reason
 	}
 	return a.madeAnotherTime(ctx, s)
@@ -31,12 +31,12 @@ func (a *attempt) misstated(ctx context.Context, s protocol.Step) string {
 // askedOtherwise compares the prompt that a step claims with the one that was given.
 // Secrets are hidden in it, and a role that is told nothing may be told its
 // description.
-func (a *attempt) askedOtherwise(ctx context.Context, s protocol.Step) string {
+func (a Asked) askedOtherwise(ctx context.Context, s protocol.Step) string {
 	given, known := a.askedFor(ctx)
 	switch {
 	case !known, s.EdgePrompt == given, hides(s.EdgePrompt, given):
 		return ""
-	case strings.TrimSpace(given) == "" && (strings.TrimSpace(s.EdgePrompt) == "" || s.EdgePrompt == a.pos.workflow.Roles[s.Role].Description):
+	case strings.TrimSpace(given) == "" && (strings.TrimSpace(s.EdgePrompt) == "" || s.EdgePrompt == a.Workflow.Roles[s.Role].Description):
 		return ""
 	}
 	return "claims a different prompt: its edgePrompt is not the one it was given"
@@ -44,10 +44,10 @@ func (a *attempt) askedOtherwise(ctx context.Context, s protocol.Step) string {
 
 // askedFor is the prompt of the task; false if only its hash is known, because the node
 // is not there any more.
-func (a *attempt) askedFor(ctx context.Context) (string, bool) {
-	prompt := a.task.prompt
+func (a Asked) askedFor(ctx context.Context) (string, bool) {
+	prompt := a.Prompt
 	if prompt == "" {
-		text, err := cas.Read[protocol.Text](ctx, a.nodes(), a.task.promptHash)
+		text, err := cas.Read[protocol.Text](ctx, a.Nodes, a.PromptHash)
 		if err != nil {
 			return "", false
 		}
@@ -76,18 +76,18 @@ func hides(text, whole string) bool {
 
 // madeElsewhere compares the directory that a step claims with the one that its agent
 // was started in: a resumed role works there again.
-func (a *attempt) madeElsewhere(ctx context.Context, s protocol.Step) string {
-	want := a.record.Cwd
+func (a Asked) madeElsewhere(s protocol.Step) string {
+	want := a.RanIn
 	if !filepath.IsAbs(want) { // of an adopted result nobody knows the record
 		var err error
-		if want, err = a.Workplace(ctx, a.task.role, a.pos.dir(), a.task.cwd); err != nil {
+		if want, err = a.Place(a.Role, a.Cwd); err != nil {
 			want = ""
 		}
 	}
 	if s.Cwd == want {
 		return ""
 	}
-	is, err := a.Workplace(ctx, s.Role, a.pos.dir(), s.Cwd)
+	is, err := a.Place(s.Role, s.Cwd)
 	var outside *place.OutsideError
 	switch {
 	case errors.As(err, &outside):
@@ -95,7 +95,7 @@ func (a *attempt) madeElsewhere(ctx context.Context, s protocol.Step) string {
 	case want == "", err == nil && is == want: // spelled otherwise
 		return ""
 	}
-	return fmt.Sprintf("claims to have worked in %s, but its agent was started in %s", shown(s.Cwd), shown(want))
+	return fmt.Sprintf("claims to have worked in %s, but its agent was started in %s", place.Shown(s.Cwd), place.Shown(want))
 }
 
 // clockTolerance is by how much the times of a step may be wrong: those of its run
@@ -105,13 +105,13 @@ const clockTolerance = 5 * time.Minute
 // madeAnotherTime holds the times of a step against its thread and its run. A clock
 // that was set meanwhile has been seen by the run's record or is seen now; what that
 // explains is allowed. A time that is not set is not known.
-func (a *attempt) madeAnotherTime(ctx context.Context, s protocol.Step) string {
-	now, begun := a.nowMs(), a.record.StartedAt
+func (a Asked) madeAnotherTime(ctx context.Context, s protocol.Step) string {
+	now, begun := a.Now, a.StartedAt
 	if begun == 0 {
 		begun = now
 	}
 	earliest := min(now, begun)
-	if start, err := a.nodes().Get(ctx, s.Start); err == nil {
+	if start, err := a.Nodes.Get(ctx, s.Start); err == nil {
 		earliest = min(earliest, start.Timestamp)
 	}
 	earliest -= clockTolerance.Milliseconds()
@@ -137,7 +137,7 @@ func (a *attempt) madeAnotherTime(ctx context.Context, s protocol.Step) string {
 // claims as its own, "" if none. Equal contents are one node: so an old one is none
 // of another step's only if nothing in it reports a time, or if the other step was
 // told the same.
-func (a *attempt) borrowed(ctx context.Context, s protocol.Step) (string, error) {
+func (a Asked) borrowed(ctx context.Context, s protocol.Step) (string, error) {
 	oldPrompt, err := a.oldPrompt(ctx, s)
 	if err != nil {
 		return "", err
@@ -146,7 +146,7 @@ func (a *attempt) borrowed(ctx context.Context, s protocol.Step) (string, error)
 	if !oldPrompt && !oldDetail {
 		return "", nil
 	}
-	t, err := thread.Open(ctx, a.nodes(), a.locked.head)
+	t, err := thread.Open(ctx, a.Nodes, a.Head)
 	if err != nil {
 		return "", err
 	}
@@ -172,19 +172,19 @@ const farBack = 1000
 
 // oldPrompt tells whether what a step says its role was told was there before its
 // run, and does not hold what it was asked. The error says that it is no text.
-func (a *attempt) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) {
-	if s.Prompt == nil || *s.Prompt == a.task.promptHash {
+func (a Asked) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) {
+	if s.Prompt == nil || *s.Prompt == a.PromptHash {
 		return false, nil
 	}
-	n, err := a.nodes().Get(ctx, *s.Prompt)
+	n, err := a.Nodes.Get(ctx, *s.Prompt)
 	if fault.IsRedacted(err) {
 		return false, nil
 	}
 	var told protocol.Text
 	if err == nil {
-		told, err = cas.As[protocol.Text](ctx, a.nodes(), n)
+		told, err = cas.As[protocol.Text](ctx, a.Nodes, n)
 	}
-	if err != nil || n.Timestamp >= a.record.StartedAt {
+	if err != nil || n.Timestamp >= a.StartedAt {
 		return false, err
 	}
 	return !strings.Contains(string(told), strings.TrimSpace(s.EdgePrompt)), nil
@@ -192,11 +192,11 @@ func (a *attempt) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) 
 
 // oldDetail tells whether the last turn of a detail says that it was spoken before
 // the step's run.
-func (a *attempt) oldDetail(ctx context.Context, s protocol.Step) bool {
-	detail, err := cas.Read[protocol.Detail](ctx, a.nodes(), s.Detail)
+func (a Asked) oldDetail(ctx context.Context, s protocol.Step) bool {
+	detail, err := cas.Read[protocol.Detail](ctx, a.Nodes, s.Detail)
 	if err != nil || len(detail.Turns) == 0 {
 		return false
 	}
-	last, err := cas.Read[protocol.Turn](ctx, a.nodes(), detail.Turns[len(detail.Turns)-1])
-	return err == nil && last.AtMs > 0 && last.AtMs < a.record.StartedAt
+	last, err := cas.Read[protocol.Turn](ctx, a.Nodes, detail.Turns[len(detail.Turns)-1])
+	return err == nil && last.AtMs > 0 && last.AtMs < a.StartedAt
 }

@@ -1,0 +1,103 @@
+// Package retry is what the config says about an agent that fails, and what sort of failure it
+// was.
+package retry
+
+import (
+	"errors"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// Policy is what the config says about an agent that fails.
+type Policy struct {
+	Attempts int
+	Backoff  time.Duration
+	On       []protocol.FailureKind
+	OnLimit  string
+	Fallback []string
+	MaxPark  time.Duration
+}
+
+// Defaults of a policy.
+const (
+	defaultAttempts = 3
+	defaultBackoff  = 5 * time.Second
+	defaultMaxPark  = 24 * time.Hour
+	FirstPark       = 15 * time.Minute // where the provider names no time; doubled each time
+	LongestBackoff  = time.Minute      // that a process waits for
+)
+
+// Of is the policy of an agent in the config.
+func Of(c protocol.Config, alias string) (Policy, error) {
+	a := c.Agents[alias]
+	p := Policy{
+		Attempts: defaultAttempts, Backoff: defaultBackoff, OnLimit: a.OnLimit, Fallback: a.Fallback, MaxPark: defaultMaxPark,
+		On: []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer},
+	}
+	var err error
+	if r := a.Retry; r != nil {
+		if r.Attempts > 0 {
+			p.Attempts = r.Attempts
+		}
+		if r.On != nil {
+			p.On = nil
+			for _, kind := range r.On {
+				p.On = append(p.On, protocol.FailureKind(kind))
+			}
+		}
+		if p.Backoff, err = spanOr(r.Backoff, p.Backoff); err != nil {
+			return p, fault.New(protocol.CodeInvalid, "agents.%s.retry.backoff: %v", alias, err)
+		}
+	}
+	if p.MaxPark, err = spanOr(a.MaxPark, p.MaxPark); err != nil {
+		return p, fault.New(protocol.CodeInvalid, "agents.%s.maxPark: %v", alias, err)
+	}
+	return p, nil
+}
+
+func spanOr(text string, otherwise time.Duration) (time.Duration, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	return time.ParseDuration(text)
+}
+
+// Brief is why a try failed, on one line.
+func Brief(ran agentproc.Outcome, err error) string {
+	if ran.Result.Error != "" {
+		return plaintext.Line(ran.Result.Error)
+	}
+	return plaintext.Line(err.Error())
+}
+
+// KindOf is what sort of failure an agent's is.
+func KindOf(ran agentproc.Outcome, err error) protocol.FailureKind {
+	var (
+		timeout *agentproc.TimeoutError
+		exit    *agentproc.ExitError
+		none    *agentproc.ResultError
+	)
+	switch {
+	case fault.IsSignal(err):
+		return ""
+	case errors.As(err, &timeout):
+		return protocol.FailedTimeout
+	case ran.Result.Kind != "":
+		return ran.Result.Kind
+	case ran.Result.Error == "" && (errors.As(err, &exit) || errors.As(err, &none)):
+		return protocol.FailedCrash
+	}
+	return ""
+}
+
+// Earlier is the earlier one of two times.
+func Earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
