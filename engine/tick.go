@@ -20,8 +20,10 @@ type Ticked struct {
 }
 
 // Due are the active threads that can go on now, oldest first: those that nobody works
-// on, that wait for nobody, that are not parked, and that may work here. With an error
-// for entries that cannot be read it returns the others.
+// on, that wait for nobody, that are not parked, and that may work here. One that has failed
+// waits for a person, since what may be tried again has been, and so does one whose last
+// step a person has undone. With an error for entries that cannot be read it returns the
+// others.
 func (e *Engine) Due(ctx context.Context) ([]string, error) {
 	facts, damaged := e.Heads.AllFacts(ctx)
 	at := map[string]protocol.Hash{}
@@ -37,23 +39,11 @@ func (e *Engine) Due(ctx context.Context) ([]string, error) {
 	threads = slices.DeleteFunc(threads, func(l Listed) bool {
 		f := facts[l.Thread]
 		// What a parent that has gone another way had asked for is nobody's need.
-		return f.Foreign() || f.Parent != nil && at[f.Parent.Thread] != f.Parent.Head
+		return f.Foreign() || e.takenBack(ctx, f, l.Head) || f.Parent != nil && at[f.Parent.Thread] != f.Parent.Head
 	})
-	parents := map[string]bool{}
-	for id, f := range facts {
-		if _, active := at[id]; active && f.Parent != nil && at[f.Parent.Thread] == f.Parent.Head {
-			parents[f.Parent.Thread] = true
-		}
-	}
 	var due []string
 	for item := range e.Overview().Items(ctx, threads) {
-		switch item.Status {
-		case protocol.StatusFailed:
-			if parents[item.Thread] {
-				continue // its children have failed: they are due
-			}
-			due = append(due, item.Thread)
-		case protocol.StatusIdle:
+		if item.Status == protocol.StatusIdle {
 			due = append(due, item.Thread)
 		}
 	}

@@ -178,10 +178,20 @@ func (e *Engine) shift(ctx context.Context, h *lockedThread, to protocol.Hash) e
 // undone is the step that was undone last, if the thread has not gone on since; nil:
 // there is none.
 func (e *Engine) undone(ctx context.Context, h *lockedThread) (*thread.Thread, error) {
-	if len(h.facts.Undone) == 0 {
+	return e.undoneAt(ctx, h.facts, h.head)
+}
+
+// takenBack reports whether a thread stands where a person has taken it.
+func (e *Engine) takenBack(ctx context.Context, facts heads.Facts, head protocol.Hash) bool {
+	next, err := e.undoneAt(ctx, facts, head)
+	return err == nil && next != nil
+}
+
+func (e *Engine) undoneAt(ctx context.Context, facts heads.Facts, head protocol.Hash) (*thread.Thread, error) {
+	if len(facts.Undone) == 0 {
 		return nil, nil
 	}
-	t, err := thread.Open(ctx, e.nodes(), h.facts.Undone[0])
+	t, err := thread.Open(ctx, e.nodes(), facts.Undone[0])
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +199,7 @@ func (e *Engine) undone(ctx context.Context, h *lockedThread) (*thread.Thread, e
 	if t.Last != nil && t.Last.Prev != nil {
 		before = *t.Last.Prev
 	}
-	if t.Last == nil || before != h.head {
+	if t.Last == nil || before != head {
 		return nil, nil
 	}
 	return t, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // tickOutput answers tick.
@@ -23,8 +24,8 @@ type tickOutput struct {
 func (a Commands) Tick() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "tick", Usage: "make one step of every thread that can go on",
-		Description: "Threads that wait for a person, are parked, or are worked on are left alone. For cron, systemd\n" +
-			"and CI: it exits once the steps are made. Exit status 0 also if nothing was to do; that of the\n" +
+		Description: "Threads that wait for a person, have failed or were undone, are parked, or are worked on are left\n" +
+			"alone: uwf inbox lists those that want a person. For cron, systemd and CI: it exits once the steps are made. Exit status 0 also if nothing was to do; that of the\n" +
 			"first step that failed otherwise.\n\n" +
 			"   */5 * * * * uwf tick --parallel 4",
 		Flags: []ucli.Flag{
@@ -53,7 +54,17 @@ func (a Commands) Tick() *ucli.Command {
 			}
 		})
 		if printErr := a.Print(out, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%d threads went on\n", len(out.Threads))
+			failed := 0
+			for _, t := range out.Threads {
+				if t.Error != nil {
+					failed++
+				}
+			}
+			text := render.Count(len(out.Threads)-failed, "thread") + " went on"
+			if failed > 0 {
+				text += fmt.Sprintf(", %d failed", failed)
+			}
+			_, err := fmt.Fprintln(w, text)
 			return err
 		}); printErr != nil {
 			return printErr
