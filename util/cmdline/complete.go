@@ -54,8 +54,8 @@ func (p *position) pass(word string) {
 	case word == "--":
 		p.plain = true
 	case len(word) > 1 && word[0] == '-':
-		if name, _, whole := strings.Cut(strings.TrimLeft(word, "-"), "="); !whole && takesValue(p.flags, name) {
-			p.awaits = dashes(name)
+		if name, _, whole := strings.Cut(strings.TrimLeft(word, "-"), "="); !whole {
+			p.awaits = valueOf(p.flags, name)
 		}
 	default:
 		p.descend(word)
@@ -75,14 +75,14 @@ func (p *position) descend(word string) {
 	p.args++
 }
 
-func takesValue(flags []cli.Flag, name string) bool {
+// valueOf is the flag, by its first name, whose value follows; "": none does.
+func valueOf(flags []cli.Flag, name string) string {
 	for _, f := range flags {
-		if slices.Contains(f.Names(), name) {
-			_, is := f.(*cli.BoolFlag)
-			return !is
+		if _, is := f.(*cli.BoolFlag); !is && slices.Contains(f.Names(), name) {
+			return dashes(f.Names()[0])
 		}
 	}
-	return false
+	return ""
 }
 
 // candidates are all that can stand here.

@@ -58,7 +58,7 @@ func (a commands) values(ctx context.Context, what string, typed []string) []cmd
 	case "--format":
 		return words(formatsOf(typed)...)
 	case "--status":
-		return words(statusNames()...)
+		return words(threads.Statuses()...)
 	case "kind":
 		return words("workflow", "start", "step", "detail", "turn", "text", "suspend")
 	}
@@ -66,17 +66,6 @@ func (a commands) values(ctx context.Context, what string, typed []string) []cmd
 		return []cmdline.Candidate{{Word: cmdline.Files}}
 	}
 	return nil
-}
-
-func statusNames() []string {
-	var names []string
-	for _, s := range []protocol.Status{
-		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusSuspended, protocol.StatusFailed,
-		protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
-	} {
-		names = append(names, string(s))
-	}
-	return names
 }
 
 func words(all ...string) []cmdline.Candidate {

@@ -27,7 +27,7 @@ func (a Commands) threadListCommand() *ucli.Command {
 		Name: "list", Aliases: []string{"ls"}, Usage: "list threads, newest first",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "all", Usage: "ended threads too"},
-			&ucli.StringFlag{Name: "status", Usage: "only threads with these statuses, a comma-separated `LIST`; active means idle, running and failed"},
+			&ucli.StringFlag{Name: "status", Usage: "only threads with these statuses, a comma-separated `LIST`; active means idle, running, waiting, parked and failed"},
 			&ucli.StringFlag{Name: "after", Usage: "only threads started after `TIME`: a date, or 7d, 24h, 30m ago"},
 			&ucli.StringFlag{Name: "before", Usage: "only threads started before `TIME`"},
 			&ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"},
@@ -73,18 +73,15 @@ func statusList(s string) ([]protocol.Status, error) {
 	if s == "" {
 		return nil, nil
 	}
-	known := []protocol.Status{
-		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusSuspended, protocol.StatusFailed,
-		protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt, protocol.StatusWaiting,
-	}
+	known := Statuses()
 	var list []protocol.Status
 	for _, word := range strings.Split(s, ",") {
 		switch st := protocol.Status(strings.TrimSpace(word)); {
 		case st == "active":
-			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusFailed, protocol.StatusWaiting)
+			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusFailed, protocol.StatusWaiting, protocol.StatusParked)
 		case st == "end":
 			list = append(list, protocol.StatusCompleted)
-		case slices.Contains(known, st):
+		case slices.Contains(known, string(st)):
 			list = append(list, st)
 		default:
 			return nil, unknownStatus(word, known)
@@ -93,13 +90,21 @@ func statusList(s string) ([]protocol.Status, error) {
 	return list, nil
 }
 
-func unknownStatus(word string, known []protocol.Status) error {
-	names := []string{"active", "end"}
-	for _, s := range known {
+// Statuses are those that a thread can have.
+func Statuses() []string {
+	var names []string
+	for _, s := range []protocol.Status{
+		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusWaiting, protocol.StatusParked, protocol.StatusSuspended,
+		protocol.StatusFailed, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
+	} {
 		names = append(names, string(s))
 	}
-	message := fmt.Sprintf("invalid status %q: want idle, running, waiting, suspended, failed, completed, cancelled, corrupt or active", word)
-	if near := suggest.Nearest(word, names, 1); len(near) > 0 {
+	return names
+}
+
+func unknownStatus(word string, known []string) error {
+	message := fmt.Sprintf("invalid status %q: want %s or active", word, strings.Join(known, ", "))
+	if near := suggest.Nearest(word, append(known, "active", "end"), 1); len(near) > 0 {
 		return cmdline.UsageError(message, "did you mean --status "+near[0]+"?")
 	}
 	return cmdline.UsageError(message)

@@ -112,7 +112,7 @@ func (a Commands) SetValues(ctx context.Context, typed []string) []cmdline.Candi
 		return nil
 	}
 	var all []cmdline.Candidate
-	for _, name := range fieldNames(at.Question.Schema, nil) {
+	for _, name := range fieldNames(at.Question.Schema, map[string]any{}) {
 		f, _ := form.Named(at.Question.Schema, name)
 		if len(f.Choices) == 0 {
 			all = append(all, cmdline.Candidate{Word: name + "=", Help: f.Description})
