@@ -25,10 +25,6 @@ func (p point) String() string { return fmt.Sprintf("%s: %s at %d", p.subject.na
 // writes, with every fault. The seed puts them in an order, so that a short run
 // sees a fair part of them.
 func points(ctx context.Context, t *trial) error {
-	if !trace.Supported() {
-		t.note("not here: %v", trace.ErrUnsupported)
-		return nil
-	}
 	all, err := t.allPoints(ctx)
 	if err != nil {
 		return err

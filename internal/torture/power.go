@@ -28,10 +28,6 @@ const cutsPerCommand = 12
 // the power after each system call, with everything that the disk may then
 // hold. What was acknowledged must be there, and everything goes on.
 func power(ctx context.Context, t *trial) error {
-	if !trace.Supported() {
-		t.note("not here: %v", trace.ErrUnsupported)
-		return nil
-	}
 	possible := map[string]int{}
 	for first := true; first || t.time(ctx) && !t.whole; first = false {
 		all := subjects()

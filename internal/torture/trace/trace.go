@@ -1,10 +1,10 @@
 // Package trace runs a program and everything that it starts under ptrace(2),
 // counts the system calls with which they change the disk, and makes one of them
-// go wrong: the process is killed before it or in its middle, or the call fails or is cut short. Or
-// it records them all, so that the power can be cut after any of them.
+// go wrong: the process is killed before it or in its middle, or the call fails or is
+// cut short. Or it records them all, so that the power can be cut after any of them.
 //
-// It works where the calls of the machine are known to it (Linux on amd64); see
-// [Supported]. A program needs no preparation, so what is tested is what ships.
+// It works where the calls of the machine are known to it (Linux on amd64). A program
+// needs no preparation, so what is tested is what ships.
 package trace
 
 import (
@@ -86,8 +86,6 @@ type Outcome struct {
 }
 
 // Run starts cmd and returns when it and all its descendants have ended. Errors
-// are those of starting and tracing; how the program ends is in the outcome.
+// are those of starting and tracing, and [ErrUnsupported]; how the program ends is in
+// the outcome.
 func Run(cmd *exec.Cmd, plan Plan) (Outcome, error) { return run(cmd, plan) }
-
-// Supported reports whether Run works on this system.
-func Supported() bool { return supported }

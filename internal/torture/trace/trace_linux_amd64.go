@@ -12,8 +12,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
-const supported = true
-
 // run is Run. A tracer is a thread, not a process, so everything happens on one.
 func run(cmd *exec.Cmd, plan Plan) (Outcome, error) {
 	type result struct {
