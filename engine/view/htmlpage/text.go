@@ -79,14 +79,6 @@ func WhenOf(ms *int64, now time.Time) When {
 	return When{Text: at.Format("2006-01-02 15:04"), Machine: at.Format(time.RFC3339)}
 }
 
-// Known is a figure in words, "unknown" where there is none.
-func Known(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
-}
-
 // costText is what a step has cost.
 func costText(u *protocol.Usage) string {
 	switch {
