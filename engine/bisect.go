@@ -121,8 +121,13 @@ func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
 			return noFiles(&NoFilesError{Step: b.steps[i].Step})
 		}
 	}
-	b.repo, err = b.repoWith(ctx, t.Last.Root, b.trees)
-	return err
+	if b.repo, err = b.repoWith(ctx, t.Last.Root, b.trees); err != nil {
+		return err
+	}
+	for i, tree := range b.trees {
+		b.trees[i] = files.Instead(ctx, b.Env, b.repo.Store(b.Dirs.Git()), tree)
+	}
+	return nil
 }
 
 func (b *bisection) add(s protocol.BisectedStep, tree protocol.Tree) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -17,6 +18,9 @@ func (e *Engine) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.
 	var dirs []string
 	missing, err = m.AddTrees(ctx, e.nodes(), func(root string, tree protocol.Tree) (bool, error) {
 		store, err := s.with(ctx, root, tree)
+		if store != "" && files.Instead(ctx, e.Env, store, tree) != tree {
+			return false, err // something was taken out of it
+		}
 		if store != "" && !used[store] {
 			used[store] = true
 			dirs = append(dirs, store)
@@ -45,7 +49,16 @@ func (e *Engine) KeepFiles(ctx context.Context, f *bundle.File, threads map[stri
 			byFunction[function][thread] = append(byFunction[function][thread], tree)
 		}
 	}
+	known := &stores{Engine: e}
+	here, err := known.all(ctx)
+	if err != nil {
+		return err
+	}
 	for function, some := range byFunction {
+		if e.anyRedacted(ctx, here, some) {
+			e.warn("files were taken out here that the bundle brings: its files are left out")
+			continue
+		}
 		objects := func(yield func(files.Object, error) bool) {
 			for o, err := range f.Objects(function) {
 				if !yield(files.Object(o), err) {
@@ -58,4 +71,16 @@ func (e *Engine) KeepFiles(ctx context.Context, f *bundle.File, threads map[stri
 		}
 	}
 	return nil
+}
+
+// anyRedacted reports whether something was taken out of a state of the files here.
+func (e *Engine) anyRedacted(ctx context.Context, stores []string, threads map[string][]protocol.Tree) bool {
+	for _, store := range stores {
+		for _, trees := range threads {
+			if slices.ContainsFunc(trees, func(tree protocol.Tree) bool { return files.Instead(ctx, e.Env, store, tree) != tree }) {
+				return true
+			}
+		}
+	}
+	return false
 }

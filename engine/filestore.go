@@ -188,7 +188,7 @@ func (e *Engine) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, 
 			checks[store] = bundle.NewVerifier(ctx, r)
 		}
 		if _, known := verified[tree]; !known {
-			verified[tree] = checks[store].Tree(tree)
+			verified[tree] = checks[store].Tree(files.Instead(ctx, e.Env, store, tree))
 		}
 		return store, nil
 	}

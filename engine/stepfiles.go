@@ -66,6 +66,7 @@ func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, erro
 	}
 	var err error
 	kept.store, err = e.whereKept(ctx, t.Last.Root, f.Tree)
+	kept.Before, kept.After = files.Instead(ctx, e.Env, kept.store, kept.Before), files.Instead(ctx, e.Env, kept.store, kept.After)
 	if kept.store == "" && err == nil {
 		err = noFiles(&NoFilesError{Step: t.Head, Gone: true})
 	}

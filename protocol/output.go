@@ -268,6 +268,15 @@ type ThreadApplied struct {
 	Files   *FileChanges `json:"files,omitempty"` // that were written in the work tree
 }
 
+// FilesRedacted answers thread redact --files.
+type FilesRedacted struct {
+	Thread  string   `json:"thread"`
+	Path    string   `json:"path"`
+	States  int      `json:"states"`         // of the files that had it
+	Also    []string `json:"also,omitempty"` // other threads of which it was kept
+	Remains []string `json:"remains"`        // where content is all the same
+}
+
 // Worktree is one of uwf thread worktrees.
 type Worktree struct {
 	Path      string `json:"path"`

@@ -356,6 +356,8 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 	if !tree.Valid() {
 		return false
 	}
+	tree = Instead(ctx, e, store, tree)
+	sum = sumOf(tree)
 	if info, err := os.Lstat(filepath.Join(store, "objects", sum[:2], sum[2:])); err == nil && info.Mode().IsRegular() {
 		return true
 	}

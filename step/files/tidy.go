@@ -207,6 +207,9 @@ func (g git) keepTrees(ctx context.Context, needs Needs) error {
 	}
 	for _, tree := range needs.Trees {
 		sum := sumOf(tree)
+		if _, err := g.line(ctx, "rev-parse", "-q", "--verify", redactedRefs+sum); err == nil {
+			continue
+		}
 		if kept[sum] || slices.Contains(refs, keptRefs+sum) {
 			continue
 		}
@@ -220,9 +223,19 @@ func (g git) keepTrees(ctx context.Context, needs Needs) error {
 	return nil
 }
 
+// RefsOf are the refs that keep states of the files of some threads.
+func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]string, error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := g.ours(ctx)
+	return slices.DeleteFunc(refs, func(ref string) bool { return !slices.Contains(threads, path.Base(ref)) }), err
+}
+
 // ours are the refs of threads, and of states of files.
 func (g git) ours(ctx context.Context) ([]string, error) {
-	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", strings.TrimSuffix(keptRefs, "/"))
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply", "refs/uwf-applied", strings.TrimSuffix(keptRefs, "/"))
 	return strings.Fields(string(out)), err
 }
 

@@ -11,8 +11,12 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // Redact is uwf thread redact.
@@ -22,10 +26,14 @@ func (a Commands) Redact() *ucli.Command {
 		Description: "Everything that leads to the node still verifies, and says \"redacted\" where its content was. Put again,\n" +
 			"the content does not come back. What the thread needs to go on is refused. Copies elsewhere stay:\n" +
 			"prompts of later steps that quote it, exported bundles, other homes, backups. Files of the last run and\n" +
-			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.",
+			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.\n\n" +
+			"With --files a path is taken out of the states of the files that are kept with the steps. It stays in the work\n" +
+			"tree; what says where it is kept all the same is printed.\n\n" +
+			"   uwf thread redact @ --files config/key.pem",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them", Required: true},
-			&ucli.BoolFlag{Name: "shared", Usage: "redact the node even if other threads share it"},
+			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them"},
+			&ucli.StringFlag{Name: "files", Usage: "the `PATH` of a file or a directory, below the root of the work tree"},
+			&ucli.BoolFlag{Name: "shared", Usage: "redact the node or the path even if other threads share it"},
 			&ucli.StringFlag{Name: "reason", Usage: "the reason, a `TEXT` that everybody will see in its place"},
 		},
 	}, a.threadRedact)
@@ -35,6 +43,12 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context) error {
 	id, e, err := a.ThreadAndEngine(ctx, c, nil)
 	if err != nil {
 		return err
+	}
+	switch {
+	case c.IsSet("node") == c.IsSet("files"):
+		return cmdline.UsageError("what is to be redacted: a node, or a path of the files?", "--node HASH", "--files PATH")
+	case c.IsSet("files"):
+		return a.redactFiles(ctx, e, id, c)
 	}
 	h, err := a.Node(ctx, c.String("node"))
 	if err != nil {
@@ -79,6 +93,25 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context) error {
 		a.Say("uwf: copies may be in later prompts that quote it, in other homes, in bundles and backups, and where the agent's program keeps its own")
 	}
 	return a.Print(done, func(w io.Writer) error { return redactedText(w, done) })
+}
+
+// redactFiles takes a path out of what is kept of a thread's files.
+func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, c *ucli.Context) error {
+	if c.IsSet("reason") {
+		return cmdline.UsageError("--reason is for nodes: nothing is left in the place of files", "leave out --reason")
+	}
+	done, err := e.RedactFiles(ctx, id, c.String("files"), c.Bool("shared"))
+	if err != nil {
+		return err
+	}
+	for _, where := range done.Remains {
+		a.Say("uwf: it remains in %s", plaintext.Line(where))
+	}
+	a.Say("uwf: it stays in the work tree, and the next step keeps it again unless git ignores it; copies may be in other homes, bundles and backups")
+	return a.Print(done, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
+		return err
+	})
 }
 
 func redactedText(w io.Writer, d redact.Done) error {

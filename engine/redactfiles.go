@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/runfiles"
+)
+
+// RedactFiles takes a path, of a file or a directory below the root of the work tree, out
+// of all that is kept of a thread's files. Other states stand for those of its steps from
+// now on. If other threads have it, too, that is an error unless shared is set. Errors
+// are *protocol.Error.
+func (e *Engine) RedactFiles(ctx context.Context, id, name string, shared bool) (protocol.FilesRedacted, error) {
+	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
+	out := protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
+	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\n\x00") {
+		return out, fault.New(protocol.CodeUsage, "%s is no path below the root of the work tree", place.Shown(name))
+	}
+	h, err := e.lock(ctx, id)
+	if err != nil {
+		return out, fault.Of(err)
+	}
+	defer h.release()
+	all, err := e.keptTrees(ctx)
+	if err != nil {
+		return out, fault.Of(err)
+	}
+	for store, byThread := range all {
+		if len(byThread[id]) > 0 {
+			if err := e.redactIn(ctx, store, byThread, shared, &out); err != nil {
+				return out, fault.Of(err)
+			}
+		}
+	}
+	if out.States == 0 {
+		return out, fault.New(protocol.CodeNotFound, "no state of the files of thread %s has %s", id, place.Shown(name))
+	}
+	slices.Sort(out.Also)
+	return out, nil
+}
+
+// redactIn redacts in one git directory of ours. Two threads may keep a state by one
+// commit, so that the second is found when the first has let it go.
+func (e *Engine) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool, out *protocol.FilesRedacted) error {
+	const rounds = 5
+	for round := range rounds {
+		r, err := e.holders(ctx, store, byThread, out, round == 0)
+		if err != nil || len(r.Trees) == 0 {
+			return err
+		}
+		if len(out.Also) > 0 && !shared {
+			return fault.Hinted(fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path), some(out.Also)),
+				"uwf thread redact "+out.Thread+" --files "+plaintext.Word(out.Path)+" --shared takes it out of all of them")
+		}
+		threads := append([]string{out.Thread}, out.Also...)
+		if r.Refs, err = files.RefsOf(ctx, e.Env, store.path, threads); err != nil {
+			return err
+		}
+		done, err := files.Redact(ctx, e.Env, store.path, store.common, r)
+		out.States += len(done.Trees)
+		out.Remains = done.Remains
+		for _, thread := range threads { // git's indexes name the content
+			if gone := os.Remove(e.runDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holders are the states of the files that hold the path, of the thread and of others,
+// which it notes. Where the thread has none, nobody's are meant, in the first round.
+func (e *Engine) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, out *protocol.FilesRedacted, first bool) (r files.Redaction, err error) {
+	r.Path = out.Path
+	kept, err := files.StatesByThread(ctx, e.Env, store.path)
+	if err != nil {
+		return r, err
+	}
+	for thread, trees := range byThread {
+		for _, tree := range trees {
+			kept[thread] = append(kept[thread], files.Instead(ctx, e.Env, store.path, tree))
+		}
+	}
+	if own, err := files.Holding(ctx, e.Env, store.path, out.Path, kept[out.Thread]); err != nil || first && len(own) == 0 {
+		return r, err
+	}
+	for thread, trees := range kept {
+		has, err := files.Holding(ctx, e.Env, store.path, out.Path, trees)
+		if err != nil {
+			return r, err
+		}
+		if len(has) == 0 {
+			continue
+		}
+		if thread != out.Thread && !slices.Contains(out.Also, thread) {
+			out.Also = append(out.Also, thread)
+		}
+		r.Trees = append(r.Trees, trees...)
+	}
+	return r, nil
+}
+
+// keptIn is a git directory of ours, and that of the user's.
+type keptIn struct{ path, common string }
+
+// keptTrees are the states of the files of all threads of this home, by where they are
+// kept.
+func (e *Engine) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
+	standings, err := heads.Standings(ctx, e.Heads)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := e.Heads.AllFacts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, all := &stores{Engine: e}, map[keptIn]map[string][]protocol.Tree{}
+	if _, err := s.all(ctx); err != nil {
+		return nil, err
+	}
+	for id, at := range standings {
+		seen := map[protocol.Hash]bool{}
+		for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
+			var failed error
+			err := e.stepsWithFiles(ctx, head, seen, func(_ protocol.Hash, step protocol.Step) {
+				for _, tree := range []protocol.Tree{step.Files.Before, step.Files.Tree} {
+					if tree == "" || failed != nil {
+						continue
+					}
+					var store string
+					if store, failed = s.with(ctx, step.Root, tree); store == "" {
+						continue
+					}
+					in := keptIn{store, s.common[store]}
+					if all[in] == nil {
+						all[in] = map[string][]protocol.Tree{}
+					}
+					if tree = files.Instead(ctx, e.Env, store, tree); !slices.Contains(all[in][id], tree) {
+						all[in][id] = append(all[in][id], tree)
+					}
+				}
+			})
+			if err := errors.Join(err, failed); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}

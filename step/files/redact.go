@@ -1,0 +1,251 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// redactedRefs lead from a state of the files to the one that stands for it, without
+// what was taken out. redactedFile is there if there is one.
+const (
+	redactedRefs = "refs/uwf-redacted/"
+	redactedFile = "uwf-redacted"
+)
+
+// Instead is the state of the files that stands for one of which something was taken
+// out; else the state itself.
+func Instead(ctx context.Context, e env.Env, store string, tree protocol.Tree) protocol.Tree {
+	if _, err := os.Lstat(filepath.Join(store, redactedFile)); err != nil || !tree.Valid() {
+		return tree
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return tree
+	}
+	for range maxRedacted {
+		sum, err := g.line(ctx, "rev-parse", "-q", "--verify", redactedRefs+sumOf(tree)+"^{tree}")
+		if err != nil || treeOf(sum) == tree {
+			return tree
+		}
+		tree = treeOf(sum)
+	}
+	return tree
+}
+
+// maxRedacted bounds how often something is taken out of one state.
+const maxRedacted = 100
+
+// Redaction says what is to be taken out, and of what.
+type Redaction struct {
+	Path  string          // of a file or a directory, below the root, with slashes
+	Trees []protocol.Tree // states of the files
+	Refs  []string        // that keep them
+}
+
+// Redacted says what was taken out.
+type Redacted struct {
+	Trees []protocol.Tree // that held the path
+	// Remains says where content is all the same, until git collects it or for good.
+	Remains []string
+}
+
+// Holding lists the states of files that hold a path of one line.
+func Holding(ctx context.Context, e env.Env, store, name string, trees []protocol.Tree) (holding []protocol.Tree, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	var ask strings.Builder
+	for _, tree := range trees {
+		ask.WriteString(sumOf(tree) + ":" + name + "\n")
+	}
+	out, err := g.run(ctx, []byte(ask.String()), "cat-file", "--batch-check=%(objecttype)")
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
+		if kind := strings.TrimSpace(line); (kind == "blob" || kind == "tree") && i < len(trees) {
+			holding = append(holding, trees[i])
+		}
+	}
+	return holding, nil
+}
+
+// StatesByThread are the states that the refs of threads keep, whether steps name them
+// or not. One that two threads keep by the same commit is told of one of them.
+func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]protocol.Tree, error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all", "--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
+	if err != nil {
+		return nil, err
+	}
+	states := map[string][]protocol.Tree{}
+	for line := range strings.Lines(string(out)) {
+		if ref, sum, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			states[path.Base(ref)] = append(states[path.Base(ref)], treeOf(sum))
+		}
+	}
+	return states, nil
+}
+
+// Redact takes a path out of states of the files: others stand for them from now on, and
+// no ref of ours leads to the old ones. The content goes if nothing else has it.
+func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (done Redacted, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return done, err
+	}
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
+	if err != nil {
+		return done, err
+	}
+	defer func() { _ = held.Unlock() }()
+	trees := map[protocol.Tree]bool{}
+	for _, tree := range r.Trees {
+		trees[tree] = true
+	}
+	for _, ref := range r.Refs {
+		out, err := g.run(ctx, nil, "rev-list", "--first-parent", "--author=^uwf <uwf>", "--format=tree %T", ref)
+		if err != nil {
+			return done, err
+		}
+		tip, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
+		if err != nil {
+			return done, err
+		}
+		for line := range strings.Lines(string(out) + "tree " + tip) {
+			if sum, ok := strings.CutPrefix(strings.TrimSpace(line), "tree "); ok {
+				trees[treeOf(sum)] = true
+			}
+		}
+	}
+	all := make([]protocol.Tree, 0, len(trees))
+	for tree := range trees {
+		all = append(all, tree)
+	}
+	slices.Sort(all)
+	if done.Trees, err = Holding(ctx, e, store, r.Path, all); err != nil || len(done.Trees) == 0 {
+		return done, err
+	}
+	if err := durable.WriteFile(durable.OS(), filepath.Join(store, redactedFile), nil, 0o600); err != nil {
+		return done, err
+	}
+	contents := map[string]bool{}
+	for _, tree := range done.Trees {
+		if err := g.takeOut(ctx, store, tree, r.Path, contents); err != nil {
+			return done, err
+		}
+	}
+	for _, tree := range all {
+		if slices.Contains(r.Trees, tree) && !slices.Contains(done.Trees, tree) {
+			if _, err := g.keep(ctx, tree, "", keptRefs+sumOf(tree)); err != nil {
+				return done, err
+			}
+		}
+	}
+	for _, ref := range r.Refs {
+		if err := g.rewrite(ctx, e, store, ref); err != nil {
+			return done, err
+		}
+	}
+	done.Remains, err = g.purge(ctx, e, store, common, contents)
+	return done, err
+}
+
+// takeOut makes the state that stands for one, and notes what content it had.
+func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path string, contents map[string]bool) error {
+	index := filepath.Join(store, "redact.index")
+	defer func() { _ = os.Remove(index) }()
+	if err := os.Remove(index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	apart := g.in(store, "", index)
+	if _, err := apart.run(ctx, nil, "read-tree", sumOf(tree)); err != nil {
+		return err
+	}
+	out, err := apart.run(ctx, nil, "ls-files", "-s", "-z", "--", path)
+	if err != nil {
+		return err
+	}
+	var gone strings.Builder
+	for _, entry := range fields(out) {
+		meta, name, _ := strings.Cut(entry, "\t")
+		if parts := strings.Fields(meta); len(parts) == 3 && parts[0] != gitlink {
+			contents[parts[1]] = true
+		}
+		gone.WriteString("0 " + strings.Repeat("0", len(sumOf(tree))) + "\t" + name + "\x00")
+	}
+	if _, err := apart.run(ctx, []byte(gone.String()), "update-index", "-z", "--index-info"); err != nil {
+		return err
+	}
+	sum, err := apart.line(ctx, "write-tree", "--missing-ok")
+	if err != nil {
+		return err
+	}
+	if _, err := g.keep(ctx, treeOf(sum), "", redactedRefs+sumOf(tree)); err != nil {
+		return err
+	}
+	_, err = g.run(ctx, nil, "update-ref", "-d", keptRefs+sumOf(tree))
+	return err
+}
+
+// rewrite lets a ref lead to what stands for its newest state, and to no older one.
+func (g git) rewrite(ctx context.Context, e env.Env, store, ref string) error {
+	sum, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
+	if err != nil {
+		return err
+	}
+	_, err = g.keep(ctx, Instead(ctx, e, store, treeOf(sum)), "", ref)
+	return err
+}
+
+// purge removes contents to which nothing leads any more, and says where others are.
+func (g git) purge(ctx context.Context, e env.Env, store, common string, contents map[string]bool) (remains []string, err error) {
+	out, err := g.run(ctx, nil, "rev-list", "--objects", "--all", "--missing=allow-any")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		sum, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if contents[sum] {
+			delete(contents, sum)
+			remains = append(remains, "a state of the files at another path, or of another thread: "+sum)
+		}
+	}
+	packed := false
+	for sum := range contents {
+		if err := os.Remove(filepath.Join(store, "objects", sum[:2], sum[2:])); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return remains, err
+		}
+		if _, err := g.run(ctx, nil, "cat-file", "-e", sum); err == nil {
+			packed = true
+		}
+	}
+	if packed {
+		remains = append(remains, store+": in a pack, until uwf cas gc an hour from now")
+	}
+	theirs, err := newGit(e.Environ, store)
+	if common == "" || err != nil {
+		return remains, err
+	}
+	theirs = theirs.in(common, "", "")
+	for sum := range contents {
+		if _, err := theirs.run(ctx, nil, "cat-file", "-e", sum); err == nil {
+			return append(remains, common+": your own repository has it, in a commit or until git collects it (git gc --prune=now)"), nil
+		}
+	}
+	return remains, nil
+}
