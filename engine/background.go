@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
@@ -52,7 +53,7 @@ func (e *Engine) Background(ctx context.Context, thread string, w Work, args []s
 
 func (e *Engine) background(ctx context.Context, id string, w Work, args []string) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
-	if _, ok := e.locks().(Files); !ok {
+	if _, ok := e.locks().(locker.Files); !ok {
 		return none, errNotInherited()
 	}
 	if e.Env.Exe == "" {

@@ -9,11 +9,27 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/threadid"
 )
+
+// What locks threads; see package locker.
+type (
+	Locker = locker.Locker
+	Lock   = locker.Lock
+	Holder = locker.Holder
+)
+
+// locks are the engine's, files of the home unless it was given others.
+func (e *Engine) locks() Locker {
+	if e.Locks == nil {
+		return locker.Files{Dir: e.Dirs.Locks()}
+	}
+	return e.Locks
+}
 
 // lockedThread is a thread under its lock: nobody else steps, resumes or ends it.
 type lockedThread struct {
@@ -50,7 +66,7 @@ func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), rundir.ProbePatience)
 	defer cancel()
 	lock, err := e.locks().Lock(brief, id)
-	if errors.Is(err, ErrLocked) {
+	if errors.Is(err, locker.ErrLocked) {
 		return nil, e.busy(ctx, id)
 	}
 	if err != nil {

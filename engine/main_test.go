@@ -236,4 +236,4 @@ func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
 }
 
 // rundir.LockFile is where the engine keeps a thread's lock, if it is a file.
-func (w *world) lockFile(id string) string { return Files{Dir: w.Dirs.Locks()}.file(id) }
+func (w *world) lockFile(id string) string { return filepath.Join(w.Dirs.Locks(), id+".lock") }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -48,11 +49,11 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	if err := e.mayWrite(); err != nil {
 		return nil, err
 	}
-	files, ok := e.locks().(Files)
+	files, ok := e.locks().(locker.Files)
 	if !ok {
 		return nil, errNotInherited()
 	}
-	held, err := files.inherited(os.NewFile(lock, "lock"), thread)
+	held, err := files.Inherited(os.NewFile(lock, "lock"), thread)
 	if err != nil {
 		return nil, &protocol.Error{
 			Code: protocol.CodeUsage, Message: fmt.Sprintf("this command is for uwf itself: %v", err), Err: err,

@@ -1,4 +1,5 @@
-package engine
+// Package locker lets one process at a time work on a thread.
+package locker
 
 import (
 	"context"
@@ -12,7 +13,8 @@ import (
 var ErrLocked = durable.ErrLocked
 
 // Locker lets one process at a time work on a thread. A lock ends with its holder,
-// however that ends. [Files] is the usual one.
+// however that ends. [Files] is the usual one;
+// lockertest is what every one must do.
 type Locker interface {
 	// Lock takes a thread's lock, or waits for it until ctx ends: then the error is
 	// [ErrLocked].
@@ -61,8 +63,8 @@ func (f Files) Holder(_ context.Context, thread string) (Holder, error) {
 	return durable.ReadHolder(f.file(thread))
 }
 
-// inherited is the lock that a parent process has taken and handed on.
-func (f Files) inherited(lock *os.File, thread string) (Lock, error) {
+// Inherited is the lock that a parent process has taken and handed on.
+func (f Files) Inherited(lock *os.File, thread string) (Lock, error) {
 	held, err := durable.Inherited(lock, f.file(thread))
 	if err != nil {
 		return nil, err
@@ -71,11 +73,3 @@ func (f Files) inherited(lock *os.File, thread string) (Lock, error) {
 }
 
 func (f Files) file(thread string) string { return filepath.Join(f.Dir, thread+".lock") }
-
-// locks are the engine's, files of the home unless it was given others.
-func (e *Engine) locks() Locker {
-	if e.Locks == nil {
-		return Files{Dir: e.Dirs.Locks()}
-	}
-	return e.Locks
-}
