@@ -209,6 +209,7 @@ func (e *Engine) specOf(repo files.Repo, thread string) (files.Spec, error) {
 		Root: repo.Root, Git: repo.Store(e.Dirs.Git()), Index: e.runDir(thread).File(runfiles.IndexFile),
 		Ref: "refs/uwf/" + thread, Partial: repo.Partial, Keys: repo.Keys,
 	}
+	s.Skip = repo.Links()
 	for _, dir := range []string{e.Dirs.Home, e.Dirs.Store} {
 		real, err := place.Real(dir)
 		if err != nil {

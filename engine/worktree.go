@@ -20,12 +20,13 @@ import (
 
 // newTree says which worktree a thread gets.
 type newTree struct {
-	id   string
-	repo files.Repo
-	dir  string // of the work tree in which the thread would work otherwise
-	base string // commit
-	tree protocol.Tree
-	name string // of the workflow, for the branch; "": no branch
+	id      string
+	repo    files.Repo
+	dir     string // of the work tree in which the thread would work otherwise
+	base    string // commit
+	tree    protocol.Tree
+	name    string // of the workflow, for the branch; "": no branch
+	foreign bool   // its files come from elsewhere
 	// branch is one that the worktree had before.
 	branch string
 }
@@ -86,6 +87,9 @@ func (e *Engine) addWorktree(ctx context.Context, n newTree) (w *heads.Workspace
 	}
 	root := filepath.Join(path, rel)
 	if err := os.MkdirAll(root, 0o777); err != nil {
+		return nil, err
+	}
+	if err := e.furnish(ctx, n.repo, repo, n.id, root, n.foreign); err != nil {
 		return nil, err
 	}
 	return &heads.Workspace{Mode: InWorktree, Root: root, Repo: repo.Common, Base: n.base, Branch: branch}, nil
@@ -189,7 +193,7 @@ func (e *Engine) forkFiles(ctx context.Context, id string, t *thread.Thread, o F
 		}
 		name = cmp.Or(wf.Name, "thread")
 	}
-	return e.addWorktree(ctx, newTree{id: id, repo: repo, dir: dir, base: base, tree: tree, name: name})
+	return e.addWorktree(ctx, newTree{id: id, repo: repo, dir: dir, base: base, tree: tree, name: name, foreign: facts.Imported != nil})
 }
 
 // treeOf is the work tree of a thread, and where it works in it; if its worktree is

@@ -160,7 +160,7 @@ func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspa
 	if err != nil {
 		return err
 	}
-	n := newTree{id: h.id, repo: repo, dir: dir, base: w.Base, branch: w.Branch}
+	n := newTree{id: h.id, repo: repo, dir: dir, base: w.Base, branch: w.Branch, foreign: h.facts.Imported != nil}
 	if last, err := e.filesOf(ctx, t); err == nil {
 		n.tree = last.After
 	}

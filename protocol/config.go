@@ -26,6 +26,8 @@ type WorkspaceConfig struct {
 	Default     string            `json:"default,omitempty"`     // here, worktree or none; "": here in a git work tree
 	PerWorkflow map[string]string `json:"perWorkflow,omitempty"` // workflow → mode
 	MaxFile     int               `json:"maxFile,omitempty"`     // MB of a file that git does not track; 0: 20
+	Link        []string          `json:"link,omitempty"`        // directories that a new worktree shares, such as node_modules
+	Setup       []string          `json:"setup,omitempty"`       // a command that runs once in a new worktree
 }
 
 // LimitsConfig are the limits of workflows without their own; zero means the default.

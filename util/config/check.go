@@ -187,6 +187,14 @@ func (k checker) workspace() {
 	for name, mode := range w.PerWorkflow {
 		k.word(mode, modes, "workspace", "perWorkflow", name)
 	}
+	for i, dir := range w.Link {
+		if !filepath.IsLocal(dir) || filepath.Clean(dir) == "." {
+			k.add(k.at([]string{"workspace", "link"}), "write a directory of the repository, such as node_modules", "workspace.link[%d] must be a path within the repository", i)
+		}
+	}
+	if len(w.Setup) > 0 && w.Setup[0] == "" {
+		k.add(k.at([]string{"workspace", "setup"}), "write a command, word by word, such as [npm, ci]", "workspace.setup names no program")
+	}
 	if w.MaxFile < 0 {
 		k.add(k.at([]string{"workspace", "maxFile"}), "write a number of MB, such as 20", "workspace.maxFile cannot be negative")
 	}

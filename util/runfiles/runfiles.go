@@ -31,6 +31,7 @@ const (
 	TotalsFile  = "totals.json"  // what the thread has cost so far
 	IndexFile   = "index"        // git's, of the thread's files as they were last kept
 	RestoreFile = "restore.json" // the files are being put back: from which state to which
+	SetupFile   = "setup.log"    // what workspace.setup has printed
 	TriesFile   = "tries.jsonl"  // failed tries at the step that comes next
 )
 
