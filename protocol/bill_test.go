@@ -54,4 +54,13 @@ func TestTotalsSayHowMuchIsMissing(t *testing.T) {
 	require.Equal(t, 2, sum.StepsWithoutUsage, "no tokens in 60 replies are unknown tokens")
 	require.Equal(t, 2, sum.StepsWithoutCost)
 	require.EqualValues(t, 7, sum.Usage.InputTokens)
+	require.InDelta(t, 0.5, *sum.Usage.CostUSD, 1e-9)
+
+	nothing := 0.0 // what a person's step costs
+	people := protocol.Totals{}
+	people.Add(protocol.Step{Usage: &protocol.Usage{CostUSD: &nothing}})
+	require.Zero(t, *people.Usage.CostUSD)
+	people.Add(protocol.Step{})
+	people.Add(protocol.Step{Usage: &protocol.Usage{CostUSD: &nothing}})
+	require.Nil(t, people.Usage.CostUSD, "a lower bound of nothing is none")
 }

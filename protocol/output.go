@@ -121,7 +121,8 @@ type ThreadWorkspace struct {
 }
 
 // Totals is what the steps of a thread cost together. What some steps do not tell
-// is missing in the sums, which then are lower bounds.
+// is missing in the sums, which then are lower bounds. A bound of $0 is none: the cost
+// is unknown then.
 type Totals struct {
 	Steps             int    `json:"steps"`
 	DurationMs        int64  `json:"durationMs"` // of the steps, not of the pauses between them
@@ -157,6 +158,9 @@ func (t *Totals) Add(s Step) {
 	}
 	if !priced {
 		t.StepsWithoutCost++
+	}
+	if t.StepsWithoutCost > 0 && t.Usage != nil && t.Usage.CostUSD != nil && *t.Usage.CostUSD == 0 {
+		t.Usage.CostUSD = nil // that commands and people cost nothing says nothing of the others
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // totalsVersion is raised when what is summed up changes: older sums are then
 // made anew.
-const totalsVersion = 3
+const totalsVersion = 4
 
 // Sums are what steps have cost together, and of how many runs of agents, failed
 // tries included, that is not known.
