@@ -93,7 +93,11 @@ type Grandchild struct {
 // so many visits.
 func (s Scenario) step(i, visits int, role string) (Step, error) {
 	if own := s.Roles[role]; len(own) > 0 {
-		return own[min(visits, len(own)-1)], nil
+		step := own[min(visits, len(own)-1)]
+		if step.Usage == nil { // a whole workflow that is played has cost nothing, and that is known
+			step.Usage = &protocol.Usage{CostUSD: new(float64)}
+		}
+		return step, nil
 	}
 	if s.Repeat && len(s.Steps) > 0 {
 		i %= len(s.Steps)
