@@ -128,6 +128,11 @@ func (a *application) find(ctx context.Context) error {
 	if a.to.Head == "" {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet", place.Shown(a.to.Root)), "git commit --allow-empty -m start")
 	}
+	c, err := a.Config(ctx)
+	if err != nil {
+		return err
+	}
+	a.spec.Hide = a.unread(c, a.to.Root, a.o.Dir)
 	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.id)
 	return nil
 }

@@ -72,7 +72,10 @@ type Engine struct {
 	// PutBack undoes what commands have changed whose agent has ended without doing so,
 	// and says what; nil: the next agent does.
 	PutBack func() (said string, err error)
-	Grace   time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
+	// Hidden are the places that agents in a directory may not read, absolute: of the files
+	// there that git does not track no state is kept; nil: there are none.
+	Hidden func(c protocol.Config, dir string) []string
+	Grace  time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
 
 	// began is told when an agent has been started; nil: nobody asks.
 	began func()

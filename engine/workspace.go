@@ -36,6 +36,7 @@ const treePatience = 100 * time.Millisecond
 // keeping is the work tree of an attempt whose files are kept with its step.
 type keeping struct {
 	repo files.Repo
+	dir  string // where the agent works
 	spec files.Spec
 	lock *durable.Held // of the work tree
 }
@@ -112,7 +113,7 @@ func (e *Engine) openFiles(ctx context.Context, id, dir string, w *heads.Workspa
 	if err != nil {
 		return nil, err
 	}
-	k := &keeping{repo: repo, lock: lock}
+	k := &keeping{repo: repo, dir: dir, lock: lock}
 	if err := e.begin(ctx, id, k); err != nil {
 		k.release()
 		return nil, err
@@ -146,6 +147,7 @@ func (e *Engine) begin(ctx context.Context, id string, k *keeping) error {
 	if k.spec, err = e.specOf(k.repo, id); err != nil {
 		return err
 	}
+	k.spec.Hide = e.unread(c, k.repo.Root, k.dir)
 	if c.Workspace != nil && c.Workspace.MaxFile > 0 {
 		k.spec.MaxFile = int64(c.Workspace.MaxFile) << 20
 	}
@@ -223,6 +225,19 @@ func (e *Engine) specOf(repo files.Repo, thread string) (files.Spec, error) {
 		}
 	}
 	return s, nil
+}
+
+// unread are the paths in a work tree that agents in a directory of it may not read.
+func (e *Engine) unread(c protocol.Config, root, dir string) (paths []string) {
+	if e.Hidden == nil {
+		return nil
+	}
+	for _, path := range e.Hidden(c, dir) {
+		if rel, ok := place.Below(root, path); ok && rel != "." {
+			paths = append(paths, filepath.ToSlash(rel))
+		}
+	}
+	return paths
 }
 
 // checkFiles tells if the state of the files that a step names is not there. The step

@@ -50,6 +50,9 @@ type Spec struct {
 	Keys [][2]string `json:"keys,omitempty"`
 	// Skip are paths below Root, with slashes, that are left out with all below.
 	Skip []string `json:"skip,omitempty"`
+	// Hide are paths likewise that are left out, and told, unless git tracks them: agents
+	// may not read them.
+	Hide []string `json:"hide,omitempty"`
 }
 
 // ParseSpec reads what an agent is told. "" is no spec, and no error.

@@ -276,16 +276,20 @@ func TestLeftOut(t *testing.T) {
 	w := repository(t)
 	w.spec.MaxFile = 0
 	require.NoError(t, w.open())
-	w.spec.MaxFile, w.spec.Skip = 100, []string{"home"}
-	w.sh(`head -c 101 /dev/zero > big; head -c 200 /dev/zero > a; git init -q nested; git -C nested commit -q --allow-empty -m x; mkdir home; echo key > home/k; mkfifo pipe; echo x > locked; chmod 000 locked`)
+	w.spec.MaxFile, w.spec.Skip, w.spec.Hide = 100, []string{"home"}, []string{"conf/prod.key", "d", "secrets"}
+	w.sh(`head -c 101 /dev/zero > big; head -c 200 /dev/zero > a; git init -q nested; git -C nested commit -q --allow-empty -m x; mkdir home conf secrets; echo key > home/k; echo key > conf/prod.key; echo > conf/x; echo key > secrets/k; echo changed > d/b; mkfifo pipe; echo x > locked; chmod 000 locked`)
 	taken := w.take()
-	want := []string{"big", "nested"}
+	want := []string{"big", "nested", "conf/prod.key", "secrets/k"}
 	if os.Geteuid() != 0 {
 		want = append(want, "locked")
 	}
 	require.ElementsMatch(t, want, taken.Left)
 	names := w.sh(`git --git-dir "$STORE" ls-tree -r --name-only ` + strings.TrimPrefix(string(taken.Tree), "sha1:"))
-	require.NotContains(t, names, "home")
+	for _, out := range []string{"home", "prod.key", "secrets"} {
+		require.NotContains(t, names, out)
+	}
+	require.Contains(t, names, "conf/x\n")
+	require.Equal(t, "changed\n", w.sh(`git --git-dir "$STORE" cat-file blob `+strings.TrimPrefix(string(taken.Tree), "sha1:")+":d/b"), "git tracks it")
 	require.Contains(t, names, "a\n")
 }
 

@@ -313,7 +313,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
 		info, err := root.Lstat(filepath.FromSlash(path))
 		switch {
 		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist): // gone meanwhile
-		case strings.HasSuffix(path, "/"), err != nil, info.Size() > most, !readable(root, path, info):
+		case strings.HasSuffix(path, "/"), err != nil, info.Size() > most, skipped(path, s.Hide), !readable(root, path, info):
 			c.leave(path)
 		default:
 			c.put = append(c.put, path)

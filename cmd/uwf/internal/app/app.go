@@ -197,6 +197,7 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 			changed, err := offlimits.Recover(dirs.Guard())
 			return changed.String(), err
 		},
+		Hidden: func(c protocol.Config, dir string) []string { return a.hidden(dirs, c, dir) },
 	}
 	with.Run = a.runner(with)
 	if err := with.Configure(a.Env); err != nil {

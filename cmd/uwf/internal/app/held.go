@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/confine"
@@ -97,14 +98,34 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	return ran, err
 }
 
+// offLimits is what commands in a directory must not touch.
+func (a *App) offLimits(dirs home.Dirs, b *protocol.BuiltinConfig, dir string) offlimits.List {
+	get := a.Env.Get
+	return offlimits.New(offlimits.Options{
+		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Path: get("PATH"), Dir: dir, Home: dirs.Home, Store: dirs.Store,
+		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
+	})
+}
+
+// hidden are the places that commands in a directory may not read, those too that are
+// not there yet.
+func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
+	b := cmp.Or(c.Builtin, &protocol.BuiltinConfig{})
+	paths := a.offLimits(dirs, b, dir).Hidden()
+	e := a.Env
+	e.Dir = dir
+	for _, name := range b.Hide {
+		if path, err := home.Absolute(e, name); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // holding is how commands are held back: by the settings of those of models.
 func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
 	b := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{})
-	get := a.Env.Get
-	off := offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Path: get("PATH"), Dir: inv.Dir, Home: with.Dirs.Home, Store: with.Dirs.Store,
-		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
-	})
+	off := a.offLimits(with.Dirs, b, inv.Dir)
 	required := config.CommandConfining(settings) == protocol.ConfineRequired
 	c := tools.Commands{
 		Shell: true, Guard: with.Dirs.Guard(), Warn: with.Warn, Now: a.Env.Now, Writable: off.Writable(),
