@@ -84,19 +84,12 @@ func (w *Workspace) noFile(a globArgs, looked int) error {
 
 // searchDir resolves the directory of a search.
 func (w *Workspace) searchDir(name string) (string, error) {
-	if name == "" {
-		return ".", nil
+	local, is, err := w.directory(name)
+	if err == nil && !is {
+		err = errFile{name}
 	}
-	local, err := w.resolve(name)
 	if err != nil {
 		return "", err
-	}
-	info, err := w.root.Stat(local)
-	if err != nil {
-		return "", w.explain(name, err)
-	}
-	if !info.IsDir() {
-		return "", errFile{name}
 	}
 	return filepath.ToSlash(local), nil
 }

@@ -35,23 +35,16 @@ type listArgs struct {
 }
 
 func (w *Workspace) listDir(ctx context.Context, a listArgs) (string, error) {
-	if a.Path == "" {
-		a.Path = "."
-	}
-	local, err := w.resolve(a.Path)
+	local, is, err := w.directory(a.Path)
 	if err != nil {
 		return "", err
 	}
-	info, err := w.root.Stat(local)
-	if err != nil {
-		return "", w.explain(a.Path, err)
-	}
-	if !info.IsDir() {
+	if !is {
 		return "", fmt.Errorf("%s is a file. Use read_file to read it", shown(a.Path))
 	}
 	l := listing{w: w}
 	if err := l.list(ctx, filepath.ToSlash(local), "", min(max(a.Depth, 1), maxDepth)); err != nil {
-		return "", w.explain(a.Path, err)
+		return "", w.explain(local, err)
 	}
 	if l.total == 0 {
 		return "(empty directory)", nil

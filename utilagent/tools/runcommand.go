@@ -295,18 +295,11 @@ func (c Commands) allowed(line string) ([]string, error) {
 
 // commandDir is the directory that a command starts in.
 func (w *Workspace) commandDir(name string) (string, error) {
-	if name == "" {
-		return w.real, nil
-	}
-	local, err := w.resolve(name)
+	local, is, err := w.directory(name)
 	if err != nil {
 		return "", err
 	}
-	info, err := w.root.Stat(local)
-	if err != nil {
-		return "", w.explain(name, err)
-	}
-	if !info.IsDir() {
+	if !is {
 		return "", fmt.Errorf("cwd %s is not a directory. Name a directory, or leave cwd out", name)
 	}
 	return filepath.Join(w.real, local), nil

@@ -162,12 +162,24 @@ func below(dir, name string) (string, bool) {
 
 // isDir tells whether a path is a directory of the workspace.
 func (w *Workspace) isDir(name string) bool {
-	local, err := w.resolve(name)
-	if err != nil {
-		return false
+	_, is, err := w.directory(name)
+	return err == nil && is && name != ""
+}
+
+// directory resolves what should be a directory's name, "" the workspace's own, and
+// tells whether it is one.
+func (w *Workspace) directory(name string) (local string, is bool, err error) {
+	if name == "" {
+		return ".", true, nil
+	}
+	if local, err = w.resolve(name); err != nil {
+		return "", false, err
 	}
 	info, err := w.root.Stat(local)
-	return err == nil && info.IsDir()
+	if err != nil {
+		return "", false, w.explain(name, err)
+	}
+	return local, info.IsDir(), nil
 }
 
 // open opens a regular file for reading. Devices and pipes are refused: opening
