@@ -62,6 +62,7 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 	if err != nil {
 		return "", fault.Of(err)
 	}
+	e.tellNeighbour(ctx, workspace)
 	b := e.batch()
 	start, err := b.Add(ctx, s)
 	if err != nil {

@@ -208,7 +208,11 @@ func (e *Engine) undoneAt(ctx context.Context, facts heads.Facts, head protocol.
 // toPutBack are the files around the last step of a thread, if they are kept; nil: they
 // are not, and stay as they are.
 func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Thread) (*StepFiles, error) {
-	if h.workspace == nil || h.workspace.Mode == AsItIs || t.Last == nil || t.Last.Files == nil {
+	switch {
+	case h.workspace == nil || h.workspace.Mode == AsItIs || t.Last == nil:
+		return nil, nil
+	case t.Last.Files == nil:
+		e.warn((&NoFilesError{Step: t.Head}).Error() + ": they stay as they are")
 		return nil, nil
 	}
 	step, err := e.filesOf(ctx, t)

@@ -243,7 +243,13 @@ func (e *Engine) unread(c protocol.Config, root, dir string) (paths []string) {
 // checkFiles tells if the state of the files that a step names is not there. The step
 // counts all the same.
 func (a *attempt) checkFiles(ctx context.Context, s protocol.Step) {
-	if a.kept == nil || s.Files == nil {
+	switch {
+	case a.kept == nil:
+		return
+	case s.Files == nil && s.Root == "": // who could not keep them has said so
+		a.warn("agent " + place.Shown(s.Agent) + " does not keep the files: its steps have none")
+		return
+	case s.Files == nil:
 		return
 	}
 	if s.Root != a.kept.spec.Root || !files.Has(ctx, a.Env, a.kept.spec.Git, s.Files.Tree) {
@@ -297,6 +303,28 @@ func (e *Engine) inPlace(ctx context.Context, dir string) (*heads.Workspace, err
 		return nil, noWorkTree(dir, err)
 	}
 	return &heads.Workspace{Mode: InPlace, Root: dir, Repo: repo.Common, Base: repo.Head}, nil
+}
+
+// tellNeighbour says that another active thread works in the directory of a new one:
+// each would find the other's changes.
+func (e *Engine) tellNeighbour(ctx context.Context, w *heads.Workspace) {
+	if w == nil || w.Mode != InPlace {
+		return
+	}
+	facts, err := e.Heads.AllFacts(ctx)
+	if err != nil {
+		return // whoever needs them says what is wrong
+	}
+	for h, err := range e.Heads.Heads(ctx) {
+		if err != nil {
+			return
+		}
+		other := facts[h.Thread]
+		if o := other.Workspace; o != nil && o.Mode == InPlace && o.Root == w.Root && other.Parent == nil {
+			e.warn("thread " + h.Thread + " is active in this directory, too: --workspace worktree gives a thread files of its own")
+			return
+		}
+	}
 }
 
 // noWorkTree says why the files of a directory cannot be kept.

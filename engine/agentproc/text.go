@@ -34,12 +34,12 @@ func stderrTail(runDir string) string {
 	return strings.TrimPrefix(tail+"\nno space left on the disk of "+runDir, "\n")
 }
 
-// Warnings are the lines of the agent's stderr that begin with "warning: ", without
-// that, as far as they are in its end: what a person should know, however the step went.
+// Warnings are the lines of the agent's stderr that begin with "warning: ", or with that
+// of uwf step put, without it, as far as they are in its end: what a person should know, however the step went.
 func (o Outcome) Warnings() []string {
 	var found []string
 	for line := range strings.Lines(o.Stderr) {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "warning: "); ok {
+		if text, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(line), "uwf: "), "warning: "); ok {
 			found = append(found, text)
 		}
 	}

@@ -24,7 +24,8 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// TestMain plays a process that is killed over a restore, if it is told to.
+// TestMain plays a process that is killed over a restore, or over a snapshot, if it is
+// told to.
 func TestMain(m *testing.M) {
 	if os.Getenv("FILES_TEST_SPEC") == "" {
 		os.Exit(m.Run())
@@ -36,6 +37,12 @@ func TestMain(m *testing.M) {
 	spec, _, err := files.ParseSpec(os.Getenv("FILES_TEST_SPEC"))
 	if err != nil {
 		panic(err)
+	}
+	if os.Getenv("FILES_TEST_TO") == "" {
+		if _, err := files.Take(context.Background(), e, spec); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
 	}
 	if _, err := files.Restore(context.Background(), e, spec, "", protocol.Tree(os.Getenv("FILES_TEST_TO")), spec.Index+".restore"); err != nil {
 		panic(err)
@@ -490,6 +497,38 @@ func TestKilledRestores(t *testing.T) {
 		w.restore(to)
 		require.Equal(t, user, w.user())
 	}
+}
+
+// A snapshot that is killed at any moment is made by who comes next, and neither git
+// directory is damaged, whatever the user does with theirs meanwhile.
+func TestKilledSnapshots(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.take()
+	r := rand.New(rand.NewPCG(5, 6))
+	killed := 0
+	for n := range 40 {
+		for range 30 {
+			w.write(fmt.Sprintf("many/%d", r.IntN(60)), fmt.Sprint(n, r.Int()))
+		}
+		if n%8 == 7 {
+			w.sh("git add -A; git commit -q -m step; git gc -q --prune=now")
+		}
+		user := w.user()
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(w.env.Environ, "FILES_TEST_SPEC="+w.spec.String())
+		require.NoError(t, cmd.Start())
+		timer := time.AfterFunc(time.Duration(5+r.IntN(60))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		if cmd.Wait() != nil {
+			killed++
+		}
+		timer.Stop()
+		require.Equal(t, user, w.user())
+		w.spec.Tree = ""
+		require.Equal(t, w.added(), w.take().Tree)
+	}
+	require.Positive(t, killed)
+	w.sh("git fsck --no-dangling; git --git-dir " + w.spec.Git + " fsck --no-dangling")
 }
 
 func TestSpec(t *testing.T) {
