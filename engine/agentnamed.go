@@ -45,13 +45,9 @@ func (e *Engine) Named(ctx context.Context, o StepOptions) error {
 	return nil
 }
 
-// nearAgents are hints at an alias of the config or an agent on PATH; the latter
-// may have been meant without its "uwf-".
+// nearAgents are hints at an alias of the config or an agent on PATH.
 func (e *Engine) nearAgents(ctx context.Context, name string) []string {
 	installed := discover.OnPath(e.Env)
-	if full := protocol.AgentName(name); slices.Contains(installed, full) {
-		return []string{"did you mean --agent " + plaintext.Word(full) + "?"}
-	}
 	known := installed
 	if c, err := e.Config(ctx); err == nil {
 		known = slices.Concat(slices.Sorted(maps.Keys(c.Agents)), known)

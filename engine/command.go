@@ -10,6 +10,7 @@ import (
 
 	"github.com/mattn/go-shellwords"
 
+	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -85,6 +86,9 @@ func (e *Engine) chooseAgent(c protocol.Config, override, workflow, role string)
 	if override != "" {
 		if _, known := c.Agents[override]; known {
 			return e.configured(c, override, "--agent")
+		}
+		if full := protocol.AgentName(override); slices.Contains(discover.OnPath(e.Env), full) { // codex: not the program itself, which is no agent
+			return e.commandLine(full)
 		}
 		return e.commandLine(override)
 	}
