@@ -39,6 +39,8 @@ type Catalog struct {
 	// Note is told, as a line, what a person should know of a workflow though nothing
 	// is wrong with it, and Warn what is; nil: nobody is told.
 	Note, Warn func(text string)
+	// Templates are names that people may take for workflows: uwf workflow new makes one of them.
+	Templates []string
 
 	reading  []string                    // the files that are being read, the outermost first
 	projects map[string][]workflow.Found // by the directory that was looked from

@@ -188,6 +188,8 @@ func (c *Catalog) unknown(ctx context.Context, arg string, found []workflow.Foun
 	}
 	if file := c.fileNamed(arg); file != "" {
 		hints = append([]string{"did you mean " + plaintext.Word(file) + "?"}, hints...)
+	} else if slices.Contains(c.Templates, arg) {
+		hints = []string{"uwf workflow new " + arg + " -t " + arg + " writes the template of that name", "uwf run ./" + arg + ".yaml -p '…'"}
 	}
 	return notFound(fmt.Sprintf("workflow not found: %s", arg), hints...)
 }
