@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"syscall"
 )
 
 // KillMarked kills every process, other than this one, that was started with the
@@ -13,40 +12,54 @@ import (
 // groups and sessions of their own, and whose parents are gone. It returns how many
 // there were, and does nothing on systems that do not show environments.
 func KillMarked(entry string) (int, error) {
-	killed := map[int]bool{}
+	killed := map[int]bool{} // who is dying is found again
 	for range scans {
-		pids, err := marked(entry)
-		if err != nil || len(pids) == 0 {
+		pids, err := processes()
+		if err != nil {
 			return len(killed), err
 		}
+		found := false
 		for _, pid := range pids {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			switch err := killMarked(pid, entry); {
+			case err == nil:
+				found, killed[pid] = true, true
+			case !errors.Is(err, os.ErrProcessDone):
 				return len(killed), os.NewSyscallError("kill", err)
 			}
-			killed[pid] = true
+		}
+		if !found {
+			break
 		}
 	}
 	return len(killed), nil
 }
 
-// marked lists the processes; a zombie has no environment any more.
-func marked(entry string) ([]int, error) {
-	pids, err := processes()
+// killMarked kills a process that has the entry; [os.ErrProcessDone] if it has not.
+func killMarked(pid int, entry string) error {
+	if pid == os.Getpid() || !isMarked(pid, entry) {
+		return os.ErrProcessDone
+	}
+	p, err := os.FindProcess(pid) // from here on its id cannot become another's
 	if err != nil {
-		return nil, err
+		return os.ErrProcessDone
 	}
-	var found []int
-	for _, pid := range pids {
-		environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if err != nil || pid == os.Getpid() {
-			continue // it has ended, or belongs to somebody else
-		}
-		for variable := range bytes.SplitSeq(environ, []byte{0}) {
-			if string(variable) == entry {
-				found = append(found, pid)
-				break
-			}
+	defer func() { _ = p.Release() }() // it is not our child
+	if !isMarked(pid, entry) {
+		return os.ErrProcessDone
+	}
+	return p.Kill()
+}
+
+// isMarked tells whether a process has an entry; a zombie has no environment any more.
+func isMarked(pid int, entry string) bool {
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false // it has ended, or belongs to somebody else
+	}
+	for variable := range bytes.SplitSeq(environ, []byte{0}) {
+		if string(variable) == entry {
+			return true
 		}
 	}
-	return found, nil
+	return false
 }

@@ -350,7 +350,7 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 // what could not be killed.
 func (c Commands) endLeft(before []int, mark string) string {
 	if !c.Adopts {
-		killLeftovers(mark)
+		_, _ = proc.KillMarked(mark) // what cannot be ended goes on
 		return ""
 	}
 	if _, err := proc.KillChildren(before); err != nil {
