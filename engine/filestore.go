@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -26,9 +27,9 @@ type CollectedFiles struct {
 	Repositories int   `json:"repositories"`
 	Refs         int   `json:"refs"`       // of threads that are gone; what would be, in a dry run
 	Freed        int64 `json:"freedBytes"` // less than 0: what was packed takes more
-	// Shared are the git directories in which other homes keep something, too: there
-	// only what is needed is packed.
-	Shared []string `json:"shared,omitempty"`
+	// Removed counts the git directories of ours whose repository is gone, and that had
+	// nothing that a thread needs.
+	Removed int `json:"removed,omitempty"`
 }
 
 // CollectFiles removes what keeps the files of threads that are in none of some homes
@@ -45,33 +46,27 @@ func (e *Engine) CollectFiles(ctx context.Context, homes []string, dry bool, alo
 		return done, err
 	}
 	for _, store := range all {
-		needs, here := files.Needs{}, alone
-		users, err := files.Homes(store)
-		if err != nil {
+		living := map[string]bool{}
+		if err := e.living(ctx, homes, living); err != nil {
 			return done, err
 		}
-		if slices.ContainsFunc(users, func(home string) bool { return !slices.Contains(homes, home) }) {
-			done.Shared = append(done.Shared, store)
-		} else {
-			living := map[string]bool{}
-			if err := e.living(ctx, homes, living); err != nil {
-				return done, err
-			}
-			needs.Trees = named
-			needs.Gone = func(id string) bool {
-				at, err := threadid.Time(id)
-				return err == nil && !living[id] && e.Env.Now().Sub(at) > aDay
-			}
-			here = func(remove func() error) error {
-				return alone(func() error {
-					if err := e.living(ctx, homes, living); err != nil {
-						return err
-					}
-					return remove()
-				})
-			}
+		needs := files.Needs{Trees: named, Gone: func(id string) bool {
+			at, err := threadid.Time(id)
+			return err == nil && !living[id] && e.Env.Now().Sub(at) > aDay
+		}}
+		c, err := files.Collect(ctx, e.Env, store, s.common[store], needs, dry, func(remove func() error) error {
+			return alone(func() error {
+				if err := e.living(ctx, homes, living); err != nil {
+					return err
+				}
+				return remove()
+			})
+		})
+		if err == nil && !dry && s.common[store] != "" && isGone(s.common[store]) && c.Kept == 0 {
+			done.Removed++
+			c.After = 0
+			err = os.RemoveAll(store)
 		}
-		c, err := files.Collect(ctx, e.Env, store, s.common[store], needs, dry, here)
 		if err != nil {
 			return done, fmt.Errorf("collect in %s: %w", store, err)
 		}
@@ -224,8 +219,8 @@ func (a *attempt) tidyFiles(ctx context.Context) {
 	}
 }
 
-// isDir reports whether there is a directory.
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+// isGone reports whether there is nothing at a path.
+func isGone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }

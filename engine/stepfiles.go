@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -74,16 +76,17 @@ func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, erro
 }
 
 // whereKept finds the git directory of ours that has some trees: that of the work tree in
-// which one was made, or of another that a thread of this home works in; "": none.
+// which one was made, or another of this home; "": none.
 func (e *Engine) whereKept(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
 	return (&stores{Engine: e}).with(ctx, root, trees...)
 }
 
-// stores are the git directories of ours that threads of this home use.
+// stores are the git directories of ours in this home, those too whose repository was
+// moved.
 type stores struct {
 	*Engine
 	at    map[string]string // by the root of a work tree; "": it has none
-	known []string          // of all threads, and of what was imported; nil: not looked for yet
+	known []string          // all of them; nil: not looked for yet
 	// common is the user's git directory of each of these; what was imported has none.
 	common map[string]string
 }
@@ -123,23 +126,17 @@ func (s *stores) all(ctx context.Context) ([]string, error) {
 	if s.known != nil {
 		return s.known, nil
 	}
-	facts, err := s.Heads.AllFacts(ctx)
-	if err != nil && facts == nil {
+	entries, err := os.ReadDir(s.Dirs.Git())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Of(err)
 	}
-	s.known, s.common = []string{}, map[string]string{s.imported("sha1"): "", s.imported("sha256"): ""}
-	for _, f := range facts {
-		if w := f.Workspace; w != nil && w.Repo != "" {
-			s.common[files.Repo{Common: w.Repo}.Store(s.Dirs.Git())] = w.Repo
+	s.known, s.common = []string{}, map[string]string{}
+	for _, e := range entries {
+		if store := filepath.Join(s.Dirs.Git(), e.Name()); e.IsDir() {
+			s.known, s.common[store] = append(s.known, store), files.Owner(store)
 		}
 	}
-	for store := range s.common {
-		if isDir(store) {
-			s.known = append(s.known, store)
-		}
-	}
-	slices.Sort(s.known)
-	return s.known, nil
+	return s.known, ctx.Err()
 }
 
 // imported is the git directory of ours that has the files of threads that were brought
@@ -232,7 +229,7 @@ func noFiles(err error) error {
 	}
 	coded := &protocol.Error{Code: protocol.CodeNotFound, Message: none.Error(), Err: err}
 	if none.Gone {
-		return coded
+		return fault.Hinted(coded, "uwf thread export --files, with the home that the step was made in (UWF_HOME), takes them along")
 	}
 	return fault.Hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace here")
 }

@@ -152,9 +152,6 @@ func (e *Engine) begin(ctx context.Context, id string, k *keeping) error {
 		k.spec.MaxFile = int64(c.Workspace.MaxFile) << 20
 	}
 	_, rescued, err := files.Begin(ctx, e.Env, k.repo, &k.spec, dir.File(runfiles.RestoreFile))
-	if err == nil {
-		err = files.Register(k.spec.Git, e.Dirs.Home)
-	}
 	if rescued != "" {
 		e.warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " in " + k.spec.Git)
 	}

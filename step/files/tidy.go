@@ -20,7 +20,6 @@ import (
 
 // Files of ours in our git directory.
 const (
-	homesFile  = "uwf-homes"  // the homes whose threads keep something here
 	packedFile = "uwf-packed" // how many loose objects there were in one of 256 directories when they were packed
 	tidyLock   = "uwf-tidy.lock"
 )
@@ -31,26 +30,6 @@ const tidyAfter = 250 * 14 / 256
 
 // oneOf256 is the directory in which they are counted.
 const oneOf256 = "17"
-
-// Register notes that threads of a home keep something in a git directory of ours: what
-// it keeps is not collected by others.
-func Register(store, home string) error {
-	path := filepath.Join(store, homesFile)
-	homes, err := Homes(store)
-	if err != nil || slices.Contains(homes, home) || strings.ContainsAny(home, "\n") {
-		return err
-	}
-	return durable.WriteFile(durable.OS(), path, []byte(strings.Join(append(homes, home), "\n")+"\n"), 0o600)
-}
-
-// Homes are those that were registered.
-func Homes(store string) ([]string, error) {
-	text, err := careful.ReadFile(filepath.Join(store, homesFile), maxSetting, careful.NoFollow)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
-}
 
 // Tidy packs the objects of a git directory of ours that are not the user's too, if
 // there are many: those of a snapshot take a tenth of their room then. It looks at one
@@ -135,6 +114,7 @@ type Needs struct {
 // Collected says what was collected in a git directory of ours.
 type Collected struct {
 	Refs          int   // of threads that are gone
+	Kept          int   // refs that are left
 	Before, After int64 // bytes that the user's git directory does not hold, too
 }
 
@@ -175,7 +155,11 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	if _, err := g.run(ctx, nil, "pack-refs", "--all"); err != nil {
 		return c, err
 	}
-	c.After = room(store, common)
+	left, err := g.ours(ctx)
+	if err != nil {
+		return c, err
+	}
+	c.Kept, c.After = len(left), room(store, common)
 	return c, note(store, loose(store))
 }
 

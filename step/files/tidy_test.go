@@ -122,20 +122,6 @@ func TestTidy(t *testing.T) {
 	w.restore(many)
 }
 
-func TestRegister(t *testing.T) {
-	t.Parallel()
-	w := repository(t)
-	w.take()
-	for range 2 {
-		for _, home := range []string{"/a home", "/b"} {
-			require.NoError(t, files.Register(w.spec.Git, home))
-		}
-	}
-	homes, err := files.Homes(w.spec.Git)
-	require.NoError(t, err)
-	require.Equal(t, []string{"/a home", "/b"}, homes)
-}
-
 // What a snapshot leaves out is said without making one.
 func TestSurvey(t *testing.T) {
 	t.Parallel()

@@ -32,8 +32,8 @@ func (a keptFiles) CollectFiles(ctx context.Context, homes []string, dry bool, a
 	if !dry {
 		line += fmt.Sprintf(", %d KB freed", done.Freed>>10)
 	}
-	for _, store := range done.Shared {
-		line += "\n" + store + " is used by other homes, too: nothing of it was removed (--roots names all of them)"
+	if done.Removed > 0 {
+		line += fmt.Sprintf("\nremoved what was kept of %d repositories that are gone", done.Removed)
 	}
 	return done, line, nil
 }
