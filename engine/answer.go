@@ -136,7 +136,7 @@ func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.St
 	if err := a.keepFiles(ctx); err != nil {
 		return out, err
 	}
-	defer a.kept.release()
+	defer a.kept.Release()
 	return a.withoutProcess(ctx, func() (protocol.Result, error) {
 		by := plaintext.Line(set.Hide(strings.TrimSpace(given.By)))
 		return a.submit(ctx, b, own{

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/careful"
@@ -78,7 +79,7 @@ func (a *application) run(ctx context.Context, h *lockedThread) error {
 	if err := a.find(ctx); err != nil {
 		return err
 	}
-	lock, err := a.lockTree(ctx, a.id, a.to.Root)
+	lock, err := a.Files().LockTree(ctx, a.id, a.to.Root)
 	if err != nil {
 		return err
 	}
@@ -100,15 +101,15 @@ func (a *application) run(ctx context.Context, h *lockedThread) error {
 // find finds the two work trees.
 func (a *application) find(ctx context.Context) error {
 	switch {
-	case a.w == nil || a.w.Mode == AsItIs:
+	case a.w == nil || a.w.Mode == workspace.AsItIs:
 		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no worktree: nothing tells what it has made from what was there", a.id),
 			"--workspace worktree of uwf run and uwf thread start gives a thread one")
-	case a.w.Mode == InPlace:
+	case a.w.Mode == workspace.InPlace:
 		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.id, place.Shown(a.w.Root)),
 			"git -C "+plaintext.Word(a.w.Root)+" commit -a")
 	}
 	var err error
-	if a.to, err = files.Find(ctx, a.Env, a.o.Dir); err != nil || !sameFile(a.to.Common, a.w.Repo) {
+	if a.to, err = files.Find(ctx, a.Env, a.o.Dir); err != nil || !workspace.SameFile(a.to.Common, a.w.Repo) {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", place.Shown(a.o.Dir), place.Shown(a.w.Repo), a.id),
 			"--cwd DIR names one")
 	}
@@ -122,7 +123,7 @@ func (a *application) find(ctx context.Context) error {
 	if a.from.Root == a.to.Root {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root), a.id), "--cwd DIR names the work tree that is to have the result")
 	}
-	if a.spec, err = a.specOf(a.to, a.id); err != nil {
+	if a.spec, err = a.Files().SpecOf(a.to, a.id); err != nil {
 		return err
 	}
 	if a.to.Head == "" {
@@ -132,7 +133,7 @@ func (a *application) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.spec.Hide = a.unread(c, a.to.Root, a.o.Dir)
+	a.spec.Hide = a.Files().Unread(c, a.to.Root, a.o.Dir)
 	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.id)
 	return nil
 }
@@ -205,19 +206,19 @@ func (a *application) result(ctx context.Context, h *lockedThread) (string, erro
 // gone, after the last step.
 func (a *application) made(ctx context.Context, h *lockedThread) (protocol.Tree, error) {
 	if a.from.Root != "" {
-		k, err := a.openFiles(ctx, a.id, a.w.Root, a.w)
+		k, err := a.Files().OpenFiles(ctx, a.id, a.w.Root, a.w)
 		if err != nil {
 			return "", err
 		}
-		defer k.release()
-		a.from, a.head = k.repo, k.repo.Head
-		return k.spec.Tree, nil
+		defer k.Release()
+		a.from, a.head = k.Repo, k.Repo.Head
+		return k.Spec.Tree, nil
 	}
 	a.head = a.w.Base
 	if tip, ok := a.to.Commit(ctx, "refs/heads/"+a.w.Branch); ok && a.w.Branch != "" {
 		a.head = tip
 	}
-	last, err := a.StepFiles(ctx, h.head)
+	last, err := a.Files().StepFiles(ctx, h.head)
 	return last.After, err
 }
 
@@ -296,7 +297,7 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s", place.Shown(a.to.Root), some(edited.Tracked)),
+		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s", place.Shown(a.to.Root), workspace.Some(edited.Tracked)),
 			"git stash, or git commit, keeps the changes", "--dirty leaves them as they are", "--branch NAME makes a branch with the result")
 	}
 	laid, err := a.to.Laid(ctx, a.spec, now, edited, a.to.Head, to)
@@ -321,7 +322,7 @@ func (a *application) differing(ctx context.Context, from, to protocol.Tree) (*p
 	if err != nil {
 		return nil, err
 	}
-	return FileChanges(list), nil
+	return workspace.FileChanges(list), nil
 }
 
 // together is the commit that the branch is to be at: the result, if nothing was
@@ -378,14 +379,14 @@ func (a *application) explain(err error) error {
 	switch {
 	case errors.As(err, &conflict):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.id, place.Shown(a.out.Branch), some(conflict.Paths))}, byHand)
+			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.id, place.Shown(a.out.Branch), workspace.Some(conflict.Paths))}, byHand)
 	case errors.Is(err, files.ErrNobody):
 		return fault.Hinted(fault.Of(err), "git config --global user.name NAME", "git config --global user.email EMAIL")
 	case errors.Is(err, files.ErrTooOld):
 		return fault.Hinted(fault.Of(err), byHand)
 	case errors.As(err, &blocked):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.id, place.Shown(a.to.Root), some(blocked.Paths))},
+			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.id, place.Shown(a.to.Root), workspace.Some(blocked.Paths))},
 			"commit it, or move it away", byHand)
 	case errors.As(err, &unsaved):
 		return fault.Hinted(fault.Of(err), "somebody works in "+place.Shown(a.to.Root)+": try again")

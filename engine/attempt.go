@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/verify"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
@@ -28,7 +29,7 @@ type attempt struct {
 	record rundir.Record
 	info   StepInfo
 	more   bool // another step is to follow
-	kept   *keeping
+	kept   *workspace.Keeping
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
 	retryAt   time.Time     // when its provider says that there is more; zero: it does not
@@ -79,7 +80,7 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	}
 	defer func() {
 		a.tidyFiles(ctx)
-		a.kept.release()
+		a.kept.Release()
 	}()
 	return a.inRun(ctx, func(lock *durable.Held) (protocol.StepOutput, error) { return a.byProcess(ctx, lock) })
 }

@@ -46,7 +46,7 @@ type ackError struct {
 func (e *Engine) Background(ctx context.Context, thread string, w Work, args []string) (protocol.StepOutput, error) {
 	out, err := e.background(ctx, thread, w, args)
 	if err != nil {
-		return out, ended(ctx, err)
+		return out, fault.Ended(ctx, err)
 	}
 	return out, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 )
@@ -47,7 +48,7 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 	repo, err := files.Find(ctx, w.Env, root)
 	require.NoError(w.t, err)
 	id := w.start()
-	spec, err := w.specOf(repo, id)
+	spec, err := w.Files().SpecOf(repo, id)
 	require.NoError(w.t, err)
 	require.NoError(w.t, repo.Seed(ctx, spec.Git, true))
 	require.NoError(w.t, repo.Prepare(ctx, spec))
@@ -89,7 +90,7 @@ func TestBisectFindsWhoPlantedIt(t *testing.T) {
 			planted = 1 + r.IntN(steps)
 		}
 		good, bad := r.IntN(planted), planted+r.IntN(steps-planted+1)
-		out, err := w.Bisect(t.Context(), chain[good], chain[bad], BisectOptions{
+		out, err := w.Files().Bisect(t.Context(), chain[good], chain[bad], workspace.BisectOptions{
 			Argv: []string{"sh", "-c", fmt.Sprintf("echo left > left; test $(cat number) -lt %d", planted)},
 		})
 		require.NoError(t, err)

@@ -54,7 +54,7 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 		if err == nil && w.Steps == UntilEnd && len(made) > 0 && due(made[len(made)-1]) {
 			outs = appendOutput(outs, w, steps(made)...)
 			if err := e.driveKids(ctx, thread, w); err != nil {
-				return outs, ended(ctx, err)
+				return outs, fault.Ended(ctx, err)
 			}
 			w.Do, w.Cwd, w.Fresh = DoStep, "", false
 			continue

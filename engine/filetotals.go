@@ -19,7 +19,7 @@ func (e *Engine) FileTotals(ctx context.Context, head protocol.Hash, most int) m
 	if err != nil || t.Last == nil || t.Last.Files == nil {
 		return nil
 	}
-	store, err := e.whereKept(ctx, t.Last.Root, t.Last.Files.Tree)
+	store, err := e.Files().WhereKept(ctx, t.Last.Root, t.Last.Files.Tree)
 	if err != nil || store == "" {
 		return nil
 	}

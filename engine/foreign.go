@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -49,7 +50,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		}
 		return e.trustsImported(ctx, h, facts)
 	}
-	if facts.Workspace != nil && facts.Workspace.Mode == InWorktree {
+	if facts.Workspace != nil && facts.Workspace.Mode == workspace.InWorktree {
 		return fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, place.Shown(facts.Workspace.Root))
 	}
 	imported := facts.Imported
@@ -60,8 +61,8 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	if err != nil {
 		return err
 	}
-	if facts.Workspace != nil && facts.Workspace.Mode == InPlace || e.hasFiles(ctx, h.head) {
-		if kept, err := e.inPlace(ctx, change.Workspace.Root); err == nil {
+	if facts.Workspace != nil && facts.Workspace.Mode == workspace.InPlace || e.hasFiles(ctx, h.head) {
+		if kept, err := e.Files().InPlace(ctx, change.Workspace.Root); err == nil {
 			change.Workspace = kept
 		} else if !errors.Is(err, files.ErrNone) {
 			return err
@@ -105,7 +106,7 @@ func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Import
 	if err != nil {
 		return heads.Facts{}, err
 	}
-	facts := heads.Facts{Workspace: &heads.Workspace{Mode: AsItIs, Root: root}}
+	facts := heads.Facts{Workspace: &heads.Workspace{Mode: workspace.AsItIs, Root: root}}
 	if imported != nil {
 		confirmed := *imported
 		confirmed.Confirmed = true

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -61,7 +62,7 @@ func (e *Engine) redactIn(ctx context.Context, store keptIn, byThread map[string
 			return err
 		}
 		if len(out.Also) > 0 && !shared {
-			return fault.Hinted(fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path), some(out.Also)),
+			return fault.Hinted(fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path), workspace.Some(out.Also)),
 				"uwf thread redact "+out.Thread+" --files "+plaintext.Word(out.Path)+" --shared takes it out of all of them")
 		}
 		threads := append([]string{out.Thread}, out.Also...)
@@ -129,24 +130,24 @@ func (e *Engine) keptTrees(ctx context.Context) (map[keptIn]map[string][]protoco
 	if err != nil {
 		return nil, err
 	}
-	s, all := &stores{Engine: e}, map[keptIn]map[string][]protocol.Tree{}
-	if _, err := s.all(ctx); err != nil {
+	s, all := &workspace.Stores{Keeper: e.Files()}, map[keptIn]map[string][]protocol.Tree{}
+	if _, err := s.All(ctx); err != nil {
 		return nil, err
 	}
 	for id, at := range standings {
 		seen := map[protocol.Hash]bool{}
 		for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
 			var failed error
-			err := e.stepsWithFiles(ctx, head, seen, func(_ protocol.Hash, step protocol.Step) {
+			err := e.Files().StepsWithFiles(ctx, head, seen, func(_ protocol.Hash, step protocol.Step) {
 				for _, tree := range []protocol.Tree{step.Files.Before, step.Files.Tree} {
 					if tree == "" || failed != nil {
 						continue
 					}
 					var store string
-					if store, failed = s.with(ctx, step.Root, tree); store == "" {
+					if store, failed = s.With(ctx, step.Root, tree); store == "" {
 						continue
 					}
-					in := keptIn{store, s.common[store]}
+					in := keptIn{store, s.Common[store]}
 					if all[in] == nil {
 						all[in] = map[string][]protocol.Tree{}
 					}

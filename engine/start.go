@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -24,8 +25,8 @@ func (e *Engine) StartThread(ctx context.Context, s protocol.Start) (thread stri
 
 // StartOptions say more of a new thread. The zero value works.
 type StartOptions struct {
-	Limits    protocol.Limits  // of what the run may cost; they go before those of its workflow
-	Workspace WorkspaceOptions // how its files are kept
+	Limits    protocol.Limits   // of what the run may cost; they go before those of its workflow
+	Workspace workspace.Options // how its files are kept
 }
 
 // Start is [Engine.StartThread] with options.
@@ -58,11 +59,11 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 	if err != nil {
 		return "", fault.Of(err)
 	}
-	workspace, err := e.workspaceOf(ctx, o.Workspace, id, w.Name, s.Cwd)
+	workspace, err := e.Files().New(ctx, o.Workspace, id, w.Name, s.Cwd)
 	if err != nil {
 		return "", fault.Of(err)
 	}
-	e.tellNeighbour(ctx, workspace)
+	e.Files().TellNeighbour(ctx, workspace)
 	b := e.batch()
 	start, err := b.Add(ctx, s)
 	if err != nil {
@@ -91,7 +92,7 @@ func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
 // that fails.
 func (e *Engine) addThread(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (string, error) {
 	if err := e.Heads.Add(ctx, id, head, facts); err != nil {
-		if w := facts.Workspace; w != nil && w.Mode == InWorktree {
+		if w := facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
 			err = errors.Join(err, e.DropFiles(context.WithoutCancel(ctx), id, w))
 		}
 		return "", fault.Of(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -21,7 +22,7 @@ type task struct {
 	replaces   bool // it takes the place of the head
 	// files are those around the step that is replaced: the agent begins with what was
 	// before it; nil: with what is there.
-	files *StepFiles
+	files *workspace.StepFiles
 }
 
 // task turns a decision to run a role into a task.

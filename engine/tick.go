@@ -115,7 +115,7 @@ func (e *Engine) AwaitParked(ctx context.Context, thread string) error {
 		}
 		wait := min(time.UnixMilli(until).Sub(e.Env.Now())+time.Millisecond, time.Minute)
 		if err := pause(ctx, wait); err != nil {
-			return ended(ctx, err)
+			return fault.Ended(ctx, err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/verify"
@@ -67,7 +68,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 		case again && a.mayGoOn():
 			a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.Attempts, wait.Round(time.Millisecond)))
 			if werr := pause(ctx, wait); werr != nil {
-				return out, ended(ctx, errors.Join(err, werr))
+				return out, fault.Ended(ctx, errors.Join(err, werr))
 			}
 		case a.failedTry.Kind != protocol.FailedRateLimit:
 			return out, err

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -139,11 +140,11 @@ func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread,
 	}
 	e.passed(h, last)
 	if err := move(h, pos); err != nil {
-		return none, ended(ctx, err)
+		return none, fault.Ended(ctx, err)
 	}
 	out, err := e.arrive(ctx, h)
 	if err != nil {
-		return out, ended(ctx, err)
+		return out, fault.Ended(ctx, err)
 	}
 	return out, nil
 }
@@ -207,15 +208,15 @@ func (e *Engine) undoneAt(ctx context.Context, facts heads.Facts, head protocol.
 
 // toPutBack are the files around the last step of a thread, if they are kept; nil: they
 // are not, and stay as they are.
-func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Thread) (*StepFiles, error) {
+func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Thread) (*workspace.StepFiles, error) {
 	switch {
-	case h.workspace == nil || h.workspace.Mode == AsItIs || t.Last == nil:
+	case h.workspace == nil || h.workspace.Mode == workspace.AsItIs || t.Last == nil:
 		return nil, nil
 	case t.Last.Files == nil:
-		e.warn((&NoFilesError{Step: t.Head}).Error() + ": they stay as they are")
+		e.warn((&workspace.NoFilesError{Step: t.Head}).Error() + ": they stay as they are")
 		return nil, nil
 	}
-	step, err := e.filesOf(ctx, t)
+	step, err := e.Files().FilesOf(ctx, t)
 	if err != nil {
 		return nil, fault.Hinted(fault.Of(err), "--keep-files leaves all files as they are")
 	}
@@ -223,17 +224,17 @@ func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Threa
 }
 
 // moveFiles puts back the files before a step, or again those after it.
-func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *position, step *StepFiles, forward bool) error {
+func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *position, step *workspace.StepFiles, forward bool) error {
 	if step == nil {
 		return nil
 	}
-	k, err := e.openFiles(ctx, h.id, pos.dir(), h.workspace)
+	k, err := e.Files().OpenFiles(ctx, h.id, pos.dir(), h.workspace)
 	if err != nil {
 		return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
 	}
-	defer k.release()
+	defer k.Release()
 	if forward {
-		return e.restore(ctx, k, h.id, step.Before, step.After)
+		return e.Files().Restore(ctx, k, h.id, step.Before, step.After)
 	}
-	return e.restore(ctx, k, h.id, step.After, step.Before)
+	return e.Files().Restore(ctx, k, h.id, step.After, step.Before)
 }

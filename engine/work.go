@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -58,11 +57,11 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.Step
 
 func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
 	if err := e.settle(ctx, h, w); err != nil {
-		return nil, ended(ctx, err)
+		return nil, fault.Ended(ctx, err)
 	}
 	e, err := e.recalling().inProjectOf(ctx, h)
 	if err != nil {
-		return nil, ended(ctx, err)
+		return nil, fault.Ended(ctx, err)
 	}
 	e = e.remembering().knowing(h)
 	var outs []protocol.StepOutput
@@ -78,7 +77,7 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.St
 			outs = appendOutput(outs, w, out)
 		}
 		if err != nil {
-			return outs, ended(ctx, err)
+			return outs, fault.Ended(ctx, err)
 		}
 		asks := w.Scenario != "" && out.StepHash != nil && out.Question != nil && out.Question.Schema != nil
 		if out.Done || out.Status != protocol.StatusIdle && !asks {
@@ -125,14 +124,6 @@ func (e *Engine) act(ctx context.Context, h *lockedThread, d Action, w Work, o S
 		return e.answer(ctx, h, w.Answer, o)
 	}
 	return e.step(ctx, h, o)
-}
-
-// ended gives the error of a step its code: that of the signal, if one ended it.
-func ended(ctx context.Context, err error) error {
-	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil {
-		err = context.Cause(ctx)
-	}
-	return fault.Of(err)
 }
 
 // Step makes one step of a thread, or adopts the finished result of an

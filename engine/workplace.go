@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -50,7 +51,7 @@ func (a *attempt) workplace(ctx context.Context) (string, error) {
 		return dir, err
 	}
 	if _, gone := place.Real(a.pos.dir()); gone != nil {
-		if w := a.locked.workspace; w != nil && w.Mode == InWorktree {
+		if w := a.locked.workspace; w != nil && w.Mode == workspace.InWorktree {
 			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the same files")
 		}
 		return "", fault.Hinted(fault.Of(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -35,7 +36,7 @@ func applyRef(id string) string { return "refs/uwf-apply/" + id }
 // Unsaved says what a thread has made in its worktree that is nowhere but there and in
 // its snapshots; "": nothing, or it has no worktree. Errors are *protocol.Error.
 func (e *Engine) Unsaved(ctx context.Context, id string, w *heads.Workspace) (string, error) {
-	if w == nil || w.Mode != InWorktree {
+	if w == nil || w.Mode != workspace.InWorktree {
 		return "", nil
 	}
 	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
@@ -50,16 +51,16 @@ func (e *Engine) Unsaved(ctx context.Context, id string, w *heads.Workspace) (st
 			return "commits that are on no branch", codedOrNil(err)
 		}
 	}
-	k, err := e.openFiles(ctx, id, w.Root, w)
+	k, err := e.Files().OpenFiles(ctx, id, w.Root, w)
 	if err != nil {
 		return "", fault.Of(err)
 	}
-	defer k.release()
-	base, err := repo.TreeOf(ctx, k.spec, repo.Head)
+	defer k.Release()
+	base, err := repo.TreeOf(ctx, k.Spec, repo.Head)
 	if err != nil {
 		return "", fault.Of(err)
 	}
-	if k.spec.Tree == base {
+	if k.Spec.Tree == base {
 		return "", nil
 	}
 	return uncommitted, nil
@@ -71,15 +72,15 @@ func (e *Engine) unapplied(ctx context.Context, id string, w *heads.Workspace) (
 	if err != nil {
 		return "", fault.Of(err)
 	}
-	last, err := e.StepFiles(ctx, head)
+	last, err := e.Files().StepFiles(ctx, head)
 	if err != nil {
 		return "", nil // there is nothing that could be lost
 	}
-	repo, _, err := e.treeOf(ctx, w, id)
+	repo, _, err := e.Files().TreeOf(ctx, w, id)
 	if err != nil {
 		return "", nil // its repository is gone, and the snapshots with it
 	}
-	spec, err := e.specOf(repo, id)
+	spec, err := e.Files().SpecOf(repo, id)
 	if err != nil {
 		return "", fault.Of(err)
 	}
@@ -99,21 +100,21 @@ func (e *Engine) unapplied(ctx context.Context, id string, w *heads.Workspace) (
 // DropFiles removes a thread's worktree and what keeps its snapshots. What is unsaved
 // goes, too: see [Engine.Unsaved]. Errors are *protocol.Error.
 func (e *Engine) DropFiles(ctx context.Context, id string, w *heads.Workspace) error {
-	if w == nil || w.Mode == AsItIs {
+	if w == nil || w.Mode == workspace.AsItIs {
 		return nil
 	}
-	repo, _, err := e.treeOf(ctx, w, id)
+	repo, _, err := e.Files().TreeOf(ctx, w, id)
 	if err != nil { // the repository is gone, and what it kept with it
 		return nil
 	}
-	spec, err := e.specOf(repo, id)
+	spec, err := e.Files().SpecOf(repo, id)
 	if err != nil {
 		return fault.Of(err)
 	}
 	if err := files.Forget(ctx, e.Env, spec, appliedRef(id), applyRef(id)); err != nil {
 		return fault.Of(err)
 	}
-	if w.Mode != InWorktree {
+	if w.Mode != workspace.InWorktree {
 		return nil
 	}
 	return codedOrNil(repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), w.Branch, w.Base))
@@ -130,7 +131,7 @@ func codedOrNil(err error) error {
 // leaveTree removes the worktree of a thread that has ended, if nothing was made in it:
 // no commit, no file, not even one that git ignores.
 func (e *Engine) leaveTree(ctx context.Context, id string, w *heads.Workspace) {
-	if w == nil || w.Mode != InWorktree {
+	if w == nil || w.Mode != workspace.InWorktree {
 		return
 	}
 	repo, err := files.Find(ctx, e.Env, w.Root)
@@ -149,10 +150,10 @@ func (e *Engine) leaveTree(ctx context.Context, id string, w *heads.Workspace) {
 // of its last step, if it was removed. That of an active thread is missed.
 func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspace) error {
 	path := e.Dirs.Worktree(h.id)
-	if _, err := os.Lstat(path); h.ended == nil || w.Mode != InWorktree || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); h.ended == nil || w.Mode != workspace.InWorktree || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	repo, dir, err := e.treeOf(ctx, w, h.id)
+	repo, dir, err := e.Files().TreeOf(ctx, w, h.id)
 	if err != nil {
 		return nil // where it works is gone: that is said as for every thread
 	}
@@ -160,11 +161,11 @@ func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspa
 	if err != nil {
 		return err
 	}
-	n := newTree{id: h.id, repo: repo, dir: dir, base: w.Base, branch: w.Branch, foreign: h.facts.Imported != nil}
-	if last, err := e.filesOf(ctx, t); err == nil {
-		n.tree = last.After
+	n := workspace.NewTree{Id: h.id, Repo: repo, Dir: dir, Base: w.Base, Branch: w.Branch, Foreign: h.facts.Imported != nil}
+	if last, err := e.Files().FilesOf(ctx, t); err == nil {
+		n.Tree = last.After
 	}
-	_, err = e.addWorktree(ctx, n)
+	_, err = e.Files().AddWorktree(ctx, n)
 	return err
 }
 
@@ -177,7 +178,7 @@ func (e *Engine) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
 	}
 	list := []protocol.Worktree{}
 	for id, f := range facts {
-		if w := f.Workspace; w != nil && w.Mode == InWorktree {
+		if w := f.Workspace; w != nil && w.Mode == workspace.InWorktree {
 			if tree := e.worktree(ctx, id, w); !tree.Gone || !hasEndedAs(tree.Status) { // gone with its end
 				list = append(list, tree)
 			}
@@ -270,7 +271,7 @@ func (e *Engine) clean(ctx context.Context, w protocol.Worktree) (stays string, 
 	}
 	id := filepath.Base(w.Path)
 	if w.Thread == "" {
-		lock, err := e.lockTree(ctx, id, repo.Root)
+		lock, err := e.Files().LockTree(ctx, id, repo.Root)
 		if err != nil {
 			return "", err // a bisection is at work
 		}
@@ -309,16 +310,16 @@ func (e *Engine) clean(ctx context.Context, w protocol.Worktree) (stays string, 
 // keptWithStep reports whether the files of a thread's worktree are all those of its
 // last step.
 func (e *Engine) keptWithStep(ctx context.Context, h *lockedThread, w *heads.Workspace) bool {
-	last, err := e.StepFiles(ctx, h.head)
+	last, err := e.Files().StepFiles(ctx, h.head)
 	if err != nil || len(last.Left) > 0 {
 		return false
 	}
-	k, err := e.openFiles(ctx, h.id, w.Root, w)
+	k, err := e.Files().OpenFiles(ctx, h.id, w.Root, w)
 	if err != nil {
 		return false
 	}
-	defer k.release()
-	return k.spec.Tree == last.After
+	defer k.Release()
+	return k.Spec.Tree == last.After
 }
 
 // Prune forgets threads with their worktrees and the states of their files. One whose

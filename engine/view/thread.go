@@ -6,6 +6,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -37,7 +38,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	if len(show.Children) == 0 && show.Error == nil {
 		show.Children, _ = e.Joined(ctx, id, state.Head) // what cannot be read is no child to show
 	}
-	if w := facts.Workspace; w != nil && w.Mode != engine.AsItIs {
+	if w := facts.Workspace; w != nil && w.Mode != workspace.AsItIs {
 		show.Workspace = &protocol.ThreadWorkspace{Mode: w.Mode, Root: w.Root, Branch: w.Branch}
 	}
 	totals := e.FileTotals(ctx, state.Head, engine.MostTotals)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -20,7 +20,7 @@ func (a keptFiles) CollectFiles(ctx context.Context, homes []string, dry bool, a
 	if err != nil {
 		return nil, "", err
 	}
-	done, err := e.CollectFiles(ctx, homes, dry, alone)
+	done, err := e.Files().CollectFiles(ctx, homes, dry, alone)
 	if err != nil || done.Repositories == 0 {
 		return nil, "", err
 	}
@@ -45,7 +45,7 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 		return 0, err
 	}
 	facts, _ := e.Heads.AllFacts(ctx) // a line that cannot be read is told by fsck
-	return e.CheckFiles(ctx, func(f engine.FileFault) {
+	return e.Files().CheckFiles(ctx, func(f workspace.FileFault) {
 		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
 		fault.Message = fmt.Sprintf("the files of this step, %s, are damaged: %v", f.Tree, f.Err)
 		if f.Err == nil {

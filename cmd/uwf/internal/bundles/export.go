@@ -80,7 +80,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 		if err != nil {
 			return err
 		}
-		objects, missing, err := e.AddFiles(ctx, &m)
+		objects, missing, err := e.Files().AddFiles(ctx, &m)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 	}
 	o := bundle.ImportOptions{From: name, Now: a.Env.Now, Lock: e.Exclusive, Register: c.Bool("register"), Links: c.Bool("links")}
 	if !c.Bool("no-files") {
-		o.Keep = e.KeepFiles
+		o.Keep = e.Files().KeepFiles
 	}
 	if c.Bool("as-new") {
 		o.NewID = func() (string, error) { return threadid.New(a.Env.Now(), a.Env.Rand) }

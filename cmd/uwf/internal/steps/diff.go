@@ -10,7 +10,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -57,7 +57,7 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	kept, err := e.StepFiles(ctx, h)
+	kept, err := e.Files().StepFiles(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context) error {
 }
 
 // PrintFiles prints what differs, as a patch unless a format is asked for.
-func (a Commands) PrintFiles(ctx context.Context, out any, kept engine.StepFiles, list []files.Change, stat bool) error {
+func (a Commands) PrintFiles(ctx context.Context, out any, kept workspace.StepFiles, list []files.Change, stat bool) error {
 	own := render.Text
 	return render.Print(a.Env.Stdout, a.Format(&own), out, func(w io.Writer) error {
 		if stat {

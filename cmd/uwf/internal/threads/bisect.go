@@ -9,7 +9,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -39,12 +39,12 @@ func (a Commands) threadBisect(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := engine.BisectOptions{Argv: argv, Told: func(s protocol.BisectedStep) { a.Say("step %s: %s", bisectedText(s), s.Result) }}
+	o := workspace.BisectOptions{Argv: argv, Told: func(s protocol.BisectedStep) { a.Say("step %s: %s", bisectedText(s), s.Result) }}
 	o.Out, _ = a.Env.Stderr.(*os.File)
 	if a.Flags.Quiet {
 		o.Out = nil
 	}
-	out, err := e.Bisect(ctx, good, bad, o)
+	out, err := e.Files().Bisect(ctx, good, bad, o)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (a Commands) filesDiff(ctx context.Context, old, new protocol.Hash, stat bo
 	if err != nil {
 		return err
 	}
-	between, err := e.FilesBetween(ctx, old, new)
+	between, err := e.Files().FilesBetween(ctx, old, new)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
-	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -101,7 +101,7 @@ func directoryText(s protocol.ThreadShow, t *thread.Thread) string {
 		return t.Start.Cwd + ", files are not kept"
 	}
 	text := w.Root
-	if w.Mode == engine.InWorktree {
+	if w.Mode == workspace.InWorktree {
 		text += ", a worktree of its own"
 	}
 	if w.Branch != "" {

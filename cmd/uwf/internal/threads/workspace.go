@@ -8,6 +8,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -27,16 +28,18 @@ func treeFlags() []ucli.Flag {
 }
 
 // workspaceModes are those that a person can name.
-func workspaceModes() []string { return []string{engine.InPlace, engine.InWorktree, engine.AsItIs} }
+func workspaceModes() []string {
+	return []string{workspace.InPlace, workspace.InWorktree, workspace.AsItIs}
+}
 
 // workspaceOptions are those of the flags.
-func workspaceOptions(c *ucli.Context) (engine.WorkspaceOptions, error) {
-	mode := cmp.Or(c.String("workspace"), engine.ByDefault)
+func workspaceOptions(c *ucli.Context) (workspace.Options, error) {
+	mode := cmp.Or(c.String("workspace"), workspace.ByDefault)
 	if c.IsSet("workspace") && !slices.Contains(workspaceModes(), mode) {
-		return engine.WorkspaceOptions{}, cmdline.UsageError("--workspace "+mode+" is no way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
+		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is no way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
 	}
-	o := engine.WorkspaceOptions{Mode: mode, Base: c.String("base"), Dirty: c.Bool("dirty")}
-	if (o.Base != "" || o.Dirty) && mode != engine.InWorktree {
+	o := workspace.Options{Mode: mode, Base: c.String("base"), Dirty: c.Bool("dirty")}
+	if (o.Base != "" || o.Dirty) && mode != workspace.InWorktree {
 		return o, cmdline.UsageError("--base and --dirty are for a worktree", "--workspace worktree")
 	}
 	if o.Base != "" && o.Dirty {
@@ -48,7 +51,7 @@ func workspaceOptions(c *ucli.Context) (engine.WorkspaceOptions, error) {
 // sayWorktree says where the worktree of a new thread is.
 func (a Commands) sayWorktree(ctx context.Context, e *engine.Engine, id string) {
 	facts, err := e.Heads.Facts(ctx, id)
-	if w := facts.Workspace; err == nil && w != nil && w.Mode == engine.InWorktree {
+	if w := facts.Workspace; err == nil && w != nil && w.Mode == workspace.InWorktree {
 		at := w.Base[:min(len(w.Base), 10)]
 		if w.Branch != "" {
 			at = "branch " + w.Branch + " at " + at

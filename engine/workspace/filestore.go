@@ -1,4 +1,4 @@
-package engine
+package workspace
 
 import (
 	"context"
@@ -34,10 +34,10 @@ type CollectedFiles struct {
 
 // CollectFiles removes what keeps the files of threads that are in none of some homes
 // any more, and packs the rest. alone runs while nobody makes a thread.
-func (e *Engine) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (CollectedFiles, error) {
+func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (CollectedFiles, error) {
 	var done CollectedFiles
-	s := &stores{Engine: e}
-	all, err := s.all(ctx)
+	s := &Stores{Keeper: e}
+	all, err := s.All(ctx)
 	if err != nil || len(all) == 0 {
 		return done, err
 	}
@@ -54,7 +54,7 @@ func (e *Engine) CollectFiles(ctx context.Context, homes []string, dry bool, alo
 			at, err := threadid.Time(id)
 			return err == nil && !living[id] && e.Env.Now().Sub(at) > aDay
 		}}
-		c, err := files.Collect(ctx, e.Env, store, s.common[store], needs, dry, func(remove func() error) error {
+		c, err := files.Collect(ctx, e.Env, store, s.Common[store], needs, dry, func(remove func() error) error {
 			return alone(func() error {
 				if err := e.living(ctx, homes, living); err != nil {
 					return err
@@ -62,7 +62,7 @@ func (e *Engine) CollectFiles(ctx context.Context, homes []string, dry bool, alo
 				return remove()
 			})
 		})
-		if err == nil && !dry && s.common[store] != "" && isGone(s.common[store]) && c.Kept == 0 {
+		if err == nil && !dry && s.Common[store] != "" && isGone(s.Common[store]) && c.Kept == 0 {
 			done.Removed++
 			c.After = 0
 			err = os.RemoveAll(store)
@@ -81,7 +81,7 @@ func (e *Engine) CollectFiles(ctx context.Context, homes []string, dry bool, alo
 const aDay = 24 * time.Hour
 
 // living adds the threads of some homes.
-func (e *Engine) living(ctx context.Context, homes []string, ids map[string]bool) error {
+func (e Keeper) living(ctx context.Context, homes []string, ids map[string]bool) error {
 	for _, home := range homes {
 		standings, err := heads.Standings(ctx, fileheads.Open(home, durable.OS()))
 		if err != nil {
@@ -96,7 +96,7 @@ func (e *Engine) living(ctx context.Context, homes []string, ids map[string]bool
 
 // namedTrees are the states of the files that the steps of some homes name, those that
 // were undone too.
-func (e *Engine) namedTrees(ctx context.Context, homes []string) ([]protocol.Tree, error) {
+func (e Keeper) namedTrees(ctx context.Context, homes []string) ([]protocol.Tree, error) {
 	named, seen := map[protocol.Tree]bool{}, map[protocol.Hash]bool{}
 	for _, home := range homes {
 		x := fileheads.Open(home, durable.OS())
@@ -110,7 +110,7 @@ func (e *Engine) namedTrees(ctx context.Context, homes []string) ([]protocol.Tre
 		}
 		for id, at := range standings {
 			for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
-				err := e.stepsWithFiles(ctx, head, seen, func(_ protocol.Hash, s protocol.Step) {
+				err := e.StepsWithFiles(ctx, head, seen, func(_ protocol.Hash, s protocol.Step) {
 					named[s.Files.Tree], named[s.Files.Before] = true, true
 				})
 				if err != nil {
@@ -129,10 +129,10 @@ func (e *Engine) namedTrees(ctx context.Context, homes []string) ([]protocol.Tre
 	return trees, nil
 }
 
-// stepsWithFiles calls found for the steps of a chain that name files, the newest first,
+// StepsWithFiles calls found for the steps of a chain that name files, the newest first,
 // as far as they were not seen before.
-func (e *Engine) stepsWithFiles(ctx context.Context, head protocol.Hash, seen map[protocol.Hash]bool, found func(protocol.Hash, protocol.Step)) error {
-	t, err := thread.Open(ctx, e.nodes(), head)
+func (e Keeper) StepsWithFiles(ctx context.Context, head protocol.Hash, seen map[protocol.Hash]bool, found func(protocol.Hash, protocol.Step)) error {
+	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ type FileFault struct {
 
 // CheckFiles reads the files of every step that names some, and tells what is missing or
 // damaged; n is how many states there are.
-func (e *Engine) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, err error) {
+func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, err error) {
 	standings, _ := heads.Standings(ctx, e.Heads) // a line that cannot be read is told by fsck
-	s := &stores{Engine: e}
+	s := &Stores{Keeper: e}
 	checks := map[string]*bundle.Verifier{}
 	var readers []*files.Objects
 	defer func() {
@@ -171,7 +171,7 @@ func (e *Engine) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, 
 	}()
 	verified, seen := map[protocol.Tree]error{}, map[protocol.Hash]bool{}
 	verify := func(root string, tree protocol.Tree) (store string, err error) {
-		if store, err = s.with(ctx, root, tree); err != nil || store == "" {
+		if store, err = s.With(ctx, root, tree); err != nil || store == "" {
 			return store, err
 		}
 		if checks[store] == nil {
@@ -189,7 +189,7 @@ func (e *Engine) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, 
 	}
 	for id, at := range standings {
 		var failed error
-		err := e.stepsWithFiles(ctx, at.Head, seen, func(h protocol.Hash, step protocol.Step) {
+		err := e.StepsWithFiles(ctx, at.Head, seen, func(h protocol.Hash, step protocol.Step) {
 			for _, tree := range []protocol.Tree{step.Files.Before, step.Files.Tree} {
 				if tree == "" || failed != nil {
 					continue
@@ -207,16 +207,6 @@ func (e *Engine) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, 
 		_ = err // of a chain that is damaged: fsck says so
 	}
 	return len(verified), nil
-}
-
-// tidyFiles packs what many snapshots have left, after a step. It costs nobody a step.
-func (a *attempt) tidyFiles(ctx context.Context) {
-	if a.kept == nil {
-		return
-	}
-	if err := files.Tidy(ctx, a.Env, a.kept.spec.Git, a.kept.repo.Common); err != nil && ctx.Err() == nil {
-		a.warn("what keeps the files could not be packed: " + err.Error())
-	}
 }
 
 // isGone reports whether there is nothing at a path.

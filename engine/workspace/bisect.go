@@ -1,4 +1,4 @@
-package engine
+package workspace
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// BisectOptions of [Engine.Bisect].
+// BisectOptions of [Keeper.Bisect].
 type BisectOptions struct {
 	Argv []string                      // the command; it fails if a step has planted the fault
 	Out  *os.File                      // what it prints; nil: nobody sees it
@@ -33,7 +33,7 @@ const cannotTell = 125
 
 // bisection is one that is under way.
 type bisection struct {
-	*Engine
+	Keeper
 	o     BisectOptions
 	steps []protocol.BisectedStep // from the good one to the bad one
 	trees []protocol.Tree         // after each; "": not kept
@@ -48,11 +48,11 @@ type bisection struct {
 // Bisect finds the first step after which a command fails, between a step after which
 // it does not (or the start of the thread) and one after which it does. Each is tried in
 // a worktree that is made for it and goes again. Errors are *protocol.Error.
-func (e *Engine) Bisect(ctx context.Context, good, bad protocol.Hash, o BisectOptions) (protocol.ThreadBisected, error) {
-	b := &bisection{Engine: e, o: o, known: map[protocol.Tree]string{}}
+func (e Keeper) Bisect(ctx context.Context, good, bad protocol.Hash, o BisectOptions) (protocol.ThreadBisected, error) {
+	b := &bisection{Keeper: e, o: o, known: map[protocol.Tree]string{}}
 	out, err := b.run(ctx, good, bad)
 	if err != nil {
-		return out, ended(ctx, err)
+		return out, fault.Ended(ctx, err)
 	}
 	return out, nil
 }
@@ -85,7 +85,7 @@ func (b *bisection) run(ctx context.Context, good, bad protocol.Hash) (out proto
 
 // load reads the steps between, and what their files were.
 func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
-	t, err := thread.Open(ctx, b.nodes(), bad)
+	t, err := thread.Open(ctx, b.Read, bad)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
 	slices.Reverse(b.trees)
 	for _, i := range []int{0, len(b.trees) - 1} {
 		if b.trees[i] == "" {
-			return noFiles(&NoFilesError{Step: b.steps[i].Step})
+			return NoFiles(&NoFilesError{Step: b.steps[i].Step})
 		}
 	}
 	if b.repo, err = b.repoWith(ctx, t.Last.Root, b.trees); err != nil {
@@ -157,7 +157,7 @@ func (b *bisection) repoWith(ctx context.Context, root string, trees []protocol.
 			return repo, nil
 		}
 	}
-	return files.Repo{}, noFiles(&NoFilesError{Step: b.steps[len(b.steps)-1].Step, Gone: true})
+	return files.Repo{}, NoFiles(&NoFilesError{Step: b.steps[len(b.steps)-1].Step, Gone: true})
 }
 
 // make makes the worktree. It has no thread: whoever finds it later may remove it,
@@ -167,7 +167,7 @@ func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := b.addWorktree(ctx, newTree{id: id, repo: b.repo, dir: b.at(), base: b.repo.Head, tree: b.trees[0]})
+	w, err := b.AddWorktree(ctx, NewTree{Id: id, Repo: b.repo, Dir: b.at(), Base: b.repo.Head, Tree: b.trees[0]})
 	if err != nil {
 		return nil, err
 	}
@@ -187,13 +187,13 @@ func (b *bisection) open(ctx context.Context, id string) (*durable.Held, error) 
 	if err != nil {
 		return nil, err
 	}
-	if b.spec, err = b.specOf(repo, id); err != nil {
+	if b.spec, err = b.SpecOf(repo, id); err != nil {
 		return nil, err
 	}
-	if err := b.runDir(id).Make(); err != nil {
+	if err := b.RunDir(id).Make(); err != nil {
 		return nil, err
 	}
-	return b.lockTree(ctx, id, repo.Root)
+	return b.LockTree(ctx, id, repo.Root)
 }
 
 // at is where the person is in the repository, else its root.
@@ -335,7 +335,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 	if err != nil {
 		return "", &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(), Err: err}
 	}
-	status, err := child.Wait(ctx, b.grace())
+	status, err := child.Wait(ctx, b.Grace)
 	switch {
 	case err != nil:
 		return "", err

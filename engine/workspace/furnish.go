@@ -1,4 +1,4 @@
-package engine
+package workspace
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ const (
 
 // furnish makes a new worktree one that can run. dir is where the thread works in it;
 // foreign: its files come from elsewhere, so nothing of them runs unasked.
-func (e *Engine) furnish(ctx context.Context, from, to files.Repo, id, dir string, foreign bool) error {
+func (e Keeper) furnish(ctx context.Context, from, to files.Repo, id, dir string, foreign bool) error {
 	if _, err := from.Include(ctx, to); err != nil {
 		return fmt.Errorf("take along what git ignores: %w", err)
 	}
@@ -47,19 +47,19 @@ func (e *Engine) furnish(ctx context.Context, from, to files.Repo, id, dir strin
 	case len(argv) == 0:
 		return nil
 	case foreign:
-		e.warn(fmt.Sprintf("the files of this worktree come from elsewhere: workspace.setup is not run in it; if you trust them: cd %s && %s", plaintext.Word(dir), plaintext.Literal(argv)))
+		e.Warn(fmt.Sprintf("the files of this worktree come from elsewhere: workspace.setup is not run in it; if you trust them: cd %s && %s", plaintext.Word(dir), plaintext.Literal(argv)))
 		return nil
 	}
 	return e.setUp(ctx, id, dir, from.Root, argv)
 }
 
 // setUp runs the command of the user's config, once, and keeps what it prints.
-func (e *Engine) setUp(ctx context.Context, id, dir, from string, argv []string) (err error) {
+func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) (err error) {
 	exe, err := proc.LookPath(argv[0], dir, e.Env.Environ)
 	if err != nil {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "workspace.setup: %v", err), "uwf config get workspace.setup")
 	}
-	run := e.runDir(id)
+	run := e.RunDir(id)
 	if err := run.Make(); err != nil {
 		return err
 	}

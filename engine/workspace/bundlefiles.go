@@ -1,4 +1,4 @@
-package engine
+package workspace
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 // AddFiles adds to the manifest of a bundle the states of the files of its threads that
 // are on this machine, and returns what reads them; missing is how many are elsewhere.
 // Errors are *protocol.Error.
-func (e *Engine) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, err error) {
-	s, used := &stores{Engine: e}, map[string]bool{}
+func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, err error) {
+	s, used := &Stores{Keeper: e}, map[string]bool{}
 	var dirs []string
-	missing, err = m.AddTrees(ctx, e.nodes(), func(root string, tree protocol.Tree) (bool, error) {
-		store, err := s.with(ctx, root, tree)
+	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (bool, error) {
+		store, err := s.With(ctx, root, tree)
 		if store != "" && files.Instead(ctx, e.Env, store, tree) != tree {
 			return false, err // something was taken out of it
 		}
@@ -38,7 +38,7 @@ func (e *Engine) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.
 
 // KeepFiles keeps the files of a bundle that is being imported, for the threads that
 // are given with their states.
-func (e *Engine) KeepFiles(ctx context.Context, f *bundle.File, threads map[string][]protocol.Tree) error {
+func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[string][]protocol.Tree) error {
 	byFunction := map[string]map[string][]protocol.Tree{}
 	for thread, trees := range threads {
 		for _, tree := range trees {
@@ -49,14 +49,14 @@ func (e *Engine) KeepFiles(ctx context.Context, f *bundle.File, threads map[stri
 			byFunction[function][thread] = append(byFunction[function][thread], tree)
 		}
 	}
-	known := &stores{Engine: e}
-	here, err := known.all(ctx)
+	known := &Stores{Keeper: e}
+	here, err := known.All(ctx)
 	if err != nil {
 		return err
 	}
 	for function, some := range byFunction {
 		if e.anyRedacted(ctx, here, some) {
-			e.warn("files were taken out here that the bundle brings: its files are left out")
+			e.Warn("files were taken out here that the bundle brings: its files are left out")
 			continue
 		}
 		objects := func(yield func(files.Object, error) bool) {
@@ -74,7 +74,7 @@ func (e *Engine) KeepFiles(ctx context.Context, f *bundle.File, threads map[stri
 }
 
 // anyRedacted reports whether something was taken out of a state of the files here.
-func (e *Engine) anyRedacted(ctx context.Context, stores []string, threads map[string][]protocol.Tree) bool {
+func (e Keeper) anyRedacted(ctx context.Context, stores []string, threads map[string][]protocol.Tree) bool {
 	for _, store := range stores {
 		for _, trees := range threads {
 			if slices.ContainsFunc(trees, func(tree protocol.Tree) bool { return files.Instead(ctx, e.Env, store, tree) != tree }) {

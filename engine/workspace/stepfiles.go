@@ -1,4 +1,4 @@
-package engine
+package workspace
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/env"
 )
 
 // StepFiles is the state of the files around a step.
@@ -22,9 +23,9 @@ type StepFiles struct {
 	Left   []string // paths that are not kept
 	Note   string
 
-	engine *Engine
-	root   string // of the work tree
-	store  string // git directory of ours
+	env   env.Env
+	root  string // of the work tree
+	store string // git directory of ours
 }
 
 // NoFilesError says that no state of the files is kept with a step.
@@ -42,23 +43,23 @@ func (e *NoFilesError) Error() string {
 
 // StepFiles finds the state of the files that is kept with a step. Errors:
 // *protocol.Error, which holds a [*NoFilesError] if there is none.
-func (e *Engine) StepFiles(ctx context.Context, step protocol.Hash) (StepFiles, error) {
-	t, err := thread.Open(ctx, e.nodes(), step)
+func (e Keeper) StepFiles(ctx context.Context, step protocol.Hash) (StepFiles, error) {
+	t, err := thread.Open(ctx, e.Read, step)
 	if err != nil {
 		return StepFiles{}, fault.Of(err)
 	}
-	return e.filesOf(ctx, t)
+	return e.FilesOf(ctx, t)
 }
 
-// filesOf is [Engine.StepFiles] of the head of a thread.
-func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, error) {
+// FilesOf is [Keeper.StepFiles] of the head of a thread.
+func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error) {
 	if t.Last == nil || t.Last.Files == nil {
-		return StepFiles{}, noFiles(&NoFilesError{Step: t.Head})
+		return StepFiles{}, NoFiles(&NoFilesError{Step: t.Head})
 	}
 	f := t.Last.Files
-	kept := StepFiles{Before: f.Before, After: f.Tree, Left: f.Left, Note: f.Note, engine: e, root: t.Last.Root}
+	kept := StepFiles{Before: f.Before, After: f.Tree, Left: f.Left, Note: f.Note, env: e.Env, root: t.Last.Root}
 	if prev := t.Last.Prev; kept.Before == "" && prev != nil {
-		before, err := thread.Open(ctx, e.nodes(), *prev)
+		before, err := thread.Open(ctx, e.Read, *prev)
 		if err != nil {
 			return kept, fault.Of(err)
 		}
@@ -67,32 +68,32 @@ func (e *Engine) filesOf(ctx context.Context, t *thread.Thread) (StepFiles, erro
 		}
 	}
 	var err error
-	kept.store, err = e.whereKept(ctx, t.Last.Root, f.Tree)
+	kept.store, err = e.WhereKept(ctx, t.Last.Root, f.Tree)
 	kept.Before, kept.After = files.Instead(ctx, e.Env, kept.store, kept.Before), files.Instead(ctx, e.Env, kept.store, kept.After)
 	if kept.store == "" && err == nil {
-		err = noFiles(&NoFilesError{Step: t.Head, Gone: true})
+		err = NoFiles(&NoFilesError{Step: t.Head, Gone: true})
 	}
 	return kept, err
 }
 
-// whereKept finds the git directory of ours that has some trees: that of the work tree in
+// WhereKept finds the git directory of ours that has some trees: that of the work tree in
 // which one was made, or another of this home; "": none.
-func (e *Engine) whereKept(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
-	return (&stores{Engine: e}).with(ctx, root, trees...)
+func (e Keeper) WhereKept(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
+	return (&Stores{Keeper: e}).With(ctx, root, trees...)
 }
 
-// stores are the git directories of ours in this home, those too whose repository was
+// Stores are the git directories of ours in this home, those too whose repository was
 // moved.
-type stores struct {
-	*Engine
+type Stores struct {
+	Keeper
 	at    map[string]string // by the root of a work tree; "": it has none
 	known []string          // all of them; nil: not looked for yet
-	// common is the user's git directory of each of these; what was imported has none.
-	common map[string]string
+	// Common is the user's git directory of each of these; what was imported has none.
+	Common map[string]string
 }
 
-// with finds the one that has some trees.
-func (s *stores) with(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
+// With finds the one that has some trees.
+func (s *Stores) With(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
 	has := func(store string) bool {
 		return !slices.ContainsFunc(trees, func(tree protocol.Tree) bool { return !files.Has(ctx, s.Env, store, tree) })
 	}
@@ -109,7 +110,7 @@ func (s *stores) with(ctx context.Context, root string, trees ...protocol.Tree) 
 	if own != "" && has(own) {
 		return own, nil
 	}
-	all, err := s.all(ctx)
+	all, err := s.All(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -121,8 +122,8 @@ func (s *stores) with(ctx context.Context, root string, trees ...protocol.Tree) 
 	return "", ctx.Err()
 }
 
-// all are those that are there.
-func (s *stores) all(ctx context.Context) ([]string, error) {
+// All are those that are there.
+func (s *Stores) All(ctx context.Context) ([]string, error) {
 	if s.known != nil {
 		return s.known, nil
 	}
@@ -130,10 +131,10 @@ func (s *stores) all(ctx context.Context) ([]string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Of(err)
 	}
-	s.known, s.common = []string{}, map[string]string{}
+	s.known, s.Common = []string{}, map[string]string{}
 	for _, e := range entries {
 		if store := filepath.Join(s.Dirs.Git(), e.Name()); e.IsDir() {
-			s.known, s.common[store] = append(s.known, store), files.Owner(store)
+			s.known, s.Common[store] = append(s.known, store), files.Owner(store)
 		}
 	}
 	return s.known, ctx.Err()
@@ -141,16 +142,16 @@ func (s *stores) all(ctx context.Context) ([]string, error) {
 
 // imported is the git directory of ours that has the files of threads that were brought
 // in: nobody knows yet in which repository they will work.
-func (e *Engine) imported(function string) string {
+func (e Keeper) imported(function string) string {
 	return filepath.Join(e.Dirs.Git(), "imported-"+function)
 }
 
 // bring makes a state of the files known in a git directory of ours, from another.
-func (e *Engine) bring(ctx context.Context, store string, tree protocol.Tree) error {
+func (e Keeper) bring(ctx context.Context, store string, tree protocol.Tree) error {
 	if files.Has(ctx, e.Env, store, tree) {
 		return nil
 	}
-	from, err := e.whereKept(ctx, "", tree)
+	from, err := e.WhereKept(ctx, "", tree)
 	if err != nil || from == "" || from == store {
 		return err // git says what is missing
 	}
@@ -158,8 +159,8 @@ func (e *Engine) bring(ctx context.Context, store string, tree protocol.Tree) er
 }
 
 // FilesBetween is what differs between the files after one step and those after another,
-// as if the second had changed them. Errors are those of [Engine.StepFiles].
-func (e *Engine) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepFiles, error) {
+// as if the second had changed them. Errors are those of [Keeper.StepFiles].
+func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepFiles, error) {
 	var between StepFiles
 	for i, step := range []protocol.Hash{old, new} {
 		kept, err := e.StepFiles(ctx, step)
@@ -172,7 +173,7 @@ func (e *Engine) FilesBetween(ctx context.Context, old, new protocol.Hash) (Step
 		between = kept
 	}
 	var err error
-	if between.store, err = e.whereKept(ctx, between.root, between.Before, between.After); err == nil && between.store == "" {
+	if between.store, err = e.WhereKept(ctx, between.root, between.Before, between.After); err == nil && between.store == "" {
 		err = fault.New(protocol.CodeFailed, "steps %s and %s are of two repositories: their files cannot be compared", old, new)
 	}
 	return between, err
@@ -180,26 +181,12 @@ func (e *Engine) FilesBetween(ctx context.Context, old, new protocol.Hash) (Step
 
 // Changes lists what the step, or a person just before it, did to the files.
 func (f StepFiles) Changes(ctx context.Context) ([]files.Change, error) {
-	return files.Diff(ctx, f.engine.Env, f.store, f.Before, f.After)
+	return files.Diff(ctx, f.env, f.store, f.Before, f.After)
 }
 
 // Patch writes it as a patch.
 func (f StepFiles) Patch(ctx context.Context, w io.Writer) error {
-	return files.Patch(ctx, f.engine.Env, f.store, f.Before, f.After, w)
-}
-
-// changed is what the step that was just made did to the files; nil: nothing, or it is
-// not known.
-func (a *attempt) changed(ctx context.Context, s protocol.Step) *protocol.FileChanges {
-	if a.kept == nil || s.Files == nil {
-		return nil
-	}
-	before := a.kept.spec.Tree
-	list, err := files.Diff(ctx, a.Env, a.kept.spec.Git, before, s.Files.Tree)
-	if err != nil || len(list) == 0 {
-		return nil
-	}
-	return FileChanges(list)
+	return files.Patch(ctx, f.env, f.store, f.Before, f.After, w)
 }
 
 // maxListed bounds how many paths of a step are listed.
@@ -221,8 +208,8 @@ func FileChanges(list []files.Change) *protocol.FileChanges {
 	return c
 }
 
-// noFiles is a [*NoFilesError] with its code and a way out.
-func noFiles(err error) error {
+// NoFiles is a [*NoFilesError] with its code and a way out.
+func NoFiles(err error) error {
 	var none *NoFilesError
 	if !errors.As(err, &none) {
 		return err

@@ -1,0 +1,32 @@
+// Package workspace keeps the files of threads: the work trees that they work in, worktrees of
+// their own, a snapshot with each step, and what has become of all that.
+package workspace
+
+import (
+	"context"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+// Keeper keeps the files of threads: the work trees that they work in, a snapshot with each
+// step, and the git directories of ours that have them. [Engine.Files] makes one.
+type Keeper struct {
+	Env   env.Env
+	Dirs  home.Dirs
+	FS    durable.FS
+	Heads heads.Heads
+
+	Hidden func(c protocol.Config, dir string) []string // what agents there may not read; nil: nothing
+	Config func(ctx context.Context) (protocol.Config, error)
+	Read   cas.Reader
+	Warn   func(string)
+	RunDir func(thread string) rundir.Dir
+	Grace  time.Duration
+}

@@ -1,0 +1,147 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// NewTree says which worktree a thread gets.
+type NewTree struct {
+	Id      string
+	Repo    files.Repo
+	Dir     string // of the work tree in which the thread would work otherwise
+	Base    string // commit
+	Tree    protocol.Tree
+	Name    string // of the workflow, for the branch; "": no branch
+	Foreign bool   // its files come from elsewhere
+	// Branch is one that the worktree had before.
+	Branch string
+}
+
+// AddWorktree makes the worktree of a thread: at a commit, with the files of a tree, or
+// of that commit. The thread works at the same place below its root.
+func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace, err error) {
+	if n.Base == "" {
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one", place.Shown(n.Repo.Root)), "git commit --allow-empty -m start")
+	}
+	rel, err := filepath.Rel(n.Repo.Root, n.Dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil, fmt.Errorf("%s is not in %s", place.Shown(n.Dir), place.Shown(n.Repo.Root))
+	}
+	path := e.Dirs.Worktree(n.Id)
+	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	branch := n.Branch
+	if n.Name != "" {
+		branch = branchOf(n.Name, n.Id)
+	}
+	if tip, ok := n.Repo.Commit(ctx, "refs/heads/"+n.Branch); ok && n.Branch != "" {
+		n.Base = tip
+	}
+	if err := n.Repo.AddWorktree(ctx, path, n.Base, branch); err != nil {
+		return nil, fmt.Errorf("make a worktree: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			if n.Branch != "" {
+				branch = "" // it was there before
+			}
+			err = errors.Join(err, n.Repo.RemoveWorktree(context.WithoutCancel(ctx), path, branch, n.Base))
+		}
+	}()
+	if path, err = place.Real(path); err != nil {
+		return nil, err
+	}
+	repo, err := files.Find(ctx, e.Env, path)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := e.SpecOf(repo, n.Id)
+	if err != nil {
+		return nil, err
+	}
+	if n.Tree != "" {
+		if err := repo.Seed(ctx, spec.Git, true); err != nil {
+			return nil, err
+		}
+		if err := e.bring(ctx, spec.Git, n.Tree); err != nil {
+			return nil, err
+		}
+	}
+	if err := files.Fill(ctx, e.Env, repo, spec, n.Tree, n.Base); err != nil {
+		return nil, fmt.Errorf("fill the worktree: %w", err)
+	}
+	root := filepath.Join(path, rel)
+	if err := os.MkdirAll(root, 0o777); err != nil {
+		return nil, err
+	}
+	if err := e.furnish(ctx, n.Repo, repo, n.Id, root, n.Foreign); err != nil {
+		return nil, err
+	}
+	return &heads.Workspace{Mode: InWorktree, Root: root, Repo: repo.Common, Base: n.Base, Branch: branch}, nil
+}
+
+// branchOf is the branch of a thread's worktree: uwf/<workflow>-<end of the id>.
+func branchOf(workflow, id string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(workflow))
+	const end = 6
+	return "uwf/" + strings.Trim(name, "-") + "-" + strings.ToLower(id[len(id)-end:])
+}
+
+// startTree is the worktree of a new thread.
+func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Options) (*heads.Workspace, error) {
+	repo, err := files.Find(ctx, e.Env, dir)
+	if err != nil {
+		return nil, NoWorkTree(dir, err)
+	}
+	n := NewTree{Id: id, Repo: repo, Dir: dir, Base: repo.Head, Name: workflow}
+	if o.Base != "" {
+		var ok bool
+		if n.Base, ok = repo.Commit(ctx, o.Base); !ok {
+			return nil, fault.Hinted(fault.New(protocol.CodeNotFound, "there is no commit %s in %s", place.Shown(o.Base), place.Shown(repo.Root)), "git log --oneline --all")
+		}
+	}
+	if o.Dirty {
+		k, err := e.OpenFiles(ctx, id, dir, &heads.Workspace{Mode: InPlace, Root: dir})
+		if err != nil {
+			return nil, fault.Of(err)
+		}
+		n.Tree = k.Spec.Tree
+		k.Release()
+	}
+	return e.AddWorktree(ctx, n)
+}
+
+// TreeOf is the work tree of a thread, and where it works in it; if its worktree is
+// gone, the same place in that of the repository.
+func (e Keeper) TreeOf(ctx context.Context, w *heads.Workspace, of string) (repo files.Repo, dir string, err error) {
+	if repo, err = files.Find(ctx, e.Env, w.Root); err == nil || w.Mode != InWorktree {
+		return repo, w.Root, err
+	}
+	main, lost := files.Find(ctx, e.Env, filepath.Dir(w.Repo))
+	if lost != nil || !SameFile(main.Common, w.Repo) {
+		return repo, "", err
+	}
+	rel, ok := place.Below(e.Dirs.Worktree(of), w.Root)
+	if !ok {
+		rel = "."
+	}
+	return main, filepath.Join(main.Root, rel), nil
+}
