@@ -57,7 +57,7 @@ func (e Keeper) furnish(ctx context.Context, from, to files.Repo, id, dir string
 func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) (err error) {
 	exe, err := proc.LookPath(argv[0], dir, e.Env.Environ)
 	if err != nil {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "workspace.setup: %v", err), "uwf config get workspace.setup")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "workspace.setup: %s: %v", plaintext.Word(argv[0]), err), "uwf config get workspace.setup")
 	}
 	run := e.RunDir(id)
 	if err := run.Make(); err != nil {

@@ -41,7 +41,7 @@ var layers = []struct {
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},
 	{"examples/*", []string{"utilagent"}, nil},
-	{"internal/bench", nil, []string{"protocol", "util", "cas"}},
+	{"internal/bench", nil, []string{"protocol", "util", "cas", "step"}},
 	{"internal/release", nil, nil},
 	// It knows the programs only from outside.
 	{"internal/webtest", nil, nil},
