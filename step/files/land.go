@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 )
 
 // ConflictError names the files that two sides of a merge have changed.
@@ -346,13 +347,16 @@ func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, fr
 // Follow moves the branch that is checked out from one commit to another, and the user's
 // index with it, in which what else is staged stays. The files are there already.
 func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string) error {
-	unlock, err := lockIndex(ctx, r.Index)
+	unlock, err := lockIndex(ctx, r.Index, why)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	fresh := r.Index + ".uwf.tmp"
 	defer func() { _ = os.Remove(fresh) }()
+	if err := os.Remove(fresh + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a git that was killed
+		return err
+	}
 	if err := copyFile(r.Index, fresh, time.Time{}); err != nil {
 		return err
 	}
@@ -407,20 +411,31 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 	return nil
 }
 
-// lockIndex keeps git away from an index of the user's as git itself does.
-func lockIndex(ctx context.Context, index string) (unlock func(), err error) {
+// lockIndex keeps git away from an index of the user's as git itself does. who is in the
+// lock: found again, it was left by one that was killed, since there is one at a time.
+func lockIndex(ctx context.Context, index, who string) (unlock func(), err error) {
 	const most = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	path := index + ".lock"
+	path, said := index+".lock", []byte(who+"\n")
+	mine := index + ".uwf.lock.tmp"
+	if err := os.WriteFile(mine, said, 0o600); err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Remove(mine) }()
 	for {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		err := os.Link(mine, path)
 		if err == nil {
-			_ = f.Close()
 			return func() { _ = os.Remove(path) }, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, err
+		}
+		if left, err := careful.ReadFile(path, maxSetting, careful.NoFollow); err == nil && bytes.Equal(left, said) {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		select {
 		case <-ctx.Done():
