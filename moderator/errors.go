@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -52,7 +53,7 @@ func (e *TemplateError) Error() string {
 		text = fmt.Sprintf("graph[%s][%s]: %s:%v", e.Node, e.Edge, e.Field, e.Err)
 	}
 	if e.Template != "" {
-		text += fmt.Sprintf(" (template: %q)", cut(e.Template, 200))
+		text += fmt.Sprintf(" (template: %q)", plaintext.Short(e.Template, 200))
 	}
 	return text
 }
@@ -100,9 +101,9 @@ func noTransition(s State, tried []trial) error {
 // shown is a condition for a message.
 func shown(name, expression string) string {
 	if name != "" {
-		return fmt.Sprintf("condition %s (%s)", name, cut(expression, 200))
+		return fmt.Sprintf("condition %s (%s)", name, plaintext.Short(expression, 200))
 	}
-	return fmt.Sprintf("condition (%s)", cut(expression, 200))
+	return fmt.Sprintf("condition (%s)", plaintext.Short(expression, 200))
 }
 
 // describe tells what a condition could use.
@@ -123,7 +124,7 @@ func valueText(v any, defined bool) string {
 	if err != nil {
 		return fmt.Sprintf("a value that is no JSON (%v)", err)
 	}
-	return cut(string(text), 300)
+	return plaintext.Short(string(text), 300)
 }
 
 // noNode is the error for a step of a role that the graph does not know.
@@ -178,16 +179,7 @@ func quoteList(names []string) string {
 			quoted = append(quoted, fmt.Sprintf("and %d more", len(names)-most))
 			break
 		}
-		quoted = append(quoted, fmt.Sprintf("%q", cut(n, 100)))
+		quoted = append(quoted, fmt.Sprintf("%q", plaintext.Short(n, 100)))
 	}
 	return strings.Join(quoted, ", ")
-}
-
-// cut shortens a text to what a message can carry.
-func cut(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most]) + "…"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata"
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // A role may be played by threads of their own: by a run of another workflow, by
@@ -109,7 +110,7 @@ func fanOut(ctx context.Context, s State, at place, d *Decision, stack []any) er
 func itemsOf(ctx context.Context, s State, role string, each protocol.EachRole) ([]any, error) {
 	value, defined, err := valueOf(ctx, s, each.Of, nil)
 	if err != nil {
-		return nil, &FanError{Role: role, Message: fmt.Sprintf("each.of (%s)", cut(each.Of, 200)), Err: err}
+		return nil, &FanError{Role: role, Message: fmt.Sprintf("each.of (%s)", plaintext.Short(each.Of, 200)), Err: err}
 	}
 	items, isList := value.([]any)
 	switch {
@@ -143,7 +144,7 @@ func missing(s State, role, expression string) error {
 			continue
 		}
 		if _, has := answer[p.Names[1]]; !has {
-			return &FanError{Role: role, Message: fmt.Sprintf("each.of (%s): the answer of role %q has no %q", cut(expression, 200), s.Last.Role, p.Names[1])}
+			return &FanError{Role: role, Message: fmt.Sprintf("each.of (%s): the answer of role %q has no %q", plaintext.Short(expression, 200), s.Last.Role, p.Names[1])}
 		}
 	}
 	return nil
@@ -302,7 +303,7 @@ func Join(ctx context.Context, s State, role string, results []Result, own bool)
 		err = errors.New("it has no value")
 	}
 	if err != nil {
-		return nil, &FanError{Role: role, Message: fmt.Sprintf("join (%s)", cut(strings.TrimSpace(r.Join), 200)), Err: err}
+		return nil, &FanError{Role: role, Message: fmt.Sprintf("join (%s)", plaintext.Short(strings.TrimSpace(r.Join), 200)), Err: err}
 	}
 	return value, nil
 }

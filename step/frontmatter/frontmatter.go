@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/exactjson"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -105,15 +106,5 @@ func inLine(err error, src []byte) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	return &Error{bad.Pos.Line, clip(yamldoc.Line(src, bad.Pos.Line)), bad.Message}
-}
-
-// clip shortens a line for a message.
-func clip(line string) string {
-	const limit = 80
-	line = strings.TrimSpace(line)
-	if r := []rune(line); len(r) > limit {
-		return string(r[:limit]) + "…"
-	}
-	return line
+	return &Error{bad.Pos.Line, plaintext.Short(strings.TrimSpace(yamldoc.Line(src, bad.Pos.Line)), 80), bad.Message}
 }

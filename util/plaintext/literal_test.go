@@ -26,3 +26,10 @@ func TestLiteral(t *testing.T) {
 		require.Equal(t, got, Line(got), "nothing of it is changed on a terminal")
 	}
 }
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "", "añb": "añb", "añbc": "añb…", "añbcd": "añb…"} {
+		require.Equal(t, want, Short(text, 3))
+	}
+}

@@ -5,6 +5,18 @@ import (
 	"strings"
 )
 
+// Short is a text cut after so many characters, which "…" then says.
+func Short(text string, most int) string {
+	n := 0
+	for at := range text {
+		if n == most {
+			return text[:at] + "…"
+		}
+		n++
+	}
+	return text
+}
+
 // Word is a word of a command as it must be typed into a POSIX shell: a path, a name
 // or an argument that somebody else may have chosen, in a hint that people paste. A
 // plain one stays as it is; ~/ before a path still stands for the home directory.

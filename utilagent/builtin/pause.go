@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/react"
@@ -31,7 +32,7 @@ func (w *work) pause(answer react.Answer, err error) string {
 		reason = react.ErrMaxRounds.Error() + ": " + reason
 	}
 	if said := strings.TrimSpace(answer.Text); said != "" {
-		reason += " Its last words: " + cut(said, 500)
+		reason += " Its last words: " + plaintext.Short(said, 500)
 	}
 	return reason
 }
@@ -101,11 +102,4 @@ func (w *work) usedUp(answer react.Answer) string {
 		return protocol.Span(w.budget.Time)
 	}
 	return ""
-}
-
-func cut(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
 }

@@ -3,6 +3,8 @@ package tools
 import (
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // minTelling is the length from which it says something that a text is there.
@@ -50,20 +52,12 @@ func differences(lines, wanted []string, at int) string {
 		if n++; n > maxDifferences {
 			continue
 		}
-		fmt.Fprintf(&b, "line %d is %q, not %q\n", at+i+1, brief(there), brief(w))
+		fmt.Fprintf(&b, "line %d is %q, not %q\n", at+i+1, plaintext.Short(there, 200), plaintext.Short(w, 200))
 	}
 	if n > maxDifferences {
 		fmt.Fprintf(&b, "%d lines more differ\n", n-maxDifferences)
 	}
 	return b.String()
-}
-
-func brief(line string) string {
-	if len(line) <= 200 {
-		return line
-	}
-	head, _ := wholeRunes(line[:200], "")
-	return head + "…"
 }
 
 // maxPlacesOf bounds at how many places of the wanted text one line is tried: a
