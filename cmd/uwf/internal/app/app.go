@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/protocol"
@@ -261,6 +262,8 @@ func (a *App) Workflows() *catalog.Catalog {
 			Registry: func() (heads.Registry, error) { return a.Index() },
 			Note:     func(text string) { a.Say("note: %s", text) },
 			Warn:     func(text string) { a.Say("uwf: warning: %s", text) },
+
+			Templates: templates.Names(),
 		}
 	}
 	return a.catalog

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -180,7 +181,13 @@ func (a Commands) askField(ctx context.Context, f form.Field) (value any, given 
 		notes = append(notes, plaintext.Line(f.Description))
 	}
 	if len(f.Choices) > 0 {
-		notes = append(notes, plaintext.Line(strings.Join(f.Choices, " | ")))
+		shown := slices.Clone(f.Choices)
+		for i := range shown {
+			if numbered(f.Choices) {
+				shown[i] = fmt.Sprintf("%d %s", i+1, shown[i])
+			}
+		}
+		notes = append(notes, plaintext.Line(strings.Join(shown, " | ")))
 	} else if kind := f.Kind(); kind != "" && kind != "a text" {
 		notes = append(notes, kind)
 	}
@@ -198,6 +205,9 @@ func (a Commands) askField(ctx context.Context, f form.Field) (value any, given 
 		if text == "" && !f.Required {
 			return nil, false, nil
 		}
+		if n, err := strconv.Atoi(text); err == nil && numbered(f.Choices) && n >= 1 && n <= len(f.Choices) {
+			text = f.Choices[n-1]
+		}
 		if len(f.Choices) > 0 && !slices.Contains(f.Choices, text) {
 			a.Say("  one of %s", plaintext.Line(strings.Join(f.Choices, ", ")))
 			continue
@@ -207,6 +217,11 @@ func (a Commands) askField(ctx context.Context, f form.Field) (value any, given 
 		}
 		a.Say("  %s", plaintext.Line(err.Error()))
 	}
+}
+
+// numbered: choices may be named by their numbers, since none of them is one.
+func numbered(choices []string) bool {
+	return !slices.ContainsFunc(choices, func(c string) bool { _, err := strconv.Atoi(c); return err == nil })
 }
 
 // valueText is a value of the command line: a text, or with @ the content of a file. A
