@@ -67,7 +67,7 @@ func returns(w protocol.Workflow, role string) bool {
 		at := ahead[0]
 		ahead = ahead[1:]
 		for _, way := range flow.Ways(w, at) {
-			if way.Role == role {
+			if way.Role == role || way.Role == protocol.SuspendNode && at == role { // a person's answer leads back to it
 				return true
 			}
 			if _, isRole := w.Roles[way.Role]; isRole && !seen[way.Role] {

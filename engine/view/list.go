@@ -134,5 +134,8 @@ func (f Filter) wantsEnded() bool {
 }
 
 func (f Filter) wants(s protocol.Status) bool {
-	return f.Statuses == nil || slices.Contains(f.Statuses, s)
+	if f.Statuses == nil {
+		return f.Ended || s != protocol.StatusCompleted // a fork of a last step is at its end, though nobody has ended it
+	}
+	return slices.Contains(f.Statuses, s)
 }
