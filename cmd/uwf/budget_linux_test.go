@@ -47,21 +47,3 @@ func TestARunAtItsBudgetAsksHowMuchMore(t *testing.T) {
 	require.Contains(t, shown, "How many more tokens may it use? (y: as many again; or a number, such as 200000) [y/N] ")
 	require.Contains(t, shown, "granted 15 more tokens")
 }
-
-const loopWorkflow = `name: loop
-description: Goes round in a circle.
-roles:
-  thinker:
-    description: Thinks.
-    goal: Think.
-    frontmatter: { type: object, properties: { $status: { enum: [more, done] } }, required: [$status] }
-graph:
-  $START: { _: thinker }
-  thinker: { more: thinker, done: $END }
-`
-
-const loopScenario = `repeat: true
-steps:
-  - value: { $status: more }
-    usage: { turns: 1, outputTokens: 10, costUsd: 0.4 }
-`

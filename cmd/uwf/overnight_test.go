@@ -151,3 +151,21 @@ defaultAgent: builtin
 	require.EqualValues(t, 7, n.asked.Load())
 	require.Less(t, n.refused.Load(), int64(12), "it is asked when the time has come, and not before")
 }
+
+const loopWorkflow = `name: loop
+description: Goes round in a circle.
+roles:
+  thinker:
+    description: Thinks.
+    goal: Think.
+    frontmatter: { type: object, properties: { $status: { enum: [more, done] } }, required: [$status] }
+graph:
+  $START: { _: thinker }
+  thinker: { more: thinker, done: $END }
+`
+
+const loopScenario = `repeat: true
+steps:
+  - value: { $status: more }
+    usage: { turns: 1, outputTokens: 10, costUsd: 0.4 }
+`
