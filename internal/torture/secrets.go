@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -147,7 +149,7 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 	if err != nil {
 		return err
 	}
-	url, stop, err := serve(ctx, b)
+	url, answers, stop, err := serve(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -161,10 +163,7 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 	if err != nil {
 		return err
 	}
-	step := []string{"thread", "step", id, "--agent", filepath.Join(w.bin, "uwf-builtin"), "--timeout", "3s"} // some behaviours are tried again and again
-	for _, args := range [][]string{
-		step, {"thread", "read", id}, {"thread", "show", id}, {"thread", "steps", id}, step, {"thread", "list", "--all"},
-	} {
+	shows := func(args ...string) error {
 		e, err := w.uwf(ctx, args...)
 		if err != nil {
 			return err
@@ -174,6 +173,29 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 				return fmt.Errorf("printed %q: %s", trace, e)
 			}
 		}
+		return nil
+	}
+	// Some behaviours are tried again and again, and a busy machine takes its time
+	// until the first answer, without which there is nothing to give away.
+	limit := 3 * time.Second
+	step := func() error {
+		return shows("thread", "step", id, "--agent", filepath.Join(w.bin, "uwf-builtin"), "--timeout", limit.String())
+	}
+	for ; answers.Load() == 0; limit *= 2 {
+		if limit > patience {
+			return errors.New("the model is never asked")
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{{"thread", "read", id}, {"thread", "show", id}, {"thread", "steps", id}, {"thread", "list", "--all"}} {
+		if err := shows(args...); err != nil {
+			return err
+		}
+	}
+	if err := step(); err != nil {
+		return err
 	}
 	if err := w.holdsNot(traces(key)); err != nil {
 		return err
@@ -230,16 +252,18 @@ func (w *world) holdsNot(traces []string) error {
 	})
 }
 
-// serve is the endpoint.
-func serve(ctx context.Context, b behaviour) (url string, stop func(), err error) {
+// serve is the endpoint, which counts its answers.
+func serve(ctx context.Context, b behaviour) (url string, answers *atomic.Int64, stop func(), err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
+	answers = new(atomic.Int64)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // a client that goes away is no concern of ours
 		b.answer(w, told(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
+		answers.Add(1)
 	})}
 	go func() { _ = server.Serve(l) }() // it ends when stop closes it
-	return "http://" + l.Addr().String(), func() { _ = server.Close() }, nil
+	return "http://" + l.Addr().String(), answers, func() { _ = server.Close() }, nil
 }

@@ -101,7 +101,7 @@ func (t *trial) victim(ctx context.Context) (*victim, error) {
 		return nil, err
 	}
 	v := &victim{world: w, outside: w.path("outside"), fooled: w.path("fool"), calls: make(chan []call, 1)}
-	url, stop, err := serve(ctx, behaviour{answer: func(w http.ResponseWriter, _ string) {
+	url, _, stop, err := serve(ctx, behaviour{answer: func(w http.ResponseWriter, _ string) {
 		select {
 		case list := <-v.calls:
 			use(w, list...)
