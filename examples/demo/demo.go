@@ -64,6 +64,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.showDiff(ctx); err != nil {
 		return err
 	}
+	if hasGit() {
+		d.title("Back to the rejection, with its files; beside it, the task once more")
+		if err := d.goBack(ctx, steps[min(2, len(steps)-1)].Hash); err != nil {
+			return err
+		}
+	}
 	d.title("Two sides argue, with uwf-llm: no tools, one question each time")
 	if err := d.argue(ctx); err != nil {
 		return err
@@ -79,6 +85,13 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 	for _, dir := range []string{d.project, filepath.Join(d.root, "before")} {
 		if err := writeProject(dir); err != nil {
 			return nil, err
+		}
+	}
+	if hasGit() {
+		for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"commit", "-q", "-m", "A little Go project"}} {
+			if err := d.git(ctx, args...); err != nil {
+				return nil, err
+			}
 		}
 	}
 	real, found, err := realModel(d.environ)

@@ -72,13 +72,13 @@ func (d *demo) expectTests(ctx context.Context, want colour) error {
 
 // showDiff shows what the agents changed, if git is there to do it.
 func (d *demo) showDiff(ctx context.Context) error {
-	d.prompt("git diff --no-index before project")
-	if _, err := exec.LookPath("git"); err != nil {
+	d.prompt("git diff")
+	if !hasGit() {
 		fmt.Fprintf(d.out, "git is not here. Compare %s with %s.\n", filepath.Join(d.root, "before"), d.project)
 		return nil
 	}
-	c := exec.CommandContext(ctx, "git", "--no-pager", "diff", "--no-index", "before", "project")
-	c.Dir, c.Stdout, c.Stderr, c.Env = d.root, d.out, d.out, d.environ
+	c := exec.CommandContext(ctx, "git", "--no-pager", "diff", "--exit-code")
+	c.Dir, c.Stdout, c.Stderr, c.Env = d.project, d.out, d.out, d.childEnv()
 	err := c.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// hasGit reports whether files can be kept.
+func hasGit() bool {
+	_, err := exec.LookPath("git")
+	return err == nil
+}
+
+// git runs git in the project, as somebody who has no settings.
+func (d *demo) git(ctx context.Context, args ...string) error {
+	c := exec.CommandContext(ctx, "git", append([]string{"-c", "user.name=demo", "-c", "user.email=demo@example.org"}, args...)...)
+	c.Dir, c.Env = d.project, d.childEnv()
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %w\n%s", args[0], err, out)
+	}
+	return nil
+}
+
+// goBack forks from the first rejection, with its files, and takes another way from
+// there, while the same task is begun anew: two threads work on one repository at once,
+// and one result is brought to its branch.
+func (d *demo) goBack(ctx context.Context, rejected string) error {
+	d.prompt("git checkout .        # nothing is lost: the steps have the files")
+	if err := d.git(ctx, "checkout", "-q", "."); err != nil {
+		return err
+	}
+	d.prompt("uwf thread fork " + rejected)
+	var fork result
+	if err := d.ask(ctx, &fork, "thread", "fork", rejected); err != nil {
+		return err
+	}
+	var other result
+	commands := [][]string{
+		{"thread", "step", fork.Thread, "--until-end"},
+		{"run", "solve-issue", "-p", task, "--cwd", d.project, "--workspace", "worktree"},
+	}
+	into := []*result{{}, &other}
+	errs := make([]error, len(commands))
+	var both sync.WaitGroup
+	for i, args := range commands {
+		d.prompt("uwf " + strings.Join(quoted(args), " ") + " &")
+		both.Go(func() { errs[i] = d.ask(ctx, into[i], args...) })
+	}
+	both.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := d.expectTests(ctx, red); err != nil {
+		return fmt.Errorf("promised: threads in worktrees leave your files alone: %w", err)
+	}
+	if err := d.show(ctx, "thread", "worktrees", "--format", "text"); err != nil {
+		return err
+	}
+	if err := d.show(ctx, "thread", "apply", fork.Thread, "--cwd", d.project, "--format", "text"); err != nil {
+		return err
+	}
+	return d.expectTests(ctx, green)
+}
+
+// quoted are the words of a command as somebody would type them.
+func quoted(args []string) []string {
+	words := make([]string, len(args))
+	for i, word := range args {
+		if words[i] = word; strings.Contains(word, " ") {
+			words[i] = strconv.Quote(word)
+		}
+	}
+	return words
+}
