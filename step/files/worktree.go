@@ -143,17 +143,26 @@ func Fill(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, co
 }
 
 // Clear makes the files of a work tree that is nobody's those of a tree, whatever is
-// there: what git ignores stays, unless it is in the way.
+// there: what git ignores and s.Skip stay, unless they are in the way.
 func Clear(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	g, err := of(e.Environ, s)
 	if err != nil {
 		return err
 	}
-	if _, err := g.run(ctx, nil, "clean", "-q", "-f", "-f", "-d"); err != nil {
+	args := []string{"clean", "-q", "-f", "-f", "-d"}
+	for _, path := range s.Skip { // what a set-up has linked, too
+		args = append(args, "-e", "/"+ignorable(path))
+	}
+	if _, err := g.run(ctx, nil, args...); err != nil {
 		return err
 	}
 	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
 	return err
+}
+
+// ignorable is a path that stands for itself in a pattern of .gitignore's.
+func ignorable(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // Forget removes what keeps the snapshots of a thread, and other refs of it; what other
