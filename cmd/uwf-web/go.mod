@@ -19,6 +19,7 @@ require (
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/joho/godotenv v1.5.1 // indirect
+	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/mattn/go-shellwords v1.0.16 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect

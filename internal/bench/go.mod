@@ -9,6 +9,8 @@ require (
 	github.com/united-workforce/uwf/util v0.1.0
 )
 
+require golang.org/x/term v0.47.0 // indirect
+
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
