@@ -57,7 +57,7 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	case b.Caches == "user":
 		dirs = tools.CacheDirs(e.Environ)
 	case commands.Shell || len(commands.Allow) > 0: // they are made, so only for who uses them
-		env, dirs = w.workspace.Caches(e.Environ)
+		env, dirs = w.workspace.Caches(e.Environ, e.Now())
 		commands.Env = append(commands.Env, env...)
 	}
 	commands.Writable = append(dirs, w.off.Writable()...)

@@ -16,7 +16,7 @@ import (
 
 // Caches are those of the commands of a repository; see [CacheSet]. What they leave
 // there is for nobody but commands of the same repository.
-func (w *Workspace) Caches(environ []string) (env, dirs []string) {
+func (w *Workspace) Caches(environ []string, now time.Time) (env, dirs []string) {
 	of := filepath.Join(w.real, ".git") // work trees of a repository share
 	if common := w.gitDirs(); len(common) > 0 {
 		of = common[0]
@@ -25,7 +25,7 @@ func (w *Workspace) Caches(environ []string) (env, dirs []string) {
 	set := filepath.Join("commands", hex.EncodeToString(sum[:8]))
 	own := filepath.Join(cacheHome(environ), "uwf", set)
 	_, err := os.Lstat(own)
-	if err == nil && justFilled(own+usedSuffix) {
+	if err == nil && justFilled(own+usedSuffix, now) {
 		return cacheSet(set, environ, false)
 	}
 	env, dirs = cacheSet(set, environ, true)
@@ -79,13 +79,13 @@ const usedSuffix = ".of"
 // downloaded can take longer than the command.
 const fillTime = time.Minute
 
-// justFilled tells whether a set was filled a moment ago, by the clock of its note.
-func justFilled(note string) bool {
+// justFilled tells whether a set was filled a moment ago.
+func justFilled(note string, now time.Time) bool {
 	info, err := os.Lstat(note)
 	if err != nil {
 		return false
 	}
-	since := time.Since(info.ModTime())
+	since := now.Sub(info.ModTime())
 	return since >= 0 && since < fillTime
 }
 

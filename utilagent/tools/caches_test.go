@@ -23,7 +23,7 @@ func TestCachesAreSwept(t *testing.T) {
 		w, err := tools.OpenWorkspace(dir)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, w.Close()) })
-		_, dirs := w.Caches([]string{"HOME=" + home})
+		_, dirs := w.Caches([]string{"HOME=" + home}, time.Now())
 		own := dirs[len(dirs)-1]
 		require.DirExists(t, own)
 		require.NoError(t, os.WriteFile(filepath.Join(own, "built"), nil, 0o600))
@@ -56,18 +56,18 @@ func TestCachesAreFilledNowAndThen(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o644))
 	}
 	download("m/v1.zip")
-	env, dirs := w.Caches([]string{"HOME=" + home})
+	env, dirs := w.Caches([]string{"HOME=" + home}, time.Now())
 	own := filepath.Join(dirs[0], "go/pkg/mod/cache/download/m")
 	require.FileExists(t, filepath.Join(own, "v1.zip"))
 	download("m/v2.zip")
-	again, _ := w.Caches([]string{"HOME=" + home})
+	again, _ := w.Caches([]string{"HOME=" + home}, time.Now())
 	require.Equal(t, env, again)
 	require.NoFileExists(t, filepath.Join(own, "v2.zip"))
 	for _, at := range []time.Duration{-2 * time.Minute, time.Hour} { // also of a clock that was set back
 		download("m/v" + at.String() + ".zip")
 		then := time.Now().Add(at)
 		require.NoError(t, os.Chtimes(dirs[0]+".of", then, then))
-		w.Caches([]string{"HOME=" + home})
+		w.Caches([]string{"HOME=" + home}, time.Now())
 		require.FileExists(t, filepath.Join(own, "v"+at.String()+".zip"))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,7 +86,7 @@ func TestEverydayWorkIsPossible(t *testing.T) {
 		"y/package.json": `{"name":"y","version":"1.0.0"}`,
 	})
 	environ := append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME=")
-	own, dirs := w.Caches([]string{"HOME=" + home})
+	own, dirs := w.Caches([]string{"HOME=" + home}, time.Now())
 	require.NotEmpty(t, own)
 	w.Limit(offlimits.New(offlimits.Options{UserHome: home, Dir: w.real}))
 	require.NoError(t, r.Add(RunCommand(w, Commands{
@@ -168,7 +169,7 @@ func TestTheUsersCacheIsNotWritten(t *testing.T) {
 	for _, files := range []map[string]string{{"f": ""}, {".cache/p10k-instant-prompt-ann.zsh": "mine\n"}} {
 		w, r := space(t, files)
 		w.Limit(offlimits.New(offlimits.Options{UserHome: w.real, Dir: w.real}))
-		env, dirs := w.Caches([]string{"HOME=" + w.real})
+		env, dirs := w.Caches([]string{"HOME=" + w.real}, time.Now())
 		require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: append(os.Environ(), env...), Writable: dirs})))
 		require.Contains(t, call(t, r, "write_file", args{"path": ".cache/p10k-instant-prompt-ann.zsh", "content": "x"}), "off limits")
 		if confine.Level() > 0 {
@@ -206,7 +207,7 @@ func TestNoLinkLeadsToARepositoryOutside(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, map[string]string{"lib/f": "", "mine/f": ""})
 	require.NoError(t, os.Symlink("mine", filepath.Join(w.real, "before")))
-	env, dirs := w.Caches([]string{"HOME=" + t.TempDir()})
+	env, dirs := w.Caches([]string{"HOME=" + t.TempDir()}, time.Now())
 	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: append(os.Environ(), env...), Writable: dirs})))
 	if confine.Level() == 0 {
 		require.Contains(t, call(t, r, "run_command", args{"command": "ln -s $XDG_CACHE_HOME x"}), "[exit 0]", "nothing is confined")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,7 +64,7 @@ func TestCommandsUseTheUsersModulesAndChangeNone(t *testing.T) {
 	was, err := os.ReadFile(source)
 	require.NoError(t, err)
 
-	own, dirs := w.Caches(environ)
+	own, dirs := w.Caches(environ, time.Now())
 	w.Limit(offlimits.New(offlimits.Options{UserHome: home, Dir: w.real}))
 	offline := append(CommandEnv(environ, &secret.Set{}, nil), own...)
 	require.NoError(t, r.Add(RunCommand(w, Commands{Shell: true, Exe: self(t), Env: append(offline, "GOPROXY=off"), Writable: dirs})))

@@ -79,7 +79,7 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	if settings.Builtin != nil && settings.Builtin.Caches == "user" {
 		c.Writable = append(c.Writable, tools.CacheDirs(environ)...)
 	} else if c.Exe != "" {
-		more, dirs := w.Caches(environ)
+		more, dirs := w.Caches(environ, a.Env.Now())
 		environ, c.Writable = append(environ, more...), append(c.Writable, dirs...)
 	}
 	held, done, err := c.Hold(w, proc.Command{Path: path, Args: inv.Args, Dir: inv.Dir, Env: environ})
