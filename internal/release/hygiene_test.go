@@ -185,7 +185,7 @@ func TestOnlyRundirNamesItsFiles(t *testing.T) {
 	root, files := committed(t)
 	names := regexp.MustCompile(`"(run\.json|agent\.lock|result\.json|totals\.json|worker\.log)"`)
 	for _, name := range files {
-		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/") || path.Dir(name) == "util/rundir" {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/") || path.Dir(name) == "util/runfiles" {
 			continue
 		}
 		if found := names.FindString(read(t, root, name)); found != "" {
