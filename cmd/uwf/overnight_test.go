@@ -53,7 +53,7 @@ func (n *night) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if n.asked.Load() >= granted {
 		n.refused.Add(1)
-		left := n.begun.Add(time.Duration(hour+1) * time.Hour).Sub(time.Now()) // by the agent's clock, which is the real one
+		left := time.Until(n.begun.Add(time.Duration(hour+1) * time.Hour)) // by the agent's clock, which is the real one
 		says := n.windows[hour].retries
 		if says == "" {
 			says = strconv.Itoa(int(left.Seconds()) + 1)

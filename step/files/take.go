@@ -352,12 +352,10 @@ func readable(root *os.Root, path string, info fs.FileInfo) bool {
 
 // Has reports whether a tree is kept in our git directory.
 func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool {
-	sum := sumOf(tree)
 	if !tree.Valid() {
 		return false
 	}
-	tree = Instead(ctx, e, store, tree)
-	sum = sumOf(tree)
+	sum := sumOf(Instead(ctx, e, store, tree))
 	if info, err := os.Lstat(filepath.Join(store, "objects", sum[:2], sum[2:])); err == nil && info.Mode().IsRegular() {
 		return true
 	}
