@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/worktree"
 )
 
 // InsideError says that a program was found only where work is done: whoever
@@ -26,7 +28,8 @@ func (e *InsideError) Error() string {
 // environ, which is not always this process's; another path that is not absolute
 // begins at dir. Relative entries of PATH are passed over: they would depend on
 // the directory that the child happens to work in. So is what lies in dir or in
-// the repository around it, also by a link: see [OwnPath]. Errors:
+// the repository around it, in whichever of its work trees, also by a link: see
+// [OwnPath]. Errors:
 // [exec.ErrNotFound] for a name that is nowhere, [*InsideError],
 // [fs.ErrNotExist], [fs.ErrPermission].
 func LookPath(command, dir string, environ []string) (string, error) {
@@ -47,8 +50,8 @@ func LookPath(command, dir string, environ []string) (string, error) {
 			continue
 		}
 		path, err := exec.LookPath(filepath.Join(entry, command))
-		if err == nil && work != "" && (inside(work, entry) || inside(work, path)) {
-			err = &InsideError{path, work}
+		if i := slices.IndexFunc(work, func(w string) bool { return inside(w, entry) || inside(w, path) }); err == nil && i >= 0 {
+			err = &InsideError{path, work[i]}
 			if denied == nil {
 				denied = err
 			}
@@ -68,7 +71,7 @@ func LookPath(command, dir string, environ []string) (string, error) {
 
 // OwnPath returns environ with a PATH that has only the user's own directories:
 // without relative and empty ones, and without those that lie in dir or in the
-// repository around it. Where the user's home directory is all of the work, or
+// repository around it, in whichever of its work trees. Where the user's home directory is all of the work, or
 // more than that, nothing is gained: everything that the user starts lies there.
 func OwnPath(environ []string, dir string) []string {
 	work := workAround(dir, environ)
@@ -79,18 +82,19 @@ func OwnPath(environ []string, dir string) []string {
 			continue
 		}
 		own := slices.DeleteFunc(filepath.SplitList(list), func(entry string) bool {
-			return !filepath.IsAbs(entry) || work != "" && inside(work, entry)
+			return !filepath.IsAbs(entry) || slices.ContainsFunc(work, func(w string) bool { return inside(w, entry) })
 		})
 		env[i] = key + "=" + strings.Join(own, string(filepath.ListSeparator))
 	}
 	return env
 }
 
-// workAround is the directory that holds the work that is done in dir: the
-// repository that it is part of, or itself. "": it is the user's home or holds it.
-func workAround(dir string, environ []string) string {
+// workAround are the directories that hold the work that is done in dir: the work tree
+// that it is part of, or itself, and the other work trees of the repository, since what
+// is done in one comes to the others. None is the user's home or holds it.
+func workAround(dir string, environ []string) []string {
 	if dir == "" {
-		return ""
+		return nil
 	}
 	dir = real(dir)
 	home := lastValue(environ, func(key string) bool { return key == homeVar })
@@ -101,14 +105,19 @@ func workAround(dir string, environ []string) string {
 		return filepath.Dir(dir) == dir || home != "" && inside(dir, home)
 	}
 	if holdsHome(dir) {
-		return ""
+		return nil
 	}
-	for at := dir; !holdsHome(at); at = filepath.Dir(at) {
+	var work []string
+	for at := dir; !holdsHome(at); at = filepath.Dir(at) { // a submodule lies in another one
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return at
+			work = append(work, at)
+			work = append(work, slices.DeleteFunc(worktree.Others(at), holdsHome)...)
 		}
 	}
-	return dir
+	if work == nil {
+		return []string{dir}
+	}
+	return work
 }
 
 // real is a path without links, as far as it can be known.

@@ -54,3 +54,40 @@ func TestProgramsOfTheWorkspaceAreNotFound(t *testing.T) {
 		require.Equal(t, at("home/bin/own"), path, "in the home directory everything is the work's")
 	}
 }
+
+// "My tools are in a clone that is on the PATH, and a model's worktree of it started its
+// git": all work trees of a repository are one workspace.
+func TestProgramsOfOtherWorkTreesAreNotFound(t *testing.T) {
+	t.Parallel()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	main, linked, sub := filepath.Join(base, "app"), filepath.Join(base, "uwf", "worktrees", "1"), filepath.Join(base, "app", "sub")
+	git := func(args ...string) {
+		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
+		c.Dir = base
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	git("init", "-q", "app")
+	git("-C", "app", "commit", "-q", "--allow-empty", "-m", "x")
+	git("-C", "app", "worktree", "add", "-q", linked)
+	git("init", "-q", sub)
+	for _, dir := range []string{main, linked} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "tools"), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "tools", "planted"), []byte("#!/bin/sh\n"), 0o755))
+	}
+	for dir, tools := range map[string]string{linked: main, main: linked, sub: main} {
+		env := []string{"HOME=" + base + "/home", "PATH=" + filepath.Join(tools, "tools")}
+		var in *proc.InsideError
+		_, err = proc.LookPath("planted", dir, env)
+		require.ErrorAs(t, err, &in, dir)
+		require.Equal(t, []string{env[0], "PATH="}, proc.OwnPath(env, dir))
+	}
+	// A clone cannot take anybody's programs away by naming their directory.
+	require.NoError(t, os.WriteFile(filepath.Join(main, ".git", "worktrees", "1", "gitdir"), []byte(base+"/bin/.git\n"), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(base, "bin"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(base, "bin", "own"), []byte("#!/bin/sh\n"), 0o755))
+	path, err := proc.LookPath("own", main, []string{"PATH=" + filepath.Join(base, "bin")})
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(base, "bin", "own"), path)
+}

@@ -32,6 +32,47 @@ func Link(top string) (repository string, ok bool) {
 	return repository, err == nil && info.Mode().IsRegular()
 }
 
+// maxOthers bounds how many work trees are looked for.
+const maxOthers = 1000
+
+// Others are the other work trees of the repository that the one at top is of, without
+// symbolic links: the main one, and those that are linked, if both sides say so.
+func Others(top string) []string {
+	_, common, ok := Dirs(top)
+	if !ok {
+		return nil
+	}
+	var all []string
+	add := func(tree string) {
+		if tree, err := filepath.EvalSymlinks(tree); err == nil && !same(tree, top) {
+			all = append(all, tree)
+		}
+	}
+	if filepath.Base(common) == ".git" {
+		add(filepath.Dir(common))
+	}
+	dir := filepath.Join(common, "worktrees")
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a pipe would be waited for
+		return all
+	}
+	linked, err := os.Open(dir)
+	if err != nil {
+		return all
+	}
+	defer func() { _ = linked.Close() }() // opened for reading only
+	names, _ := linked.Readdirnames(maxOthers)
+	for _, name := range names {
+		file, ok := pointer(filepath.Join(common, "worktrees", name, "gitdir"), "")
+		if !ok {
+			continue
+		}
+		if repository, ok := Link(filepath.Dir(file)); ok && same(repository, common) {
+			add(filepath.Dir(file))
+		}
+	}
+	return all
+}
+
 // Repository returns the git directory of the repository that a directory lies
 // in: of its own work tree, or of the one that its work tree is linked to. A .git
 // that leads out of its work tree and is not answered from there, as that of a
