@@ -172,7 +172,7 @@ func instead(t *testing.T, arg string) []string {
 		return []string{"fresh", unknown}
 	case "[title]", "<message>":
 		return []string{unknown}
-	case "<thread>", "[thread…]":
+	case "<thread>", "[thread…]", "<thread|step>":
 		return []string{"@", unknown}
 	case "<step>", "<good>", "<bad>":
 		return []string{"@-1", unknown}

@@ -145,9 +145,6 @@ func solveIssue(s *stage) string {
 func reviewDiff(s *stage) string {
 	t := s.t
 	s.configure("agentOverrides: { review-diff: { judge: llm } }\nbuiltin: { allowCommands: [git] }\n")
-	s.git("init", "-q")
-	s.git("add", ".")
-	s.git("commit", "-qm", "before")
 	s.replaceCode("	return xs[len(xs)/2]", "	slices.Sort(xs)\n	return xs[len(xs)/2]")
 	s.git("commit", "-qam", "sort")
 
@@ -188,9 +185,7 @@ func writeTests(s *stage) string {
 // A reader asks first, then a person, and both get what they want.
 func releaseNotes(s *stage) string {
 	s.configure("builtin: { allowCommands: [git] }\n")
-	s.git("init", "-q")
-	s.git("add", ".")
-	s.git("commit", "-qm", "Mean and Median of a list")
+	s.git("commit", "-q", "--amend", "-m", "Mean and Median of a list")
 	run := s.play(6, "run", "examples/release-notes.yaml", "-p", "the whole history", "--cwd", s.project)
 	require.Contains(s.t, run.Message, "Shall they go out?")
 	run = s.play(0, "thread", "answer", run.Thread, "--set", "$status=approved", "--until-end")

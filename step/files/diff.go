@@ -209,6 +209,9 @@ func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w i
 	if a, b, err = g.known(ctx, a, b); err != nil {
 		return err
 	}
+	if err := g.sound(ctx, e, store, a, b); err != nil {
+		return err
+	}
 	out, err := g.run(ctx, nil, append([]string{"diff-tree", "-r", "-p", "--binary"}, plainly(a, b)...)...)
 	if err != nil {
 		return err

@@ -35,6 +35,15 @@ func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, messag
 	if err != nil {
 		return "", err
 	}
+	var base protocol.Tree
+	if len(parents) > 0 {
+		if base, err = r.TreeOf(ctx, s, parents[0]); err != nil {
+			return "", err
+		}
+	}
+	if err := g.sound(ctx, r.env, s.Git, base, tree); err != nil {
+		return "", err
+	}
 	args := []string{"commit-tree", "--no-gpg-sign", "-F", "-"}
 	for _, parent := range parents {
 		args = append(args, "-p", parent)

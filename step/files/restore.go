@@ -60,7 +60,7 @@ const maxIntent = 4 << 10
 // ignores stay, and are never written over. intent is the path of a file that a
 // restore which was cut off leaves: see [Finish].
 //
-// Errors: [*UnsavedError], [*InTheWayError], [*GitError].
+// Errors: [*UnsavedError], [*InTheWayError], [*DamagedError], [*GitError].
 func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, record string) (Taken, error) {
 	taken, err := Take(ctx, e, s)
 	if err != nil {
@@ -78,6 +78,9 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 		return taken, errors.Join(err, &UnsavedError{Want: have, Have: taken.Tree, Paths: names(differing)})
 	}
 	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
+		return taken, err
+	}
+	if err := g.sound(ctx, e, s.Git, taken.Tree, to); err != nil {
 		return taken, err
 	}
 	text, _ := json.Marshal(intent{From: taken.Tree, To: to}) // texts always encode
@@ -124,6 +127,9 @@ func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string,
 		return "", err
 	}
 	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
+		return "", err
+	}
+	if err := g.sound(ctx, e, s.Git, taken.Tree, to); err != nil {
 		return "", err
 	}
 	if _, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to)); err != nil {

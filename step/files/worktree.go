@@ -134,11 +134,15 @@ func Fill(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, co
 	if err != nil {
 		return err
 	}
-	what := sumOf(tree)
 	if tree == "" {
-		what = commit
+		if tree, err = r.TreeOf(ctx, s, commit); err != nil {
+			return err
+		}
 	}
-	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", what)
+	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
+		return err
+	}
+	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
 	return err
 }
 
@@ -147,6 +151,9 @@ func Fill(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, co
 func Clear(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	g, err := of(e.Environ, s)
 	if err != nil {
+		return err
+	}
+	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
 		return err
 	}
 	args := []string{"clean", "-q", "-f", "-f", "-d"}

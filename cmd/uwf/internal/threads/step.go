@@ -266,7 +266,7 @@ func (a Commands) answer(ctx context.Context, at protocol.StepOutput) (string, e
 
 func (a Commands) threadPokeCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "poke", ArgsUsage: "<thread>[@step]", Usage: "redo the last step, or an earlier one, with new instructions",
+		Name: "poke", ArgsUsage: "<thread|step>", Usage: "redo the last step, or an earlier one, with new instructions",
 		Description: "The new step takes the place of the old one; what is next follows from it, also if the thread was\n" +
 			"completed. The old step stays in the store until it is collected: uwf thread fork <step> goes on from it.\n" +
 			"The agent begins with the files as they were before that step, if they were kept. What followed an\n" +
