@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,6 +43,9 @@ func TestTerminalObeysNobody(t *testing.T) {
 				if strings.Contains(out, escapedMark) {
 					shown++
 				}
+			}
+			if slices.Contains(c.flags, "--background") { // what it has started works in our directory
+				h.run(t, []string{"thread", "wait", "@"})
 			}
 		})
 	}

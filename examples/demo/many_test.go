@@ -23,9 +23,14 @@ func testManyAtOnce(t *testing.T, built *stage) {
 	s.environ = append(s.environ, "PATH="+built.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for name, message := range manyAtOnce {
 		s.t = t
-		got := s.play(0, "run", "examples/"+name+".yaml", "-p", "x", "--scenario", "examples/scenarios/"+name+".yaml", "--cwd", s.project)
+		file := "examples/" + name + ".yaml"
+		if name == "translate" { // with the workflow that it runs
+			file = "examples/translate/translate.yaml"
+		} else {
+			checkPicture(t, s, name)
+		}
+		got := s.play(0, "run", file, "-p", "x", "--scenario", "examples/scenarios/"+name+".yaml", "--cwd", s.project)
 		require.Equal(t, "completed", got.Status)
 		require.Equal(t, message, got.Said)
-		checkPicture(t, s, name)
 	}
 }
