@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -100,5 +101,5 @@ func IsDamage(err error) bool {
 		schema    *cas.SchemaError
 	)
 	return IsRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
-		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema)
+		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema) || errors.As(err, new(*files.DamagedError))
 }
