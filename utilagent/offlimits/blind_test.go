@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,7 +42,11 @@ func TestWhatGitIsToldToPassOver(t *testing.T) {
 			t.Parallel()
 			dir := repository(t)
 			changes := watching(t, dir, c.script)
-			require.Len(t, slices.Compact(changes.Hiding), len(c.hides), "%q", changes.Hiding)
+			files := slices.CompactFunc(slices.Clone(changes.Hiding), func(a, b string) bool {
+				a, _, _ = strings.Cut(a, " (")
+				return strings.HasPrefix(b, a+" (")
+			})
+			require.Len(t, files, len(c.hides), "%q", changes.Hiding)
 			for i, want := range c.hides {
 				require.Contains(t, changes.Hiding[i], want)
 				require.Contains(t, changes.String(), want)
