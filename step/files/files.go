@@ -95,6 +95,7 @@ func (e *RefusedError) Error() string { return e.Dir + ": " + e.Reason }
 type GitError struct {
 	Args   []string
 	Stderr string // its end
+	Status int    // that it has ended with; 0: it has not come to an end
 	Err    error
 }
 

@@ -177,7 +177,7 @@ const partialKey = "extensions.partialclone" // is only looked at
 func harmless(ctx context.Context, g git) ([][2]string, error) {
 	out, err := g.run(ctx, nil, "config", "-z", "--get-regexp", harmlessKeys)
 	if err != nil {
-		if isStatus(err) {
+		if ended(err, saysNo) {
 			err = nil
 		}
 		return nil, err
@@ -194,12 +194,6 @@ func harmless(ctx context.Context, g git) ([][2]string, error) {
 		keys = append(keys, [2]string{key, value})
 	}
 	return keys, nil
-}
-
-// isStatus reports whether git has run and says no: no key is set, here.
-func isStatus(err error) bool {
-	var failed *GitError
-	return errors.As(err, &failed) && failed.Err.Error() == "exit status 1"
 }
 
 // isFile reports whether a path of a config is that of a file.

@@ -172,11 +172,24 @@ func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []b
 	case err != nil:
 		return nil, failed(stderr, err)
 	case status.Code != 0:
-		return out, failed(stderr, fmt.Errorf("exit status %d", status.Code))
+		err := fmt.Errorf("exit status %d", status.Code)
+		return out, &GitError{Args: args, Stderr: lastLine(stderr), Status: status.Code, Err: err}
 	case len(out) > maxOutput:
 		return nil, failed(nil, errors.New("prints too much"))
 	}
 	return out, nil
+}
+
+// The statuses by which git says more than that it has failed.
+const (
+	saysNo    = 1   // what was asked for is not so
+	noSuchUse = 129 // it knows no such option
+)
+
+// ended reports whether an error is that git has run and ended with a status.
+func ended(err error, status int) bool {
+	var failed *GitError
+	return errors.As(err, &failed) && failed.Status == status
 }
 
 // lastLine is the end of what git complains of.

@@ -52,7 +52,7 @@ func (r Repo) Include(ctx context.Context, to Repo) (n int, err error) {
 	// What is only new, but not ignored, would enter the snapshots of the other one.
 	g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL_PATHSPECS=") })
 	ignored, err := g.run(ctx, out, "check-ignore", "-z", "--stdin")
-	if err != nil && !isStatus(err) {
+	if err != nil && !ended(err, saysNo) {
 		return 0, err
 	}
 	paths := fields(ignored)

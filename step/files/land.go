@@ -96,7 +96,7 @@ func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if _, err = g.run(ctx, nil, "merge-base", "--is-ancestor", commit, in); isStatus(err) {
+	if _, err = g.run(ctx, nil, "merge-base", "--is-ancestor", commit, in); ended(err, saysNo) {
 		return false, nil
 	}
 	return err == nil, err
@@ -110,14 +110,13 @@ func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.
 		return "", err
 	}
 	out, err := g.start(ctx, bytes.NewReader(nil), []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs})
-	var failed *GitError
 	switch list := fields(out); {
 	case err == nil && len(list) > 0:
 		return treeOf(list[0]), nil
-	case isStatus(err) && len(list) > 1:
+	case ended(err, saysNo) && len(list) > 1:
 		paths := slices.DeleteFunc(list[1:], func(path string) bool { return path == "" })
 		return "", &ConflictError{Paths: slices.Compact(paths)}
-	case errors.As(err, &failed) && failed.Err.Error() == "exit status 129":
+	case ended(err, noSuchUse):
 		return "", ErrTooOld
 	}
 	return "", err
@@ -214,7 +213,7 @@ func (r Repo) Branch(ctx context.Context) (string, error) {
 		return "", err
 	}
 	ref, err := g.line(ctx, "symbolic-ref", "-q", "HEAD")
-	if isStatus(err) {
+	if ended(err, saysNo) {
 		return "", nil
 	}
 	return strings.TrimPrefix(ref, "refs/heads/"), err
@@ -414,7 +413,7 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
 		return err
 	}
-	if _, err := g.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !isStatus(err) {
+	if _, err := g.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !ended(err, saysNo) {
 		return err
 	}
 	return nil

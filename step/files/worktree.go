@@ -20,7 +20,7 @@ func (r Repo) user(ctx context.Context) (git, error) {
 		return g, err
 	}
 	out, err := g.run(ctx, nil, "config", "-z", "--name-only", "--get-regexp", `^filter\.`)
-	if err != nil && !isStatus(err) {
+	if err != nil && !ended(err, saysNo) {
 		return g, err
 	}
 	var none [][2]string
