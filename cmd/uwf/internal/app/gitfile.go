@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/remote"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/gitfile"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/project"
@@ -15,10 +15,10 @@ import (
 // fetched is what a workflow's address leads to. What is only looked at needs no answer
 // of the user's; what is to be run is shown and taken once for each content, and pinned.
 func (a *App) fetched(ctx context.Context, text string) (data []byte, file string, ok bool, err error) {
-	if !remote.Is(text) {
+	if !gitfile.Is(text) {
 		return nil, "", false, nil
 	}
-	at, git, lock, err := a.Remote(text)
+	at, git, lock, err := a.GitFile(text)
 	if err != nil {
 		return nil, "", true, err
 	}
@@ -61,22 +61,22 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 	return f.Text, name, true, err
 }
 
-// Remote is what is needed for an address.
-func (a *App) Remote(text string) (remote.Address, remote.Git, remote.Lock, error) {
-	at, err := remote.Parse(text)
+// GitFile is what is needed for an address.
+func (a *App) GitFile(text string) (gitfile.Address, gitfile.Git, gitfile.Lock, error) {
+	at, err := gitfile.Parse(text)
 	if err != nil {
-		return at, remote.Git{}, remote.Lock{}, err
+		return at, gitfile.Git{}, gitfile.Lock{}, err
 	}
 	dirs, err := a.Dirs()
 	if err != nil {
-		return at, remote.Git{}, remote.Lock{}, err
+		return at, gitfile.Git{}, gitfile.Lock{}, err
 	}
 	root, err := project.From(a.Env, a.Env.Dir).Root()
-	return at, remote.Git{Env: a.Env, Dirs: dirs}, remote.Lock{Root: root}, err
+	return at, gitfile.Git{Env: a.Env, Dirs: dirs}, gitfile.Lock{Root: root}, err
 }
 
 // ShowFetched shows what is to be taken.
-func (a *App) ShowFetched(at remote.Address, f remote.File, text []byte) {
+func (a *App) ShowFetched(at gitfile.Address, f gitfile.File, text []byte) {
 	fmt.Fprintf(a.Env.Stderr, "%s is commit %s, %s:\n\n", plaintext.Line(at.Text), f.Commit, f.Content)
 	for line := range strings.Lines(string(text)) {
 		fmt.Fprintf(a.Env.Stderr, "  %s\n", plaintext.Line(strings.TrimRight(line, "\r\n")))

@@ -35,7 +35,7 @@ func (a Commands) workflowUpdateCommand() *ucli.Command {
 func (a Commands) workflowUpdate(ctx context.Context, c *ucli.Context) error {
 	text := c.Args().First()
 	a.Yes = c.Bool("yes")
-	at, git, lock, err := a.Remote(text)
+	at, git, lock, err := a.GitFile(text)
 	if err != nil {
 		return err
 	}

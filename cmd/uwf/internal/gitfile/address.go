@@ -1,7 +1,7 @@
-// Package remote fetches workflow files from git repositories. Nothing of a repository
+// Package gitfile fetches workflow files from git repositories. Nothing of a repository
 // takes effect: no work tree is made, so that neither hooks nor filters nor its config
 // have a part, and one file is read out of the objects.
-package remote
+package gitfile
 
 import (
 	"path"
