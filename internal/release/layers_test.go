@@ -30,10 +30,11 @@ var layers = []struct {
 	{"cas", []string{"protocol", "util"}, nil},
 	{"moderator", []string{"protocol", "util"}, nil},
 	{"step", []string{"protocol", "util", "cas"}, nil},
+	{"remote", []string{"protocol", "util", "cas"}, nil},
 	{"utilagent", []string{"protocol", "util", "cas", "step"}, nil},
-	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "utilagent/confine"}, []string{"utilagent/mock"}},
+	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "remote", "utilagent/confine"}, []string{"utilagent/mock"}},
 	// Its test binary plays the mock agent, too.
-	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "engine", "utilagent/llm", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
+	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflowdiff", "engine"}, nil},

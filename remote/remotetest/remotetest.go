@@ -1,0 +1,67 @@
+// Package remotetest is the suite that every remote passes. Run it against yours: a
+// [remote.Remote], or a program at the end of a pipe.
+package remotetest
+
+import (
+	"testing"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/remote"
+)
+
+// Open opens one more connection to a place; the test closes it.
+type Open func(t testing.TB) remote.Remote
+
+// Run runs the suite. place makes an empty remote with a hash function, and returns how
+// it is opened: what one connection has changed, all others see. The tests run beside
+// each other, and wait for leases of a second.
+func Run(t *testing.T, place func(t *testing.T, a cas.Algorithm) Open) {
+	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
+		t.Run(string(a), func(t *testing.T) {
+			t.Parallel()
+			run(t, place, a)
+		})
+	}
+}
+
+func run(t *testing.T, place func(t *testing.T, a cas.Algorithm) Open, a cas.Algorithm) {
+	for name, test := range map[string]func(*testing.T, world){
+		"nodes go there and come back":          nodes,
+		"what is there stays":                   stays,
+		"a redaction is not undone":             redactions,
+		"wrong nodes are refused":               wrongNodes,
+		"a walk lists what is needed first":     walks,
+		"a head moves by compare and swap":      swaps,
+		"a thread ends and goes on":             ends,
+		"a head names what is there":            hollow,
+		"facts":                                 facts,
+		"lists":                                 lists,
+		"what is refused":                       refusals,
+		"one of many wins":                      races,
+		"one of many gets the lease":            leaseRaces,
+		"a lease keeps others away":             leases,
+		"a lease that has ended loses the swap": fences,
+		"names":                                 names,
+		"files":                                 objects,
+		"a context that has ended":              canceled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open := place(t, a)
+			w := world{a: a, open: func() remote.Remote {
+				r := open(t)
+				t.Cleanup(func() { _ = r.Close() })
+				return r
+			}}
+			w.Remote = w.open()
+			test(t, w)
+		})
+	}
+}
+
+// world is an empty remote.
+type world struct {
+	remote.Remote
+	a    cas.Algorithm
+	open func() remote.Remote
+}
