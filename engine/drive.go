@@ -3,13 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -79,21 +77,20 @@ func (e *Engine) forKid(ctx context.Context, thread string, h *lockedThread, w W
 	if h != nil {
 		defer func() { h.release() }()
 	}
-	i := slices.IndexFunc(pos.kids, func(k kid) bool { return k.status() == protocol.StatusSuspended })
-	k := pos.kids[i]
+	k := pos.kids[pos.kids.Suspended()]
 	if w.Answer != nil {
 		answer := *w.Answer
-		answer.At = k.head
+		answer.At = k.Head
 		w.Answer = &answer
 	}
 	o := w.StepOptions
 	o.Cwd = ""
-	outs, err = e.below(k).drive(ctx, k.id, nil, Work{Do: w.Do, Steps: w.Steps, Prompt: w.Prompt, Answer: w.Answer, StepOptions: o})
+	outs, err = e.below(k).drive(ctx, k.ID, nil, Work{Do: w.Do, Steps: w.Steps, Prompt: w.Prompt, Answer: w.Answer, StepOptions: o})
 	return outs, true, err
 }
 
 // below returns an engine that works on a child.
-func (e *Engine) below(k kid) *Engine {
+func (e *Engine) below(k children.Kid) *Engine {
 	with := *e
 	with.path = k.Key
 	if e.path != "" {
@@ -188,23 +185,27 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	if err != nil {
 		return err
 	}
-	next := make(chan kid)
+	next := make(chan children.Kid)
 	most := cap(e.driven.places)
 	if p := pos.workflow.Roles[pos.next.Role].Parallel; p > 0 {
 		most = p
 	}
 	var workers sync.WaitGroup
-	failures := failedKids{of: len(pos.kids)}
+	failures, mu := children.Failures{Place: pos.place(), Of: len(pos.kids)}, sync.Mutex{}
 	for range min(most, len(pos.kids)) {
 		workers.Go(func() {
 			for k := range next {
-				failures.add(k, e.driveKid(ctx, k, w))
+				if err := e.driveKid(ctx, k, w); err != nil {
+					mu.Lock()
+					failures.Add(k.Key, err)
+					mu.Unlock()
+				}
 			}
 		})
 	}
 	stopped := false
 	for _, k := range pos.kids {
-		if k.ended != nil || k.status() == protocol.StatusSuspended || k.head == "" {
+		if k.Ended != nil || k.Status() == protocol.StatusSuspended || k.Head == "" {
 			continue
 		}
 		if stopped = dir.HeldBack(); stopped || ctx.Err() != nil {
@@ -223,7 +224,7 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	case stopped || dir.HeldBack():
 		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work", thread), "uwf thread resume "+thread)
 	}
-	return failures.err(thread, pos.next.Role)
+	return failures.Err()
 }
 
 // standing is the position of a thread that has children.
@@ -240,57 +241,21 @@ func (e *Engine) standing(ctx context.Context, thread string) (*position, error)
 }
 
 // driveKid works on one child.
-func (e *Engine) driveKid(ctx context.Context, k kid, w Work) error {
+func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 	o := w.StepOptions
 	o.Fresh, o.Cwd = false, ""
-	_, err := e.below(k).drive(ctx, k.id, nil, Work{Steps: UntilEnd, StepOptions: o})
+	_, err := e.below(k).drive(ctx, k.ID, nil, Work{Steps: UntilEnd, StepOptions: o})
 	if err == nil {
 		return nil
 	}
 	// Somebody may have brought it to its end meanwhile, or be about to.
 	if errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
-		_, _ = e.Wait(ctx, k.id)
+		_, _ = e.Wait(ctx, k.ID)
 	}
-	if _, ended, lookErr := e.lookup(context.WithoutCancel(ctx), k.id); lookErr == nil && ended != nil {
+	if _, ended, lookErr := e.lookup(context.WithoutCancel(ctx), k.ID); lookErr == nil && ended != nil {
 		return nil
 	}
 	return err
-}
-
-// failedKids are the children that have failed in a drive.
-type failedKids struct {
-	of    int
-	mu    sync.Mutex
-	n     int
-	first string
-	why   error
-}
-
-func (f *failedKids) add(k kid, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err == nil {
-		return
-	}
-	if f.n++; f.n == 1 {
-		f.first, f.why = k.Key, err
-	}
-}
-
-func (f *failedKids) err(thread, role string) error {
-	if f.n == 0 {
-		return nil
-	}
-	why := fault.Of(f.why)
-	err := &protocol.Error{
-		Code: why.Code, Err: f.why,
-		Message: fmt.Sprintf("%d of %d children of role %q failed; %s: %s", f.n, f.of, role, f.first, why.Message),
-	}
-	if errors.As(f.why, new(*trust.UntrustedError)) {
-		return fault.Hinted(err, why.Hints...)
-	}
-	return fault.Hinted(err, "uwf thread resume "+thread+" tries those again, and no other",
-		"uwf thread kill "+childAddress(thread, f.first)+" lets it count as failed")
 }
 
 // inTurn is a progress that several threads tell, one at a time.

@@ -17,7 +17,7 @@
 //   - advance.go: make it durable, move the head, look at what is next;
 //   - step.go, resume.go, poke.go: the above, in order;
 //   - work.go: several steps under one lock of the thread;
-//   - children.go, fan.go, drive.go: threads that play a role together.
+//   - children.go, fan.go, drive.go, package children: threads that play a role together.
 //
 // Around it: start.go and fork.go make threads, show.go and overview.go tell how
 // they stand, totals.go what they have cost, wait.go and stop.go deal with steps

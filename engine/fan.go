@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
@@ -24,7 +24,7 @@ import (
 // not exist yet, or joins their results once all have ended. Else there is nothing to
 // do for the thread itself.
 func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
-	if slices.ContainsFunc(pos.kids, func(k kid) bool { return k.head == "" }) {
+	if pos.kids.Unstarted() {
 		if err := e.startKids(ctx, h, pos); err != nil {
 			return protocol.StepOutput{}, err
 		}
@@ -33,19 +33,15 @@ func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *position, last r
 			return protocol.StepOutput{}, err
 		}
 		out := pos.output()
-		if out.Status == protocol.StatusIdle && len(pos.kids) > 0 && !pos.allEnded() {
+		if out.Status == protocol.StatusIdle && len(pos.kids) > 0 && !pos.kids.AllEnded() {
 			out.Status = protocol.StatusWaiting
 		}
 		return out, nil
 	}
-	if !pos.allEnded() {
+	if !pos.kids.AllEnded() {
 		return pos.output(), nil
 	}
 	return e.join(ctx, h, pos, last, o)
-}
-
-func (p *position) allEnded() bool {
-	return !slices.ContainsFunc(p.kids, func(k kid) bool { return k.ended == nil })
 }
 
 // startKids starts the children that do not exist yet, in one change of the heads.
@@ -70,7 +66,7 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 	var fresh []heads.New
 	var over []heads.Ended
 	for _, k := range pos.kids {
-		if k.head != "" {
+		if k.Head != "" {
 			continue
 		}
 		start, err := e.startOf(ctx, b, pos, k, dir)
@@ -78,7 +74,7 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 			return err
 		}
 		facts := heads.Facts{Parent: &heads.Parent{
-			Thread: pos.id, Head: h.head, Role: pos.next.Role, Key: k.Key, Attempt: pos.attemptOf(pos.next.Role, k.Key),
+			Thread: pos.id, Head: h.head, Role: pos.next.Role, Key: k.Key, Attempt: pos.place().Attempt(pos.facts, k.Key),
 		}}
 		if h.facts.Imported != nil { // what is not from here has no child that is
 			inherited := *h.facts.Imported
@@ -86,11 +82,11 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 			facts.Imported = &inherited
 		}
 		at := start.Hash
-		if head := finished[k.Key]; e.sameTask(ctx, head, start.Value) {
+		if head := finished[k.Key]; children.SameTask(ctx, e.nodes(), head, start.Value) {
 			at = head
-			over = append(over, heads.Ended{Thread: k.id, Workflow: start.Value.Workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: e.nowMs()})
+			over = append(over, heads.Ended{Thread: k.ID, Workflow: start.Value.Workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: e.nowMs()})
 		}
-		fresh = append(fresh, heads.New{Head: heads.Head{Thread: k.id, Hash: at}, Facts: facts})
+		fresh = append(fresh, heads.New{Head: heads.Head{Thread: k.ID, Hash: at}, Facts: facts})
 	}
 	if err := b.Commit(ctx); err != nil {
 		return fmt.Errorf("start the children of role %q: %w", pos.next.Role, err)
@@ -127,20 +123,11 @@ func (e *Engine) finished(ctx context.Context, pos *position) (map[string]protoc
 	source.id = fork.Thread
 	kids, err := e.kids(ctx, &source)
 	for _, k := range kids {
-		if k.ended != nil && k.ended.Status == protocol.StatusCompleted {
-			all[k.Key] = k.ended.Head
+		if k.Ended != nil && k.Ended.Status == protocol.StatusCompleted {
+			all[k.Key] = k.Ended.Head
 		}
 	}
 	return all, err
-}
-
-// sameTask reports whether the thread with a head was asked the same.
-func (e *Engine) sameTask(ctx context.Context, head protocol.Hash, s protocol.Start) bool {
-	if head == "" {
-		return false
-	}
-	t, err := thread.Open(ctx, e.nodes(), head)
-	return err == nil && t.Start.Workflow == s.Workflow && t.Start.Prompt == s.Prompt && reflect.DeepEqual(t.Start.Inputs, s.Inputs)
 }
 
 // firstNode is the start of a child.
@@ -150,7 +137,7 @@ type firstNode struct {
 }
 
 // startOf adds the first node of a child.
-func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k kid, dir string) (firstNode, error) {
+func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k children.Kid, dir string) (firstNode, error) {
 	var none firstNode
 	w, hash := pos.workflow, k.Workflow
 	var err error
@@ -176,7 +163,7 @@ func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k kid
 	}
 	start := protocol.Start{
 		Workflow: hash, Prompt: k.Prompt, Cwd: dir, Inputs: inputs,
-		Child: &protocol.Child{Of: pos.thread.Head, Role: pos.next.Role, Key: k.Key, Attempt: pos.attemptOf(pos.next.Role, k.Key)},
+		Child: &protocol.Child{Of: pos.thread.Head, Role: pos.next.Role, Key: k.Key, Attempt: pos.place().Attempt(pos.facts, k.Key)},
 	}
 	h, err := b.Add(ctx, start)
 	return firstNode{h, start}, err
@@ -217,23 +204,23 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.kids))}
 	var all protocol.Totals
 	for i, k := range a.pos.kids {
-		if results[i], err = a.resultOf(ctx, k); err != nil {
+		if results[i], err = k.Result(ctx, a.nodes()); err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		sum, err := a.sumUp(ctx, k.id, k.ended.Head)
+		sum, err := a.sumUp(ctx, k.ID, k.Ended.Head)
 		if err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
 		usage := budget.CostOf(sum)
 		all.Spend(sum.Usage)
-		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.ended.Head, Status: k.ended.Status, Usage: usage}
+		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: usage}
 	}
 	made.usage = all.Usage
 	state, err := a.joinState(ctx)
 	if err != nil {
 		return none, err
 	}
-	value, err := moderator.Join(ctx, state, a.task.role, results, !isJoinSchema(role.Schema))
+	value, err := moderator.Join(ctx, state, a.task.role, results, !children.IsJoinSchema(role.Schema))
 	if err != nil {
 		return none, a.unjoined(err)
 	}
@@ -266,30 +253,6 @@ func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 func (a *attempt) unjoined(err error) error {
 	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
 		a.again()+" joins again: no child is run anew", "uwf thread show "+a.locked.id)
-}
-
-// isJoinSchema reports whether a role says nothing of its own about what its children
-// give together.
-func isJoinSchema(schema any) bool {
-	object, _ := schema.(map[string]any)
-	object = maps.Clone(object)
-	delete(object, "title") // storing has given it one
-	return reflect.DeepEqual(object, moderator.JoinSchema())
-}
-
-// resultOf is what has become of a child that has ended.
-func (e *Engine) resultOf(ctx context.Context, k kid) (moderator.Result, error) {
-	r := moderator.Result{Key: k.Key, Item: k.Item, Status: moderator.JoinDone}
-	if k.ended.Status != protocol.StatusCompleted {
-		r.Status, r.Error = moderator.JoinFailed, "it was "+string(k.ended.Status)
-	}
-	t, err := thread.Open(ctx, e.nodes(), k.ended.Head)
-	if err != nil || t.Last == nil {
-		return r, err
-	}
-	out, err := t.Output(ctx, *t.Last)
-	r.Output = out.Value
-	return r, err
 }
 
 // onceMoreFan is the decision for a role with children that a person lets go on: with
@@ -342,17 +305,17 @@ func (e *Engine) Again(ctx context.Context, parent, key string) error {
 	if err != nil {
 		return fault.Of(err)
 	}
-	i := slices.IndexFunc(pos.kids, func(k kid) bool { return k.Key == key })
+	i := slices.IndexFunc(pos.kids, func(k children.Kid) bool { return k.Key == key })
 	if i < 0 {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no child %q that is still to be joined", parent, key), "uwf thread show "+parent)
 	}
 	k := pos.kids[i]
-	if k.head != "" && k.ended == nil {
-		if err := e.Kill(ctx, k.id); err != nil {
+	if k.Head != "" && k.Ended == nil {
+		if err := e.Kill(ctx, k.ID); err != nil {
 			return err
 		}
 	}
-	if err := e.ask(ctx, h, attemptKey(h.head, pos.next.Role, key)); err != nil {
+	if err := e.ask(ctx, h, pos.place().AttemptKey(key)); err != nil {
 		return fault.Of(err)
 	}
 	return nil

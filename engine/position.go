@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -30,14 +31,14 @@ type position struct {
 	// problem is why there is no decision although the nodes are all right: the
 	// graph has no answer, or the config cannot be read.
 	problem error
-	bounds  []bound // of those whose part the thread plays
-	heldBy  *bound  // that is reached
-	kids    []kid   // that play the role that is next, if that has children
-	lifted  bool    // a limit of steps, because a person has said so
-	again   bool    // the role that is next has made the last step, too, and is asked once more
-	form    any     // the schema of the answer that a person is to give; nil: none is asked for
-	stuck   bool    // it is the graph that has no answer: stepping again cannot help
-	used    used    // what ended the last step before its work was done
+	bounds  []bound       // of those whose part the thread plays
+	heldBy  *bound        // that is reached
+	kids    children.Kids // that play the role that is next, if that has children
+	lifted  bool          // a limit of steps, because a person has said so
+	again   bool          // the role that is next has made the last step, too, and is asked once more
+	form    any           // the schema of the answer that a person is to give; nil: none is asked for
+	stuck   bool          // it is the graph that has no answer: stepping again cannot help
+	used    used          // what ended the last step before its work was done
 }
 
 // used is the budget that a step has used up: the outcome of its detail. The zero value:
@@ -85,7 +86,7 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 	}
 	p.parked = e.parkedUntil(p.facts)
 	p.next, p.problem = moderator.Next(ctx, p.state)
-	if p.problem == nil && p.next.Kind == moderator.Suspend && p.asked(p.next.Role) > 0 {
+	if p.problem == nil && p.next.Kind == moderator.Suspend && p.place().Asked(p.facts) > 0 {
 		p.next, p.problem = e.onceMoreFan(ctx, p)
 	}
 	if err := cmp.Or(steps.err, context.Cause(ctx)); p.problem != nil && err != nil {
@@ -111,7 +112,7 @@ func (e *Engine) position(ctx context.Context, id string, head protocol.Hash) (*
 
 // state is what the moderator decides over, without limits.
 func (e *Engine) state(ctx context.Context, w protocol.Workflow, t *thread.Thread, steps *history) (moderator.State, error) {
-	s := moderator.State{Workflow: w, Start: t.Start, History: steps.steps(ctx), KeyOf: keyOf}
+	s := moderator.State{Workflow: w, Start: t.Start, History: steps.steps(ctx), KeyOf: children.KeyOf}
 	if t.Last == nil {
 		return s, nil
 	}
@@ -170,7 +171,7 @@ func (p *position) output() protocol.StepOutput {
 		role := p.next.Role // its time has come
 		out.CurrentRole = &role
 	case p.problem != nil:
-		out.Error = stepError(p.explain())
+		out.Error = fault.Step(p.explain())
 		if p.stuck {
 			out.Status = protocol.StatusFailed
 		}
@@ -180,7 +181,7 @@ func (p *position) output() protocol.StepOutput {
 	case p.next.Kind == moderator.Fan:
 		role := p.next.Role
 		out.CurrentRole = &role
-		p.ofKids(&out)
+		p.kids.Tell(p.place(), &out)
 	case p.next.Kind == moderator.End: // also before it is archived
 		out.Status, out.Message = protocol.StatusCompleted, p.next.Prompt
 	case p.next.Kind == moderator.Suspend:
@@ -223,9 +224,4 @@ func (p *position) previous() protocol.Hash {
 		return *prev
 	}
 	return p.thread.StartHash
-}
-
-// stepError is an error as a part of a result.
-func stepError(err *protocol.Error) *protocol.StepError {
-	return &protocol.StepError{Message: err.Message, Code: err.Code, Hint: strings.Join(err.Hints, "\n")}
 }

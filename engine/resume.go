@@ -48,7 +48,7 @@ func (e *Engine) letKidsGoOn(ctx context.Context, h *lockedThread, pos *position
 	if err := pos.withinBudget(pos.next.Role); err != nil {
 		return false, err
 	}
-	return true, e.ask(ctx, h, attemptKey(h.head, pos.next.Role, ""))
+	return true, e.ask(ctx, h, pos.place().AttemptKey(""))
 }
 
 // resumeTask is what answers a thread that waits for a person. A limit that was

@@ -121,7 +121,7 @@ func (e *Engine) overlay(ctx context.Context, out *protocol.StepOutput) {
 
 // damaged is the standing of a thread that could not be read further than to pos.
 func damaged(pos *position, head protocol.Hash, err error) protocol.StepOutput {
-	out := protocol.StepOutput{Thread: pos.id, Head: head, Status: protocol.StatusIdle, Error: stepError(fault.Of(err))}
+	out := protocol.StepOutput{Thread: pos.id, Head: head, Status: protocol.StatusIdle, Error: fault.Step(err)}
 	if fault.IsDamage(err) {
 		out.Status = protocol.StatusCorrupt
 	}

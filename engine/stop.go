@@ -77,11 +77,11 @@ func (e *Engine) eachKid(ctx context.Context, h *lockedThread, do func(ctx conte
 	}
 	var faults []error
 	for _, k := range pos.kids {
-		if k.head == "" || k.ended != nil {
+		if k.Head == "" || k.Ended != nil {
 			continue
 		}
-		did, err := do(ctx, k.id)
-		if _, ended, lookErr := e.lookup(ctx, k.id); err != nil && (lookErr != nil || ended == nil) {
+		did, err := do(ctx, k.ID)
+		if _, ended, lookErr := e.lookup(ctx, k.ID); err != nil && (lookErr != nil || ended == nil) {
 			faults = append(faults, err)
 		}
 		done = done || did

@@ -96,7 +96,7 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (Ticked,
 		if c.Code == protocol.CodeLocked || errors.Is(err, heads.ErrNoThread) {
 			return t, false
 		}
-		t.Error = stepError(c)
+		t.Error = fault.Step(c)
 	}
 	return t, true
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/workspace"
@@ -33,7 +34,7 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepF
 		return err
 	}
 	if pos.workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
-		if err := e.ask(ctx, h, attemptKey(pos.previous(), last.Role, "")); err != nil {
+		if err := e.ask(ctx, h, children.Place{Head: pos.previous(), Role: last.Role}.AttemptKey("")); err != nil {
 			return err
 		}
 	}

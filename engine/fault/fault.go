@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
@@ -37,6 +38,12 @@ func Of(err error) *protocol.Error {
 		return &protocol.Error{Code: known.Code, Message: err.Error(), Hints: known.Hints, Err: err}
 	}
 	return &protocol.Error{Code: codeOf(err), Message: err.Error(), Err: err}
+}
+
+// Step is an error as a part of a result.
+func Step(err error) *protocol.StepError {
+	e := Of(err)
+	return &protocol.StepError{Message: e.Message, Code: e.Code, Hint: strings.Join(e.Hints, "\n")}
 }
 
 func codeOf(err error) protocol.Code {

@@ -1,0 +1,78 @@
+package children_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+var place = children.Place{Thread: "01JZ0000000000000000000000", Head: "HEAD", Role: "panel"}
+
+func kid(key string, status protocol.Status) children.Kid {
+	k := children.Kid{Child: moderator.Child{Key: key}, ID: key, Head: "X", Out: protocol.StepOutput{Status: status}}
+	if status == protocol.StatusCompleted {
+		k.Ended = &heads.Ended{Status: status}
+	}
+	return k
+}
+
+// Where a thread stands follows from where its children stand.
+func TestTell(t *testing.T) {
+	t.Parallel()
+	const done, failed, asks, idle, runs = protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusSuspended, protocol.StatusIdle, protocol.StatusRunning
+	for want, all := range map[protocol.Status][][]protocol.Status{
+		idle:                     {{}, {done, done}},
+		protocol.StatusWaiting:   {{done, idle}, {failed, runs}, {asks, protocol.StatusWaiting}},
+		failed:                   {{done, failed}, {asks, failed, protocol.StatusParked}, {protocol.StatusCorrupt}},
+		protocol.StatusParked:    {{done, protocol.StatusParked, asks}},
+		protocol.StatusSuspended: {{done, asks, asks}},
+	} {
+		for _, statuses := range all {
+			var kids children.Kids
+			for i, s := range statuses {
+				kids = append(kids, kid(string(rune('a'+i)), s))
+			}
+			var out protocol.StepOutput
+			kids.Tell(place, &out)
+			require.Equal(t, want, out.Status, statuses)
+			require.Len(t, out.Children, len(statuses))
+		}
+	}
+	kids := children.Kids{kid("a", done), {Child: moderator.Child{Key: "b"}}}
+	var out protocol.StepOutput
+	kids.Tell(place, &out)
+	require.Equal(t, idle, out.Status, "the next step starts the other one")
+}
+
+// Who drives children and who looks at them later say the same of those that have failed.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	why := fault.New(protocol.CodeAgent, "it crashed")
+	b := kid("b", protocol.StatusFailed)
+	b.Out.Error = fault.Step(why)
+	var out protocol.StepOutput
+	children.Kids{kid("a", protocol.StatusCompleted), b, kid("c", protocol.StatusCorrupt)}.Tell(place, &out)
+	seen := children.Failures{Place: place, Of: 3}
+	require.NoError(t, seen.Err())
+	seen.Add("b", why)
+	seen.Add("c", errors.New("x"))
+	require.Equal(t, fault.Step(seen.Err()), out.Error)
+	require.Equal(t, `2 of 3 children of role "panel" failed; b: it crashed`, out.Error.Message)
+	require.Contains(t, out.Error.Hint, "uwf thread kill "+place.Thread+"/b lets it count as failed")
+}
+
+// An attempt of one child never has a number of an attempt of all.
+func TestAttempt(t *testing.T) {
+	t.Parallel()
+	f := heads.Facts{Attempts: map[string]int{place.AttemptKey(""): 2, place.AttemptKey("a"): 3, place.AttemptKey("b/c"): 1}}
+	require.Equal(t, 2, place.Asked(f))
+	require.Equal(t, 2003, place.Attempt(f, "a"))
+	require.Equal(t, 2000, place.Attempt(f, "b"))
+}
