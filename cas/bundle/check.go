@@ -24,6 +24,8 @@ type Report struct {
 	// Links are some that lead out of the work tree.
 	Links []string `json:"links,omitempty"`
 	Bytes int64    `json:"bytes"` // without compression
+
+	visited []cas.Hash // of [Parts], each after what it needs
 }
 
 // CheckedThread is a thread whose chain is whole. Seal is what its content
@@ -70,13 +72,16 @@ const active protocol.Status = "active"
 // there, once and in its place, and nothing else; each satisfies its type; steps
 // form chains; seals fit. Errors: a [*FaultError]; those of reading.
 func (f *File) Check(ctx context.Context) (Report, error) {
-	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)), steps: map[cas.Hash]place{}, states: map[protocol.Tree]bool{}}
+	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)), below: map[cas.Hash]protocol.Kind{}, steps: map[cas.Hash]place{}, states: map[protocol.Tree]bool{}}
 	report := Report{Hash: f.Manifest.Hash, Workflows: []CheckedWorkflow{}, Bytes: f.Size}
-	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true}, func(v cas.Visited) error { return c.visit(ctx, v) })
+	if err := c.standsOn(ctx); err != nil {
+		return report, err
+	}
+	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true, Known: f.below}, func(v cas.Visited) error { return c.visit(ctx, v) })
 	if err != nil {
 		return report, f.locate(err)
 	}
-	if c.visited < len(f.records) {
+	if report.visited = c.order; f.base == nil && c.visited < len(f.records) {
 		extra := f.records[c.visited]
 		return report, &FaultError{Offset: extra.frame(), Hash: extra.hash(), Err: fmt.Errorf("nothing in the bundle needs node %s", extra.hash())}
 	}
@@ -150,8 +155,10 @@ func (f *File) locate(err error) error {
 type check struct {
 	file       *File
 	sealer     *seal.Sealer
-	is         []protocol.Kind // of each record; "" for what is none of ours
+	is         []protocol.Kind            // of each record; "" for what is none of ours
+	below      map[cas.Hash]protocol.Kind // of what is in the base
 	visited    int
+	order      []cas.Hash
 	steps      map[cas.Hash]place
 	tombstones []cas.Tombstone
 	states     map[protocol.Tree]bool // of files, that steps name
@@ -173,7 +180,12 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	wrong := func(format string, args ...any) error {
 		return &FaultError{Offset: c.file.offset(h), Hash: h, Err: fmt.Errorf(format, args...)}
 	}
-	if next := c.file.records[c.visited]; next.hash() != h {
+	if _, ok := c.file.find(h); !ok {
+		return c.visitBelow(ctx, v)
+	}
+	if c.file.base != nil {
+		c.order = append(c.order, h)
+	} else if next := c.file.records[c.visited]; next.hash() != h {
 		return &FaultError{Offset: next.frame(), Hash: next.hash(), Err: fmt.Errorf("node %s is not in its place: here belongs %s", next.hash(), h)}
 	}
 	c.visited++
@@ -187,7 +199,7 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 		}
 		c.tombstones = append(c.tombstones, *v.Tombstone)
 		c.set(h, redacted)
-		return c.sealer.Visit(v)
+		return c.seal(v)
 	}
 	kind, version, err := c.file.kinds.Of(ctx, c.file, v.Node.Type)
 	if err != nil {
@@ -212,14 +224,30 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	if err != nil {
 		return wrong("%w", err)
 	}
+	return c.seal(v)
+}
+
+// seal seals what is in the file, unless some of it is elsewhere.
+func (c *check) seal(v cas.Visited) error {
+	if c.file.base != nil {
+		return nil
+	}
 	return c.sealer.Visit(v)
+}
+
+// kind is what a node is that was visited.
+func (c *check) kind(h cas.Hash) protocol.Kind {
+	if _, ok := c.file.find(h); !ok {
+		return c.below[h]
+	}
+	return c.is[c.file.at[h.Number()]]
 }
 
 func (c *check) set(h cas.Hash, kind protocol.Kind) { c.is[c.file.at[h.Number()]] = kind }
 
 // names checks that a ref leads to a node of a kind; gone: it may be redacted.
 func (c *check) names(what string, h cas.Hash, want protocol.Kind, gone bool) error {
-	got := c.is[c.file.at[h.Number()]]
+	got := c.kind(h)
 	if got == want || gone && got == redacted {
 		return nil
 	}
@@ -286,7 +314,7 @@ func (c *check) start(ctx context.Context, n cas.Node) error {
 // what it stood for, and here is a schema.
 func (c *check) workflow(v cas.Visited) error {
 	for _, need := range v.Needs {
-		if c.is[c.file.at[need.Number()]] == redacted {
+		if c.kind(need) == redacted {
 			return fmt.Errorf("its schema %s was redacted, which nobody can do", need)
 		}
 	}

@@ -28,6 +28,11 @@ type File struct {
 	records []record
 	at      map[uint64]uint32 // the record of a node
 
+	// base has the nodes that are not in the file, and whole are those of them that lead
+	// to nothing which is not there; nil: all are in the file. See [Parts].
+	base  cas.Reader
+	whole map[cas.Hash]bool
+
 	objects map[protocol.Tree]object // files and directories
 	order   []protocol.Tree          // in which they come
 }
@@ -82,6 +87,9 @@ func (f *File) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 		return cas.Node{}, err
 	}
 	r, ok := f.find(h)
+	if !ok && f.base != nil {
+		return f.base.Get(ctx, h)
+	}
 	if !ok {
 		return cas.Node{}, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
 	}
@@ -89,7 +97,7 @@ func (f *File) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	if _, err := f.from.ReadAt(data, r.offset); err != nil {
 		return cas.Node{}, fmt.Errorf("read node %s of the bundle: %w", h, err)
 	}
-	return f.Manifest.Hash.UnmarshalFile(h, data)
+	return f.Algorithm().UnmarshalFile(h, data)
 }
 
 // Has implements [cas.Store].
@@ -122,6 +130,9 @@ func (f *File) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error
 
 // Algorithm implements [cas.Reader].
 func (f *File) Algorithm() cas.Algorithm { return f.Manifest.Hash }
+
+// below tells whether all that a node of the base leads to is there.
+func (f *File) below(h cas.Hash) (bool, error) { return f.whole[h], nil }
 
 // Kinds implements [cas.Reader].
 func (f *File) Kinds() *cas.Kinds { return f.kinds }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
@@ -28,6 +29,13 @@ type ImportOptions struct {
 	// NewID gives a thread whose id is taken by another run, or is of the future, an id
 	// of its own; nil: the import is refused.
 	NewID func() (string, error)
+	// Seen is where a thread stood when it was known to stand at the same node here and
+	// where the bundle is from; "" or nil: nobody knows. Who has not moved since is behind
+	// who has, also if its last step was replaced.
+	Seen func(thread string) cas.Hash
+	// Facts are what else is to be known of a thread that is brought to where the bundle
+	// has it; nil: nothing.
+	Facts func(thread string) heads.Facts
 	// Lock keeps others away from a thread that is about to move; nil: nobody else
 	// is there.
 	Lock func(ctx context.Context, thread string) (release func(), err error)
@@ -88,6 +96,7 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	if err != nil {
 		return i.done, err
 	}
+	f.arrange(report.visited)
 	i.done.Report, i.done.Nodes = report, f.Len()
 	if to.Store.Algorithm() != f.Algorithm() {
 		return i.done, &HashError{Bundle: f.Algorithm(), Store: to.Store.Algorithm()}

@@ -300,26 +300,32 @@ func (s *scanner) readAll(n int) ([]byte, error) {
 
 // content checks one node by itself.
 func (s *scanner) content(h cas.Hash, kind byte, body []byte) error {
+	n, err := checkContent(s.file.Manifest.Hash, h, kind, body)
+	if err == nil && n.Timestamp != 0 && s.file.kinds.InFoundation(h) {
+		err = fmt.Errorf("node %s, a schema of every store, has a time", h)
+	}
+	return err
+}
+
+// checkContent checks a node, or the tombstone in its place, by itself.
+func checkContent(a cas.Algorithm, h cas.Hash, kind byte, body []byte) (cas.Node, error) {
 	if !h.Valid() {
-		return fmt.Errorf("%q is not a hash", h)
+		return cas.Node{}, fmt.Errorf("%q is not a hash", h)
 	}
 	if (kind == kindTombstone) != cas.IsTombstone(body) {
-		return fmt.Errorf("the record of %s is not of the kind that it says", h)
+		return cas.Node{}, fmt.Errorf("the record of %s is not of the kind that it says", h)
 	}
-	n, err := s.file.Manifest.Hash.UnmarshalFile(h, body)
+	n, err := a.UnmarshalFile(h, body)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		if redacted.Tombstone.Foreign {
-			return errors.New("its tombstone says where it comes from, which only that in a store does")
+			return n, errors.New("its tombstone says where it comes from, which only that in a store does")
 		}
-		return nil
+		return n, nil
 	}
 	if err != nil {
-		return err
+		return n, err
 	}
-	if n.Timestamp != 0 && s.file.kinds.InFoundation(h) {
-		return fmt.Errorf("node %s, a schema of every store, has a time", h)
-	}
-	return s.file.Manifest.Hash.Check(n)
+	return n, a.Check(n)
 }
 
 // end checks how many nodes there are and the digest of all before it.

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -19,6 +20,7 @@ const (
 	Added     = "added"     // was not here
 	Unchanged = "unchanged" // is here, at the same node
 	Advanced  = "advanced"  // was behind, and is now where the bundle has it
+	Replaced  = "replaced"  // its last steps were made again there, and it has not moved here since
 	Ahead     = "ahead"     // has gone on here: stays
 	Stays     = "ended"     // has ended here, before the bundle's steps: stays ended, as it is
 	Renamed   = "renamed"   // another run has the id: added under a new one
@@ -33,6 +35,7 @@ type ImportedThread struct {
 	From   string   `json:"from,omitempty"`
 	Head   cas.Hash `json:"head"` // here, afterwards
 	Result string   `json:"result"`
+	Was    cas.Hash `json:"was,omitempty"`    // its head here before, if steps were replaced
 	Parent string   `json:"parent,omitempty"` // whose part it plays
 }
 
@@ -140,8 +143,22 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 		}
 		return i.rename(t, out)
 	}
+	var seen cas.Hash
+	if i.options.Seen != nil {
+		seen = i.options.Seen(t.Thread)
+	}
 	if at.Head == t.Head {
+		if seen == at.Head && at.End == nil && t.Ended() {
+			return i.advance(ctx, t, at, out)
+		}
 		out.Result = Unchanged // also if it has ended on one side only: who is here decides
+		return out, nil
+	}
+	if seen == at.Head && (at.End == nil || at.End.Status == protocol.StatusCompleted) {
+		return i.advance(ctx, t, at, out)
+	}
+	if seen == t.Head {
+		out.Head, out.Result = at.Head, Ahead
 		return out, nil
 	}
 	behind, err := leadsTo(ctx, i.file, t.Head, at.Head)
@@ -157,16 +174,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 		return out, nil
 	}
 	if behind {
-		if err := i.lock(ctx, t.Thread); err != nil {
-			return out, err
-		}
-		facts, err := i.to.Index.Facts(ctx, t.Thread)
-		if err != nil {
-			return out, err
-		}
-		i.adopt(t, t.Thread, at.Head).Inherited = facts.StartedHere()
-		out.Result = Advanced
-		return out, nil
+		return i.advance(ctx, t, at, out)
 	}
 	ahead, err := leadsTo(ctx, i.to.Store, at.Head, t.Head)
 	if err != nil {
@@ -180,6 +188,24 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 		return out, &ConflictError{Thread: t.Thread, Here: at.Head, Bundle: t.Head}
 	}
 	return i.rename(t, out)
+}
+
+// advance brings a thread that is here to where the bundle has it, under its lock.
+func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing, out ImportedThread) (ImportedThread, error) {
+	if err := i.lock(ctx, t.Thread); err != nil {
+		return out, err
+	}
+	facts, err := i.to.Index.Facts(ctx, t.Thread)
+	if err != nil {
+		return out, err
+	}
+	i.adopt(t, t.Thread, at.Head).Inherited = facts.StartedHere()
+	out.Result = Advanced
+	if behind, err := leadsTo(ctx, i.file, t.Head, at.Head); err != nil || !behind {
+		out.Result, out.Was = Replaced, at.Head
+		return out, err
+	}
+	return out, nil
 }
 
 // rename adds a thread under an id of its own.
@@ -198,6 +224,9 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 // here, and has gone on elsewhere, is still one of ours to @.
 func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
 	a := t.adoption(id, was)
+	if i.options.Facts != nil {
+		a.Facts = i.options.Facts(t.Thread)
+	}
 	if t.Title != "" && was == "" {
 		a.Facts.Title = &t.Title
 	}
