@@ -1,43 +1,45 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
 	"time"
 )
 
-// kills ends commands, and with them now and then their agents, at random
-// moments.
+// kills ends commands at random moments. What a command that has ended by itself has
+// made is held with the next one that is killed.
 func kills(ctx context.Context, t *trial) error {
 	var s *stage
-	killed := 0
+	killed, longest := 0, map[string]time.Duration{}
 	for t.time(ctx) {
 		var err error
 		if s, err = t.stage(ctx, s); err != nil {
 			return err
 		}
-		all := subjects()
-		sub := all[t.random.IntN(len(all))]
+		sub := pick(t, subjects()...)
 		args, err := sub.prepare(ctx, s)
 		if err != nil {
 			return err
 		}
-		// A step takes tens of milliseconds; the square favours early moments,
-		// where most of the writing is.
-		after := time.Duration(t.random.Float64() * t.random.Float64() * float64(150*time.Millisecond))
+		after := time.Duration(t.random.Float64() * float64(cmp.Or(longest[sub.name], time.Second/10)))
+		began := t.env.Now()
 		e, hit, err := s.killed(ctx, after, args)
 		if err != nil {
 			return err
 		}
-		if hit {
-			killed++
-		}
 		s.promise.heard(e.Stdout)
+		t.rounds++
+		if !hit {
+			longest[sub.name] = t.env.Now().Sub(began)
+			continue
+		}
+		killed++
+		longest[sub.name] += longest[sub.name] / 64 // it may take longer than it did
 		if err := s.check(ctx); err != nil {
 			return fmt.Errorf("%s, killed after %s: %w\nafter: %s", sub.name, after, err, e)
 		}
-		t.rounds++
 	}
 	t.note("%d commands, %d of them killed before they ended", t.rounds, killed)
 	return nil

@@ -18,7 +18,7 @@ func planted(ctx context.Context, t *trial, v *victim) error {
 	dirs = dirs[:1+t.random.IntN(len(dirs))]
 	path := strings.Join(append(dirs, v.bin, t.env.Get("PATH")), string(os.PathListSeparator))
 	v.env = append(slices.Clone(v.env), "PATH="+path)
-	program := "#!/bin/sh\nenv > " + v.witness() + "\nexit 0\n"
+	program := "#!/bin/sh\nset > " + v.witness() + "\nexit 0\n"
 	byModel := t.random.IntN(2) == 0
 	var calls []call
 	for _, dir := range dirs {

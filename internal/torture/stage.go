@@ -47,31 +47,37 @@ func (t *trial) stage(ctx context.Context, s *stage) (*stage, error) {
 }
 
 // check holds the promises about the thread in question, the base thread, and
-// the store.
+// the store. One of the threads has to go on.
 func (s *stage) check(ctx context.Context) error {
-	for _, id := range s.touched() {
-		shown, err := s.show(ctx, id)
-		if err != nil {
+	if s.subjectThread != "" && s.subjectThread != s.base {
+		if err := s.standing(ctx, s.subjectThread); err != nil {
 			return err
 		}
-		switch shown.Status {
-		case "cancelled":
-			if err := s.kept(ctx, &s.promise, id); err != nil {
-				return err
-			}
-		case "completed":
-			if err := s.resumed(ctx, id); err != nil {
-				return err
-			}
-		case "corrupt":
-			return fmt.Errorf("thread %s is corrupt", id)
-		default:
-			if err := s.goesOn(ctx, &s.promise, id); err != nil {
-				return err
-			}
+		if err := s.kept(ctx, &s.promise, s.base); err != nil {
+			return err
 		}
+	} else if err := s.goesOn(ctx, &s.promise, s.base); err != nil {
+		return err
 	}
 	return s.sound(ctx, &s.promise)
+}
+
+// standing holds the promises about a thread, which may have come to an end.
+func (s *stage) standing(ctx context.Context, id string) error {
+	shown, err := s.show(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch shown.Status {
+	case "cancelled":
+		return s.kept(ctx, &s.promise, id)
+	case "completed":
+		return s.resumed(ctx, id)
+	case "corrupt":
+		return fmt.Errorf("thread %s is corrupt", id)
+	default:
+		return s.goesOn(ctx, &s.promise, id)
+	}
 }
 
 // resumed holds the promises about a thread that has come to its end. A resume
@@ -87,12 +93,4 @@ func (s *stage) resumed(ctx context.Context, id string) error {
 	}
 	s.promise.heard(e.Stdout)
 	return s.kept(ctx, &s.promise, id)
-}
-
-// touched are the threads to look at closely.
-func (s *stage) touched() []string {
-	if s.subjectThread == "" || s.subjectThread == s.base {
-		return []string{s.base}
-	}
-	return []string{s.subjectThread, s.base}
 }

@@ -90,7 +90,7 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, nodes, 1)
 			require.NoError(t, replace(nodes[0], []byte("x")))
-		}, "should succeed"},
+		}, "is corrupt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
