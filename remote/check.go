@@ -186,3 +186,16 @@ func (o Object) Check() error {
 	}
 	return nil
 }
+
+// Check refuses what a remote cannot say of a thread.
+func (s State) Check() error {
+	switch {
+	case !threadid.Valid(s.Thread):
+		return Faultf("%q is no thread id", s.Thread)
+	case !s.Head.Valid():
+		return Faultf("thread %s: %q is no hash", s.Thread, s.Head)
+	case s.Lease != nil && (len(s.Lease.Holder) > MaxHolder || s.Lease.LeftMs < 0 || s.Lease.LeftMs > MaxLease.Milliseconds()):
+		return Faultf("thread %s: that is no lease", s.Thread)
+	}
+	return s.Ended.check(s.Thread)
+}

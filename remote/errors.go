@@ -85,3 +85,11 @@ func (e *FaultError) Error() string { return plaintext.Line(e.Problem) }
 func Faultf(format string, args ...any) error {
 	return &FaultError{Problem: fmt.Sprintf(format, args...)}
 }
+
+// HashError means that a remote and the store here have different hash functions.
+type HashError struct{ Remote, Here cas.Algorithm }
+
+// Error implements error.
+func (e *HashError) Error() string {
+	return fmt.Sprintf("the remote has %s hashes and the store has %s: nodes cannot go from one to the other", e.Remote, e.Here)
+}
