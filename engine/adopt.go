@@ -130,7 +130,7 @@ func (a *attempt) answeredOtherwise(ctx context.Context, last rundir.Record, h p
 		return nil // there is no such step: nothing is thrown away
 	}
 	return a.anew(fault.Hinted(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", last.Role, h),
-		"uwf thread step "+a.locked.id+" takes it over"))
+		a.further()+" takes it over"))
 }
 
 // anew adds the way out for who does not want what is there.

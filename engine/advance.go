@@ -63,7 +63,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	out.Files = a.changed(ctx, got.Step)
 	if err == nil && !a.info.Adopted && a.dir.StopRequested(a.record) {
 		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.Step.Role),
-			"uwf thread step "+a.locked.id)
+			a.further())
 	}
 	return out, err
 }
@@ -100,7 +100,7 @@ func (a *attempt) unmoved(err error) error {
 		return err
 	}
 	return fault.Hinted(fault.Of(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role, a.locked.id, err)),
-		"uwf thread step "+a.locked.id+" takes its step over")
+		a.further()+" takes its step over")
 }
 
 // flush makes a step durable before anything durable names it. An agent that

@@ -29,6 +29,7 @@ type attempt struct {
 	record rundir.Record
 	info   StepInfo
 	more   bool // another step is to follow
+	toEnd  bool // and all that come after it
 	kept   *workspace.Keeping
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
@@ -42,7 +43,7 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t 
 		return protocol.StepOutput{}, err
 	}
 	a := e.newAttempt(h, pos, t)
-	a.more = o.more
+	a.more, a.toEnd = o.more, o.toEnd
 	if !o.Fresh {
 		if out, adopted, err := a.takeOver(ctx, last); adopted || err != nil {
 			return out, err
@@ -211,7 +212,7 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 		return a.failed(rundir.Failed, a.explain(ctx, ran, err))
 	}
 	if _, finished := a.dir.Finished(); finished {
-		return fault.Hinted(fault.Of(err), "the agent had finished: uwf thread step "+a.locked.id+" adopts its result")
+		return fault.Hinted(fault.Of(err), "the agent had finished: "+a.further()+" adopts its result")
 	}
 	return a.failed(status, err)
 }
@@ -224,6 +225,14 @@ func (a *attempt) again() string {
 		return "uwf thread resume " + a.locked.id + " -p '<answer>'"
 	case a.task.replaces:
 		return "uwf thread poke " + a.locked.id + " -p '<new instructions>'"
+	}
+	return a.further()
+}
+
+// further is the command that goes on as far as this one was asked to.
+func (a *attempt) further() string {
+	if a.toEnd {
+		return "uwf thread resume " + a.locked.id
 	}
 	return "uwf thread step " + a.locked.id
 }

@@ -139,7 +139,8 @@ type StepOptions struct {
 	// as there are processors.
 	Parallel int `json:"parallel,omitempty"`
 
-	more bool // another step is to follow
+	more  bool // another step is to follow
+	toEnd bool // and all that come after it
 }
 
 // configOnce returns an engine that reads config.yaml at most once: one

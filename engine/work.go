@@ -67,7 +67,8 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.St
 	var outs []protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		o := w.StepOptions
-		o.more = w.Steps == UntilEnd || i+1 < w.Steps
+		o.toEnd = w.Steps == UntilEnd
+		o.more = o.toEnd || i+1 < w.Steps
 		action := w.Do
 		if i > 0 {
 			action, e = DoStep, e.recalling()
