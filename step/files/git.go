@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -86,6 +87,17 @@ func (g git) in(store, root, index string) git {
 		g.env = append(g.env, "GIT_INDEX_FILE="+index)
 	}
 	return g
+}
+
+// scratch makes room for an index of one command's own: what a git that was killed has
+// left of it goes, its lock included.
+func scratch(index string) error {
+	for _, path := range []string{index, index + ".lock"} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // of is git for a spec.

@@ -362,7 +362,7 @@ func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string) error {
 	defer unlock()
 	fresh := r.Index + ".uwf.tmp"
 	defer func() { _ = os.Remove(fresh) }()
-	if err := os.Remove(fresh + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a git that was killed
+	if err := scratch(fresh); err != nil {
 		return err
 	}
 	if err := copyFile(r.Index, fresh, time.Time{}); err != nil {

@@ -169,7 +169,7 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path string, contents map[string]bool) error {
 	index := filepath.Join(store, "redact.index")
 	defer func() { _ = os.Remove(index) }()
-	if err := os.Remove(index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := scratch(index); err != nil {
 		return err
 	}
 	apart := g.in(store, "", index)

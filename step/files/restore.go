@@ -147,7 +147,7 @@ func rescueRef(ref string) string {
 func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []difference) (protocol.Tree, error) {
 	index := s.Index + ".graft"
 	defer func() { _ = os.Remove(index) }()
-	if err := os.Remove(index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := scratch(index); err != nil {
 		return "", err
 	}
 	apart := g.in(s.Git, s.Root, index)
