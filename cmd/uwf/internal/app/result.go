@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -26,7 +27,42 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 	if showErr != nil {
 		return errors.Join(err, showErr)
 	}
-	return errors.Join(a.Stands(out, judged, err), err)
+	printErr := a.Stands(out, judged, err)
+	if changed := filesText(out.Steps); changed != "" && out.Status == protocol.StatusCompleted && err == nil {
+		if facts, err := e.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == workspace.InWorktree {
+			a.Hint("uwf thread apply %s brings what it has changed to your branch", id)
+		}
+	}
+	return errors.Join(printErr, err)
+}
+
+// filesText names some of the files that steps have changed; "": none, or they are not kept.
+func filesText(steps []protocol.StepOutput) string {
+	how := map[string]string{}
+	for _, s := range steps {
+		if s.Files == nil {
+			continue
+		}
+		for _, path := range s.Files.Changed {
+			how[path] += ""
+		}
+		for _, path := range s.Files.Added {
+			how[path] = " (new)"
+		}
+		for _, path := range s.Files.Removed {
+			how[path] = " (removed)"
+		}
+	}
+	const most = 5
+	var words []string
+	for i, path := range slices.Sorted(maps.Keys(how)) {
+		if i == most {
+			words = append(words, fmt.Sprintf("and %d more", len(how)-most))
+			break
+		}
+		words = append(words, plaintext.Line(path)+how[path])
+	}
+	return strings.Join(words, ", ")
 }
 
 // Outcome is where a thread stands after steps, and the error that ended them.
@@ -80,6 +116,9 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 		words = append(words, render.Count(sum.Steps, "step"), render.Duration(sum.DurationMs), term.Spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
 	}
 	a.sayIn(mood(at), "%s", term.Joined(words...))
+	if changed := filesText(out.Steps); changed != "" {
+		a.Say("files: %s", changed)
+	}
 	if at.Question != nil {
 		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
 	}
