@@ -85,9 +85,13 @@ func fanOut(ctx context.Context, s State, at place, d *Decision, stack []any) er
 	if err != nil {
 		return err
 	}
+	keyOf := s.KeyOf
+	if keyOf == nil {
+		keyOf = func(any) (string, error) { return "item", nil }
+	}
 	seen := map[string]int{}
 	for i, item := range items {
-		key, err := s.KeyOf(item)
+		key, err := keyOf(item)
 		if err != nil {
 			return &FanError{Role: d.Role, Message: fmt.Sprintf("item %d", i), Err: err}
 		}
