@@ -64,11 +64,12 @@ func PutAll(ctx context.Context, r Remote, records iter.Seq2[Record, error]) (di
 
 // CheckBatch refuses more than a Put may have.
 func CheckBatch(records []Record) error {
-	size := 0
+	size, seen := 0, make(hashes, len(records))
 	for _, r := range records {
-		if !r.Hash.Valid() {
-			return Faultf("%q is no hash", r.Hash)
+		if !r.Hash.Valid() || seen[r.Hash] {
+			return Faultf("%q is no hash, or there twice", r.Hash)
 		}
+		seen[r.Hash] = true
 		size += len(r.File)
 	}
 	if len(records) > MaxHashes || len(records) > 1 && size > MaxBatch {

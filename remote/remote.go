@@ -50,7 +50,7 @@ type Remote interface {
 	Walk(ctx context.Context, roots, have []cas.Hash) iter.Seq2[cas.Hash, error]
 	// Get yields the nodes in the order in which they were given. Error: [*MissingError].
 	Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[Record, error]
-	// Put makes nodes and tombstones durable. What is there stays: a node that is
+	// Put makes nodes and tombstones durable, each hash once. What is there stays: a node that is
 	// redacted there stays redacted, one that is whole stays whole, and different says
 	// which of them were not as they were sent. Errors: [*cas.CollisionError],
 	// [*cas.CorruptError].

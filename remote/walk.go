@@ -70,7 +70,17 @@ func Whole(ctx context.Context, r cas.Reader, head, was cas.Hash) error {
 			known[h] = true // a step that takes the place of another has the same start
 		}
 	}
-	err := cas.BottomUp(ctx, r, []cas.Hash{head}, cas.BottomUpOptions{Known: known.has}, func(cas.Visited) error { return nil })
+	err := cas.BottomUp(ctx, r, []cas.Hash{head}, cas.BottomUpOptions{Known: known.has}, func(v cas.Visited) error {
+		if v.Tombstone == nil {
+			return nil
+		}
+		kind, _, _ := r.Kinds().Of(ctx, r, v.Tombstone.Type)
+		if v.Node.Hash == head || v.Tombstone.Type == r.Kinds().MetaHash() ||
+			kind == protocol.KindStep || kind == protocol.KindStart || kind == protocol.KindWorkflow {
+			return Faultf("node %s was redacted, and no thread can do without it", v.Node.Hash)
+		}
+		return nil
+	})
 	if err != nil {
 		return Missing(err)
 	}

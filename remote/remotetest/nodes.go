@@ -93,7 +93,7 @@ func redactions(t *testing.T, w world) {
 
 	other := w.open()
 	for range 2 {
-		different, err = other.Put(ctx, []remote.Record{c.Record(gone.Hash), c.tombstone(whole.Hash, "spite"), c.Record(whole.Hash)})
+		different, err = other.Put(ctx, []remote.Record{c.Record(gone.Hash), c.tombstone(whole.Hash, "spite")})
 		require.NoError(t, err)
 		require.ElementsMatch(t, []cas.Hash{gone.Hash, whole.Hash}, different)
 	}
@@ -128,6 +128,8 @@ func wrongNodes(t *testing.T, w world) {
 		_, err := w.Put(ctx, []remote.Record{r})
 		require.Error(t, err, name)
 	}
+	_, err = w.Put(ctx, []remote.Record{{Hash: good.Hash, File: file}, {Hash: good.Hash, File: file}})
+	require.Error(t, err, "twice")
 	missing, err := w.Missing(ctx, []cas.Hash{good.Hash, other.Hash})
 	require.NoError(t, err)
 	require.Len(t, missing, 2, "nothing is left of what was refused")

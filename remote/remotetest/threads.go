@@ -87,6 +87,19 @@ func hollow(t *testing.T, w world) {
 	require.NoError(t, err)
 	require.ErrorAs(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: next}), &none, "what is new is whole")
 	require.Error(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: c.Workflow}), "a workflow is no head")
+	gone := c.After(c.Head(), 10)
+	after := c.After(gone, 11)
+	for _, h := range c.All(after) {
+		record := c.Record(h)
+		if h == gone {
+			record = c.tombstone(h, "why")
+		}
+		_, err = w.Put(ctx, []remote.Record{record})
+		require.NoError(t, err)
+	}
+	for _, head := range []cas.Hash{gone, after} {
+		require.Error(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: head}), "a step cannot be redacted")
+	}
 	stands(t, w, idA, c.Head())
 }
 

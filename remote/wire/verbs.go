@@ -34,15 +34,13 @@ func (c *Client) Missing(ctx context.Context, hashes []cas.Hash) ([]cas.Hash, er
 	}
 	a, err := c.simple(ctx, ask{Verb: missing, Hashes: hashes})
 	if err == nil {
-		err = c.among(a.Hashes, hashes)
+		err = among(c, a.Hashes, hashes)
 	}
 	return a.Hashes, err
 }
 
 // among refuses an answer that has more than the question, or another order.
-func (c *Client) among(got, asked []cas.Hash) error { return amongAll(c, got, asked) }
-
-func amongAll[T comparable](c *Client, got, asked []T) error {
+func among[T comparable](c *Client, got, asked []T) error {
 	at := 0
 	for _, h := range got {
 		n := slices.Index(asked[at:], h)
@@ -133,11 +131,17 @@ func (c *Client) Put(ctx context.Context, records []remote.Record) ([]cas.Hash, 
 	if err != nil {
 		return nil, err
 	}
-	sent := make([]cas.Hash, len(records))
-	for i, r := range records {
-		sent[i] = r.Hash
+	sent := make(map[cas.Hash]bool, len(records))
+	for _, r := range records {
+		sent[r.Hash] = true
 	}
-	return a.Hashes, c.among(a.Hashes, sent)
+	for _, h := range a.Hashes {
+		if !sent[h] {
+			return nil, c.broken(remote.Faultf("the remote names %q, which was not sent, or twice", h))
+		}
+		delete(sent, h)
+	}
+	return a.Hashes, nil
 }
 
 // Thread implements [remote.Remote].
@@ -268,7 +272,7 @@ func (c *Client) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]pro
 	}
 	a, err := c.simple(ctx, ask{Verb: missingObjects, IDs: ids})
 	if err == nil {
-		err = amongAll(c, a.IDs, ids)
+		err = among(c, a.IDs, ids)
 	}
 	return a.IDs, err
 }

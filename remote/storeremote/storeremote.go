@@ -1,0 +1,350 @@
+// Package storeremote is a remote in a directory: a home like any other, with a store in
+// it, that nobody need work in. Whoever does sees what was pushed as threads that come
+// from elsewhere.
+//
+//	<dir>/cas, threads.yaml, history.jsonl, facts.jsonl, registry.yaml   as in every home
+//	<dir>/leases/<thread>.json     who has the lease of a thread, or had it last
+//	<dir>/objects/<function>/…     git objects, as git has them
+//
+// A head moves under locks/remote.lock, in which leases change, too; tombstones come
+// under locks/remote-put.lock, had alone. A thread that somebody steps in this home is
+// not moved.
+package storeremote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Options of a directory. Hash is required.
+type Options struct {
+	Hash    cas.Algorithm // of a store that does not exist yet
+	Program string        // that serves it, for people
+	Flush   string        // as [fsstore.Options] has it
+	Now     func() time.Time
+}
+
+// Remote implements [remote.Remote].
+type Remote struct {
+	dir     string
+	options Options
+	store   *fsstore.Store
+	index   *fileheads.Heads
+}
+
+var _ remote.Remote = (*Remote)(nil)
+
+// Open opens a directory, which the first push makes. Errors: [*protocol.Error] for one
+// that has something else in it, or no directory above it; those of [fsstore.Open].
+func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := check(dir); err != nil {
+		return nil, err
+	}
+	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Hash: o.Hash, Flush: o.Flush})
+	if err != nil {
+		return nil, err
+	}
+	if s.Originals() {
+		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: dir + " has a store of the original's, which is no remote"}
+	}
+	return &Remote{dir: dir, options: o, store: s, index: fileheads.Open(dir, durable.OS())}, nil
+}
+
+// check refuses a directory of something else.
+func check(dir string) error {
+	invalid := func(why string) error {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s %s", dir, why)}
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if above, err := os.Stat(filepath.Dir(dir)); err != nil || !above.IsDir() {
+			return invalid("cannot be made: there is no directory above it")
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	for _, e := range entries {
+		if slices.Contains([]string{"cas", "threads.yaml", "history.jsonl", "registry.yaml", "config.yaml"}, e.Name()) {
+			return nil
+		}
+	}
+	return invalid("is no home of uwf, and not empty")
+}
+
+// Info implements [remote.Remote].
+func (r *Remote) Info(ctx context.Context) (remote.Info, error) {
+	return remote.Info{Hash: r.store.Algorithm(), Program: r.options.Program, Objects: true, NowMs: r.nowMs()}, ctx.Err()
+}
+
+func (r *Remote) nowMs() int64 { return r.options.Now().UnixMilli() }
+
+// Thread implements [remote.Remote].
+func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error) {
+	if !threadid.Valid(thread) {
+		return remote.State{}, remote.Faultf("%q is no thread id", thread)
+	}
+	s, err := r.standing(ctx, thread)
+	if err != nil {
+		return s, err
+	}
+	facts, err := r.index.Facts(ctx, thread)
+	if err != nil {
+		return s, err
+	}
+	s.Facts = remote.Shared(facts)
+	lease, err := r.lease(thread)
+	if lease != nil {
+		public := lease.Public()
+		s.Lease = &public
+	}
+	return s, err
+}
+
+// standing is where a thread stands; [heads.ErrNoThread].
+func (r *Remote) standing(ctx context.Context, thread string) (remote.State, error) {
+	s := remote.State{Thread: thread}
+	for range 2 { // one that somebody reopens between the two looks is active at the second
+		h, err := r.index.Head(ctx, thread)
+		if s.Head = h; !errors.Is(err, heads.ErrNoThread) {
+			return s, err
+		}
+		e, err := r.index.Ended(ctx, thread)
+		if err == nil {
+			s.Head, s.Ended = e.Head, endOf(e)
+		}
+		if !errors.Is(err, heads.ErrNoThread) {
+			return s, err
+		}
+	}
+	return s, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
+}
+
+func endOf(e heads.Ended) *remote.Ended {
+	return &remote.Ended{Workflow: e.Workflow, Status: e.Status, CompletedAt: e.CompletedAt}
+}
+
+// Threads implements [remote.Remote]. A line of an index that cannot be read is the error
+// after all the others.
+func (r *Remote) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.State, error] {
+	return func(yield func(remote.State, error) bool) {
+		standings, damage := heads.Standings(ctx, r.index)
+		facts, err := r.index.AllFacts(ctx)
+		damage = errors.Join(damage, err)
+		ids := make([]string, 0, len(standings))
+		for id := range standings {
+			if threadid.Valid(id) {
+				ids = append(ids, id)
+			}
+		}
+		slices.Sort(ids)
+		count := 0
+		for _, id := range ids {
+			s := remote.State{Thread: id, Head: standings[id].Head, Facts: remote.Shared(facts[id])}
+			if end := standings[id].End; end != nil {
+				s.Ended = endOf(*end)
+			}
+			if !f.Has(s) {
+				continue
+			}
+			lease, err := r.lease(id)
+			if lease != nil {
+				public := lease.Public()
+				s.Lease = &public
+			}
+			if err = cmp.Or(err, ctx.Err()); err != nil {
+				yield(s, err)
+				return
+			}
+			if count++; !yield(s, nil) || count == f.Limit {
+				return
+			}
+		}
+		if err := cmp.Or(ctx.Err(), damage); err != nil {
+			yield(remote.State{}, err)
+		}
+	}
+}
+
+// Swap implements [remote.Remote].
+func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
+	if err := cmp.Or(ctx.Err(), s.Check()); err != nil {
+		return err
+	}
+	if at, err := threadid.Time(s.Thread); s.Was == "" && (err != nil || at.After(r.options.Now().Add(skew))) {
+		return remote.Faultf("the id of thread %s is of the future", s.Thread)
+	}
+	release, err := r.store.Hold(ctx) // until the head names what was put
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	// What is below a head that the thread does not have may not be there.
+	if is, err := r.standing(ctx, s.Thread); err == nil && is.Head != s.Was || err != nil && s.Was != "" {
+		return cmp.Or(s.Compare(nilIf(is, err)), err)
+	}
+	if err := remote.Whole(ctx, r.store, s.Head, s.Was); err != nil {
+		return err
+	}
+	return r.locked(ctx, func() error { return r.move(ctx, s) })
+}
+
+// skew allows for clocks that differ.
+const skew = 10 * time.Minute
+
+// move is a swap under the lock.
+func (r *Remote) move(ctx context.Context, s remote.Swap) error {
+	is, err := r.standing(ctx, s.Thread)
+	if err != nil && !errors.Is(err, heads.ErrNoThread) {
+		return err
+	}
+	if err := s.Compare(nilIf(is, err)); err != nil {
+		return err
+	}
+	lease, err := r.lease(s.Thread)
+	if err := cmp.Or(err, s.CheckFence(lease)); err != nil {
+		return err
+	}
+	free, err := r.exclude(s.Thread)
+	if err != nil {
+		return err
+	}
+	defer free()
+	known, err := r.index.Facts(ctx, s.Thread)
+	if err != nil {
+		return err
+	}
+	a := fileheads.Adoption{Thread: s.Thread, Was: s.Was, Head: s.Head, Facts: remote.Shared(s.Facts)}
+	if !known.Foreign() {
+		// Who works in this home is asked first where such a thread may work.
+		a.Facts.Imported = &heads.Imported{From: "a push", AtMs: r.nowMs(), Inherited: s.Was != "" && known.StartedHere()}
+	}
+	if s.Ended != nil {
+		a.End = &heads.Ended{Thread: s.Thread, Workflow: s.Ended.Workflow, Head: s.Head, Status: s.Ended.Status, CompletedAt: s.Ended.CompletedAt}
+	}
+	err = r.index.Adopt(ctx, []fileheads.Adoption{a}, r.nowMs())
+	var moved *heads.ConflictError
+	if errors.As(err, &moved) { // by whoever works in this home
+		return &remote.ConflictError{Thread: s.Thread, Want: s.Was, WantEnd: s.WasEnded, Got: moved.Got}
+	}
+	return err
+}
+
+// nilIf is the state that is compared: none of a thread that is not known.
+func nilIf(s remote.State, err error) *remote.State {
+	if err != nil {
+		return nil
+	}
+	return &s
+}
+
+// exclude keeps those who work in this home away from a thread. One that nobody has ever
+// stepped here has no lock; who begins just now finds that the head has moved.
+func (r *Remote) exclude(thread string) (free func(), err error) {
+	path := filepath.Join(r.dir, "locks", thread+".lock")
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil
+	}
+	held, err := durable.TryLock(path)
+	if errors.Is(err, durable.ErrLocked) {
+		return nil, &protocol.Error{Code: protocol.CodeLocked, Message: fmt.Sprintf("somebody works on thread %s in the home that is the remote", thread)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = held.Unlock() }, nil
+}
+
+// locked does what changes heads and leases.
+func (r *Remote) locked(ctx context.Context, change func() error) (err error) {
+	held, err := r.lock(ctx, "remote", durable.Lock)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Unlock()) }()
+	return change()
+}
+
+// longestWait bounds how long a lock is waited for.
+const longestWait = 2 * time.Minute
+
+func (r *Remote) lock(ctx context.Context, name string, lock func(ctx context.Context, path string) (*durable.Held, error)) (*durable.Held, error) {
+	if err := durable.MkdirAll(durable.OS(), r.dir, 0o700); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, errLongWait)
+	defer cancel()
+	held, err := lock(ctx, filepath.Join(r.dir, "locks", name+".lock"))
+	if errors.Is(err, errLongWait) {
+		return nil, &protocol.Error{Code: protocol.CodeLocked, Message: err.Error(), Err: err}
+	}
+	return held, err
+}
+
+var errLongWait = fmt.Errorf("for longer than %s", longestWait)
+
+// Workflows implements [remote.Remote].
+func (r *Remote) Workflows(ctx context.Context) ([]heads.Named, error) {
+	all, err := r.index.Workflows(ctx)
+	all = slices.DeleteFunc(all, func(n heads.Named) bool { return n.Problem != "" })
+	return all, cmp.Or(err, ctx.Err())
+}
+
+// Register implements [remote.Remote].
+func (r *Remote) Register(ctx context.Context, name string, was, workflow cas.Hash) (err error) {
+	if err := cmp.Or(ctx.Err(), remote.CheckName(name, was, workflow)); err != nil {
+		return err
+	}
+	release, err := r.store.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	n, err := r.store.Get(ctx, workflow)
+	if errors.Is(err, cas.ErrNotFound) {
+		return &remote.MissingError{Hash: string(workflow)}
+	}
+	if err != nil {
+		return err
+	}
+	if kind, _, err := r.store.Kinds().Of(ctx, r.store, n.Type); err != nil || kind != protocol.KindWorkflow {
+		return cmp.Or(err, remote.Faultf("node %s is no workflow", workflow))
+	}
+	return r.locked(ctx, func() error {
+		got, err := r.index.Workflow(ctx, name)
+		if err != nil && !errors.Is(err, heads.ErrNoWorkflow) {
+			return err
+		}
+		if got != was {
+			return &remote.NameError{Name: name, Want: was, Got: got}
+		}
+		return r.index.Register(ctx, name, workflow)
+	})
+}
+
+// Close implements [remote.Remote].
+func (r *Remote) Close() error { return nil }
