@@ -142,7 +142,7 @@ func (e ending) hashes() []protocol.Hash {
 // has to be right: everything else is for display and is dropped if malformed.
 // The node says what is true.
 type wire struct {
-	StepHash   string          `json:"stepHash"`
+	StepHash   named           `json:"stepHash"`
 	SessionID  any             `json:"sessionId"`
 	DetailHash any             `json:"detailHash"`
 	Role       any             `json:"role"`
@@ -153,6 +153,23 @@ type wire struct {
 	RetryAtMs  any             `json:"retryAtMs"`
 	Hints      any             `json:"hints"`
 	RawHash    any             `json:"rawHash"`
+}
+
+// named is the step that a result names. One that names two is believed in neither,
+// where package json would take the last.
+type named string
+
+// UnmarshalJSON implements json.Unmarshaler. It is called for each key.
+func (n *named) UnmarshalJSON(data []byte) error {
+	var h string
+	if err := json.Unmarshal(data, &h); err != nil {
+		return err
+	}
+	if *n != "" && string(*n) != h {
+		return fmt.Errorf("it names two steps: %s is there twice", resultKey)
+	}
+	*n = named(h)
+	return nil
 }
 
 // maxHints bounds how much an agent advises.
@@ -182,7 +199,7 @@ func (w wire) result() (protocol.Result, error) {
 		}
 		return r, nil
 	}
-	hash, err := protocol.ParseHash(w.StepHash)
+	hash, err := protocol.ParseHash(string(w.StepHash))
 	if err != nil {
 		return r, fmt.Errorf("stepHash: %w", err)
 	}
@@ -215,7 +232,7 @@ func parseForms(end ending, tail []byte) (wire, error) {
 		return parseObject(end.line)
 	}
 	if _, err := protocol.ParseHash(string(end.line)); err == nil {
-		return wire{StepHash: string(end.line)}, nil
+		return wire{StepHash: named(end.line)}, nil
 	}
 	block := lastBlock(tail)
 	if block == nil {
@@ -265,7 +282,7 @@ func parseYAML(src []byte) (wire, error) {
 		return ""
 	}
 	w := wire{
-		StepHash: written("stepHash"), SessionID: written("sessionId"), DetailHash: written("detailHash"),
+		StepHash: named(written("stepHash")), SessionID: written("sessionId"), DetailHash: written("detailHash"),
 		Role: written("role"), Error: written("error"), RawHash: written("rawHash"),
 	}
 	if n := doc.Root.Get("durable"); n != nil {
