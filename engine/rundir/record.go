@@ -1,13 +1,11 @@
 package rundir
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Record is run.json: the step in flight of a thread, or the last one that was
@@ -63,37 +61,10 @@ const (
 	Stopped  Status = "stopped"  // by a person
 )
 
-// The record is one line that ends in a sum of what is before it: a damaged one
-// must not pass for another.
-const (
-	checkFormat = `,"check":"%08x"}`
-	checkLen    = len(`,"check":"00000000"}`)
-)
-
-func encodeRecord(r Record) ([]byte, error) {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	data = data[:len(data)-1]
-	return fmt.Appendf(data, checkFormat+"\n", crc32.ChecksumIEEE(data)), nil
-}
-
-// decodeRecord reads a record. One of the versions before there was a sum is
-// believed if it says nothing that those did not.
+// decodeRecord reads a record.
 func decodeRecord(data []byte) Record {
 	var r Record
-	line := bytes.TrimSuffix(data, []byte("\n"))
-	end := max(0, len(line)-checkLen)
-	if string(line[end:]) == fmt.Sprintf(checkFormat, crc32.ChecksumIEEE(line[:end])) {
-		if json.Unmarshal(data, &r) == nil {
-			return r
-		}
-		return Record{Damaged: true}
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if d.Decode(&r) != nil || d.More() || r.Thread == "" {
+	if !runfiles.ReadChecked(data, &r) || r.Thread == "" {
 		return Record{Damaged: true}
 	}
 	return r

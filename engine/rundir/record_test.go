@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 func TestDamagedRecordIsKnown(t *testing.T) {
 	t.Parallel()
 	r := Record{Thread: "T", Head: "0123456789ABC", Role: "r", Command: []string{"a"}, Pid: 7, StartedAt: 8, Status: Running}
-	whole, err := encodeRecord(r)
+	whole, err := runfiles.Checked(r)
 	require.NoError(t, err)
 	require.Equal(t, r, decodeRecord(whole))
 	for i := range whole {

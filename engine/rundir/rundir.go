@@ -86,7 +86,7 @@ func (d Dir) Read() Record {
 
 // Write replaces the record.
 func (d Dir) Write(r Record) error {
-	data, err := encodeRecord(r)
+	data, err := runfiles.Checked(r)
 	if err != nil {
 		return fmt.Errorf("record the run: %w", err)
 	}

@@ -1,7 +1,6 @@
 package runfiles
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +20,8 @@ const MailboxDir = "mailbox"
 
 // Bounds of a mailbox.
 const (
-	MaxLetter  = 64 << 10 // bytes of a text
+	MaxLetter  = 64 << 10      // bytes of a text
+	maxFile    = 7 * MaxLetter // a byte is up to six in JSON
 	maxLetters = 100
 	unread     = ".json"
 	told       = ".told"
@@ -45,7 +45,7 @@ func (d Dir) Post(fsys durable.FS, l Letter, key string) (name string, err error
 	if len(d.names()) >= maxLetters {
 		return "", ErrFull
 	}
-	data, err := json.Marshal(l)
+	data, err := Checked(l)
 	if err != nil {
 		return "", err
 	}
@@ -53,7 +53,7 @@ func (d Dir) Post(fsys durable.FS, l Letter, key string) (name string, err error
 		return "", err
 	}
 	name = fmt.Sprintf("%015d-%s%s", l.AtMs, key, unread)
-	return name, durable.WriteFile(fsys, d.mail(name), append(data, '\n'), 0o600)
+	return name, durable.WriteFile(fsys, d.mail(name), data, 0o600)
 }
 
 // Withdraw takes a letter back; false: it was read.
@@ -78,15 +78,23 @@ func (d Dir) names() []string {
 	return names
 }
 
-// Unread are the letters that no agent was told of, oldest first.
+// Unread are the letters that no agent was told of, oldest first. A damaged one is told as
+// it is found, with a word about that.
 func (d Dir) Unread() []Letter {
 	var letters []Letter
 	for _, name := range d.names() {
-		data, err := careful.ReadFile(d.mail(name), 2*MaxLetter, careful.NoFollow)
-		l := Letter{name: name}
-		if err == nil && strings.HasSuffix(name, unread) && json.Unmarshal(data, &l) == nil && l.Text != "" {
-			letters = append(letters, l)
+		if !strings.HasSuffix(name, unread) {
+			continue
 		}
+		data, err := careful.ReadFile(d.mail(name), maxFile, careful.NoFollow)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		l := Letter{name: name}
+		if err != nil || !ReadChecked(data, &l) || l.Text == "" {
+			l = Letter{Text: fmt.Sprintf("[The file of this message, %s, was damaged: it may not be what was said.]\n%s", name, data), name: name}
+		}
+		letters = append(letters, l)
 	}
 	return letters
 }

@@ -2,8 +2,10 @@ package runfiles
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/crc32"
+	"io/fs"
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -28,22 +30,36 @@ const (
 )
 
 // Tries are those that no step holds yet; done are those of the newest step: whoever
-// was killed after that was made has left them here, too. What cannot be read is left
-// out.
+// was killed after that was made has left them here, too. A line that cannot be read is a
+// try of which nobody knows what it has cost.
 func (d Dir) Tries(done []protocol.Try) Tries {
 	data, err := d.Read(TriesFile, maxTriesFile)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err != nil {
+		data = []byte(err.Error())
 	}
 	var tries Tries
 	for line := range bytes.Lines(data) {
 		var t Try
 		known := func(other protocol.Try) bool { return other.AtMs == t.AtMs && other.Error == t.Error }
-		if json.Unmarshal(line, &t) == nil && t.Usage.Plausible() == nil && !slices.ContainsFunc(done, known) {
+		if !ReadChecked(line, &t) || t.Usage.Plausible() != nil {
+			t = damagedTry(line)
+		}
+		if !slices.ContainsFunc(done, known) {
 			tries = append(tries, t)
 		}
 	}
 	return tries
+}
+
+// damagedTry is the try that a damaged line was. Everybody who reads it makes the same of it.
+func damagedTry(line []byte) Try {
+	return Try{Try: protocol.Try{
+		Error: fmt.Sprintf("what %s said of it is damaged (%08x)", TriesFile, crc32.ChecksumIEEE(line)),
+		Usage: &protocol.Usage{Turns: 1}, // unknown, not none
+	}}
 }
 
 // Add adds a try. When there are many, the two oldest become one, so that no cost is
@@ -65,11 +81,11 @@ func (t Tries) Add(try Try) Tries {
 func (t Tries) Lines() ([]byte, error) {
 	var out []byte
 	for _, try := range t {
-		line, err := json.Marshal(try)
+		line, err := Checked(try)
 		if err != nil {
 			return nil, err
 		}
-		out = append(append(out, line...), '\n')
+		out = append(out, line...)
 	}
 	return out, nil
 }
