@@ -35,7 +35,8 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	if err := a.reopen(ctx); err != nil {
 		return none, a.unmoved(err)
 	}
-	if err := a.Heads.Move(ctx, a.locked.id, a.locked.head, got.Hash); err != nil {
+	unpublished, err := isUnpublished(a.Heads.Move(ctx, a.locked.id, a.locked.head, got.Hash))
+	if err != nil {
 		return none, a.unmoved(err)
 	}
 	a.locked.head = got.Hash
@@ -61,11 +62,23 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	role, hash := got.Step.Role, got.Hash
 	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.Step.Agent, got.Step.Usage
 	out.Files = a.changed(ctx, got.Step)
+	if unpublished != nil {
+		return out, unpublished
+	}
 	if err == nil && !a.info.Adopted && a.dir.StopRequested(a.record) {
 		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.Step.Role),
 			a.further())
 	}
 	return out, err
+}
+
+// isUnpublished tells a head that has moved here, but not where others see it, from one
+// that has not moved.
+func isUnpublished(moved error) (unpublished, err error) {
+	if errors.As(moved, new(*heads.UnpublishedError)) {
+		return moved, nil
+	}
+	return nil, moved
 }
 
 // patience is how long a step whose agent has finished may take beyond a signal or

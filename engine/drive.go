@@ -44,7 +44,7 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 		if err != nil || w.Steps != UntilEnd {
 			return outs, err
 		}
-		w.Do, w.Cwd, h = DoStep, "", nil
+		w.Do, w.Cwd, w.Expect, h = DoStep, "", "", nil
 	}
 	for first := true; ; first = false {
 		made, err := e.turn(ctx, thread, h, w, first)
@@ -54,7 +54,7 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 			if err := e.driveKids(ctx, thread, w); err != nil {
 				return outs, fault.Ended(ctx, err)
 			}
-			w.Do, w.Cwd, w.Fresh = DoStep, "", false
+			w.Do, w.Cwd, w.Expect, w.Fresh = DoStep, "", "", false
 			continue
 		}
 		return appendOutput(outs, w, made...), err

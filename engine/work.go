@@ -35,6 +35,8 @@ type Work struct {
 	Answer *Answer `json:"answer,omitempty"`
 	// At is the step that a poke makes again; "": the last one.
 	At protocol.Hash `json:"at,omitempty"`
+	// Expect is where the thread must stand; "": wherever it does.
+	Expect protocol.Hash `json:"expect,omitempty"`
 	StepOptions
 }
 
@@ -56,6 +58,9 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.Step
 }
 
 func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
+	if err := Expected(h.id, w.Expect, h.head); err != nil {
+		return nil, err
+	}
 	if err := e.settle(ctx, h, w); err != nil {
 		return nil, fault.Ended(ctx, err)
 	}
@@ -86,6 +91,15 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.St
 		}
 	}
 	return outs, nil
+}
+
+// Expected refuses a thread that is not where somebody expects it; "": wherever it is.
+func Expected(thread string, want, head protocol.Hash) error {
+	if want == "" || want == head {
+		return nil
+	}
+	return fault.Hinted(fault.New(protocol.CodeMoved, "thread %s is at %s, not at %s: nothing was done", thread, head, want),
+		"uwf thread show "+thread)
 }
 
 // inProjectOf is [Engine.InProject] of where a thread works.

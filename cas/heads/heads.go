@@ -34,6 +34,16 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("head of thread %s moved: want %s, got %s", e.Thread, e.Want, e.Got)
 }
 
+// UnpublishedError means that a head has moved here, and that another place where the
+// thread stands does not know of it.
+type UnpublishedError struct{ Err error }
+
+// Error implements error.
+func (e *UnpublishedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnpublishedError) Unwrap() error { return e.Err }
+
 // Heads knows every thread of a home. It caches nothing that others may change, and
 // is safe for concurrent use, also by other processes.
 //

@@ -1,0 +1,421 @@
+package remotes
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// maxPull bounds what a remote may send at once, in bytes.
+const maxPull = 64 << 30
+
+// PullOptions say how threads are brought here. The zero value works.
+type PullOptions struct {
+	// Discard gives up what was done here to a thread that has gone on at both sides.
+	Discard bool
+}
+
+// Pulled is what a pull has done.
+type Pulled struct {
+	Threads    []bundle.ImportedThread `json:"threads"`
+	Nodes      int                     `json:"nodes"` // that were lacking here
+	Redactions []cas.Hash              `json:"redactions,omitempty"`
+
+	at map[string]remote.State // where they stand at the remote
+}
+
+// Pull brings threads here, each with its children and with what it is a part of.
+// Nothing is written unless all of it is whole.
+func (l *Link) Pull(ctx context.Context, ids []string, o PullOptions) (Pulled, error) {
+	p := &pulling{Link: l, options: o, at: map[string]remote.State{}}
+	done, err := p.pull(ctx, ids)
+	return done, l.of(p.about, err)
+}
+
+// pulling is one pull.
+type pulling struct {
+	*Link
+	options PullOptions
+	at      map[string]remote.State
+	about   string // the thread that is asked for at the moment
+	here    map[string]heads.Standing
+	facts   map[string]heads.Facts
+}
+
+func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
+	none := Pulled{Threads: []bundle.ImportedThread{}}
+	info, err := p.Remote.Info(ctx)
+	if err != nil {
+		return none, err
+	}
+	if info.Hash != p.Store.Algorithm() {
+		return none, &bundle.HashError{Bundle: info.Hash, Store: p.Store.Algorithm()}
+	}
+	if err := p.Store.Make(ctx, p.Engine.Env.Now().UnixMilli()); err != nil {
+		return none, err
+	}
+	release, err := cas.Hold(ctx, p.Store)
+	if err != nil {
+		return none, err
+	}
+	defer func() { _ = release() }()
+	for _, id := range ids {
+		if err := p.ask(ctx, id); err != nil {
+			return none, err
+		}
+	}
+	done, err := p.bring(ctx)
+	if err != nil {
+		return done, err
+	}
+	before := len(p.at)
+	for _, id := range ids {
+		if err := p.askFamily(ctx, id); err != nil {
+			return done, err
+		}
+	}
+	if len(p.at) == before {
+		return done, nil
+	}
+	all, err := p.bring(ctx)
+	if err != nil {
+		return done, err
+	}
+	all.Nodes += done.Nodes
+	all.Redactions = append(done.Redactions, all.Redactions...)
+	for i, t := range all.Threads { // what the first look has brought is not unchanged
+		if at := slices.IndexFunc(done.Threads, func(d bundle.ImportedThread) bool { return d.Thread == t.Thread }); at >= 0 {
+			all.Threads[i] = done.Threads[at]
+		}
+	}
+	return all, nil
+}
+
+// ask asks where a thread stands, and where those stand that it is a part of.
+func (p *pulling) ask(ctx context.Context, id string) error {
+	const generations = 100
+	for range generations {
+		if _, known := p.at[id]; known {
+			return nil
+		}
+		p.about = id
+		state, err := p.Remote.Thread(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := checkState(id, state); err != nil {
+			return err
+		}
+		p.at[id] = state
+		if state.Facts.Parent == nil {
+			return nil
+		}
+		id = state.Facts.Parent.Thread
+	}
+	return remote.Faultf("thread %s is a part of too many others", id)
+}
+
+// askFamily asks for the children of a thread that may have some. Their ids begin with the
+// time of their parent's.
+func (p *pulling) askFamily(ctx context.Context, id string) error {
+	if has, err := p.hasChildren(ctx, id); err != nil || !has {
+		return err
+	}
+	const timeDigits = 10
+	begin := id[:timeDigits]
+	states, facts := map[string]remote.State{}, map[string]heads.Facts{}
+	for state, err := range p.Remote.Threads(ctx, remote.Filter{After: begin + strings.Repeat("0", len(id)-timeDigits)}) {
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(state.Thread, begin) {
+			break
+		}
+		if len(states) == remote.MaxThreads {
+			return remote.Faultf("it lists more than %d threads", remote.MaxThreads)
+		}
+		states[state.Thread], facts[state.Thread] = state, state.Facts
+	}
+	for child := range heads.Family(facts, []string{id}) {
+		if state, known := states[child]; known && child != id {
+			if err := checkState(child, state); err != nil {
+				return err
+			}
+			p.at[child] = state
+		}
+	}
+	return nil
+}
+
+// hasChildren reports whether a role of a thread's workflow is played by other threads.
+func (l *Link) hasChildren(ctx context.Context, id string) (bool, error) {
+	at, _, err := l.standing(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	t, err := thread.Open(ctx, l.Store, at.Head)
+	if err != nil {
+		return false, err
+	}
+	w, err := t.Workflow(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, role := range w.Roles {
+		if role.HasChildren() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// checkState refuses what cannot be where a thread stands.
+func checkState(id string, s remote.State) error {
+	switch {
+	case s.Thread != id:
+		return remote.Faultf("asked for thread %s, it tells of %q", id, s.Thread)
+	case !s.Head.Valid():
+		return remote.Faultf("the head of thread %s is %q, which is no hash", id, s.Head)
+	case s.Facts.Parent != nil && !threadid.Valid(s.Facts.Parent.Thread):
+		return remote.Faultf("thread %s is said to be a part of %q", id, s.Facts.Parent.Thread)
+	}
+	return nil
+}
+
+// bring brings what was asked for.
+func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
+	done = Pulled{Threads: []bundle.ImportedThread{}, at: p.at}
+	if err := p.look(ctx); err != nil {
+		return done, err
+	}
+	spool, err := os.CreateTemp(p.Engine.Dirs.Home, ".pull-*")
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, spool.Close(), os.Remove(spool.Name())) }()
+	f, err := p.fetch(ctx, bundle.NewParts(spool, p.Store))
+	if err != nil {
+		return done, err
+	}
+	imported, err := f.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
+		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Seen: p.lastSeen, Facts: p.taken,
+	})
+	if err != nil {
+		return done, err
+	}
+	done.Threads, done.Nodes, done.Redactions = imported.Threads, imported.Added, imported.Redactions
+	for _, t := range imported.Threads {
+		if err := p.settled(ctx, t); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// look finds out where the threads stand here.
+func (p *pulling) look(ctx context.Context) error {
+	p.here, p.facts = map[string]heads.Standing{}, map[string]heads.Facts{}
+	for id := range p.at {
+		at, known, err := p.standing(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !known {
+			continue
+		}
+		if p.facts[id], err = p.Heads.Facts(ctx, id); err != nil {
+			return err
+		}
+		p.here[id] = at
+	}
+	return nil
+}
+
+// fetch fetches the nodes that are lacking here.
+func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File, error) {
+	m := bundle.Manifest{}
+	var roots, have []cas.Hash
+	for _, s := range p.at {
+		t := bundle.Thread{Thread: s.Thread, Head: s.Head}
+		if roots = append(roots, s.Head); s.Ended != nil {
+			t.Workflow, t.Status, t.CompletedAt = s.Ended.Workflow, s.Ended.Status, s.Ended.CompletedAt
+			roots = append(roots, s.Ended.Workflow)
+		}
+		m.Threads = append(m.Threads, t)
+		if at, known := p.here[s.Thread]; known {
+			have = append(have, at.Head)
+		}
+	}
+	slices.Sort(have)
+	have = slices.Compact(have)
+	lacking, err := p.lacking(ctx, roots, have)
+	if err != nil {
+		return nil, err
+	}
+	var size int64
+	for record, err := range remote.GetAll(ctx, p.Remote, lacking) {
+		if err != nil {
+			return nil, err
+		}
+		if len(lacking) == 0 || record.Hash != lacking[0] {
+			return nil, remote.Faultf("it sends node %q, which nobody has asked for", record.Hash)
+		}
+		lacking = lacking[1:]
+		if size += int64(len(record.File)); size > maxPull {
+			return nil, remote.Faultf("it sends more than %d bytes", int64(maxPull))
+		}
+		if err := parts.Add(record.Hash, record.File); err != nil {
+			return nil, err
+		}
+	}
+	if len(lacking) > 0 {
+		return nil, &remote.MissingError{Hash: string(lacking[0])}
+	}
+	return parts.File(m, have...)
+}
+
+// lacking are the nodes that the remote lists and that are not here.
+func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking []cas.Hash, err error) {
+	listed := map[cas.Hash]bool{}
+	var order []cas.Hash
+	for h, err := range p.Remote.Walk(ctx, roots, have) {
+		if err != nil {
+			return nil, err
+		}
+		if !h.Valid() || len(listed) == remote.MaxNodes {
+			return nil, remote.Faultf("it lists %q as node %d", h, len(listed)+1)
+		}
+		if !listed[h] {
+			listed[h], order = true, append(order, h)
+		}
+	}
+	for _, h := range order {
+		here, err := p.has(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		if !here {
+			lacking = append(lacking, h)
+		}
+	}
+	return lacking, nil
+}
+
+// has reports whether a node is here, or was redacted here. The tombstone that came from
+// elsewhere keeps nothing away.
+func (p *pulling) has(ctx context.Context, h cas.Hash) (bool, error) {
+	_, err := p.Store.Get(ctx, h)
+	if errors.Is(err, cas.ErrNotFound) {
+		return false, nil
+	}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return !redacted.Tombstone.Foreign, nil
+	}
+	return err == nil, err
+}
+
+// lastSeen is where both sides stood last; where a thread stands here, if that is to be
+// given up.
+func (p *pulling) lastSeen(thread string) cas.Hash {
+	if at, known := p.here[thread]; known && p.options.Discard {
+		return at.Head
+	}
+	return p.seen(p.facts[thread])
+}
+
+// taken is what a remote says of a thread that is brought to where it has it. Whose part
+// it plays its chain says.
+func (p *pulling) taken(thread string) heads.Facts {
+	said := shared(p.at[thread].Facts)
+	said.Parent = nil
+	if said.Title != nil && (!utf8.ValidString(*said.Title) || utf8.RuneCountInString(*said.Title) > protocol.MaxTitle) {
+		said.Title = nil
+	}
+	if l := said.Limits; l != nil && !sensible(*l) {
+		said.Limits = nil
+	}
+	said.Remote = p.now(p.at[thread].Head)
+	return said
+}
+
+func sensible(l heads.Limits) bool {
+	for _, x := range []float64{l.MaxCostUSD, l.More.CostUSD} {
+		if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
+			return false
+		}
+	}
+	return min(l.MaxTokens, l.MaxTimeMs, l.More.Tokens, l.More.TimeMs) >= 0
+}
+
+// settled notes what is known of a thread now.
+func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
+	switch t.Result {
+	case bundle.Added, bundle.Advanced, bundle.Replaced:
+		return p.Engine.NoteForeign(ctx, t.Head)
+	case bundle.Unchanged, bundle.Ahead:
+		return p.see(ctx, t.Thread, p.at[t.Thread].Head, p.facts[t.Thread])
+	}
+	return nil
+}
+
+// Fetch brings all threads of the remote here that are here already, and with all also the
+// others. One that has gone on at both sides, or that is refused, does not keep the
+// others: the error is that of the first one.
+func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
+	done := Pulled{Threads: []bundle.ImportedThread{}, at: map[string]remote.State{}}
+	var states []remote.State
+	for s, err := range l.Remote.Threads(ctx, remote.Filter{}) {
+		if err != nil {
+			return done, l.of("", err)
+		}
+		if len(states) == remote.MaxThreads {
+			return done, l.of("", remote.Faultf("it lists more than %d threads", remote.MaxThreads))
+		}
+		if s.Facts.Parent == nil {
+			states = append(states, s)
+		}
+	}
+	var first error
+	for _, s := range states {
+		at, known, err := l.standing(ctx, s.Thread)
+		if err == nil && (!known && !all) {
+			continue
+		}
+		var one Pulled
+		alone := err == nil && known && at.Head == s.Head && (at.End != nil || s.Ended == nil)
+		if alone {
+			has, readErr := l.hasChildren(ctx, s.Thread)
+			alone = readErr == nil && !has
+		}
+		if alone {
+			one.Threads = []bundle.ImportedThread{{Thread: s.Thread, Head: s.Head, Result: bundle.Unchanged}}
+		} else if err == nil {
+			one, err = l.Pull(ctx, []string{s.Thread}, PullOptions{})
+		}
+		if coded := new(protocol.Error); errors.As(err, &coded) && coded.Code == protocol.CodeDiverged {
+			one.Threads = append(one.Threads, bundle.ImportedThread{Thread: s.Thread, Head: at.Head, Result: Diverged})
+		}
+		if err != nil && first == nil {
+			first = l.of(s.Thread, err)
+		}
+		if ctx.Err() != nil {
+			return done, first
+		}
+		done.Threads = append(done.Threads, one.Threads...)
+		done.Nodes += one.Nodes
+		done.Redactions = append(done.Redactions, one.Redactions...)
+	}
+	return done, first
+}

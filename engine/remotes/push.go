@@ -1,0 +1,265 @@
+package remotes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
+)
+
+// Pushed is what became of a thread.
+type Pushed struct {
+	Thread string   `json:"thread"`
+	Head   cas.Hash `json:"head"`   // here
+	Result string   `json:"result"` // as of an import, seen from the remote
+	// There is its head at the remote, if that is another one afterwards.
+	There  cas.Hash `json:"there,omitempty"`
+	Nodes  int      `json:"nodes"` // that were sent
+	Parent string   `json:"parent,omitempty"`
+	// Whole are nodes that were redacted here, and are whole there.
+	Whole []cas.Hash `json:"whole,omitempty"`
+
+	err error
+}
+
+// Push takes threads to the remote, each with its children. One that has gone another way
+// there, or that cannot be read, does not keep the others: the error is that of the first
+// one.
+func (l *Link) Push(ctx context.Context, ids []string) ([]Pushed, error) {
+	done := []Pushed{}
+	info, err := l.Remote.Info(ctx)
+	if err != nil {
+		return done, l.of("", err)
+	}
+	if info.Hash != l.Store.Algorithm() {
+		return done, l.of("", &bundle.HashError{Bundle: info.Hash, Store: l.Store.Algorithm()})
+	}
+	release, err := cas.Hold(ctx, l.Store)
+	if err != nil {
+		return done, l.of("", err)
+	}
+	defer func() { _ = release() }()
+	family, facts, err := l.family(ctx, ids)
+	if err != nil {
+		return done, l.of("", err)
+	}
+	var first error
+	for _, id := range family {
+		p := Pushed{Thread: id}
+		if parent := facts[id].Parent; parent != nil {
+			p.Parent = parent.Thread
+		}
+		at, known, err := l.standing(ctx, id)
+		if err == nil && !known && !slices.Contains(ids, id) {
+			continue // removed by itself
+		}
+		if err == nil && !known {
+			err = fmt.Errorf("%w: %s", heads.ErrNoThread, id)
+		}
+		if err == nil {
+			err = l.push(ctx, at, facts[id], &p)
+		}
+		if err = l.of(id, err); err != nil && first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			return done, first
+		}
+		done = append(done, p)
+	}
+	return done, first
+}
+
+// tries bounds how often a push begins anew because somebody else was faster.
+const tries = 5
+
+// push takes one thread to the remote.
+func (l *Link) push(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed) (err error) {
+	p.Head = at.Head
+	for range tries {
+		var moved *remote.ConflictError
+		if err = l.pushOnce(ctx, at, facts, p, 0); !errors.As(err, &moved) {
+			return err
+		}
+	}
+	return err
+}
+
+// pushOnce compares, sends and swaps, with the fence of a lease if there is one.
+func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed, fence int64) error {
+	there, err := l.Remote.Thread(ctx, p.Thread)
+	switch {
+	case errors.Is(err, heads.ErrNoThread):
+		p.Result = bundle.Added
+	case err != nil:
+		return err
+	default:
+		if p.Result, err = l.compare(ctx, at, facts, there); err != nil {
+			return err
+		}
+	}
+	switch p.Result {
+	case bundle.Unchanged:
+		return l.see(ctx, p.Thread, at.Head, facts)
+	case Behind, Diverged, bundle.Stays:
+		return l.notPushed(p, there)
+	}
+	swap := remote.Swap{
+		Thread: p.Thread, Was: there.Head, WasEnded: there.Ended != nil,
+		Head: at.Head, Ended: ended(at.End), Facts: shared(facts), Fence: fence,
+	}
+	roots := []cas.Hash{at.Head}
+	if e := swap.Ended; e != nil {
+		if !e.Workflow.Valid() { // of a thread whose nodes could not be read
+			return protocolError(protocol.CodeCorrupt, "thread %s has ended, and nobody knows with which workflow: it cannot be pushed", p.Thread)
+		}
+		roots = append(roots, e.Workflow)
+	}
+	if p.Nodes, p.Whole, err = l.send(ctx, roots, l.both(ctx, there.Head)...); err != nil {
+		return err
+	}
+	if err := l.Remote.Swap(ctx, swap); err != nil {
+		return err
+	}
+	return l.see(ctx, p.Thread, at.Head, facts)
+}
+
+// notPushed says why a thread stays as it is at the remote.
+func (l *Link) notPushed(p *Pushed, there remote.State) error {
+	p.There = there.Head
+	switch p.Result {
+	case Diverged:
+		return l.divergedError(p.Thread, p.Head, there.Head)
+	case bundle.Stays:
+		return &protocol.Error{
+			Code:    protocol.CodeFailed,
+			Message: fmt.Sprintf("thread %s was ended at %s, as %s at %s: it takes no more steps there", p.Thread, l.Name, there.Ended.Status, there.Head),
+			Hints:   []string{fmt.Sprintf("uwf thread fork %s keeps what was done here as a thread of its own", p.Head)},
+		}
+	}
+	return nil // behind is no error: there is nothing to push
+}
+
+// compare says how a thread here is to what it is at the remote.
+func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts, there remote.State) (string, error) {
+	seen := l.seen(facts)
+	if at.Head == there.Head {
+		switch {
+		case at.End != nil && there.Ended == nil:
+			return bundle.Advanced, nil
+		case at.End == nil && there.Ended != nil:
+			return Behind, nil
+		}
+		return bundle.Unchanged, nil
+	}
+	follows, err := bundle.LeadsTo(ctx, l.Store, at.Head, there.Head)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case follows && there.Ended != nil && there.Ended.Status != protocol.StatusCompleted:
+		return bundle.Stays, nil
+	case follows:
+		return bundle.Advanced, nil
+	case seen == there.Head:
+		return bundle.Replaced, nil
+	case seen == at.Head:
+		return Behind, nil
+	}
+	// Only a node that is here as well can tell that the remote's chain goes through ours.
+	behind, err := bundle.LeadsTo(ctx, l.Store, there.Head, at.Head)
+	switch {
+	case err != nil || behind:
+		return Behind, err
+	}
+	known, err := l.Store.Has(ctx, there.Head)
+	if err != nil || known {
+		return Diverged, err
+	}
+	for h, err := range l.Remote.Walk(ctx, []cas.Hash{there.Head}, nil) {
+		if err != nil {
+			return "", err
+		}
+		behind = behind || h == at.Head
+	}
+	if behind {
+		return Behind, nil
+	}
+	return Diverged, nil
+}
+
+// both are those of the nodes that are here, too, with all that they lead to.
+func (l *Link) both(ctx context.Context, hashes ...cas.Hash) []cas.Hash {
+	return slices.DeleteFunc(hashes, func(h cas.Hash) bool {
+		if h == "" {
+			return true
+		}
+		here, err := l.Store.Has(ctx, h)
+		return err != nil || !here
+	})
+}
+
+// send sends what the remote lacks of all that the roots lead to, but for what only leads
+// on from nodes that it has. whole are those that are redacted here and not there.
+func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (sent int, whole []cas.Hash, err error) {
+	known := func(h cas.Hash) (bool, error) { return slices.Contains(there, h), nil }
+	var all []cas.Hash
+	buried := map[cas.Hash]bool{}
+	err = cas.BottomUp(ctx, l.Store, roots, cas.BottomUpOptions{Known: known}, func(v cas.Visited) error {
+		all = append(all, v.Node.Hash)
+		if v.Tombstone != nil {
+			buried[v.Node.Hash] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	lacking, err := remote.MissingFrom(ctx, l.Remote, all)
+	if err != nil {
+		return 0, nil, err
+	}
+	for h := range buried { // also where something is: whether it is whole there is to be said
+		if !slices.Contains(lacking, h) {
+			lacking = append(lacking, h)
+		}
+	}
+	different, err := remote.PutAll(ctx, l.Remote, l.records(ctx, lacking))
+	for _, h := range different {
+		if buried[h] {
+			whole = append(whole, h)
+		}
+	}
+	return len(lacking), whole, err
+}
+
+// records are nodes as they travel.
+func (l *Link) records(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Record, error] {
+	return func(yield func(remote.Record, error) bool) {
+		for _, h := range hashes {
+			n, err := l.Store.Get(ctx, h)
+			r := remote.Record{Hash: h}
+			if redacted, ok := cas.AsRedacted(err); ok {
+				t := redacted.Tombstone
+				t.Foreign = false // which is about this store
+				r.File, err = cas.MarshalTombstone(t)
+			} else if err == nil {
+				r.File = cas.MarshalFile(n)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func protocolError(code protocol.Code, format string, args ...any) error {
+	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}

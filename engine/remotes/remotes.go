@@ -1,0 +1,184 @@
+// Package remotes takes threads to remotes and brings them from there, and makes steps of
+// threads that stand at one.
+//
+//   - push.go: what the remote lacks, then the head, by compare-and-swap;
+//   - pull.go: what is lacking here, checked as a bundle is; then the heads, in one change;
+//   - step.go: a step of a thread at a remote: the lease, pull, step, push;
+//   - published.go: heads that move at the remote first, and then here.
+//
+// Of each thread it is known where it stood when both sides stood at the same node (Facts,
+// Remote). Who has not moved since is behind; if both have, the thread has diverged, and
+// nothing is overwritten: a person says what becomes of it.
+package remotes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// Link joins a home and a remote. Errors of its methods are *protocol.Error.
+type Link struct {
+	Name   string // that the home has for the remote
+	Remote remote.Remote
+	Engine *engine.Engine
+	Store  *fsstore.Store
+	Heads  *fileheads.Heads
+	Holder string       // who takes leases, for people
+	Warn   func(string) // told what a person should know, though it goes on
+}
+
+// What becomes of a thread besides what an import does with it (package bundle).
+const (
+	Behind   = "behind"   // the remote has gone on: a pull brings it
+	Diverged = "diverged" // both have gone on
+)
+
+// divergedError is of a thread that has gone on at both sides.
+func (l *Link) divergedError(thread string, here, there cas.Hash) error {
+	return &protocol.Error{
+		Code: protocol.CodeDiverged,
+		Message: fmt.Sprintf("thread %s has gone on here and at %s, each its own way: its head here is %s, at %s it is %s. Nothing was overwritten",
+			thread, l.Name, here, l.Name, there),
+		Hints: []string{
+			fmt.Sprintf("uwf thread fork %s keeps what was done here as a thread of its own", here),
+			fmt.Sprintf("uwf pull %s %s --discard then takes that of %s, and gives up what was done here", thread, l.Name, l.Name),
+		},
+	}
+}
+
+// of is an error as people see it, about a thread or none.
+func (l *Link) of(thread string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var (
+		known    *protocol.Error
+		leased   *remote.LeasedError
+		fence    *remote.FenceError
+		moved    *remote.ConflictError
+		diverged *bundle.ConflictError
+		future   *bundle.FutureError
+		hash     *bundle.HashError
+		wrong    *bundle.FaultError
+		said     *remote.FaultError
+		missing  *remote.MissingError
+	)
+	about := func(code protocol.Code, format string, args ...any) *protocol.Error {
+		return &protocol.Error{Code: code, Message: "remote " + l.Name + ": " + fmt.Sprintf(format, args...), Err: err}
+	}
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &diverged):
+		return l.divergedError(diverged.Thread, diverged.Here, diverged.Bundle)
+	case errors.As(err, &leased):
+		return fault.Hinted(about(protocol.CodeLocked, "thread %s is being worked on by %s; its lease lasts %s from now, unless it is renewed",
+			leased.Lease.Thread, plaintext.Line(leased.Lease.Holder), protocol.Span(time.Duration(leased.Lease.LeftMs)*time.Millisecond)), "uwf remote list "+l.Name)
+	case errors.As(err, &fence):
+		return about(protocol.CodeLocked, "the lease of thread %s has ended: somebody else may work on it", fence.Thread)
+	case errors.As(err, &moved):
+		return about(protocol.CodeMoved, "thread %s has moved there meanwhile: it is at %s", moved.Thread, moved.Got)
+	case errors.As(err, &future):
+		return about(protocol.CodeInvalid, "%v: it would be the newest for ever", err)
+	case errors.As(err, &hash):
+		return about(protocol.CodeInvalid, "it has %s hashes, and the store here has %s: nodes cannot go from one to the other", hash.Bundle, hash.Store)
+	case errors.As(err, &wrong):
+		return about(protocol.CodeCorrupt, "what it sent is refused: %v", wrong.Err)
+	case errors.As(err, &missing):
+		return about(protocol.CodeCorrupt, "thread %s is not whole there: %s is missing", thread, plaintext.Line(missing.Hash))
+	case errors.As(err, &said):
+		return about(protocol.CodeCorrupt, "%v", said)
+	case errors.Is(err, heads.ErrNoThread) && thread != "":
+		return fault.Hinted(about(protocol.CodeNotFound, "there is no thread %s", thread), "uwf remote list "+l.Name)
+	}
+	return fault.Of(fmt.Errorf("remote %s: %w", l.Name, err))
+}
+
+func (l *Link) warn(format string, args ...any) {
+	if l.Warn != nil {
+		l.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+// standing is where a thread stands here; known is false if it is not here.
+func (l *Link) standing(ctx context.Context, thread string) (at heads.Standing, known bool, err error) {
+	for range 2 { // it may be reopened between the looks at two files
+		if at.Head, err = l.Heads.Head(ctx, thread); !errors.Is(err, heads.ErrNoThread) {
+			return at, err == nil, err
+		}
+		ended, err := l.Heads.Ended(ctx, thread)
+		if !errors.Is(err, heads.ErrNoThread) {
+			return heads.Standing{Head: ended.Head, End: &ended}, err == nil, err
+		}
+	}
+	return heads.Standing{}, false, nil
+}
+
+// seen is where a thread stood when it was known to stand there here and at the remote.
+func (l *Link) seen(f heads.Facts) cas.Hash {
+	if f.Remote == nil || f.Remote.Name != l.Name {
+		return ""
+	}
+	return f.Remote.Head
+}
+
+// see notes where both sides stand now.
+func (l *Link) see(ctx context.Context, thread string, head cas.Hash, facts heads.Facts) error {
+	if l.seen(facts) == head {
+		return nil
+	}
+	return l.Heads.SetFacts(ctx, thread, heads.Facts{Remote: l.now(head)})
+}
+
+func (l *Link) now(head cas.Hash) *heads.Remote {
+	return &heads.Remote{Name: l.Name, Head: head, AtMs: l.Engine.Env.Now().UnixMilli()}
+}
+
+// shared are the facts that are told to a remote. What was undone stays here, with its
+// nodes.
+func shared(f heads.Facts) heads.Facts {
+	f = remote.Shared(f)
+	f.Undone = nil
+	return f
+}
+
+// ended is how a thread has ended, as a remote has it.
+func ended(e *heads.Ended) *remote.Ended {
+	if e == nil {
+		return nil
+	}
+	return &remote.Ended{Workflow: e.Workflow, Status: e.Status, CompletedAt: e.CompletedAt}
+}
+
+// family are threads that are here, with all that play a part of one of them: children
+// before their parents.
+func (l *Link) family(ctx context.Context, ids []string) ([]string, map[string]heads.Facts, error) {
+	facts, err := l.Heads.AllFacts(ctx)
+	if err != nil && facts == nil {
+		return nil, nil, err
+	}
+	all := slices.Sorted(maps.Keys(heads.Family(facts, ids)))
+	depth := func(id string) (n int) {
+		for p := facts[id].Parent; p != nil && n < len(all); p = facts[p.Thread].Parent {
+			n++
+		}
+		return n
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return depth(b) - depth(a) })
+	return all, facts, nil
+}
