@@ -70,6 +70,9 @@ type Engine struct {
 	Progress Progress     // nil: silent
 	Warn     func(string) // told what a person should know, though the step goes on; nil: nobody is told
 	Events   func(Event)  // told what is done to threads; nil: nobody keeps a diary
+	// Rested is told when a thread has come to rest by work of this engine: with what of
+	// protocol.NoticeWaiting and its like, and where it stands; nil: nobody is.
+	Rested func(event string, at protocol.StepOutput)
 	// PutBack undoes what commands have changed whose agent has ended without doing so,
 	// and says what; nil: the next agent does.
 	PutBack func() (said string, err error)

@@ -54,7 +54,7 @@ type Answer struct {
 // What was done is returned in any case, an output for each step, or
 // one that says why there was none. Errors are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.StepOutput, error) {
-	return e.driving(w).drive(ctx, thread, nil, w)
+	return e.untilRest(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) })
 }
 
 func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.StepOutput, error) {

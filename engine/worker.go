@@ -69,7 +69,7 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 		h.release()
 		return nil, err
 	}
-	return e.driving(w).drive(ctx, thread, h, w)
+	return e.untilRest(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, h, w) })
 }
 
 // workIn reads what a worker is to do.

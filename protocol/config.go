@@ -19,7 +19,36 @@ type Config struct {
 	// although they lie outside of its thread's directory.
 	AllowLocations []string         `json:"allowLocations,omitempty"`
 	Workspace      *WorkspaceConfig `json:"workspace,omitempty"`
+	Notify         *NotifyConfig    `json:"notify,omitempty"`
 }
+
+// NotifyConfig says who is told that a thread has come to rest. Without it nobody is.
+type NotifyConfig struct {
+	On      []string       `json:"on,omitempty"`      // what is told: waiting, failed, ended, budget; default: all
+	Command []string       `json:"command,omitempty"` // a program with its arguments; it gets a [Notice] as JSON on stdin
+	Webhook *WebhookConfig `json:"webhook,omitempty"`
+	Links   *LinksConfig   `json:"links,omitempty"`
+}
+
+// WebhookConfig is an address to which notices are posted.
+type WebhookConfig struct {
+	URL    string `json:"url"`              // https, or http on this machine
+	Secret string `json:"secret,omitempty"` // signs what is posted
+}
+
+// LinksConfig makes notices carry a link by which the question is answered once.
+type LinksConfig struct {
+	Address string `json:"address"`        // where a "uwf web --actions" can be reached, such as https://uwf.example.org
+	Ends    string `json:"ends,omitempty"` // how long a link counts; default 24h
+}
+
+// What a [NotifyConfig] tells.
+const (
+	NoticeWaiting = "waiting" // for a person's answer
+	NoticeFailed  = "failed"  // a step has, and is not tried again
+	NoticeEnded   = "ended"   // the thread is at its end
+	NoticeBudget  = "budget"  // it has cost what it may
+)
 
 // WorkspaceConfig says how the files of new threads are kept.
 type WorkspaceConfig struct {

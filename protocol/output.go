@@ -456,6 +456,18 @@ type InboxItem struct {
 	Totals   *Totals   `json:"totals,omitempty"` // as far as they have been summed up
 }
 
+// Notice tells that a thread has come to rest: the stdin of notify.command, and the body
+// of what is posted to notify.webhook.
+type Notice struct {
+	ID    string `json:"id"`    // the same when it is sent once more
+	Event string `json:"event"` // waiting, failed, ended or budget
+	At    int64  `json:"at"`    // ms
+	Text  string `json:"text"`  // what has happened, in a line
+	InboxItem
+	Link     string `json:"link,omitempty"`     // answers the question, once
+	LinkEnds *int64 `json:"linkEnds,omitempty"` // ms
+}
+
 // Stats answers stats: what steps have cost, in groups.
 type Stats struct {
 	Since   *int64      `json:"since"` // ms; null: all steps

@@ -98,15 +98,18 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	}
 	done, err := s.start(r.Context(), args, stdin)
 	if err != nil {
-		s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{
-			Message: htmlpage.TextOf(err.Error(), most).Body, Back: s.link("thread", id),
-		})
+		s.notDone(w, err, s.link("thread", id))
 		return
 	}
 	if done.Thread != "" && validThread(done.Thread) {
 		id = done.Thread // a new one
 	}
 	http.Redirect(w, r, s.link("thread", id), http.StatusSeeOther)
+}
+
+// notDone says why uwf has refused.
+func (s *server) notDone(w http.ResponseWriter, err error, back string) {
+	s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{Message: htmlpage.TextOf(err.Error(), most).Body, Back: back})
 }
 
 // deed is the command line of what a form asks for, and what uwf reads.

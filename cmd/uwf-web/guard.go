@@ -23,6 +23,7 @@ type guard struct {
 	hosts  []string
 	origin *http.CrossOriginProtection
 	next   http.Handler
+	links  http.Handler // of answers, which come without the cookie; they guard themselves
 }
 
 const cookieName = "uwf-web"
@@ -58,6 +59,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	switch {
+	case g.links != nil && strings.HasPrefix(r.URL.Path, answerPath):
+		g.links.ServeHTTP(w, r)
 	case !slices.Contains(g.hosts, r.Host): // another name leads here: DNS rebinding
 		refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
 	case !strings.HasPrefix(r.URL.Path, g.base):

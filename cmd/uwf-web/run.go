@@ -102,6 +102,9 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	if err := s.takeLinks(ctx, g); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	if c.Bool("until-stdin-ends") {

@@ -61,13 +61,21 @@ func (s *server) routes(base, token string) http.Handler {
 	mux.HandleFunc("GET /thread/{id}/step/{step}", s.step)
 	mux.HandleFunc("GET /thread/{id}/step/{step}/turn/{turn}", s.turn)
 	mux.HandleFunc("GET /events", s.events)
-	mux.HandleFunc("GET /style.css", s.asset("text/css; charset=utf-8", func() ([]byte, error) { return []byte(s.style), nil }))
+	mux.HandleFunc("GET /style.css", s.styleSheet())
 	mux.HandleFunc("GET /live.js", s.asset("text/javascript; charset=utf-8", func() ([]byte, error) { return assets.ReadFile("assets/live.js") }))
-	mux.HandleFunc("GET /icon.svg", s.asset("image/svg+xml", func() ([]byte, error) { return assets.ReadFile("assets/icon.svg") }))
+	mux.HandleFunc("GET /icon.svg", s.icon())
 	if s.uwf != "" {
 		mux.HandleFunc("POST /thread/{id}/{deed}", s.act)
 	}
 	return http.StripPrefix(base[:len(base)-1], mux)
+}
+
+func (s *server) styleSheet() http.HandlerFunc {
+	return s.asset("text/css; charset=utf-8", func() ([]byte, error) { return []byte(s.style), nil })
+}
+
+func (s *server) icon() http.HandlerFunc {
+	return s.asset("image/svg+xml", func() ([]byte, error) { return assets.ReadFile("assets/icon.svg") })
 }
 
 func (s *server) asset(kind string, read func() ([]byte, error)) http.HandlerFunc {

@@ -25,17 +25,7 @@ func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protoco
 			damaged(err)
 			continue
 		}
-		in := protocol.InboxItem{
-			Thread: item.Thread, Title: item.Title, Workflow: at.WorkflowName, Status: at.Status, Question: at.Question,
-			Since: standsSince(ctx, e, at), Command: Command(at), Totals: item.Totals,
-		}
-		switch {
-		case at.Question != nil:
-		case at.SuspendMessage != nil:
-			in.Reason = *at.SuspendMessage
-		case at.Error != nil:
-			in.Reason = at.Error.Message
-		}
+		in := itemOf(ctx, e, at, item.Title, item.Totals)
 		if in.Command != "" && !moving(at.Status) {
 			inbox = append(inbox, in)
 		}

@@ -42,6 +42,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.duration(c.Timeout, "timeout")
 	k.locations()
 	k.workspace()
+	k.notify()
 	if c.Limits != nil {
 		k.duration(c.Limits.MaxTime, "limits", "maxTime")
 	}
@@ -51,6 +52,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	if c.Builtin != nil {
 		k.duration(c.Builtin.MaxTime, "builtin", "maxTime")
 		k.word(c.Builtin.Instructions, []string{"auto", "off"}, "builtin", "instructions")
+		k.word(c.Builtin.Caches, []string{"own", "user"}, "builtin", "caches")
 	}
 }
 

@@ -195,7 +195,7 @@ func (d *decoder) text(n *yamldoc.Node, v reflect.Value, path string) {
 // and nothing in the config depends on what it says.
 func isLazy(key string) bool {
 	switch key {
-	case "baseUrl", "apiKey", "apiKeyEnv", "name", "command", "args", "env":
+	case "baseUrl", "apiKey", "apiKeyEnv", "name", "command", "args", "env", "url", "secret":
 		return true
 	}
 	return false

@@ -24,6 +24,7 @@ const complete = `{
   "defaultModel": "m", "modelOverrides": {"extract": "m", "w.r": "m"},
   "limits": {"maxSteps": 10, "maxVisitsPerRole": 3, "maxCostUsd": 2.5, "maxTokens": 100000, "maxTime": "2h"}, "timeout": "1h30m", "allowLocations": ["/srv/work", "~/work"],
   "workspace": {"default": "here", "perWorkflow": {"chat": "none"}, "maxFile": 50},
+  "notify": {"on": ["waiting", "failed"], "command": ["notify-me", "--now"], "webhook": {"url": "https://example.org/hook", "secret": "${KEY}"}, "links": {"address": "https://uwf.example.org", "ends": "12h"}},
   "builtin": {"allowCommands": ["go"], "allowWrite": ["/tmp"], "passEnv": ["GH_TOKEN"], "confine": "off", "allowRead": ["~/.ssh/config"], "hide": ["~/x"], "capabilities": ["chown"], "noUnixSockets": true, "ipc": true, "caches": "user", "allowFetch": true, "allowPrivate": false, "maxTurns": 30, "maxContinueTurns": 5, "maxTokens": 5, "maxCostUsd": 0.5, "maxTime": "20m", "instructions": "off"}
 }`
 

@@ -43,6 +43,8 @@ func (k Key) Secret() bool {
 		return k.Path[2] == "apiKey"
 	case len(k.Path) == 4 && k.Path[0] == "agents" && k.Path[2] == "env":
 		return secret.Named(k.Path[3])
+	case len(k.Path) == 3 && k.Path[0] == "notify" && k.Path[1] == "webhook": // many an address is itself the key
+		return k.Path[2] == "url" || k.Path[2] == "secret"
 	}
 	return false
 }

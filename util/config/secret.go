@@ -42,6 +42,9 @@ func literalSecrets(src []byte) []string {
 			}
 		}
 	}
+	if hook := entries(doc.Root.Get("notify"))["webhook"]; hook != nil && isLiteral(hook.Get("secret")) {
+		found = append(found, "notify.webhook.secret")
+	}
 	slices.Sort(found)
 	return found
 }

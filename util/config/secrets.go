@@ -54,5 +54,8 @@ func written(root *yamldoc.Node, e env.Env) (found []string) {
 			found = append(found, secret.OfVariable(name, value(v))...)
 		}
 	}
+	if hook := entries(root.Get("notify"))["webhook"]; hook != nil {
+		found = append(found, value(hook.Get("url")), value(hook.Get("secret")))
+	}
 	return found
 }

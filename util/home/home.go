@@ -79,6 +79,9 @@ func (d Dirs) Worktree(thread string) string { return filepath.Join(d.Home, "wor
 // Logs is the directory of the process logs, <home>/logs.
 func (d Dirs) Logs() string { return filepath.Join(d.Home, "logs") }
 
+// Notify is where notices wait to be sent, and the key of answer links: <home>/notify.
+func (d Dirs) Notify() string { return filepath.Join(d.Home, "notify") }
+
 // User is the user's own directory; "" if the environment does not name it.
 func User(e env.Env) string { return e.Get(userDirVar) }
 

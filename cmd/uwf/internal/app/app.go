@@ -215,6 +215,7 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		}
 	}
 	a.keepDiary(with)
+	a.tellOthers(ctx, with)
 	return with, nil
 }
 

@@ -27,7 +27,7 @@ func newerArgs() map[string]string {
 		"thread start": "greet -p hi", "thread step": thread, "thread resume": thread, "thread answer": thread, "thread undo": thread, "thread redo": thread, "thread apply": thread, "thread bisect": hash + " " + hash + " true", "thread worktrees": "", "thread poke": thread + " -p x", "thread wait": thread, "thread stop": thread, "thread tell": thread + " x",
 		"thread kill": thread, "thread fork": hash, "thread replay": thread, "thread show": thread, "thread list": "", "inbox": "", "stats": "", "thread read": thread,
 		"thread steps": thread, "thread title": thread + " x", "thread trust": thread, "thread again": thread + "/x", "thread rm": thread + " --yes", "workflow rm": "greet", "thread watch": thread, "thread diagnose": thread, "thread diff": thread + " " + thread, "thread graph": thread,
-		"thread seal": thread, "thread redact": thread + " --node " + hash, "thread salvage": thread, "thread export": "@ -o y.uwfb", "thread step-details": hash, "thread running": "", "step list": thread, "step fork": hash, "thread import": "x.uwfb",
+		"thread seal": thread, "thread redact": thread + " --node " + hash, "thread salvage": thread, "thread export": "@ -o y.uwfb", "thread step-details": hash, "thread running": "", "thread notify": thread, "step list": thread, "step fork": hash, "thread import": "x.uwfb",
 		"thread prune": "--keep-days 0", "step show": hash, "step diff": hash, "step turns": hash, "step details": hash, "step read": hash, "step put": "--output x.md", "step extract": "--output x.md", "step turn": "--content x.md",
 		"schema hash": "text",
 		"cas init":    "", "cas get": hash, "cas put": "text -", "cas put-text": "hi", "cas has": hash, "cas refs": hash, "cas walk": hash, "cas list": "",

@@ -40,7 +40,7 @@ func homeArgs() map[string]string {
 		"thread wait": done, "thread stop": works, "thread tell": works + " x", "thread kill": works, "thread fork": "STEP", "thread replay": works + " --from 1 --agent false =5",
 		"thread show": works, "thread list": "--all", "inbox": "", "stats": "", "thread read": works, "thread steps": works, "thread title": works + " x", "thread trust": works, "thread again": works + "/x =1", "thread rm": done + " --yes", "workflow rm": "loop", "thread watch": done, "thread diagnose": works,
 		"thread diff": works + " " + done + " =1", "thread graph": works, "thread seal": works, "thread redact": works + " --node TURN", "thread salvage": works + " =2",
-		"thread export": works + " -o y.uwfb", "thread step-details": "STEP", "thread running": "", "step list": works, "step fork": "STEP", "thread import": "x.uwfb",
+		"thread export": works + " -o y.uwfb", "thread step-details": "STEP", "thread running": "", "thread notify": works + " =1", "step list": works, "step fork": "STEP", "thread import": "x.uwfb",
 		"thread prune": "--keep-days 0", "step show": "STEP", "step diff": "STEP =3", "step turns": works, "step details": "STEP", "step read": "STEP",
 		"step put": "--output x.md =2", "step extract": "--output x.md =2", "step turn": "--content x.md =2", "schema hash": "text",
 		"cas init": "", "cas get": "STEP", "cas put": "text \"x\"", "cas put-text": "hi", "cas has": "STEP", "cas refs": "STEP", "cas walk": "STEP", "cas list": "",

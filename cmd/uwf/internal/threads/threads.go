@@ -69,6 +69,7 @@ func (a Commands) Command() *ucli.Command {
 			a.threadWaitCommand(),
 			a.threadWatchCommand(),
 			a.threadRunningCommand(),
+			a.threadNotifyCommand(),
 			a.threadRemoveCommand(),
 			a.threadPruneCommand(),
 			a.threadReplayCommand(),
@@ -372,7 +373,7 @@ func ofThreads() map[string]string {
 		"title": keepingThreads, "export": keepingThreads, "import": keepingThreads, "seal": keepingThreads, "redact": keepingThreads,
 		"rm": keepingThreads, "prune": keepingThreads, "salvage": keepingThreads, "worktrees": keepingThreads,
 		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "bisect": looking, "graph": looking, "diagnose": looking,
-		"wait": whileRunning, "watch": whileRunning, "running": whileRunning, "stop": whileRunning, "kill": whileRunning,
+		"wait": whileRunning, "watch": whileRunning, "running": whileRunning, "notify": whileRunning, "stop": whileRunning, "kill": whileRunning,
 	}
 }
 

@@ -45,6 +45,7 @@ func (a Commands) Tick() *ucli.Command {
 		if err != nil {
 			return err
 		}
+		a.FlushNotices(e)
 		out := tickOutput{Threads: []engine.Ticked{}}
 		err = e.Tick(ctx, n, o, func(t engine.Ticked) {
 			out.Threads = append(out.Threads, t)

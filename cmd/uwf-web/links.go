@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/answerlink"
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+)
+
+// answerPath is where the links of notices lead: the only pages that need no cookie, and
+// the only ones under the address of notify.links.
+const answerPath = "/answer/"
+
+// links answer for those who have a link. Whoever asks for the page uses nothing up: chats
+// look at what is posted in them.
+type links struct {
+	*server
+	hosts   []string // under which they may be asked for
+	origins []string // from which a form may come
+}
+
+// takeLinks lets a guard take answer links, if the config has an address for them and
+// pages may act.
+func (s *server) takeLinks(ctx context.Context, g *guard) error {
+	if s.uwf == "" {
+		return nil
+	}
+	c, err := s.engine.Config(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := config.ResolveNotify(c, s.engine.Env)
+	if err != nil || n.Address == "" {
+		return nil //nolint:nilerr // whoever tells says what is missing; no link was made
+	}
+	at, err := url.Parse(n.Address)
+	if err != nil {
+		return err
+	}
+	l := links{server: s, hosts: append(slices.Clone(g.hosts), at.Host), origins: []string{n.Address}}
+	for _, host := range g.hosts {
+		l.origins = append(l.origins, "http://"+host)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+answerPath+"style.css", s.styleSheet())
+	mux.HandleFunc("GET "+answerPath+"icon.svg", s.icon())
+	mux.HandleFunc("GET "+answerPath+"{word}", l.ask)
+	mux.HandleFunc("POST "+answerPath+"{word}", l.answer)
+	g.links = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		dest := r.Header.Get("Sec-Fetch-Dest")
+		switch {
+		case !slices.Contains(l.hosts, r.Host):
+			refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
+		case slices.Contains([]string{"iframe", "frame", "embed", "object"}, dest):
+			refuse(w, http.StatusForbidden, "another site frames it")
+		case r.Method == http.MethodPost && !slices.Contains(l.origins, r.Header.Get("Origin")):
+			refuse(w, http.StatusForbidden, "this was not sent by the page of the link; open the link again")
+		default:
+			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+			mux.ServeHTTP(w, r)
+		}
+	})
+	return nil
+}
+
+// answerPage asks what a thread asks, and nothing else is on it.
+type answerPage struct {
+	Title, Workflow, Asker string
+	Asks                   htmlpage.Text
+	Ends                   htmlpage.When
+	Form                   *form
+}
+
+// claim is what a link allows now; nil: a page says why it allows nothing.
+func (l links) claim(w http.ResponseWriter, r *http.Request) (*answerlink.Claim, protocol.StepOutput) {
+	var at protocol.StepOutput
+	c, err := l.kept().Check(r.PathValue("word"), l.engine.Env.Now())
+	status := http.StatusGone
+	switch {
+	case errors.Is(err, answerlink.ErrForged):
+		status = http.StatusForbidden
+	case err == nil:
+		if at, err = l.engine.Show(r.Context(), c.Thread); err == nil && (at.Head != c.Head || at.Question == nil) {
+			err = errors.New("the question was answered in another way, or is asked no more")
+		}
+	}
+	if err != nil {
+		l.say(w, status, "Nothing to answer", err.Error())
+		return nil, at
+	}
+	return &c, at
+}
+
+func (l links) kept() answerlink.Links { return answerlink.Links{Dir: l.engine.Dirs.Notify()} }
+
+func (l links) say(w http.ResponseWriter, status int, title, text string) {
+	l.showAs(w, status, "answer-said", title, "", htmlpage.TextOf(text, most).Body)
+}
+
+func (l links) ask(w http.ResponseWriter, r *http.Request) {
+	c, at := l.claim(w, r)
+	if c == nil {
+		return
+	}
+	p := answerPage{
+		Title: at.Thread, Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest), Asker: htmlpage.Line(at.Question.Role, htmlpage.Longest),
+		Asks: htmlpage.TextOf(at.Question.Text, most), Ends: htmlpage.WhenOf(&c.Ends, l.engine.Env.Now()), Form: formOf(at),
+	}
+	if about, _, err := l.about(r.Context(), c.Thread); err == nil {
+		p.Title = about.Title
+	}
+	l.show(w, "answer-page", p.Title, "", p)
+}
+
+// answer hands an answer to uwf. The link is used up by it, unless uwf has refused it.
+func (l links) answer(w http.ResponseWriter, r *http.Request) {
+	c, at := l.claim(w, r)
+	if c == nil {
+		return
+	}
+	args, stdin := []string{"thread", "resume", c.Thread, "--prompt", "-", "--background"}, strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")
+	if at.Question.Schema != nil {
+		value, err := l.server.answer(r, c.Thread)
+		if err != nil {
+			l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error())
+			return
+		}
+		args = []string{"thread", "answer", c.Thread, "--at", string(c.Head), "--as=" + signed(r.PostFormValue("name")), "--file", "-", "--until-end", "--background"}
+		stdin = value
+	}
+	if err := l.kept().Use(*c, l.engine.Env.Now()); err != nil {
+		l.say(w, http.StatusGone, "Nothing to answer", err.Error())
+		return
+	}
+	if _, err := l.start(r.Context(), args, stdin); err != nil {
+		_ = l.kept().Unuse(*c) // else the person answers in another way
+		l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error())
+		return
+	}
+	l.say(w, http.StatusOK, "Thank you", "The answer was taken, and the thread goes on. This link counts no more.")
+}
+
+// signed is whose answer it is: as far as the link knows.
+func signed(name string) string {
+	const longest = 100
+	if name = htmlpage.Line(strings.TrimSpace(name), longest); name == "" {
+		name = "somebody"
+	}
+	return name + " (by link)"
+}

@@ -1,0 +1,161 @@
+//go:build unix
+
+package notify_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/engine/notify"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// desk is an outbox with a sender whose time is its own.
+type desk struct {
+	notify.Sender
+	failed []string
+	paused time.Duration
+}
+
+func newDesk(t *testing.T, c config.Notify) *desk {
+	t.Helper()
+	d := &desk{}
+	now := time.Unix(1_700_000_000, 0)
+	d.Sender = notify.Sender{
+		Outbox: notify.At(filepath.Join(t.TempDir(), "notify")), Config: c,
+		Env:    env.Env{Dir: t.TempDir(), Environ: []string{"PATH=" + os.Getenv("PATH")}, Now: func() time.Time { return now }},
+		Failed: func(notice string, err error) { d.failed = append(d.failed, notice+" "+err.Error()) },
+		Pause: func(_ context.Context, by time.Duration) error {
+			now, d.paused = now.Add(by), d.paused+by
+			return nil
+		},
+	}
+	return d
+}
+
+func notice(id string) protocol.Notice {
+	return protocol.Notice{
+		ID: id, Event: protocol.NoticeWaiting, Text: "it waits", Link: "https://example.org/answer/secret",
+		InboxItem: protocol.InboxItem{Thread: "06FBZXRDS10W7W0C8X5KCE0GXG", Question: &protocol.Question{Role: "r", Text: "May it?"}},
+	}
+}
+
+// A command gets the notice on stdin, and nothing of it in its arguments or environment.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out")
+	d := newDesk(t, config.Notify{Command: []string{"sh", "-c", `cat > "$0"; { echo "$@"; env; } > "$0.seen"`, out, "an argument"}})
+	require.NoError(t, d.Outbox.Put(notice("1"), true, false))
+	require.NoError(t, d.Send(t.Context()))
+	require.Empty(t, d.failed)
+	require.True(t, d.Outbox.Empty())
+	data, err := os.ReadFile(out)
+	require.NoError(t, err)
+	var got protocol.Notice
+	require.NoError(t, json.Unmarshal(data, &got))
+	require.Equal(t, notice("1"), got)
+	seen, err := os.ReadFile(out + ".seen")
+	require.NoError(t, err)
+	require.NotContains(t, string(seen), "secret")
+}
+
+// A command that fails or reads nothing is tried some times, then given up, and keeps no
+// other notice from being sent.
+func TestCommandFails(t *testing.T) {
+	t.Parallel()
+	marks := filepath.Join(t.TempDir(), "marks")
+	d := newDesk(t, config.Notify{Command: []string{"sh", "-c", `echo x >> "$0"; exit 3`, marks}})
+	long := notice("1")
+	long.Question.Text = strings.Repeat("x", 200<<10) // more than a pipe holds
+	require.NoError(t, d.Outbox.Put(long, true, false))
+	require.NoError(t, d.Send(t.Context()))
+	require.Equal(t, []string{"1.command notify.command ended with exit status 3"}, d.failed)
+	data, err := os.ReadFile(marks)
+	require.NoError(t, err)
+	require.Equal(t, 6, strings.Count(string(data), "x"))
+	require.Greater(t, d.paused, 10*time.Minute)
+	require.True(t, d.Outbox.Empty())
+}
+
+// A webhook gets the notice signed, is tried again after an error that may pass and not
+// after another, and its address is in no message.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	var (
+		mu     sync.Mutex
+		status = []int{500, 429, 200}
+		bodies []string
+	)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		bodies = append(bodies, string(body))
+		at := r.Header.Get(notify.HeaderTime)
+		if r.URL.Path != "/key-of-the-hook" || r.Header.Get(notify.HeaderSignature) != notify.Signature("k", at, body) || at == "" {
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		if status[0] == http.StatusFound {
+			w.Header().Set("Location", "/elsewhere")
+		}
+		w.WriteHeader(status[0])
+		status = status[1:]
+	}))
+	defer hook.Close()
+	d := newDesk(t, config.Notify{Webhook: hook.URL + "/key-of-the-hook", Secret: "k"})
+	require.NoError(t, d.Outbox.Put(notice("1"), false, true))
+	require.NoError(t, d.Send(t.Context()))
+	require.Len(t, bodies, 3)
+	require.Equal(t, bodies[0], bodies[2])
+	require.Empty(t, d.failed)
+
+	for _, once := range []int{http.StatusNotFound, http.StatusFound} {
+		status, bodies = []int{once}, nil
+		require.NoError(t, d.Outbox.Put(notice("2"), false, true))
+		require.NoError(t, d.Send(t.Context()))
+		require.Len(t, bodies, 1)
+	}
+	require.Equal(t, []string{"2.webhook notify.webhook answered with status 404", "2.webhook notify.webhook answered with status 302"}, d.failed)
+
+	hook.Close()
+	d.failed = nil
+	require.NoError(t, d.Outbox.Put(notice("3"), false, true))
+	require.NoError(t, d.Send(t.Context()))
+	require.Len(t, d.failed, 1)
+	require.NotContains(t, d.failed[0], "key-of-the-hook")
+}
+
+// What nobody wants any more is dropped, and a question of any length has its page.
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, config.Notify{})
+	n := notice("1")
+	n.Question.Text = strings.Repeat("x", 1<<20)
+	require.NoError(t, d.Outbox.Put(n, true, true))
+	entries, err := os.ReadDir(d.Outbox.Dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	for _, entry := range entries {
+		info, err := entry.Info()
+		require.NoError(t, err)
+		require.Less(t, info.Size(), int64(4<<10))
+		require.Zero(t, info.Mode().Perm()&0o077)
+	}
+	require.NoError(t, d.Send(t.Context()))
+	require.Empty(t, d.failed)
+	require.True(t, d.Outbox.Empty())
+}

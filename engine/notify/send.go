@@ -1,0 +1,216 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// How often and how long a notice is tried.
+const (
+	tries    = 6
+	patience = 15 * time.Second // of one try
+	firstGap = 2 * time.Second  // before the second try; four times as long each time
+	look     = time.Second      // how often the outbox is looked at while something is to be tried again
+)
+
+// Sender empties an outbox.
+type Sender struct {
+	Outbox Outbox
+	Config config.Notify
+	Env    env.Env
+	// Failed is told of what was given up; it holds no secret.
+	Failed func(notice string, err error)
+	// Pause waits; nil: in real time.
+	Pause func(context.Context, time.Duration) error
+}
+
+// trying is what is known of a notice that was not taken.
+type trying struct {
+	times int
+	next  time.Time
+}
+
+// Send sends what waits, until nothing does. Only one process does: the others leave it to
+// that one, which looks once more after it has let go.
+func (s Sender) Send(ctx context.Context) error {
+	for !s.Outbox.Empty() {
+		lock, err := durable.TryLock(filepath.Join(filepath.Dir(s.Outbox.Dir), "outbox.lock"))
+		if errors.Is(err, durable.ErrLocked) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = s.empty(ctx)
+		if err := errors.Join(err, lock.Unlock()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Sender) empty(ctx context.Context) error {
+	tried := map[string]trying{}
+	for {
+		names := s.Outbox.waits()
+		if len(names) == 0 {
+			return nil
+		}
+		for _, name := range names {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			t := tried[name]
+			if s.Env.Now().Before(t.next) {
+				continue
+			}
+			again, err := s.send(ctx, name)
+			if err == nil {
+				s.Outbox.drop(name)
+				continue
+			}
+			if t.times++; !again || t.times >= tries {
+				s.Outbox.drop(name)
+				s.Failed(name, err)
+				continue
+			}
+			t.next = s.Env.Now().Add(firstGap << (2 * (t.times - 1)))
+			tried[name] = t
+		}
+		if s.Outbox.Empty() {
+			return nil
+		}
+		if err := s.pause(ctx, look); err != nil {
+			return err
+		}
+	}
+}
+
+func (s Sender) pause(ctx context.Context, d time.Duration) error {
+	if s.Pause != nil {
+		return s.Pause(ctx, d)
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// send tries once. again: another try may help.
+func (s Sender) send(ctx context.Context, name string) (again bool, err error) {
+	data, err := s.Outbox.read(name)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("it took more than "+patience.String()))
+	defer cancel()
+	id, way, _ := strings.Cut(name, ".")
+	switch {
+	case way == byCommand && len(s.Config.Command) > 0:
+		return true, s.command(ctx, data)
+	case way == byWebhook && s.Config.Webhook != "":
+		return s.post(ctx, id, data)
+	}
+	return false, nil // nobody wants it any more
+}
+
+// command runs the program that is told, in the directory of Env and with its
+// environment. The notice is on its stdin, which anybody may close.
+func (s Sender) command(ctx context.Context, data []byte) error {
+	dir := s.Env.Dir
+	path, err := proc.LookPath(s.Config.Command[0], dir, s.Env.Environ)
+	if err != nil {
+		return fmt.Errorf("notify.command: %w", err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer write.Close()
+	child, err := proc.Start(proc.Command{Path: path, Args: s.Config.Command[1:], Dir: dir, Env: s.Env.Environ, Stdin: read, Session: true})
+	_ = read.Close() // the child has its own
+	if err != nil {
+		return fmt.Errorf("notify.command: %w", err)
+	}
+	go func() { // a program that reads nothing is not waited for
+		_, _ = write.Write(data)
+		_ = write.Close()
+	}()
+	status, err := child.Wait(ctx, time.Second)
+	if err != nil {
+		return fmt.Errorf("notify.command: %w", err)
+	}
+	if status.Code != 0 {
+		return fmt.Errorf("notify.command ended with exit status %d", status.Code)
+	}
+	return nil
+}
+
+// The headers of what is posted. The signature is over the time, a dot and the body.
+const (
+	HeaderID        = "X-Uwf-Id"
+	HeaderTime      = "X-Uwf-Time"
+	HeaderSignature = "X-Uwf-Signature"
+)
+
+// Signature is what stands in [HeaderSignature]: of a time in seconds as it stands in
+// [HeaderTime], and a body.
+func Signature(secret, at string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(at + "."))
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// post posts a notice. No redirect is followed: the body may hold a link that answers.
+// Errors do not name the address, which may be a key.
+func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Config.Webhook, bytes.NewReader(data))
+	if err != nil {
+		return false, errors.New("notify.webhook.url cannot be read")
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "uwf")
+	r.Header.Set(HeaderID, id)
+	if s.Config.Secret != "" {
+		at := strconv.FormatInt(s.Env.Now().Unix(), 10)
+		r.Header.Set(HeaderTime, at)
+		r.Header.Set(HeaderSignature, Signature(s.Config.Secret, at, data))
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	answer, err := client.Do(r)
+	if err != nil {
+		if unnamed := (*url.Error)(nil); errors.As(err, &unnamed) {
+			err = unnamed.Err
+		}
+		return true, fmt.Errorf("notify.webhook: %w", err)
+	}
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // what it says is nothing to us
+	_ = answer.Body.Close()
+	if answer.StatusCode/100 == 2 {
+		return false, nil
+	}
+	again = answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode/100 == 5
+	return again, fmt.Errorf("notify.webhook answered with status %d", answer.StatusCode)
+}

@@ -1,0 +1,66 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// rests collects what is told of threads that come to rest.
+func (w *world) rests() func() []string {
+	var told []string
+	w.Rested = func(event string, at protocol.StepOutput) { told = append(told, event+" "+string(at.Status)) }
+	return func() []string {
+		now := told
+		told = nil
+		return now
+	}
+}
+
+// Somebody is told of a question, once for each, and of the end; not of an answer that
+// does not fit, nor of a look that finds everything as it was.
+func TestRestedAtAQuestion(t *testing.T) {
+	t.Parallel()
+	w, id := gate(t)
+	told := w.rests()
+	w.mustStep(id, StepOptions{})
+	require.Equal(t, []string{"waiting suspended"}, told())
+	_, err := w.answers(id, "no", "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"waiting suspended"}, told())
+	_, err = w.answers(id, "perhaps", "")
+	require.Error(t, err)
+	w.mustStep(id, StepOptions{})
+	require.Empty(t, told())
+	_, err = w.answers(id, "yes", "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"ended completed"}, told())
+}
+
+// Each try that fails is told of, and a limit of what a run may cost.
+func TestRestedInVain(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!exit:3")
+	told := w.rests()
+	id := w.start()
+	for range 2 {
+		_, err := w.Step(ctx, id, StepOptions{})
+		require.Error(t, err)
+		require.Equal(t, []string{"failed failed"}, told())
+	}
+	w = newBoundedWorld(t, "!cost:again/0.4/10", protocol.Limits{MaxCostUSD: 1})
+	told = w.rests()
+	id = w.start()
+	w.mustStep(id, StepOptions{})
+	require.Empty(t, told(), "it could go on")
+	w.untilEnd(id)
+	require.Equal(t, []string{"budget suspended"}, told())
+	w.untilEnd(id)
+	require.Empty(t, told())
+}
