@@ -39,6 +39,8 @@ var layers = []struct {
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflowdiff", "engine"}, nil},
 	{"cmd", []string{"protocol", "utilagent", "util/careful"}, nil},
+	// It knows uwf as a program only.
+	{"ext/temporal", []string{"protocol", "util"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},
 	{"examples/*", []string{"utilagent"}, nil},
@@ -57,7 +59,8 @@ var onlyIn = map[string][]string{
 	"github.com/goccy/go-yaml":               {"util/"},
 	"github.com/zeebo/xxh3":                  {"cas"},
 	"github.com/klauspost/compress/":         {"cas/bundle"},
-	"github.com/urfave/cli/":                 {"cmd/", "util/cmdline", "cas/ocascli"},
+	"github.com/urfave/cli/":                 {"cmd/", "util/cmdline", "cas/ocascli", "ext/temporal/cmd/"},
+	"go.temporal.io/":                        {"ext/temporal/"},
 }
 
 // oracles says which packages may import a foreign one in their tests all the

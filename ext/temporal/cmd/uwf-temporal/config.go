@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/united-workforce/uwf/ext/temporal/flow"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// config is what a machine knows of Temporal. Secrets are not in it: they come from the
+// environment (connection.go).
+type config struct {
+	Remote    string `json:"remote"`    // a name that the home's config.yaml has under remotes
+	Address   string `json:"address"`   // HOST:PORT of Temporal
+	Namespace string `json:"namespace"` // of Temporal
+	Queue     string `json:"queue"`     // of tasks
+	// Queues are those of roles: by workflow, then by role.
+	Queues map[string]map[string]string `json:"queues"`
+
+	// Of workers.
+	Dir   string   `json:"dir"`   // for the slots; on a local disk
+	Slots int      `json:"slots"` // steps at once
+	Drain duration `json:"drain"` // that steps in flight may take once the worker is to stop
+	Watch duration `json:"watch"` // how often answers of persons are looked for at the remote
+
+	home string // of threads, config and agents
+}
+
+// duration is a length of time as people write it, such as 10m.
+type duration time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err == nil && v <= 0 {
+		err = errors.New("a length of time such as 10m is above zero")
+	}
+	*d = duration(v)
+	return err
+}
+
+// maxConfig bounds the file, in bytes.
+const maxConfig = 1 << 20
+
+// config reads the file, and completes what it does not say.
+func (cmd *command) config(file string) (config, error) {
+	var c config
+	dirs, err := home.Find(cmd.env, "", "")
+	if err != nil {
+		return c, err
+	}
+	path := filepath.Join(dirs.Home, "temporal.yaml")
+	if file != "" {
+		path = cmd.env.Path(file)
+	}
+	text, err := careful.ReadFile(path, maxConfig, careful.Follow)
+	if file != "" || !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return c, err
+		}
+		if err := parse(text, &c); err != nil {
+			return c, &protocol.Error{Code: protocol.CodeInvalid, Message: path + ": " + err.Error(), Err: err}
+		}
+	}
+	c.home = dirs.Home
+	c.Address = cmp.Or(c.Address, cmd.env.Get("TEMPORAL_ADDRESS"), client.DefaultHostPort)
+	c.Namespace = cmp.Or(c.Namespace, cmd.env.Get("TEMPORAL_NAMESPACE"), client.DefaultNamespace)
+	c.Queue = cmp.Or(c.Queue, flow.Queue)
+	c.Slots = cmp.Or(c.Slots, 2*runtime.NumCPU())
+	c.Drain = cmp.Or(c.Drain, duration(10*time.Minute))
+	c.Watch = cmp.Or(c.Watch, duration(10*time.Second))
+	c.Dir = cmp.Or(c.Dir, filepath.Join(dirs.Home, "temporal"))
+	if !filepath.IsAbs(c.Dir) {
+		c.Dir = filepath.Join(filepath.Dir(path), c.Dir)
+	}
+	return c, nil
+}
+
+func parse(text []byte, c *config) error {
+	doc, err := yamldoc.Parse(text, yamldoc.Bounds{})
+	if err != nil {
+		return err
+	}
+	if doc.Root.Value() == nil {
+		return nil
+	}
+	asJSON, err := json.Marshal(doc.Root.Value())
+	if err != nil {
+		return err
+	}
+	from := json.NewDecoder(bytes.NewReader(asJSON))
+	from.DisallowUnknownFields()
+	if err := from.Decode(c); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if c.Slots < 0 || c.Slots > maxSlots {
+		return fmt.Errorf("slots: between 1 and %d", maxSlots)
+	}
+	return nil
+}
+
+const maxSlots = 1000
+
+// prefixOfSecrets begins the variables that are Temporal's; agents do not get them.
+const prefixOfSecrets = "TEMPORAL_"
+
+// connect connects to Temporal. The variables are those of Temporal's own programs.
+func (cmd *command) connect(ctx context.Context, c config, identity string, logger log.Logger) (client.Client, error) {
+	o := client.Options{HostPort: c.Address, Namespace: c.Namespace, Identity: identity, Logger: logger}
+	get := func(name string) string { return cmd.env.Get(prefixOfSecrets + name) }
+	key := get("API_KEY")
+	if key != "" {
+		o.Credentials = client.NewAPIKeyStaticCredentials(key)
+	}
+	if key != "" || get("TLS") == "true" || get("TLS_SERVER_CA_CERT_PATH") != "" || get("TLS_CLIENT_CERT_PATH") != "" {
+		conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: get("TLS_SERVER_NAME")}
+		if file := get("TLS_SERVER_CA_CERT_PATH"); file != "" {
+			text, err := careful.ReadFile(file, maxConfig, careful.Follow)
+			if err != nil {
+				return nil, err
+			}
+			if conf.RootCAs = x509.NewCertPool(); !conf.RootCAs.AppendCertsFromPEM(text) {
+				return nil, fmt.Errorf("%s holds no certificate", file)
+			}
+		}
+		if file := get("TLS_CLIENT_CERT_PATH"); file != "" {
+			cert, err := tls.LoadX509KeyPair(file, get("TLS_CLIENT_KEY_PATH"))
+			if err != nil {
+				return nil, err
+			}
+			conf.Certificates = []tls.Certificate{cert}
+		}
+		o.ConnectionOptions = client.ConnectionOptions{TLS: conf}
+	}
+	dialled, err := client.DialContext(ctx, o)
+	if err != nil {
+		return nil, &protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: fmt.Sprintf("temporal at %s cannot be reached: %v", c.Address, err),
+			Hints:   []string{"address: in the config, or TEMPORAL_ADDRESS, says where it is"}}
+	}
+	return dialled, nil
+}
+
+// uwf finds the program, and the environment that it gets.
+func (cmd *command) uwf() (path string, environ []string, err error) {
+	if path, err = proc.LookPath("uwf", cmd.env.Dir, cmd.env.Environ); err != nil {
+		return "", nil, &protocol.Error{Code: protocol.CodeNotFound, Err: err, Message: "uwf is not on the PATH", Hints: []string{"install uwf beside " + program}}
+	}
+	for _, entry := range cmd.env.Environ {
+		if !strings.HasPrefix(strings.ToUpper(entry), prefixOfSecrets) {
+			environ = append(environ, entry)
+		}
+	}
+	return path, environ, nil
+}
+
+// identity says who a worker is: Temporal shows it, and list.
+func identity() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "?"
+	}
+	return fmt.Sprintf("%s, process %d", name, os.Getpid())
+}

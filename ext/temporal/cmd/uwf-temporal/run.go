@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+const program = "uwf-temporal"
+
+// command is one command line.
+type command struct {
+	env    env.Env
+	format string
+}
+
+// run runs one command line and returns its exit status.
+func run(ctx context.Context, e env.Env) int {
+	cmd := &command{env: e}
+	app := &ucli.App{
+		Name: program, Usage: "step the threads of a remote on many machines", Version: cmdline.Version(),
+		UsageText: program + " worker|run|stop|list [--config FILE]",
+		Flags:     []ucli.Flag{&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"}},
+		Commands: []*ucli.Command{
+			cmd.leaf("worker", "make steps until it is stopped; a signal lets those in flight end", "", cmd.worker,
+				&ucli.StringFlag{Name: "queue", Usage: "make steps of task queue `NAME` (default: that of the config)"},
+				&ucli.IntFlag{Name: "slots", Usage: "make `N` steps at once (default: that of the config)"}),
+			cmd.leaf("run", "start a thread at the remote and let workers step it to its end", "[<workflow>]", cmd.start,
+				&ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "`TEXT` of the task; @FILE reads it from a file"},
+				&ucli.StringSliceFlag{Name: "var", Usage: "an input of the workflow: `NAME=VALUE`"},
+				&ucli.StringFlag{Name: "title", Usage: "`TEXT` by which lists show the thread"},
+				&ucli.StringFlag{Name: "thread", Usage: "the thread `ID` that is at the remote already, instead of a new one"},
+				&ucli.BoolFlag{Name: "wait", Usage: "wait until it is at its end"}),
+			cmd.leaf("stop", "stop working on a thread; it stays as it is", "<thread>", cmd.stop),
+			cmd.leaf("list", "show which threads are worked on, and by whom", "", cmd.list,
+				&ucli.BoolFlag{Name: "all", Usage: "also those that nobody works on any more"},
+				&ucli.IntFlag{Name: "limit", Usage: "at most `N`", Value: defaultLimit}),
+		},
+		HideVersion: true,
+		Writer:      e.Stdout, ErrWriter: e.Stderr,
+		ExitErrHandler: func(*ucli.Context, error) {}, // run maps errors to exit statuses
+		OnUsageError:   cmdline.OnUsageError,
+	}
+	app.Action = func(c *ucli.Context) error {
+		switch {
+		case c.Bool("version"):
+			_, err := fmt.Fprintln(e.Stdout, program, cmdline.Version())
+			return err
+		case c.Args().Len() > 0:
+			return cmdline.UsageError("there is no command "+c.Args().First(), program+" --help")
+		}
+		return ucli.ShowAppHelp(c)
+	}
+	err := app.RunContext(ctx, append([]string{program}, e.Args...))
+	if err == nil {
+		return 0
+	}
+	var coded *protocol.Error
+	if !errors.As(err, &coded) {
+		coded = &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
+	}
+	cmdline.Report(e.Stderr, program, coded, cmdline.Format(cmd.format, e.Stdout) == render.JSON)
+	return coded.Code.ExitCode()
+}
+
+// leaf is a command with the flags that all have.
+func (cmd *command) leaf(name, usage, args string, run func(*ucli.Context, config) error, flags ...ucli.Flag) *ucli.Command {
+	flags = append(flags,
+		&ucli.StringFlag{Name: "config", Usage: "`FILE` with address, remote and more (default: temporal.yaml in the home, if it is there)"},
+		&ucli.StringFlag{Name: "remote", Usage: "`NAME` of the remote (default: that of the config)"},
+		&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"})
+	cmdline.PlainDefaults(flags)
+	return &ucli.Command{
+		Name: name, Usage: usage, ArgsUsage: args, Flags: flags, OnUsageError: cmdline.OnUsageError,
+		Action: func(c *ucli.Context) error {
+			cmd.format = c.String("format")
+			if err := cmdline.CheckFormat(cmd.format); err != nil {
+				return err
+			}
+			most := 0
+			if args != "" {
+				most = 1
+			}
+			if c.Args().Len() > most {
+				return cmdline.UsageError("unexpected argument: "+c.Args().Get(most), program+" "+name+" --help")
+			}
+			conf, err := cmd.config(c.String("config"))
+			if err != nil {
+				return err
+			}
+			if name := c.String("remote"); name != "" {
+				conf.Remote = name
+			}
+			if conf.Remote == "" {
+				return cmdline.UsageError("which remote? --remote NAME, or remote: NAME in the config", "uwf remote list")
+			}
+			return run(c, conf)
+		},
+	}
+}
+
+// print prints a result as it was asked for.
+func (cmd *command) print(v any, text func(io.Writer) error) error {
+	return render.Print(cmd.env.Stdout, cmdline.Format(cmd.format, cmd.env.Stdout), v, text)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/united-workforce/uwf/ext/temporal/flow"
+	"github.com/united-workforce/uwf/ext/temporal/slot"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// grace is how long uwf has to stop an agent.
+const grace = 30 * time.Second
+
+// worker makes steps until a signal comes. The steps that are in flight then may end.
+func (cmd *command) worker(c *ucli.Context, conf config) error {
+	main, queue := conf.Queue, cmp.Or(c.String("queue"), conf.Queue)
+	if n := c.Int("slots"); n > 0 {
+		conf.Slots = min(n, maxSlots)
+	}
+	uwf, environ, err := cmd.uwf()
+	if err != nil {
+		return err
+	}
+	warnings := log.NewStructuredLogger(slog.New(slog.NewTextHandler(cmd.env.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	me := identity()
+	temporal, err := cmd.connect(c.Context, conf, me, warnings)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	pool, err := slot.Open(c.Context, slot.Config{
+		Uwf: uwf, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
+		Queue: main, Queues: conf.Queues, Log: cmd.say,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pool.Close() }()
+
+	broken := make(chan error, 1)
+	w := worker.New(temporal, queue, worker.Options{
+		Identity:                           me,
+		MaxConcurrentActivityExecutionSize: conf.Slots,
+		WorkerStopTimeout:                  time.Duration(conf.Drain),
+		MaxHeartbeatThrottleInterval:       flow.Silence / 3,
+		DisableWorkflowWorker:              queue != main, // that is for the steps of some roles
+		OnFatalError:                       func(err error) { broken <- err },
+	})
+	flow.Register(w, flow.Steps{Stepper: pool})
+	if err := w.Start(); err != nil {
+		return err
+	}
+	cmd.say(fmt.Sprintf("%d slots, task queue %s of %s at %s, remote %s", conf.Slots, queue, conf.Namespace, conf.Address, conf.Remote))
+	watching, stopWatching := context.WithCancel(c.Context)
+	var watchers sync.WaitGroup
+	watchers.Go(func() { cmd.watch(watching, temporal, pool, conf) })
+	defer watchers.Wait()
+	defer stopWatching()
+	select {
+	case err := <-broken:
+		w.Stop()
+		return err
+	case <-c.Context.Done():
+		cmd.say("stops once the steps in flight have ended, in " + time.Duration(conf.Drain).String() + " at the latest")
+		w.Stop()
+	}
+	if _, signalled := errors.AsType[*proc.SignalError](context.Cause(c.Context)); signalled {
+		return nil // it was asked to stop, and has stopped
+	}
+	return context.Cause(c.Context)
+}
+
+// say tells the worker's log.
+func (cmd *command) say(text string) {
+	_, _ = fmt.Fprintf(cmd.env.Stderr, "%s %s: %s\n", cmd.env.Now().UTC().Format(time.RFC3339), program, plaintext.Line(text))
+}

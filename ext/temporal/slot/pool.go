@@ -1,0 +1,224 @@
+// Package slot makes steps with uwf, each as a process in a home of its own.
+//
+// A slot is one of the places of a worker in which a step is made. Its home is made anew
+// for each step, from the worker's configuration: nothing of one thread is left to the
+// next. The nodes of all slots lie in one store, so that what one has brought from the
+// remote the others need not bring again; now and then a new one is begun, so that it does
+// not grow for ever. All of it is a cache: what counts is at the remote.
+package slot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Config says how steps are made.
+type Config struct {
+	Uwf     string // path of the program
+	Dir     string // of the slots; on a local disk
+	Home    string // its config.yaml and .env are those of all slots
+	Slots   int
+	Environ []string // of uwf; where its home is comes on top
+	// Queues are the task queues of roles: by the name of the workflow, then of the role.
+	Queues map[string]map[string]string
+	// Queue is where all other roles are played.
+	Queue string
+	// Grace is how long a step that is stopped may take to end.
+	Grace time.Duration
+	// Log is told what goes wrong, with what Temporal is not told; nil: nobody.
+	Log func(string)
+}
+
+// perStore is how many steps share a store of nodes.
+const perStore = 5000
+
+// Pool is the slots of one worker.
+type Pool struct {
+	c    Config
+	dir  string        // of this worker
+	lock *durable.Held // of dir: it may be removed once nobody has it
+	free chan int
+
+	mu    sync.Mutex
+	store *store
+	begun int // stores
+}
+
+// store is a directory of nodes that some steps share.
+type store struct {
+	dir         string
+	steps, uses int
+	old         bool // no further step uses it
+}
+
+// Open makes the directory of a worker, and removes those of workers that have gone. A
+// process of uwf that has outlived its worker keeps its directory until it ends.
+func Open(ctx context.Context, c Config) (*Pool, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	opening, err := durable.Lock(ctx, filepath.Join(c.Dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opening.Unlock() }()
+	if err := sweep(c.Dir); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(c.Dir, prefix)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := durable.TryLock(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{c: c, dir: dir, lock: lock, free: make(chan int, c.Slots)}
+	for i := range c.Slots {
+		p.free <- i
+	}
+	return p, nil
+}
+
+const prefix = "worker-"
+
+// sweep removes the directories of workers that have gone.
+func sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || !strings.HasPrefix(entry.Name(), prefix) {
+			continue
+		}
+		old := filepath.Join(dir, entry.Name())
+		lock, err := durable.TryLock(filepath.Join(old, "lock"))
+		if errors.Is(err, durable.ErrLocked) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(os.RemoveAll(old), lock.Unlock()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close removes the worker's directory, unless a process is still at work in it.
+func (p *Pool) Close() error {
+	if err := p.lock.Unlock(); err != nil {
+		return err
+	}
+	lock, err := durable.TryLock(filepath.Join(p.dir, "lock"))
+	if errors.Is(err, durable.ErrLocked) {
+		return nil // the next worker removes it
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(p.dir), lock.Unlock())
+}
+
+// place is a slot that is in use.
+type place struct {
+	pool  *Pool
+	n     int
+	dir   string // home, work and tmp are in it
+	store *store
+}
+
+// take waits for a free slot and makes its home.
+func (p *Pool) take(ctx context.Context) (*place, error) {
+	select {
+	case n := <-p.free:
+		at := &place{pool: p, n: n, dir: filepath.Join(p.dir, "slot-"+strconv.Itoa(n)), store: p.borrow()}
+		if err := at.furnish(); err != nil {
+			at.leave()
+			return nil, err
+		}
+		return at, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// furnish makes a home with the worker's configuration.
+func (a *place) furnish() error {
+	if err := os.RemoveAll(a.dir); err != nil {
+		return err
+	}
+	for _, dir := range []string{a.home(), a.work()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	const most = 1 << 20
+	for _, name := range []string{"config.yaml", ".env"} {
+		text, err := careful.ReadFile(filepath.Join(a.pool.c.Home, name), most, careful.Follow)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(a.home(), name), text, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("home of the worker: %w", err)
+		}
+	}
+	return nil
+}
+
+func (a *place) home() string { return filepath.Join(a.dir, "home") }
+func (a *place) work() string { return filepath.Join(a.dir, "work") }
+
+// leave gives the slot back, empty.
+func (a *place) leave() {
+	_ = os.RemoveAll(a.dir) // furnish says what is wrong
+	a.pool.giveBack(a.store)
+	a.pool.free <- a.n
+}
+
+// borrow returns the store for a step.
+func (p *Pool) borrow() *store {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.store == nil || p.store.steps >= perStore {
+		if p.store != nil {
+			p.retire(p.store)
+		}
+		p.begun++
+		p.store = &store{dir: filepath.Join(p.dir, "nodes-"+strconv.Itoa(p.begun))}
+	}
+	p.store.steps++
+	p.store.uses++
+	return p.store
+}
+
+func (p *Pool) giveBack(s *store) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.uses--; s.old {
+		p.retire(s)
+	}
+}
+
+// retire removes a store once nobody uses it.
+func (p *Pool) retire(s *store) {
+	if s.old = true; s.uses == 0 {
+		_ = os.RemoveAll(s.dir) // else Close does, or the next worker
+	}
+}

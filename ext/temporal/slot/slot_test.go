@@ -1,0 +1,230 @@
+package slot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/ext/temporal/flow"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// said is one thing that the uwf of a test says.
+type said struct {
+	Out  string
+	Code protocol.Code
+	Exit int
+	Hang bool // until a signal ends it
+}
+
+// The test binary is also that uwf: it says what a file tells it to, one after the other,
+// and notes what it was asked.
+func TestMain(m *testing.M) {
+	dir := os.Getenv("SCRIPT")
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(script(dir))
+}
+
+func script(dir string) int {
+	asked, _ := os.ReadFile(filepath.Join(dir, "asked"))
+	text, _ := os.ReadFile(filepath.Join(dir, "says"))
+	var all []said
+	_ = json.Unmarshal(text, &all)
+	say := all[min(strings.Count(string(asked), "\n"), len(all)-1)]
+	config, _ := os.ReadFile(filepath.Join(os.Getenv("UWF_HOME"), "config.yaml"))
+	_ = os.WriteFile(filepath.Join(os.Getenv("UWF_HOME"), "left"), nil, 0o600)
+	f, _ := os.OpenFile(filepath.Join(dir, "asked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	_, _ = fmt.Fprintln(f, strings.Join(append(os.Args[1:], string(config)), " "))
+	_ = f.Close()
+	if say.Hang {
+		select {}
+	}
+	fmt.Print(say.Out)
+	if say.Code != "" {
+		fmt.Fprintf(os.Stderr, "uwf: it is so\n{\"error\":{\"code\":%q,\"message\":\"secret words\",\"hint\":\"do\"}}\n", say.Code)
+	}
+	return say.Exit
+}
+
+// saying is a pool whose uwf says so.
+func saying(t *testing.T, change func(*Config), all ...said) (p *Pool, asked func() []string) {
+	t.Helper()
+	dir, home := t.TempDir(), t.TempDir()
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "says"), text, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "config.yaml"), []byte("mine"), 0o600))
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	c := Config{Uwf: exe, Dir: t.TempDir(), Home: home, Slots: 1, Environ: append(os.Environ(), "SCRIPT="+dir), Grace: 10 * time.Second, Queue: "uwf"}
+	if change != nil {
+		change(&c)
+	}
+	p, err = Open(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p, func() []string {
+		text, _ := os.ReadFile(filepath.Join(dir, "asked"))
+		return strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+}
+
+const thread = "01M7ZFX8PJZJHF9BS8N8CK2AKX"
+
+// at is what uwf prints of a thread.
+func at(status protocol.Status, more string) string {
+	return fmt.Sprintf(`{"thread":%q,"head":"E3M7FDBXM3MVW","workflowName":"w","status":%q%s}`, thread, status, more)
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	request := flow.Request{Remote: "team", Thread: thread, Expect: "E3M7FDBXM3MVV"}
+	for name, c := range map[string]struct {
+		say   said
+		want  flow.Outcome
+		stuck string // type of the error, if no other try would change it
+		err   string
+	}{
+		"a step":           {say: said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW","currentRole":"r"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true}},
+		"the end":          {say: said{Out: at("completed", `,"stepHash":"E3M7FDBXM3MVW"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "completed", Made: true}},
+		"a question":       {say: said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "suspended"}},
+		"parked":           {say: said{Out: at("parked", `,"parkedUntil":17`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "parked", Until: 17}},
+		"children":         {say: said{Out: at("waiting", `,"children":[{"key":"a","thread":"A","status":"completed"},{"key":"b","thread":"B","status":"idle"}]`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "waiting", Children: []flow.Child{{Thread: "B", Status: "idle"}}}},
+		"moved":            {say: said{Code: codeMoved, Exit: 1}, want: flow.Outcome{Status: "idle"}},
+		"agent failed":     {say: said{Out: at("failed", ""), Code: protocol.CodeAgent, Exit: 5}, stuck: flow.Failed},
+		"limit":            {say: said{Out: at("suspended", ""), Code: protocol.CodeBudget, Exit: 6}, stuck: flow.Budget},
+		"damaged":          {say: said{Code: protocol.CodeCorrupt, Exit: 7}, stuck: flow.Broken},
+		"a newer uwf":      {say: said{Code: protocol.CodeNewer, Exit: 7}, err: "newer"},
+		"leased":           {say: said{Code: protocol.CodeLocked, Exit: 75}, err: "lease"},
+		"remote is gone":   {say: said{Code: protocol.CodeFailed, Exit: 1}, err: "failed"},
+		"no error is told": {say: said{Exit: 5}, stuck: flow.Failed},
+		"nonsense":         {say: said{Out: "<html>"}, err: "JSON"},
+		"another thread":   {say: said{Out: `{"thread":"B","status":"idle"}`}, err: "another thread"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, asked := saying(t, nil, c.say)
+			out, err := p.Step(t.Context(), request, "uwf")
+			switch {
+			case c.stuck != "":
+				var stuck *flow.StuckError
+				require.ErrorAs(t, err, &stuck)
+				require.Equal(t, c.stuck, stuck.Type)
+				require.Contains(t, stuck.Message, "uwf thread show "+thread+" --remote team")
+			case c.err != "":
+				require.ErrorContains(t, err, c.err)
+				require.NotErrorAs(t, err, new(*flow.StuckError))
+			default:
+				require.NoError(t, err)
+				require.Equal(t, c.want, out)
+			}
+			if err != nil {
+				require.NotContains(t, err.Error(), "secret words", "only ids and statuses go through Temporal")
+			}
+			require.Len(t, asked(), 1)
+			require.Regexp(t, `^thread step `+thread+` --remote team --cwd \S+ --expect E3M7FDBXM3MVV --format json mine$`, asked()[0])
+		})
+	}
+}
+
+// What an agent has made is not made again because the remote could not be reached.
+func TestAStepIsTakenThereLater(t *testing.T) {
+	t.Parallel()
+	p, asked := saying(t, nil,
+		said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW"`), Code: protocol.CodeFailed, Exit: 1},
+		said{Code: protocol.CodeFailed, Exit: 1},
+		said{Out: "{}"})
+	out, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: thread}, "uwf")
+	require.NoError(t, err)
+	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true}, out)
+	require.Len(t, asked(), 3)
+	require.Contains(t, asked()[2], "push "+thread+" team")
+}
+
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	queues := func(c *Config) { c.Queues = map[string]map[string]string{"w": {"trainer": "gpu"}} }
+	request := flow.Request{Remote: "team", Thread: thread}
+
+	p, asked := saying(t, queues, said{Out: at("idle", `,"currentRole":"trainer"`)})
+	out, err := p.Step(t.Context(), request, "uwf")
+	require.NoError(t, err)
+	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Queue: "gpu", Routed: true}, out)
+	require.Len(t, asked(), 1)
+	require.Contains(t, asked()[0], "thread show")
+
+	p, asked = saying(t, queues, said{Out: at("idle", `,"currentRole":"trainer"`)}, said{Out: at("idle", `,"currentRole":"other","stepHash":"E3M7FDBXM3MVW"`)})
+	out, err = p.Step(t.Context(), request, "gpu")
+	require.NoError(t, err)
+	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true, Queue: "uwf", Routed: true}, out)
+	require.Len(t, asked(), 2)
+}
+
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	p, asked := saying(t, nil, said{Hang: true})
+	ctx, stop := context.WithCancel(t.Context())
+	failed := make(chan error)
+	go func() {
+		_, err := p.Step(ctx, flow.Request{Remote: "team", Thread: thread}, "uwf")
+		failed <- err
+	}()
+	require.Eventually(t, func() bool { return len(asked()[0]) > 0 }, time.Minute, time.Millisecond)
+	stop()
+	require.ErrorIs(t, <-failed, context.Canceled)
+}
+
+func TestHomes(t *testing.T) {
+	t.Parallel()
+	p, _ := saying(t, nil, said{Out: at("idle", "")})
+	for range 2 { // with one slot: it is given back
+		_, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: thread}, "uwf")
+		require.NoError(t, err)
+	}
+	require.NoFileExists(t, filepath.Join(p.dir, "slot-0", "home", "left"), "nothing of one thread is left to the next")
+}
+
+func TestWorkersThatHaveGoneAreRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gone, alive := filepath.Join(dir, "worker-gone"), filepath.Join(dir, "worker-alive")
+	for _, d := range []string{gone, alive} {
+		require.NoError(t, os.MkdirAll(filepath.Join(d, "slot-0"), 0o700))
+	}
+	held, err := durable.TryLock(filepath.Join(alive, "lock"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, held.Unlock()) }()
+	p, err := Open(t.Context(), Config{Dir: dir, Slots: 1})
+	require.NoError(t, err)
+	require.NoDirExists(t, gone)
+	require.DirExists(t, alive, "its uwf has outlived its worker, perhaps")
+	require.NoError(t, p.Close())
+	require.NoDirExists(t, p.dir)
+}
+
+func TestStoresDoNotGrowForEver(t *testing.T) {
+	t.Parallel()
+	p, err := Open(t.Context(), Config{Dir: t.TempDir(), Slots: 1})
+	require.NoError(t, err)
+	first := p.borrow()
+	require.NoError(t, os.Mkdir(first.dir, 0o700))
+	for range perStore - 1 {
+		p.giveBack(p.borrow())
+	}
+	second := p.borrow()
+	require.NotEqual(t, first.dir, second.dir)
+	require.DirExists(t, first.dir, "a step still uses it")
+	p.giveBack(first)
+	require.NoDirExists(t, first.dir)
+	require.NoError(t, p.Close())
+}

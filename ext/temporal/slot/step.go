@@ -1,0 +1,153 @@
+package slot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/ext/temporal/flow"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+const (
+	codeMoved    protocol.Code = "moved"
+	codeDiverged protocol.Code = "diverged"
+)
+
+// Step implements [flow.Stepper].
+func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Outcome, error) {
+	at, err := p.take(ctx)
+	if err != nil {
+		return flow.Outcome{}, err
+	}
+	defer at.leave()
+	if !r.Routed && len(p.c.Queues) > 0 {
+		out, elsewhere, err := at.route(ctx, r, queue)
+		if err != nil || elsewhere {
+			return out, err
+		}
+	}
+	ran, err := at.uwf(ctx, at.stepWords(r)...)
+	if err != nil {
+		return flow.Outcome{}, err
+	}
+	if ran.code() != "" && ran.made() {
+		// The agent has done its work, and the remote does not have it yet.
+		if ran, err = at.publish(ctx, r, ran); err != nil {
+			return flow.Outcome{}, err
+		}
+	}
+	return p.outcome(r, ran)
+}
+
+func (a *place) stepWords(r flow.Request) []string {
+	words := []string{"thread", "step", r.Thread, "--remote", r.Remote, "--cwd", a.work()}
+	if r.Expect != "" {
+		words = append(words, "--expect", string(r.Expect))
+	}
+	return words
+}
+
+// route tells whether the next role is played here. Only the look at a thread says which
+// role that is, so it costs a process where queues are configured.
+func (a *place) route(ctx context.Context, r flow.Request, queue string) (out flow.Outcome, elsewhere bool, err error) {
+	ran, err := a.uwf(ctx, "thread", "show", r.Thread, "--remote", r.Remote)
+	if err != nil {
+		return out, false, err
+	}
+	if ran.code() != "" || ran.out.Status != protocol.StatusIdle {
+		return out, false, nil // the step says what is wrong, or does nothing
+	}
+	want := a.pool.queueOf(ran.out.StepOutput)
+	if want == queue {
+		return out, false, nil
+	}
+	return flow.Outcome{Head: ran.out.Head, Status: protocol.StatusIdle, Queue: want, Routed: true}, true, nil
+}
+
+// queueOf is whose workers play the role that is next.
+func (p *Pool) queueOf(out protocol.StepOutput) string {
+	if out.CurrentRole != nil {
+		if queue := p.c.Queues[out.WorkflowName][*out.CurrentRole]; queue != "" {
+			return queue
+		}
+	}
+	return p.c.Queue
+}
+
+// publish takes a step to the remote that was made, and that the remote did not take when
+// it was: it could not be reached. It gives up when somebody else was faster.
+func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, error) {
+	const longest = 30 * time.Second
+	for wait := time.Second; ; wait = min(2*wait, longest) {
+		pushed, err := a.uwf(ctx, "push", r.Thread, r.Remote)
+		if err != nil {
+			return made, err
+		}
+		switch pushed.code() {
+		case "":
+			made.problem = protocol.Error{}
+			return made, nil
+		case codeDiverged, codeMoved, protocol.CodeNotFound, protocol.CodeCorrupt, protocol.CodeUsage:
+			return pushed, nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return made, context.Cause(ctx)
+		}
+	}
+}
+
+// outcome is what the workflow is told.
+func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
+	see := fmt.Sprintf("uwf thread show %s --remote %s says more", r.Thread, r.Remote)
+	switch code := ran.code(); code {
+	case "", protocol.CodeSuspended:
+	case codeMoved, codeDiverged:
+		// Somebody was faster: the next step begins wherever that has led.
+		return flow.Outcome{Status: protocol.StatusIdle}, nil
+	case protocol.CodeAgent:
+		return flow.Outcome{}, &flow.StuckError{Type: flow.Failed, Message: fmt.Sprintf("the agent of thread %s has failed; %s", r.Thread, see)}
+	case protocol.CodeBudget:
+		return flow.Outcome{}, &flow.StuckError{Type: flow.Budget, Message: fmt.Sprintf("thread %s is at a limit of what it may cost; %s", r.Thread, see)}
+	case protocol.CodeCorrupt, protocol.CodeNotFound:
+		return flow.Outcome{}, &flow.StuckError{Type: flow.Broken, Message: fmt.Sprintf("thread %s cannot go on: uwf says %s; %s", r.Thread, code, see)}
+	case protocol.CodeLocked:
+		return flow.Outcome{}, errors.New("another worker has the lease")
+	default:
+		return flow.Outcome{}, fmt.Errorf("uwf says %s (the worker's log has more)", code)
+	}
+	return p.stands(r, ran.out.StepOutput)
+}
+
+// stands is the outcome of a step that went well.
+func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, error) {
+	if out.Thread != r.Thread {
+		return flow.Outcome{}, errors.New("uwf has answered about another thread")
+	}
+	o := flow.Outcome{Head: out.Head, Status: out.Status, Made: out.StepHash != nil}
+	switch out.Status {
+	case protocol.StatusIdle:
+		if len(p.c.Queues) > 0 {
+			o.Queue, o.Routed = p.queueOf(out), true
+		}
+	case protocol.StatusWaiting:
+		for _, c := range out.Children {
+			if c.Status != protocol.StatusCompleted && c.Status != protocol.StatusCancelled {
+				o.Children = append(o.Children, flow.Child{Thread: c.Thread, Status: c.Status})
+			}
+		}
+	case protocol.StatusParked:
+		if out.ParkedUntil != nil {
+			o.Until = *out.ParkedUntil
+		}
+	case protocol.StatusFailed:
+		return flow.Outcome{}, &flow.StuckError{Type: flow.Failed, Message: fmt.Sprintf("thread %s has failed; uwf thread show %s --remote %s says why", r.Thread, r.Thread, r.Remote)}
+	case protocol.StatusSuspended, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusRunning:
+	default:
+		return flow.Outcome{}, &flow.StuckError{Type: flow.Broken, Message: fmt.Sprintf("thread %s is %q", r.Thread, out.Status)}
+	}
+	return o, nil
+}
