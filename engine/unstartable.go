@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -48,7 +49,11 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 
 // nobody is the error for a role without an agent.
 func (e *Engine) nobody(c protocol.Config, role string) *protocol.Error {
-	err := fault.New(protocol.CodeInvalid, "no agent is configured for role %q: %s has no defaultAgent", role, e.Dirs.Config())
+	why := "has no defaultAgent"
+	if _, err := os.Lstat(e.Dirs.Config()); errors.Is(err, fs.ErrNotExist) {
+		why = "does not exist"
+	}
+	err := fault.New(protocol.CodeInvalid, "no agent is configured for role %q: %s %s", role, e.Dirs.Config(), why)
 	if aliases := slices.Sorted(maps.Keys(c.Agents)); len(aliases) > 0 {
 		err = fault.Hinted(err, "uwf config set defaultAgent "+plaintext.Word(aliases[0]))
 	} else {

@@ -43,6 +43,6 @@ func Ambiguous(kind, word string, matches []string) error {
 	return &protocol.Error{
 		Code:    protocol.CodeNotFound,
 		Message: fmt.Sprintf("%s %q is ambiguous: %d match", kind, word, len(matches)),
-		Hints:   []string{"give more characters: " + strings.Join(shown, ", ")},
+		Hints:   []string{"say which: " + strings.Join(shown, ", ")},
 	}
 }

@@ -155,6 +155,12 @@ func (a *App) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string
 	case 1:
 		return matches[0], nil
 	}
+	slices.Reverse(matches) // the newest first
+	for i, id := range matches {
+		if facts[id].StartedHere() {
+			matches[i] = Shortened(id)
+		}
+	}
 	return "", suggest.Ambiguous("thread", arg, matches)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -80,9 +81,25 @@ func askModel(ctx context.Context, e config.Endpoint) error {
 	return err
 }
 
-// printDiagnosis lists the findings for people, remedies below what they are for.
+// printDiagnosis lists the findings for people, remedies below what they are for. Of the
+// agents that nobody asks for, those that lack something share a line.
 func printDiagnosis(w io.Writer, d protocol.Diagnosis) error {
+	findings, lacking := []protocol.Finding{}, []string{}
 	for _, f := range d.Findings {
+		if f.Area == "agents" && f.Severity == protocol.SeverityNote && strings.HasPrefix(f.What, protocol.AgentPrefix) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(f.What, protocol.AgentPrefix), " ")
+			lacking = append(lacking, strings.TrimSuffix(name, ":"))
+			continue
+		}
+		findings = append(findings, f)
+	}
+	if len(lacking) > 0 {
+		findings = append(findings, protocol.Finding{
+			Area: "agents", Severity: protocol.SeverityNote,
+			What: "not ready, and not asked for: " + strings.Join(slices.Compact(lacking), ", "), Do: "uwf setup --agent NAME says what one lacks",
+		})
+	}
+	for _, f := range findings {
 		if _, err := fmt.Fprintf(w, "%-8s %-8s %s\n", f.Severity, f.Area, plaintext.Line(f.What)); err != nil {
 			return err
 		}

@@ -57,9 +57,9 @@ func (a Commands) showText(ctx context.Context, w io.Writer, s protocol.ThreadSh
 		"thread", s.Thread,
 		"title", app.TitleText(s.Title, s.ForkedFrom),
 		"workflow", name,
-		"status", app.StatusText(s.StepOutput),
-		"head", string(s.Head),
 	}
+	lines = append(lines, statusLines(s.StepOutput)...)
+	lines = append(lines, "head", string(s.Head))
 	now := a.Env.Now()
 	lines = append(lines, "started", app.Started(s.StartedAt, now))
 	if t, err := a.OpenThread(ctx, s.Head); err == nil {
@@ -92,6 +92,24 @@ func (a Commands) showText(ctx context.Context, w io.Writer, s protocol.ThreadSh
 	}
 	fmt.Fprintln(w)
 	return stepsTable(w, s.Steps)
+}
+
+// statusLines say where a thread stands; why it has failed may take more than one.
+func statusLines(s protocol.StepOutput) []string {
+	const most = 12
+	if s.Error == nil || s.Status != protocol.StatusFailed && s.Status != protocol.StatusCorrupt {
+		return []string{"status", app.StatusText(s)}
+	}
+	var lines []string
+	key, before := "status", string(s.Status)+": "
+	for line := range strings.Lines(strings.TrimSpace(s.Error.Message)) {
+		if len(lines) == 2*most {
+			return append(lines, "", "…")
+		}
+		lines = append(lines, key, before+strings.TrimRight(line, "\r\n"))
+		key, before = "", ""
+	}
+	return lines
 }
 
 // directoryText says where the thread works, and what becomes of the files there.
