@@ -6,6 +6,8 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/stretchr/testify v1.12.1
 	github.com/united-workforce/uwf/protocol v0.1.0
+	github.com/united-workforce/uwf/remote v0.1.0
+	github.com/united-workforce/uwf/util v0.1.0
 	github.com/united-workforce/uwf/utilagent v0.1.0
 	modernc.org/sqlite v1.54.0
 )
@@ -29,7 +31,6 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
 	github.com/united-workforce/uwf/cas v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0 // indirect
-	github.com/united-workforce/uwf/util v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -10,6 +10,7 @@ require (
 	github.com/united-workforce/uwf/engine v0.1.0
 	github.com/united-workforce/uwf/moderator v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
+	github.com/united-workforce/uwf/remote v0.1.0
 	github.com/united-workforce/uwf/step v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
 	github.com/united-workforce/uwf/utilagent v0.1.0

@@ -54,6 +54,7 @@ type Client struct {
 	watch   *time.Timer   // of silence
 	working *time.Timer   // of patience
 	hangUp  func() error
+	explain func(error) error // why the other side has gone; nil: nobody knows
 
 	mu    sync.Mutex
 	ended error // why the connection has ended
@@ -61,12 +62,9 @@ type Client struct {
 
 var _ remote.Remote = (*Client)(nil)
 
-// Connect speaks to the other end. hangUp ends the connection: reads and writes that wait
-// must end by it. Errors: [*remote.FaultError], [*SilentError], [*remote.HashError], a
-// [*protocol.Error] with [protocol.CodeNewer], and what the other side says.
-func Connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options) (*Client, error) {
+func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options, explain func(error) error) (*Client, error) {
 	o.Silence, o.Patience = cmp.Or(o.Silence, Silence), cmp.Or(o.Patience, patience)
-	c := &Client{options: o, out: bufio.NewWriterSize(out, 1<<16), turn: make(chan struct{}, 1)}
+	c := &Client{options: o, explain: explain, out: bufio.NewWriterSize(out, 1<<16), turn: make(chan struct{}, 1)}
 	c.hangUp = sync.OnceValue(hangUp)
 	c.watch = time.AfterFunc(o.Silence, func() { c.fail(&SilentError{o.Silence}) })
 	c.working = time.AfterFunc(o.Patience, func() { c.fail(&SilentError{o.Patience}) })
@@ -89,7 +87,7 @@ func (c *Client) greet(ctx context.Context) error {
 	}
 	err := cmp.Or(write(c.out, end, []byte("{}")), c.out.Flush())
 	if began := c.in.begin(); began != nil {
-		return c.why(cmp.Or(began, err))
+		return c.lost(cmp.Or(began, err))
 	}
 	a, err := c.listen("", nil)
 	if err != nil {
@@ -168,11 +166,7 @@ func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) e
 		if errors.As(err, &wrong) {
 			return answer{}, c.broken(err)
 		}
-		// It may have hung up after a last word.
-		if _, said := c.listen(kinds, each); said != nil && !errors.Is(said, errCut) && !errors.Is(said, io.EOF) {
-			return answer{}, said
-		}
-		return answer{}, c.broken(err)
+		return c.listen(kinds, each) // it may have hung up after a last word
 	}
 	return c.listen(kinds, each)
 }
@@ -198,7 +192,7 @@ func (c *Client) listen(kinds string, each func(kind byte, message []byte) error
 	for {
 		kind, message, err := c.in.next(kinds + string(end))
 		if err != nil {
-			return a, c.broken(cut(err))
+			return a, c.lost(err)
 		}
 		c.working.Reset(c.options.Patience)
 		if kind == end {

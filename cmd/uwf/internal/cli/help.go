@@ -14,7 +14,7 @@ import (
 // their names.
 func topLevel() map[string]string {
 	return map[string]string{
-		"run": doing, "tick": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing,
+		"run": doing, "tick": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": doing,
 		"step": forAgents, "prompt": forAgents, "schema": forAgents,
 		"bundle": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
 		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp, "man": settingUp, "help": settingUp,

@@ -41,7 +41,7 @@ func newerArgs() map[string]string {
 // by a command that would be refused.
 func storeless() []string {
 	return []string{
-		"config", "log", "prompt", "bundle verify", "setup", "doctor", "completion", "__complete", "thread worker", "step prompt", "import-original", "web", "version", "man", "help",
+		"config", "log", "prompt", "bundle verify", "setup", "doctor", "completion", "__complete", "thread worker", "step prompt", "import-original", "web", "remote serve", "version", "man", "help",
 		"workflow new", "workflow validate", "workflow update", "cas hash", "schema show", "schema workflow", "schema config",
 	}
 }

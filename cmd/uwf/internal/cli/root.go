@@ -46,6 +46,7 @@ func (a commands) root() *ucli.App {
 			a.inboxCommand(),
 			a.statsCommand(),
 			a.webCommand(),
+			a.remoteCommand(),
 			a.stepCommand(),
 			settings.New(a.App).Config(),
 			a.logCommand(),

@@ -1,0 +1,52 @@
+// Command uwf-remote-ssh speaks to a remote at the far end of ssh: it runs "uwf remote
+// serve" there, and nothing of what is said passes through it. uwf starts it; see
+// docs/remotes.md.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/helper"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+const name = "uwf-remote-ssh"
+
+func main() {
+	e, err := env.OS()
+	if err == nil {
+		err = run(e)
+	}
+	if err != nil {
+		fmt.Fprintf(e.Stderr, "%s: %s\n", name, plaintext.Line(err.Error()))
+		os.Exit(1)
+	}
+}
+
+func run(e env.Env) error {
+	if len(e.Args) == 1 && e.Args[0] == "--version" {
+		_, err := fmt.Fprintln(e.Stdout, name, helper.Version())
+		return err
+	}
+	if len(e.Args) != 1 {
+		return errors.New("uwf starts it, with the address of a remote: see docs/remotes.md")
+	}
+	a, err := remote.ParseAddress(e.Args[0], e.Dir)
+	if err != nil {
+		return err
+	}
+	far, err := a.SSH()
+	if err != nil {
+		return err
+	}
+	ssh, err := proc.LookPath("ssh", e.Dir, e.Environ)
+	if err != nil {
+		return fmt.Errorf("ssh: %w", err)
+	}
+	return become(ssh, far.Args(), e)
+}

@@ -1,0 +1,157 @@
+package remote
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Address is where a remote is. Its scheme names the program that speaks to it,
+// uwf-remote-<scheme>.
+type Address struct {
+	Scheme string
+	Text   string // with a scheme, or an absolute path
+}
+
+// ParseAddress reads scheme://…, [user@]host:path, which is ssh's, or a directory; a
+// relative one begins at dir. Errors are [*protocol.Error] (code usage), and show no
+// password.
+func ParseAddress(text, dir string) (Address, error) {
+	wrong := func(why string) (Address, error) {
+		return Address{}, &protocol.Error{
+			Code: protocol.CodeUsage, Message: "the address of a remote " + why,
+			Hints: []string{"give a directory, host:path, or scheme://…, such as ssh://host/path"},
+		}
+	}
+	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }) {
+		return wrong("is empty, too long, or has characters that are none")
+	}
+	scheme, rest, found := strings.Cut(text, "://")
+	switch {
+	case !found && isSSH(text):
+		return Address{Scheme: "ssh", Text: text}, nil
+	case !found:
+		if !filepath.IsAbs(text) {
+			text = filepath.Join(dir, text)
+		}
+		return Address{Scheme: "file", Text: filepath.Clean(text)}, nil
+	case !regexp.MustCompile(`^[a-z][a-z0-9+-]{0,31}$`).MatchString(scheme):
+		return wrong("has a scheme that is none")
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return wrong("cannot be read")
+	}
+	if _, has := u.User.Password(); has || holdsSecret(u) {
+		return Address{}, &protocol.Error{
+			Code: protocol.CodeUsage, Message: "the address of a remote is shown and kept: it may hold no password",
+			Hints: []string{"leave it out: the program that speaks to the remote takes it from the environment or from a file of its own, see docs/remotes.md"},
+		}
+	}
+	if scheme == "file" {
+		path, local := strings.CutPrefix(strings.TrimPrefix(rest, "localhost"), "/")
+		if !local {
+			return wrong("file://… must be that of an absolute path: file:///path")
+		}
+		path, err := url.PathUnescape("/" + path)
+		if err != nil {
+			return wrong("cannot be read")
+		}
+		if runtime.GOOS == "windows" {
+			path = filepath.FromSlash(strings.TrimPrefix(path, "/"))
+		}
+		return Address{Scheme: "file", Text: filepath.Clean(path)}, nil
+	}
+	return Address{Scheme: scheme, Text: text}, nil
+}
+
+// holdsSecret tells whether a parameter of an address is a password.
+func holdsSecret(u *url.URL) bool {
+	for key := range u.Query() {
+		key = strings.ToLower(key)
+		if strings.Contains(key, "password") && !strings.HasSuffix(key, "file") || strings.Contains(key, "secret") || strings.Contains(key, "token") {
+			return true
+		}
+	}
+	return false
+}
+
+// isSSH tells host:path from a directory, as git does: a colon before the first slash,
+// behind more than the letter of a drive.
+func isSSH(text string) bool {
+	colon := strings.IndexByte(text, ':')
+	slash := strings.IndexAny(text, `/\`)
+	return colon > 1 && (slash < 0 || colon < slash) && !(strings.HasPrefix(text, ".") && strings.Trim(text[:colon], ".") == "")
+}
+
+// Program is the helper that speaks to it.
+func (a Address) Program() string { return "uwf-remote-" + a.Scheme }
+
+// SSH is the far end of an address of ssh.
+type SSH struct {
+	Host string // with the user
+	Port string // "": as ssh's config says
+	Path string
+}
+
+// SSH takes an address apart. Nothing of it can become an option of ssh. Errors are
+// [*protocol.Error] (code usage).
+func (a Address) SSH() (s SSH, err error) {
+	wrong := func(format string, args ...any) (SSH, error) {
+		return SSH{}, &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf(format, args...)}
+	}
+	host := ""
+	if rest, ok := strings.CutPrefix(a.Text, "ssh://"); ok {
+		u, err := url.Parse(a.Text)
+		if err != nil || u.RawQuery != "" || u.Fragment != "" {
+			return wrong("%q is no address of ssh: ssh://[user@]host[:port]/path", rest)
+		}
+		host, s.Port, s.Path = u.Hostname(), u.Port(), u.Path
+		if name := u.User.Username(); name != "" {
+			host = name + "@" + host
+		}
+		if strings.HasPrefix(s.Path, "/~") {
+			s.Path = s.Path[1:]
+		}
+	} else {
+		host, s.Path, _ = strings.Cut(a.Text, ":")
+	}
+	s.Host = host
+	name, at, named := strings.Cut(host, "@")
+	if !named {
+		name, at = "x", host
+	}
+	switch {
+	case !regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.+-]*$`).MatchString(name):
+		return wrong("the user %q is none of ssh", name)
+	case !regexp.MustCompile(`^[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*$`).MatchString(at):
+		return wrong("the host %q is none of ssh", at)
+	case !regexp.MustCompile(`^[0-9]{0,5}$`).MatchString(s.Port):
+		return wrong("the port %q is none", s.Port)
+	case strings.Trim(s.Path, "/") == "":
+		return wrong("the address of a remote at %s names no directory there", at)
+	}
+	if strings.HasPrefix(s.Path, "-") {
+		s.Path = "./" + s.Path
+	}
+	return s, nil
+}
+
+// Args are the arguments of ssh that start the far end.
+func (s SSH) Args() []string {
+	args := []string{"-T"}
+	if s.Port != "" {
+		args = append(args, "-p", s.Port)
+	}
+	return append(args, "--", s.Host, "uwf remote serve "+quoted(s.Path))
+}
+
+// quoted is one word to every shell that a login may have.
+func quoted(word string) string {
+	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(word) + "'"
+}

@@ -1,0 +1,77 @@
+// Package helper is the main of a program that speaks to remotes:
+//
+//	uwf-remote-<scheme> <address>
+//
+// Whoever writes one in Go brings the [remote.Remote] of an address.
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/wire"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/terminal"
+)
+
+// Open opens the remote of an address for a client.
+type Open func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error)
+
+// Main serves a client on stdin and stdout, and ends the program.
+func Main(name string, open Open) {
+	e, err := env.OS()
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err = Serve(ctx, e, name, open)
+		stop()
+	}
+	if err != nil {
+		fmt.Fprintf(e.Stderr, "%s: %s\n", name, plaintext.Line(err.Error()))
+		os.Exit(1)
+	}
+}
+
+// Serve is Main for a process that is described.
+func Serve(ctx context.Context, e env.Env, name string, open Open) error {
+	if len(e.Args) == 1 && e.Args[0] == "--version" {
+		_, err := fmt.Fprintln(e.Stdout, name, Version())
+		return err
+	}
+	if len(e.Args) != 1 {
+		return errors.New("uwf starts it, with the address of a remote: see docs/remotes.md")
+	}
+	a, err := remote.ParseAddress(e.Args[0], e.Dir)
+	if err != nil {
+		return err
+	}
+	out, err := stream(e)
+	if err != nil {
+		return err
+	}
+	return wire.Serve(ctx, e.Stdin, out, func(ctx context.Context, h wire.Hello) (remote.Remote, error) { return open(ctx, e, a, h) })
+}
+
+// stream is stdout as bytes: a terminal is nobody who speaks the protocol.
+func stream(e env.Env) (io.Writer, error) {
+	if terminal.Is(e.Stdout) {
+		return nil, errors.New("it speaks a protocol, and not to a terminal: uwf starts it, see docs/remotes.md")
+	}
+	return e.Stdout, nil
+}
+
+// Version is what "go install" stamped into the program. Package cmdline would link a
+// parser of command lines, which no helper needs.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
