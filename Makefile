@@ -64,6 +64,7 @@ bench: build ## measure what is promised about speed and memory; BENCH=-full for
 torture: build ## kill, starve, deceive and attack every command for TORTURETIME (default 10m); SEED repeats a run
 	$(GO) build -o $(CURDIR)/.tmp/torture ./internal/torture
 	@$(CURDIR)/.tmp/torture -bin $(BIN) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
+	@$(GO) test -v -timeout 0 -run 'TestHistories|TestKilledCoding' ./internal/torture -bin $(BIN) -long $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
 
 .PHONY: mutants
 mutants: ## break promises in a copy of the sources, one at a time: the torturer must notice (half an hour)

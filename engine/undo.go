@@ -57,13 +57,22 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepF
 		return err
 	}
 	h.facts.Undone = undone
-	if h.ended != nil {
-		if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
-			return err
-		}
-		h.ended = nil
+	if err := e.reopen(ctx, h); err != nil {
+		return err
 	}
 	return e.shift(ctx, h, pos.previous())
+}
+
+// reopen makes an ended thread active again.
+func (e *Engine) reopen(ctx context.Context, h *lockedThread) error {
+	if h.ended == nil {
+		return nil
+	}
+	if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
+		return err
+	}
+	h.ended = nil
+	return nil
 }
 
 // backTo takes a thread that is held back to one of its nodes. It returns the record of
@@ -96,7 +105,7 @@ func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.S
 		if err != nil {
 			return err
 		}
-		if next == nil || h.ended != nil {
+		if next == nil || h.ended != nil && h.ended.Status != protocol.StatusCompleted {
 			return fault.New(protocol.CodeFailed, "thread %s has no undone step to go forward to", h.id)
 		}
 		if !o.KeepFiles {
@@ -112,6 +121,9 @@ func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.S
 			if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Undone: rest}); err != nil {
 				return err
 			}
+		}
+		if err := e.reopen(ctx, h); err != nil {
+			return err
 		}
 		return e.shift(ctx, h, next.Head)
 	})
