@@ -3,6 +3,8 @@
 GO      ?= go
 BIN     := $(CURDIR)/bin
 TOOLS   := $(CURDIR)/.tmp/tools
+# Modules with a workspace of their own: no other build asks for what only they link.
+EXTENSIONS = $(patsubst %/go.work,%,$(wildcard ext/*/go.work))
 # -race needs a C compiler; RACE=-race is what CI sets where there is one.
 RACE    ?=
 STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -44,6 +46,10 @@ test-web: ## look at the pages of uwf web in Chromium (Debian's package is insta
 	$(GO) vet -tags browser ./internal/webtest
 	$(GO) test -tags browser -count=1 -timeout 10m ./internal/webtest -v
 
+.PHONY: test-postgres
+test-postgres: ## run ext/postgres against a real Postgres (Debian's package is installed where it may be)
+	RACE=$(RACE) ext/postgres/test.sh
+
 .PHONY: race
 race: ## run all tests with the race detector (needs a C compiler)
 	$(MAKE) test RACE=-race
@@ -80,10 +86,11 @@ fmt:
 .PHONY: vet
 vet:
 	$(GO) vet work
+	for m in $(EXTENSIONS); do $(GO) -C $$m vet -tags $${m#ext/} ./... || exit 1; done
 
 .PHONY: staticcheck
 staticcheck: $(TOOLS)/staticcheck
-	for m in $$($(GO) list -m -f '{{.Dir}}'); do (cd $$m && $(TOOLS)/staticcheck ./...) || exit 1; done
+	for m in $$($(GO) list -m -f '{{.Dir}}') $(EXTENSIONS); do (cd $$m && $(TOOLS)/staticcheck ./...) || exit 1; done
 
 $(TOOLS)/staticcheck: Makefile
 	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(STATICCHECK)
@@ -91,7 +98,7 @@ $(TOOLS)/staticcheck: Makefile
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run golangci-lint with the repository's configuration (builds it the first time)
-	for m in $$($(GO) list -m -f '{{.Dir}}'); do (cd $$m && $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+	for m in $$($(GO) list -m -f '{{.Dir}}') $(EXTENSIONS); do (cd $$m && $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
 
 $(TOOLS)/golangci-lint: Makefile
 	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(GOLANGCI_LINT)
@@ -99,7 +106,8 @@ $(TOOLS)/golangci-lint: Makefile
 
 .PHONY: cross
 cross: ## compile for the systems that cannot be tried here
-	for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) vet work || exit 1; done
+	for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) vet work || exit 1; \
+		for m in $(EXTENSIONS); do GOOS=$$os CGO_ENABLED=0 $(GO) -C $$m vet ./... || exit 1; done; done
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module, siblings served from the tree
