@@ -11,6 +11,7 @@ STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 NFPM          := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.0
 HUGO          := github.com/gohugoio/hugo@v0.160.0
+TEMPORAL      := go.temporal.io/server/cmd/server@v1.32.1
 ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 .DEFAULT_GOAL := help
@@ -49,6 +50,18 @@ test-web: ## look at the pages of uwf web in Chromium (Debian's package is insta
 .PHONY: test-postgres
 test-postgres: ## run ext/postgres against a real Postgres (Debian's package is installed where it may be)
 	RACE=$(RACE) ext/postgres/test.sh
+
+.PHONY: test-temporal
+test-temporal: build ## run ext/temporal against a real Temporal server (built from its module the first time, for minutes)
+	@test -x $(TOOLS)/temporal-server || $(MAKE) $(TOOLS)/temporal-server || { printf '\033[31m%s\033[0m\n' "no Temporal server could be built: ext/temporal was NOT tried against a real one"; exit 1; }
+	$(GO) build -trimpath -o $(BIN)/ ./ext/temporal/cmd/uwf-temporal
+	$(GO) vet -tags temporal ./ext/temporal/...
+	$(GO) test -tags temporal -p 1 -count=1 -timeout 60m -v -run 'OnAServer|Machines' ./ext/temporal/...
+
+# Its hundreds of modules are in no go.mod of ours.
+$(TOOLS)/temporal-server:
+	CGO_ENABLED=0 GOBIN=$(TOOLS)/temporal GOFLAGS=-trimpath $(GO) install -ldflags='-s -w' $(TEMPORAL)
+	mv $(TOOLS)/temporal/server $@
 
 .PHONY: race
 race: ## run all tests with the race detector (needs a C compiler)
