@@ -45,7 +45,7 @@ type StepOutput struct {
 	Message        string     `json:"message,omitempty"`  // closing words: the prompt of the edge to $END
 	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
 
-	Files *FileChanges `json:"files,omitempty"` // by the step that this command made, or by undo and redo
+	Files *FileChanges `json:"files,omitempty"` // by the step that this command made
 	// Children play the role that is next, if threads of their own do; uwf thread show names
 	// those of the newest join, if none does.
 	Children    []ChildOutput `json:"children,omitempty"`
@@ -194,6 +194,7 @@ type ThreadItem struct {
 	Title         string      `json:"title,omitempty"`      // given by a person, else the task's first line
 	ForkedFrom    *ForkedFrom `json:"forkedFrom,omitempty"` // of a fork
 	Totals        *Totals     `json:"totals,omitempty"`     // as far as they have been summed up
+	WorkedOnBy    string      `json:"workedOnBy,omitempty"` // who has the lease of a thread at a remote
 }
 
 // ThreadSteps is the history of a thread: a [StartEntry], then a [StepEntry]

@@ -9,7 +9,6 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
-	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
 // End implements [cliagent.Decoder]. The result line decides, not the exit
@@ -105,20 +104,20 @@ func (d *decoder) canGoOn(out cliagent.Outcome) string {
 
 // usage is of this run alone.
 type usage struct {
-	Input      figures.Tokens `json:"input_tokens"`
-	CacheWrite figures.Tokens `json:"cache_creation_input_tokens"`
-	CacheRead  figures.Tokens `json:"cache_read_input_tokens"`
-	Output     figures.Tokens `json:"output_tokens"`
+	Input      int64 `json:"input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	Output     int64 `json:"output_tokens"`
 }
 
 // modelUsage is of one model.
 type modelUsage struct {
-	Input      figures.Tokens  `json:"inputTokens"`
-	CacheWrite figures.Tokens  `json:"cacheCreationInputTokens"`
-	CacheRead  figures.Tokens  `json:"cacheReadInputTokens"`
-	Output     figures.Tokens  `json:"outputTokens"`
-	Thinking   figures.Tokens  `json:"thinkingTokens"`
-	Cost       figures.Dollars `json:"costUSD"`
+	Input      int64   `json:"inputTokens"`
+	CacheWrite int64   `json:"cacheCreationInputTokens"`
+	CacheRead  int64   `json:"cacheReadInputTokens"`
+	Output     int64   `json:"outputTokens"`
+	Thinking   int64   `json:"thinkingTokens"`
+	Cost       float64 `json:"costUSD"`
 }
 
 // spend adds what a result line says of the cost. There is one for each time that
@@ -129,7 +128,7 @@ type modelUsage struct {
 // streaming, and what was spent when a limit of cost ended the run.
 func (d *decoder) spend(l *line) {
 	switch {
-	case l.SinceLast != nil && (len(l.SinceLast) > 0 || d.spent.Usage != nil):
+	case l.SinceLast != nil:
 		u := sum(l.SinceLast)
 		if d.spent.Usage != nil {
 			u = d.spent.Add(u)
@@ -137,13 +136,13 @@ func (d *decoder) spend(l *line) {
 		d.spent.Usage = &u
 	case l.Usage != nil:
 		u := protocol.Usage{
-			InputTokens: int64(l.Usage.Input), CacheReadTokens: int64(l.Usage.CacheRead),
-			CacheWriteTokens: int64(l.Usage.CacheWrite), OutputTokens: int64(l.Usage.Output),
+			InputTokens: l.Usage.Input, CacheReadTokens: l.Usage.CacheRead,
+			CacheWriteTokens: l.Usage.CacheWrite, OutputTokens: l.Usage.Output,
 		}
 		if all := sum(l.ByModel); tokens(all) > tokens(u) {
 			u = all
 		}
-		u.CostUSD = l.Cost.USD()
+		u.CostUSD = l.Cost
 		d.spent.Usage = &u
 	}
 }
@@ -152,24 +151,19 @@ func tokens(u protocol.Usage) int64 {
 	return u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens + u.OutputTokens
 }
 
-// sum is what was spent on all models. If what one has cost is unknown, all is.
+// sum is what was spent on all models.
 func sum(models map[string]modelUsage) (u protocol.Usage) {
-	cost, priced := 0.0, len(models) > 0
+	cost := 0.0
 	for _, name := range slices.Sorted(maps.Keys(models)) { // in one order: sums of fractions differ
 		m := models[name]
-		u.InputTokens += int64(m.Input)
-		u.CacheReadTokens += int64(m.CacheRead)
-		u.CacheWriteTokens += int64(m.CacheWrite)
-		u.OutputTokens += int64(m.Output)
-		u.ReasoningTokens += int64(m.Thinking)
-		if usd := m.Cost.USD(); usd != nil {
-			cost += *usd
-		} else {
-			priced = false
-		}
+		u.InputTokens += m.Input
+		u.CacheReadTokens += m.CacheRead
+		u.CacheWriteTokens += m.CacheWrite
+		u.OutputTokens += m.Output
+		u.ReasoningTokens += m.Thinking
+		cost += m.Cost
 	}
-	if cost = protocol.RoundUSD(cost); priced {
-		u.CostUSD = &cost
-	}
+	cost = protocol.RoundUSD(cost)
+	u.CostUSD = &cost
 	return u
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/helper"
+	"github.com/united-workforce/uwf/remote/storeremote"
+	"github.com/united-workforce/uwf/remote/wire"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/builtin"
 	"github.com/united-workforce/uwf/utilagent/mock"
@@ -23,8 +29,13 @@ import (
 // types uwf runs a real process.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"uwf":         main,
-		"uwf-mock":    mock.Run,
+		"uwf":      main,
+		"uwf-mock": mock.Run,
+		"uwf-remote-file": func() {
+			helper.Main("uwf-remote-file", func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
+				return storeremote.Open(ctx, a.Text, storeremote.Options{Hash: h.Hash, Program: "uwf-remote-file", Now: e.Now})
+			})
+		},
 		"uwf-builtin": func() { agentkit.Run(builtin.Options()) },
 	})
 }

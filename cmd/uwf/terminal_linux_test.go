@@ -170,6 +170,10 @@ func instead(t *testing.T, arg string) []string {
 		return []string{"hostile", unknown, "./bad.yaml"}
 	case "<file.yaml>", "<file.yaml…>":
 		return []string{"hostile.yaml", "bad.yaml", "odd\x1b[2J.yaml"}
+	case "<remote>", "[remote]", "<new>":
+		return []string{unknown}
+	case "[thread…] [remote]":
+		return []string{"@", unknown}
 	case "<directory>":
 		return []string{"odd\x1b[2J", unknown}
 	case "<address>":

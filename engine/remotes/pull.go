@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas"
@@ -133,15 +132,10 @@ func (p *pulling) askFamily(ctx context.Context, id string) error {
 	if has, err := p.hasChildren(ctx, id); err != nil || !has {
 		return err
 	}
-	const timeDigits = 10
-	begin := id[:timeDigits]
 	states, facts := map[string]remote.State{}, map[string]heads.Facts{}
-	for state, err := range p.Remote.Threads(ctx, remote.Filter{After: begin + strings.Repeat("0", len(id)-timeDigits)}) {
+	for state, err := range p.ofTime(ctx, id) {
 		if err != nil {
 			return err
-		}
-		if !strings.HasPrefix(state.Thread, begin) {
-			break
 		}
 		if len(states) == remote.MaxThreads {
 			return remote.Faultf("it lists more than %d threads", remote.MaxThreads)
@@ -363,11 +357,26 @@ func sensible(l heads.Limits) bool {
 func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 	switch t.Result {
 	case bundle.Added, bundle.Advanced, bundle.Replaced:
+		if p.Trusted {
+			return p.trust(ctx, t)
+		}
 		return p.Engine.NoteForeign(ctx, t.Head)
 	case bundle.Unchanged, bundle.Ahead:
 		return p.see(ctx, t.Thread, p.at[t.Thread].Head, p.facts[t.Thread])
 	}
 	return nil
+}
+
+// trust confirms what a thread may run that comes from where the owner trusts.
+func (p *pulling) trust(ctx context.Context, t bundle.ImportedThread) error {
+	chain, err := thread.Open(ctx, p.Store, t.Head)
+	if err != nil {
+		return err
+	}
+	if err := p.Engine.Trust(ctx, chain.Start.Workflow); err != nil {
+		return err
+	}
+	return p.Engine.TrustThread(ctx, t.Thread)
 }
 
 // Fetch brings all threads of the remote here that are here already, and with all also the

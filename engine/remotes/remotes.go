@@ -40,6 +40,9 @@ type Link struct {
 	Heads  *fileheads.Heads
 	Holder string       // who takes leases, for people
 	Warn   func(string) // told what a person should know, though it goes on
+	// Trusted: the owner of the home has said that commands of what comes from there may
+	// run as those of the home's own threads do.
+	Trusted bool
 }
 
 // What becomes of a thread besides what an import does with it (package bundle).

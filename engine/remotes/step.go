@@ -33,7 +33,7 @@ func (l *Link) Do(ctx context.Context, thread string, w engine.Work, o Options) 
 	var outs []protocol.StepOutput
 	err := l.With(ctx, thread, w.Expect, o, func(ctx context.Context, e *engine.Engine) error {
 		if w.Steps == engine.UntilEnd {
-			w.Steps = many
+			w.Steps = Many
 		}
 		w.Expect = ""
 		var err error
@@ -43,8 +43,8 @@ func (l *Link) Do(ctx context.Context, thread string, w engine.Work, o Options) 
 	return outs, err
 }
 
-// many is as many steps as it takes, without those of children.
-const many = 1 << 30
+// Many is as many steps as it takes, without those of children.
+const Many = 1 << 30
 
 // With does something to a thread under its lease, where it stands at the remote, with an
 // engine whose heads move there first.

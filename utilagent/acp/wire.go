@@ -1,10 +1,6 @@
 package acp
 
-import (
-	"encoding/json"
-
-	"github.com/united-workforce/uwf/utilagent/figures"
-)
+import "encoding/json"
 
 // The protocol's objects, as far as they are used. Agents differ from the
 // specification and from each other: everything is optional, and a field of
@@ -176,8 +172,8 @@ type update struct {
 	Content   json.RawMessage `json:"content"` // a block; of a tool call a list
 	toolCall
 	Cost *struct {
-		Amount   figures.Dollars `json:"amount"`
-		Currency string          `json:"currency"`
+		Amount   float64 `json:"amount"`
+		Currency string  `json:"currency"`
 	} `json:"cost"`
 	Severity string `json:"severity"`
 	Meta     struct {

@@ -23,7 +23,7 @@ import (
 // is named on the command line and is not there is a slip.
 func Creators() []string {
 	return []string{
-		"run", "workflow put", "thread start", "thread import", "config set", "config edit", "setup", "doctor", "import-original",
+		"run", "workflow put", "thread start", "thread import", "remote add", "pull", "fetch", "config set", "config edit", "setup", "doctor", "import-original",
 		"cas init", "cas put", "cas put-text", "cas schema put", "cas import",
 	}
 }

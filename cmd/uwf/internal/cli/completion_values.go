@@ -41,6 +41,8 @@ func (a commands) values(ctx context.Context, what string, typed []string) []cmd
 		return append(all, cmdline.Candidate{Word: cmdline.Files})
 	case "name":
 		return append(a.workflowValues(ctx), cmdline.Candidate{Word: cmdline.Files})
+	case "remote", "--remote":
+		return a.remoteValues()
 	case "shell":
 		return words(shellNames()...)
 	case "key":
@@ -138,6 +140,19 @@ func (a commands) workflowValues(ctx context.Context) []cmdline.Candidate {
 			continue // a shell might run it
 		}
 		out = append(out, cmdline.Candidate{Word: w.Name, Help: "registered"})
+	}
+	return out
+}
+
+// remoteValues are the remotes that the home knows.
+func (a commands) remoteValues() []cmdline.Candidate {
+	all, err := a.Remotes()
+	if err != nil {
+		return nil
+	}
+	var out []cmdline.Candidate
+	for _, r := range all {
+		out = append(out, cmdline.Candidate{Word: r.Name, Help: r.Address})
 	}
 	return out
 }

@@ -14,7 +14,7 @@ import (
 // their names.
 func topLevel() map[string]string {
 	return map[string]string{
-		"run": doing, "tick": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": doing,
+		"run": doing, "tick": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": sharing, "push": sharing, "pull": sharing, "fetch": sharing,
 		"step": forAgents, "prompt": forAgents, "schema": forAgents,
 		"bundle": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
 		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp, "man": settingUp, "help": settingUp,
@@ -23,6 +23,7 @@ func topLevel() map[string]string {
 
 const (
 	doing     = "Do"
+	sharing   = "Hand over"
 	forAgents = "For agents and authors"
 	keeping   = "Keep"
 	settingUp = "Set up, and look up"

@@ -32,6 +32,7 @@ func newerArgs() map[string]string {
 		"schema hash": "text",
 		"cas init":    "", "cas get": hash, "cas put": "text -", "cas put-text": "hi", "cas has": hash, "cas refs": hash, "cas walk": hash, "cas list": "",
 		"cas schema put": "s.json", "cas schema get": hash, "cas schema list": "", "cas schema validate": "text -", "cas verify": hash, "cas reindex": "",
+		"push": thread + " ./team", "pull": thread + " ./team", "fetch": "./team",
 		"cas fsck": "--repair", "cas gc": "--grace 0s", "cas prune": "--keep-days 0", "cas stat": "", "cas export": hash + " -o y.uwfb", "cas import": "x.uwfb",
 	}
 }
@@ -41,7 +42,7 @@ func newerArgs() map[string]string {
 // by a command that would be refused.
 func storeless() []string {
 	return []string{
-		"config", "log", "prompt", "bundle verify", "setup", "doctor", "completion", "__complete", "thread worker", "step prompt", "import-original", "web", "remote serve", "version", "man", "help",
+		"config", "log", "prompt", "bundle verify", "setup", "doctor", "completion", "__complete", "thread worker", "step prompt", "import-original", "web", "remote", "version", "man", "help",
 		"workflow new", "workflow validate", "workflow update", "cas hash", "schema show", "schema workflow", "schema config",
 	}
 }

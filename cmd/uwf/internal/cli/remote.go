@@ -6,6 +6,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/remotes"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/storeremote"
@@ -19,14 +20,18 @@ import (
 func (a commands) remoteCommand() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "remote", Usage: "other places that hold threads: a directory, another machine, a database",
-		Subcommands: []*ucli.Command{
+		Description: "   uwf remote add team build@ci.example:threads\n" +
+			"   uwf push @ team                         # take a thread there\n" +
+			"   uwf pull 01M7Z… team                    # bring it here\n" +
+			"   uwf thread step 01M7Z… --remote team    # one step of it, from anywhere",
+		Subcommands: append(remotes.New(a.App).Named(),
 			a.Leaf(ucli.Command{
 				Name: "serve", ArgsUsage: "<directory>", Usage: "be a remote for one client, on stdin and stdout; ssh starts it",
 				Description: "The directory is a home of its own, and made by the first push; it may also be one that somebody\n" +
 					"works in. In ~/.ssh/authorized_keys, command=\"uwf remote serve /srv/team\" lets a key do nothing else.\n" +
 					"The protocol is that of docs/remotes.md.",
 			}, a.remoteServe),
-		},
+		),
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/bundles"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/guide"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/remotes"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/settings"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
@@ -47,6 +48,7 @@ func (a commands) root() *ucli.App {
 			a.statsCommand(),
 			a.webCommand(),
 			a.remoteCommand(),
+			remotes.New(a.App).Push(), remotes.New(a.App).Pull(), remotes.New(a.App).Fetch(),
 			a.stepCommand(),
 			settings.New(a.App).Config(),
 			a.logCommand(),

@@ -45,6 +45,7 @@ func homeArgs() map[string]string {
 		"step put": "--output x.md =2", "step extract": "--output x.md =2", "step turn": "--content x.md =2", "schema hash": "text",
 		"cas init": "", "cas get": "STEP", "cas put": "text \"x\"", "cas put-text": "hi", "cas has": "STEP", "cas refs": "STEP", "cas walk": "STEP", "cas list": "",
 		"cas schema put": "s.json", "cas schema get": "text", "cas schema list": "", "cas schema validate": "text \"x\"", "cas verify": "STEP", "cas reindex": "",
+		"push": works + " ./team =3", "pull": works + " ./team =3", "fetch": "./team =3",
 		"cas fsck": "", "cas gc": "--grace 0s", "cas prune": "--keep-days 0", "cas stat": "", "cas export": "STEP -o y.uwfb", "cas import": "x.uwfb",
 	}
 }

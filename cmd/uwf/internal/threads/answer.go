@@ -41,7 +41,7 @@ func (a Commands) threadAnswerCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the answer, a mapping in the YAML or JSON `FILE`; - reads stdin"},
 			&ucli.StringFlag{Name: "as", Usage: "answer as `NAME` (default: user.name of git)"},
 			&ucli.StringFlag{Name: "at", Usage: "only if `HEAD` is still the thread's head"},
-		}, append(agentFlags(), countFlags()...)...),
+		}, append(append(agentFlags(), countFlags()...), remoteFlags()...)...),
 	}, a.threadAnswer)
 }
 
@@ -50,7 +50,7 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	id, e, err := a.threadHere(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -23,15 +23,19 @@ import (
 func (a Commands) threadShowCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "show", ArgsUsage: "<thread>", Usage: "show where a thread stands and what is next",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "full", Usage: "include all steps"}},
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "full", Usage: "include all steps"},
+			remoteFlag("as it stands at this `REMOTE`; nothing is brought here"),
+		},
 	}, a.threadShow)
 }
 
 func (a Commands) threadShow(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	id, e, done, err := a.threadSeen(ctx, c)
 	if err != nil {
 		return err
 	}
+	defer done()
 	show, err := view.Thread(ctx, e, id, c.Bool("full"))
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func (a Commands) threadStepCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "step", Aliases: []string{"exec"}, ArgsUsage: "<thread>",
 		Usage: "run one or more steps of a thread",
-		Flags: append(agentFlags(), countFlags()...),
+		Flags: append(append(agentFlags(), countFlags()...), remoteFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := a.workOf(c)
 		if err != nil {
@@ -91,7 +91,11 @@ func (a Commands) workOf(c *ucli.Context) (engine.Work, error) {
 		return engine.Work{}, err
 	}
 	n, err := stepCount(c)
-	return engine.Work{Steps: n, StepOptions: o}, err
+	if err != nil {
+		return engine.Work{}, err
+	}
+	expect, err := expected(c)
+	return engine.Work{Steps: n, Expect: expect, StepOptions: o}, err
 }
 
 // work makes the steps of a thread, here or in the background, and prints them.
@@ -104,7 +108,15 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if c.Bool("background") {
 		progress = nil
 	}
-	id, err := a.Thread(ctx, c.Args().First())
+	at, err := a.atRemote(ctx, c, progress, false)
+	defer at.close()
+	if err != nil {
+		return err
+	}
+	id := at.id
+	if id == "" {
+		id, err = a.Thread(ctx, c.Args().First())
+	}
 	if err != nil && w.Do == engine.DoPoke && strings.Contains(c.Args().First(), app.Newest) {
 		id, w.At, err = a.Place(ctx, c.Args().First())
 	}
@@ -130,7 +142,12 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if c.Bool("background") {
 		return a.inBackground(ctx, e, id, w)
 	}
-	results, err := a.doAsking(ctx, e, id, w)
+	var results []protocol.StepOutput
+	err = at.with(ctx, e, w, func(e *engine.Engine, w engine.Work) error {
+		var err error
+		results, err = a.doAsking(ctx, e, id, w)
+		return err
+	})
 	if len(results) == 0 {
 		return err
 	}
@@ -149,7 +166,7 @@ func (a Commands) doTrusting(ctx context.Context, e *engine.Engine, id string, w
 		made, err := e.Do(ctx, id, left)
 		results = append(results, made...)
 		if len(made) > 0 {
-			left.Do, left.Cwd = engine.DoStep, ""
+			left.Do, left.Cwd, left.Expect = engine.DoStep, "", ""
 			if w.Steps != engine.UntilEnd {
 				left.Steps = max(w.Steps-len(results), 1)
 			}
@@ -195,10 +212,10 @@ func (a Commands) threadResumeCommand() *ucli.Command {
 			"as --more-cost, --more-tokens or --more-time grants. Exit status 6 if it waits for a person again.\n\n" +
 			"   uwf thread resume @ -p 'Yes, on Monday'\n" +
 			"   uwf thread resume @ -c 1                   # one step only",
-		Flags: append(append(append(append(agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
+		Flags: append(append(append(append(append(agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
 			&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps (default: to the end)"},
 			&ucli.BoolFlag{Name: "until-end", Usage: "as without --count", Hidden: true}, // it had to be said once
-			moveFlag(), backgroundFlag()),
+			moveFlag(), backgroundFlag()), remoteFlags()...),
 	}, a.threadResume)
 }
 
@@ -211,6 +228,11 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 		w.Steps = engine.UntilEnd
 	}
 	w.Wake = true
+	if c.IsSet("remote") { // what is granted is of the thread as it stands there
+		if _, _, err := a.threadHere(ctx, c); err != nil {
+			return err
+		}
+	}
 	if err := a.grant(ctx, c); err != nil {
 		return err
 	}
@@ -221,7 +243,7 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 		}
 		return a.work(ctx, c, w)
 	}
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	id, e, err := a.threadHere(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -273,7 +295,7 @@ func (a Commands) threadPokeCommand() *ucli.Command {
 			"earlier step is undone; should the new one fail, uwf thread redo goes forward again.\n\n" +
 			"   uwf thread poke @ -p 'shorter'\n" +
 			"   uwf thread poke @developer -p 'keep the old name' --until-end   # the last step of a role",
-		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), countFlags()...),
+		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), append(countFlags(), remoteFlags()...)...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := a.workOf(c)
 		if err != nil {

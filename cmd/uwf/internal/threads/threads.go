@@ -47,6 +47,7 @@ func (a Commands) Command() *ucli.Command {
 			a.Leaf(ucli.Command{
 				Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
 				Usage: "stop a thread and archive it as cancelled",
+				Flags: []ucli.Flag{remoteFlag("also at this `REMOTE`, where nobody may work on it")},
 			}, a.threadKill),
 			a.Leaf(ucli.Command{
 				Name: "stop", ArgsUsage: "<thread>",
@@ -307,11 +308,22 @@ func (a Commands) Fork() *ucli.Command {
 }
 
 func (a Commands) threadKill(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	at, err := a.atRemote(ctx, c, nil, false)
+	defer at.close()
 	if err != nil {
 		return err
 	}
-	if err := e.Kill(ctx, id); err != nil {
+	id := at.id
+	if id == "" {
+		if id, err = a.Thread(ctx, c.Args().First()); err != nil {
+			return err
+		}
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := at.with(ctx, e, engine.Work{}, func(e *engine.Engine, _ engine.Work) error { return e.Kill(ctx, id) }); err != nil {
 		return err
 	}
 	return a.Print(protocol.ThreadKilled{Thread: id, Archived: true, Cancelled: true}, func(w io.Writer) error {

@@ -10,14 +10,11 @@ import (
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/ext/temporal/slot"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -44,7 +41,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	defer temporal.Close()
 	pool, err := slot.Open(c.Context, slot.Config{
 		Uwf: uwf, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
-		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Log: cmd.say,
+		Queue: main, Queues: conf.Queues, Log: cmd.say,
 	})
 	if err != nil {
 		return err
@@ -56,7 +53,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		Identity:                           me,
 		MaxConcurrentActivityExecutionSize: conf.Slots,
 		WorkerStopTimeout:                  time.Duration(conf.Drain),
-		MaxHeartbeatThrottleInterval:       time.Duration(conf.Silence) / 3,
+		MaxHeartbeatThrottleInterval:       flow.Silence / 3,
 		DisableWorkflowWorker:              queue != main, // that is for the steps of some roles
 		OnFatalError:                       func(err error) { broken <- err },
 	})
@@ -67,9 +64,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	cmd.say(fmt.Sprintf("%d slots, task queue %s of %s at %s, remote %s", conf.Slots, queue, conf.Namespace, conf.Address, conf.Remote))
 	watching, stopWatching := context.WithCancel(c.Context)
 	var watchers sync.WaitGroup
-	watchers.Go(func() {
-		pool.Watch(watching, time.Duration(conf.Watch), func(r flow.Request) { wake(watching, temporal, r) })
-	})
+	watchers.Go(func() { cmd.watch(watching, temporal, pool, conf) })
 	defer watchers.Wait()
 	defer stopWatching()
 	select {
@@ -89,15 +84,4 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 // say tells the worker's log.
 func (cmd *command) say(text string) {
 	_, _ = fmt.Fprintf(cmd.env.Stderr, "%s %s: %s\n", cmd.env.Now().UTC().Format(time.RFC3339), program, plaintext.Line(text))
-}
-
-// wake tells the workflow of a thread that it has moved. Of a child that waits for a person
-// there is none: then the nearest one above it is told.
-func wake(ctx context.Context, temporal client.Client, r flow.Request) {
-	for _, thread := range append([]string{r.Thread}, r.Above...) {
-		err := temporal.SignalWorkflow(ctx, flow.ID(r.Remote, thread), "", flow.Changed, nil)
-		if !errors.As(err, new(*serviceerror.NotFound)) {
-			return // it was told, or finds out later
-		}
-	}
 }

@@ -1,0 +1,340 @@
+// Package remotes is the command line of other places that hold threads.
+package remotes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
+	"github.com/united-workforce/uwf/engine/remotes"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// Commands are those of this package, for one invocation of the program.
+type Commands struct{ *app.App }
+
+// New returns them.
+func New(a *app.App) Commands { return Commands{a} }
+
+// Named are the commands about the remotes that a home knows.
+func (a Commands) Named() []*ucli.Command {
+	return []*ucli.Command{
+		a.Leaf(ucli.Command{
+			Name: "add", ArgsUsage: "<remote> <address>", Usage: "give an address a name; nothing is contacted",
+			Description: "An address is a directory, host:path (by ssh) or scheme://…, for which the program uwf-remote-scheme is\n" +
+				"started. It may hold no password: that program takes it from the environment or from a file of its own.\n\n" +
+				"   uwf remote add team build@ci.example:threads\n" +
+				"   uwf remote add shared /mnt/team/uwf",
+			Flags: []ucli.Flag{&ucli.BoolFlag{Name: "trust", Usage: "let commands of threads that come from there run without a question, as those of your own threads do"}},
+		}, a.add),
+		a.Leaf(ucli.Command{
+			Name: "list", Aliases: []string{"ls"}, ArgsUsage: "[remote]", Usage: "list the remotes, or the threads at one of them",
+			Flags: []ucli.Flag{
+				&ucli.BoolFlag{Name: "waiting", Usage: "only threads that wait for a person"},
+				&ucli.BoolFlag{Name: "all", Usage: "ended threads too"},
+			},
+		}, a.list),
+		a.Leaf(ucli.Command{Name: "rename", ArgsUsage: "<remote> <new>", Usage: "give a remote another name"}, a.rename),
+		a.Leaf(ucli.Command{Name: "remove", Aliases: []string{"rm"}, ArgsUsage: "<remote>", Usage: "forget a remote; what is there, and what came from there, stays"}, a.remove),
+	}
+}
+
+func (a Commands) add(ctx context.Context, c *ucli.Context) error {
+	r := app.Remote{Name: c.Args().Get(0), Trust: c.Bool("trust")}
+	if err := app.CheckRemoteName(r.Name); err != nil {
+		return err
+	}
+	at, err := remote.ParseAddress(c.Args().Get(1), a.Env.Dir)
+	if err != nil {
+		return err
+	}
+	r.Address = at.Text
+	err = a.ChangeRemotes(ctx, func(all []app.Remote) ([]app.Remote, error) {
+		if i := indexOf(all, r.Name); i >= 0 {
+			return nil, cmdline.UsageError(fmt.Sprintf("there is a remote %s: %s", r.Name, all[i].Address), "uwf remote remove "+r.Name)
+		}
+		return append(all, r), nil
+	})
+	if err != nil {
+		return err
+	}
+	a.Hint("uwf push @ %s", r.Name)
+	return a.print(r)
+}
+
+func indexOf(all []app.Remote, name string) int {
+	return slices.IndexFunc(all, func(r app.Remote) bool { return r.Name == name })
+}
+
+func (a Commands) print(r app.Remote) error {
+	return a.Print(r, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  %s\n", r.Name, plaintext.Line(r.Address))
+		return err
+	})
+}
+
+// changed finds a remote of the list.
+func (a Commands) changed(all []app.Remote, name string) (int, error) {
+	i := indexOf(all, name)
+	if i < 0 {
+		_, err := a.FindRemote(name)
+		return i, cmp.Or(err, error(cmdline.NotFound("there is no remote "+name, "uwf remote list")))
+	}
+	return i, nil
+}
+
+func (a Commands) rename(ctx context.Context, c *ucli.Context) error {
+	var r app.Remote
+	old, name := c.Args().Get(0), c.Args().Get(1)
+	if err := app.CheckRemoteName(name); err != nil {
+		return err
+	}
+	err := a.ChangeRemotes(ctx, func(all []app.Remote) ([]app.Remote, error) {
+		i, err := a.changed(all, old)
+		if err != nil {
+			return nil, err
+		}
+		if indexOf(all, name) >= 0 {
+			return nil, cmdline.UsageError("there is a remote "+name, "uwf remote list")
+		}
+		all[i].Name = name
+		r = all[i]
+		return all, nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(r)
+}
+
+func (a Commands) remove(ctx context.Context, c *ucli.Context) error {
+	var r app.Remote
+	err := a.ChangeRemotes(ctx, func(all []app.Remote) ([]app.Remote, error) {
+		i, err := a.changed(all, c.Args().First())
+		if err != nil {
+			return nil, err
+		}
+		r = all[i]
+		return slices.Delete(all, i, i+1), nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(r)
+}
+
+func (a Commands) list(ctx context.Context, c *ucli.Context) error {
+	if name := c.Args().First(); name != "" {
+		return threads.New(a.App).ListAt(ctx, name, c.Bool("all"), c.Bool("waiting"))
+	}
+	if c.Bool("waiting") || c.Bool("all") {
+		return cmdline.UsageError("of which remote?", "uwf remote list NAME --waiting")
+	}
+	all, err := a.Remotes()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		a.Hint("uwf remote add team ADDRESS")
+	}
+	return a.Print(append([]app.Remote{}, all...), func(w io.Writer) error {
+		if len(all) == 0 {
+			_, err := fmt.Fprintln(w, "no remotes")
+			return err
+		}
+		t := term.NewTable("REMOTE", "ADDRESS", "TRUST")
+		for _, r := range all {
+			trust := ""
+			if r.Trust {
+				trust = "its commands run"
+			}
+			t.Row(r.Name, plaintext.Line(r.Address), trust)
+		}
+		return t.Print(w)
+	})
+}
+
+// Push is uwf push.
+func (a Commands) Push() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "push", ArgsUsage: "[thread…] [remote]", Usage: "take threads to a remote, each with its children",
+		Description: "What the remote lacks is sent, then its head moves, if it is still where it was. A thread that has gone\n" +
+			"on at both sides is named with both heads, and stays as it is at both.\n\n" +
+			"   uwf push @ team\n" +
+			"   uwf push --all team",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"}},
+	}, a.push)
+}
+
+func (a Commands) push(ctx context.Context, c *ucli.Context) error {
+	args, name, err := a.withRemote(c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	if c.Bool("all") == (len(args) > 0) {
+		return cmdline.UsageError("which threads? name them, or say --all", "uwf push @ "+cmp.Or(plaintext.Word(name), "team"))
+	}
+	var ids []string
+	for _, arg := range args {
+		id, err := a.Thread(ctx, arg)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	if c.Bool("all") {
+		if ids, err = a.ThreadIDs(ctx); err != nil {
+			return err
+		}
+	}
+	link, done, err := a.Link(ctx, name, nil)
+	if err != nil {
+		return err
+	}
+	defer done()
+	pushed, failed := link.Push(ctx, ids)
+	a.sayPushed(link, pushed)
+	if len(pushed) == 0 && failed != nil {
+		return failed
+	}
+	err = a.Print(Pushed{Remote: link.Name, Threads: pushed}, func(w io.Writer) error {
+		t := term.NewTable("THREAD", "RESULT", "HEAD", "NODES")
+		for _, p := range pushed {
+			t.Row(p.Thread, cmp.Or(p.Result, "failed"), string(p.Head), fmt.Sprint(p.Nodes))
+		}
+		return t.Print(w)
+	})
+	return cmp.Or(failed, err)
+}
+
+// Pushed answers push.
+type Pushed struct {
+	Remote  string           `json:"remote"`
+	Threads []remotes.Pushed `json:"threads"`
+}
+
+func (a Commands) sayPushed(link *remotes.Link, pushed []remotes.Pushed) {
+	for _, p := range pushed {
+		if p.Result == remotes.Behind {
+			a.Hint("thread %s has gone on at %s: uwf pull %s %s", p.Thread, plaintext.Line(link.Name), p.Thread, plaintext.Word(link.Name))
+			break
+		}
+	}
+	for _, p := range pushed {
+		if len(p.Whole) > 0 {
+			a.Say("uwf: warning: %s of thread %s that were redacted here are whole at %s: redact them there, too", render.Count(len(p.Whole), "node"), p.Thread, plaintext.Line(link.Name))
+		}
+	}
+}
+
+// withRemote takes the remote off the end of arguments, if it is there.
+func (a Commands) withRemote(args []string) (others []string, name string, err error) {
+	if len(args) == 0 {
+		return nil, "", nil
+	}
+	last := args[len(args)-1]
+	all, err := a.Remotes()
+	if err != nil {
+		return nil, "", err
+	}
+	if indexOf(all, last) >= 0 || app.IsRemoteAddress(last) {
+		return args[:len(args)-1], last, nil
+	}
+	return args, "", nil
+}
+
+// Pull is uwf pull.
+func (a Commands) Pull() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "pull", ArgsUsage: "<thread> [remote]", Usage: "bring a thread here, with its children, after verifying all of it",
+		Description: "What is lacking here is fetched and checked as a bundle is; nothing is changed on any fault. A thread that\n" +
+			"comes from elsewhere works nowhere until you say where: uwf thread step <thread> --cwd DIR. One that has\n" +
+			"gone on at both sides is named with both heads, and stays as it is.",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "discard", Usage: "give up what was done here, if the thread has gone on at both sides"}},
+	}, a.pull)
+}
+
+func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
+	link, done, err := a.Link(ctx, c.Args().Get(1), nil)
+	if err != nil {
+		return err
+	}
+	defer done()
+	id, err := a.ThreadAt(ctx, link, c.Args().First())
+	if err != nil {
+		return err
+	}
+	pulled, err := link.Pull(ctx, []string{id}, remotes.PullOptions{Discard: c.Bool("discard")})
+	if err != nil {
+		return err
+	}
+	return a.printPulled(link, pulled)
+}
+
+func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
+	for _, t := range pulled.Threads {
+		if t.Parent != "" {
+			continue
+		}
+		if slices.Contains([]string{bundle.Added, bundle.Advanced, bundle.Replaced}, t.Result) {
+			a.Hint("what came from elsewhere works nowhere until you say where: uwf thread step %s --remote %s --cwd %s", t.Thread, plaintext.Word(link.Name), plaintext.Word(a.Env.Dir))
+			break
+		}
+		if t.Result == bundle.Ahead {
+			a.Hint("uwf push %s %s", t.Thread, plaintext.Word(link.Name))
+			break
+		}
+	}
+	return a.Print(Pulled{Remote: link.Name, Pulled: pulled}, func(w io.Writer) error {
+		t := term.NewTable("THREAD", "RESULT", "HEAD")
+		for _, p := range pulled.Threads {
+			t.Row(p.Thread, p.Result, string(p.Head))
+		}
+		if len(pulled.Threads) > 0 {
+			if err := t.Print(w); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintf(w, "%s, %d redacted\n", render.Count(pulled.Nodes, "node"), len(pulled.Redactions))
+		return err
+	})
+}
+
+// Pulled answers pull and fetch.
+type Pulled struct {
+	Remote string `json:"remote"`
+	remotes.Pulled
+}
+
+// Fetch is uwf fetch.
+func (a Commands) Fetch() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "fetch", ArgsUsage: "[remote]", Usage: "bring all threads of a remote to where they stand there that are here, too",
+		Description: "It is uwf pull for each of them. What has gone on here, or at both sides, stays as it is.",
+		Flags:       []ucli.Flag{&ucli.BoolFlag{Name: "all", Usage: "also threads that are not here yet"}},
+	}, a.fetch)
+}
+
+func (a Commands) fetch(ctx context.Context, c *ucli.Context) error {
+	link, done, err := a.Link(ctx, c.Args().First(), nil)
+	if err != nil {
+		return err
+	}
+	defer done()
+	pulled, failed := link.Fetch(ctx, c.Bool("all"))
+	if len(pulled.Threads) == 0 && failed != nil {
+		return failed
+	}
+	return cmp.Or(failed, a.printPulled(link, pulled))
+}

@@ -1,0 +1,174 @@
+package threads
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/remotes"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+// remoteFlags are those of commands that work on a thread that stands at a remote.
+func remoteFlags() []ucli.Flag {
+	return []ucli.Flag{
+		remoteFlag("work on the thread as it stands at this `REMOTE`: take its lease, pull, make the step, push"),
+		&ucli.StringFlag{Name: "expect", Usage: "only if `HEAD` is still the thread's head"},
+		&ucli.StringFlag{Name: "lease", Usage: "with --remote: how long others wait if this process dies, a `TIME` (default: " + protocol.Span(remotes.DefaultLease) + ")"},
+	}
+}
+
+func remoteFlag(usage string) ucli.Flag { return &ucli.StringFlag{Name: "remote", Usage: usage} }
+
+// expected is the value of --expect.
+func expected(c *ucli.Context) (protocol.Hash, error) {
+	if !c.IsSet("expect") {
+		return "", nil
+	}
+	h, err := protocol.ParseHash(c.String("expect"))
+	if err != nil {
+		return "", cmdline.UsageError(fmt.Sprintf("--expect: %v", err), "uwf thread show <thread>")
+	}
+	return h, nil
+}
+
+// shared is a thread at a remote that a command works on; the zero value: one that is here
+// alone.
+type shared struct {
+	link  *remotes.Link
+	id    string
+	lease time.Duration
+	done  func()
+}
+
+// atRemote finds the thread of a command at the remote that --remote names. now also
+// brings it to where it stands there.
+func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progress, now bool) (s shared, err error) {
+	if !c.IsSet("remote") {
+		if c.IsSet("lease") {
+			return s, cmdline.UsageError("--lease goes with --remote")
+		}
+		return s, nil
+	}
+	if c.Bool("background") {
+		return s, cmdline.UsageError("--background and --remote exclude each other")
+	}
+	s.lease = remotes.DefaultLease
+	if c.IsSet("lease") {
+		if s.lease, err = term.SpanOf(c, "lease"); err != nil {
+			return s, err
+		}
+		if s.lease < remote.MinLease || s.lease > remote.MaxLease {
+			return s, cmdline.UsageError(fmt.Sprintf("--lease must be %s to %s", protocol.Span(remote.MinLease), protocol.Span(remote.MaxLease)), "--lease 30s")
+		}
+	}
+	if s.link, s.done, err = a.Link(ctx, c.String("remote"), p); err != nil {
+		return s, err
+	}
+	if s.id, err = a.ThreadAt(ctx, s.link, c.Args().First()); err != nil {
+		return s, err
+	}
+	if _, unknown := s.link.Engine.Head(ctx, s.id); now || unknown != nil {
+		_, err = s.link.Pull(ctx, []string{s.id}, remotes.PullOptions{})
+	}
+	return s, err
+}
+
+func (s shared) close() {
+	if s.done != nil {
+		s.done()
+	}
+}
+
+// with does something under the lease of a thread that stands at a remote, or as it is to
+// one that is here alone. Children of the former are left to others.
+func (s shared) with(ctx context.Context, e *engine.Engine, w engine.Work, do func(*engine.Engine, engine.Work) error) error {
+	if s.link == nil {
+		return do(e, w)
+	}
+	return s.link.With(ctx, s.id, w.Expect, remotes.Options{Lease: s.lease}, func(_ context.Context, e *engine.Engine) error {
+		if w.Expect = ""; w.Steps == engine.UntilEnd {
+			w.Steps = remotes.Many
+		}
+		return do(e, w)
+	})
+}
+
+// ListAt lists the threads at a remote; waiting: only those that wait for a person.
+func (a Commands) ListAt(ctx context.Context, name string, ended, waiting bool) error {
+	f := view.Filter{Ended: ended}
+	if waiting {
+		f.Statuses = []protocol.Status{protocol.StatusSuspended}
+	}
+	return a.listAt(ctx, name, f)
+}
+
+func (a Commands) listAt(ctx context.Context, name string, f view.Filter) error {
+	link, done, err := a.Link(ctx, name, nil)
+	if err != nil {
+		return err
+	}
+	defer done()
+	e, leases, err := link.View(ctx, remote.Filter{Active: !f.Ended && len(f.Statuses) == 0})
+	if err != nil {
+		return err
+	}
+	entries := view.Listed(ctx, e.Heads, f, func(err error) {
+		a.Say("uwf: %v", err)
+		a.Status = app.Classify(err).Code
+	})
+	items := func(yield func(protocol.ThreadItem) bool) {
+		for item := range view.Items(ctx, e, entries, f) {
+			item.WorkedOnBy = leases[item.Thread].Holder
+			if !yield(item) {
+				return
+			}
+		}
+	}
+	return render.PrintList(ctx, a.Env.Stdout, a.Format(nil), items, func(w io.Writer) error {
+		return listText(w, items, a.Env.Now(), cmdline.Colours(a.Env, a.Env.Stdout))
+	})
+}
+
+// threadSeen is what a command begins with that only looks at a thread, here or at a remote.
+func (a Commands) threadSeen(ctx context.Context, c *ucli.Context) (id string, e *engine.Engine, done func(), err error) {
+	if !c.IsSet("remote") {
+		id, e, err = a.ThreadAndEngine(ctx, c, nil)
+		return id, e, func() {}, err
+	}
+	link, done, err := a.Link(ctx, c.String("remote"), nil)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if id, err = a.ThreadAt(ctx, link, c.Args().First()); err == nil {
+		e, err = link.ViewOf(ctx, id)
+	}
+	if err != nil {
+		done()
+	}
+	return id, e, done, err
+}
+
+// threadHere is what commands begin with that look at a thread before they work on it: one
+// at a remote is brought here first.
+func (a Commands) threadHere(ctx context.Context, c *ucli.Context) (string, *engine.Engine, error) {
+	if !c.IsSet("remote") {
+		return a.ThreadAndEngine(ctx, c, nil)
+	}
+	s, err := a.atRemote(ctx, c, nil, true)
+	defer s.close()
+	if err != nil {
+		return "", nil, err
+	}
+	return s.id, s.link.Engine, nil
+}
