@@ -3,12 +3,15 @@
 GO      ?= go
 BIN     := $(CURDIR)/bin
 TOOLS   := $(CURDIR)/.tmp/tools
+# Modules with a workspace of their own: no other build asks for what only they link.
+EXTENSIONS = $(patsubst %/go.work,%,$(wildcard ext/*/go.work))
 # -race needs a C compiler; RACE=-race is what CI sets where there is one.
 RACE    ?=
 STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 NFPM          := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.0
 HUGO          := github.com/gohugoio/hugo@v0.160.0
+TEMPORAL      := go.temporal.io/server/cmd/server@v1.32.1
 ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 .DEFAULT_GOAL := help
@@ -44,6 +47,22 @@ test-web: ## look at the pages of uwf web in Chromium (Debian's package is insta
 	$(GO) vet -tags browser ./internal/webtest
 	$(GO) test -tags browser -count=1 -timeout 10m ./internal/webtest -v
 
+.PHONY: test-postgres
+test-postgres: ## run ext/postgres against a real Postgres (Debian's package is installed where it may be)
+	RACE=$(RACE) ext/postgres/test.sh
+
+.PHONY: test-temporal
+test-temporal: build ## run ext/temporal against a real Temporal server (built from its module the first time, for minutes)
+	@test -x $(TOOLS)/temporal-server || $(MAKE) $(TOOLS)/temporal-server || { printf '\033[31m%s\033[0m\n' "no Temporal server could be built: ext/temporal was NOT tried against a real one"; exit 1; }
+	$(GO) build -trimpath -o $(BIN)/ ./ext/temporal/cmd/uwf-temporal
+	$(GO) vet -tags temporal ./ext/temporal/...
+	$(GO) test -tags temporal -p 1 -count=1 -timeout 60m -v -run 'OnAServer|Machines' ./ext/temporal/...
+
+# Its hundreds of modules are in no go.mod of ours.
+$(TOOLS)/temporal-server:
+	CGO_ENABLED=0 GOBIN=$(TOOLS)/temporal GOFLAGS=-trimpath $(GO) install -ldflags='-s -w' $(TEMPORAL)
+	mv $(TOOLS)/temporal/server $@
+
 .PHONY: race
 race: ## run all tests with the race detector (needs a C compiler)
 	$(MAKE) test RACE=-race
@@ -64,6 +83,7 @@ bench: build ## measure what is promised about speed and memory; BENCH=-full for
 torture: build ## kill, starve, deceive and attack every command for TORTURETIME (default 10m); SEED repeats a run
 	$(GO) build -o $(CURDIR)/.tmp/torture ./internal/torture
 	@$(CURDIR)/.tmp/torture -bin $(BIN) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
+	@$(GO) test -v -timeout 0 -run 'TestHistories|TestKilledCoding' ./internal/torture -bin $(BIN) -long $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
 
 .PHONY: mutants
 mutants: ## break promises in a copy of the sources, one at a time: the torturer must notice (half an hour)
@@ -79,10 +99,11 @@ fmt:
 .PHONY: vet
 vet:
 	$(GO) vet work
+	for m in $(EXTENSIONS); do $(GO) -C $$m vet -tags $${m#ext/} ./... || exit 1; done
 
 .PHONY: staticcheck
 staticcheck: $(TOOLS)/staticcheck
-	for m in $$($(GO) list -m -f '{{.Dir}}'); do (cd $$m && $(TOOLS)/staticcheck ./...) || exit 1; done
+	for m in $$($(GO) list -m -f '{{.Dir}}') $(EXTENSIONS); do (cd $$m && $(TOOLS)/staticcheck ./...) || exit 1; done
 
 $(TOOLS)/staticcheck: Makefile
 	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(STATICCHECK)
@@ -90,7 +111,7 @@ $(TOOLS)/staticcheck: Makefile
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run golangci-lint with the repository's configuration (builds it the first time)
-	for m in $$($(GO) list -m -f '{{.Dir}}'); do (cd $$m && $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+	for m in $$($(GO) list -m -f '{{.Dir}}') $(EXTENSIONS); do (cd $$m && $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
 
 $(TOOLS)/golangci-lint: Makefile
 	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(GOLANGCI_LINT)
@@ -98,7 +119,8 @@ $(TOOLS)/golangci-lint: Makefile
 
 .PHONY: cross
 cross: ## compile for the systems that cannot be tried here
-	for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) vet work || exit 1; done
+	for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) vet work || exit 1; \
+		for m in $(EXTENSIONS); do GOOS=$$os CGO_ENABLED=0 $(GO) -C $$m vet ./... || exit 1; done; done
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module, siblings served from the tree

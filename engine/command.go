@@ -87,7 +87,7 @@ func (e *Engine) chooseAgent(c protocol.Config, override, workflow, role string)
 		if _, known := c.Agents[override]; known {
 			return e.configured(c, override, "--agent")
 		}
-		if full := protocol.AgentName(override); slices.Contains(discover.OnPath(e.Env), full) { // codex: not the program itself, which is no agent
+		if full := protocol.AgentName(override); discover.Installed(e.Env, full) { // codex: not the program itself, which is no agent
 			return e.commandLine(full)
 		}
 		return e.commandLine(override)

@@ -20,6 +20,9 @@ import (
 type driven struct {
 	places chan struct{} // one for each thread that is at work; who waits for children has none
 	mu     sync.Mutex    // of what is told
+
+	spentMu sync.Mutex
+	spent   map[string]spending // by child: see [Engine.spentBy]
 }
 
 // driving returns an engine for a run of a thread with all its children.
@@ -32,7 +35,7 @@ func (e *Engine) driving(w Work) *Engine {
 		n = 2 * runtime.NumCPU()
 	}
 	with := *e
-	with.driven = &driven{places: make(chan struct{}, n)}
+	with.driven = &driven{places: make(chan struct{}, n), spent: map[string]spending{}}
 	return with.speakingInTurn()
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -77,19 +78,27 @@ func (e *Engine) spentTogether(ctx context.Context, id string, head protocol.Has
 	if err != nil && all == nil {
 		return sum, err
 	}
-	standings, _ := heads.Standings(ctx, e.Heads) // a line that cannot be read is about another thread, or says so when that is stepped
-	return sum, e.addKids(ctx, &sum, all, standings, map[string]protocol.Hash{id: head})
+	return sum, e.addKids(ctx, &sum, all, map[string]protocol.Hash{id: head})
 }
 
 // addKids adds what the children of threads have cost, and theirs.
-func (e *Engine) addKids(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts, standings map[string]heads.Standing, of map[string]protocol.Hash) error {
-	below := map[string]protocol.Hash{}
+func (e *Engine) addKids(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts, of map[string]protocol.Hash) error {
+	var ids []string
 	for id, f := range all {
-		at, known := standings[id]
-		if f.Parent == nil || !known || of[f.Parent.Thread] != f.Parent.Head {
-			continue
+		if f.Parent != nil && of[f.Parent.Thread] == f.Parent.Head {
+			ids = append(ids, id)
 		}
-		spent, err := e.spentAlone(ctx, id, at.Head, f)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	stand, err := children.Look(ctx, e.Heads, ids, e.driven.ended(ids))
+	if err != nil {
+		return err
+	}
+	below := map[string]protocol.Hash{}
+	for id, at := range stand {
+		spent, err := e.spentBy(ctx, id, at, all[id])
 		if err != nil {
 			return err
 		}
@@ -98,16 +107,27 @@ func (e *Engine) addKids(ctx context.Context, sum *moderator.Spent, all map[stri
 			below[id] = at.Head
 		}
 	}
-	if len(below) == 0 {
-		return nil
+	return e.addKids(ctx, sum, all, below)
+}
+
+// spentBy is [Engine.spentAlone]. A driver asks for it with each step of each child, so
+// of those that have ended, or have not been begun, it is found out once.
+func (e *Engine) spentBy(ctx context.Context, id string, at heads.Standing, facts heads.Facts) (moderator.Spent, error) {
+	if known, ok := e.driven.spending(id); ok && known.head == at.Head && (at.End != nil || !e.runDir(id).Exists()) {
+		return known.spent, nil
 	}
-	return e.addKids(ctx, sum, all, standings, below)
+	spent, err := e.spentAlone(ctx, id, at.Head, facts)
+	if err == nil {
+		e.driven.remember(id, at, spent)
+	}
+	return spent, err
 }
 
 // spentAlone is what a thread has cost by itself, with the tries that no step holds.
 func (e *Engine) spentAlone(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
 	sum, err := e.spent(ctx, id, head, facts)
-	if err != nil {
+	dir := e.runDir(id)
+	if err != nil || !dir.Exists() {
 		return sum, err
 	}
 	t, err := thread.Open(ctx, e.nodes(), head)
@@ -115,8 +135,45 @@ func (e *Engine) spentAlone(ctx context.Context, id string, head protocol.Hash, 
 		return sum, err
 	}
 	var failed budget.Sums
-	failed.Untold(e.runDir(id).Tries(t))
+	failed.Untold(dir.Tries(t))
 	return budget.Plus(sum, budget.SpentOf(failed)), nil
+}
+
+// spending is what a thread has cost up to a head.
+type spending struct {
+	head  protocol.Hash
+	ended *heads.Ended
+	spent moderator.Spent
+}
+
+func (d *driven) spending(id string) (spending, bool) {
+	if d == nil {
+		return spending{}, false
+	}
+	d.spentMu.Lock()
+	defer d.spentMu.Unlock()
+	s, ok := d.spent[id]
+	return s, ok
+}
+
+// ended are those of threads of which it is known how they have ended.
+func (d *driven) ended(ids []string) map[string]heads.Ended {
+	known := map[string]heads.Ended{}
+	for _, id := range ids {
+		if s, ok := d.spending(id); ok && s.ended != nil {
+			known[id] = *s.ended
+		}
+	}
+	return known
+}
+
+func (d *driven) remember(id string, at heads.Standing, spent moderator.Spent) {
+	if d == nil {
+		return
+	}
+	d.spentMu.Lock()
+	defer d.spentMu.Unlock()
+	d.spent[id] = spending{at.Head, at.End, spent}
 }
 
 func hasChildren(w protocol.Workflow) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
 )
 
 // UndoOptions of [Engine.Undo] and [Engine.Redo]. The zero value works.
@@ -21,49 +22,61 @@ type UndoOptions struct {
 // Undo takes a thread and its files one step back; an ended thread is active again. The
 // step is kept for [Engine.Redo] until the thread goes on. Errors are *protocol.Error.
 func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.travel(ctx, id, func(h *lockedThread, pos *position) error { return e.back(ctx, h, pos, o.KeepFiles) })
+	return e.travel(ctx, id, func(h *lockedThread, pos *position) (*protocol.FileChanges, error) {
+		return e.back(ctx, h, pos, o.KeepFiles)
+	})
 }
 
-// back takes a thread that is held, and its files, one step back.
-func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepFiles bool) error {
+// back takes a thread that is held, and its files, one step back. It returns what that
+// changed in the files.
+func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepFiles bool) (changed *protocol.FileChanges, err error) {
 	last := pos.thread.Last
 	if last == nil {
-		return fault.New(protocol.CodeFailed, "thread %s has no step to undo", h.id)
+		return nil, fault.New(protocol.CodeFailed, "thread %s has no step to undo", h.id)
 	}
 	if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
-		return err
+		return nil, err
 	}
 	if pos.workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
 		if err := e.ask(ctx, h, children.Place{Head: pos.previous(), Role: last.Role}.AttemptKey("")); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	undone := []protocol.Hash{h.head}
 	if next, err := e.undone(ctx, h); err != nil {
-		return err
+		return nil, err
 	} else if next != nil {
 		undone = append(undone, h.facts.Undone...)
 	}
 	if !keepFiles {
 		step, err := e.toPutBack(ctx, h, pos.thread)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := e.moveFiles(ctx, h, pos, step, false); err != nil {
-			return err
+		if changed, err = e.moveFiles(ctx, h, pos, step, false); err != nil {
+			return nil, err
 		}
 	}
 	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Undone: undone}); err != nil {
-		return err
+		return changed, err
 	}
 	h.facts.Undone = undone
-	if h.ended != nil {
-		if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
-			return err
-		}
-		h.ended = nil
+	if err := e.reopen(ctx, h); err != nil {
+		return changed, err
 	}
-	return e.shift(ctx, h, pos.previous())
+	return changed, e.shift(ctx, h, pos.previous())
+}
+
+// reopen makes an ended thread active again.
+func (e *Engine) reopen(ctx context.Context, h *lockedThread) error {
+	if h.ended == nil {
+		return nil
+	}
+	if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
+		return err
+	}
+	h.ended = nil
+	return nil
 }
 
 // backTo takes a thread that is held back to one of its nodes. It returns the record of
@@ -77,7 +90,7 @@ func (e *Engine) backTo(ctx context.Context, h *lockedThread, last rundir.Record
 	}
 	last = e.passed(h, last)
 	for h.head != node {
-		err := e.back(ctx, h, pos, keepFiles)
+		_, err := e.back(ctx, h, pos, keepFiles)
 		if err == nil {
 			pos, err = e.at(ctx, h)
 		}
@@ -91,34 +104,37 @@ func (e *Engine) backTo(ctx context.Context, h *lockedThread, last rundir.Record
 // Redo takes a thread and its files to the step that was undone last. Errors are
 // *protocol.Error.
 func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.travel(ctx, id, func(h *lockedThread, pos *position) error {
+	return e.travel(ctx, id, func(h *lockedThread, pos *position) (changed *protocol.FileChanges, err error) {
 		next, err := e.undone(ctx, h)
 		if err != nil {
-			return err
+			return changed, err
 		}
-		if next == nil || h.ended != nil {
-			return fault.New(protocol.CodeFailed, "thread %s has no undone step to go forward to", h.id)
+		if next == nil || h.ended != nil && h.ended.Status != protocol.StatusCompleted {
+			return nil, fault.New(protocol.CodeFailed, "thread %s has no undone step to go forward to", h.id)
 		}
 		if !o.KeepFiles {
 			step, err := e.toPutBack(ctx, h, next)
 			if err != nil {
-				return err
+				return changed, err
 			}
-			if err := e.moveFiles(ctx, h, pos, step, true); err != nil {
-				return err
+			if changed, err = e.moveFiles(ctx, h, pos, step, true); err != nil {
+				return changed, err
 			}
 		}
 		if rest := h.facts.Undone[1:]; len(rest) > 0 {
 			if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Undone: rest}); err != nil {
-				return err
+				return changed, err
 			}
 		}
-		return e.shift(ctx, h, next.Head)
+		if err := e.reopen(ctx, h); err != nil {
+			return changed, err
+		}
+		return changed, e.shift(ctx, h, next.Head)
 	})
 }
 
 // travel moves the head of a thread that nothing works on.
-func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread, *position) error) (protocol.StepOutput, error) {
+func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread, *position) (*protocol.FileChanges, error)) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	h, err := e.lock(ctx, id)
 	if err != nil {
@@ -140,10 +156,12 @@ func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread,
 		return none, fault.Of(err)
 	}
 	e.passed(h, last)
-	if err := move(h, pos); err != nil {
+	changed, err := move(h, pos)
+	if err != nil {
 		return none, fault.Ended(ctx, err)
 	}
 	out, err := e.arrive(ctx, h)
+	out.Files = changed
 	if err != nil {
 		return out, fault.Ended(ctx, err)
 	}
@@ -224,18 +242,27 @@ func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Threa
 	return &step, nil
 }
 
-// moveFiles puts back the files before a step, or again those after it.
-func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *position, step *workspace.StepFiles, forward bool) error {
+// moveFiles puts back the files before a step, or again those after it. It returns what
+// that changed.
+func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *position, step *workspace.StepFiles, forward bool) (*protocol.FileChanges, error) {
 	if step == nil {
-		return nil
+		return nil, nil
 	}
 	k, err := e.Files().OpenFiles(ctx, h.id, pos.dir(), h.workspace)
 	if err != nil {
-		return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
+		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
 	}
 	defer k.Release()
+	from, to := step.After, step.Before
 	if forward {
-		return e.Files().Restore(ctx, k, h.id, step.Before, step.After)
+		from, to = to, from
 	}
-	return e.Files().Restore(ctx, k, h.id, step.After, step.Before)
+	if err := e.Files().Restore(ctx, k, h.id, from, to); err != nil {
+		return nil, err
+	}
+	list, err := files.Diff(ctx, e.Env, k.Spec.Git, from, to)
+	if err != nil || len(list) == 0 {
+		return nil, nil //nolint:nilerr // it is for people to look at
+	}
+	return workspace.FileChanges(list), nil
 }

@@ -45,7 +45,7 @@ type StepOutput struct {
 	Message        string     `json:"message,omitempty"`  // closing words: the prompt of the edge to $END
 	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
 
-	Files *FileChanges `json:"files,omitempty"` // by the step that this command made
+	Files *FileChanges `json:"files,omitempty"` // by the step that this command made, or by undo and redo
 	// Children play the role that is next, if threads of their own do; uwf thread show names
 	// those of the newest join, if none does.
 	Children    []ChildOutput `json:"children,omitempty"`

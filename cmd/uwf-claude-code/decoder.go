@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
 // decoder reads claude's stream-json: one object a line, each content block of a
@@ -47,7 +48,7 @@ type line struct {
 	APIStatus  int                   `json:"api_error_status"`
 	Terminal   string                `json:"terminal_reason"`
 	Stop       string                `json:"stop_reason"`
-	Cost       *float64              `json:"total_cost_usd"`
+	Cost       figures.Dollars       `json:"total_cost_usd"`
 	Usage      *usage                `json:"usage"`
 	SinceLast  map[string]modelUsage `json:"model_usage_since_last_result"`
 	ByModel    map[string]modelUsage `json:"modelUsage"`
@@ -103,6 +104,9 @@ func (d *decoder) events(l *line) []cliagent.Event {
 		}
 		return blocks(l)
 	case "result":
+		if d.result != nil && l.UUID != "" && l.UUID == d.result.UUID {
+			return nil // told twice, spent once
+		}
 		d.result = l
 		d.spend(l)
 		return []cliagent.Event{{Kind: cliagent.Done, Session: l.Session}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
 // End implements [cliagent.Decoder]. The result line decides, not the exit
@@ -104,20 +105,20 @@ func (d *decoder) canGoOn(out cliagent.Outcome) string {
 
 // usage is of this run alone.
 type usage struct {
-	Input      int64 `json:"input_tokens"`
-	CacheWrite int64 `json:"cache_creation_input_tokens"`
-	CacheRead  int64 `json:"cache_read_input_tokens"`
-	Output     int64 `json:"output_tokens"`
+	Input      figures.Tokens `json:"input_tokens"`
+	CacheWrite figures.Tokens `json:"cache_creation_input_tokens"`
+	CacheRead  figures.Tokens `json:"cache_read_input_tokens"`
+	Output     figures.Tokens `json:"output_tokens"`
 }
 
 // modelUsage is of one model.
 type modelUsage struct {
-	Input      int64   `json:"inputTokens"`
-	CacheWrite int64   `json:"cacheCreationInputTokens"`
-	CacheRead  int64   `json:"cacheReadInputTokens"`
-	Output     int64   `json:"outputTokens"`
-	Thinking   int64   `json:"thinkingTokens"`
-	Cost       float64 `json:"costUSD"`
+	Input      figures.Tokens  `json:"inputTokens"`
+	CacheWrite figures.Tokens  `json:"cacheCreationInputTokens"`
+	CacheRead  figures.Tokens  `json:"cacheReadInputTokens"`
+	Output     figures.Tokens  `json:"outputTokens"`
+	Thinking   figures.Tokens  `json:"thinkingTokens"`
+	Cost       figures.Dollars `json:"costUSD"`
 }
 
 // spend adds what a result line says of the cost. There is one for each time that
@@ -128,7 +129,7 @@ type modelUsage struct {
 // streaming, and what was spent when a limit of cost ended the run.
 func (d *decoder) spend(l *line) {
 	switch {
-	case l.SinceLast != nil:
+	case l.SinceLast != nil && (len(l.SinceLast) > 0 || d.spent.Usage != nil):
 		u := sum(l.SinceLast)
 		if d.spent.Usage != nil {
 			u = d.spent.Add(u)
@@ -136,13 +137,13 @@ func (d *decoder) spend(l *line) {
 		d.spent.Usage = &u
 	case l.Usage != nil:
 		u := protocol.Usage{
-			InputTokens: l.Usage.Input, CacheReadTokens: l.Usage.CacheRead,
-			CacheWriteTokens: l.Usage.CacheWrite, OutputTokens: l.Usage.Output,
+			InputTokens: int64(l.Usage.Input), CacheReadTokens: int64(l.Usage.CacheRead),
+			CacheWriteTokens: int64(l.Usage.CacheWrite), OutputTokens: int64(l.Usage.Output),
 		}
 		if all := sum(l.ByModel); tokens(all) > tokens(u) {
 			u = all
 		}
-		u.CostUSD = l.Cost
+		u.CostUSD = l.Cost.USD()
 		d.spent.Usage = &u
 	}
 }
@@ -151,19 +152,24 @@ func tokens(u protocol.Usage) int64 {
 	return u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens + u.OutputTokens
 }
 
-// sum is what was spent on all models.
+// sum is what was spent on all models. If what one has cost is unknown, all is.
 func sum(models map[string]modelUsage) (u protocol.Usage) {
-	cost := 0.0
+	cost, priced := 0.0, len(models) > 0
 	for _, name := range slices.Sorted(maps.Keys(models)) { // in one order: sums of fractions differ
 		m := models[name]
-		u.InputTokens += m.Input
-		u.CacheReadTokens += m.CacheRead
-		u.CacheWriteTokens += m.CacheWrite
-		u.OutputTokens += m.Output
-		u.ReasoningTokens += m.Thinking
-		cost += m.Cost
+		u.InputTokens += int64(m.Input)
+		u.CacheReadTokens += int64(m.CacheRead)
+		u.CacheWriteTokens += int64(m.CacheWrite)
+		u.OutputTokens += int64(m.Output)
+		u.ReasoningTokens += int64(m.Thinking)
+		if usd := m.Cost.USD(); usd != nil {
+			cost += *usd
+		} else {
+			priced = false
+		}
 	}
-	cost = protocol.RoundUSD(cost)
-	u.CostUSD = &cost
+	if cost = protocol.RoundUSD(cost); priced {
+		u.CostUSD = &cost
+	}
 	return u
 }

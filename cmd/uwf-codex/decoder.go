@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
 // cumulative is the version from which on the token figures count on over all
@@ -45,11 +46,11 @@ type line struct {
 
 // tokens is what Codex says about usage. Input has the cached ones in it.
 type tokens struct {
-	Input      int64 `json:"input_tokens"`
-	CacheRead  int64 `json:"cached_input_tokens"`
-	CacheWrite int64 `json:"cache_write_input_tokens"`
-	Output     int64 `json:"output_tokens"`
-	Reasoning  int64 `json:"reasoning_output_tokens"`
+	Input      figures.Tokens `json:"input_tokens"`
+	CacheRead  figures.Tokens `json:"cached_input_tokens"`
+	CacheWrite figures.Tokens `json:"cache_write_input_tokens"`
+	Output     figures.Tokens `json:"output_tokens"`
+	Reasoning  figures.Tokens `json:"reasoning_output_tokens"`
 }
 
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
@@ -63,8 +64,8 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	case "thread.started":
 		d.session = l.ThreadID
 		return []cliagent.Event{{Kind: cliagent.Started, Session: l.ThreadID}}, true
-	case "turn.started": // the newest turn decides
-		d.completed, d.failed = false, ""
+	case "turn.started": // the newest turn decides; what it costs is told at its end
+		d.completed, d.failed, d.usage = false, "", nil
 	case "item.started", "item.completed":
 		return d.item(l.Item, l.Type == "item.completed"), true
 	case "turn.completed":
@@ -121,11 +122,11 @@ func (d *decoder) spent() cliagent.Usage {
 	return cliagent.Usage{
 		TokensOfSession: !d.legacy && (!v.Known() || v.AtLeast(cumulative)),
 		Usage: &protocol.Usage{
-			InputTokens:      max(t.Input-t.CacheRead-t.CacheWrite, 0),
-			CacheReadTokens:  t.CacheRead,
-			CacheWriteTokens: t.CacheWrite,
-			OutputTokens:     t.Output,
-			ReasoningTokens:  t.Reasoning,
+			InputTokens:      int64(max(t.Input-t.CacheRead-t.CacheWrite, 0)),
+			CacheReadTokens:  int64(t.CacheRead),
+			CacheWriteTokens: int64(t.CacheWrite),
+			OutputTokens:     int64(t.Output),
+			ReasoningTokens:  int64(t.Reasoning),
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
 // decoder reads "cursor-agent -p --output-format stream-json". A failure often
@@ -46,10 +47,10 @@ type line struct {
 
 // usage is only in newer versions. Input does not have the cached tokens in it.
 type usage struct {
-	Input      int64 `json:"inputTokens"`
-	Output     int64 `json:"outputTokens"`
-	CacheRead  int64 `json:"cacheReadTokens"`
-	CacheWrite int64 `json:"cacheWriteTokens"`
+	Input      figures.Tokens `json:"inputTokens"`
+	Output     figures.Tokens `json:"outputTokens"`
+	CacheRead  figures.Tokens `json:"cacheReadTokens"`
+	CacheWrite figures.Tokens `json:"cacheWriteTokens"`
 }
 
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
@@ -140,7 +141,7 @@ func (u *usage) usage() cliagent.Usage {
 		return cliagent.Usage{}
 	}
 	return cliagent.Usage{Usage: &protocol.Usage{
-		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
+		InputTokens: int64(u.Input), OutputTokens: int64(u.Output), CacheReadTokens: int64(u.CacheRead), CacheWriteTokens: int64(u.CacheWrite),
 	}}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
 // decoder reads "gemini --output-format stream-json". The last line says how the
@@ -58,10 +59,10 @@ func failureOf(raw json.RawMessage) (f failure) {
 // stats are of this run alone. InputTokens has the cached ones in it, Input has
 // not; older versions have no Input.
 type stats struct {
-	InputTokens  int64  `json:"input_tokens"`
-	OutputTokens int64  `json:"output_tokens"`
-	Cached       int64  `json:"cached"`
-	Input        *int64 `json:"input"`
+	InputTokens  figures.Tokens  `json:"input_tokens"`
+	OutputTokens figures.Tokens  `json:"output_tokens"`
+	Cached       figures.Tokens  `json:"cached"`
+	Input        *figures.Tokens `json:"input"`
 }
 
 // turnLimit is how the limit of turns is told in a line of type error.
@@ -189,9 +190,9 @@ func (s *stats) usage() cliagent.Usage {
 	if s == nil {
 		return cliagent.Usage{}
 	}
-	u := &protocol.Usage{InputTokens: max(s.InputTokens-s.Cached, 0), CacheReadTokens: s.Cached, OutputTokens: s.OutputTokens}
+	u := &protocol.Usage{InputTokens: int64(max(s.InputTokens-s.Cached, 0)), CacheReadTokens: int64(s.Cached), OutputTokens: int64(s.OutputTokens)}
 	if s.Input != nil {
-		u.InputTokens = *s.Input
+		u.InputTokens = int64(*s.Input)
 	}
 	return cliagent.Usage{Usage: u}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
 // decoder reads what Hermes prints: JSON lines where the version has them, else
@@ -43,11 +44,11 @@ type line struct {
 
 // tokens are of the run. Input does not have the cached ones in it.
 type tokens struct {
-	Input      int64 `json:"input"`
-	Output     int64 `json:"output"`
-	CacheRead  int64 `json:"cache_read"`
-	CacheWrite int64 `json:"cache_write"`
-	Reasoning  int64 `json:"reasoning"`
+	Input      figures.Tokens `json:"input"`
+	Output     figures.Tokens `json:"output"`
+	CacheRead  figures.Tokens `json:"cache_read"`
+	CacheWrite figures.Tokens `json:"cache_write"`
+	Reasoning  figures.Tokens `json:"reasoning"`
 }
 
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
@@ -187,7 +188,7 @@ func (t *tokens) usage() cliagent.Usage {
 		return cliagent.Usage{}
 	}
 	return cliagent.Usage{Usage: &protocol.Usage{
-		InputTokens: t.Input, OutputTokens: t.Output, CacheReadTokens: t.CacheRead, CacheWriteTokens: t.CacheWrite,
-		ReasoningTokens: t.Reasoning,
+		InputTokens: int64(t.Input), OutputTokens: int64(t.Output), CacheReadTokens: int64(t.CacheRead), CacheWriteTokens: int64(t.CacheWrite),
+		ReasoningTokens: int64(t.Reasoning),
 	}}
 }

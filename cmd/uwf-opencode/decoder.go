@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
 // decoder reads "opencode run --format json". There is no line for the beginning
@@ -21,6 +22,7 @@ type decoder struct {
 	calls   cliagent.Calls
 	failure json.RawMessage // nil: none, or the model went on after it
 	usage   *protocol.Usage
+	told    string   // the text, or the end of a step, that came last
 	sub     *decoder // of sub-agents, nil if there was none
 }
 
@@ -34,14 +36,15 @@ type line struct {
 
 // part is a piece of a message; its fields are those of all kinds.
 type part struct {
-	MessageID string   `json:"messageID"`
-	Text      string   `json:"text"`
-	Tool      string   `json:"tool"`
-	CallID    string   `json:"callID"`
-	State     state    `json:"state"`
-	Reason    string   `json:"reason"`
-	Tokens    tokens   `json:"tokens"`
-	Cost      *float64 `json:"cost"`
+	ID        string          `json:"id"`
+	MessageID string          `json:"messageID"`
+	Text      string          `json:"text"`
+	Tool      string          `json:"tool"`
+	CallID    string          `json:"callID"`
+	State     state           `json:"state"`
+	Reason    string          `json:"reason"`
+	Tokens    tokens          `json:"tokens"`
+	Cost      figures.Dollars `json:"cost"`
 }
 
 // state is what became of a tool call.
@@ -67,12 +70,12 @@ func (s state) result() string {
 
 // tokens are of one step. Input does not have the cached ones in it.
 type tokens struct {
-	Input     int64 `json:"input"`
-	Output    int64 `json:"output"`
-	Reasoning int64 `json:"reasoning"`
+	Input     figures.Tokens `json:"input"`
+	Output    figures.Tokens `json:"output"`
+	Reasoning figures.Tokens `json:"reasoning"`
 	Cache     struct {
-		Read  int64 `json:"read"`
-		Write int64 `json:"write"`
+		Read  figures.Tokens `json:"read"`
+		Write figures.Tokens `json:"write"`
 	} `json:"cache"`
 }
 
@@ -120,6 +123,12 @@ func (d *decoder) ofSub(l line) []cliagent.Event {
 
 func (d *decoder) events(l line) []cliagent.Event {
 	p := l.Part
+	if l.Type == "text" || l.Type == "step_finish" {
+		if p.ID != "" && p.ID == d.told {
+			return nil // told twice, said and spent once
+		}
+		d.told = p.ID
+	}
 	switch l.Type {
 	case "step_start": // the model is at work, also after a step that looked like the last
 		d.reason, d.failure = "", nil
@@ -170,12 +179,12 @@ func (d *decoder) tool(p part) []cliagent.Event {
 func (d *decoder) finish(p part) []cliagent.Event {
 	d.reason = p.Reason
 	step := protocol.Usage{
-		InputTokens:      p.Tokens.Input,
-		CacheReadTokens:  p.Tokens.Cache.Read,
-		CacheWriteTokens: p.Tokens.Cache.Write,
-		OutputTokens:     p.Tokens.Output,
-		ReasoningTokens:  p.Tokens.Reasoning,
-		CostUSD:          p.Cost,
+		InputTokens:      int64(p.Tokens.Input),
+		CacheReadTokens:  int64(p.Tokens.Cache.Read),
+		CacheWriteTokens: int64(p.Tokens.Cache.Write),
+		OutputTokens:     int64(p.Tokens.Output),
+		ReasoningTokens:  int64(p.Tokens.Reasoning),
+		CostUSD:          p.Cost.USD(),
 	}
 	if d.usage != nil {
 		step = d.usage.Add(step)

@@ -98,62 +98,82 @@ func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of [
 		}
 		kids[i] = Kid{Child: c, ID: id}
 	}
-	const few = 3
-	if len(kids) > few {
-		return kids, kids.findAll(ctx, x)
+	ids := make([]string, len(kids))
+	for i, k := range kids {
+		ids[i] = k.ID
 	}
+	stand, err := Look(ctx, x, ids, nil)
 	for i := range kids {
-		if err := kids[i].find(ctx, x); err != nil {
-			return nil, err
+		k := &kids[i]
+		if at, known := stand[k.ID]; known {
+			k.Head, k.Ended = at.Head, at.End
 		}
 	}
-	return kids, nil
+	return kids, err
 }
 
-// find looks a child up. One that is made active again between the two looks is found by
-// another one.
-func (k *Kid) find(ctx context.Context, x heads.Heads) error {
+// Look finds where threads stand, those that do not exist left out: the active ones in
+// one pass, and the others, unless it is known how they have ended, in another one. What
+// cannot be read is about one thread: if that is one of these, starting it says so.
+func Look(ctx context.Context, x heads.Heads, ids []string, known map[string]heads.Ended) (map[string]heads.Standing, error) {
+	const few = 3
+	left := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		left[id] = true
+	}
+	stand := make(map[string]heads.Standing, len(ids))
+	if len(left) > few {
+		for h, err := range x.Heads(ctx) {
+			if err == nil && left[h.Thread] {
+				stand[h.Thread] = heads.Standing{Head: h.Hash}
+				delete(left, h.Thread)
+			}
+		}
+	}
+	for id := range left {
+		if e, ok := known[id]; ok && len(ids) > few {
+			stand[id] = heads.Standing{Head: e.Head, End: &e}
+			delete(left, id)
+		}
+	}
+	if len(left) > few {
+		for e, err := range x.History(ctx) {
+			if err == nil && left[e.Thread] { // the newest line counts
+				stand[e.Thread] = heads.Standing{Head: e.Head, End: &e}
+			}
+		}
+		return stand, ctx.Err()
+	}
+	for id := range left {
+		at, err := look(ctx, x, id)
+		if err != nil {
+			return stand, err
+		}
+		if at.Head != "" {
+			stand[id] = at
+		}
+	}
+	return stand, ctx.Err()
+}
+
+// look finds a thread, which may be made active again between the two looks; no head if
+// there is none.
+func look(ctx context.Context, x heads.Heads, id string) (heads.Standing, error) {
 	for range 2 {
-		head, err := x.Head(ctx, k.ID)
+		e, err := x.Ended(ctx, id)
 		if err == nil {
-			k.Head = head
+			return heads.Standing{Head: e.Head, End: &e}, nil
 		}
 		if !errors.Is(err, heads.ErrNoThread) {
-			return err
+			return heads.Standing{}, err
 		}
-		ended, err := x.Ended(ctx, k.ID)
+		head, err := x.Head(ctx, id)
 		if err == nil {
-			k.Head, k.Ended = ended.Head, &ended
+			return heads.Standing{Head: head}, nil
 		}
 		if !errors.Is(err, heads.ErrNoThread) {
-			return err
+			return heads.Standing{}, err
 		}
 	}
-	return nil
-}
-
-// findAll looks children up, the active ones in one pass, and the others, if any, in
-// another one. What cannot be read is about one thread: if that is a child, starting it
-// says so.
-func (k Kids) findAll(ctx context.Context, x heads.Heads) error {
-	byID := make(map[string]*Kid, len(k))
-	for i := range k {
-		byID[k[i].ID] = &k[i]
-	}
-	left := len(k)
-	for h, err := range x.Heads(ctx) {
-		if k := byID[h.Thread]; err == nil && k != nil {
-			k.Head = h.Hash
-			left--
-		}
-	}
-	if left == 0 {
-		return ctx.Err()
-	}
-	for line, err := range x.History(ctx) {
-		if k := byID[line.Thread]; err == nil && k != nil && (k.Head == "" || k.Ended != nil) { // the newest line counts
-			k.Head, k.Ended = line.Head, &line
-		}
-	}
-	return ctx.Err()
+	return heads.Standing{}, nil
 }

@@ -117,6 +117,17 @@ func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte
 // notAgents begin like agents, and are none.
 func notAgents() []string { return []string{"uwf-import-original", "uwf-web"} }
 
+// Installed reports whether [OnPath] lists a name, without reading directories.
+func Installed(e env.Env, name string) bool {
+	if !strings.HasPrefix(name, protocol.AgentPrefix) || filepath.Base(name) != name || slices.Contains(notAgents(), name) {
+		return false
+	}
+	return slices.ContainsFunc(filepath.SplitList(e.Get("PATH")), func(dir string) bool {
+		path := filepath.Join(dir, name)
+		return filepath.IsAbs(dir) && (executable(path) || executable(path+".exe"))
+	})
+}
+
 // OnPath lists the agents on PATH by name, sorted; the first of a name counts,
 // as for a shell.
 func OnPath(e env.Env) []string {

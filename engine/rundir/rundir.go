@@ -51,9 +51,9 @@ type Dir struct {
 // File is the path of a file in it.
 func (d Dir) File(name string) string { return filepath.Join(d.Path, name) }
 
-// exists reports whether there is a run directory. A link to one is none: it may
+// Exists reports whether there is a run directory. A link to one is none: it may
 // lead anywhere, and files are removed in it.
-func (d Dir) exists() bool {
+func (d Dir) Exists() bool {
 	info, err := os.Lstat(d.Path)
 	return err == nil && info.IsDir()
 }
@@ -61,12 +61,12 @@ func (d Dir) exists() bool {
 // InTheWay reports whether something else is in the directory's place.
 func (d Dir) InTheWay() bool {
 	_, err := os.Lstat(d.Path)
-	return !d.exists() && !errors.Is(err, fs.ErrNotExist)
+	return !d.Exists() && !errors.Is(err, fs.ErrNotExist)
 }
 
 // ReadFile reads a file of at most max bytes.
 func (d Dir) ReadFile(name string, max int64) ([]byte, error) {
-	if !d.exists() {
+	if !d.Exists() {
 		return nil, fs.ErrNotExist
 	}
 	return careful.ReadFile(d.File(name), max, careful.NoFollow)
@@ -239,7 +239,7 @@ func (d Dir) Lock(ctx context.Context, patience time.Duration) (*durable.Held, e
 // or judging it: the lock is held, or, since an agent can remove that, there is a
 // process of its id that began when it did.
 func (d Dir) Alive(r Record) bool {
-	if d.exists() {
+	if d.Exists() {
 		if held, err := runfiles.Dir(d.Path).Alive(); held && err == nil {
 			return true
 		}
@@ -263,7 +263,7 @@ func (d Dir) SurelyAlive(ctx context.Context, r Record) bool {
 
 // hasLock reports whether there is a lock file.
 func (d Dir) hasLock() bool {
-	if !d.exists() {
+	if !d.Exists() {
 		return false
 	}
 	info, err := os.Lstat(d.File(runfiles.LockFile))
@@ -273,7 +273,7 @@ func (d Dir) hasLock() bool {
 // Left reads what an agent has left: on its stdout, or if nothing can be made of
 // that, what it wrote down when it submitted its step. Errors: [*agentproc.ResultError].
 func (d Dir) Left() (protocol.Result, error) {
-	if !d.exists() {
+	if !d.Exists() {
 		return protocol.Result{}, &agentproc.ResultError{Reason: "there is no run directory"}
 	}
 	r, err := agentproc.ReadResult(d.Path)
@@ -336,7 +336,7 @@ func (d Dir) HeldBack() bool {
 
 // Tries are the failed ones that no step of the thread holds.
 func (d Dir) Tries(t *thread.Thread) runfiles.Tries {
-	if !d.exists() {
+	if !d.Exists() {
 		return nil
 	}
 	var done []protocol.Try

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
@@ -130,18 +131,33 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 }
 
 // TreeOf is the work tree of a thread, and where it works in it; if its worktree is
-// gone, the same place in that of the repository.
+// gone, the same place in that of the repository, or in the one that the thread was
+// started in: that of a submodule, or of a bare repository, is not beside its git directory.
 func (e Keeper) TreeOf(ctx context.Context, w *heads.Workspace, of string) (repo files.Repo, dir string, err error) {
 	if repo, err = files.Find(ctx, e.Env, w.Root); err == nil || w.Mode != InWorktree {
 		return repo, w.Root, err
-	}
-	main, lost := files.Find(ctx, e.Env, filepath.Dir(w.Repo))
-	if lost != nil || !SameFile(main.Common, w.Repo) {
-		return repo, "", err
 	}
 	rel, ok := place.Below(e.Dirs.Worktree(of), w.Root)
 	if !ok {
 		rel = "."
 	}
-	return main, filepath.Join(main.Root, rel), nil
+	for _, dir := range []string{filepath.Dir(w.Repo), e.startedIn(ctx, of)} {
+		if dir == "" {
+			continue
+		}
+		if other, lost := files.Find(ctx, e.Env, dir); lost == nil && SameFile(other.Common, w.Repo) {
+			return other, filepath.Join(other.Root, rel), nil
+		}
+	}
+	return repo, "", err
+}
+
+// startedIn is the directory that a thread was started in; "": it is not known.
+func (e Keeper) startedIn(ctx context.Context, id string) string {
+	all, _ := heads.Standings(ctx, e.Heads) // a line that cannot be read is none of ours
+	t, err := thread.Open(ctx, e.Read, all[id].Head)
+	if err != nil {
+		return ""
+	}
+	return t.Start.Cwd
 }

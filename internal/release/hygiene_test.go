@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/mod/modfile"
 )
 
 // maxLines is where a file holds more than one idea.
@@ -28,12 +27,15 @@ func TestModules(t *testing.T) {
 	require.NoError(t, err)
 	version, err := tree.versionOr("")
 	require.NoError(t, err)
-	work, err := modfile.ParseWork("go.work", []byte(read(t, tree.root, "go.work")), nil)
-	require.NoError(t, err)
-	replaced := map[string]string{}
-	for _, r := range work.Replace {
-		require.Equal(t, version, r.Old.Version, "go.work: %s", r.Old)
-		replaced[r.Old.Path] = r.New.Path
+	replaced := map[string]string{} // by the directory of the workspace and the module
+	for _, dir := range tree.works {
+		work, err := tree.workspace(dir)
+		require.NoError(t, err)
+		require.Equal(t, tree.modules[0].mod.Go.Version, work.Go.Version, "%s/go.work", dir)
+		for _, r := range work.Replace {
+			require.Equal(t, version, r.Old.Version, "%s/go.work: %s", dir, r.Old)
+			replaced[dir+" "+r.Old.Path] = path.Join(dir, r.New.Path)
+		}
 	}
 	license := read(t, tree.root, "LICENSE")
 	for _, m := range tree.modules {
@@ -43,7 +45,7 @@ func TestModules(t *testing.T) {
 		require.Equal(t, prefix+m.dir, m.path)
 		for _, r := range m.mod.Require {
 			if sibling := tree.module(r.Mod.Path); sibling != nil {
-				require.Equal(t, "./"+sibling.dir, replaced[r.Mod.Path], "go.work: without it, no build works before %s is published", r.Mod)
+				require.Equal(t, sibling.dir, replaced[m.work+" "+r.Mod.Path], "%s/go.work: without it, no build works before %s is published", m.work, r.Mod)
 			}
 		}
 		require.Equal(t, license, read(t, tree.abs(m), "LICENSE"), "%s: every module carries the licence", m.dir)

@@ -98,11 +98,12 @@ type program string
 func (p program) name() string { return path.Base(string(p)) }
 
 // programs finds what is installed: every package main in a module at or below
-// cmd, or those in the directories that are given.
+// cmd, or those in the directories that are given, which may also be below ext.
 func (t *tree) programs(dirs []string) ([]program, error) {
 	var found []program
 	for _, m := range t.modules {
-		if m.dir != "cmd" && !strings.HasPrefix(m.dir, "cmd/") {
+		extension := len(dirs) > 0 && strings.HasPrefix(m.dir, "ext/")
+		if m.dir != "cmd" && !strings.HasPrefix(m.dir, "cmd/") && !extension {
 			continue
 		}
 		inModule, err := t.programsIn(m)

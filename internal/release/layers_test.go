@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,6 +48,7 @@ var layers = []struct {
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},
 	{"examples/*", []string{"utilagent"}, nil},
+	{"ext/postgres", []string{"protocol", "util", "cas", "remote"}, nil},
 	{"internal/bench", nil, []string{"protocol", "util", "cas", "step"}},
 	{"internal/release", nil, nil},
 	// It knows the programs only from outside.
@@ -61,6 +66,7 @@ var onlyIn = map[string][]string{
 	"github.com/klauspost/compress/":         {"cas/bundle"},
 	"github.com/urfave/cli/":                 {"cmd/", "util/cmdline", "cas/ocascli", "ext/temporal/cmd/"},
 	"go.temporal.io/":                        {"ext/temporal/"},
+	"github.com/jackc/pgx/":                  {"ext/postgres/pgstore", "ext/postgres/internal/pgtest"},
 }
 
 // oracles says which packages may import a foreign one in their tests all the
@@ -106,6 +112,39 @@ func TestLayers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLayersOfExtensions holds the same for the modules with workspaces of their own.
+// It reads their files, since go list would ask for what only they link.
+func TestLayersOfExtensions(t *testing.T) {
+	t.Parallel()
+	tree, err := loadTree(".")
+	require.NoError(t, err)
+	_, files := committed(t)
+	for _, m := range tree.modules {
+		if m.work == "." {
+			continue
+		}
+		for _, name := range files {
+			if path.Ext(name) != ".go" || !strings.HasPrefix(name, m.dir+"/") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(tree.root, name), nil, parser.ImportsOnly)
+			require.NoError(t, err)
+			p := listedPackage{ImportPath: prefix + path.Dir(name)}
+			p.Module = &struct{ Path string }{m.path}
+			for _, i := range file.Imports {
+				imported, err := strconv.Unquote(i.Path.Value)
+				require.NoError(t, err)
+				if strings.HasSuffix(name, "_test.go") {
+					p.TestImports = append(p.TestImports, imported)
+				} else {
+					p.Imports = append(p.Imports, imported)
+				}
+			}
+			checkImports(t, tree, p)
+		}
 	}
 }
 

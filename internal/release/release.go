@@ -114,29 +114,29 @@ func (t *tree) requireAt(version string) error {
 	return t.workAt(version)
 }
 
-// workAt changes the replace lines of go.work, which name the version.
+// workAt changes the replace lines of each go.work, which name the version.
 func (t *tree) workAt(version string) error {
-	name := filepath.Join(t.root, "go.work")
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	work, err := modfile.ParseWork(name, data, nil)
-	if err != nil {
-		return err
-	}
-	for _, r := range work.Replace {
-		if t.module(r.Old.Path) == nil || r.Old.Version == version {
-			continue
-		}
-		old := r.Old
-		if err := work.AddReplace(old.Path, version, r.New.Path, r.New.Version); err != nil {
+	for _, dir := range t.works {
+		work, err := t.workspace(dir)
+		if err != nil {
 			return err
 		}
-		if err := work.DropReplace(old.Path, old.Version); err != nil {
+		for _, r := range work.Replace {
+			if t.module(r.Old.Path) == nil || r.Old.Version == version {
+				continue
+			}
+			old := r.Old
+			if err := work.AddReplace(old.Path, version, r.New.Path, r.New.Version); err != nil {
+				return err
+			}
+			if err := work.DropReplace(old.Path, old.Version); err != nil {
+				return err
+			}
+		}
+		work.Cleanup()
+		if err := os.WriteFile(t.goWork(dir), modfile.Format(work.Syntax), 0o644); err != nil {
 			return err
 		}
 	}
-	work.Cleanup()
-	return os.WriteFile(name, modfile.Format(work.Syntax), 0o644)
+	return nil
 }

@@ -49,10 +49,12 @@ func (t *tree) tidy(ctx context.Context, sums bool, p process) (err error) {
 // tidyWorkspace loads every package, which makes the go command write what only
 // the workspace as a whole needs into go.work.sum, and nothing else.
 func (t *tree) tidyWorkspace(ctx context.Context, p process) error {
-	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-deps", "-test", "work")
-	cmd.Dir, cmd.Env, cmd.Stderr = t.root, p.environ, p.stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go list: %w", err)
+	for _, dir := range t.works {
+		cmd := exec.CommandContext(ctx, "go", "list", "-e", "-deps", "-test", "work")
+		cmd.Dir, cmd.Env, cmd.Stderr = filepath.Dir(t.goWork(dir)), p.environ, p.stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("go list: %w", err)
+		}
 	}
 	return nil
 }

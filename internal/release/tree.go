@@ -11,9 +11,11 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// tree is the workspace: the modules that go.work lists, dependencies first.
+// tree is the workspace: the modules that go.work lists, and those of the workspaces
+// below ext, dependencies first.
 type tree struct {
-	root    string // absolute; holds go.work
+	root    string   // absolute; holds go.work
+	works   []string // the directories of all go.work, slash-separated, from the root
 	modules []*sibling
 }
 
@@ -21,6 +23,7 @@ type tree struct {
 type sibling struct {
 	path string // of the module
 	dir  string // slash-separated, from the root
+	work string // the directory of its go.work, likewise
 	mod  *modfile.File
 }
 
@@ -30,24 +33,45 @@ func loadTree(dir string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Join(root, "go.work")
+	t := &tree{root: root, works: []string{"."}}
+	// What links much that nobody else needs has a workspace of its own: else every
+	// build would ask for the go.mod of all that.
+	extensions, err := filepath.Glob(filepath.Join(root, "ext", "*", "go.work"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range extensions {
+		t.works = append(t.works, "ext/"+filepath.Base(filepath.Dir(name)))
+	}
+	for _, dir := range t.works {
+		work, err := t.workspace(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, use := range work.Use {
+			m, err := loadModule(root, filepath.Join(dir, use.Path))
+			if err != nil {
+				return nil, err
+			}
+			m.work = dir
+			t.modules = append(t.modules, m)
+		}
+	}
+	return t, t.sort()
+}
+
+// workspace reads the go.work of a directory.
+func (t *tree) workspace(dir string) (*modfile.WorkFile, error) {
+	name := t.goWork(dir)
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	work, err := modfile.ParseWork(name, data, nil)
-	if err != nil {
-		return nil, err
-	}
-	t := &tree{root: root}
-	for _, use := range work.Use {
-		m, err := loadModule(root, use.Path)
-		if err != nil {
-			return nil, err
-		}
-		t.modules = append(t.modules, m)
-	}
-	return t, t.sort()
+	return modfile.ParseWork(name, data, nil)
+}
+
+func (t *tree) goWork(dir string) string {
+	return filepath.Join(t.root, filepath.FromSlash(dir), "go.work")
 }
 
 func findRoot(dir string) (string, error) {

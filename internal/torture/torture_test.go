@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,17 +15,26 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
+var (
+	built = flag.String("bin", "", "directory of the programs under test, for coding runs; default: they are built")
+	long  = flag.Duration("long", 0, "how long histories and kills of coding runs take, each; default: a few rounds")
+	seeds = flag.Uint64("seed", uint64(time.Now().Unix()/86_400), "what the randomness of coding runs begins with")
+)
+
 // programs builds what is tortured, and the torturer, since parts of it run as
 // processes of their own: a test binary must never start itself.
 func programs(t *testing.T) tools {
 	t.Helper()
+	e, err := env.OS()
+	require.NoError(t, err)
+	if *built != "" {
+		return tools{bin: *built, env: e}
+	}
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), ".", "../../cmd/uwf", "../../cmd/uwf-builtin")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	e, err := env.OS()
-	require.NoError(t, err)
 	return tools{bin: bin, self: filepath.Join(bin, "torture"), env: e}
 }
 

@@ -343,3 +343,6 @@ func (r reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	}
 	return r.Algorithm().UnmarshalFile(h, file)
 }
+
+// Reader reads the nodes of a remote.
+func Reader(m *Remote) cas.Reader { return reader{m} }

@@ -38,7 +38,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, open func(ctx conte
 		_, err := io.Copy(ours, in)
 		_ = ours.CloseWithError(err)
 	}()
-	defer context.AfterFunc(ctx, func() { _ = source.CloseWithError(context.Cause(ctx)) })()
+	defer context.AfterFunc(ctx, func() { _ = ours.CloseWithError(context.Cause(ctx)) })()
 	s := &server{out: bufio.NewWriterSize(out, 1<<16), open: open}
 	s.watch = time.AfterFunc(Silence, func() { cancel(&SilentError{Silence}) })
 	defer s.watch.Stop()

@@ -89,6 +89,16 @@ func (g git) in(store, root, index string) git {
 	return g
 }
 
+// store is the git directory that it works with.
+func (g git) store() (dir string) {
+	for _, entry := range g.env {
+		if is, ok := strings.CutPrefix(entry, "GIT_DIR="); ok {
+			dir = is
+		}
+	}
+	return dir
+}
+
 // scratch makes room for an index of one command's own: what a git that was killed has
 // left of it goes, its lock included.
 func scratch(index string) error {

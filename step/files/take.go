@@ -204,17 +204,25 @@ func sumOf(t protocol.Tree) string {
 	return sum
 }
 
-// keep makes a commit of a tree, and a ref that keeps it.
+// keep makes a commit of a tree, and a ref that keeps it. A parent that is gone, because
+// the ref that kept it was damaged, kept states that are kept by themselves since.
 func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (string, error) {
 	args := []string{"commit-tree", "--no-gpg-sign", "-m", "uwf", sumOf(tree)}
 	if parent != "" {
 		args = append(args, "-p", parent)
 	}
 	commit, err := g.line(ctx, args...)
+	if err != nil && parent != "" {
+		if _, gone := g.line(ctx, "cat-file", "-e", parent); gone != nil {
+			return g.keep(ctx, tree, "", ref)
+		}
+	}
 	if err != nil {
 		return "", err
 	}
-	_, err = g.run(ctx, nil, "update-ref", ref, commit)
+	if _, err = g.run(ctx, nil, "update-ref", ref, commit); err != nil && mendRef(g.store(), ref) {
+		_, err = g.run(ctx, nil, "update-ref", ref, commit)
+	}
 	return commit, err
 }
 

@@ -135,7 +135,7 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	c.After = c.Before
 	if needs.Gone != nil {
 		if !dry {
-			err = g.keepTrees(ctx, needs)
+			err = errors.Join(g.mendRefs(ctx, store), g.keepTrees(ctx, needs))
 		}
 		if err == nil {
 			err = alone(func() error { c.Refs, err = g.forget(ctx, needs, dry); return err })

@@ -81,6 +81,35 @@ func TestCollect(t *testing.T) {
 }
 
 // The user's packs stay shared, those that the user's git has replaced go.
+// A ref that was damaged stops neither the next snapshot nor a collection, and nothing that
+// it kept goes.
+func TestADamagedRef(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{
+		"no hash":   `printf 'x' | dd of="$STORE/refs/uwf/one" bs=1 seek=5 conv=notrunc`,
+		"no end":    `printf 'x' | dd of="$STORE/refs/uwf/one" bs=1 seek=40 conv=notrunc`,
+		"empty":     `: > "$STORE/refs/uwf/one"`,
+		"elsewhere": `echo 1111111111111111111111111111111111111111 > "$STORE/refs/uwf/one"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := repository(t)
+			w.sh(`echo first > a`)
+			first := w.take().Tree
+			w.sh(`echo second > a`)
+			second := w.take().Tree
+			w.sh(damage)
+			w.age()
+			w.collect(files.Needs{Gone: func(string) bool { return false }, Trees: []protocol.Tree{first, second}}, false)
+			w.sh(damage)
+			w.sh(`echo third > a`)
+			for _, tree := range []protocol.Tree{first, second, w.take().Tree} {
+				require.True(t, files.Has(t.Context(), w.env, w.spec.Git, tree))
+			}
+		})
+	}
+}
+
 func TestCollectPacks(t *testing.T) {
 	t.Parallel()
 	w := repository(t)

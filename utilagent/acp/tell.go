@@ -149,8 +149,8 @@ func (t *teller) settle() {
 }
 
 func (t *teller) usage(u update) {
-	if u.Cost != nil && (u.Cost.Currency == "" || u.Cost.Currency == "USD") && u.Cost.Amount >= 0 {
-		t.cost, t.costs = u.Cost.Amount, true
+	if u.Cost != nil && (u.Cost.Currency == "" || u.Cost.Currency == "USD") && u.Cost.Amount.USD() != nil {
+		t.cost, t.costs = *u.Cost.Amount.USD(), true
 	}
 	if u.Meta.ClaudeModel != "" {
 		t.model = u.Meta.ClaudeModel

@@ -1,6 +1,10 @@
 package acp
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/united-workforce/uwf/utilagent/figures"
+)
 
 // The protocol's objects, as far as they are used. Agents differ from the
 // specification and from each other: everything is optional, and a field of
@@ -172,8 +176,8 @@ type update struct {
 	Content   json.RawMessage `json:"content"` // a block; of a tool call a list
 	toolCall
 	Cost *struct {
-		Amount   float64 `json:"amount"`
-		Currency string  `json:"currency"`
+		Amount   figures.Dollars `json:"amount"`
+		Currency string          `json:"currency"`
 	} `json:"cost"`
 	Severity string `json:"severity"`
 	Meta     struct {

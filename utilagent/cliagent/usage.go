@@ -19,7 +19,7 @@ type Usage struct {
 // Since is the usage of one run, given the totals that the program had told of its
 // session before, and the totals that it has told now.
 func (u Usage) Since(before protocol.Usage) (run, totals protocol.Usage) {
-	if u.Usage == nil {
+	if u.Usage == nil || u.TokensOfSession && u.Tokens() == 0 {
 		return protocol.Usage{}, before
 	}
 	run, totals = *u.Usage, before

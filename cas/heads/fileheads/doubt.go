@@ -88,7 +88,7 @@ func (x *Heads) linesOfFacts(ctx context.Context, data []byte, only string, ackn
 		if whole && !isBlank(content) {
 			lines++
 		}
-		if _, sound := sumOf(content); sound && only != "" && !bytes.Contains(content, quoted) {
+		if _, sound := sumOf(content); sound && only != "" && !mayBeAbout(content, quoted) {
 			continue
 		}
 		change, err := read(content, whole, parseFacts)
@@ -115,6 +115,16 @@ func (x *Heads) linesOfFacts(ctx context.Context, data []byte, only string, ackn
 		r.doubt(content, standing, err)
 	}
 	return r, ctx.Err()
+}
+
+// mayBeAbout reports whether a sound line may be about a thread, which is quoted. The lines
+// that we write begin with their thread; what they say may name many others, such as its
+// parent.
+func mayBeAbout(line, quoted []byte) bool {
+	if bytes.HasPrefix(line, []byte(begin)) {
+		return bytes.HasPrefix(line[len(begin)-1:], quoted)
+	}
+	return bytes.Contains(line, quoted)
 }
 
 // whyTorn says what a torn line looks like.

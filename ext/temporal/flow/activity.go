@@ -28,11 +28,7 @@ type StuckError struct {
 func (e *StuckError) Error() string { return e.Message }
 
 // Steps is the activity.
-type Steps struct {
-	Stepper Stepper
-	// Beat is how often the worker says that it is alive; 0: three times in [Silence].
-	Beat time.Duration
-}
+type Steps struct{ Stepper Stepper }
 
 // Step makes a step, and says meanwhile that it is at it. The worker beats, not the
 // agent: an agent may think as long as its own timeout says.
@@ -51,7 +47,7 @@ func (s Steps) Step(ctx context.Context, r Request) (Outcome, error) {
 	})()
 	beating, silent := context.WithCancel(ctx)
 	defer silent()
-	go s.beat(beating)
+	go beat(beating)
 	out, err := s.Stepper.Step(working, r, activity.GetInfo(ctx).TaskQueue)
 	if stuck, ok := errors.AsType[*StuckError](err); ok {
 		return Outcome{}, temporal.NewNonRetryableApplicationError(stuck.Message, stuck.Type, nil)
@@ -62,12 +58,9 @@ func (s Steps) Step(ctx context.Context, r Request) (Outcome, error) {
 	return out, err
 }
 
-func (s Steps) beat(ctx context.Context) {
-	every := s.Beat
-	if every <= 0 {
-		every = Silence / 3
-	}
-	tick := time.NewTicker(every)
+func beat(ctx context.Context) {
+	const perSilence = 3
+	tick := time.NewTicker(max(activity.GetInfo(ctx).HeartbeatTimeout/perSilence, time.Second/2))
 	defer tick.Stop()
 	for {
 		select {

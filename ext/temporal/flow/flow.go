@@ -12,6 +12,7 @@
 package flow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -34,9 +35,9 @@ const (
 
 const (
 	perRun = 500 // steps of one run of the workflow: a history stays short
-	// Silence of a worker after which its step is given to another one. The lease of the
+	// silence of a worker after which its step is given to another one. The lease of the
 	// thread decides when that one may begin.
-	Silence = 30 * time.Second
+	silence = 30 * time.Second
 	// longest is how long a step may take. The agents' own timeouts come long before.
 	longest = 7 * 24 * time.Hour
 	// A thread that waits for a person is looked at again so often, if no signal comes.
@@ -50,7 +51,10 @@ type Thread struct {
 	Head   protocol.Hash `json:"head,omitempty"`  // "": wherever it stands
 	Queue  string        `json:"queue,omitempty"` // whose workers make its next step; "": any
 	Steps  int           `json:"steps,omitempty"` // that earlier runs of the workflow made
-	Child  bool          `json:"child,omitempty"` // its parent waits for it
+	Above  []string      `json:"above,omitempty"` // the threads that wait for it, its parent first
+	// Silence is after how many seconds without a word from its worker a step is given to
+	// another one; 0: 30.
+	Silence int `json:"silence,omitempty"`
 }
 
 // Ended is the result of the workflow.
@@ -66,7 +70,8 @@ type Request struct {
 	Thread string        `json:"thread"`
 	Expect protocol.Hash `json:"expect,omitempty"`
 	// Routed: a worker has found that the queue of this request is the right one.
-	Routed bool `json:"routed,omitempty"`
+	Routed bool     `json:"routed,omitempty"`
+	Above  []string `json:"above,omitempty"`
 }
 
 // Outcome is where the thread stands after it.
@@ -114,7 +119,7 @@ func Run(ctx workflow.Context, t Thread) (Ended, error) {
 		case protocol.StatusCompleted, protocol.StatusCancelled:
 			return r.ended(out), nil
 		case protocol.StatusSuspended:
-			if r.Child {
+			if len(r.Above) > 0 {
 				return r.ended(out), nil // its parent asks, once nothing else can go on
 			}
 			err = r.wait(ctx, r.nextLook())
@@ -161,12 +166,12 @@ func (r *run) step(ctx workflow.Context) (Outcome, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           r.Queue,
 		StartToCloseTimeout: longest,
-		HeartbeatTimeout:    Silence,
+		HeartbeatTimeout:    cmp.Or(time.Duration(r.Silence)*time.Second, silence),
 		WaitForCancellation: true,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 	})
 	var out Outcome
-	err := workflow.ExecuteActivity(ctx, StepName, Request{r.Remote, r.Thread.Thread, r.Head, r.routed}).Get(ctx, &out)
+	err := workflow.ExecuteActivity(ctx, StepName, Request{r.Remote, r.Thread.Thread, r.Head, r.routed, r.Above}).Get(ctx, &out)
 	return out, err
 }
 
@@ -253,5 +258,7 @@ func (r *run) start(ctx workflow.Context, c Child) workflow.Future {
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
 		WaitForCancellation:   true,
 	})
-	return workflow.ExecuteChildWorkflow(ctx, Name, Thread{Remote: r.Remote, Thread: c.Thread, Child: true})
+	return workflow.ExecuteChildWorkflow(ctx, Name, Thread{
+		Remote: r.Remote, Thread: c.Thread, Above: append([]string{r.Thread.Thread}, r.Above...), Silence: r.Silence,
+	})
 }

@@ -27,13 +27,16 @@ import (
 type Config struct {
 	Uwf     string // path of the program
 	Dir     string // of the slots; on a local disk
-	Home    string // its config.yaml and .env are those of all slots
+	Home    string // its config.yaml, .env and remotes.yaml are those of all slots
 	Slots   int
 	Environ []string // of uwf; where its home is comes on top
 	// Queues are the task queues of roles: by the name of the workflow, then of the role.
 	Queues map[string]map[string]string
 	// Queue is where all other roles are played.
 	Queue string
+	// Lease is how long others wait for a thread if the process that steps it dies; "": as
+	// uwf has it.
+	Lease string
 	// Grace is how long a step that is stopped may take to end.
 	Grace time.Duration
 	// Log is told what goes wrong, with what Temporal is not told; nil: nobody.
@@ -53,6 +56,8 @@ type Pool struct {
 	mu    sync.Mutex
 	store *store
 	begun int // stores
+	// waiting are threads that wait for a person, the next to be looked at first.
+	waiting []asked
 }
 
 // store is a directory of nodes that some steps share.

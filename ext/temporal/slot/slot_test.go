@@ -120,7 +120,7 @@ func TestOutcomes(t *testing.T) {
 				var stuck *flow.StuckError
 				require.ErrorAs(t, err, &stuck)
 				require.Equal(t, c.stuck, stuck.Type)
-				require.Contains(t, stuck.Message, "uwf thread show "+thread+" --remote team")
+				require.Contains(t, stuck.Message, "uwf pull "+thread+" team")
 			case c.err != "":
 				require.ErrorContains(t, err, c.err)
 				require.NotErrorAs(t, err, new(*flow.StuckError))
@@ -156,18 +156,45 @@ func TestRoles(t *testing.T) {
 	queues := func(c *Config) { c.Queues = map[string]map[string]string{"w": {"trainer": "gpu"}} }
 	request := flow.Request{Remote: "team", Thread: thread}
 
-	p, asked := saying(t, queues, said{Out: at("idle", `,"currentRole":"trainer"`)})
+	p, asked := saying(t, queues, said{Out: "{}"}, said{Out: at("idle", `,"currentRole":"trainer"`)})
 	out, err := p.Step(t.Context(), request, "uwf")
 	require.NoError(t, err)
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Queue: "gpu", Routed: true}, out)
-	require.Len(t, asked(), 1)
-	require.Contains(t, asked()[0], "thread show")
+	require.Len(t, asked(), 2)
+	require.Contains(t, asked()[1], "thread show")
 
-	p, asked = saying(t, queues, said{Out: at("idle", `,"currentRole":"trainer"`)}, said{Out: at("idle", `,"currentRole":"other","stepHash":"E3M7FDBXM3MVW"`)})
+	p, asked = saying(t, queues, said{Out: "{}"}, said{Out: at("idle", `,"currentRole":"trainer"`)}, said{Out: at("idle", `,"currentRole":"other","stepHash":"E3M7FDBXM3MVW"`)})
 	out, err = p.Step(t.Context(), request, "gpu")
 	require.NoError(t, err)
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true, Queue: "uwf", Routed: true}, out)
-	require.Len(t, asked(), 2)
+	require.Len(t, asked(), 3)
+}
+
+// Only threads that wait are looked at, and whoever waits for them is told once they have
+// moved.
+func TestAnswersAreSeen(t *testing.T) {
+	t.Parallel()
+	pulled := func(head string) said {
+		return said{Out: fmt.Sprintf(`{"threads":[{"thread":"01M7ZFX8PJZJHF9BS8N8CK2AKZ","head":"x"},{"thread":%q,"head":%q}]}`, thread, head)}
+	}
+	p, asked := saying(t, nil, said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6},
+		pulled("E3M7FDBXM3MVW"), said{Code: protocol.CodeFailed, Exit: 1}, pulled("E3M7FDBXM3MVX"))
+	request := flow.Request{Remote: "team", Thread: thread, Above: []string{"P"}}
+	_, err := p.Step(t.Context(), request, "uwf")
+	require.NoError(t, err)
+	told := make(chan flow.Request)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		p.Watch(ctx, time.Millisecond, func(r flow.Request) { told <- r })
+		close(ended)
+	}()
+	require.Equal(t, request, <-told)
+	stop()
+	<-ended
+	require.Len(t, asked(), 4)
+	_, waits := p.next()
+	require.False(t, waits)
 }
 
 func TestStopped(t *testing.T) {

@@ -38,21 +38,31 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 			return flow.Outcome{}, err
 		}
 	}
-	return p.outcome(r, ran)
+	out, err := p.outcome(r, ran)
+	if err == nil {
+		p.note(r, out)
+	}
+	return out, err
 }
 
 func (a *place) stepWords(r flow.Request) []string {
 	words := []string{"thread", "step", r.Thread, "--remote", r.Remote, "--cwd", a.work()}
+	if a.pool.c.Lease != "" {
+		words = append(words, "--lease", a.pool.c.Lease)
+	}
 	if r.Expect != "" {
 		words = append(words, "--expect", string(r.Expect))
 	}
 	return words
 }
 
-// route tells whether the next role is played here. Only the look at a thread says which
-// role that is, so it costs a process where queues are configured.
+// route tells whether the next role is played here. Only a look at the thread says which
+// role that is; it costs two processes, where queues are configured.
 func (a *place) route(ctx context.Context, r flow.Request, queue string) (out flow.Outcome, elsewhere bool, err error) {
-	ran, err := a.uwf(ctx, "thread", "show", r.Thread, "--remote", r.Remote)
+	ran, err := a.uwf(ctx, "pull", r.Thread, r.Remote)
+	if err == nil && ran.code() == "" {
+		ran, err = a.uwf(ctx, "thread", "show", r.Thread)
+	}
 	if err != nil {
 		return out, false, err
 	}
@@ -102,7 +112,7 @@ func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, err
 
 // outcome is what the workflow is told.
 func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
-	see := fmt.Sprintf("uwf thread show %s --remote %s says more", r.Thread, r.Remote)
+	see := fmt.Sprintf("uwf pull %s %s, and then uwf thread read %s, tell more", r.Thread, r.Remote, r.Thread)
 	switch code := ran.code(); code {
 	case "", protocol.CodeSuspended:
 	case codeMoved, codeDiverged:
@@ -144,7 +154,7 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 			o.Until = *out.ParkedUntil
 		}
 	case protocol.StatusFailed:
-		return flow.Outcome{}, &flow.StuckError{Type: flow.Failed, Message: fmt.Sprintf("thread %s has failed; uwf thread show %s --remote %s says why", r.Thread, r.Thread, r.Remote)}
+		return flow.Outcome{}, &flow.StuckError{Type: flow.Failed, Message: fmt.Sprintf("thread %s has failed; uwf pull %s %s, and then uwf thread read %s, tell more", r.Thread, r.Thread, r.Remote, r.Thread)}
 	case protocol.StatusSuspended, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusRunning:
 	default:
 		return flow.Outcome{}, &flow.StuckError{Type: flow.Broken, Message: fmt.Sprintf("thread %s is %q", r.Thread, out.Status)}

@@ -28,7 +28,7 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 		return errors.Join(err, showErr)
 	}
 	printErr := a.Stands(out, judged, err)
-	if changed := filesText(out.Steps); changed != "" && out.Status == protocol.StatusCompleted && err == nil {
+	if changed := FilesText(out.Steps); changed != "" && out.Status == protocol.StatusCompleted && err == nil {
 		if facts, err := e.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == workspace.InWorktree {
 			a.Hint("uwf thread apply %s brings what it has changed to your branch", id)
 		}
@@ -36,8 +36,8 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 	return errors.Join(printErr, err)
 }
 
-// filesText names some of the files that steps have changed; "": none, or they are not kept.
-func filesText(steps []protocol.StepOutput) string {
+// FilesText names some of the files that steps have changed; "": none, or they are not kept.
+func FilesText(steps []protocol.StepOutput) string {
 	how := map[string]string{}
 	for _, s := range steps {
 		if s.Files == nil {
@@ -116,7 +116,7 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 		words = append(words, render.Count(sum.Steps, "step"), render.Duration(sum.DurationMs), term.Spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
 	}
 	a.sayIn(mood(at), "%s", term.Joined(words...))
-	if changed := filesText(out.Steps); changed != "" {
+	if changed := FilesText(out.Steps); changed != "" {
 		a.Say("files: %s", changed)
 	}
 	if at.Question != nil {

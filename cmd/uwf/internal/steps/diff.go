@@ -65,6 +65,10 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(list) == 0 {
+		a.Say("step %s changed no file", h)
+		a.Hint("uwf thread steps shows which did")
+	}
 	out := stepDiffOutput{Step: h, Before: kept.Before, After: kept.After, Files: FileChanges(list), Left: kept.Left, Note: kept.Note}
 	return a.PrintFiles(ctx, out, kept, list, c.Bool("stat"))
 }

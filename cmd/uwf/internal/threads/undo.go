@@ -42,5 +42,8 @@ func (a Commands) travel(ctx context.Context, c *ucli.Context, move func(*engine
 	if err != nil {
 		return err
 	}
+	if changed := app.FilesText([]protocol.StepOutput{out}); changed != "" {
+		a.Say("files put back: %s", changed)
+	}
 	return a.Stands(app.OutcomeAt(ctx, e, out, nil), false, nil)
 }

@@ -41,7 +41,11 @@ type config struct {
 	Dir   string   `json:"dir"`   // for the slots; on a local disk
 	Slots int      `json:"slots"` // steps at once
 	Drain duration `json:"drain"` // that steps in flight may take once the worker is to stop
-	Watch duration `json:"watch"` // how often answers of persons are looked for at the remote
+	Watch duration `json:"watch"` // how often a worker looks at one of the threads that wait for a person
+	Lease duration `json:"lease"` // how long others wait for a thread if the process that steps it dies
+	// Silence is after how long without a word from its worker a step is given to another
+	// one, in threads that are started with this config.
+	Silence duration `json:"silence"`
 
 	home string // of threads, config and agents
 }
@@ -88,7 +92,9 @@ func (cmd *command) config(file string) (config, error) {
 	c.Queue = cmp.Or(c.Queue, flow.Queue)
 	c.Slots = cmp.Or(c.Slots, 2*runtime.NumCPU())
 	c.Drain = cmp.Or(c.Drain, duration(10*time.Minute))
-	c.Watch = cmp.Or(c.Watch, duration(10*time.Second))
+	c.Watch = cmp.Or(c.Watch, duration(time.Second))
+	c.Lease = cmp.Or(c.Lease, duration(30*time.Second))
+	c.Silence = cmp.Or(c.Silence, duration(30*time.Second))
 	c.Dir = cmp.Or(c.Dir, filepath.Join(dirs.Home, "temporal"))
 	if !filepath.IsAbs(c.Dir) {
 		c.Dir = filepath.Join(filepath.Dir(path), c.Dir)

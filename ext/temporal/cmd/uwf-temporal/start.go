@@ -57,7 +57,9 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 		ID: flow.ID(conf.Remote, thread), TaskQueue: conf.Queue,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-	}, flow.Name, flow.Thread{Remote: conf.Remote, Thread: thread})
+	}, flow.Name, flow.Thread{
+		Remote: conf.Remote, Thread: thread, Silence: int((time.Duration(conf.Silence) + time.Second - 1) / time.Second),
+	})
 	if err != nil {
 		return &protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("thread %s is at remote %s, but its workflow could not be started: %v", thread, conf.Remote, err),

@@ -10,11 +10,14 @@ import (
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/ext/temporal/slot"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -41,7 +44,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	defer temporal.Close()
 	pool, err := slot.Open(c.Context, slot.Config{
 		Uwf: uwf, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
-		Queue: main, Queues: conf.Queues, Log: cmd.say,
+		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Log: cmd.say,
 	})
 	if err != nil {
 		return err
@@ -53,7 +56,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		Identity:                           me,
 		MaxConcurrentActivityExecutionSize: conf.Slots,
 		WorkerStopTimeout:                  time.Duration(conf.Drain),
-		MaxHeartbeatThrottleInterval:       flow.Silence / 3,
+		MaxHeartbeatThrottleInterval:       time.Duration(conf.Silence) / 3,
 		DisableWorkflowWorker:              queue != main, // that is for the steps of some roles
 		OnFatalError:                       func(err error) { broken <- err },
 	})
@@ -64,7 +67,9 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	cmd.say(fmt.Sprintf("%d slots, task queue %s of %s at %s, remote %s", conf.Slots, queue, conf.Namespace, conf.Address, conf.Remote))
 	watching, stopWatching := context.WithCancel(c.Context)
 	var watchers sync.WaitGroup
-	watchers.Go(func() { cmd.watch(watching, temporal, pool, conf) })
+	watchers.Go(func() {
+		pool.Watch(watching, time.Duration(conf.Watch), func(r flow.Request) { wake(watching, temporal, r) })
+	})
 	defer watchers.Wait()
 	defer stopWatching()
 	select {
@@ -84,4 +89,15 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 // say tells the worker's log.
 func (cmd *command) say(text string) {
 	_, _ = fmt.Fprintf(cmd.env.Stderr, "%s %s: %s\n", cmd.env.Now().UTC().Format(time.RFC3339), program, plaintext.Line(text))
+}
+
+// wake tells the workflow of a thread that it has moved. Of a child that waits for a person
+// there is none: then the nearest one above it is told.
+func wake(ctx context.Context, temporal client.Client, r flow.Request) {
+	for _, thread := range append([]string{r.Thread}, r.Above...) {
+		err := temporal.SignalWorkflow(ctx, flow.ID(r.Remote, thread), "", flow.Changed, nil)
+		if !errors.As(err, new(*serviceerror.NotFound)) {
+			return // it was told, or finds out later
+		}
+	}
 }

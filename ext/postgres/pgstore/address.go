@@ -1,0 +1,132 @@
+package pgstore
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/secret"
+)
+
+// Address is where a schema is, checked.
+type Address struct {
+	Schema string
+	pool   *pgxpool.Config
+}
+
+// settings are what the query of an address may say. Whatever else there is, above all a
+// password, comes from the environment or from files that it names.
+func settings() []string {
+	return []string{
+		"application_name", "connect_timeout", "host", "pool_max_conns", "port", "schema", "sslcert", "sslkey", "sslmode",
+		"sslrootcert", "target_session_attrs",
+	}
+}
+
+// Config reads an address, postgres://user@host:port/database. Over a network TLS is
+// demanded and the server's certificate verified, unless the address says otherwise
+// (sslmode). The password comes from PGPASSWORD, PGPASSFILE or ~/.pgpass; an address
+// that holds one is refused, and not repeated. Errors: [*protocol.Error].
+func Config(address string) (*Address, error) {
+	u, q, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	a := &Address{Schema: "uwf"}
+	if name := q.Get("schema"); name != "" {
+		a.Schema = name
+	}
+	if !regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`).MatchString(a.Schema) {
+		return nil, invalid("the schema %q: small letters, digits and _ only", a.Schema)
+	}
+	q.Del("schema")
+	said := q.Has("sslmode")
+	if !said {
+		q.Set("sslmode", "verify-full")
+	}
+	if a.pool, err = config(u, q); err == nil && !said && a.local() {
+		q.Set("sslmode", "prefer")
+		a.pool, err = config(u, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := a.pool.ConnConfig
+	c.RuntimeParams["search_path"] = a.Schema + ", pg_temp"
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "uwf"
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 10 * time.Second
+	}
+	return a, nil
+}
+
+func parse(address string) (*url.URL, url.Values, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "postgres" || u.Opaque != "" || u.Fragment != "" {
+		return nil, nil, invalid("the address is not postgres://user@host/database") // it may hold anything
+	}
+	if _, has := u.User.Password(); has {
+		return nil, nil, invalid("the address holds a password, which others can see there: put it into PGPASSWORD or ~/.pgpass")
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, nil, invalid("what follows ? in the address cannot be read")
+	}
+	for key := range q {
+		if strings.Contains(key, "pass") {
+			return nil, nil, invalid("the address has the setting %s: a password comes from PGPASSWORD or ~/.pgpass", key)
+		}
+		if !slices.Contains(settings(), key) {
+			return nil, nil, invalid("the address has the setting %q: there are %s", key, strings.Join(settings(), ", "))
+		}
+	}
+	return u, q, nil
+}
+
+// config is without words of the address in its errors, but for those of the settings.
+func config(u *url.URL, q url.Values) (*pgxpool.Config, error) {
+	said := *u
+	said.RawQuery = q.Encode()
+	c, err := pgxpool.ParseConfig(said.String())
+	if err != nil {
+		return nil, invalid("the address, or a PG variable: %v", err)
+	}
+	if !q.Has("pool_max_conns") {
+		c.MaxConns = 4
+	}
+	return c, nil
+}
+
+// local reports whether all hosts are this machine.
+func (a *Address) local() bool {
+	hosts := []string{a.pool.ConnConfig.Host}
+	for _, f := range a.pool.ConnConfig.Fallbacks {
+		hosts = append(hosts, f.Host)
+	}
+	return !slices.ContainsFunc(hosts, func(host string) bool {
+		ip, err := netip.ParseAddr(host)
+		return host != "localhost" && !strings.HasPrefix(host, "/") && (err != nil || !ip.IsLoopback())
+	})
+}
+
+func (a *Address) password() []string {
+	if a.pool.ConnConfig.Password == "" {
+		return nil
+	}
+	return []string{a.pool.ConnConfig.Password}
+}
+
+func invalid(format string, args ...any) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+func secretsOf(a *Address) *secret.Set { return secret.NewSet(a.password()...) }

@@ -1,0 +1,114 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// attempt bounds one try: a connection through which nothing comes any more does not
+// end by itself.
+const attempt = 2 * time.Minute
+
+// try does something again as long as its connection is lost, until the patience ends.
+// So do must be such that twice is as good as once.
+func (db *DB) try(ctx context.Context, do func(context.Context) error) error {
+	var over <-chan time.Time
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := once(ctx, do)
+		if err == nil || !lost(err) || ctx.Err() != nil {
+			return db.shown(err)
+		}
+		if over == nil {
+			over = time.After(db.patience)
+		}
+		select {
+		case <-ctx.Done():
+		case <-over:
+			return fmt.Errorf("the database does not answer: %w", db.shown(err))
+		case <-time.After(wait/2 + time.Duration(rand32())*wait/(1<<32)):
+		}
+	}
+}
+
+func once(ctx context.Context, do func(context.Context) error) error {
+	ctx, stop := context.WithTimeout(ctx, attempt)
+	defer stop()
+	return do(ctx)
+}
+
+// lost reports whether nobody knows if a statement was done, or it was not because the
+// server could not just then.
+func lost(err error) bool {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		switch said.Code {
+		case "57P01", "57P02", "57P03", // it shuts down, has crashed, starts up
+			"53300",          // too many connections
+			"40001", "40P01": // others were in the way
+			return true
+		}
+		return strings.HasPrefix(said.Code, "08")
+	}
+	var unknown *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &unknown) && unknown.IsNotFound || errors.As(err, &certificate) {
+		return false
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
+}
+
+// shown is an error without the password, whoever says it.
+func (db *DB) shown(err error) error {
+	if err == nil || !db.secrets.Holds(err.Error()) && plaintext.Line(err.Error()) == err.Error() {
+		return err
+	}
+	return &maskedError{text: plaintext.Line(db.secrets.Hide(err.Error())), err: err}
+}
+
+// maskedError says less than what it wraps.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.err }
+
+// code is what the server says of an error; "": it is not the server's.
+func code(err error) string {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return said.Code
+	}
+	return ""
+}
+
+// taken reports whether a key is there already.
+func taken(err error) bool { return code(err) == "23505" }
+
+// number is that of a change, by which it is known when its answer was lost.
+func number() (n [16]byte) {
+	_, _ = rand.Read(n[:]) // it never fails
+	return n
+}
+
+func rand32() uint32 {
+	n := number()
+	return uint32(n[0])<<24 | uint32(n[1])<<16 | uint32(n[2])<<8 | uint32(n[3])
+}

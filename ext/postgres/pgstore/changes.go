@@ -1,0 +1,263 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// change is one of a thread that is there.
+type change struct {
+	thread   string
+	was      protocol.Hash
+	wasEnded bool
+	head     protocol.Hash
+	ended    *ended // nil: it is active from then on
+	facts    []byte // JSON; nil: as they were
+	fence    int64  // of the lease that must last; 0: nobody may have one; or [anyLease]
+}
+
+// anyLease is the fence of those who ask for none.
+const anyLease = -1
+
+type ended struct {
+	workflow    protocol.Hash
+	status      protocol.Status
+	completedAt int64
+}
+
+// standing is where a thread stands.
+type standing struct {
+	thread string
+	head   protocol.Hash
+	ended  *ended
+	facts  []byte
+	holder string
+	fence  int64 // of the lease that lasts; 0: none does
+	until  int64 // ms, by the database's clock
+	left   int64 // ms
+}
+
+// standsError means that a thread is not where a change begins; is is nil if there is
+// no such thread.
+type standsError struct {
+	change change
+	is     *standing
+}
+
+// Error implements error.
+func (e *standsError) Error() string { return e.conflict().Error() }
+
+// As makes it what [heads.Heads] promises.
+func (e *standsError) As(target any) bool {
+	conflict, ok := target.(**heads.ConflictError)
+	if ok {
+		*conflict = e.conflict()
+	}
+	return ok
+}
+
+func (e *standsError) conflict() *heads.ConflictError {
+	c := &heads.ConflictError{Thread: e.change.thread, Want: e.change.was}
+	if e.is != nil && e.is.ended == nil {
+		c.Got = e.is.head
+	}
+	return c
+}
+
+// fenceError means that the lease of a change does not last, or that another's does.
+type fenceError struct {
+	change change
+	is     standing
+}
+
+// Error implements error.
+func (e *fenceError) Error() string { return "somebody else works on thread " + e.change.thread }
+
+// move makes a change, in one statement: the compare, the fence, the swap, the facts and
+// the note that it was made. Errors: [*standsError], [*fenceError].
+func (db *DB) move(ctx context.Context, c change) error {
+	const query = `with known as materialized (select from done where change = $1), moved as (
+			update heads set head = $5, workflow = $6, status = $7, completed_at = $8,
+				ended = case when $7::text is not null then nextval('endings') end
+			where thread = $2 and head = $3 and (ended is not null) = $4 and not exists (select from known)
+				and case $9::bigint when -1 then true when 0 then coalesce(until <= clock_timestamp(), true)
+					else fence = $9 and coalesce(until > clock_timestamp(), false) end
+			returning thread
+		), noted as (
+			insert into done (change) select $1 from moved
+		), learned as (
+			insert into facts (thread, facts) select thread, $10::jsonb from moved where $10::jsonb is not null
+			on conflict (thread) do update set facts = facts.facts || excluded.facts
+		)
+		select exists (select from moved)`
+	var workflow, status *string
+	var completedAt *int64
+	if c.ended != nil {
+		workflow, status, completedAt = (*string)(&c.ended.workflow), (*string)(&c.ended.status), &c.ended.completedAt
+	}
+	n := number()
+	err := db.try(ctx, func(ctx context.Context) error {
+		for range 100 {
+			var moved bool
+			err := db.pool.QueryRow(ctx, query, n, c.thread, string(c.was), c.wasEnded, string(c.head), workflow, status, completedAt, c.fence, c.facts).Scan(&moved)
+			if err == nil && moved || taken(err) { // taken: by the try before, which was being made while this one looked
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			// Only now can be seen what was in the way, or that it was made before.
+			if again, err := db.obstacle(ctx, n, c); !again {
+				return err
+			}
+		}
+		return fmt.Errorf("thread %s moves all the time", c.thread)
+	})
+	db.sweep(ctx, n, err)
+	return err
+}
+
+// obstacle says why a change was not made; nil: it was, by a try before. again: there is
+// nothing in the way any more.
+func (db *DB) obstacle(ctx context.Context, n [16]byte, c change) (again bool, err error) {
+	made, is, err := db.look(ctx, n, c.thread)
+	switch {
+	case err != nil || made:
+		return false, err
+	case is == nil || is.head != c.was || (is.ended != nil) != c.wasEnded:
+		return false, &standsError{change: c, is: is}
+	case c.fence == 0 && is.fence != 0, c.fence > 0 && c.fence != is.fence:
+		return false, &fenceError{change: c, is: *is}
+	}
+	return true, nil
+}
+
+// look reads whether a change was made, and where its thread stands; nil: nowhere.
+func (db *DB) look(ctx context.Context, n [16]byte, thread string) (made bool, is *standing, err error) {
+	const query = `select exists (select from done where change = $1), ` + standingColumns + `
+		from (select) one left join heads h on h.thread = $2 left join facts f using (thread)`
+	rows, err := db.pool.Query(ctx, query, n, thread)
+	if err != nil {
+		return false, nil, err
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[standingRow])
+	return r.Made, r.standing(), err
+}
+
+// standing is where a thread stands, or [heads.ErrNoThread].
+func (db *DB) standing(ctx context.Context, thread string) (s standing, err error) {
+	err = db.try(ctx, func(ctx context.Context) error {
+		_, is, err := db.look(ctx, [16]byte{}, thread)
+		switch {
+		case err != nil:
+			return err
+		case is == nil:
+			return fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
+		}
+		s = *is
+		return nil
+	})
+	return s, err
+}
+
+// standingColumns are those of [standingRow], but for the first.
+const standingColumns = `h.thread, h.head, h.workflow, h.status, h.completed_at, f.facts, h.holder, h.fence,
+	(extract(epoch from h.until) * 1000)::bigint, ceil(extract(epoch from h.until - clock_timestamp()) * 1000)::bigint`
+
+type standingRow struct {
+	Made                           bool
+	Thread, Head, Workflow, Status *string
+	CompletedAt                    *int64
+	Facts                          []byte
+	Holder                         *string
+	Fence, Until, Left             *int64
+}
+
+func (r standingRow) standing() *standing {
+	if r.Thread == nil || r.Head == nil {
+		return nil
+	}
+	s := &standing{thread: *r.Thread, head: protocol.Hash(*r.Head), facts: r.Facts}
+	if r.Workflow != nil && r.Status != nil && r.CompletedAt != nil {
+		s.ended = &ended{protocol.Hash(*r.Workflow), protocol.Status(*r.Status), *r.CompletedAt}
+	}
+	if r.Holder != nil && r.Fence != nil && r.Until != nil && r.Left != nil && *r.Left > 0 {
+		s.holder, s.fence, s.until, s.left = *r.Holder, *r.Fence, *r.Until, *r.Left
+	}
+	return s
+}
+
+// beginning is a thread that is to be there.
+type beginning struct {
+	thread string
+	head   protocol.Hash
+	ended  *ended
+	facts  []byte
+}
+
+// begin adds threads, all or none, in one statement. Error: [heads.ErrExists].
+func (db *DB) begin(ctx context.Context, all []beginning) error {
+	if len(all) == 0 {
+		return ctx.Err()
+	}
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b beginning) int { return strings.Compare(a.thread, b.thread) })
+	const query = `with noted as (
+			insert into done (change) values ($1)
+		), given as materialized (
+			select * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::jsonb[])
+				as g(thread, head, workflow, status, completed_at, facts)
+		), begun as (
+			insert into heads (thread, head, workflow, status, completed_at, ended)
+			select thread, head, workflow, status, completed_at, case when status is not null then nextval('endings') end from given
+		)
+		insert into facts (thread, facts) select thread, facts from given where facts is not null
+		on conflict (thread) do update set facts = facts.facts || excluded.facts`
+	threads, hashes, facts := make([]string, len(all)), make([]string, len(all)), make([]*string, len(all))
+	workflows, statuses, completed := make([]*string, len(all)), make([]*string, len(all)), make([]*int64, len(all))
+	for i, t := range all {
+		threads[i], hashes[i] = t.thread, string(t.head)
+		if t.facts != nil {
+			facts[i] = new(string(t.facts))
+		}
+		if e := t.ended; e != nil {
+			workflows[i], statuses[i], completed[i] = (*string)(&e.workflow), (*string)(&e.status), &e.completedAt
+		}
+	}
+	n := number()
+	err := db.try(ctx, func(ctx context.Context) error {
+		_, err := db.pool.Exec(ctx, query, n, threads, hashes, workflows, statuses, completed, facts)
+		if !taken(err) {
+			return err
+		}
+		made, is, err := db.look(ctx, n, threads[0])
+		if err != nil || made {
+			return err
+		}
+		name := threads[0]
+		for i := 1; is == nil && i < len(threads); i++ {
+			name = threads[i]
+			if _, is, err = db.look(ctx, n, name); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("thread %s %w", name, heads.ErrExists)
+	})
+	db.sweep(ctx, n, err)
+	return err
+}
+
+// sweep removes the notes of changes whose answers nobody waits for any more, now and
+// then.
+func (db *DB) sweep(ctx context.Context, n [16]byte, err error) {
+	if err == nil && n[0] == 0 && n[1] < 16 {
+		_, _ = db.pool.Exec(ctx, `delete from done where at < clock_timestamp() - interval '1 hour'`) // who comes next does it
+	}
+}

@@ -1,0 +1,207 @@
+//go:build postgres
+
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/ext/postgres/internal/pgtest"
+	"github.com/united-workforce/uwf/ext/postgres/pgstore"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
+)
+
+const thread = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
+
+// climb moves the head of a thread from one number to the next, as others do at the
+// same time, until it has come to the top. It returns how often it was told that it has.
+func climb(ctx context.Context, db *pgstore.DB, top uint64) (moved int, err error) {
+	for {
+		head, err := db.Head(ctx, thread)
+		if err != nil {
+			return moved, err
+		}
+		at, err := number(head)
+		if err != nil || at >= top {
+			return moved, err
+		}
+		err = db.Move(ctx, thread, head, protocol.HashOf(at+1))
+		var conflict *heads.ConflictError
+		switch {
+		case err == nil:
+			moved++
+		case !errors.As(err, &conflict):
+			return moved, err
+		}
+	}
+}
+
+func number(h protocol.Hash) (uint64, error) {
+	for n := uint64(1); n < 1<<12; n++ {
+		if protocol.HashOf(n) == h {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%s is none of the heads", h)
+}
+
+// TestNothingTwice: a change whose answer was lost was made once, or not at all, and who
+// asked is told which. Each of the moves from one head to the next was made by somebody,
+// so the sum is exact.
+func TestNothingTwice(t *testing.T) {
+	t.Parallel()
+	const workers, top = 6, 400
+	query := fresh()
+	require.NoError(t, open(t, query, pgstore.Options{}).Add(t.Context(), thread, protocol.HashOf(1), heads.Facts{}))
+	proxy, address := proxied(t, query)
+	var moved atomic.Int64
+	var group sync.WaitGroup
+	errs := make([]error, workers)
+	proxy.CutWithin(4000)
+	for i := range workers {
+		group.Go(func() {
+			db, err := pgstore.Open(t.Context(), address, pgstore.Options{})
+			if errs[i] = err; err != nil {
+				return
+			}
+			n, err := climb(t.Context(), db, top)
+			moved.Add(int64(n))
+			errs[i] = errors.Join(err, db.Close())
+		})
+	}
+	group.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.EqualValues(t, top-1, moved.Load())
+	require.Greater(t, proxy.Cuts(), 20)
+	t.Logf("%d connections were cut", proxy.Cuts())
+}
+
+// TestCrashes: the database crashes and comes back while threads move. Whatever was said
+// to be stored is.
+func TestCrashes(t *testing.T) {
+	t.Parallel()
+	s, err := pgtest.Start(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	const workers, top = 4, 600
+	db := openAt(t, s.Socket("postgres", ""), pgstore.Options{Patience: 2 * time.Minute})
+	require.NoError(t, db.Add(t.Context(), thread, protocol.HashOf(1), heads.Facts{}))
+	var moved, stored atomic.Int64
+	var group sync.WaitGroup
+	errs := make([]error, workers)
+	done := make(chan struct{})
+	for i := range workers {
+		group.Go(func() {
+			n, err := climb(t.Context(), db, top)
+			moved.Add(int64(n))
+			errs[i] = err
+		})
+	}
+	group.Go(func() { // nodes at the same time
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			n := castest.Node(t, db.Algorithm(), stored.Load())
+			if err := db.Commit(t.Context(), n); err != nil {
+				t.Error(err)
+				return
+			}
+			stored.Add(1)
+		}
+	})
+	group.Go(func() {
+		defer close(done)
+		for _, at := range []uint64{100, 250, 400} {
+			for passed := uint64(0); passed < at; {
+				head, err := db.Head(t.Context(), thread)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				passed, _ = number(head)
+			}
+			if err := errors.Join(s.Halt(syscall.SIGQUIT), s.Run(t.Context())); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	group.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.EqualValues(t, top-1, moved.Load())
+	for i := range stored.Load() {
+		n := castest.Node(t, db.Algorithm(), i)
+		got, err := db.Get(t.Context(), n.Hash)
+		require.NoError(t, err, "node %d of %d", i, stored.Load())
+		require.True(t, got.Equal(n))
+	}
+	t.Logf("%d moves, %d nodes", moved.Load(), stored.Load())
+}
+
+// TestGone: who waits for a database that does not come back is told so.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	s, err := pgtest.Start(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	db := openAt(t, s.Socket("postgres", ""), pgstore.Options{Patience: 50 * time.Millisecond})
+	require.NoError(t, s.Halt(syscall.SIGINT))
+	_, err = db.Head(t.Context(), thread)
+	require.ErrorContains(t, err, "the database does not answer")
+}
+
+// TestLeaseIsLost: who holds a lease and sleeps too long loses the swap, whatever was done
+// in the meantime, and nobody waits for him.
+func TestLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	db := open(t, fresh(), pgstore.Options{})
+	ctx, r := t.Context(), db.Remote("test")
+	require.NoError(t, db.Add(ctx, thread, protocol.HashOf(1), heads.Facts{}))
+	slow, err := r.Take(ctx, thread, "slow", time.Second)
+	require.NoError(t, err)
+	var quick remote.Lease
+	require.Eventually(t, func() bool {
+		quick, err = r.Take(ctx, thread, "quick", time.Minute)
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	require.Greater(t, quick.Fence, slow.Fence)
+	_, err = r.Renew(ctx, thread, slow.Fence, time.Minute)
+	var fence *remote.FenceError
+	require.ErrorAs(t, err, &fence)
+	require.NoError(t, r.Release(ctx, thread, slow.Fence), "it takes nothing from anybody")
+	state, err := r.Thread(ctx, thread)
+	require.NoError(t, err)
+	require.Equal(t, "quick", state.Lease.Holder)
+}
+
+// TestDeceived: a database that answers with other content than the hash promises.
+func TestDeceived(t *testing.T) {
+	t.Parallel()
+	query := fresh()
+	db := open(t, query, pgstore.Options{})
+	good, other := castest.Node(t, db.Algorithm(), "good"), castest.Node(t, db.Algorithm(), "other")
+	require.NoError(t, db.Put(t.Context(), good, other))
+	sql(t, query, `update nodes set payload = $2 where hash = $1`, string(good.Hash), other.Payload)
+	var corrupt *cas.CorruptError
+	_, err := db.Get(t.Context(), good.Hash)
+	require.ErrorAs(t, err, &corrupt)
+	require.ErrorAs(t, db.Put(t.Context(), good), &corrupt, "it is not passed over in silence")
+	for _, err := range db.Remote("test").Get(t.Context(), []cas.Hash{good.Hash}) {
+		require.ErrorAs(t, err, &corrupt)
+	}
+}

@@ -1,0 +1,317 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/united-workforce/uwf/cas"
+)
+
+// Get implements [cas.Getter].
+func (db *DB) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	page, err := db.readPage(ctx, []cas.Hash{h})
+	if err == nil {
+		err = page[0].err
+	}
+	if err != nil {
+		return cas.Node{}, err
+	}
+	return page[0].Node, nil
+}
+
+func notFound(h cas.Hash) error { return fmt.Errorf("%w: %s", cas.ErrNotFound, h) }
+
+// row is a node as it was read.
+type row struct {
+	cas.Node
+	err error // [cas.ErrNotFound], [*cas.RedactedError], or [*cas.CorruptError]
+}
+
+// Bounds of what one statement answers with.
+const (
+	pageRows  = 4096
+	pageBytes = 8 << 20 // one row alone may be larger
+)
+
+// read yields the nodes of hashes, in their order. No connection is held while
+// somebody looks at them.
+func (db *DB) read(ctx context.Context, hashes []cas.Hash) iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		for len(hashes) > 0 {
+			page, err := db.readPage(ctx, hashes[:min(len(hashes), pageRows)])
+			if err != nil {
+				yield(row{}, err)
+				return
+			}
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			hashes = hashes[len(page):]
+		}
+	}
+}
+
+// readPage reads the first of the hashes: at least one, and as many as fit.
+func (db *DB) readPage(ctx context.Context, hashes []cas.Hash) (page []row, err error) {
+	const query = `select hash, type, payload, stored, tombstone from (
+			select i, o.hash, type, payload, stored, tombstone, sum(octet_length(payload)) over (order by i) as total
+			from unnest($1::text[]) with ordinality o(hash, i) left join nodes using (hash)
+		) x where i = 1 or total is null or total <= $2 order by i`
+	err = db.try(ctx, func(ctx context.Context) error {
+		page = page[:0]
+		rows, err := db.pool.Query(ctx, query, texts(hashes), pageBytes)
+		if err != nil {
+			return err
+		}
+		page, err = pgx.AppendRows(page, rows, db.scan)
+		return err
+	})
+	if err == nil && (len(page) == 0 || len(page) > len(hashes)) {
+		return nil, fmt.Errorf("the database answers with %d rows for %d hashes", len(page), len(hashes))
+	}
+	for i := range page {
+		if page[i].Hash != hashes[i] {
+			return nil, fmt.Errorf("the database answers with node %q where %s was asked for", page[i].Hash, hashes[i])
+		}
+	}
+	return page, err
+}
+
+// scan reads a node and verifies it.
+func (db *DB) scan(rows pgx.CollectableRow) (r row, err error) {
+	var typ *string
+	var stored *int64
+	var tombstone []byte
+	if err := rows.Scan(&r.Hash, &typ, &r.Payload, &stored, &tombstone); err != nil {
+		return r, err
+	}
+	switch {
+	case typ == nil || stored == nil:
+		r.err = notFound(r.Hash)
+	case tombstone != nil:
+		t, err := cas.UnmarshalTombstone(r.Hash, tombstone)
+		if r.err = err; err == nil {
+			r.err = &cas.RedactedError{Tombstone: t}
+		}
+	default:
+		r.Type, r.Timestamp = cas.Hash(*typ), *stored
+		r.err = db.verify(r.Node)
+	}
+	return r, nil
+}
+
+// verify holds what was read against its hash, as [cas.Algorithm.UnmarshalFile] does.
+func (db *DB) verify(n cas.Node) error {
+	if !n.Type.Valid() || n.Timestamp < 0 || len(n.Payload) > cas.MaxPayload {
+		return &cas.CorruptError{Hash: n.Hash, Reason: "its row in the database is damaged"}
+	}
+	_, err := db.a.UnmarshalFile(n.Hash, cas.MarshalFile(n))
+	return err
+}
+
+// Has implements [cas.Store].
+func (db *DB) Has(ctx context.Context, h cas.Hash) (bool, error) {
+	missing, err := db.missing(ctx, []cas.Hash{h})
+	return err == nil && len(missing) == 0, err
+}
+
+// missing are those of the hashes under which nothing is, in their order.
+func (db *DB) missing(ctx context.Context, hashes []cas.Hash) (missing []cas.Hash, err error) {
+	const query = `select o.hash from unnest($1::text[]) with ordinality o(hash, i)
+		where not exists (select from nodes n where n.hash = o.hash) order by i`
+	err = db.try(ctx, func(ctx context.Context) error {
+		rows, err := db.pool.Query(ctx, query, texts(hashes))
+		if err == nil {
+			missing, err = pgx.CollectRows(rows, pgx.RowTo[cas.Hash])
+		}
+		return err
+	})
+	return missing, err
+}
+
+// Put implements [cas.Store]. What is put is durable.
+func (db *DB) Put(ctx context.Context, nodes ...cas.Node) error {
+	given := make([]given, 0, len(nodes))
+	for _, n := range nodes {
+		if err := cmp.Or(ctx.Err(), db.a.Check(n)); err != nil {
+			return err
+		}
+		given = append(given, nodeOf(n))
+	}
+	_, err := db.put(ctx, given)
+	return err
+}
+
+// Commit implements [cas.Store].
+func (db *DB) Commit(ctx context.Context, nodes ...cas.Node) error { return db.Put(ctx, nodes...) }
+
+// given is a node or a tombstone that is to be put.
+type given struct {
+	cas.Node
+	tombstone []byte // set: instead of a payload
+}
+
+func nodeOf(n cas.Node) given { return given{Node: n} }
+
+// put puts as much in one statement as a batch may have. It returns those that are
+// redacted here and whole there, or the other way round.
+func (db *DB) put(ctx context.Context, all []given) (different []cas.Hash, err error) {
+	sorted, err := distinct(all)
+	if err != nil {
+		return nil, err
+	}
+	for len(sorted) > 0 {
+		size, count := 0, 0
+		for count < min(len(sorted), 1<<16) && (count == 0 || size+len(sorted[count].Payload) <= pageBytes) {
+			size, count = size+len(sorted[count].Payload), count+1
+		}
+		found, err := db.putBatch(ctx, sorted[:count])
+		different = append(different, found...)
+		if err != nil {
+			return different, err
+		}
+		sorted = sorted[count:]
+	}
+	return different, nil
+}
+
+// distinct are the nodes in the order of their hashes, each once: who puts the same as
+// others in another order would wait for them, and they for him.
+func distinct(all []given) ([]given, error) {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b given) int { return strings.Compare(string(a.Hash), string(b.Hash)) })
+	last := 0
+	for i, g := range sorted {
+		if i == 0 || g.Hash != sorted[last].Hash {
+			if i > 0 {
+				last++
+			}
+			sorted[last] = g
+			continue
+		}
+		if was := sorted[last]; was.tombstone == nil && g.tombstone == nil && !was.Equal(g.Node) {
+			return nil, &cas.CollisionError{Hash: g.Hash}
+		}
+	}
+	return sorted[:min(len(sorted), last+1)], nil
+}
+
+// putBatch inserts what is not there, and answers with what is there and may not be the
+// same. That is looked at here: the database is not asked to judge.
+func (db *DB) putBatch(ctx context.Context, nodes []given) (different []cas.Hash, err error) {
+	const query = `with given as materialized (
+			select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::bytea[]) as g(hash, type, payload, stored, tombstone)
+		), fresh as (
+			insert into nodes (hash, type, payload, stored, tombstone) select * from given on conflict (hash) do nothing returning hash
+		)
+		select g.hash from given g left join fresh f using (hash) left join nodes n using (hash)
+		where f.hash is null and (g.type, g.payload) is distinct from (n.type, n.payload) order by g.hash`
+	hashes, types := make([]string, len(nodes)), make([]string, len(nodes))
+	payloads, tombstones, stored := make([][]byte, len(nodes)), make([][]byte, len(nodes)), make([]int64, len(nodes))
+	for i, n := range nodes {
+		hashes[i], types[i], stored[i] = string(n.Hash), string(n.Type), n.Timestamp
+		if payloads[i], tombstones[i] = n.Payload, n.tombstone; n.tombstone != nil {
+			payloads[i] = nil
+		}
+	}
+	var doubtful []cas.Hash
+	if err := db.try(ctx, func(ctx context.Context) error {
+		rows, err := db.pool.Query(ctx, query, hashes, types, payloads, stored, tombstones)
+		if err == nil {
+			doubtful, err = pgx.CollectRows(rows, pgx.RowTo[cas.Hash])
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	different, err = db.compare(ctx, nodes, doubtful)
+	if err == nil {
+		db.remember(nodes, different)
+	}
+	return different, err
+}
+
+// compare looks at what was there already.
+func (db *DB) compare(ctx context.Context, nodes []given, doubtful []cas.Hash) (different []cas.Hash, err error) {
+	sent := make(map[cas.Hash]given, len(nodes))
+	for _, n := range nodes {
+		sent[n.Hash] = n
+	}
+	for r, err := range db.read(ctx, doubtful) {
+		_, redacted := cas.AsRedacted(r.err)
+		switch n := sent[r.Hash]; {
+		case err != nil:
+			return different, err
+		case r.err != nil && !redacted:
+			return different, r.err
+		case redacted != (n.tombstone != nil):
+			different = append(different, r.Hash)
+		case !redacted && !r.Equal(n.Node):
+			return different, &cas.CollisionError{Hash: r.Hash}
+		}
+	}
+	return different, nil
+}
+
+// All implements [cas.Store].
+func (db *DB) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
+	const query = `select hash from nodes where hash > $1 and hash >= $2 and hash < $2 || '~' collate "C" order by hash limit $3`
+	return pages(func(last string) (page []cas.Hash, err error) {
+		if strings.Trim(prefix, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" {
+			return nil, ctx.Err() // nothing begins so
+		}
+		err = db.try(ctx, func(ctx context.Context) error {
+			rows, err := db.pool.Query(ctx, query, last, prefix, pageRows)
+			if err == nil {
+				page, err = pgx.CollectRows(rows, pgx.RowTo[cas.Hash])
+			}
+			return err
+		})
+		return page, err
+	}, func(h cas.Hash) string { return string(h) }, pageRows)
+}
+
+// pages yields what comes page by page, each after the last of the one before, so
+// that no connection is held in between and a lost one loses nothing.
+func pages[T any, K any](load func(after K) ([]T, error), key func(T) K, size int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var last K
+		for {
+			page, err := load(last)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, v := range page {
+				if !yield(v, nil) {
+					return
+				}
+				last = key(v)
+			}
+			if len(page) < size {
+				return
+			}
+		}
+	}
+}
+
+func texts[T ~string](all []T) []string {
+	out := make([]string, len(all))
+	for i, v := range all {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// isMissing reports whether nothing is there.
+func isMissing(err error) bool { return errors.Is(err, cas.ErrNotFound) }

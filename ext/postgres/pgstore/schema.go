@@ -1,0 +1,186 @@
+package pgstore
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// Version is that of the schema that this program makes and works on.
+const Version = 1
+
+//go:embed schema.sql
+var first string
+
+// migration leads from the version before to the next. Migrations only go forward.
+type migration struct {
+	sql    string
+	oldest int // program that may work on what it makes
+}
+
+func migrations() []migration { return []migration{{sql: first, oldest: 1}} }
+
+// format is the one row of its table.
+type format struct {
+	version, oldest int
+	hash            cas.Algorithm
+}
+
+// errNoSchema means that there is no schema, or one without tables.
+var errNoSchema = errors.New("there is no schema of uwf in the database")
+
+// check refuses a schema that this program does not know.
+func (f format) check() error {
+	switch {
+	case f.oldest > Version:
+		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("the schema of the database has version %d, this program knows %d: upgrade uwf-remote-postgres", f.version, Version)}
+	case f.version < Version:
+		return invalid("the schema of the database has version %d, this program needs %d: its owner runs uwf-remote-postgres migrate", f.version, Version)
+	case !f.hash.Known():
+		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("the hash function %s of the database is unknown: upgrade uwf-remote-postgres", plaintext.Line(string(f.hash)))}
+	}
+	return nil
+}
+
+// lockKey is the advisory lock of a schema, as SQL: whoever works on it shares the lock,
+// whoever changes its form has it alone. $1 is its name.
+const lockKey = `hashtextextended('uwf schema ' || $1::text, 0)`
+
+// enter is what each connection begins with. It waits for a migration to end. Who may
+// have said synchronous_commit=off is overruled: what is said to be durable is.
+func (a *Address) enter(ctx context.Context, conn *pgx.Conn) error {
+	_, err := a.look(ctx, conn)
+	return err
+}
+
+func (a *Address) look(ctx context.Context, conn *pgx.Conn) (f format, err error) {
+	const lock = `select pg_advisory_lock_shared(` + lockKey + `), set_config('synchronous_commit',
+		case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false)`
+	if _, err := conn.Exec(ctx, lock, pgx.QueryExecModeExec, a.Schema); err != nil {
+		return f, err
+	}
+	err = conn.QueryRow(ctx, `select version, oldest, hash from format`, pgx.QueryExecModeExec).Scan(&f.version, &f.oldest, &f.hash)
+	switch {
+	case code(err) == "42P01" || code(err) == "3F000" || errors.Is(err, pgx.ErrNoRows):
+		return f, errNoSchema
+	case err != nil:
+		return f, err
+	}
+	return f, f.check()
+}
+
+// prepare looks whether the schema is there, and makes it if it is not.
+func prepare(ctx context.Context, a *Address, hash cas.Algorithm) (f format, err error) {
+	conn, err := pgx.ConnectConfig(ctx, a.pool.ConnConfig.Copy())
+	if err != nil {
+		return f, err
+	}
+	f, err = a.look(ctx, conn)
+	err = errors.Join(err, conn.Close(ctx))
+	if errors.Is(err, errNoSchema) {
+		if _, err := migrate(ctx, a, hash); err != nil {
+			return f, err
+		}
+		return prepare(ctx, a, hash)
+	}
+	return f, err
+}
+
+// Migrate makes the schema, or brings it to this program's version; it returns from
+// which version and to which. Nobody else may be connected in the meantime.
+func Migrate(ctx context.Context, address string, hash cas.Algorithm) (from, to int, err error) {
+	a, err := Config(address)
+	if err != nil {
+		return 0, 0, err
+	}
+	db := &DB{patience: connecting, secrets: secretsOf(a)}
+	err = db.try(ctx, func(ctx context.Context) (err error) {
+		from, err = migrate(ctx, a, hash)
+		return err
+	})
+	return from, Version, err
+}
+
+func migrate(ctx context.Context, a *Address, hash cas.Algorithm) (from int, err error) {
+	conn, err := pgx.ConnectConfig(ctx, a.pool.ConnConfig.Copy())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // it does nothing after a commit
+	if err := a.alone(ctx, tx); err != nil {
+		return 0, err
+	}
+	f, err := current(ctx, tx, a.Schema)
+	if err != nil {
+		return 0, err
+	}
+	if f.version >= Version {
+		return f.version, f.check()
+	}
+	if f.version == 0 {
+		f.hash = hash
+	}
+	from = f.version
+	for _, m := range migrations()[f.version:] {
+		if _, err := tx.Exec(ctx, m.sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return 0, refused(err, a)
+		}
+		f.oldest = m.oldest
+	}
+	const note = `insert into format (version, oldest, hash) values ($1, $2, $3)
+		on conflict (one) do update set version = excluded.version, oldest = excluded.oldest`
+	if _, err := tx.Exec(ctx, note, Version, f.oldest, string(f.hash)); err != nil {
+		return 0, err
+	}
+	return from, tx.Commit(ctx)
+}
+
+// alone takes the lock of the schema for the transaction.
+func (a *Address) alone(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, `set local lock_timeout = '5s'`); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+lockKey+`)`, a.Schema)
+	if code(err) == "55P03" {
+		return invalid("others work on the schema %s of the database: stop them first (pg_stat_activity lists them)", a.Schema)
+	}
+	return err
+}
+
+// current is the version that is there; 0: none, and the schema is made if need be.
+func current(ctx context.Context, tx pgx.Tx, schema string) (f format, err error) {
+	var there, made bool
+	const look = `select to_regnamespace($1) is not null, to_regclass($1 || '.format') is not null`
+	if err := tx.QueryRow(ctx, look, schema).Scan(&there, &made); err != nil {
+		return f, err
+	}
+	if made {
+		err = tx.QueryRow(ctx, `select version, oldest, hash from format`).Scan(&f.version, &f.oldest, &f.hash)
+		return f, err
+	}
+	if !there {
+		_, err = tx.Exec(ctx, `create schema `+pgx.Identifier{schema}.Sanitize())
+	}
+	return f, refused(err, &Address{Schema: schema})
+}
+
+// refused says what a role that may not make the schema can do.
+func refused(err error, a *Address) error {
+	if code(err) != "42501" {
+		return err
+	}
+	return invalid("the schema %s is not set up, and this role may not do it (%s): its owner runs uwf-remote-postgres migrate", a.Schema, strings.TrimSpace(err.Error()))
+}

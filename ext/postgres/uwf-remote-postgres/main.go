@@ -1,0 +1,69 @@
+// Command uwf-remote-postgres speaks to a remote in a Postgres database. uwf starts it;
+// see docs/postgres.md.
+//
+//	uwf-remote-postgres migrate <address>
+//
+// makes the tables, or brings them to the version that this program knows.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/ext/postgres/pgstore"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/helper"
+	"github.com/united-workforce/uwf/remote/wire"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+const name = "uwf-remote-postgres"
+
+func main() {
+	if len(os.Args) < 2 || os.Args[1] != "migrate" {
+		helper.Main(name, open)
+		return
+	}
+	e, err := env.OS()
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err = migrate(ctx, e)
+		stop()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", name, plaintext.Line(err.Error()))
+		os.Exit(1)
+	}
+}
+
+func open(ctx context.Context, _ env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
+	db, err := pgstore.Open(ctx, a.Text, pgstore.Options{Hash: h.Hash})
+	if err != nil {
+		return nil, err
+	}
+	return db.Remote(name + " " + helper.Version()), nil
+}
+
+func migrate(ctx context.Context, e env.Env) error {
+	if len(e.Args) != 2 {
+		return errors.New("usage: " + name + " migrate <address>")
+	}
+	from, to, err := pgstore.Migrate(ctx, e.Args[1], cas.XXH3)
+	switch {
+	case err != nil:
+		return err
+	case from == to:
+		_, err = fmt.Fprintf(e.Stdout, "the schema has version %d: there is nothing to do\n", to)
+	case from == 0:
+		_, err = fmt.Fprintf(e.Stdout, "the schema was made, with version %d\n", to)
+	default:
+		_, err = fmt.Fprintf(e.Stdout, "the schema had version %d, and has %d\n", from, to)
+	}
+	return err
+}

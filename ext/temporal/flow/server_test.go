@@ -1,0 +1,112 @@
+//go:build temporal
+
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/united-workforce/uwf/ext/temporal/temporaltest"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// chains is a stepper over threads in memory: each has five steps, and its head is how
+// many there are.
+type chains struct {
+	mu    sync.Mutex
+	heads map[string]int
+	made  atomic.Int64
+	ask   map[string]bool // threads that wait for a person
+}
+
+func (c *chains) Step(_ context.Context, r Request, _ string) (Outcome, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := c.heads[r.Thread]
+	if c.ask[r.Thread] {
+		return Outcome{Head: hash(at), Status: protocol.StatusSuspended}, nil
+	}
+	if r.Expect != "" && r.Expect != hash(at) {
+		return Outcome{Status: protocol.StatusIdle}, nil
+	}
+	if at < 5 {
+		c.heads[r.Thread]++
+		c.made.Add(1)
+	}
+	out := Outcome{Head: hash(c.heads[r.Thread]), Status: protocol.StatusIdle, Made: true}
+	if c.heads[r.Thread] == 5 {
+		out.Status = protocol.StatusCompleted
+	}
+	return out, nil
+}
+
+// serve runs a worker as long as the test.
+func serve(t *testing.T, dialled client.Client, s Stepper) {
+	t.Helper()
+	w := worker.New(dialled, Queue, worker.Options{})
+	Register(w, Steps{Stepper: s})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+}
+
+func begin(t *testing.T, dialled client.Client, thread Thread) client.WorkflowRun {
+	t.Helper()
+	running, err := dialled.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+		ID: ID(thread.Remote, thread.Thread), TaskQueue: Queue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, Name, thread)
+	require.NoError(t, err)
+	return running
+}
+
+func TestOnAServer(t *testing.T) {
+	server := temporaltest.Start(t)
+	dialled := server.Dial(t)
+	t.Cleanup(dialled.Close)
+	c := &chains{heads: map[string]int{}, ask: map[string]bool{"asks": true, "stopped": true}}
+	serve(t, dialled, c)
+
+	t.Run("threads", func(t *testing.T) {
+		const threads = 100
+		var running []client.WorkflowRun
+		for i := range threads {
+			running = append(running, begin(t, dialled, Thread{Remote: "team", Thread: fmt.Sprint("T", i)}))
+		}
+		again := begin(t, dialled, Thread{Remote: "team", Thread: "T0"}) // one at a time
+		for _, r := range append(running, again) {
+			var ended Ended
+			require.NoError(t, r.Get(t.Context(), &ended))
+			require.Equal(t, protocol.StatusCompleted, ended.Status)
+		}
+		require.EqualValues(t, threads*5, c.made.Load())
+	})
+	t.Run("a person's answer outlives the server", func(t *testing.T) {
+		running := begin(t, dialled, Thread{Remote: "team", Thread: "asks"})
+		server.Kill(t)
+		server.Restart(t)
+		c.mu.Lock()
+		c.ask["asks"] = false
+		c.mu.Unlock()
+		require.Eventually(t, func() bool {
+			return dialled.SignalWorkflow(t.Context(), running.GetID(), "", Changed, nil) == nil
+		}, time.Minute, 100*time.Millisecond)
+		var ended Ended
+		require.NoError(t, running.Get(t.Context(), &ended))
+		require.Equal(t, 5, ended.Steps)
+	})
+	t.Run("stopped", func(t *testing.T) {
+		running := begin(t, dialled, Thread{Remote: "team", Thread: "stopped"})
+		require.NoError(t, dialled.CancelWorkflow(t.Context(), running.GetID(), ""))
+		require.True(t, temporal.IsCanceledError(errors.Unwrap(running.Get(t.Context(), nil))))
+	})
+}

@@ -1,0 +1,146 @@
+// Package temporaltest runs a real Temporal server, in a directory of a test, with SQLite
+// for a database. "make test-temporal" builds that server.
+package temporaltest
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+//go:embed server.yaml
+var configuration string
+
+// Server is a Temporal server. Its data outlives a kill.
+type Server struct {
+	Address string
+	binary  string
+	dir     string
+	process *exec.Cmd
+}
+
+// Start starts a server that lives as long as the test.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{binary: filepath.Join(Root(t), ".tmp", "tools", "temporal-server"), dir: t.TempDir()}
+	require.FileExists(t, s.binary, "there is no Temporal server: make test-temporal builds it")
+	ports := freePorts(t, 9)
+	s.Address = fmt.Sprintf("127.0.0.1:%d", ports[0])
+	var text bytes.Buffer
+	require.NoError(t, template.Must(template.New("").Parse(configuration)).Execute(&text, map[string]any{"Port": ports, "Dir": s.dir}))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "server.yaml"), text.Bytes(), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "dynamic.yaml"), []byte(dynamic), 0o600))
+	t.Cleanup(func() { s.Kill(t) })
+	s.Restart(t)
+	dialled := s.Dial(t)
+	defer dialled.Close()
+	_, err := dialled.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: client.DefaultNamespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // until all of its parts know the namespace
+		_, err := dialled.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
+		return err == nil
+	}, time.Minute, 50*time.Millisecond)
+	return s
+}
+
+// dynamic lets one client do as much as the machine can.
+const dynamic = `frontend.namespaceRPS: [{value: 100000}]
+frontend.namespaceCount: [{value: 100000}]
+history.rps: [{value: 100000}]
+matching.rps: [{value: 100000}]
+system.namespaceCacheRefreshInterval: [{value: 1s}]
+`
+
+// Restart starts the server, again or for the first time, and waits until it answers.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	out, err := os.OpenFile(filepath.Join(s.dir, "server.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer func() { _ = out.Close() }()
+	s.process = exec.Command(s.binary, "--config-file", filepath.Join(s.dir, "server.yaml"), "--allow-no-auth", "start")
+	s.process.Dir, s.process.Stdout, s.process.Stderr = s.dir, out, out
+	require.NoError(t, s.process.Start())
+	require.Eventually(t, func() bool {
+		dialled, err := client.DialContext(t.Context(), s.options())
+		if err == nil {
+			dialled.Close()
+		}
+		return err == nil
+	}, 2*time.Minute, 100*time.Millisecond, "it does not answer: %s", s.log())
+}
+
+// Kill kills the server.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Signal(syscall.SIGKILL)
+	_ = s.process.Wait()
+	s.process = nil
+}
+
+// Dial connects to it.
+func (s *Server) Dial(t testing.TB) client.Client {
+	t.Helper()
+	dialled, err := client.DialContext(context.WithoutCancel(t.Context()), s.options())
+	require.NoError(t, err)
+	return dialled
+}
+
+func (s *Server) options() client.Options {
+	return client.Options{HostPort: s.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))}
+}
+
+func (s *Server) log() string {
+	const most = 4000
+	text, _ := os.ReadFile(filepath.Join(s.dir, "server.log"))
+	return string(text[max(0, len(text)-most):])
+}
+
+// freePorts are ports that nobody listens on.
+func freePorts(t testing.TB, n int) []int {
+	t.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer func() { _ = l.Close() }()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
+
+// Root is the directory of the repository.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.Abs(".")
+	require.NoError(t, err)
+	for ; !exists(filepath.Join(dir, "go.work")); dir = filepath.Dir(dir) {
+		require.NotEqual(t, dir, filepath.Dir(dir), "the test does not run in the repository")
+	}
+	return dir
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

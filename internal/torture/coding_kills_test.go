@@ -1,0 +1,332 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/internal/torture/trace"
+)
+
+// Whatever is killed when, also beside the person's own commits, rebases and collections,
+// the person's repository is as they have left it, nothing is damaged, and threads go on
+// without paying for finished work again.
+func TestKilledCoding(t *testing.T) {
+	t.Parallel()
+	tools := programs(t)
+	until := tools.env.Now().Add(*long)
+	all := layouts()
+	killed, rounds := map[string]int{}, 0
+	const atLeast = 12
+	for n := uint64(0); rounds < atLeast || tools.env.Now().Before(until); n++ {
+		random := rand.New(rand.NewPCG(*seeds+n, 17))
+		l := all[random.IntN(len(all))]
+		if l.unborn {
+			continue
+		}
+		t.Run(fmt.Sprint(*seeds+n), func(t *testing.T) {
+			c := newCoding(t, tools, l, random)
+			rounds += c.killing(killed)
+		})
+		if t.Failed() {
+			break
+		}
+	}
+	sum := 0
+	for _, n := range killed {
+		sum += n
+	}
+	t.Logf("seed %d: %d of %d commands killed: %v", *seeds, sum, rounds, killed)
+	require.Positive(t, sum)
+}
+
+// killing kills commands at random.
+func (c *coding) killing(killed map[string]int) int {
+	c.calm = true
+	_, _ = c.try("git worktree add -q " + c.path("person") + " -b person")
+	c.user = c.gitFiles()
+	var told []string
+	defer func() {
+		if c.Failed() {
+			c.Logf("%s:\n%s", c.layout.name, strings.Join(told, "\n"))
+		}
+	}()
+	const rounds = 12
+	known := map[string]extent{}
+	for range rounds {
+		th := c.threads[c.random.IntN(len(c.threads))]
+		all := append(c.acts(th), func() act { return c.applyHere(th) })
+		a := all[c.random.IntN(len(all))]()
+		for a.fails {
+			a = c.step(th)
+		}
+		if a.name == "apply here" {
+			c.sh("git add -A; git commit -q --allow-empty -m all")
+			c.user = c.gitFiles()
+		}
+		beside := c.beside()
+		e, how, hit := c.kill(a, known)
+		told = append(told, how+": "+strings.Join(a.args, " "))
+		if beside() {
+			told = append(told, "beside a person's own commands")
+		}
+		if hit {
+			killed[a.name]++
+		}
+		c.recover(th, a, e, hit)
+		c.agree(fmt.Sprintf("%s: %s", how, e), th, c.threads[len(c.threads)-1])
+		c.whole()
+	}
+	c.agree("all", c.threads...)
+	c.does(nil, "cas", "fsck")
+	return rounds
+}
+
+// beside begins what a person does at the same time. The function that it returns waits
+// for the end of that.
+func (c *coding) beside() (end func() bool) {
+	c.Helper()
+	if c.random.IntN(3) > 0 {
+		return func() bool { return false }
+	}
+	cmd := exec.Command("sh", "-c", one(c.random,
+		"git commit -q --allow-empty -m more; git gc -q --prune=now",
+		"git gc -q --prune=now; git tag t$$",
+		"cd ../person && echo $$ > p && git add p && git commit -q -m p && git rebase -q --onto old HEAD~1; git gc -q --prune=now",
+		"git branch b$$; git commit -q --allow-empty -m x; git reflog expire --expire=now --all; git gc -q --prune=now",
+	))
+	cmd.Dir, cmd.Env = c.top, c.env
+	require.NoError(c, cmd.Start())
+	return func() bool {
+		_ = cmd.Wait() // git may find that another is at work
+		c.user = nil
+		return true
+	}
+}
+
+// extent is the most that was seen of a command.
+type extent struct {
+	calls int
+	time  time.Duration
+}
+
+// kill begins a command and kills it, or one of the programs that it starts, at a random
+// moment or before a random one of its system calls.
+func (c *coding) kill(a act, known map[string]extent) (e ended, how string, hit bool) {
+	c.Helper()
+	var err error
+	most := known[a.name]
+	switch fault := one(c.random, "", "", "", "kill", "kill all"); {
+	case fault != "":
+		const some = 150
+		plan := trace.Plan{Under: c.dir, Fault: trace.Fault(fault), At: 1 + c.random.IntN(max(most.calls, some))}
+		var out trace.Outcome
+		e, err = c.run(c.Context(), func(cmd *exec.Cmd) (err error) {
+			out, err = trace.Run(cmd, plan)
+			return err
+		}, a.args)
+		if errors.Is(err, trace.ErrUnsupported) {
+			return c.kill(a, known)
+		}
+		e.Code, e.Signal = out.Code, out.Signal
+		most.calls = max(most.calls, out.Calls)
+		how, hit = fmt.Sprintf("%s at call %d, %s", fault, plan.At, out.Hit), out.WasHit
+	default:
+		after, began := time.Duration(c.random.Float64()*float64(max(most.time, 300*time.Millisecond))), time.Now()
+		e, hit, err = (&stage{world: c.world}).killed(c.Context(), after, a.args)
+		how = fmt.Sprint("killed after ", after)
+		if !hit {
+			most.time = max(most.time, time.Since(began))
+		}
+	}
+	known[a.name] = most
+	require.NoError(c, err)
+	require.NoError(c, e.sane())
+	return e, how, hit
+}
+
+// idle waits for agents that have outlived the command that started them.
+func (c *coding) idle() {
+	c.Helper()
+	var running struct{ Threads []struct{ Thread string } }
+	c.does(&running, "thread", "running", "--format", "json")
+	for _, r := range running.Threads {
+		_, err := c.uwf(c.Context(), "thread", "wait", r.Thread)
+		require.NoError(c, err)
+	}
+}
+
+// again runs a command until it succeeds or is refused; locks of what was killed may
+// still be held for a moment.
+func (c *coding) again(a act) ended {
+	c.Helper()
+	const tries = 50
+	for range tries {
+		c.idle()
+		e, err := c.uwf(c.Context(), a.args...)
+		require.NoError(c, err)
+		if e.Code != exitLocked {
+			return e
+		}
+	}
+	require.Fail(c, "stays locked", "%v", a.args)
+	return ended{}
+}
+
+// recover goes on after a command was killed, as a person would, and brings the record up
+// to date.
+func (c *coding) recover(th *coder, a act, e ended, hit bool) {
+	c.Helper()
+	c.idle()
+	if c.user == nil {
+		c.user = c.gitFiles()
+	}
+	if e.Code == 0 && !c.withoutFiles(th, a) {
+		a.done(e)
+		return
+	}
+	require.True(c, hit || e.Code == 0, "%s", e)
+	switch a.name {
+	case "step", "poke":
+		if !slices.Equal(c.stepsOf(th), th.chain) || e.Code == 0 {
+			c.found(th, a)
+			return
+		}
+		e = c.again(a)
+		if e.Code != 0 && a.name == "poke" && strings.Contains(e.Stderr, "--keep-files") { // what its agent had changed
+			a.args = append(a.args, "--keep-files")
+			e = c.again(a)
+		}
+		require.Zero(c, e.Code, "%s", e)
+		c.found(th, a)
+	case "undo", "redo":
+		if slices.Equal(c.stepsOf(th), th.chain) {
+			if c.random.IntN(2) == 0 {
+				a = c.step(th)
+				e = c.again(a)
+				require.Zero(c, e.Code, "%s", e)
+				c.found(th, a)
+				return
+			}
+			e = c.again(a)
+			require.Zero(c, e.Code, "%s", e)
+		}
+		a.done(e)
+	case "fork", "replay":
+		e = c.again(a)
+		require.Zero(c, e.Code, "%s", e)
+		if !c.withoutFiles(th, a) {
+			a.done(e)
+		}
+	case "apply here":
+		a.done(c.again(a))
+	default:
+		e = c.again(a)
+		require.Zero(c, e.Code, "%s", e)
+		a.done(e)
+	}
+}
+
+// found brings the record up to date with a step that was made, or made again, by a
+// command that may have changed some files before it was killed.
+func (c *coding) found(th *coder, a act) {
+	c.Helper()
+	chain := c.stepsOf(th)
+	prefix := th.chain
+	if a.name == "poke" {
+		prefix = prefix[:len(prefix)-1]
+	}
+	require.Len(c, chain, len(prefix)+1, "%v", a.args)
+	require.Equal(c, prefix, chain[:len(prefix)])
+	if c.withoutFiles(th, a) {
+		return
+	}
+	made := chain[len(prefix)]
+	after, before := c.kept(made)
+	if before == nil {
+		before, _ = c.kept(prefix[len(prefix)-1])
+	}
+	before = c.visible(before)
+	may := []state{c.disk[th.top]}
+	for _, at := range append(slices.Clone(th.chain), th.undone...) {
+		may = append(may, c.steps[at].before, c.steps[at].after)
+	}
+	for _, s := range append(may, before) {
+		for path := range s {
+			if slices.ContainsFunc(c.edits[a.number], func(e edit) bool { return touched(e.path, path) }) {
+				continue // the agent may have been killed over it
+			}
+			require.True(c, slices.ContainsFunc(may, func(s state) bool { return s[path] == before[path] }), "%s: the files before step %s: %q is %q", c.layout.name, made, path, before[path])
+		}
+	}
+	want := c.edited(before, c.edits[a.number])
+	c.same(want, c.visible(after), "after step %s", made)
+	for _, old := range th.chain[len(prefix):] {
+		c.dropped[old] = true
+	}
+	th.chain, th.undone, th.ended = chain, nil, false
+	c.steps[made] = step{before: before, after: want}
+	c.disk[th.top] = want
+}
+
+// touched reports whether a change to one path may change another.
+func touched(edit, path string) bool {
+	return path == edit || strings.HasPrefix(path, edit+"/") || strings.HasPrefix(edit, path+"/")
+}
+
+// withoutFiles reports whether the last step of a thread was made without its files, since
+// a program that was to keep them was killed. Nobody asks for that thread any more.
+func (c *coding) withoutFiles(th *coder, a act) bool {
+	c.Helper()
+	if a.name != "step" && a.name != "poke" {
+		return false
+	}
+	chain := c.stepsOf(th)
+	var shown struct{ Files *struct{ Tree string } }
+	if len(chain) > 0 {
+		c.does(&shown, "step", "show", chain[len(chain)-1], "--format", "json")
+	}
+	if len(chain) == 0 || shown.Files != nil {
+		return false
+	}
+	c.threads = slices.DeleteFunc(c.threads, func(other *coder) bool { return other == th })
+	c.disk[th.top] = c.read(th.top)
+	c.add(c.started("here"), c.top, nil)
+	return true
+}
+
+// applyHere brings the result of a thread to the branch of the person, who has committed
+// everything. Both may have changed a file.
+func (c *coding) applyHere(th *coder) act {
+	a := act{name: "apply here", args: []string{"thread", "apply", th.id}, fails: !th.own}
+	a.done = func(e ended) {
+		if e.Code != 0 {
+			require.Contains(c, e.Stderr, "hint:")
+			c.user = c.gitFiles()
+			return
+		}
+		var said struct{ Commit string }
+		require.NoError(c, json.Unmarshal(e.Stdout, &said), "%s", e)
+		c.sh("git merge-base --is-ancestor " + said.Commit + " HEAD")
+		c.disk[c.top] = c.read(c.top)
+		require.Empty(c, c.sh("git status --porcelain --ignore-submodules=all"), "%s: %s", c.layout.name, e)
+		c.user = c.gitFiles()
+	}
+	if _, err := os.Stat(filepath.Join(c.top, ".git", "index.lock")); err == nil {
+		a.fails = true
+	}
+	return a
+}

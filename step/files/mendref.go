@@ -1,0 +1,62 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/careful"
+)
+
+// A ref of ours that something has damaged keeps nothing, and git refuses to write another
+// one, or to collect, for ever. What it kept the steps name: it is kept anew.
+
+// mendRef removes the file of a ref in a git directory of ours if no hash stands in it.
+func mendRef(store, ref string) (mended bool) {
+	file := filepath.Join(store, filepath.FromSlash(ref))
+	text, err := careful.ReadFile(file, maxSetting, careful.NoFollow)
+	if err != nil || isSum(strings.TrimSuffix(string(text), "\n")) {
+		return false
+	}
+	return os.Remove(file) == nil
+}
+
+// isSum reports whether a text is the name of an object.
+func isSum(text string) bool {
+	return strings.Trim(text, "0123456789abcdef") == "" && (len(text) == 40 || len(text) == 64)
+}
+
+// mendRefs removes the refs that lead nowhere.
+func (g git) mendRefs(ctx context.Context, store string) error {
+	err := filepath.WalkDir(filepath.Join(store, "refs"), func(path string, d fs.DirEntry, err error) error {
+		ref, _ := filepath.Rel(store, path) // it is below
+		if err == nil && d.Type().IsRegular() && filepath.Ext(path) != ".lock" {
+			mendRef(store, filepath.ToSlash(ref))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	refs, err := g.ours(ctx)
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	out, err := g.run(ctx, []byte(strings.Join(refs, "\n")+"\n"), "cat-file", "--batch-check")
+	if err != nil {
+		return err
+	}
+	var gone bytes.Buffer
+	for line := range strings.Lines(string(out)) {
+		if ref, missing := strings.CutSuffix(line, " missing\n"); missing {
+			gone.WriteString("delete " + ref + "\n")
+		}
+	}
+	if gone.Len() > 0 {
+		_, err = g.run(ctx, gone.Bytes(), "update-ref", "--stdin")
+	}
+	return err
+}
