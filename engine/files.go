@@ -76,14 +76,18 @@ func (a *attempt) keepFiles(ctx context.Context) error {
 	return nil
 }
 
-// notKept tells that the files are not kept; of a worktree of the thread's own it is
-// an error: there is nothing else in it.
+// notKept tells that the files are not kept. Where there is no room for them it is an
+// error, since nobody is paid yet; of a worktree of the thread's own, too: there is nothing
+// else in it.
 func (a *attempt) notKept(w *heads.Workspace, err error) error {
 	var locked *protocol.Error
 	var blocked *files.InTheWayError
+	var full *files.NoRoomError
 	switch {
 	case errors.As(err, &locked), ctxEnded(err):
 		return err
+	case errors.As(err, &full):
+		return fault.Hinted(fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full), "make room, and then: "+a.again())
 	case errors.As(err, &blocked):
 		return fault.Hinted(fault.New(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+a.again())
 	case w.Mode == workspace.InWorktree:

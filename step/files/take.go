@@ -375,10 +375,43 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 	return err == nil && kind == "tree"
 }
 
+// NoRoomError means that nothing more can be written to our git directory: the disk is
+// full, or read-only, or there is a limit.
+type NoRoomError struct {
+	Dir string
+	Err error
+}
+
+func (e *NoRoomError) Error() string { return "no room in " + e.Dir + ": " + e.Err.Error() }
+func (e *NoRoomError) Unwrap() error { return e.Err }
+
+// enoughRoom is what a disk that is not full has, in bytes.
+const enoughRoom = 16 << 20
+
+// room is an error if there is none.
+func room(store string) error {
+	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, enoughRoom), 0o600, durable.FullFlush)
+	if err != nil {
+		return &NoRoomError{Dir: store, Err: err}
+	}
+	return os.Remove(temporary)
+}
+
 // Begin brings everything up to date before a step, finishes a restore that was cut
 // off ([Finish]), and makes the snapshot that the step begins with; the spec then says
-// what the next one follows. rescued is as of [Finish].
+// what the next one follows. rescued is as of [Finish]. Errors: [*NoRoomError], and those
+// of [Take] and [Finish].
 func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
+	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
+		var full *NoRoomError
+		if none := room(s.Git); errors.As(none, &full) {
+			err = full
+		}
+	}
+	return taken, rescued, err
+}
+
+func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
 	_, err = os.Lstat(s.Index)
 	first := errors.Is(err, fs.ErrNotExist)
 	if err := r.Seed(ctx, s.Git, first); err != nil {

@@ -131,7 +131,7 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 		return c, err
 	}
 	defer func() { _ = held.Unlock() }()
-	c.Before = room(store, common)
+	c.Before = taken(store, common)
 	c.After = c.Before
 	if needs.Gone != nil {
 		if !dry {
@@ -159,7 +159,7 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	if err != nil {
 		return c, err
 	}
-	c.Kept, c.After = len(left), room(store, common)
+	c.Kept, c.After = len(left), taken(store, common)
 	return c, note(store, loose(store))
 }
 
@@ -267,8 +267,8 @@ func (g git) prune(ctx context.Context, store, common string) error {
 	return err
 }
 
-// room is how much the objects take that the user's git directory does not hold, too.
-func room(store, common string) (sum int64) {
+// taken is how much the objects take that the user's git directory does not hold, too.
+func taken(store, common string) (sum int64) {
 	objects := filepath.Join(store, "objects")
 	_ = filepath.WalkDir(objects, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
