@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/prune"
@@ -17,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -150,7 +152,13 @@ func (e *Engine) leaveTree(ctx context.Context, id string, w *heads.Workspace) {
 // of its last step, if it was removed. That of an active thread is missed.
 func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspace) error {
 	path := e.Dirs.Worktree(h.id)
-	if _, err := os.Lstat(path); h.ended == nil || w.Mode != workspace.InWorktree || !errors.Is(err, fs.ErrNotExist) {
+	if h.ended == nil || w.Mode != workspace.InWorktree {
+		return nil
+	}
+	if err := files.Mend(ctx, w.Repo, filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	repo, dir, err := e.Files().TreeOf(ctx, w, h.id)
@@ -270,6 +278,9 @@ func (e *Engine) clean(ctx context.Context, w protocol.Worktree) (stays string, 
 		return "", err
 	}
 	id := filepath.Base(w.Path)
+	if _, cut := os.Lstat(e.runDir(id).File(runfiles.RestoreFile)); w.Thread == "" && cut == nil {
+		return "", e.dropCut(ctx, repo, id) // nobody has worked in it
+	}
 	if w.Thread == "" {
 		lock, err := e.Files().LockTree(ctx, id, repo.Root)
 		if err != nil {
@@ -305,6 +316,20 @@ func (e *Engine) clean(ctx context.Context, w protocol.Worktree) (stays string, 
 		return "it has " + stays, nil
 	}
 	return "", repo.RemoveWorktree(ctx, w.Path, facts.Workspace.Branch, facts.Workspace.Base)
+}
+
+// dropCut removes a worktree that was never whole: who made it was killed.
+func (e *Engine) dropCut(ctx context.Context, repo files.Repo, id string) error {
+	at, err := threadid.Time(id)
+	const young = time.Hour
+	if err != nil || e.Env.Now().Sub(at) < young {
+		return fault.New(protocol.CodeFailed, "somebody may be making it just now")
+	}
+	branch, err := repo.Branch(ctx)
+	if err != nil {
+		return err
+	}
+	return repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), branch, repo.Head)
 }
 
 // keptWithStep reports whether the files of a thread's worktree are all those of its

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // NewTree says which worktree a thread gets.
@@ -51,15 +52,19 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if tip, ok := n.Repo.Commit(ctx, "refs/heads/"+n.Branch); ok && n.Branch != "" {
 		n.Base = tip
 	}
+	plan, err := e.plan(ctx, &n)
+	if err != nil {
+		return nil, err
+	}
 	if err := n.Repo.AddWorktree(ctx, path, n.Base, branch); err != nil {
-		return nil, fmt.Errorf("make a worktree: %w", err)
+		return nil, errors.Join(fmt.Errorf("make a worktree: %w", err), os.Remove(plan))
 	}
 	defer func() {
 		if err != nil {
 			if n.Branch != "" {
 				branch = "" // it was there before
 			}
-			err = errors.Join(err, n.Repo.RemoveWorktree(context.WithoutCancel(ctx), path, branch, n.Base))
+			err = errors.Join(err, n.Repo.RemoveWorktree(context.WithoutCancel(ctx), path, branch, n.Base), os.RemoveAll(plan))
 		}
 	}()
 	if path, err = place.Real(path); err != nil {
@@ -73,15 +78,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err != nil {
 		return nil, err
 	}
-	if n.Tree != "" {
-		if err := repo.Seed(ctx, spec.Git, true); err != nil {
-			return nil, err
-		}
-		if err := e.bring(ctx, spec.Git, n.Tree); err != nil {
-			return nil, err
-		}
-	}
-	if err := files.Fill(ctx, e.Env, repo, spec, n.Tree, n.Base); err != nil {
+	if err := files.Fill(ctx, e.Env, spec, n.Tree, plan); err != nil {
 		return nil, fmt.Errorf("fill the worktree: %w", err)
 	}
 	root := filepath.Join(path, rel)
@@ -92,6 +89,30 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 		return nil, err
 	}
 	return &heads.Workspace{Mode: InWorktree, Root: root, Repo: repo.Common, Base: n.Base, Branch: branch}, nil
+}
+
+// plan writes down, in the run directory of the thread, which files its worktree is to have:
+// if that is cut off, the next step of the thread ends it.
+func (e Keeper) plan(ctx context.Context, n *NewTree) (record string, err error) {
+	spec, err := e.SpecOf(n.Repo, n.Id)
+	if err != nil {
+		return "", err
+	}
+	dir := e.RunDir(n.Id)
+	if err := dir.Make(); err != nil {
+		return "", err
+	}
+	if n.Tree != "" {
+		if err := n.Repo.Seed(ctx, spec.Git, true); err != nil {
+			return "", err
+		}
+		if err := e.bring(ctx, spec.Git, n.Tree); err != nil {
+			return "", err
+		}
+	}
+	record = dir.File(runfiles.RestoreFile)
+	n.Tree, err = files.Plan(ctx, e.Env, n.Repo, spec, n.Tree, n.Base, record)
+	return record, err
 }
 
 // branchOf is the branch of a thread's worktree: uwf/<workflow>-<end of the id>.

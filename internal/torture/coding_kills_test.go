@@ -194,7 +194,7 @@ func (c *coding) recover(th *coder, a act, e ended, hit bool) {
 	if c.user == nil {
 		c.user = c.gitFiles()
 	}
-	if e.Code == 0 && !c.withoutFiles(th, a) {
+	if e.Code == 0 && !c.withoutFiles(th, a) || !hit && a.name == "apply here" {
 		a.done(e)
 		return
 	}

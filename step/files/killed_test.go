@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -90,4 +91,47 @@ func TestKilledSnapshots(t *testing.T) {
 	}
 	require.Positive(t, killed)
 	w.sh("git fsck --no-dangling; git --git-dir " + w.spec.Git + " fsck --no-dangling")
+}
+
+// A worktree that was being made, filled or removed by one that is killed does no harm to
+// the user's repository, and is made, filled or removed by who comes next.
+func TestKilledWorktrees(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	tree := w.take().Tree
+	dir := filepath.Join(w.dir, "trees")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	before := w.user()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	add := func(path string) {
+		require.NoError(t, w.repo.AddWorktree(t.Context(), path, w.repo.Head, ""))
+	}
+	add(one)
+	w.sh("echo initializing > .git/worktrees/one/locked; printf '%040d\\n' 0 > .git/worktrees/one/HEAD; rm .git/worktrees/one/index; ! git fsck 2> /dev/null")
+	add(two)
+	w.sh("git fsck --no-dangling")
+	require.NoDirExists(t, one)
+
+	repo, err := files.Find(t.Context(), w.env, two)
+	require.NoError(t, err)
+	s := w.spec
+	s.Root, s.Index, s.Tree, s.Ref = two, filepath.Join(w.dir, "uwf", "index2"), "", "refs/uwf/two"
+	record := s.Index + ".restore"
+	planned, err := files.Plan(t.Context(), w.env, w.repo, s, "", w.repo.Head, record)
+	require.NoError(t, err)
+	require.Equal(t, tree, planned)
+	w.sh("cp a " + two) // the rest is missing
+	taken, rescued, err := files.Begin(t.Context(), w.env, repo, &s, record)
+	require.NoError(t, err)
+	require.NotEmpty(t, rescued)
+	require.Equal(t, tree, taken.Tree)
+	require.FileExists(t, filepath.Join(two, "d/b"))
+
+	require.NoError(t, os.Rename(two, filepath.Join(dir, ".gone-two")))
+	w.sh("git fsck --no-dangling")
+	require.NoError(t, w.repo.RemoveWorktree(t.Context(), two, "", ""))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Equal(t, before, w.user())
 }

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -48,6 +51,11 @@ func (r Repo) Commit(ctx context.Context, name string) (commit string, ok bool) 
 // commit, without files: see [Fill]. branch is made, too, unless it is there, at that
 // commit; "": none.
 func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) error {
+	held, err := mend(ctx, r.Common, filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.RemoveAndUnlock() }()
 	g, err := r.user(ctx)
 	if err != nil {
 		return err
@@ -72,6 +80,80 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	return nil
 }
 
+// Mend removes what a git that was killed has left of worktrees below a directory of ours:
+// git itself takes each for damage.
+func Mend(ctx context.Context, common, dir string) error {
+	held, err := mend(ctx, common, dir)
+	if err != nil {
+		return err
+	}
+	return held.RemoveAndUnlock()
+}
+
+// mend is [Mend]; nobody makes a worktree there until the lock is released that it returns.
+func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
+	held, err := durable.Lock(ctx, filepath.Join(dir, "worktrees.lock"))
+	if err != nil {
+		return nil, err
+	}
+	err = eachWorktree(common, func(root *os.Root, at, path string) error {
+		const begun = "initializing" // git's word for one that it makes
+		why, err := careful.ReadFileIn(root, filepath.Join(at, "locked"), maxSetting)
+		if err != nil || strings.TrimSpace(string(why)) != begun || !sameDir(filepath.Dir(path), dir) {
+			return nil //nolint:nilerr // it is whole, or not ours
+		}
+		if err := os.Remove(filepath.Join(path, ".git")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		_ = os.Remove(path) // there is nothing in it yet
+		return dismiss(root, at)
+	})
+	if err != nil {
+		return nil, errors.Join(err, held.RemoveAndUnlock())
+	}
+	return held, nil
+}
+
+// eachWorktree calls do for all worktrees that git knows, with the directory in which it
+// keeps what it knows.
+func eachWorktree(common string, do func(root *os.Root, at, path string) error) error {
+	root, err := os.OpenRoot(common)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	known, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, k := range known {
+		at := filepath.Join("worktrees", k.Name())
+		text, err := careful.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
+		if err != nil {
+			continue // git does not take it for one
+		}
+		if err := do(root, at, filepath.Dir(strings.TrimSpace(string(text)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dismiss has git not know a worktree any more. What makes it one goes first.
+func dismiss(root *os.Root, at string) error {
+	if err := root.Remove(filepath.Join(at, "gitdir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := root.RemoveAll(at)
+	_ = root.Remove(filepath.Dir(at)) // as git does: there may be no other
+	return err
+}
+
+// sameDir reports whether two paths are of one directory, or the same.
+func sameDir(a, b string) bool {
+	return filepath.Clean(a) == filepath.Clean(b) || same(a, b)
+}
+
 // RemoveWorktree removes a worktree with all that is in it, if it is there, and what git
 // knows of it; and the branch if that is still at the commit it was made at.
 func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) error {
@@ -79,19 +161,42 @@ func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) e
 	if err != nil {
 		return err
 	}
-	if common, err := filepath.EvalSymlinks(r.Common); err == nil {
-		g = g.in(common, "", "") // where we are may be what is removed
-		g.dir = common
+	common, err := filepath.EvalSymlinks(r.Common)
+	if err != nil {
+		return err
 	}
-	if _, err := g.run(ctx, nil, "worktree", "remove", "--force", "--force", path); err != nil {
-		if _, there := os.Lstat(path); !errors.Is(there, fs.ErrNotExist) {
-			return err
+	g = g.in(common, "", "") // where we are may be what is removed
+	g.dir = common
+	gone := filepath.Join(filepath.Dir(path), ".gone-"+filepath.Base(path)) // at once, whatever is killed
+	if err := os.Rename(path, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = eachWorktree(common, func(root *os.Root, at, other string) error {
+		if filepath.Base(other) == filepath.Base(path) && sameDir(filepath.Dir(other), filepath.Dir(path)) {
+			return dismiss(root, at)
 		}
+		return nil
+	})
+	if err == nil {
+		err = removeGone(filepath.Dir(path))
+	}
+	if err != nil {
+		return err
 	}
 	if branch != "" && commit != "" {
 		_, _ = g.run(ctx, nil, "update-ref", "-d", "refs/heads/"+branch, commit) // one with work of its own stays
 	}
 	return nil
+}
+
+// removeGone removes the files of worktrees that are removed, those too of one that was
+// killed over it.
+func removeGone(dir string) error {
+	gone, err := filepath.Glob(filepath.Join(dir, ".gone-*"))
+	for _, path := range gone {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
 }
 
 // Untouched reports whether all files of a worktree are as in its commit; ignored ones
@@ -119,14 +224,31 @@ func (r Repo) OnBranch(ctx context.Context, commit string) (bool, error) {
 	return len(out) > 0, err
 }
 
-// Fill makes the files of a work tree without any those of a tree; "": of a commit.
-func Fill(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit string) error {
+// Plan writes down that a work tree is to be made with the files of a tree, which it
+// returns; "": of a commit. [Fill] does it, or if that was cut off, [Begin].
+func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, record string) (protocol.Tree, error) {
 	if err := r.Seed(ctx, s.Git, true); err != nil {
-		return err
+		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
-		return err
+	g, err := inStore(e, s.Git)
+	if err != nil {
+		return "", err
 	}
+	if tree == "" {
+		if tree, err = r.TreeOf(ctx, s, commit); err != nil {
+			return "", err
+		}
+	}
+	nothing, _, err := g.known(ctx, "", tree)
+	if err != nil {
+		return "", err
+	}
+	text, _ := json.Marshal(intent{From: nothing, To: tree}) // texts always encode
+	return tree, durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
+}
+
+// Fill makes the files of a work tree without any those of a tree, as planned.
+func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree, record string) error {
 	if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -134,16 +256,13 @@ func Fill(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, co
 	if err != nil {
 		return err
 	}
-	if tree == "" {
-		if tree, err = r.TreeOf(ctx, s, commit); err != nil {
-			return err
-		}
-	}
 	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
 		return err
 	}
-	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
-	return err
+	if _, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree)); err != nil {
+		return err
+	}
+	return os.Remove(record)
 }
 
 // Clear makes the files of a work tree that is nobody's those of a tree, whatever is
