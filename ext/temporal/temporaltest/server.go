@@ -134,7 +134,7 @@ func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.Abs(".")
 	require.NoError(t, err)
-	for ; !exists(filepath.Join(dir, "go.work")); dir = filepath.Dir(dir) {
+	for ; !exists(filepath.Join(dir, ".ci", "run")); dir = filepath.Dir(dir) {
 		require.NotEqual(t, dir, filepath.Dir(dir), "the test does not run in the repository")
 	}
 	return dir
