@@ -114,8 +114,11 @@ func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte
 	}
 }
 
-// notAgents begin like agents, and are none.
-func notAgents() []string { return []string{"uwf-import-original", "uwf-web"} }
+// isAgent tells agents from what only begins like them: our other programs, and those
+// that speak to remotes.
+func isAgent(name string) bool {
+	return !slices.Contains([]string{"uwf-import-original", "uwf-temporal", "uwf-web"}, name) && !strings.HasPrefix(name, "uwf-remote-")
+}
 
 // Installed reports whether [OnPath] lists a name, without reading directories.
 func Installed(e env.Env, name string) bool {
@@ -139,11 +142,11 @@ func OnPath(e env.Env) []string {
 		}
 		for _, entry := range entries {
 			name := strings.TrimSuffix(entry.Name(), ".exe")
-			if strings.HasPrefix(name, protocol.AgentPrefix) && executable(filepath.Join(dir, entry.Name())) {
+			if strings.HasPrefix(name, protocol.AgentPrefix) && isAgent(name) && executable(filepath.Join(dir, entry.Name())) {
 				names = append(names, name)
 			}
 		}
 	}
 	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return slices.Contains(notAgents(), n) })
+	return slices.Compact(names)
 }
