@@ -12,8 +12,11 @@ package pgstore
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/united-workforce/uwf/cas"
@@ -61,18 +64,31 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{patience: min(o.Patience, connecting), secrets: secretsOf(config)}
-	var f format
-	if err := db.try(ctx, func(ctx context.Context) (err error) {
-		f, err = prepare(ctx, config, o.Hash)
+	var found atomic.Pointer[format]
+	config.pool.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		f, err := config.enter(ctx, conn)
+		found.Store(&f)
 		return err
-	}); err != nil {
-		return nil, err
 	}
-	config.pool.AfterConnect = config.enter
 	if db.pool, err = pgxpool.NewWithConfig(ctx, config.pool); err != nil {
 		return nil, db.shown(err)
 	}
-	db.a, db.kinds, db.patience = f.hash, cas.NewKinds(f.hash), o.Patience
+	err = db.try(ctx, func(ctx context.Context) error {
+		err := db.pool.Ping(ctx)
+		if errors.Is(err, errNoSchema) {
+			if _, err := migrate(ctx, config, o.Hash); err != nil {
+				return err
+			}
+			err = db.pool.Ping(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		db.pool.Close()
+		return nil, err
+	}
+	db.a, db.patience = found.Load().hash, o.Patience
+	db.kinds = cas.NewKinds(db.a)
 	return db, nil
 }
 

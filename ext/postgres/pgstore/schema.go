@@ -54,14 +54,10 @@ func (f format) check() error {
 // whoever changes its form has it alone. $1 is its name.
 const lockKey = `hashtextextended('uwf schema ' || $1::text, 0)`
 
-// enter is what each connection begins with. It waits for a migration to end. Who may
-// have said synchronous_commit=off is overruled: what is said to be durable is.
-func (a *Address) enter(ctx context.Context, conn *pgx.Conn) error {
-	_, err := a.look(ctx, conn)
-	return err
-}
-
-func (a *Address) look(ctx context.Context, conn *pgx.Conn) (f format, err error) {
+// enter is what each connection begins with. It waits for a migration to end, and no
+// other begins before the connection ends. Who may have said synchronous_commit=off is
+// overruled: what is said to be durable is.
+func (a *Address) enter(ctx context.Context, conn *pgx.Conn) (f format, err error) {
 	const lock = `select pg_advisory_lock_shared(` + lockKey + `), set_config('synchronous_commit',
 		case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false)`
 	if _, err := conn.Exec(ctx, lock, pgx.QueryExecModeExec, a.Schema); err != nil {
@@ -75,23 +71,6 @@ func (a *Address) look(ctx context.Context, conn *pgx.Conn) (f format, err error
 		return f, err
 	}
 	return f, f.check()
-}
-
-// prepare looks whether the schema is there, and makes it if it is not.
-func prepare(ctx context.Context, a *Address, hash cas.Algorithm) (f format, err error) {
-	conn, err := pgx.ConnectConfig(ctx, a.pool.ConnConfig.Copy())
-	if err != nil {
-		return f, err
-	}
-	f, err = a.look(ctx, conn)
-	err = errors.Join(err, conn.Close(ctx))
-	if errors.Is(err, errNoSchema) {
-		if _, err := migrate(ctx, a, hash); err != nil {
-			return f, err
-		}
-		return prepare(ctx, a, hash)
-	}
-	return f, err
 }
 
 // Migrate makes the schema, or brings it to this program's version; it returns from
@@ -183,4 +162,12 @@ func refused(err error, a *Address) error {
 		return err
 	}
 	return invalid("the schema %s is not set up, and this role may not do it (%s): its owner runs uwf-remote-postgres migrate", a.Schema, strings.TrimSpace(err.Error()))
+}
+
+// Setting is what the server says of one of its settings, for connections of ours.
+func (db *DB) Setting(ctx context.Context, name string) (value string, err error) {
+	err = db.try(ctx, func(ctx context.Context) error {
+		return db.pool.QueryRow(ctx, `select current_setting($1)`, name).Scan(&value)
+	})
+	return value, err
 }
