@@ -122,7 +122,7 @@ func isAgent(name string) bool {
 
 // Installed reports whether [OnPath] lists a name, without reading directories.
 func Installed(e env.Env, name string) bool {
-	if !strings.HasPrefix(name, protocol.AgentPrefix) || filepath.Base(name) != name || slices.Contains(notAgents(), name) {
+	if !strings.HasPrefix(name, protocol.AgentPrefix) || filepath.Base(name) != name || !isAgent(name) {
 		return false
 	}
 	return slices.ContainsFunc(filepath.SplitList(e.Get("PATH")), func(dir string) bool {

@@ -36,7 +36,7 @@ func TestOnPath(t *testing.T) {
 	t.Parallel()
 	e := installed(t, map[string]string{"uwf-b": "", "uwf-a": "", "uwf": "", "uwf-import-original": "", "uwf-web": "", "uwf-remote-ssh": "", "uwf-temporal": "", "other": ""})
 	require.Equal(t, []string{"uwf-a", "uwf-b"}, OnPath(e))
-	for _, name := range []string{"uwf-a", "uwf-b", "uwf", "uwf-import-original", "uwf-web", "other", "uwf-c", "uwf-/a", "../uwf-a"} {
+	for _, name := range []string{"uwf-a", "uwf-b", "uwf", "uwf-import-original", "uwf-web", "uwf-remote-ssh", "other", "uwf-c", "uwf-/a", "../uwf-a"} {
 		require.Equal(t, slices.Contains(OnPath(e), name), Installed(e, name), name)
 	}
 }
