@@ -308,3 +308,20 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 		})
 	}
 }
+
+// How the last run ended nobody knows once its record is damaged: that is shown.
+func TestADamagedRecordIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	id := w.start()
+	w.plays("!exit")
+	_, err := w.Step(context.Background(), id, StepOptions{})
+	require.Error(t, err)
+	require.NoError(t, os.WriteFile(w.runDir(id).File(runfiles.RecordFile), []byte("{"), 0o600))
+	shown, err := w.Show(context.Background(), id)
+	require.NoError(t, err)
+	require.Equal(t, protocol.CodeCorrupt, shown.Error.Code)
+	require.Contains(t, shown.Error.Message, w.runDir(id).File(runfiles.RecordFile))
+	w.plays("ready")
+	require.Nil(t, w.mustStep(id, StepOptions{}).Error)
+}

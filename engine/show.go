@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Show derives where a thread stands, active or ended, without any lock. A
@@ -90,8 +91,10 @@ func (e *Engine) overlay(ctx context.Context, out *protocol.StepOutput) {
 	dir := e.runDir(out.Thread)
 	r := dir.Read()
 	switch {
-	case r.Damaged:
-		return
+	case r.Damaged: // how it ended nobody knows
+		out.Error = &protocol.StepError{
+			Message: "the record of its last run is damaged: " + dir.File(runfiles.RecordFile), Code: protocol.CodeCorrupt, Hint: "uwf thread diagnose " + out.Thread,
+		}
 	case r.Between(out.Head):
 		// Only its lock tells a process that is about to go on from one that is dead.
 		if out.Status == protocol.StatusIdle && e.locks().Held(ctx, out.Thread) {
