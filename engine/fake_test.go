@@ -94,6 +94,12 @@ func (a *actor) act(name, arg string) int {
 	case "error":
 		fmt.Println(`{"error":"no key for the model"}`)
 		return 1
+	case "witness": // notes what it was told; the first time, what ends in 7 is killed
+		a.log("told " + a.prompt)
+		if strings.HasSuffix(a.prompt, "7") && strings.Count(a.logged(), "told "+a.prompt+"\n") == 1 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		a.result(a.answer(arg, nil))
 	case "durable": // says that it has flushed its nodes
 		line, _ := json.Marshal(protocol.Result{StepHash: a.answer(arg, nil), Durable: true})
 		fmt.Println(string(line))
@@ -396,7 +402,7 @@ func (a *actor) facts() string {
 }
 
 // fakeEngine works on a thread: <home> <thread> <script> [action [words]]. A action
-// is that of [Work], or background. Tests kill it, or make it kill itself, and
+// is that of [Work], background, or drive: with all children, to the end. Tests kill it, or make it kill itself, and
 // look at what it leaves.
 func fakeEngine(args []string) int {
 	defer func() {
@@ -417,6 +423,9 @@ func fakeEngine(args []string) int {
 	} else {
 		if len(args) > 3 {
 			work.Do = Action(args[3])
+		}
+		if work.Do == "drive" {
+			work = Work{}
 		}
 		_, err = e.Do(context.Background(), args[1], work)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -210,7 +211,7 @@ func (f Field) Value(text string) (any, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("must be %s, but this is %q", f.Kind(), text)
+	return nil, fmt.Errorf("must be %s, but this is %q", f.Kind(), plaintext.Short(text, 200))
 }
 
 // Kind says in words what the field's values are.

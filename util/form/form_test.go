@@ -2,6 +2,7 @@ package form_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,9 @@ func TestValue(t *testing.T) {
 		_, err := form.Of(schema(t, kind)).Value(text)
 		require.ErrorContains(t, err, "must be ", kind)
 	}
+	_, err := form.Of(schema(t, `{"type":"array"}`)).Value(strings.Repeat("[", 1<<20))
+	require.ErrorContains(t, err, "must be a list")
+	require.Less(t, len(err.Error()), 300)
 	f, ok := form.Named(schema(t, variants), "when")
 	require.True(t, ok)
 	got, err := f.Value("5")

@@ -1,0 +1,155 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// newManyWorld is a world whose workflow has n children. Their agents note that they were
+// run: see the action witness.
+func newManyWorld(t *testing.T, n int) *world {
+	w := newWorld(t, "!witness:done")
+	flow, schema := testWorkflow(nil)
+	flow.Roles = map[string]protocol.Role{
+		"worker": flow.Roles["worker"],
+		"all":    {Description: "All of them.", Capabilities: []string{}, Join: "{ '$status': 'done' }", Each: &protocol.EachRole{Of: fmt.Sprintf("[1..%d]", n), ChildRole: protocol.ChildRole{Role: "worker", Prompt: "item {{item}}"}}},
+	}
+	flow.Graph = map[string]protocol.GraphNode{
+		protocol.StartNode: {Edges: map[string]protocol.Edge{"_": {Role: "all"}}},
+		"all":              {Edges: map[string]protocol.Edge{"done": {Role: protocol.EndNode}, "failed": {Role: protocol.EndNode}}},
+	}
+	schema["additionalProperties"] = true
+	w.workflow = w.put(flow, schema)
+	return w
+}
+
+// told counts by what they were told how often agents were run.
+func (w *world) told() map[string]int {
+	count := map[string]int{}
+	for _, line := range w.runs() {
+		if prompt, ok := strings.CutPrefix(line, "told "); ok {
+			count[prompt]++
+		}
+	}
+	return count
+}
+
+// over are the children that have ended, by what they were told.
+func (w *world) over(parent string) map[string]bool {
+	w.t.Helper()
+	over := map[string]bool{}
+	standings, err := heads.Standings(context.Background(), w.Heads)
+	require.NoError(w.t, err)
+	for id, at := range standings {
+		if id != parent && at.End != nil {
+			over[w.readStep(at.Head).EdgePrompt] = true
+		}
+	}
+	return over
+}
+
+// Drivers are killed at any change to the disk, two of them at once, and some agents are
+// killed, too: what has ended is not run again.
+func TestManyKilledAtRandom(t *testing.T) {
+	t.Parallel()
+	const children = 30
+	w := newManyWorld(t, children)
+	id := w.start()
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	for range 8 {
+		over, before := w.over(id), w.told()
+		var drivers []func() error
+		for range 2 {
+			cmd := w.engineProcess(id, "!witness:done", "drive")
+			cmd.Env = append(cmd.Env, fmt.Sprint(killAt, "=", 1+random.IntN(120)))
+			cmd.Stderr = nil // two drivers meet
+			require.NoError(t, cmd.Start())
+			drivers = append(drivers, cmd.Wait)
+		}
+		for _, wait := range drivers {
+			_ = wait()
+		}
+		for prompt, n := range w.told() {
+			require.False(t, over[prompt] && n > before[prompt], "%s had ended, and was run again", prompt)
+		}
+	}
+	for range 3 { // what is killed the first time is tried again
+		if _, err := w.Do(context.Background(), id, Work{}); err == nil {
+			break
+		}
+	}
+	require.True(t, w.show(id).Done)
+	require.Len(t, w.told(), children)
+	require.Equal(t, children, len(w.readStep(w.head(id)).Children))
+}
+
+// fullFS is a disk that is full after some changes, until left is negative.
+type fullFS struct {
+	durable.FS
+	left *atomic.Int64
+}
+
+func (f fullFS) full(path string) error {
+	if f.left.Load() >= 0 && f.left.Add(-1) <= 0 {
+		f.left.Store(0)
+		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+	}
+	return nil
+}
+
+// WriteTemp implements [durable.FS].
+func (f fullFS) WriteTemp(path string, data []byte, perm fs.FileMode, flush durable.Flush) (string, error) {
+	if err := f.full(path); err != nil {
+		return "", err
+	}
+	return f.FS.WriteTemp(path, data, perm, flush)
+}
+
+// Append implements [durable.FS].
+func (f fullFS) Append(path string, data []byte, perm fs.FileMode, flush durable.Flush) error {
+	if err := f.full(path); err != nil {
+		return err
+	}
+	return f.FS.Append(path, data, perm, flush)
+}
+
+// The disk fills among the children: it says so, nothing that has ended is lost, and once
+// there is space the others are run.
+func TestManyOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const children = 6
+	for _, after := range []int64{1, 20, 40, 55} {
+		w := newManyWorld(t, children)
+		id := w.start()
+		left := &atomic.Int64{}
+		left.Store(after)
+		e := openEngine(t, w.Dirs.Home, fullFS{durable.OS(), left}, func() protocol.Config { return w.config })
+		_, err := e.Do(ctx, id, Work{StepOptions: StepOptions{Parallel: 3}})
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		over, before := w.over(id), w.told()
+		_, err = w.Do(ctx, id, Work{})
+		require.NoError(t, err)
+		require.True(t, w.show(id).Done)
+		for prompt, n := range w.told() {
+			require.False(t, over[prompt] && n > before[prompt], "%s had ended, and was run again", prompt)
+		}
+		require.Len(t, w.told(), children)
+	}
+}
