@@ -44,7 +44,7 @@ func BenchmarkPromise(b *testing.B) {
 
 // rows are all of them, family by family.
 func (w *world) rows() []row {
-	return slices.Concat(w.stepRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows(), w.filesRows())
+	return slices.Concat(w.stepRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows(), w.manyRows(), w.filesRows())
 }
 
 // stepRows say what a step costs, and that it costs the same in a long thread and
