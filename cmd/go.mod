@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/stretchr/testify v1.12.1
+	github.com/united-workforce/uwf/cas v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
 	github.com/united-workforce/uwf/remote v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
@@ -29,7 +30,6 @@ require (
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
-	github.com/united-workforce/uwf/cas v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect

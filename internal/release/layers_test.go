@@ -42,7 +42,7 @@ var layers = []struct {
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflowdiff", "engine"}, nil},
-	{"cmd", []string{"protocol", "utilagent", "remote", "util"}, nil},
+	{"cmd", []string{"protocol", "utilagent", "remote", "util"}, []string{"cas"}},
 	// It knows uwf as a program only.
 	{"ext/temporal", []string{"protocol", "util"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},

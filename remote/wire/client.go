@@ -117,7 +117,7 @@ func (c *Client) fail(err error) {
 func (c *Client) why(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cmp.Or(c.ended, cut(err))
+	return cmp.Or(c.ended, err)
 }
 
 // broken ends the connection because of what the other side has said.

@@ -167,8 +167,9 @@ func (t *tail) line() string {
 // Whoever has started it may know why.
 func (c *Client) lost(err error) error {
 	var wrong *remote.FaultError
+	err = cut(err)
 	if c.explain != nil && !errors.As(err, &wrong) && c.why(nil) == nil {
-		err = c.explain(cut(err))
+		err = c.explain(err)
 	}
 	return c.broken(err)
 }

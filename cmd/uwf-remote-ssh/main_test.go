@@ -1,0 +1,132 @@
+//go:build !windows
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/remotetest"
+	"github.com/united-workforce/uwf/remote/storeremote"
+	"github.com/united-workforce/uwf/remote/wire"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// The test binary plays the program, the ssh that it becomes, and the uwf at the far end,
+// whichever it is called.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case name:
+		main()
+	case "ssh":
+		ssh()
+	case "uwf":
+		uwf()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// ssh hands the far command to a shell, as sshd does.
+func ssh() {
+	args := os.Args[1:]
+	if len(args) > 2 && args[1] == "-p" {
+		args = slices.Delete(args, 1, 3)
+	}
+	if len(args) != 4 || args[0] != "-T" || args[1] != "--" {
+		fmt.Fprintln(os.Stderr, "usage: ssh", args)
+		os.Exit(255)
+	}
+	if args[2] == "nowhere" {
+		fmt.Fprintln(os.Stderr, "ssh: \x1b[2Jcould not resolve hostname nowhere")
+		os.Exit(255)
+	}
+	if args[2] == "chatty" {
+		fmt.Println("Welcome to chatty!")
+	}
+	_ = syscall.Exec("/bin/sh", []string{"sh", "-c", args[3]}, os.Environ())
+	os.Exit(255)
+}
+
+// uwf is "uwf remote serve PATH".
+func uwf() {
+	if len(os.Args) != 4 || os.Args[1] != "remote" || os.Args[2] != "serve" {
+		os.Exit(2)
+	}
+	e, err := env.OS()
+	if err == nil {
+		err = wire.Serve(context.Background(), e.Stdin, e.Stdout, func(ctx context.Context, h wire.Hello) (remote.Remote, error) {
+			return storeremote.Open(ctx, os.Args[3], storeremote.Options{Hash: h.Hash, Program: "uwf"})
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// environ is one in which only the three are found.
+func environ(t *testing.T) []string {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	bin := t.TempDir()
+	for _, played := range []string{name, "ssh", "uwf"} {
+		require.NoError(t, os.Symlink(exe, filepath.Join(bin, played)))
+	}
+	return append(os.Environ(), "PATH="+bin)
+}
+
+// The suite passes through a fake ssh: what a real one does is tried by make test-ssh.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	remotetest.RunProgram(t, environ(t), func(t *testing.T) remote.Address {
+		a, err := remote.ParseAddress("ssh://me@host:2222"+filepath.Join(t.TempDir(), "a 'team'! $HOME"), "/")
+		require.NoError(t, err)
+		return a
+	})
+}
+
+func dial(t *testing.T, address string) error {
+	t.Helper()
+	a, err := remote.ParseAddress(address, "/")
+	require.NoError(t, err)
+	c, err := wire.Dial(t.Context(), wire.Helper{Address: a, Environ: environ(t), Dir: t.TempDir()}, wire.Options{Hash: "xxh3"})
+	if err == nil {
+		err = c.Close()
+	}
+	return err
+}
+
+// Why ssh ended is told, fit for a terminal; and so is what is in the way.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	err := dial(t, "nowhere:/srv/team")
+	var ended *wire.HelperError
+	require.ErrorAs(t, err, &ended)
+	require.ErrorContains(t, err, "could not resolve hostname nowhere")
+	require.ErrorContains(t, err, "255")
+	require.NotContains(t, err.Error(), "\x1b")
+
+	var wrong *remote.FaultError
+	err = dial(t, "chatty:/srv/team")
+	require.ErrorAs(t, err, &wrong)
+	require.ErrorContains(t, err, "Welcome to chatty!")
+
+	err = dial(t, "ssh://-oProxyCommand=id/x")
+	require.ErrorAs(t, err, &ended)
+	require.ErrorContains(t, err, "none of ssh")
+
+	err = dial(t, "host:/proc/self/no/such/directory")
+	require.ErrorContains(t, err, "no directory above it")
+	require.False(t, strings.Contains(err.Error(), "\n"))
+}
