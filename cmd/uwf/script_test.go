@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,11 +14,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/helper"
-	"github.com/united-workforce/uwf/remote/storeremote"
-	"github.com/united-workforce/uwf/remote/wire"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/builtin"
 	"github.com/united-workforce/uwf/utilagent/mock"
@@ -29,13 +23,9 @@ import (
 // types uwf runs a real process.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"uwf":      main,
-		"uwf-mock": mock.Run,
-		"uwf-remote-file": func() {
-			helper.Main("uwf-remote-file", func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
-				return storeremote.Open(ctx, a.Text, storeremote.Options{Hash: h.Hash, Program: "uwf-remote-file", Now: e.Now})
-			})
-		},
+		"uwf":             main,
+		"uwf-mock":        mock.Run,
+		"uwf-remote-file": remoteFile, "uwf-remote-kill": remoteKill,
 		"uwf-builtin": func() { agentkit.Run(builtin.Options()) },
 	})
 }

@@ -182,7 +182,7 @@ func instead(t *testing.T, arg string) []string {
 		return []string{"fresh", unknown}
 	case "[title]", "<message>":
 		return []string{unknown}
-	case "<thread>", "[thread…]", "<thread|step>":
+	case "<thread>", "[thread]", "[thread…]", "<thread|step>":
 		return []string{"@", unknown}
 	case "<step>", "<good>", "<bad>":
 		return []string{"@-1", unknown}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/helper"
+	"github.com/united-workforce/uwf/remote/storeremote"
+	"github.com/united-workforce/uwf/remote/wire"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// remoteFile is uwf-remote-file.
+func remoteFile() {
+	helper.Main("uwf-remote-file", func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
+		return storeremote.Open(ctx, a.Text, storeremote.Options{Hash: h.Hash, Program: "uwf-remote-file", Now: e.Now})
+	})
+}
+
+// remoteKill is the same for addresses kill:///path. With KILL_AT it kills the uwf that has
+// started it: before or after the nodes are put, or the head is swapped.
+func remoteKill() {
+	helper.Main("uwf-remote-kill", func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
+		r, err := storeremote.Open(ctx, strings.TrimPrefix(a.Text, "kill://"), storeremote.Options{Hash: h.Hash, Program: "uwf-remote-kill", Now: e.Now})
+		return &killing{Remote: r, at: e.Get("KILL_AT")}, err
+	})
+}
+
+// killing kills our parent, and ends: nothing that comes later is done.
+type killing struct {
+	remote.Remote
+	at string
+}
+
+func (k *killing) kill(at string) {
+	if k.at == at {
+		if p, err := os.FindProcess(os.Getppid()); err == nil {
+			_ = p.Signal(syscall.SIGKILL)
+		}
+		os.Exit(1)
+	}
+}
+
+func (k *killing) Put(ctx context.Context, records []remote.Record) ([]cas.Hash, error) {
+	k.kill("put")
+	different, err := k.Remote.Put(ctx, records)
+	k.kill("after put")
+	return different, err
+}
+
+func (k *killing) Swap(ctx context.Context, s remote.Swap) error {
+	k.kill("swap")
+	err := k.Remote.Swap(ctx, s)
+	k.kill("after swap")
+	return err
+}
