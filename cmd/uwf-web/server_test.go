@@ -55,7 +55,8 @@ type site struct {
 	guard  *guard
 	http   *httptest.Server
 	client *http.Client
-	engine *engine.Engine // that may write
+	engine *engine.Engine  // that may write
+	files  *protocol.Files // of the steps that are made
 	dir    string
 }
 
@@ -131,6 +132,9 @@ func (s *site) step(id, status, text string, turns ...string) protocol.Hash {
 	next := protocol.Step{
 		Start: t.StartHash, Index: t.Len(), Visits: map[string]int{"writer": t.Len() + 1}, Role: "writer", Output: output, Detail: d, Agent: text,
 		EdgePrompt: text, Cwd: s.dir, StartedAtMs: 1000, CompletedAtMs: 3000, SessionID: "s", ExtractedBy: protocol.ByValue,
+	}
+	if next.Files = s.files; s.files != nil {
+		next.Root = s.dir
 	}
 	if t.Len() > 0 {
 		next.Prev = &head
@@ -269,6 +273,16 @@ func files(t *testing.T, dir string) map[string]string {
 		return err
 	}))
 	return found
+}
+
+// A step whose files are kept says what became of them.
+func TestFilesOfAStep(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "")
+	s.files = &protocol.Files{Tree: "sha1:0123456789012345678901234567890123456789"}
+	id := s.start("x")
+	step := s.step(id, "more", "y")
+	require.Contains(t, s.get("thread/"+id+"/step/"+string(step), http.StatusOK), "the files of step "+string(step)+" are not on this machine")
 }
 
 // Without --actions there is no way to change anything, and to look leaves no trace.

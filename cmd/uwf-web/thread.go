@@ -161,6 +161,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // nothing else is the first page
 	skip = max(skip, 0)
 	shown := htmlpage.StepOf(r.Context(), t, s.engine.Store, found, s.engine.Env.Now(), htmlpage.Bounds{Text: mostAlone, Turns: turnsAtOnce, Skip: skip})
+	shown.Files = htmlpage.FilesOf(r.Context(), s.engine, found, true)
 	self := s.link("thread", id, "step", string(found.Hash))
 	for i := range shown.Turns {
 		turn := &shown.Turns[i]

@@ -16,6 +16,7 @@ const (
 	exportTurns = 500
 	exportText  = 64 << 10
 	exportParts = 1000 // of a step
+	exportFiles = 100  // steps, the newest, with their files
 )
 
 // export is what the template of the file is made with.
@@ -32,9 +33,9 @@ type export struct {
 // Export writes a thread as one HTML file that needs nothing else: graph, steps, turns,
 // and what a role has changed of its answer since it last spoke. Steps are read while
 // they are written. Of very long threads the newest steps are there, of long texts the
-// beginning and the end, and the file says so. Errors are those of reading where the
-// thread stands, and of w.
-func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string) error {
+// beginning and the end, and the file says so. diffs are what steps have changed in the
+// files, not only in which. Errors are those of reading where the thread stands, and of w.
+func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
 	templates, err := Templates()
 	if err != nil {
 		return err
@@ -72,6 +73,9 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string) error
 		for i, s := range steps {
 			step := StepOf(ctx, t, e.Store, s, e.Env.Now(), bounds)
 			step.Bar, step.Open = bars[i], i == len(steps)-1
+			if i >= len(steps)-exportFiles {
+				step.Files = FilesOf(ctx, e, s, diffs)
+			}
 			words := step.Answer.Body
 			if step.Answer.Empty() {
 				words = step.Data.Body

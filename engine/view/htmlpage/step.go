@@ -34,6 +34,7 @@ type Step struct {
 	Bar                   int // percent of the longest step that is shown
 	Prompt, Data, Answer  Text
 	Changes               []Change // of the answer, since the role's last one
+	Files                 *Files   // nil: none are kept, or none are shown
 	Turns                 []Turn
 	AllTurns, FirstTurn   int    // how many there are; the first that is shown, from 1
 	Problem               string // what cannot be read of it

@@ -32,7 +32,7 @@ func (a Commands) Export() *ucli.Command {
 		Flags: []ucli.Flag{
 			ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
 			&ucli.BoolFlag{Name: "files", Usage: "also the files of each step that are kept, whole, in a bundle that an older uwf refuses"},
-			&ucli.BoolFlag{Name: "html", Usage: "one thread as a page that any browser shows, without network or scripts"},
+			&ucli.BoolFlag{Name: "html", Usage: "one thread as a page that any browser shows, without network or scripts; with --files it has small diffs, too"},
 		},
 	}, a.threadExport)
 }

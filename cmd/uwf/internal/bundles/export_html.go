@@ -39,7 +39,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 		if terminal.Is(a.Env.Stdout) {
 			return cmdline.UsageError("a page is not for a terminal", "-o run.html")
 		}
-		return writePage(ctx, a.Env.Stdout, e, id)
+		return writePage(ctx, a.Env.Stdout, e, id, c.Bool("files"))
 	}
 	path := a.Env.Path(output)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -52,7 +52,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writePage(ctx, f, e, id); err != nil {
+	if err := writePage(ctx, f, e, id, c.Bool("files")); err != nil {
 		return errors.Join(err, f.Abort())
 	}
 	if err := f.Commit(0o600); err != nil { // what is in a run is its owner's
@@ -63,7 +63,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-func writePage(ctx context.Context, w io.Writer, e *engine.Engine, id string) error {
+func writePage(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
 	out := bufio.NewWriter(w)
-	return errors.Join(htmlpage.Export(ctx, out, e, id), out.Flush())
+	return errors.Join(htmlpage.Export(ctx, out, e, id, diffs), out.Flush())
 }
