@@ -12,6 +12,7 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 NFPM          := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.0
 HUGO          := github.com/gohugoio/hugo@v0.160.0
 TEMPORAL      := go.temporal.io/server/cmd/server@v1.32.1
+AXE           := axe-core@4.10.3
 ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 .DEFAULT_GOAL := help
@@ -42,8 +43,9 @@ test-agents: ## run the adapters with the real programs (npm installs them) agai
 	$(GO) test -tags agents -count=1 -timeout 60m -parallel 2 ./internal/agentstest -v
 
 .PHONY: test-web
-test-web: ## look at the pages of uwf web in Chromium (Debian's package is installed where it may be); pictures in .tmp/web
+test-web: ## look at the pages of uwf web in Chromium (Debian's package is installed where it may be, axe-core by npm); pictures in .tmp/web
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || apt-get install -y chromium || { echo "there is no chromium: the pages cannot be looked at"; exit 1; }
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix .tmp/axe $(AXE)
 	$(GO) vet -tags browser ./internal/webtest
 	$(GO) test -tags browser -count=1 -timeout 10m ./internal/webtest -v
 

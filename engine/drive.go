@@ -48,8 +48,11 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 			return outs, err
 		}
 		w.Do, w.Cwd, w.Expect, h = DoStep, "", "", nil
+		if e.began != nil {
+			e.began() // whoever has started this worker holds the lock, too, until something has begun
+		}
 	}
-	for first := true; ; first = false {
+	for first := !forKid; ; first = false {
 		made, err := e.turn(ctx, thread, h, w, first)
 		h = nil
 		if err == nil && w.Steps == UntilEnd && len(made) > 0 && due(made[len(made)-1]) {

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
 	fields "github.com/united-workforce/uwf/util/form"
@@ -101,6 +103,10 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 		s.notDone(w, err, s.link("thread", id))
 		return
 	}
+	if said := done.said(r.PathValue("deed")); said != nil {
+		s.show(w, "done", "Done", "", doneBody{Facts: said, Back: s.link("thread", id)})
+		return
+	}
 	if done.Thread != "" && validThread(done.Thread) {
 		id = done.Thread // a new one
 	}
@@ -132,10 +138,26 @@ func (s *server) deed(r *http.Request, id string) (args []string, stdin string, 
 			args = append(args, "--more")
 		}
 		return args, "", nil
+	case "tell":
+		return []string{"thread", "tell", id, "-"}, text("text"), nil
 	case "poke":
-		return append([]string{"thread", "poke", id, "--prompt", "-"}, goOn...), text("text"), nil
-	case "stop":
-		return []string{"thread", "stop", id}, "", nil
+		which := id
+		if r.PostFormValue("step") != "" {
+			n, err := s.numberOf(r, id)
+			if err != nil {
+				return nil, "", err
+			}
+			which += "@" + strconv.Itoa(n)
+		}
+		return append([]string{"thread", "poke", which, "--prompt", "-"}, goOn...), text("text"), nil
+	case "stop", "undo", "redo", "seal":
+		return []string{"thread", r.PathValue("deed"), id}, "", nil
+	case "apply":
+		args := []string{"thread", "apply", id}
+		if branch := strings.TrimSpace(text("branch")); branch != "" {
+			args = append(args, "--branch="+branch)
+		}
+		return args, "", nil
 	case "fork", "replay":
 		step, err := protocol.ParseHash(r.PostFormValue("step"))
 		if err != nil {
@@ -147,6 +169,32 @@ func (s *server) deed(r *http.Request, id string) (args []string, stdin string, 
 		return []string{"thread", "replay", id, "--from", string(step), "--background"}, "", nil
 	}
 	return nil, "", notFound("there is no such action")
+}
+
+// numberOf is the place of the step that a page has shown in its thread, which may have
+// gone another way since.
+func (s *server) numberOf(r *http.Request, id string) (int, error) {
+	step, err := protocol.ParseHash(r.PostFormValue("step"))
+	if err != nil {
+		return 0, err
+	}
+	head, err := s.engine.Head(r.Context(), id)
+	if err != nil {
+		return 0, err
+	}
+	t, err := thread.Open(r.Context(), s.engine.Store, head)
+	if err != nil {
+		return 0, err
+	}
+	for at, err := range t.Steps(r.Context()) {
+		if err != nil {
+			return 0, err
+		}
+		if at.Hash == step {
+			return at.Index + 1, nil
+		}
+	}
+	return 0, notFound("the thread has this step no more")
 }
 
 // answer is the answer of a form as JSON. What was left empty is not in it.
@@ -179,6 +227,29 @@ func (s *server) answer(r *http.Request, id string) (string, error) {
 // told is what uwf has printed.
 type told struct {
 	Thread string `json:"thread"`
+	Seal   string `json:"seal"`
+	Branch string `json:"branch"`
+	Commit string `json:"commit"`
+}
+
+// fact is a line of what was done.
+type fact struct{ Name, Value string }
+
+// doneBody says what was done, where the page of the thread does not show it.
+type doneBody struct {
+	Facts []fact
+	Back  string
+}
+
+func (t told) said(deed string) []fact {
+	line := func(text string) string { return htmlpage.Line(text, htmlpage.LongestTitle) }
+	switch deed {
+	case "seal":
+		return []fact{{"Seal", line(t.Seal)}}
+	case "apply":
+		return []fact{{"Branch", line(t.Branch)}, {"Commit", line(t.Commit)}}
+	}
+	return nil
 }
 
 // startPatience is how long uwf may take until an agent has begun.

@@ -101,7 +101,9 @@ func (l links) claim(w http.ResponseWriter, r *http.Request) (*answerlink.Claim,
 func (l links) kept() answerlink.Links { return answerlink.Links{Dir: l.engine.Dirs.Notify()} }
 
 func (l links) say(w http.ResponseWriter, status int, title, text string) {
-	l.showAs(w, status, "answer-said", title, "", htmlpage.TextOf(text, most).Body)
+	f := l.frame("", title, "")
+	f.Body = htmlpage.TextOf(text, most).Body
+	l.write(w, status, f, "answer-said")
 }
 
 func (l links) ask(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +118,9 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 	if about, _, err := l.about(r.Context(), c.Thread); err == nil {
 		p.Title = about.Title
 	}
-	l.show(w, "answer-page", p.Title, "", p)
+	f := l.frame("", p.Title, "")
+	f.Body = p
+	l.write(w, http.StatusOK, f, "answer-page")
 }
 
 // answer hands an answer to uwf. The link is used up by it, unless uwf has refused it.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -40,7 +41,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	if _, err := fmt.Fprint(w, "retry: 2000\ndata: begin\n\n"); err != nil || out.Flush() != nil {
 		return
 	}
-	changed := changes(r.Context(), s.engine.Dirs, id)
+	changed := changes(r.Context(), s.engine.Dirs, id, r.URL.Query().Get("seen"))
 	tick := time.NewTicker(ping)
 	defer tick.Stop()
 	for {
@@ -63,16 +64,21 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 
 // changes tells, until ctx ends, that the files have changed which say how threads
 // stand; thread: also those of its step in flight. Changes that nobody has taken are
-// told as one.
-func changes(ctx context.Context, dirs home.Dirs, thread string) <-chan struct{} {
+// told as one. What has changed since seen was printed is told at once; "": nothing was.
+func changes(ctx context.Context, dirs home.Dirs, thread, seen string) <-chan struct{} {
 	out := make(chan struct{}, 1)
+	watcher, unwatched := watched(dirs, thread)
+	now := prints(dirs, thread)
+	if seen != "" && seen != now {
+		tell(out)
+	}
 	go func() {
 		defer close(out)
-		if watcher, err := watched(dirs, thread); err == nil {
+		if unwatched == nil {
 			listen(ctx, watcher, dirs, thread, out)
 			return
 		}
-		poll(ctx, dirs, thread, out)
+		poll(ctx, dirs, thread, now, out)
 	}()
 	return out
 }
@@ -129,10 +135,10 @@ func listen(ctx context.Context, w *fsnotify.Watcher, dirs home.Dirs, thread str
 	}
 }
 
-func poll(ctx context.Context, dirs home.Dirs, thread string, out chan<- struct{}) {
+func poll(ctx context.Context, dirs home.Dirs, thread, before string, out chan<- struct{}) {
 	look := time.NewTicker(lookAt)
 	defer look.Stop()
-	for before := prints(dirs, thread); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -153,7 +159,7 @@ func tell(out chan<- struct{}) {
 }
 
 // prints changes with the files.
-func prints(dirs home.Dirs, thread string) uint64 {
+func prints(dirs home.Dirs, thread string) string {
 	sum := fnv.New64a()
 	look := []string{dirs.Home}
 	if thread != "" {
@@ -167,5 +173,5 @@ func prints(dirs home.Dirs, thread string) uint64 {
 			}
 		}
 	}
-	return sum.Sum64()
+	return strconv.FormatUint(sum.Sum64(), 36)
 }

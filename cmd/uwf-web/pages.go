@@ -50,6 +50,7 @@ type running struct {
 func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 	ctx, now := r.Context(), s.engine.Env.Now()
 	p := inboxPage{}
+	end := s.begin(w, "inbox", "Inbox", s.live(""))
 	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }
 	for i, it := range view.Inbox(ctx, s.engine, lost) {
 		if i >= 2*rows {
@@ -80,7 +81,7 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	p.Lost = p.Lost[:min(len(p.Lost), rows)]
-	s.show(w, "inbox", "Inbox", s.base+"events", p)
+	end(p)
 }
 
 // ageOf says roughly how long ago something was.
@@ -146,6 +147,7 @@ func (q wanted) has(it protocol.ThreadItem) bool {
 
 func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
+	end := s.begin(w, "threads", "Threads", s.live(""))
 	p := threadsPage{
 		Words: htmlpage.Line(query.Get("q"), htmlpage.LongestTitle), Status: query.Get("status"), Workflow: query.Get("workflow"),
 		Statuses: []protocol.Status{
@@ -175,7 +177,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 		query.Set("before", last)
 		p.Next = s.base + "threads?" + query.Encode()
 	}
-	s.show(w, "threads", "Threads", s.base+"events", p)
+	end(p)
 }
 
 // rows fills a page, as far as patience goes, and returns the last thread that was looked
@@ -278,11 +280,8 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 10*patience)
 	defer cancel()
-	sums, err := view.Stats(ctx, s.engine, after, p.Heads)
-	if err != nil && ctx.Err() == nil {
-		s.fail(w, err)
-		return
-	}
+	end := s.begin(w, "stats", "Costs", "")
+	sums, err := view.Stats(ctx, s.engine, after, p.Heads) // it fails only if it takes too long
 	p.TooLong, p.Threads, p.Unread = err != nil, sums.Threads, len(sums.Unread)
 	longest := 0.0
 	weight := func(t protocol.Totals) float64 {
@@ -315,5 +314,5 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) {
 	total := make([]string, len(p.Heads))
 	total[0] = "all"
 	add(total, sums.Totals, true)
-	s.show(w, "stats", "Costs", "", p)
+	end(p)
 }

@@ -105,16 +105,40 @@ func (s *server) show(w http.ResponseWriter, name, title, live string, body any)
 }
 
 func (s *server) showAs(w http.ResponseWriter, status int, name, title, live string, body any) {
-	var out bytes.Buffer
-	err := s.templates.ExecuteTemplate(&out, name, frame{
-		Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.uwf != "", Body: body,
-	})
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
+	f := s.frame(name, title, live)
+	f.Body = body
+	s.write(w, status, f, "top", name, "end")
+}
+
+func (s *server) frame(name, title, live string) frame {
+	return frame{Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.uwf != ""}
+}
+
+// begin sends the beginning of a page that takes its time, so that the person has
+// something to look at; the function that it returns sends the rest.
+func (s *server) begin(w http.ResponseWriter, name, title, live string) (end func(body any)) {
+	f := s.frame(name, title, live)
+	s.write(w, http.StatusOK, f, "top")
+	_ = http.NewResponseController(w).Flush() // else it comes with the rest
+	return func(body any) {
+		f.Body = body
+		s.write(w, 0, f, name, "end")
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
+}
+
+// write executes templates as one; status 0: the answer has begun.
+func (s *server) write(w http.ResponseWriter, status int, f frame, templates ...string) {
+	var out bytes.Buffer
+	for _, name := range templates {
+		if err := s.templates.ExecuteTemplate(&out, name, f); err != nil {
+			refuse(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+	}
+	if status != 0 {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+	}
 	_, _ = out.WriteTo(w) // whoever has gone does not listen
 }
 

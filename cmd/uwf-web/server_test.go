@@ -295,7 +295,7 @@ func TestOnlyLooks(t *testing.T) {
 	for _, page := range []string{"", "threads", "stats", "thread/" + id, "thread/" + id + "/graph.svg", "thread/" + id + "/step/" + string(step)} {
 		require.NotContains(t, s.get(page, http.StatusOK), `method="post"`, page)
 	}
-	for _, deed := range []string{"answer", "resume", "go-on", "poke", "stop", "fork", "replay"} {
+	for _, deed := range []string{"answer", "resume", "go-on", "poke", "stop", "fork", "replay", "tell", "undo", "redo", "apply", "seal"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/"+deed,
 			strings.NewReader(url.Values{"token": {s.guard.token}, "step": {string(step)}, "head": {string(step)}}.Encode()))
 		require.NoError(t, err)
@@ -373,7 +373,7 @@ func TestEvents(t *testing.T) {
 	}
 	wait("data: begin")
 	polled := make(chan struct{}, 1)
-	go poll(t.Context(), s.engine.Dirs, id, polled)
+	go poll(t.Context(), s.engine.Dirs, id, prints(s.engine.Dirs, id), polled)
 	s.step(id, "more", "x")
 	wait("data: changed")
 	for i := 0; ; i++ { // it looks once a second, and may have begun after the first step

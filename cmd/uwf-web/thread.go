@@ -28,8 +28,22 @@ type threadPage struct {
 	Flight  *flight
 	Form    *form
 	Compare string
-	CanPoke bool
-	Moving  bool
+	Can     can
+	Kids    *kids
+	PartOf  *part
+}
+
+// can is what may be done to a thread besides saying what it waits for.
+type can struct{ Poke, Stop, Tell, Undo, Redo, Apply, Seal bool }
+
+func (s *server) canDo(ctx context.Context, at protocol.ThreadShow, p *threadPage) can {
+	facts, _ := s.engine.Heads.Facts(ctx, at.Thread) // what cannot be read is offered to nobody
+	whole, moving := at.Status != protocol.StatusCorrupt, at.Status == protocol.StatusRunning
+	return can{
+		Poke: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving || at.Status == protocol.StatusWaiting, Tell: moving || at.Status == protocol.StatusWaiting || at.Status == protocol.StatusIdle && p.Steps > 0,
+		Undo: whole && !moving && p.Steps > 0, Redo: whole && !moving && len(facts.Undone) > 0,
+		Apply: !moving && at.Workspace != nil && at.Workspace.Branch != "", Seal: whole && p.Steps > 0,
+	}
 }
 
 // flight is the step that an agent works on, or has tried in vain.
@@ -43,22 +57,30 @@ type flight struct {
 	Writing     *htmlpage.Turn
 }
 
-// live is where the page of a thread is told of changes.
-func (s *server) live(id string) string { return s.base + "events?thread=" + url.QueryEscape(id) }
+// live is where a page is told of what has changed since now: it is asked for before
+// anything is read. id: a thread; "": any.
+func (s *server) live(id string) string {
+	return s.base + "events?" + url.Values{"thread": {id}, "seen": {prints(s.engine.Dirs, id)}}.Encode()
+}
 
 func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	ctx, id := r.Context(), r.PathValue("id")
+	if !validThread(id) {
+		s.fail(w, notFound("there is no such thread"))
+		return
+	}
+	live := s.live(id)
 	about, at, err := s.about(ctx, id)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	p := threadPage{Thread: about, Moving: at.Status == protocol.StatusRunning, Compare: s.base + "diff?a=" + url.QueryEscape(id)}
+	p := threadPage{Thread: about, Kids: s.kidsOf(ctx, at.Children), PartOf: s.partOf(ctx, id), Compare: s.base + "diff?a=" + url.QueryEscape(id)}
 	p.Graph = template.URL(s.link("thread", id, "graph.svg") + "?at=" + url.QueryEscape(string(at.Head)+string(at.Status)+p.Role))
 	if of := at.ForkedFrom; of != nil && validThread(of.Thread) {
 		p.Compare = s.base + "diff?a=" + url.QueryEscape(of.Thread) + "&b=" + url.QueryEscape(id)
 	}
-	head, live := at.Head, s.live(id)
+	head := at.Head
 	if before, err := protocol.ParseHash(r.URL.Query().Get("before")); err == nil {
 		head, live = before, ""
 	}
@@ -79,7 +101,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.uwf != "" {
 		p.Form = formOf(at.StepOutput)
-		p.CanPoke = at.Status != protocol.StatusRunning && at.Status != protocol.StatusCorrupt && len(steps) > 0 && steps[len(steps)-1].By == ""
+		p.Can = s.canDo(ctx, at, &p)
 	}
 	s.show(w, "thread-page", p.Title, live, p)
 }
@@ -149,6 +171,7 @@ type stepPage struct {
 	Thread, ThreadLink string
 	htmlpage.Step
 	Actions bool
+	Kids    *kids
 }
 
 func (s *server) step(w http.ResponseWriter, r *http.Request) {
@@ -177,9 +200,12 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	if skip+turnsAtOnce < shown.AllTurns {
 		shown.Latter = self + "?skip=" + strconv.Itoa(skip+turnsAtOnce)
 	}
-	s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", stepPage{
-		Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.uwf != "",
-	})
+	p := stepPage{Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.uwf != ""}
+	if len(found.Children) > 0 {
+		joined, _ := s.engine.Joined(r.Context(), id, found.Hash) // those that cannot be read are left out
+		p.Kids = s.kidsOf(r.Context(), joined)
+	}
+	s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", p)
 }
 
 // stepAt is the step that an address names.

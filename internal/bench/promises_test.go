@@ -31,7 +31,7 @@ func BenchmarkPromise(b *testing.B) {
 	w := &world{dir: b.TempDir(), bin: *bin, full: *full, made: map[string]any{}}
 	if w.bin == "" {
 		w.bin = b.TempDir()
-		for _, name := range append(protocol.Adapters(), "uwf", "uwf-mock", "uwf-builtin") {
+		for _, name := range append(protocol.Adapters(), "uwf", "uwf-mock", "uwf-builtin", "uwf-web") {
 			build(b, w.program(name), "cmd/"+name)
 		}
 	}
@@ -208,6 +208,7 @@ func (w *world) readingRows() []row {
 		versus("reading/thread read at 10,000 steps", on(w.chain, 10_000, "thread", "read", "--quota", "4000"), 1.3, "at 10 steps", on(w.chain, 10, "thread", "read", "--quota", "4000")),
 		versus("reading/thread start among 100,000", start(100_000), 4, "among 1", start(1)),
 		versus("reading/thread list of 10,000", list, 3, "reading their 10,000 heads", timed(w.readHeads)),
+		versus("reading/first byte of uwf web among 10,000", w.firstByte(10_000), 1, "50 ms", constant(50)),
 	}
 }
 

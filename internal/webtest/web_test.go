@@ -44,7 +44,7 @@ func (w *world) tabTo(selector string) {
 	for range 60 {
 		w.do(chromedp.KeyEvent(kb.Tab))
 		there := evaluate[bool](w, fmt.Sprintf("document.activeElement.matches(%q)", selector))
-		seen := evaluate[bool](w, "getComputedStyle(document.activeElement).outlineStyle !== 'none'")
+		seen := evaluate[bool](w, "document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'")
 		require.True(w, seen, "the focus cannot be seen on the way to %s", selector)
 		if there {
 			return
@@ -65,6 +65,7 @@ func TestLive(t *testing.T) {
 	w.uwf("thread", "step", id, "--agent", "uwf-mock --mock-data "+script, "--until-end", "--background")
 	w.until("Works now: step 1, speaker")
 	w.until("The first words.")
+	w.accessible("a thread at work")
 	w.until("The second words.")
 	w.until("completed")
 	w.until("Said.")
@@ -79,21 +80,25 @@ func TestPages(t *testing.T) {
 	w.uwf("thread", "answer", other, "--set", "$status=rejected", "--set", "comment=No", "--until-end")
 	failed := w.uwf("thread", "start", "./talk.yaml", "-p", "fail")
 	require.Error(t, w.command("thread", "step", failed, "--agent", "false").Run())
+	parent := w.uwf("run", "./panel.yaml", "-p", "it")
 	w.serve("--actions")
 	w.do(chromedp.Navigate(w.base + "thread/" + other))
 	step := evaluate[string](w, `document.querySelector('#part-steps details:last-of-type a[href*="/step/"]').href`)
 	pages := map[string]string{
 		"inbox": w.base, "threads": w.base + "threads", "stats": w.base + "stats?by=workflow&by=role&since=7d", "thread": w.base + "thread/" + waits,
-		"failed": w.base + "thread/" + failed, "step": step, "diff": w.base + "diff?a=" + waits + "&b=" + other,
+		"failed": w.base + "thread/" + failed, "children": w.base + "thread/" + parent, "compare": w.base + "diff", "step": step, "diff": w.base + "diff?a=" + waits + "&b=" + other,
 		"search": w.base + "threads?q=nothing+is+like+this",
 	}
 	for name, page := range pages {
-		for _, width := range []int64{360, 1200, 2560} {
+		for _, width := range []int64{360, 768, 1440, 2560} {
 			for _, dark := range []bool{false, true} {
 				w.screen(width, dark)
 				w.do(chromedp.Navigate(page), chromedp.WaitVisible(chromedp.CSS("h1")))
 				wide := evaluate[int](w, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
 				require.Zero(t, wide, "%s is wider than %d", name, width)
+				if width == 360 || width == 1440 {
+					w.accessible(name)
+				}
 				w.picture(fmt.Sprintf("%s-%d-%s", name, width, map[bool]string{true: "dark", false: "light"}[dark]))
 			}
 		}
@@ -131,6 +136,7 @@ func TestExport(t *testing.T) {
 	defer there.Close()
 	w.do(chromedp.Navigate(there.URL), chromedp.WaitVisible(chromedp.CSS("h1")))
 	require.Contains(t, w.text(), "version 5 <script>alert(5)</script>")
+	w.accessible("the file")
 	width := evaluate[int](w, "document.querySelector('.graph img').naturalWidth")
 	require.Positive(t, width, "the picture is shown")
 	w.quiet()

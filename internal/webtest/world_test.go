@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +56,39 @@ roles:
 graph: { $START: { _: { role: speaker, prompt: Speak. } }, speaker: { done: { role: $END, prompt: Said. } } }
 `
 
+// two plays twice; what it does is in script.
+const two = `name: two
+description: Two roles, one after the other.
+roles:
+  first: { description: Begins., goal: Begin., capabilities: [], procedure: Begin., output: Words., frontmatter: { type: object, properties: { $status: { enum: [done] }, said: { type: string } }, required: [$status] } }
+  second: { description: Ends., goal: End., capabilities: [], procedure: End., output: Words., frontmatter: { type: object, properties: { $status: { enum: [done] }, said: { type: string } }, required: [$status] } }
+graph:
+  $START: { _: { role: first, prompt: "Begin {{{$prompt}}}." } }
+  first: { done: { role: second, prompt: "End {{{said}}}." } }
+  second: { done: { role: $END, prompt: "It is done." } }
+`
+
+const script = `repeat: true
+steps:
+  - turns: [{ say: "I look at it." }]
+    value: { $status: done, said: it }
+    usage: { inputTokens: 1200, outputTokens: 300, costUsd: 0.02 }
+`
+
+// panel has children, of which one asks a person.
+const panel = `name: panel
+description: Some look at it, each in a thread of its own.
+roles:
+  panel:
+    description: All look.
+    all:
+      docs: { workflow: ./two.yaml, prompt: "the words of {{{$prompt}}}" }
+      security: { workflow: ./release.yaml, prompt: "the holes in {{{$prompt}}}" }
+graph:
+  $START: { _: { role: panel, prompt: "Look at {{{$prompt}}}." } }
+  panel: { done: $END, failed: $END }
+`
+
 // world is a home, a server on it, and a browser.
 type world struct {
 	*testing.T
@@ -76,16 +111,42 @@ func repo(t *testing.T) string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, bin: t.TempDir(), home: t.TempDir(), pictures: filepath.Join(repo(t), ".tmp", "web")}
+	w := &world{T: t, bin: os.Getenv(binDir), home: t.TempDir(), pictures: filepath.Join(repo(t), ".tmp", "web")}
 	require.NoError(t, os.MkdirAll(w.pictures, 0o755))
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", w.bin+"/", "./cmd/uwf", "./cmd/uwf-web", "./cmd/uwf-mock")
-	build.Dir, build.Env = repo(t), append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	for name, text := range map[string]string{"release.yaml": release, "talk.yaml": talk} {
-		require.NoError(t, os.WriteFile(filepath.Join(w.home, name), []byte(text), 0o600))
+	for name, text := range map[string]string{
+		"release.yaml": release, "talk.yaml": talk, "two.yaml": two, "panel.yaml": panel, "script.yaml": script,
+		"uwf/config.yaml": "agents: { mock: { command: uwf-mock, args: [--mock-data, " + filepath.Join(w.home, "script.yaml") + "] } }\ndefaultAgent: mock\ncommands: { confine: off }\n",
+	} {
+		path := filepath.Join(w.home, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return w
+}
+
+// patience is how long something may take that is waited for.
+const patience = 45 * time.Second
+
+// binDir is the variable that names where the programs are.
+const binDir = "UWF_WEBTEST_BIN"
+
+// TestMain builds the programs, once.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "uwf-webtest")
+	if err == nil {
+		build := exec.Command("go", "build", "-o", dir+"/", "./cmd/uwf", "./cmd/uwf-web", "./cmd/uwf-mock")
+		build.Dir, build.Env, build.Stderr = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+		err = errors.Join(build.Run(), os.Setenv(binDir, dir))
+	}
+	status := 1
+	if err == nil {
+		status = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(status)
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
@@ -181,7 +242,7 @@ func (w *world) text() string {
 func (w *world) until(words string) {
 	w.Helper()
 	text := ""
-	if !assert.Eventually(w, func() bool { text = w.text(); return strings.Contains(text, words) }, 30*time.Second, 20*time.Millisecond) {
+	if !assert.Eventually(w, func() bool { text = w.text(); return strings.Contains(text, words) }, patience, 20*time.Millisecond) {
 		w.Fatalf("%q never came; the page is:\n%s", words, text)
 	}
 }

@@ -15,6 +15,9 @@
       : f.tagName === "SELECT" ? f.selectedIndex !== Math.max(0, [...f.options].findIndex((o) => o.defaultSelected))
         : f.value !== f.defaultValue));
 
+  /** @param {Element} part where the keyboard stops in it */
+  const stops = (part) => [...part.querySelectorAll("a[href], button, summary, input, select, textarea, [tabindex]")];
+
   /** @param {Document} now */
   const show = (now) => {
     for (const part of document.querySelectorAll("[data-part]")) {
@@ -24,12 +27,12 @@
       const open = new Map([...part.querySelectorAll("details[id]")].map((d) => [d.id, d.open]));
       const focused = part.contains(document.activeElement) ? document.activeElement : null;
       const at = focused && focused.closest("[id]");
-      const summary = focused && focused.tagName === "SUMMARY";
+      const which = focused ? stops(at).indexOf(focused) : -1;
       for (const d of fresh.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = open.get(d.id);
       fresh.dataset.was = was;
       part.replaceWith(document.adoptNode(fresh));
       const back = at && document.getElementById(at.id);
-      if (back) (summary && back.querySelector("summary") || back).focus();
+      if (back) (stops(back)[which] || back).focus({ preventScroll: true });
     }
     document.title = now.title;
   };

@@ -46,7 +46,7 @@ func Mood(s protocol.Status) string {
 		return "bad"
 	case protocol.StatusSuspended:
 		return "care"
-	case protocol.StatusRunning:
+	case protocol.StatusRunning, protocol.StatusWaiting:
 		return "busy"
 	}
 	return "plain"

@@ -1,0 +1,253 @@
+//go:build browser
+
+package webtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// open loads a page of the server.
+func (w *world) open(path string) {
+	w.Helper()
+	w.do(chromedp.Navigate(w.base+path), chromedp.WaitVisible(chromedp.CSS("h1")))
+}
+
+// unfold opens a part of the page that is folded.
+func (w *world) unfold(selector string) {
+	w.Helper()
+	w.do(chromedp.Click(chromedp.CSS(selector+" > summary")), chromedp.WaitVisible(chromedp.CSS(selector+"[open] button")))
+}
+
+// press presses the button of a form.
+func (w *world) press(deed string) {
+	w.Helper()
+	w.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] button`, deed))))
+}
+
+func (w *world) write(deed, text string) {
+	w.Helper()
+	w.do(chromedp.SendKeys(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] textarea`, deed)), text))
+}
+
+// here is the thread whose page is shown.
+func (w *world) here() string {
+	w.Helper()
+	return evaluate[string](w, `(location.pathname.match(/thread\/(\w{26})/) || [])[1] || ""`)
+}
+
+// head is where a thread stands, as uwf says.
+func (w *world) head(id string) string {
+	w.Helper()
+	var out struct{ Head string }
+	data, err := w.command("thread", "show", id, "--format", "json").Output()
+	require.NoError(w, err)
+	require.NoError(w, json.Unmarshal(data, &out))
+	return out.Head
+}
+
+// firstStep goes to the page of the first step from that of its thread.
+func (w *world) firstStep() {
+	w.Helper()
+	if !evaluate[bool](w, "document.querySelector('#part-steps details').open") {
+		w.do(chromedp.Click(chromedp.CSS("#part-steps details:first-of-type > summary")))
+	}
+	w.do(chromedp.Click(chromedp.CSS(`#part-steps details:first-of-type a[href*="/step/"]`)), chromedp.WaitVisible(chromedp.CSS("#poke")))
+}
+
+// moved waits until a thread stands elsewhere, and returns where.
+func (w *world) moved(id, before string) string {
+	w.Helper()
+	require.Eventually(w, func() bool { return w.head(id) != before }, patience, 50*time.Millisecond)
+	return w.head(id)
+}
+
+// filesOf are the contents of all files in a directory and below.
+func (w *world) filesOf(dir string) string {
+	w.Helper()
+	all := ""
+	require.NoError(w, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil //nolint:nilerr // it has gone meanwhile
+		}
+		data, _ := os.ReadFile(path) // likewise
+		all += string(data)
+		return nil
+	}))
+	return all
+}
+
+// steps waits until a thread has so many steps.
+func (w *world) steps(n int) { w.Helper(); w.until(fmt.Sprintf("Steps\n%d", n)) }
+
+// A thread is begun again, taken back, gone forward with, sealed, forked, replayed, told
+// and stopped, all from its page.
+func TestEveryAction(t *testing.T) {
+	w := newWorld(t)
+	id := w.uwf("run", "./two.yaml", "-p", "it")
+	w.serve("--actions")
+
+	w.open("thread/" + id)
+	w.unfold("#more")
+	w.press("seal")
+	w.until("Done")
+	require.Regexp(t, `[0-9a-f]{64}`, w.text())
+	w.do(chromedp.Click(chromedp.CSS("main a")), chromedp.WaitVisible(chromedp.CSS("#part-about")))
+
+	w.unfold("#more")
+	w.press("undo")
+	w.steps(1)
+	w.until("idle")
+	w.unfold("#more")
+	w.press("redo")
+	w.steps(2)
+
+	before := w.head(id)
+	w.unfold("#more")
+	w.write("poke", "shorter, please")
+	w.press("poke")
+	before = w.moved(id, before)
+	w.until("completed")
+	w.steps(2)
+
+	// The first step again, from its own page: what followed it is made anew.
+	w.firstStep()
+	w.unfold("#poke")
+	w.write("poke", "in other words")
+	w.press("poke")
+	w.moved(id, before)
+	w.until("completed")
+	w.steps(2)
+
+	w.firstStep()
+	w.press("fork")
+	w.until("fork of")
+	require.NotEqual(t, id, w.here())
+	w.steps(1)
+	w.press("go-on")
+	w.until("completed")
+
+	w.open("thread/" + id)
+	w.firstStep()
+	w.press("replay")
+	w.until("completed")
+	require.NotEqual(t, id, w.here())
+
+	w.open("thread/" + id)
+	w.write("resume", "and once more")
+	w.press("resume")
+	w.until("and once more")
+	w.until("completed")
+	w.quiet()
+}
+
+// While an agent works, it is told something, and stopped.
+func TestTellAndStop(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, os.WriteFile(filepath.Join(w.home, "script.yaml"), []byte("steps:\n  - turns: [{ say: I begin. }]\n    delay: 10m\n    value: { $status: done }\n"), 0o600))
+	id := w.uwf("thread", "start", "./talk.yaml", "-p", "speak")
+	w.serve("--actions")
+	w.open("thread/" + id)
+	w.press("go-on")
+	w.until("Works now")
+	w.write("tell", "Speak louder")
+	w.press("tell")
+	require.Eventually(t, func() bool {
+		return strings.Contains(w.filesOf(filepath.Join(w.home, "uwf", "runs", id)), "Speak louder")
+	}, patience, 20*time.Millisecond)
+	w.until("Works now")
+	w.press("stop")
+	w.until("Go on")
+	require.NotContains(t, w.text(), "Works now")
+	w.quiet()
+}
+
+// What was made in a worktree comes to a branch.
+func TestApply(t *testing.T) {
+	w := newWorld(t)
+	git := func(args ...string) string {
+		cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.org"}, args...)...)
+		cmd.Dir = w.home
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	edit := "name: edit\ndescription: Edits.\nroles: { edit: { description: Edits., run: [sh, -c, 'echo better > a'] } }\ngraph: { $START: { _: edit }, edit: { passed: $END, failed: $END } }\n"
+	for name, text := range map[string]string{"edit.yaml": edit, "a": "good\n", ".gitignore": "uwf/\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(w.home, name), []byte(text), 0o600))
+	}
+	git("init", "-q", "-b", "main")
+	git("add", ".")
+	git("commit", "-q", "-m", "first")
+	id := w.uwf("run", "./edit.yaml", "-p", "edit", "--workspace", "worktree")
+	w.serve("--actions")
+	w.open("thread/" + id)
+	w.unfold("#more")
+	w.do(chromedp.SendKeys(chromedp.CSS(`input[name="branch"]`), "better"))
+	w.press("apply")
+	w.until("Done")
+	w.until("better")
+	require.Equal(t, "better\n", git("show", "better:a"))
+	w.quiet()
+}
+
+// A run with children shows which there are and which of them asks; its answer is given on
+// the page of the parent as on the child's.
+func TestChildren(t *testing.T) {
+	w := newWorld(t)
+	id := w.uwf("run", "./panel.yaml", "-p", "it")
+	w.serve("--actions")
+	w.open("thread/" + id)
+	w.until("1 suspended · 1 completed")
+	w.do(chromedp.Click(chromedp.CSS(`.kids a`)), chromedp.WaitVisible(chromedp.CSS("form.act")))
+	w.until("Plays security of thread " + id)
+	require.Contains(t, w.text(), "Release the holes in it?")
+	w.open("thread/" + id)
+	w.do(chromedp.Focus(chromedp.CSS(`[name="field.$status"]`)), chromedp.KeyEvent("a"), chromedp.SendKeys(chromedp.CSS(`[name="field.comment"]`), "fine"))
+	w.press("answer")
+	w.until("2 completed")
+	w.until("completed")
+	w.quiet()
+}
+
+// All that there is to do can be reached and done with the keyboard alone.
+func TestActionsWithTheKeyboard(t *testing.T) {
+	w := newWorld(t)
+	id := w.uwf("run", "./two.yaml", "-p", "it")
+	w.serve("--actions")
+	w.open("thread/" + id)
+	w.tabTo("#more > summary")
+	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#more[open] button")))
+	w.tabTo(`form[action$="/undo"] button`)
+	w.do(chromedp.KeyEvent(kb.Enter))
+	w.steps(1)
+	w.tabTo(`form[action$="/go-on"] button`)
+	w.do(chromedp.KeyEvent(kb.Enter))
+	w.steps(2)
+	w.until("completed")
+	w.tabTo("#part-steps details:first-of-type > summary")
+	w.do(chromedp.KeyEvent(kb.Enter))
+	w.tabTo(`#part-steps details:first-of-type a[href*="/step/"]`)
+	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#poke")))
+	w.tabTo("#poke > summary")
+	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#poke[open] button")))
+	w.tabTo("#poke textarea")
+	w.do(chromedp.KeyEvent("by hand"))
+	w.tabTo("#poke button")
+	before := w.head(id)
+	w.do(chromedp.KeyEvent(kb.Enter))
+	w.moved(id, before)
+	w.until("completed")
+	w.steps(2)
+	w.quiet()
+}
