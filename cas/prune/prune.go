@@ -49,8 +49,9 @@ type Spared struct {
 	Why    string `json:"why"`
 }
 
-// batch is how many threads are locked at once.
-const batch = 100
+// batch is how many threads are locked at once, a file each: for each batch the history is
+// read and written anew.
+const batch = 500
 
 // Run forgets the threads that ended before o.Now - o.Keep. Errors: a line of the
 // history that cannot be read; what the disk says.
