@@ -323,7 +323,7 @@ func (a Commands) threadKill(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := at.with(ctx, e, engine.Work{}, func(e *engine.Engine, _ engine.Work) error { return e.Kill(ctx, id) }); err != nil {
+	if err := at.with(ctx, e, engine.Work{Do: engine.DoAnswer}, func(e *engine.Engine, _ engine.Work) error { return e.Kill(ctx, id) }); err != nil {
 		return err
 	}
 	return a.Print(protocol.ThreadKilled{Thread: id, Archived: true, Cancelled: true}, func(w io.Writer) error {
