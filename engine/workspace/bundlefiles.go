@@ -16,6 +16,7 @@ import (
 func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, err error) {
 	s, used := &Stores{Keeper: e}, map[string]bool{}
 	var dirs []string
+	partial := ""
 	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (bool, error) {
 		store, err := s.With(ctx, root, tree)
 		if store != "" && files.Instead(ctx, e.Env, store, tree) != tree {
@@ -24,6 +25,10 @@ func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.O
 		if store != "" && !used[store] {
 			used[store] = true
 			dirs = append(dirs, store)
+			if repo, lost := files.Find(ctx, e.Env, root); lost == nil && repo.Partial && repo.Store(e.Dirs.Git()) == store {
+				partial = repo.Root
+				return true, repo.Seed(ctx, store, true) // what was fetched since
+			}
 		}
 		return store != "", err
 	})
@@ -33,6 +38,7 @@ func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.O
 	if from, err = files.OpenObjects(e.Env, dirs); err != nil {
 		return nil, missing, fault.Of(err)
 	}
+	from.Partial = partial
 	return from, missing, nil
 }
 

@@ -48,13 +48,14 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 		return Repo{}, &RefusedError{Dir: dir, Reason: err.Error()}
 	}
 	type result struct {
-		keys [][2]string
-		err  error
+		keys    [][2]string
+		partial bool
+		err     error
 	}
 	config := make(chan result, 1)
 	go func() {
-		keys, err := harmless(ctx, g)
-		config <- result{keys, err}
+		keys, partial, err := harmless(ctx, g)
+		config <- result{keys, partial, err}
 	}()
 	out, err := g.run(ctx, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir", "--absolute-git-dir",
 		"--git-path", "index", "--show-object-format", "--revs-only", "HEAD")
@@ -72,8 +73,7 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	if len(lines) != 6 || strings.HasPrefix(lines[0], "--") {
 		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot tell where the work tree is: git 2.31 or newer is needed, and a path of one line"}
 	}
-	r := Repo{env: e, Keys: settings.keys, Format: lines[4], Head: lines[5]}
-	_, r.Partial = r.key(partialKey)
+	r := Repo{env: e, Keys: settings.keys, Partial: settings.partial, Format: lines[4], Head: lines[5]}
 	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
 		*to = filepath.FromSlash(lines[i])
 	}
@@ -169,20 +169,21 @@ func same(a, b string) bool {
 
 // harmlessKeys are those of a repository's config that only say how files are told
 // apart and written. None starts a program or leads elsewhere.
-const harmlessKeys = `^core\.(autocrlf|eol|safecrlf|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$|^extensions\.partialclone$`
+const harmlessKeys = `^core\.(autocrlf|eol|safecrlf|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$`
 
-const partialKey = "extensions.partialclone" // is only looked at
+// partialKeys say that git fetches objects when it needs them. They are only looked at.
+const partialKeys = `^extensions\.partialclone$|^remote\..*\.promisor$`
 
-// harmless reads them as git understands them, the last of each.
-func harmless(ctx context.Context, g git) ([][2]string, error) {
-	out, err := g.run(ctx, nil, "config", "-z", "--get-regexp", harmlessKeys)
+// harmless reads them as git understands them, the last of each, and whether one of the
+// others is set.
+func harmless(ctx context.Context, g git) (keys [][2]string, partial bool, err error) {
+	out, err := g.run(ctx, nil, "config", "-z", "--get-regexp", harmlessKeys+"|"+partialKeys)
 	if err != nil {
 		if ended(err, saysNo) {
 			err = nil
 		}
-		return nil, err
+		return nil, false, err
 	}
-	var keys [][2]string
 	for _, entry := range fields(out) {
 		key, value, set := strings.Cut(entry, "\n")
 		if !set {
@@ -191,9 +192,13 @@ func harmless(ctx context.Context, g git) ([][2]string, error) {
 		if key == "core.excludesfile" && !isFile(g, value) {
 			continue // a pipe would be waited for
 		}
+		if strings.HasPrefix(key, "extensions.") || strings.HasPrefix(key, "remote.") {
+			partial = partial || value != "false"
+			continue
+		}
 		keys = append(keys, [2]string{key, value})
 	}
-	return keys, nil
+	return keys, partial, nil
 }
 
 // isFile reports whether a path of a config is that of a file.

@@ -27,8 +27,23 @@ import (
 
 // Objects reads files and directories of git directories of ours, one after the other.
 type Objects struct {
+	// Partial is a repository whose objects these are, and that does not have all of its
+	// own; "": there is none.
+	Partial string
+
 	env     env.Env
 	readers []*reader
+}
+
+// MissingError means that an object is in no git directory of ours. Nothing is fetched for
+// it without a word.
+type MissingError struct {
+	Object  protocol.Tree
+	Partial string // as [Objects.Partial]
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("file %s is not on this machine", e.Object)
 }
 
 // reader is a git that answers what it is asked.
@@ -119,7 +134,7 @@ func (o *Objects) Object(ctx context.Context, id protocol.Tree, dir bool) ([]byt
 		o.readers[0], o.readers[i] = r, o.readers[0] // the next one is there, too
 		return content, nil
 	}
-	return nil, fmt.Errorf("file %s is not on this machine", id)
+	return nil, &MissingError{Object: id, Partial: o.Partial}
 }
 
 // get asks for an object; kind is "" if it is not there.

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -94,7 +95,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	}
 	written, err := ocascli.WriteBundle(ctx, a.Env, output, s, m, from)
 	if err != nil {
-		return err
+		return notFetched(err)
 	}
 	for _, link := range written.Links {
 		fmt.Fprintln(a.Env.Stderr, "warning: "+"link "+plaintext.Line(link)+" leads out of the work tree: uwf thread import wants --links for it")
@@ -109,6 +110,18 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 		}
 		return ocascli.PrintWritten(w, written)
 	})
+}
+
+// notFetched says how to get what a partial clone does not have: uwf itself fetches nothing.
+func notFetched(err error) error {
+	var missing *files.MissingError
+	if !errors.As(err, &missing) || missing.Partial == "" {
+		return err
+	}
+	return &protocol.Error{
+		Code: protocol.CodeFailed, Err: err, Message: fmt.Sprintf("%s is a partial clone, and git has never fetched file %s", plaintext.Line(missing.Partial), missing.Object),
+		Hints: []string{"git -C " + plaintext.Word(missing.Partial) + " fetch --refetch --no-filter", "without --files the bundle has all but the files"},
+	}
 }
 
 // exported answers thread export.
