@@ -77,9 +77,13 @@ fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: bench
-bench: build ## measure what is promised about speed and memory; BENCH=-full for the large fixtures
+bench: build ## measure what is promised about speed and memory; BENCH=-full for the large fixtures, -machines for real servers
+ifeq ($(BENCH),-machines)
+	@ext/postgres/test.sh -run - -bench Machines -benchtime 200x
+else
 	@$(GO) test -run - -bench Promise -benchtime 2s -timeout 0 ./internal/bench -bin $(BIN) $(BENCH)
 	@$(GO) test -run - -bench OwnTime -benchtime 3x ./utilagent/builtin
+endif
 
 .PHONY: torture
 torture: build ## kill, starve, deceive and attack every command for TORTURETIME (default 10m); SEED repeats a run
