@@ -194,6 +194,12 @@ func (f *File) CountObjects(function string) (n int) {
 	return n
 }
 
+// HasObject reports whether the bundle's trees lead to a file, or a directory.
+func (f *File) HasObject(id protocol.Tree) bool {
+	_, ok := f.objects[id]
+	return ok
+}
+
 // Len is how many nodes and tombstones there are.
 func (f *File) Len() int { return len(f.records) }
 

@@ -60,8 +60,12 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 	if err != nil {
 		return err
 	}
+	brings, err := bringsRedacted(f, here)
+	if err != nil {
+		return fault.Of(err)
+	}
 	for function, some := range byFunction {
-		if e.anyRedacted(ctx, here, some) {
+		if brings || e.anyRedacted(ctx, here, some) {
 			e.Warn("files were taken out here that the bundle brings: its files are left out")
 			continue
 		}
@@ -89,4 +93,16 @@ func (e Keeper) anyRedacted(ctx context.Context, stores []string, threads map[st
 		}
 	}
 	return false
+}
+
+// bringsRedacted reports whether a bundle has the content of a file that was taken out
+// here, whatever states hold it there.
+func bringsRedacted(f *bundle.File, stores []string) (bool, error) {
+	for _, store := range stores {
+		contents, err := files.RedactedContents(store)
+		if err != nil || slices.ContainsFunc(contents, f.HasObject) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,12 +12,14 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 )
 
 // redactedRefs lead from a state of the files to the one that stands for it, without
-// what was taken out. redactedFile is there if there is one.
+// what was taken out. redactedFile is there if there is one, and names the contents that
+// nothing else had, a line each: no import brings them back.
 const (
 	redactedRefs = "refs/uwf-redacted/"
 	redactedFile = "uwf-redacted"
@@ -140,7 +143,7 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 	if done.Trees, err = Holding(ctx, e, store, r.Path, all); err != nil || len(done.Trees) == 0 {
 		return done, err
 	}
-	if err := durable.WriteFile(durable.OS(), filepath.Join(store, redactedFile), nil, 0o600); err != nil {
+	if err := noteRedacted(store, nil); err != nil {
 		return done, err
 	}
 	contents := map[string]bool{}
@@ -162,7 +165,40 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 		}
 	}
 	done.Remains, err = g.purge(ctx, e, store, common, contents)
-	return done, err
+	return done, errors.Join(err, noteRedacted(store, contents))
+}
+
+// RedactedContents are the files' contents that were taken out of a git directory of ours,
+// and that nothing else in it had.
+func RedactedContents(store string) ([]protocol.Tree, error) {
+	text, err := careful.ReadFile(filepath.Join(store, redactedFile), maxCopied, careful.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []protocol.Tree
+	for _, sum := range strings.Fields(string(text)) {
+		all = append(all, treeOf(sum))
+	}
+	return all, err
+}
+
+// noteRedacted adds contents to those that were taken out.
+func noteRedacted(store string, contents map[string]bool) error {
+	known, err := RedactedContents(store)
+	if err != nil {
+		return err
+	}
+	sums := map[string]bool{}
+	for _, id := range known {
+		sums[sumOf(id)] = true
+	}
+	for sum := range contents {
+		if sum != hashOf(treeOf(sum).Function(), "blob", "") { // nobody's secret
+			sums[sum] = true
+		}
+	}
+	text := strings.Join(slices.Sorted(maps.Keys(sums)), "\n") + "\n"
+	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedFile), []byte(text), 0o600)
 }
 
 // takeOut makes the state that stands for one, and notes what content it had.
