@@ -44,6 +44,9 @@ type Store struct {
 	flush func() flushMode
 	holds atomic.Int32 // that are not given back
 
+	entering sync.Mutex
+	entered  *durable.Held // the lock of an ephemeral home; nil: it is none, or nothing was put
+
 	making  sync.Mutex
 	made    bool // format.json is there, or must not be
 	founded bool // the foundation is durable

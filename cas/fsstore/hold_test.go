@@ -76,6 +76,42 @@ func TestHomes(t *testing.T) {
 	require.Equal(t, []string{team}, homes)
 }
 
+// A home that is there for a while only counts while somebody is in it.
+func TestEphemeralHomes(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	root := t.TempDir()
+	slot := filepath.Join(root, "slot")
+	require.NoError(t, os.Mkdir(slot, 0o755))
+	lock := filepath.Join(slot, fsstore.EphemeralLock)
+	held, err := durable.LockShared(ctx, lock)
+	require.NoError(t, err)
+	s := open(t, filepath.Join(root, "cas"), fsstore.Options{Home: slot})
+	require.NoError(t, s.Put(ctx, castest.Node(t, cas.XXH3, "node")))
+	require.NoError(t, held.Unlock())
+
+	homes, err := s.Homes()
+	require.NoError(t, err)
+	require.Equal(t, []string{slot}, homes, "who puts nodes is in it")
+	_, err = durable.TryLock(lock)
+	require.ErrorIs(t, err, durable.ErrLocked)
+
+	require.NoError(t, os.RemoveAll(slot))
+	homes, err = s.Homes()
+	require.NoError(t, err)
+	require.Empty(t, homes)
+	require.NoFileExists(t, s.HomeFile(slot))
+
+	// One that is left behind counts as little as one that was removed.
+	require.NoError(t, os.Mkdir(slot, 0o755))
+	require.NoError(t, os.WriteFile(lock, nil, 0o600))
+	require.NoError(t, os.WriteFile(s.HomeFile(slot), []byte(slot+"\nephemeral\n"), 0o644))
+	homes, err = s.Homes()
+	require.NoError(t, err)
+	require.Empty(t, homes)
+	require.NoFileExists(t, s.HomeFile(slot))
+}
+
 // Nobody collects in a store of the original's, and nothing of ours is added.
 func TestOriginalsRememberNothing(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package fsstore
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,8 +17,19 @@ import (
 // threads need without being told: <store>/homes/<hash of the path> holds the path
 // of a home. It is written before the first node that such a home may name. The
 // home that the store lies in is not written down.
+//
+// A home with an ephemeral.lock in it is there for a while only, such as that of a
+// worker's slot: it counts while somebody has the lock, shared, and is forgotten then.
+// Who makes such a home has it; so has each process that puts nodes there, until it ends.
 
-const homesDir = "homes"
+const (
+	homesDir = "homes"
+
+	// EphemeralLock is the file of a home that is there for a while only.
+	EphemeralLock = "ephemeral.lock"
+
+	ephemeral = "ephemeral" // the second line about such a home
+)
 
 // Homes are the homes that have used the store, and the directory that it lies in
 // if that looks like a home. They need not exist any more.
@@ -35,15 +47,55 @@ func (s *Store) Homes() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if home := strings.TrimSuffix(string(data), "\n"); filepath.IsAbs(home) {
-			homes = append(homes, home)
+		home, kind, _ := strings.Cut(strings.TrimSuffix(string(data), "\n"), "\n")
+		if !filepath.IsAbs(home) {
+			continue
 		}
+		if kind == ephemeral && forgotten(home, filepath.Join(s.dir, homesDir, e.Name())) {
+			continue
+		}
+		homes = append(homes, home)
 	}
 	if parent := filepath.Dir(s.dir); looksLikeHome(parent) {
 		homes = append(homes, parent)
 	}
 	slices.Sort(homes)
 	return slices.Compact(homes), nil
+}
+
+// forgotten reports whether nobody is in an ephemeral home any more, and removes the file
+// about it then, while nobody can come in.
+func forgotten(home, file string) bool {
+	path := filepath.Join(home, EphemeralLock)
+	_, err := os.Lstat(path)
+	if err == nil {
+		lock, err := durable.TryLock(path)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = lock.Unlock() }()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	_ = os.Remove(file) // else the next one does
+	return true
+}
+
+// enter keeps an ephemeral home alive until the process ends; it reports whether the home
+// is one.
+func (s *Store) enter() (bool, error) {
+	path := filepath.Join(s.home, EphemeralLock)
+	if _, err := os.Lstat(path); err != nil {
+		return false, nil //nolint:nilerr // it is not there
+	}
+	s.entering.Lock()
+	defer s.entering.Unlock()
+	if s.entered != nil {
+		return true, nil
+	}
+	lock, err := durable.LockShared(context.Background(), path)
+	s.entered = lock
+	return true, err
 }
 
 // HomeFile is where the store remembers a home.
@@ -67,13 +119,20 @@ func (s *Store) rememberHome() error {
 	if s.home == "" || s.guest || filepath.Dir(s.dir) == s.home {
 		return nil
 	}
-	path := s.HomeFile(s.home)
+	passing, err := s.enter()
+	if err != nil {
+		return err
+	}
+	path, text := s.HomeFile(s.home), s.home+"\n"
+	if passing {
+		text += ephemeral + "\n"
+	}
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	err := durable.MkdirAll(s.fs, filepath.Dir(path), 0o755)
+	err = durable.MkdirAll(s.fs, filepath.Dir(path), 0o755)
 	if err == nil {
-		err = durable.WriteFile(s.fs, path, []byte(s.home+"\n"), 0o644)
+		err = durable.WriteFile(s.fs, path, []byte(text), 0o644)
 	}
 	if mayNot(err) {
 		return nil
