@@ -152,6 +152,7 @@ func (w *world) memoryRows() []row {
 			w.uwf(b, p.home, "thread", "step", p.thread, "--agent", w.helper(b, "peak")+" "+w.path("peak")+" "+w.agent(b))
 			return w.noted(b)
 		}),
+		w.webPeak(),
 	}
 }
 

@@ -3,11 +3,13 @@ package bench
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,11 +21,12 @@ type site struct {
 	client  *http.Client
 	address string
 	open    io.Closer // its stdin
+	pid     int
 }
 
-// web serves a home with n threads of one step each, which nobody has finished.
-func (w *world) web(b testing.TB, n int) site {
-	home := w.crowd(b, n).home
+// web serves a home.
+func (w *world) web(b testing.TB, p place) site {
+	home := p.home
 	return fixture(w, "web "+home, func() site {
 		of := w.command(b, home, w.program("uwf-web"), "--format", "json", "--until-stdin-ends")
 		cmd := exec.Command(of.Path, of.Args[1:]...)
@@ -38,16 +41,21 @@ func (w *world) web(b testing.TB, n int) site {
 		require.NoError(b, json.NewDecoder(stdout).Decode(&at))
 		jar, err := cookiejar.New(nil)
 		require.NoError(b, err)
-		s := site{client: &http.Client{Jar: jar}, address: at.Address, open: open}
-		s.read(b)
+		s := site{pid: cmd.Process.Pid, client: &http.Client{Jar: jar}, address: at.Address, open: open}
+		s.read(b, "")
 		return s
 	})
 }
 
-// read loads the inbox, and returns how long its first byte took, in ms.
-func (s site) read(b testing.TB) float64 {
+// read loads a page, and returns how long its first byte took, in ms.
+func (s site) read(b testing.TB, page string) float64 {
+	address := s.address
+	if page != "" {
+		base, _, _ := strings.Cut(address, "?")
+		address = base + page
+	}
 	begun := time.Now()
-	answer, err := s.client.Get(s.address)
+	answer, err := s.client.Get(address)
 	require.NoError(b, err)
 	_, err = io.ReadFull(answer.Body, make([]byte, 1))
 	first := float64(time.Since(begun).Microseconds()) / 1000
@@ -59,5 +67,36 @@ func (s site) read(b testing.TB) float64 {
 
 // firstByte is how long the first byte of the inbox takes.
 func (w *world) firstByte(n int) side {
-	return func(b testing.TB) float64 { return w.web(b, n).read(b) }
+	return func(b testing.TB) float64 { return w.web(b, w.crowd(b, n)).read(b, "") }
+}
+
+// webPeak is the most that the server has needed when all its pages were looked at, among
+// 100,000 threads and for one of 10,000 steps.
+func (w *world) webPeak() row {
+	r := versus("memory/uwf web among 100,000 threads", func(b testing.TB) float64 {
+		most := 0.0
+		for p, pages := range map[place][]string{
+			w.among(b, 100_000): {"", "threads", "threads?q=nothing", "stats"}, w.chain(b, 10_000): {"", "stats", "thread/" + w.chain(b, 10_000).thread},
+		} {
+			s := w.web(b, p)
+			for _, page := range pages {
+				s.read(b, page)
+			}
+			most = max(most, s.peak(b))
+		}
+		return most
+	}, 1, "150 MB", constant(150))
+	r.unit = "MB"
+	return r
+}
+
+// peak is the most memory that the server has had, in MB.
+func (s site) peak(b testing.TB) float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
+	require.NoError(b, err, "only Linux tells how much memory another process has had")
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	var kib float64
+	_, err = fmt.Sscan(after, &kib)
+	require.NoError(b, err)
+	return kib / 1024
 }

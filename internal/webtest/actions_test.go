@@ -146,7 +146,7 @@ func TestEveryAction(t *testing.T) {
 	w.open("thread/" + id)
 	w.write("resume", "and once more")
 	w.press("resume")
-	w.until("and once more")
+	w.steps(4)
 	w.until("completed")
 	w.quiet()
 }

@@ -36,6 +36,10 @@ func TextOf(s string, most int) Text {
 // Empty reports whether there is nothing to show.
 func (t Text) Empty() bool { return strings.TrimSpace(t.Body) == "" }
 
+// Scrolls reports whether a text may be longer than the place that it gets, so that the
+// keyboard must be able to go there.
+func (t Text) Scrolls() bool { return len(t.Body) > 800 || strings.Count(t.Body, "\n") > 20 }
+
 // ValueText is a JSON value as YAML; a text is itself.
 func ValueText(v any, most int) Text {
 	if v == nil {
