@@ -43,8 +43,8 @@ func (w *world) tabTo(selector string) {
 	w.Helper()
 	for range 60 {
 		w.do(chromedp.KeyEvent(kb.Tab))
-		there := evaluate[bool](w, fmt.Sprintf("document.activeElement.matches(%q)", selector))
-		seen := evaluate[bool](w, "document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'")
+		there := evaluate[bool](w, fmt.Sprintf("!!document.activeElement && document.activeElement.matches(%q)", selector))
+		seen := evaluate[bool](w, "!document.activeElement || document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'")
 		require.True(w, seen, "the focus cannot be seen on the way to %s", selector)
 		if there {
 			return
