@@ -5,10 +5,8 @@ package frontmatter
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -57,7 +55,7 @@ func Parse(text string) (Answer, error) {
 	if err != nil {
 		return Answer{}, inLine(err, src)
 	}
-	if bad := notKept(doc.Root); bad != nil {
+	if bad := doc.Root.Rounded(); bad != nil {
 		return Answer{}, inLine(bad, src)
 	}
 	fields, ok := doc.Root.Value().(map[string]any)
@@ -77,27 +75,6 @@ func Parse(text string) (Answer, error) {
 func (s parts) padded() []byte {
 	const most = 500
 	return []byte(strings.Repeat("\n", min(s.line, most)) + s.block)
-}
-
-// notKept finds a whole number that would be rounded: an id that a role delivers
-// must be the one that the next role is told.
-func notKept(n *yamldoc.Node) *yamldoc.Error {
-	if f, ok := n.Scalar.(float64); ok && f == math.Trunc(f) {
-		if text := strings.TrimPrefix(n.Text, "+"); !exactjson.Keeps(text) {
-			return &yamldoc.Error{Pos: n.Pos, Message: exactjson.NotKept(text)}
-		}
-	}
-	for _, e := range n.Entries {
-		if bad := notKept(e.Value); bad != nil {
-			return bad
-		}
-	}
-	for _, item := range n.Items {
-		if bad := notKept(item); bad != nil {
-			return bad
-		}
-	}
-	return nil
 }
 
 // inLine makes an error of the YAML reader one with its line.

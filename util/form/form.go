@@ -5,6 +5,7 @@ package form
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -195,6 +196,13 @@ func (f Field) Value(text string) (any, error) {
 		for _, v := range values {
 			if plain(v) == text {
 				return v, nil
+			}
+		}
+	}
+	if !slices.Contains(f.Types, "string") && len(f.Choices) == 0 {
+		if doc, err := yamldoc.Parse([]byte(text), yamldoc.Bounds{}); err == nil {
+			if bad := doc.Root.Rounded(); bad != nil {
+				return nil, errors.New(bad.Message)
 			}
 		}
 	}

@@ -79,3 +79,20 @@ func TestValue(t *testing.T) {
 	_, ok = form.Named(schema(t, review), "comments")
 	require.False(t, ok)
 }
+
+// A number that would be rounded is refused, wherever it stands.
+func TestNoNumberIsRounded(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ schema, text string }{
+		{`{"type":"integer"}`, "9007199254740993"}, {`{"type":"number"}`, "9007199254740993.0"}, {`{}`, "9007199254740993"},
+		{`{"type":"object"}`, `{"a":[{"id":9007199254740993}]}`}, {`{"type":"array"}`, "[1, 12345678901234567890]"},
+	} {
+		_, err := form.Of(schema(t, test.schema)).Value(test.text)
+		require.ErrorContains(t, err, "cannot be kept", test.text)
+	}
+	for _, text := range []string{`"9007199254740993"`, "9007199254740993"} {
+		v, err := form.Of(schema(t, `{"type":"string"}`)).Value(text)
+		require.NoError(t, err)
+		require.Equal(t, text, v)
+	}
+}

@@ -14,6 +14,11 @@ import (
 func Parse(file string, src []byte) (Scenario, error) {
 	r := &reader{file: file}
 	doc, err := yamldoc.Parse(src, yamldoc.Bounds{Bytes: 16 << 20})
+	if err == nil {
+		if bad := doc.Root.Rounded(); bad != nil {
+			err = bad
+		}
+	}
 	if err != nil {
 		return Scenario{}, &FileError{File: file, Err: err}
 	}

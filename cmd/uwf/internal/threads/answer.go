@@ -250,6 +250,11 @@ func (a Commands) mappingIn(path, what string) (map[string]any, error) {
 		return nil, err
 	}
 	doc, err := yamldoc.Parse(data, yamldoc.Bounds{})
+	if err == nil {
+		if bad := doc.Root.Rounded(); bad != nil {
+			err = bad
+		}
+	}
 	if err != nil {
 		return nil, cmdline.Invalid(fmt.Sprintf("%s in %s cannot be read: %v", what, path, err))
 	}
