@@ -49,8 +49,8 @@ func (d *doomed) count(n int, err error) (int, error) {
 	return n, err
 }
 
-// start starts a helper that will be killed with SIGKILL after so many bytes.
-func start(ctx context.Context, exe string, a remote.Address, bytes int64) (remote.Remote, error) {
+// start starts a helper that will get a signal after so many bytes; then is told of it.
+func start(ctx context.Context, exe string, a remote.Address, bytes int64, signal syscall.Signal, then func()) (remote.Remote, error) {
 	cmd := exec.CommandContext(ctx, exe, a.Text)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -63,11 +63,15 @@ func start(ctx context.Context, exe string, a remote.Address, bytes int64) (remo
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	d := &doomed{Reader: out, Writer: in, kill: cmd.Process.Kill}
+	d := &doomed{Reader: out, Writer: in, kill: func() error {
+		defer then()
+		return cmd.Process.Signal(signal)
+	}}
 	d.left.Store(bytes)
 	hangUp := func() error {
 		_ = in.Close()
-		_ = cmd.Wait() // how it ended is known
+		_ = cmd.Process.Kill() // it may be frozen
+		_ = cmd.Wait()         // how it ended is known
 		return nil
 	}
 	return wire.Connect(ctx, d, d, hangUp, wire.Options{Hash: cas.XXH3, Program: "test"})
@@ -86,7 +90,7 @@ type climber struct {
 
 func (c *climber) climb(ctx context.Context) error {
 	for {
-		r, err := start(ctx, c.exe, c.address, 200+c.random.Int64N(40_000))
+		r, err := start(ctx, c.exe, c.address, 200+c.random.Int64N(40_000), syscall.SIGKILL, func() {})
 		if err == nil {
 			err = c.with(ctx, r)
 			_ = r.Close() // it may have gone
@@ -158,14 +162,10 @@ func TestKilledHelpers(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	a := remote.Address{Scheme: "postgres", Text: s.Socket("postgres", "")}
-	self, err := os.Executable()
-	require.NoError(t, err)
-	exe := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.Symlink(self, exe))
-
+	exe := program(t)
 	const workers, steps = 4, 120
 	chain := remotetest.NewChain(t, cas.XXH3, "a task", steps)
-	whole, err := start(ctx, exe, a, 1<<62)
+	whole, err := start(ctx, exe, a, 1<<62, syscall.SIGKILL, func() {})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = whole.Close() })
 	require.NoError(t, putAll(ctx, chain, whole, chain.Heads[0]))
@@ -220,7 +220,53 @@ func putAll(ctx context.Context, chain *remotetest.Chain, r remote.Remote, head 
 	return c.push(ctx, r, head, "")
 }
 
-// TestThreadOfAnother: what a helper says that was not asked for the thread.
+// TestFrozenHelper: a helper that is frozen in the middle of anything keeps nobody
+// waiting. There is no transaction that waits for it.
+func TestFrozenHelper(t *testing.T) {
+	t.Parallel()
+	exe := program(t)
+	for _, bytes := range []int64{700, 1500, 2500, 4000, 8000} {
+		t.Run(fmt.Sprint(bytes), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			a, chain := place(), remotetest.NewChain(t, cas.XXH3, "a task", 12)
+			other, err := start(ctx, exe, a, 1<<62, syscall.SIGKILL, func() {})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = other.Close() })
+			require.NoError(t, putAll(ctx, chain, other, chain.Heads[0]))
+			require.NoError(t, other.Swap(ctx, remote.Swap{Thread: thread, Head: chain.Heads[0]}))
+
+			frozen := make(chan struct{})
+			var once sync.Once
+			slow, err := start(ctx, exe, a, bytes, syscall.SIGSTOP, func() { once.Do(func() { close(frozen) }) })
+			require.NoError(t, err)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = (&climber{chain: chain}).with(ctx, slow) // it will be killed
+			}()
+			<-frozen
+			c := &climber{chain: chain}
+			require.NoError(t, c.with(ctx, other))
+			require.Positive(t, c.told)
+			require.NoError(t, slow.Close())
+			<-ended
+		})
+	}
+}
+
+// program is the test binary under the program's name.
+func program(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	exe := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.Symlink(self, exe))
+	return exe
+}
+
+// TestUnknownThread: the helper has a word for it.
 func TestUnknownThread(t *testing.T) {
 	t.Parallel()
 	c, err := wire.Dial(t.Context(), wire.Helper{Address: place(), Environ: environ(t), Dir: t.TempDir()}, wire.Options{Hash: cas.XXH3, Program: "test"})
