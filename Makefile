@@ -65,6 +65,12 @@ $(TOOLS)/temporal-server:
 	CGO_ENABLED=0 GOBIN=$(TOOLS)/temporal GOFLAGS=-trimpath $(GO) install -ldflags='-s -w' $(TEMPORAL)
 	mv $(TOOLS)/temporal/server $@
 
+.PHONY: test-ssh
+test-ssh: ## the suite for remotes through a real ssh and sshd (Debian's package is installed where it may be); make test has a fake ssh
+	@test -x /usr/sbin/sshd || apt-get install -y openssh-server || { echo "there is no sshd: uwf-remote-ssh was tried with a fake ssh only"; exit 1; }
+	$(GO) vet -tags sshd ./cmd/uwf-remote-ssh
+	$(GO) test -tags sshd -count=1 -run TestRealSSH ./cmd/uwf-remote-ssh
+
 .PHONY: race
 race: ## run all tests with the race detector (needs a C compiler)
 	$(MAKE) test RACE=-race

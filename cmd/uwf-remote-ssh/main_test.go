@@ -36,9 +36,16 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// realConfig names a config with which ssh is the real one.
+const realConfig = "UWF_TEST_SSH_CONFIG"
+
 // ssh hands the far command to a shell, as sshd does.
 func ssh() {
 	args := os.Args[1:]
+	if config := os.Getenv(realConfig); config != "" {
+		_ = syscall.Exec("/usr/bin/ssh", append([]string{"ssh", "-F", config}, args...), os.Environ())
+		os.Exit(255)
+	}
 	if len(args) > 2 && args[1] == "-p" {
 		args = slices.Delete(args, 1, 3)
 	}
@@ -75,7 +82,10 @@ func uwf() {
 }
 
 // environ is one in which only the three are found.
-func environ(t *testing.T) []string {
+func environ(t *testing.T) []string { return append(os.Environ(), "PATH="+programs(t)) }
+
+// programs is a directory with the three.
+func programs(t *testing.T) string {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -83,7 +93,7 @@ func environ(t *testing.T) []string {
 	for _, played := range []string{name, "ssh", "uwf"} {
 		require.NoError(t, os.Symlink(exe, filepath.Join(bin, played)))
 	}
-	return append(os.Environ(), "PATH="+bin)
+	return bin
 }
 
 // The suite passes through a fake ssh: what a real one does is tried by make test-ssh.
