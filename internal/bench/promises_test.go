@@ -31,7 +31,7 @@ func BenchmarkPromise(b *testing.B) {
 	w := &world{dir: b.TempDir(), bin: *bin, full: *full, made: map[string]any{}}
 	if w.bin == "" {
 		w.bin = b.TempDir()
-		for _, name := range append(protocol.Adapters(), "uwf", "uwf-mock", "uwf-builtin", "uwf-web") {
+		for _, name := range append(protocol.Adapters(), "uwf", "uwf-mock", "uwf-builtin", "uwf-remote-file", "uwf-web") {
 			build(b, w.program(name), "cmd/"+name)
 		}
 	}
@@ -44,7 +44,7 @@ func BenchmarkPromise(b *testing.B) {
 
 // rows are all of them, family by family.
 func (w *world) rows() []row {
-	return slices.Concat(w.stepRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows(), w.manyRows(), w.filesRows())
+	return slices.Concat(w.stepRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows(), w.manyRows(), w.filesRows(), w.remoteRows())
 }
 
 // stepRows say what a step costs, and that it costs the same in a long thread and

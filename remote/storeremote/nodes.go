@@ -163,6 +163,7 @@ func (r *Remote) put(ctx context.Context, b batch) (different []cas.Hash, err er
 	if err := r.store.Commit(ctx, whole...); err != nil {
 		return nil, err
 	}
+	r.recent.remember(whole)
 	missing := b.tombstones[:0]
 	for _, t := range b.tombstones {
 		_, there, err := r.find(ctx, t.Hash)

@@ -46,6 +46,7 @@ type Remote struct {
 	dir     string
 	options Options
 	store   *fsstore.Store
+	recent  *recent
 	index   *fileheads.Heads
 }
 
@@ -67,7 +68,7 @@ func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 	if s.Originals() {
 		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: dir + " has a store of the original's, which is no remote"}
 	}
-	return &Remote{dir: dir, options: o, store: s, index: fileheads.Open(dir, durable.OS())}, nil
+	return &Remote{dir: dir, options: o, store: s, recent: newRecent(s), index: fileheads.Open(dir, durable.OS())}, nil
 }
 
 // check refuses a directory of something else.
@@ -207,10 +208,14 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 	if is, err := r.standing(ctx, s.Thread); err == nil && is.Head != s.Was || err != nil && s.Was != "" {
 		return cmp.Or(s.Compare(nilIf(is, err)), err)
 	}
-	if err := remote.Whole(ctx, r.store, s.Head, s.Was); err != nil {
+	if err := remote.Whole(ctx, r.recent, s.Head, s.Was); err != nil {
 		return err
 	}
-	return r.locked(ctx, func() error { return r.move(ctx, s) })
+	if err := r.locked(ctx, func() error { return r.move(ctx, s) }); err != nil {
+		return err
+	}
+	r.recent.forget()
+	return nil
 }
 
 // skew allows for clocks that differ.

@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// remoteRows say what it costs to take a thread to another place.
+func (w *world) remoteRows() []row {
+	const steps = 1000
+	return []row{versus("remote/push of 1,000 steps", w.push(steps), 2, "git push of as much", w.gitPush(steps))}
+}
+
+// push takes a thread to a directory in which nothing is.
+func (w *world) push(steps int) side {
+	return func(b testing.TB) float64 {
+		p := w.chain(b, steps)
+		to := w.path(fmt.Sprint("pushed-", w.fresh(1)))
+		defer func() { require.NoError(b, os.RemoveAll(to)) }()
+		return timed(func(b testing.TB) { w.uwf(b, p.home, "push", p.thread, to) })(b)
+	}
+}
+
+// gitPush pushes a repository to another one that is empty. It has the nodes of the same
+// thread as its files, and a commit for each step.
+func (w *world) gitPush(steps int) side {
+	return func(b testing.TB) float64 {
+		from := fixture(w, fmt.Sprint("a repository of nodes ", steps), func() string {
+			dir := w.path(fmt.Sprint("nodes-", steps))
+			w.git(b, w.dir, "init", "-q", "-b", "main", dir)
+			s, head := open(b, w.chain(b, steps))
+			var script bytes.Buffer
+			var names []string
+			mark := 0
+			err := cas.BottomUp(b.Context(), s, []cas.Hash{head}, cas.BottomUpOptions{}, func(v cas.Visited) error {
+				file := cas.MarshalFile(v.Node)
+				mark++
+				fmt.Fprintf(&script, "blob\nmark :%d\ndata %d\n%s\n", mark, len(file), file)
+				names = append(names, fmt.Sprintf("M 100644 :%d %s/%s.bin\n", mark, v.Node.Hash[:2], v.Node.Hash))
+				kind, _, err := s.Kinds().Of(b.Context(), s, v.Node.Type)
+				if kind != protocol.KindStep || err != nil {
+					return err
+				}
+				fmt.Fprintf(&script, "commit refs/heads/main\ncommitter u <u> 1780000000 +0000\ndata 4\nstep\n")
+				for _, name := range names {
+					script.WriteString(name)
+				}
+				names = nil
+				return nil
+			})
+			require.NoError(b, err)
+			cmd := exec.CommandContext(b.Context(), "git", "fast-import", "--quiet")
+			cmd.Dir, cmd.Stdin = dir, &script
+			run(b, cmd)
+			return dir
+		})
+		to := w.path(fmt.Sprint("pushed-", w.fresh(1)))
+		defer func() { require.NoError(b, os.RemoveAll(to)) }()
+		w.git(b, w.dir, "init", "-q", "--bare", to)
+		return timed(func(b testing.TB) { w.git(b, from, "push", "-q", to, "main") })(b)
+	}
+}
