@@ -269,7 +269,7 @@ func (c *coding) paidOnce() {
 
 // history plays commands at random, and holds after each that everything agrees.
 func (c *coding) history() int {
-	const rounds = 15
+	const rounds = 10
 	c.Helper()
 	var told []string
 	defer func() {

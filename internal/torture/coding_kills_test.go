@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func TestKilledCoding(t *testing.T) {
 	until := tools.env.Now().Add(*long)
 	all := layouts()
 	killed, rounds := map[string]int{}, 0
-	const atLeast = 12
+	const atLeast = 8
 	for n := uint64(0); rounds < atLeast || tools.env.Now().Before(until); n++ {
 		random := rand.New(rand.NewPCG(*seeds+n, 17))
 		l := all[random.IntN(len(all))]
@@ -64,7 +65,7 @@ func (c *coding) killing(killed map[string]int) int {
 			c.Logf("%s:\n%s", c.layout.name, strings.Join(told, "\n"))
 		}
 	}()
-	const rounds = 12
+	const rounds = 8
 	known := map[string]extent{}
 	for range rounds {
 		th := c.threads[c.random.IntN(len(c.threads))]
@@ -146,7 +147,7 @@ func (c *coding) kill(a act, known map[string]extent) (e ended, how string, hit 
 		how, hit = fmt.Sprintf("%s at call %d, %s", fault, plan.At, out.Hit), out.WasHit
 	default:
 		after, began := time.Duration(c.random.Float64()*float64(max(most.time, 300*time.Millisecond))), time.Now()
-		e, hit, err = (&stage{world: c.world}).killed(c.Context(), after, a.args)
+		e, hit, err = c.killed(c.Context(), after, a.args)
 		how = fmt.Sprint("killed after ", after)
 		if !hit {
 			most.time = max(most.time, time.Since(began))
@@ -329,4 +330,16 @@ func (c *coding) applyHere(th *coder) act {
 		a.fails = true
 	}
 	return a
+}
+
+// killed starts a command and kills it after a while, unless it has ended by
+// then. Its agent, if it has one, lives on.
+func (w *world) killed(ctx context.Context, after time.Duration, args []string) (ended, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, after)
+	defer cancel()
+	e, err := w.run(ctx, (*exec.Cmd).Run, args)
+	if err == nil {
+		err = e.sane()
+	}
+	return e, e.Signal != "", err
 }

@@ -3,7 +3,7 @@
 // step is there, finished work counts once, the store is whole, the next step goes
 // on, and no stranger gets further than SECURITY.md says. It uses the programs as they ship, through their command lines.
 //
-//	torture -bin DIR [-time 10m] [-only points,kills] [-seed N]
+//	torture -bin DIR [-time 10m] [-only points,races] [-seed N]
 //	torture -bin DIR -only points,power -seed N -all [-match TEXT]
 //
 // A failure prints the seed and the directory in which it happened, which is kept.

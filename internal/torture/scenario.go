@@ -53,7 +53,6 @@ func scenarios() []scenario {
 	return []scenario{
 		{"points", "every system call that writes goes wrong, one at a time", points},
 		{"power", "the power goes after any system call, with all that the disk may then hold", power},
-		{"kills", "SIGKILL at a random moment", kills},
 		{"races", "many processes over many threads and one store", races},
 		{"waits", "what waits to be taken over is damaged", waits},
 		{"liars", "agents that say, do and leave behind what they should not", liars},
