@@ -21,7 +21,7 @@ func Distrust(dirs home.Dirs) error {
 	if !modesMatter {
 		return nil
 	}
-	for _, path := range []string{dirs.Home, dirs.Config(), dirs.DotEnv()} {
+	for _, path := range []string{dirs.Home, dirs.Config(), dirs.DotEnv(), dirs.Remotes()} {
 		info, err := os.Stat(path)
 		if err != nil {
 			continue // who needs it will say so

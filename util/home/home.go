@@ -52,6 +52,10 @@ func (d Dirs) Config() string { return filepath.Join(d.Home, "config.yaml") }
 // DotEnv holds environment variables for agents, <home>/.env.
 func (d Dirs) DotEnv() string { return filepath.Join(d.Home, ".env") }
 
+// Remotes is the file of the remotes that the home knows, <home>/remotes.yaml. It says whose
+// commands may run.
+func (d Dirs) Remotes() string { return filepath.Join(d.Home, "remotes.yaml") }
+
 // Locks is the directory of the lock files, <home>/locks.
 func (d Dirs) Locks() string { return filepath.Join(d.Home, "locks") }
 

@@ -56,7 +56,7 @@ func CheckRemoteName(name string) error {
 
 func (a *App) remotesFile() (string, error) {
 	dirs, err := a.Dirs()
-	return filepath.Join(dirs.Home, "remotes.yaml"), err
+	return dirs.Remotes(), err
 }
 
 // Remotes are those that the home knows, sorted.
