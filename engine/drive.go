@@ -137,7 +137,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 				if first && e.path == "" || !isBusy(err) {
 					return nil, fault.Of(err)
 				}
-				if _, err := e.Wait(ctx, thread); err != nil {
+				if _, err := e.waitItself(ctx, thread); err != nil {
 					return nil, err
 				}
 				continue
@@ -161,7 +161,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 		}
 		// The agent of a driver that was killed is still at work: what it does is taken
 		// over.
-		if _, err := e.Wait(ctx, thread); err != nil {
+		if _, err := e.waitItself(ctx, thread); err != nil {
 			return nil, err
 		}
 	}
@@ -256,7 +256,7 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 	}
 	// Somebody may have brought it to its end meanwhile, or be about to.
 	if errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
-		_, _ = e.Wait(ctx, k.ID)
+		_, _ = e.waitItself(ctx, k.ID)
 	}
 	if _, ended, lookErr := e.lookup(context.WithoutCancel(ctx), k.ID); lookErr == nil && ended != nil {
 		return nil

@@ -46,6 +46,14 @@ func Step(err error) *protocol.StepError {
 	return &protocol.StepError{Message: e.Message, Code: e.Code, Hint: strings.Join(e.Hints, "\n")}
 }
 
+// OrNil is [Of], and nil for none.
+func OrNil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Of(err)
+}
+
 func codeOf(err error) protocol.Code {
 	var (
 		signal   *proc.SignalError

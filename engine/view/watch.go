@@ -3,6 +3,8 @@ package view
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -13,8 +15,8 @@ import (
 // pause is how often a running step is looked at.
 const pause = 200 * time.Millisecond
 
-// Follow reports the steps of a thread that another process makes, as if they were
-// made here, until nothing works on the thread any more.
+// Follow reports the steps of a thread that another process makes, and those of its
+// children, as if they were made here, until nothing works on them any more.
 func Follow(ctx context.Context, e *engine.Engine, id string, told engine.Progress) error {
 	w, err := newWatcher(ctx, e, id, told)
 	if err != nil {
@@ -33,7 +35,9 @@ type watcher struct {
 	flight  *engine.Flight
 	info    engine.StepInfo
 	told    int
-	printed string // the line of a command that was shown last
+	printed string              // the line of a command that was shown last
+	path    string              // to the child that it is, from the thread that is followed
+	kids    map[string]*watcher // by thread; nil: it has ended, and all is told
 }
 
 func newWatcher(ctx context.Context, e *engine.Engine, id string, to engine.Progress) (*watcher, error) {
@@ -56,6 +60,77 @@ func newWatcher(ctx context.Context, e *engine.Engine, id string, to engine.Prog
 	return w, nil
 }
 
+// lookAtKids tells what is new of children.
+func (w *watcher) lookAtKids(ctx context.Context) error {
+	started, err := w.engine.Started(ctx, w.id)
+	if err != nil {
+		return nil //nolint:nilerr // a thread that cannot be read has no children
+	}
+	first := w.kids == nil
+	if first {
+		w.kids = map[string]*watcher{}
+	}
+	for _, k := range started {
+		kid, known := w.kids[k.Thread]
+		if !known {
+			if first && k.Ended {
+				w.kids[k.Thread] = nil
+				continue
+			}
+			kid = &watcher{engine: w.engine, id: k.Thread, to: w.to, path: strings.TrimPrefix(w.path+"/"+k.Key, "/")}
+			if kid.head, kid.steps, err = w.begin(ctx, k, first); err != nil {
+				return err
+			}
+			w.kids[k.Thread] = kid
+		}
+		if kid == nil {
+			continue
+		}
+		if err := kid.lookAt(ctx, k); err != nil {
+			return err
+		}
+		if k.Ended {
+			w.kids[k.Thread] = nil
+		}
+	}
+	return w.lookAtJoined(ctx, started)
+}
+
+// begin is where telling of a child begins: where it stands at the first look, later at its
+// start.
+func (w *watcher) begin(ctx context.Context, k engine.StartedChild, first bool) (protocol.Hash, int, error) {
+	t, err := thread.Open(ctx, w.engine.Store, k.Head)
+	if err != nil {
+		return "", 0, err
+	}
+	if first {
+		return k.Head, t.Len(), nil
+	}
+	return t.StartHash, 0, nil
+}
+
+// lookAt is [watcher.look] for a child that may have moved, and its children.
+func (w *watcher) lookAt(ctx context.Context, k engine.StartedChild) error {
+	if err := w.look(ctx, !k.Ended); err != nil || k.Ended {
+		return err
+	}
+	return w.lookAtKids(ctx)
+}
+
+// lookAtJoined tells the rest of children whose parent has gone on.
+func (w *watcher) lookAtJoined(ctx context.Context, started []engine.StartedChild) error {
+	for id, kid := range w.kids {
+		if kid == nil || slices.ContainsFunc(started, func(k engine.StartedChild) bool { return k.Thread == id }) {
+			continue
+		}
+		w.kids[id] = nil
+		if err := kid.look(ctx, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // watch looks until nothing works on the thread any more.
 func (w *watcher) watch(ctx context.Context) error {
 	for {
@@ -64,7 +139,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.look(ctx, busy); err != nil {
+		if err := errors.Join(w.lookAtKids(ctx), w.look(ctx, busy)); err != nil {
 			return err
 		}
 		if !busy {
@@ -114,7 +189,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 	}
 	if w.flight == nil {
 		w.flight, w.told, w.printed = f, 0, ""
-		w.info = engine.StepInfo{Thread: w.id, Number: f.Number, Role: f.Role, Agent: f.Agent, Started: f.Started}
+		w.info = engine.StepInfo{Thread: w.id, Path: w.path, Number: f.Number, Role: f.Role, Agent: f.Agent, Started: f.Started}
 		w.to.StepStarted(w.info)
 	}
 	return w.turns(ctx, f)
@@ -190,7 +265,7 @@ func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 	info := w.info
 	if w.flight == nil || w.flight.Number != s.Index+1 {
 		info = engine.StepInfo{
-			Thread: w.id, Number: s.Index + 1, Role: s.Role, Agent: s.Agent,
+			Thread: w.id, Path: w.path, Number: s.Index + 1, Role: s.Role, Agent: s.Agent,
 			Started: time.UnixMilli(s.StartedAtMs), Ended: time.UnixMilli(s.CompletedAtMs),
 		}
 		w.to.StepStarted(info)

@@ -57,7 +57,7 @@ description: Many of three steps.
 roles: { all: { description: All., each: { of: "[1..%d]", workflow: ./one.yaml, prompt: "{{item}}" } } }
 graph: { $START: { _: all }, all: { done: $END, failed: $END } }
 `, children))
-	agent := w.program("uwf-mock") + " --mock-data " + w.file(b, "any.yaml", "repeat: true\nsteps: [{ output: \"---\\n$status: again\\n---\\nDone.\\n\" }]\n")
+	agent := w.program("uwf-mock") + " --mock-data " + w.file(b, "any.yaml", "repeat: true\nsteps: [{ output: \"---\\n$status: again\\n---\\nDone.\\n\", usage: { turns: 1, inputTokens: 1, outputTokens: 1 } }]\n")
 	return append([]string{"run", w.path(name), "-p", "task", "--cwd", w.dir, "--agent", agent}, args...)
 }
 

@@ -69,6 +69,7 @@ func (a Commands) unwatched(shown *app.Display, err error) error {
 type watchEvent struct {
 	Event     string               `json:"event"` // step-started, turn, writing, step-ended, end
 	Thread    string               `json:"thread"`
+	Path      string               `json:"path,omitempty"`   // of a child, from the thread that is watched
 	Number    int                  `json:"number,omitempty"` // of the step, from 1
 	Role      string               `json:"role,omitempty"`
 	Agent     string               `json:"agent,omitempty"`
@@ -81,7 +82,7 @@ type watchEvent struct {
 // putEvent writes an event as a line.
 func putEvent(w io.Writer, ev view.Event) {
 	line := watchEvent{
-		Event: string(ev.Kind), Thread: ev.Step.Thread, Number: ev.Step.Number, Role: ev.Step.Role, Agent: ev.Step.Agent,
+		Event: string(ev.Kind), Thread: ev.Step.Thread, Path: ev.Step.Path, Number: ev.Step.Number, Role: ev.Step.Role, Agent: ev.Step.Agent,
 		StartedAt: ev.Step.Started.UnixMilli(), Turn: ev.Turn, Output: ev.Output,
 	}
 	if ev.Err != nil {
