@@ -1,10 +1,12 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -96,9 +98,9 @@ func (i *importing) planThreads(ctx context.Context) error {
 	// A line that cannot be read is looked at when threads are adopted.
 	here, _ := heads.Standings(ctx, i.to.Index)
 	var conflicts []error
-	for _, t := range i.file.Manifest.Threads {
-		at, known := here[t.Thread]
-		result, err := i.planThread(ctx, t, at, known)
+	parents, renamed := i.file.Parents(ctx), map[string]string{}
+	for _, t := range parentsFirst(i.file.Manifest.Threads, parents) {
+		result, err := i.planOne(ctx, t, parents[t.Thread], renamed, here)
 		var conflict *ConflictError
 		if errors.As(err, &conflict) {
 			conflicts = append(conflicts, err)
@@ -116,18 +118,56 @@ func (i *importing) planThreads(ctx context.Context) error {
 	if len(conflicts) > 0 {
 		return conflicts[0]
 	}
-	parents := i.file.Parents(ctx)
-	for n := range i.adoptions {
-		if p := parents[i.adoptions[n].Thread]; p != nil {
-			i.adoptions[n].Facts.Parent = p
-		}
-	}
-	for n := range i.done.Threads {
-		if p := parents[i.done.Threads[n].Thread]; p != nil {
-			i.done.Threads[n].Parent = p.Thread
-		}
-	}
+	slices.SortStableFunc(i.done.Threads, func(a, b ImportedThread) int { // as the bundle has them
+		return strings.Compare(cmp.Or(a.From, a.Thread), cmp.Or(b.From, b.Thread))
+	})
 	return nil
+}
+
+// parentsFirst orders threads so that those whose part one plays come before it.
+func parentsFirst(threads []Thread, parents map[string]*heads.Parent) []Thread {
+	depth := func(id string) (n int) {
+		for p := parents[id]; p != nil && n < len(threads); p = parents[p.Thread] {
+			n++
+		}
+		return n
+	}
+	ordered := slices.Clone(threads)
+	slices.SortStableFunc(ordered, func(a, b Thread) int { return depth(a.Thread) - depth(b.Thread) })
+	return ordered
+}
+
+// planOne decides about a thread. A child goes with its parent: its id follows from that of
+// its parent, whether that is the bundle's or a new one.
+func (i *importing) planOne(ctx context.Context, t Thread, parent *heads.Parent, renamed map[string]string, here map[string]heads.Standing) (ImportedThread, error) {
+	before := len(i.adoptions)
+	var out ImportedThread
+	var err error
+	if parent != nil && renamed[parent.Thread] != "" {
+		follows := *parent
+		follows.Thread = renamed[parent.Thread]
+		parent = &follows
+		out = ImportedThread{From: t.Thread, Head: t.Head, Result: Renamed}
+		if out.Thread, err = threadid.Child(parent.Thread, string(parent.Head), parent.Role, parent.Attempt, parent.Key); err == nil {
+			i.adopt(t, out.Thread, "")
+		}
+	} else {
+		at, known := here[t.Thread]
+		out, err = i.planThread(ctx, t, at, known)
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.Result == Renamed {
+		renamed[t.Thread] = out.Thread
+	}
+	if parent != nil {
+		out.Parent = parent.Thread
+		for n := before; n < len(i.adoptions); n++ {
+			i.adoptions[n].Facts.Parent = parent
+		}
+	}
+	return out, nil
 }
 
 func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing, known bool) (ImportedThread, error) {
