@@ -122,24 +122,3 @@ func (a *account) inOrder(id string, chain []string) error {
 	}
 	return nil
 }
-
-// lists holds that all threads which were known before are listed.
-func lists(e ended, known []string) error {
-	if e.Code != 0 {
-		return nil
-	}
-	var all []struct{ Thread string }
-	if err := json.Unmarshal(e.Stdout, &all); err != nil {
-		return fmt.Errorf("not JSON (%w): %s", err, e)
-	}
-	there := map[string]bool{}
-	for _, t := range all {
-		there[t.Thread] = true
-	}
-	for _, id := range known {
-		if !there[id] {
-			return fmt.Errorf("lost: thread %s is not listed: %s", id, e)
-		}
-	}
-	return nil
-}

@@ -86,16 +86,11 @@ func (s *stage) lied(ctx context.Context, l lie, flood int) error {
 
 // victim is a fresh thread; it returns its head.
 func (s *stage) victim(ctx context.Context, l lie) (string, error) {
-	id, err := s.started(ctx)
+	id, err := s.begun(ctx)
 	if err != nil {
 		return "", err
 	}
-	s.promise.add(id, "")
-	s.subjectThread = id
-	for range 2 {
-		if l.first {
-			break
-		}
+	for i := 0; i < 2 && !l.first; i++ {
 		if err := s.stepAgain(ctx, &s.promise, id); err != nil {
 			return "", err
 		}

@@ -170,17 +170,28 @@ func (w *world) sound(ctx context.Context, p *promise) error {
 			return err
 		}
 	}
-	var listed []struct{ Thread string }
-	if err := w.must(ctx, &listed, "thread", "list", "--all", "--format", "json"); err != nil {
+	e, err := w.uwf(ctx, "thread", "list", "--all", "--format", "json")
+	if err == nil && e.Code != 0 {
+		err = fmt.Errorf("should succeed: %s", e)
+	}
+	if err != nil {
 		return err
 	}
-	known := map[string]bool{}
-	for _, l := range listed {
-		known[l.Thread] = true
+	return lists(e, p.threads())
+}
+
+// lists holds that all threads which were known before are listed.
+func lists(e ended, known []string) error {
+	if e.Code != 0 {
+		return nil
 	}
-	for _, id := range p.threads() {
-		if !known[id] {
-			return fmt.Errorf("lost: thread %s was acknowledged", id)
+	var all []shown
+	if err := json.Unmarshal(e.Stdout, &all); err != nil {
+		return fmt.Errorf("not JSON (%w): %s", err, e)
+	}
+	for _, id := range known {
+		if !slices.ContainsFunc(all, func(s shown) bool { return s.Thread == id }) {
+			return fmt.Errorf("lost: thread %s is not listed: %s", id, e)
 		}
 	}
 	return nil

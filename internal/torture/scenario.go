@@ -86,11 +86,7 @@ func (t *trial) note(format string, args ...any) {
 // world makes a home of its own.
 func (t *trial) world() (*world, error) {
 	t.worlds++
-	dir := filepath.Join(t.dir, fmt.Sprintf("%03d", t.worlds))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	return newWorld(dir, t.tools)
+	return newWorld(filepath.Join(t.dir, fmt.Sprintf("%03d", t.worlds)), t.tools)
 }
 
 // removeAll is os.RemoveAll for trees with directories that nobody may write.

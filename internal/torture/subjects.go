@@ -71,15 +71,21 @@ func onThread(args func(*stage, string) []string) func(context.Context, *stage) 
 	}
 }
 
-// stepped makes the thread that the next command is about, with one step.
-func (s *stage) stepped(ctx context.Context) (string, error) {
-	id, err := s.started(ctx)
-	if err != nil {
-		return "", err
+// begun makes the thread that the next command is about.
+func (s *stage) begun(ctx context.Context) (id string, err error) {
+	if id, err = s.started(ctx); err == nil {
+		s.promise.add(id, "")
+		s.subjectThread = id
 	}
-	s.promise.add(id, "")
-	s.subjectThread = id
-	return id, s.stepAgain(ctx, &s.promise, id)
+	return id, err
+}
+
+// stepped is begun with one step.
+func (s *stage) stepped(ctx context.Context) (id string, err error) {
+	if id, err = s.begun(ctx); err == nil {
+		err = s.stepAgain(ctx, &s.promise, id)
+	}
+	return id, err
 }
 
 // resuming goes on with a thread that has come to its end.

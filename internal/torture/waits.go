@@ -37,12 +37,10 @@ func waits(ctx context.Context, t *trial) error {
 
 // waited damages one result, and reports whether it was adopted nevertheless.
 func (s *stage) waited(ctx context.Context, t *trial) (bool, error) {
-	id, err := s.started(ctx)
+	id, err := s.begun(ctx)
 	if err != nil {
 		return false, err
 	}
-	s.promise.add(id, "")
-	s.subjectThread = id
 	if err := s.leave(ctx, id); err != nil {
 		return false, err
 	}

@@ -51,11 +51,8 @@ func newWorld(dir string, tools tools) (*world, error) {
 		ledger: ledger{path: filepath.Join(dir, "ledger")},
 	}
 	w.env = append(tools.env.Environ[:len(tools.env.Environ):len(tools.env.Environ)], "UWF_HOME="+w.home, "OCAS_HOME=", "NO_COLOR=1", ledgerVariable+"="+w.ledger.path)
-	if err := os.MkdirAll(w.home, 0o755); err != nil {
-		return nil, err
-	}
 	for path, text := range map[string]string{w.path("loop.yaml"): loop.Workflow, filepath.Join(w.home, "config.yaml"): "timeout: 10m\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := write(path, []byte(text)); err != nil {
 			return nil, err
 		}
 	}
