@@ -18,8 +18,7 @@ import (
 
 // ran is what a command of uwf has answered.
 type ran struct {
-	text    []byte             // what it has printed
-	out     protocol.RunOutput // the same, of a command that works on a thread
+	out     protocol.RunOutput // of one that works on a thread
 	problem protocol.Error     // no code: it went well
 }
 
@@ -83,19 +82,19 @@ func plainPath(err error) error {
 // answer reads what uwf has printed.
 func (a *place) answer(exit int) (ran, error) {
 	var r ran
-	var err error
-	if r.text, err = careful.ReadFile(filepath.Join(a.dir, "stdout"), maxAnswer, false); err != nil {
+	text, err := careful.ReadFile(filepath.Join(a.dir, "stdout"), maxAnswer, false)
+	if err != nil {
 		return r, err
 	}
-	if len(r.text) > 0 {
-		if err := json.Unmarshal(r.text, &r.out); err != nil {
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &r.out); err != nil {
 			return r, errors.New("uwf has answered something else than JSON")
 		}
 	}
 	if exit == 0 {
 		return r, nil
 	}
-	text, err := careful.ReadFile(filepath.Join(a.dir, "stderr"), maxProblem, false)
+	text, err = careful.ReadFile(filepath.Join(a.dir, "stderr"), maxProblem, false)
 	if err != nil {
 		return r, err
 	}

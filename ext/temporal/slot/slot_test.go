@@ -100,7 +100,7 @@ func TestOutcomes(t *testing.T) {
 		"a question":       {say: said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "suspended"}},
 		"parked":           {say: said{Out: at("parked", `,"parkedUntil":17`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "parked", Until: 17}},
 		"children":         {say: said{Out: at("waiting", `,"children":[{"key":"a","thread":"A","status":"completed"},{"key":"b","thread":"B","status":"idle"}]`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "waiting", Children: []flow.Child{{Thread: "B", Status: "idle"}}}},
-		"moved":            {say: said{Code: codeMoved, Exit: 1}, want: flow.Outcome{Status: "idle"}},
+		"moved":            {say: said{Code: protocol.CodeMoved, Exit: 1}, want: flow.Outcome{Status: "idle"}},
 		"agent failed":     {say: said{Out: at("failed", ""), Code: protocol.CodeAgent, Exit: 5}, stuck: flow.Failed},
 		"limit":            {say: said{Out: at("suspended", ""), Code: protocol.CodeBudget, Exit: 6}, stuck: flow.Budget},
 		"damaged":          {say: said{Code: protocol.CodeCorrupt, Exit: 7}, stuck: flow.Broken},
@@ -120,7 +120,7 @@ func TestOutcomes(t *testing.T) {
 				var stuck *flow.StuckError
 				require.ErrorAs(t, err, &stuck)
 				require.Equal(t, c.stuck, stuck.Type)
-				require.Contains(t, stuck.Message, "uwf pull "+thread+" team")
+				require.Contains(t, stuck.Message, "uwf thread show "+thread+" --remote team")
 			case c.err != "":
 				require.ErrorContains(t, err, c.err)
 				require.NotErrorAs(t, err, new(*flow.StuckError))
@@ -156,29 +156,26 @@ func TestRoles(t *testing.T) {
 	queues := func(c *Config) { c.Queues = map[string]map[string]string{"w": {"trainer": "gpu"}} }
 	request := flow.Request{Remote: "team", Thread: thread}
 
-	p, asked := saying(t, queues, said{Out: "{}"}, said{Out: at("idle", `,"currentRole":"trainer"`)})
+	p, asked := saying(t, queues, said{Out: at("idle", `,"currentRole":"trainer"`)})
 	out, err := p.Step(t.Context(), request, "uwf")
 	require.NoError(t, err)
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Queue: "gpu", Routed: true}, out)
-	require.Len(t, asked(), 2)
-	require.Contains(t, asked()[1], "thread show")
+	require.Len(t, asked(), 1)
+	require.Contains(t, asked()[0], "thread show")
 
-	p, asked = saying(t, queues, said{Out: "{}"}, said{Out: at("idle", `,"currentRole":"trainer"`)}, said{Out: at("idle", `,"currentRole":"other","stepHash":"E3M7FDBXM3MVW"`)})
+	p, asked = saying(t, queues, said{Out: at("idle", `,"currentRole":"trainer"`)}, said{Out: at("idle", `,"currentRole":"other","stepHash":"E3M7FDBXM3MVW"`)})
 	out, err = p.Step(t.Context(), request, "gpu")
 	require.NoError(t, err)
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true, Queue: "uwf", Routed: true}, out)
-	require.Len(t, asked(), 3)
+	require.Len(t, asked(), 2)
 }
 
 // Only threads that wait are looked at, and whoever waits for them is told once they have
 // moved.
 func TestAnswersAreSeen(t *testing.T) {
 	t.Parallel()
-	pulled := func(head string) said {
-		return said{Out: fmt.Sprintf(`{"threads":[{"thread":"01M7ZFX8PJZJHF9BS8N8CK2AKZ","head":"x"},{"thread":%q,"head":%q}]}`, thread, head)}
-	}
 	p, asked := saying(t, nil, said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6},
-		pulled("E3M7FDBXM3MVW"), said{Code: protocol.CodeFailed, Exit: 1}, pulled("E3M7FDBXM3MVX"))
+		said{Out: at("suspended", "")}, said{Code: protocol.CodeFailed, Exit: 1}, said{Out: `{"head":"E3M7FDBXM3MVX"}`})
 	request := flow.Request{Remote: "team", Thread: thread, Above: []string{"P"}}
 	_, err := p.Step(t.Context(), request, "uwf")
 	require.NoError(t, err)

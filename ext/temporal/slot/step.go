@@ -10,11 +10,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-const (
-	codeMoved    protocol.Code = "moved"
-	codeDiverged protocol.Code = "diverged"
-)
-
 // Step implements [flow.Stepper].
 func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Outcome, error) {
 	at, err := p.take(ctx)
@@ -57,12 +52,9 @@ func (a *place) stepWords(r flow.Request) []string {
 }
 
 // route tells whether the next role is played here. Only a look at the thread says which
-// role that is; it costs two processes, where queues are configured.
+// role that is; it costs a process, where queues are configured.
 func (a *place) route(ctx context.Context, r flow.Request, queue string) (out flow.Outcome, elsewhere bool, err error) {
-	ran, err := a.uwf(ctx, "pull", r.Thread, r.Remote)
-	if err == nil && ran.code() == "" {
-		ran, err = a.uwf(ctx, "thread", "show", r.Thread)
-	}
+	ran, err := a.uwf(ctx, "thread", "show", r.Thread, "--remote", r.Remote)
 	if err != nil {
 		return out, false, err
 	}
@@ -99,7 +91,7 @@ func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, err
 		case "":
 			made.problem = protocol.Error{}
 			return made, nil
-		case codeDiverged, codeMoved, protocol.CodeNotFound, protocol.CodeCorrupt, protocol.CodeUsage:
+		case protocol.CodeDiverged, protocol.CodeMoved, protocol.CodeNotFound, protocol.CodeCorrupt, protocol.CodeUsage:
 			return pushed, nil
 		}
 		select {
@@ -112,10 +104,10 @@ func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, err
 
 // outcome is what the workflow is told.
 func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
-	see := fmt.Sprintf("uwf pull %s %s, and then uwf thread read %s, tell more", r.Thread, r.Remote, r.Thread)
+	see := fmt.Sprintf("uwf thread show %s --remote %s says more", r.Thread, r.Remote)
 	switch code := ran.code(); code {
 	case "", protocol.CodeSuspended:
-	case codeMoved, codeDiverged:
+	case protocol.CodeMoved, protocol.CodeDiverged:
 		// Somebody was faster: the next step begins wherever that has led.
 		return flow.Outcome{Status: protocol.StatusIdle}, nil
 	case protocol.CodeAgent:
@@ -154,7 +146,7 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 			o.Until = *out.ParkedUntil
 		}
 	case protocol.StatusFailed:
-		return flow.Outcome{}, &flow.StuckError{Type: flow.Failed, Message: fmt.Sprintf("thread %s has failed; uwf pull %s %s, and then uwf thread read %s, tell more", r.Thread, r.Thread, r.Remote, r.Thread)}
+		return flow.Outcome{}, &flow.StuckError{Type: flow.Failed, Message: fmt.Sprintf("thread %s has failed; uwf thread show %s --remote %s says more", r.Thread, r.Thread, r.Remote)}
 	case protocol.StatusSuspended, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusRunning:
 	default:
 		return flow.Outcome{}, &flow.StuckError{Type: flow.Broken, Message: fmt.Sprintf("thread %s is %q", r.Thread, out.Status)}

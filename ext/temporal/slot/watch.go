@@ -2,7 +2,6 @@ package slot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -80,7 +79,7 @@ func (p *Pool) moved(ctx context.Context, a asked) (bool, error) {
 	if err := at.furnish(); err != nil {
 		return false, err
 	}
-	ran, err := at.uwf(ctx, "pull", a.Thread, a.Remote)
+	ran, err := at.uwf(ctx, "thread", "show", a.Thread, "--remote", a.Remote)
 	switch {
 	case err != nil:
 		return false, err
@@ -89,19 +88,5 @@ func (p *Pool) moved(ctx context.Context, a asked) (bool, error) {
 	case ran.code() != "":
 		return false, errors.New(string(ran.code()))
 	}
-	var pulled struct {
-		Threads []struct {
-			Thread string        `json:"thread"`
-			Head   protocol.Hash `json:"head"`
-		} `json:"threads"`
-	}
-	if err := json.Unmarshal(ran.text, &pulled); err != nil {
-		return false, errors.New("uwf has answered something else than JSON")
-	}
-	for _, t := range pulled.Threads {
-		if t.Thread == a.Thread {
-			return t.Head != a.head, nil
-		}
-	}
-	return false, errors.New("uwf has answered about other threads")
+	return ran.out.Head != a.head, nil
 }

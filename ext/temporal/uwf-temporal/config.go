@@ -95,7 +95,8 @@ func (cmd *command) config(file string) (config, error) {
 	c.Watch = cmp.Or(c.Watch, duration(time.Second))
 	c.Lease = cmp.Or(c.Lease, duration(30*time.Second))
 	c.Silence = cmp.Or(c.Silence, duration(30*time.Second))
-	c.Dir = cmp.Or(c.Dir, filepath.Join(dirs.Home, "temporal"))
+	// Not in the home: uwf lets nobody work there.
+	c.Dir = cmp.Or(c.Dir, filepath.Join(cmp.Or(cmd.env.Get("XDG_CACHE_HOME"), filepath.Join(home.User(cmd.env), ".cache")), program))
 	if !filepath.IsAbs(c.Dir) {
 		c.Dir = filepath.Join(filepath.Dir(path), c.Dir)
 	}

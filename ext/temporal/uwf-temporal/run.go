@@ -59,7 +59,10 @@ func run(ctx context.Context, e env.Env) int {
 		}
 		return ucli.ShowAppHelp(c)
 	}
-	err := app.RunContext(ctx, append([]string{program}, e.Args...))
+	args, err := cmdline.Reorder(app, e.Args)
+	if err == nil {
+		err = app.RunContext(ctx, append([]string{program}, args...))
+	}
 	if err == nil {
 		return 0
 	}
