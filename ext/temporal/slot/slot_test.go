@@ -131,7 +131,9 @@ func TestOutcomes(t *testing.T) {
 			if err != nil {
 				require.NotContains(t, err.Error(), "secret words", "only ids and statuses go through Temporal")
 			}
-			require.Len(t, asked(), 1)
+			if c.say.Code != protocol.CodeFailed {
+				require.Len(t, asked(), 1)
+			}
 			require.Regexp(t, `^thread step `+thread+` --remote team --cwd \S+ --expect E3M7FDBXM3MVV --format json mine$`, asked()[0])
 		})
 	}
@@ -149,6 +151,16 @@ func TestAStepIsTakenThereLater(t *testing.T) {
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true}, out)
 	require.Len(t, asked(), 3)
 	require.Contains(t, asked()[2], "push "+thread+" team")
+}
+
+// The worker that made the last step was killed before it could tell.
+func TestTheEndIsFound(t *testing.T) {
+	t.Parallel()
+	p, asked := saying(t, nil, said{Code: protocol.CodeFailed, Exit: 1}, said{Out: at("completed", "")})
+	out, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: thread, Expect: "E3M7FDBXM3MVV"}, "uwf")
+	require.NoError(t, err)
+	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "completed"}, out)
+	require.Contains(t, asked()[1], "thread show "+thread+" --remote team")
 }
 
 func TestRoles(t *testing.T) {

@@ -33,6 +33,13 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 			return flow.Outcome{}, err
 		}
 	}
+	if ran.code() == protocol.CodeFailed {
+		// Perhaps it has reached its end, and who made that step could not tell.
+		shown, err := at.uwf(ctx, "thread", "show", r.Thread, "--remote", r.Remote)
+		if err == nil && shown.code() == "" && (shown.out.Status == protocol.StatusCompleted || shown.out.Status == protocol.StatusCancelled) {
+			ran = shown
+		}
+	}
 	out, err := p.outcome(r, ran)
 	if err == nil {
 		p.note(r, out)
