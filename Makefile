@@ -86,6 +86,8 @@ fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
 bench: build ## measure what is promised about speed and memory; BENCH=-full for the large fixtures, -machines for real servers
 ifeq ($(BENCH),-machines)
 	@ext/postgres/test.sh -run - -bench Machines -benchtime 200x
+	@test -x $(TOOLS)/temporal-server || $(MAKE) $(TOOLS)/temporal-server
+	@$(GO) -C ext/temporal test -tags temporal -run - -bench OnAServer -benchtime 2x ./flow
 else
 	@$(GO) test -run - -bench Promise -benchtime 2s -timeout 0 ./internal/bench -bin $(BIN) $(BENCH)
 	@$(GO) test -run - -bench OwnTime -benchtime 3x ./utilagent/builtin

@@ -208,7 +208,7 @@ func TestMachinesThatDie(t *testing.T) {
 
 	w.run(t, "uwf", "fetch", "team")
 	for _, id := range ids {
-		w.run(t, "uwf", "thread", "diff", single.Thread, id) // roles, prompts and outputs are those of one machine
+		sameRun(t, w, single.Thread, id)
 	}
 	text, err := os.ReadFile(w.path("witness"))
 	require.NoError(t, err)
@@ -280,4 +280,26 @@ func TestMachinesByHand(t *testing.T) {
 	require.Equal(t, "completed", listed[0].Status)
 	require.NoError(t, m.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, m.cmd.Wait(), tail(w.path("workers.log")))
+}
+
+// sameRun holds a thread against one of a single machine: but for where and how long it
+// worked, they are the same.
+func sameRun(t *testing.T, w *team, single, id string) {
+	t.Helper()
+	var diff struct {
+		At      int
+		Changes []struct{ Field string }
+		Rest    []struct{ Old, New struct{ Role, Output any } }
+	}
+	out, _ := w.command("uwf", "thread", "diff", single, id, "--format", "json").Output() // 1: they differ
+	require.NoError(t, json.Unmarshal(out, &diff), "%s", out)
+	require.Equal(t, 1, diff.At, "%s", out)
+	for _, c := range diff.Changes {
+		require.Contains(t, []string{"directory", "durationMs"}, c.Field, "%s", out)
+	}
+	require.Len(t, diff.Rest, 4, "%s", out)
+	for _, step := range diff.Rest {
+		require.NotNil(t, step.Old.Role)
+		require.Equal(t, step.Old, step.New, "%s", out)
+	}
 }
