@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,7 +105,7 @@ func push(t *testing.T, c *wire.Client, chain *remotetest.Chain, was, head cas.H
 // whole proves that what every head leads to is there.
 func whole(t *testing.T, dir string) {
 	t.Helper()
-	r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: cas.XXH3})
+	r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: cas.XXH3, Now: time.Now})
 	require.NoError(t, err)
 	for s, err := range r.Threads(t.Context(), remote.Filter{}) {
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/helper"
@@ -21,6 +22,9 @@ func main() {
 	e, err := env.OS()
 	if err == nil {
 		err = run(e)
+	}
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) { // it has said why
+		os.Exit(ended.ExitCode())
 	}
 	if err != nil {
 		fmt.Fprintf(e.Stderr, "%s: %s\n", name, plaintext.Line(err.Error()))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,7 +73,7 @@ func uwf() {
 	e, err := env.OS()
 	if err == nil {
 		err = wire.Serve(context.Background(), e.Stdin, e.Stdout, func(ctx context.Context, h wire.Hello) (remote.Remote, error) {
-			return storeremote.Open(ctx, os.Args[3], storeremote.Options{Hash: h.Hash, Program: "uwf"})
+			return storeremote.Open(ctx, os.Args[3], storeremote.Options{Hash: h.Hash, Program: "uwf", Now: time.Now})
 		})
 	}
 	if err != nil {

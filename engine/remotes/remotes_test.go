@@ -31,7 +31,7 @@ func coded(t *testing.T, err error, code protocol.Code) *protocol.Error {
 // A thread goes over to another home, on there, and comes back.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	r := memremote.New(cas.XXH3, nil)
+	r := memremote.New(cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	ann.step(id, 1)
@@ -73,7 +73,7 @@ func TestHandOver(t *testing.T) {
 // A thread that has gone on at both sides is told apart, and stays as it is at both.
 func TestDiverged(t *testing.T) {
 	t.Parallel()
-	r := memremote.New(cas.XXH3, nil)
+	r := memremote.New(cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -108,7 +108,7 @@ func TestDiverged(t *testing.T) {
 // A step that was made again takes the place of the old one at both sides.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
-	r := memremote.New(cas.XXH3, nil)
+	r := memremote.New(cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	start := ann.head(id)
@@ -132,7 +132,7 @@ func TestReplaced(t *testing.T) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	r := memremote.New(cas.XXH3, nil)
+	r := memremote.New(cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -198,7 +198,7 @@ func TestUnpublished(t *testing.T) {
 	for name, f := range map[string]*failing{"nodes": {put: 2}, "head": {swap: 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f.Remote = memremote.New(cas.XXH3, nil)
+			f.Remote = memremote.New(cas.XXH3, time.Now)
 			ann, bob := newSide(t, f), newSide(t, f)
 			id := ann.start()
 			_, err := ann.push(id)
@@ -223,7 +223,7 @@ func TestUnpublished(t *testing.T) {
 // If only the answer was lost, all is well.
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()
-	f := &failing{Remote: memremote.New(cas.XXH3, nil), after: 2}
+	f := &failing{Remote: memremote.New(cas.XXH3, time.Now), after: 2}
 	ann := newSide(t, f)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -261,7 +261,7 @@ func TestFrozen(t *testing.T) {
 // While somebody works on a thread, others are told who.
 func TestLeased(t *testing.T) {
 	t.Parallel()
-	r := memremote.New(cas.XXH3, nil)
+	r := memremote.New(cas.XXH3, time.Now)
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	_, err := ann.push(id)
@@ -329,7 +329,7 @@ func (l *lying) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Rec
 // A remote is a stranger: what it says counts for nothing that can be checked.
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	mem := memremote.New(cas.XXH3, nil)
+	mem := memremote.New(cas.XXH3, time.Now)
 	ann := newSide(t, mem)
 	id, other := ann.start(), ann.start()
 	ann.step(id, 1)
@@ -394,7 +394,7 @@ func TestHostile(t *testing.T) {
 func TestRedacted(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	mem := memremote.New(cas.XXH3, nil)
+	mem := memremote.New(cas.XXH3, time.Now)
 	ann, bob := newSide(t, mem), newSide(t, mem)
 	id := ann.start()
 	head := ann.step(id, 1)
@@ -425,7 +425,7 @@ func TestRedacted(t *testing.T) {
 	require.True(t, redacted, "it does not come back")
 
 	// Who brings the thread from a remote that never had it gets the tombstone.
-	empty := memremote.New(cas.XXH3, nil)
+	empty := memremote.New(cas.XXH3, time.Now)
 	ann.Remote = empty
 	_, err = ann.push(id)
 	require.NoError(t, err)

@@ -10,34 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/wire"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // Open opens the remote of an address for a client.
 type Open func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error)
-
-// Main serves a client on stdin and stdout, and ends the program.
-func Main(name string, open Open) {
-	e, err := env.OS()
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		err = Serve(ctx, e, name, open)
-		stop()
-	}
-	if err != nil {
-		fmt.Fprintf(e.Stderr, "%s: %s\n", name, plaintext.Line(err.Error()))
-		os.Exit(1)
-	}
-}
 
 // Serve is Main for a process that is described.
 func Serve(ctx context.Context, e env.Env, name string, open Open) error {

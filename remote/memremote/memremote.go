@@ -34,11 +34,8 @@ type Remote struct {
 
 var _ remote.Remote = (*Remote)(nil)
 
-// New returns an empty remote. now is the clock of its leases; nil: the real one.
+// New returns an empty remote. now is the clock of its leases.
 func New(a cas.Algorithm, now func() time.Time) *Remote {
-	if now == nil {
-		now = time.Now
-	}
 	return &Remote{
 		a: a, kinds: cas.NewKinds(a), now: now, files: map[cas.Hash][]byte{}, threads: map[string]remote.State{},
 		leases: map[string]remote.Lease{}, names: map[string]cas.Hash{}, objects: map[protocol.Tree]remote.Object{},

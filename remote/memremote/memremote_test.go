@@ -2,6 +2,7 @@ package memremote_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/remote"
@@ -12,7 +13,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	remotetest.Run(t, func(_ *testing.T, a cas.Algorithm) remotetest.Open {
-		r := memremote.New(a, nil)
+		r := memremote.New(a, time.Now)
 		return func(testing.TB) remote.Remote { return r }
 	})
 }

@@ -35,10 +35,10 @@ import (
 
 // Options of a directory. Hash is required.
 type Options struct {
-	Hash    cas.Algorithm // of a store that does not exist yet
-	Program string        // that serves it, for people
-	Flush   string        // as [fsstore.Options] has it
-	Now     func() time.Time
+	Hash    cas.Algorithm    // of a store that does not exist yet
+	Program string           // that serves it, for people
+	Flush   string           // as [fsstore.Options] has it
+	Now     func() time.Time // required
 }
 
 // Remote implements [remote.Remote].
@@ -55,9 +55,6 @@ var _ remote.Remote = (*Remote)(nil)
 // Open opens a directory, which the first push makes. Errors: [*protocol.Error] for one
 // that has something else in it, or no directory above it; those of [fsstore.Open].
 func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if err := check(dir); err != nil {
 		return nil, err
 	}

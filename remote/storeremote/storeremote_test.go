@@ -3,6 +3,7 @@ package storeremote_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,7 @@ func TestConformance(t *testing.T) {
 	remotetest.Run(t, func(t *testing.T, a cas.Algorithm) remotetest.Open {
 		dir := filepath.Join(t.TempDir(), "team")
 		return func(t testing.TB) remote.Remote {
-			r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: a, Program: "test", Flush: "none"})
+			r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: a, Program: "test", Flush: "none", Now: time.Now})
 			require.NoError(t, err)
 			return r
 		}

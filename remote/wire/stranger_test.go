@@ -331,7 +331,7 @@ func TestHostileClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := memremote.New(cas.XXH3, nil)
+			r := memremote.New(cas.XXH3, time.Now)
 			var out bytes.Buffer
 			err := wire.Serve(t.Context(), strings.NewReader(says), &out, func(context.Context, wire.Hello) (remote.Remote, error) { return r, nil })
 			require.True(t, err != nil || strings.Contains(out.String(), `"error"`), "%q", out.String())
@@ -395,7 +395,7 @@ func FuzzServer(f *testing.F) {
 	f.Add([]byte(hello + frame('q', `{"verb":"threads","filter":{"limit":1}}`) + frame('.', "{}")))
 	f.Add([]byte(hello + frame('q', `{"verb":"walk","hashes":["`+string(c.Head())+`"]}`) + frame('.', "{}")))
 	f.Fuzz(func(t *testing.T, says []byte) {
-		r := memremote.New(cas.XXH3, nil)
+		r := memremote.New(cas.XXH3, time.Now)
 		_ = wire.Serve(t.Context(), bytes.NewReader(says), io.Discard, func(context.Context, wire.Hello) (remote.Remote, error) { return r, nil })
 		for s, err := range r.Threads(t.Context(), remote.Filter{}) {
 			require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,7 +44,7 @@ func serve(t testing.TB, r remote.Remote) *wire.Client {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	remotetest.Run(t, func(_ *testing.T, a cas.Algorithm) remotetest.Open {
-		r := memremote.New(a, nil)
+		r := memremote.New(a, time.Now)
 		return func(t testing.TB) remote.Remote { return serve(t, r) }
 	})
 }
