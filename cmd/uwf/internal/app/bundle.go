@@ -14,6 +14,9 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
@@ -90,6 +93,30 @@ func (a *App) openBundle(ctx context.Context, path, name string) (done func() er
 		return nil, errors.Join(err, done())
 	}
 	return done, nil
+}
+
+// BundleFiles puts the files of the bundle in its home, so that the engine finds them, when
+// the bundle is whole: what it makes goes with the bundle. Without a bundle there is nothing
+// to do.
+func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
+	if a.Bundle == nil || len(a.Bundle.file.Manifest.Trees) == 0 {
+		return nil
+	}
+	if _, err := a.Bundle.file.Check(ctx); err != nil {
+		return ocascli.BundleError(a.Bundle.Path, err)
+	}
+	return e.Files().KeepFiles(ctx, a.Bundle.file, map[string][]protocol.Tree{"bundle": a.Bundle.file.Manifest.Trees})
+}
+
+// NotInBundle is the error that files are nowhere as it is of a bundle: then they are not
+// in it.
+func (a *App) NotInBundle(err error) error {
+	var none *workspace.NoFilesError
+	if a.Bundle == nil || !errors.As(err, &none) || !none.Gone {
+		return err
+	}
+	return cmdline.NotFound("the files of step "+string(none.Step)+" are not in the bundle "+a.Bundle.Path,
+		"uwf thread export --files, where the step was made, takes them along")
 }
 
 // HintNames reports the names that the bundle gives to workflows.

@@ -57,9 +57,12 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.BundleFiles(ctx, e); err != nil {
+		return err
+	}
 	kept, err := e.Files().StepFiles(ctx, h)
 	if err != nil {
-		return err
+		return a.NotInBundle(err)
 	}
 	list, err := kept.Changes(ctx)
 	if err != nil {
