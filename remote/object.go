@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -16,7 +15,7 @@ func ObjectID(kind byte, content []byte, function string) protocol.Tree {
 	if kind == Directory {
 		word = "tree"
 	}
-	var sum hash.Hash = sha1.New()
+	sum := sha1.New()
 	if function == "sha256" {
 		sum = sha256.New()
 	}

@@ -25,8 +25,6 @@ type Pushed struct {
 	Parent string   `json:"parent,omitempty"`
 	// Whole are nodes that were redacted here, and are whole there.
 	Whole []cas.Hash `json:"whole,omitempty"`
-
-	err error
 }
 
 // Push takes threads to the remote, each with its children. One that has gone another way

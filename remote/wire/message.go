@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 )
@@ -148,5 +147,3 @@ func cutTree(id protocol.Tree) (function, digits string, ok bool) {
 	}
 	return function, string(id[len(function)+1:]), true
 }
-
-func namedOf(e entry) heads.Named { return heads.Named{Name: e.Name, Hash: e.Hash} }
