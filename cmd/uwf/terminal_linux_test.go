@@ -174,7 +174,7 @@ func instead(t *testing.T, arg string) []string {
 		return []string{unknown}
 	case "[thread…] [remote]":
 		return []string{"@", unknown}
-	case "<directory>":
+	case "<directory>", "<file|directory…>":
 		return []string{"odd\x1b[2J", unknown}
 	case "<address>":
 		return []string{"github:" + unknown, unknown}

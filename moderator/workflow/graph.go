@@ -11,7 +11,7 @@ import (
 func (d *draft) checkRoles() {
 	parts := d.played()
 	for _, r := range d.roles {
-		if problem := roleNameProblem(r.name); problem != "" {
+		if problem := RoleNameProblem(r.name); problem != "" {
 			d.add(r.pos, "", "the role name %s %s", quote(r.name), problem)
 			continue
 		}

@@ -43,8 +43,9 @@ func nameProblem(name string) string {
 	return ""
 }
 
-// roleNameProblem is nameProblem for roles, which agents get as an argument.
-func roleNameProblem(name string) string {
+// RoleNameProblem says what is wrong with the name of a role, which agents get as
+// an argument; "" if nothing is.
+func RoleNameProblem(name string) string {
 	switch {
 	case isReserved(name):
 		return "is reserved"

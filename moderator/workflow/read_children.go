@@ -89,7 +89,7 @@ func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
 	}
 	for _, e := range n.Entries {
 		what := fmt.Sprintf("all[%s] of %s", e.Key, what)
-		if problem := roleNameProblem(e.Key); problem != "" {
+		if problem := RoleNameProblem(e.Key); problem != "" {
 			d.add(e.Pos, "", "the name %s in %s %s", quote(e.Key), what, problem)
 		}
 		c, role := d.readChild(e.Value, e.Pos, what, nil)

@@ -43,7 +43,7 @@ func newerArgs() map[string]string {
 func storeless() []string {
 	return []string{
 		"config", "log", "prompt", "bundle verify", "setup", "doctor", "completion", "__complete", "thread worker", "step prompt", "import-original", "web", "remote", "version", "man", "help",
-		"workflow new", "workflow validate", "workflow update", "cas hash", "schema show", "schema workflow", "schema config",
+		"workflow new", "workflow import", "workflow validate", "workflow update", "cas hash", "schema show", "schema workflow", "schema config",
 	}
 }
 

@@ -23,6 +23,7 @@ func (a Commands) Command() *ucli.Command {
 				ArgsUsage: "<file.yaml>", Flags: []ucli.Flag{YesFlag()},
 			}, a.workflowPut),
 			a.workflowNewCommand(),
+			a.workflowImportCommand(),
 			a.workflowValidateCommand(),
 			a.workflowShowCommand(),
 			a.workflowGraphCommand(),

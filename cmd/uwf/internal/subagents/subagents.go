@@ -1,0 +1,342 @@
+// Package subagents makes a workflow of Claude Code's subagents: Markdown files
+// whose frontmatter says what each is for, and whose text is its system prompt.
+//
+// What a workflow file has no place for is not carried over but told, field by
+// field: who plays a role, with which tools and model, is configuration, and
+// nothing is taken over that would run by itself.
+package subagents
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// MaxFile bounds a file, and what all prompts may have together.
+const MaxFile = 1 << 20
+
+// maxDescription is the longest description of a role, in characters.
+const maxDescription = 300
+
+// Agent is a subagent as a role.
+type Agent struct {
+	File        string   // as the user is shown it
+	Name        string   // of the role
+	Description string   // one line
+	Prompt      string   // what the file says below the frontmatter
+	Tools       []string // as listed
+	Permission  string   // the narrowest of uwf's with which its tools work; "": any
+	Model       string   // "" if it is the caller's
+}
+
+// Loss is something of a file that the workflow does not have.
+type Loss struct {
+	File  string `json:"file"`
+	Line  int    `json:"line,omitempty"`
+	Field string `json:"field,omitempty"` // "": all of the file
+	Why   string `json:"why"`
+}
+
+// Parse reads a subagent. An error says in what way the file is none.
+func Parse(file string, data []byte) (Agent, []Loss, error) {
+	front, body, ok := split(string(data))
+	if !ok {
+		return Agent{}, nil, errors.New("has no frontmatter: the first line is not ---, or no second one ends it")
+	}
+	r := reader{agent: Agent{File: file}}
+	r.fields(front)
+	if !r.seen["name"] && !r.seen["description"] { // a page of documentation
+		return Agent{}, nil, errors.New("has a frontmatter without name and description, which subagents have")
+	}
+	r.prompt(body)
+	r.name()
+	if r.agent.Description == "" {
+		r.agent.Description = "Does the work of " + plaintext.Line(r.agent.Name) + "."
+		r.lose(0, "description", "there is none")
+	}
+	r.access()
+	return r.agent, r.losses, nil
+}
+
+// split finds the frontmatter, between two lines of three dashes.
+func split(text string) (front, body string, ok bool) {
+	text = strings.TrimPrefix(text, "\ufeff")
+	first, rest, _ := strings.Cut(text, "\n")
+	if !isRule(first) {
+		return "", "", false
+	}
+	for at := 0; at < len(rest); {
+		line, _, more := strings.Cut(rest[at:], "\n")
+		end := at + len(line)
+		if more {
+			end++
+		}
+		if isRule(line) {
+			return rest[:at], rest[end:], true
+		}
+		at = end
+	}
+	return "", "", false
+}
+
+func isRule(line string) bool { return strings.TrimRight(line, " \t\r") == "---" }
+
+type reader struct {
+	agent      Agent
+	losses     []Loss
+	seen       map[string]bool
+	lines      map[string]int
+	listed     bool // tools are
+	disallowed []string
+	readOnly   bool // permissionMode: plan
+}
+
+func (r *reader) lose(line int, field, why string) {
+	r.losses = append(r.losses, Loss{File: r.agent.File, Line: line, Field: field, Why: why})
+}
+
+// fields reads the frontmatter. Claude Code takes one that is no YAML, such as a
+// description with a colon, and generates such files: these are read by the line.
+func (r *reader) fields(front string) {
+	r.seen, r.lines = map[string]bool{}, map[string]int{}
+	var entries []yamldoc.Entry
+	doc, err := yamldoc.Parse([]byte(front), yamldoc.Bounds{})
+	switch {
+	case err != nil:
+		line := 1
+		var e *yamldoc.Error
+		if errors.As(err, &e) {
+			line += e.Pos.Line
+		}
+		r.lose(line, "frontmatter", "is no YAML, and was read line by line: look at what became of it")
+		entries = byLine(front)
+	case doc.Root.Kind == yamldoc.Mapping:
+		entries = doc.Root.Entries
+	}
+	for _, e := range entries {
+		if r.seen[e.Key] {
+			r.lose(e.Pos.Line+1, e.Key, "stands there twice, and the first one counts")
+			continue
+		}
+		r.seen[e.Key], r.lines[e.Key] = true, e.Pos.Line+1
+		r.field(e)
+	}
+}
+
+// byLine reads "key: text", and further lines that are indented.
+func byLine(front string) []yamldoc.Entry {
+	var entries []yamldoc.Entry
+	number := 0
+	for line := range strings.Lines(strings.ReplaceAll(front, "\r\n", "\n")) {
+		number++
+		key, text, found := strings.Cut(line, ":")
+		if found && isKey(key) {
+			text = unquote(strings.TrimSpace(text))
+			value := &yamldoc.Node{Scalar: text, Text: text, Pos: yamldoc.Pos{Line: number, Column: 1}}
+			entries = append(entries, yamldoc.Entry{Key: key, Text: key, Pos: value.Pos, Value: value})
+			continue
+		}
+		if len(entries) > 0 && strings.TrimSpace(line) != "" {
+			addLine(entries[len(entries)-1].Value, strings.TrimSpace(line))
+		}
+	}
+	return entries
+}
+
+// addLine adds a line to a text, or an item to a list.
+func addLine(n *yamldoc.Node, line string) {
+	if item, ok := strings.CutPrefix(line, "- "); ok && (n.Text == "" || n.Kind == yamldoc.Sequence) {
+		item = unquote(strings.TrimSpace(item))
+		n.Kind, n.Items = yamldoc.Sequence, append(n.Items, &yamldoc.Node{Scalar: item, Text: item})
+		return
+	}
+	if n.Kind != yamldoc.Scalar || len(n.Text) > 16*maxDescription { // nothing needs more
+		return
+	}
+	switch n.Text {
+	case "", "|", ">", "|-", ">-":
+		n.Text = line
+	default:
+		n.Text += "\n" + line
+	}
+	n.Scalar = n.Text
+}
+
+func isKey(key string) bool {
+	if key == "" || len(key) > 40 {
+		return false
+	}
+	return !strings.ContainsFunc(key, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+	})
+}
+
+func unquote(s string) string {
+	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
+	}
+	return s
+}
+
+func (r *reader) field(e yamldoc.Entry) {
+	switch e.Key {
+	case "name":
+		r.agent.Name = strings.TrimSpace(r.text(e))
+	case "description":
+		r.description(r.text(e), e.Pos.Line+1)
+	case "model":
+		if model := strings.TrimSpace(r.text(e)); model != "" && model != "inherit" {
+			r.agent.Model = oneLine(model, 100)
+			r.lose(e.Pos.Line+1, e.Key, "a workflow names no models: modelOverrides in config.yaml does, see the comment at the role")
+		}
+	case "tools":
+		r.agent.Tools, r.listed = r.words(e), e.Value.Kind == yamldoc.Sequence || e.Value.Scalar != nil
+	case "disallowedTools":
+		r.disallowed = r.words(e)
+	case "permissionMode":
+		r.readOnly = r.text(e) == "plan"
+		r.lose(e.Pos.Line+1, e.Key, "a workflow grants nothing: permission of the agent in config.yaml does")
+	default:
+		r.lose(e.Pos.Line+1, oneLine(e.Key, 40), whyNot(e.Key))
+	}
+}
+
+// whyNot says why a field has no place in a workflow.
+func whyNot(field string) string {
+	switch field {
+	case "hooks":
+		return "hooks are never taken over: nothing runs that you did not ask for. A role with run: is a command of its own"
+	case "mcpServers":
+		return "servers belong to the program that plays the role: set them up there"
+	case "skills":
+		return "skills belong to the program that plays the role: it finds those of the workspace itself"
+	case "maxTurns":
+		return "a role has no such bound: limits are of the workflow, builtin.maxTurns in config.yaml is of our own agents"
+	case "color":
+		return "roles have no colours"
+	case "memory":
+		return "a role remembers nothing between runs: what it is told is the workflow's"
+	case "isolation":
+		return "uwf run --worktree is for the whole run"
+	case "background":
+		return "the graph says what runs side by side (all, each)"
+	}
+	return "a role has nothing like it"
+}
+
+func (r *reader) text(e yamldoc.Entry) string {
+	if e.Value.Kind != yamldoc.Scalar {
+		r.lose(e.Pos.Line+1, e.Key, "is no text")
+		return ""
+	}
+	if e.Value.Scalar == nil {
+		return ""
+	}
+	return e.Value.Text
+}
+
+// words reads a list, or a text with commas. "Bash(git add:*, git rm:*)" is one.
+func (r *reader) words(e yamldoc.Entry) []string {
+	var words []string
+	add := func(s string) {
+		if s = oneLine(s, 100); s != "" {
+			words = append(words, s)
+		}
+	}
+	if e.Value.Kind == yamldoc.Sequence {
+		for _, item := range e.Value.Items {
+			if item.Kind != yamldoc.Scalar {
+				r.lose(e.Pos.Line+1, e.Key, "has an item that is no text")
+				continue
+			}
+			add(item.Text)
+		}
+		return words
+	}
+	text, depth, from := r.text(e), 0, 0
+	for i, c := range text {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth <= 0:
+			add(text[from:i])
+			from = i + 1
+		}
+	}
+	add(text[from:])
+	return words
+}
+
+// description is the first paragraph, on one line. What Claude Code generates goes
+// on with examples for the model that chooses among subagents, which here the graph
+// does; it has \n for line breaks.
+func (r *reader) description(text string, line int) {
+	whole := strings.TrimSpace(strings.ReplaceAll(text, `\n`, "\n"))
+	first, _, _ := strings.Cut(strings.ReplaceAll(whole, "\r\n", "\n"), "\n\n")
+	first, _, _ = strings.Cut(first, "<example>")
+	r.agent.Description = oneLine(first, maxDescription)
+	if strings.Join(strings.Fields(whole), " ") != r.agent.Description {
+		r.lose(line, "description", "is one line in a workflow: only its beginning was kept, without what a terminal obeys")
+	}
+}
+
+func oneLine(s string, most int) string {
+	s = strings.Join(strings.Fields(plaintext.Line(strings.ToValidUTF8(s, "\uFFFD"))), " ")
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most-1]) + "…"
+	}
+	return s
+}
+
+// prompt keeps the text as it is, but for control characters, and blanks that
+// nobody sees at the ends of lines.
+func (r *reader) prompt(body string) {
+	body = strings.ReplaceAll(body, "\r\n", "\n")
+	text := plaintext.Replace(body)
+	if text != body {
+		r.lose(0, "text", "control characters in it, or bytes that are no UTF-8, were replaced")
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " \t")
+	}
+	r.agent.Prompt = strings.Trim(strings.Join(lines, "\n"), "\n")
+	if r.agent.Prompt == "" {
+		r.lose(0, "text", "there is none below the frontmatter: the description became the goal")
+	}
+}
+
+// name is that of the file if there is none.
+func (r *reader) name() {
+	if r.agent.Name == "" {
+		base := filepath.Base(r.agent.File)
+		r.agent.Name = strings.TrimSuffix(base, filepath.Ext(base))
+		r.lose(0, "name", "there is none: the role is named after the file")
+	}
+}
+
+// access is what its tools need. A file of a workflow grants and denies nothing, so
+// whoever relies on such a list must hear of it.
+func (r *reader) access() {
+	r.agent.Permission = permission(r.listed, r.agent.Tools, r.disallowed)
+	if r.readOnly {
+		r.agent.Permission = readOnly
+	}
+	why := "not enforced: a workflow grants no tools; "
+	if r.agent.Permission == "" {
+		why += "the agent that plays the role has its own"
+	} else {
+		why += "let an agent with permission: " + r.agent.Permission + " play the role (agentOverrides in config.yaml)"
+	}
+	for _, field := range []string{"tools", "disallowedTools"} {
+		if r.seen[field] {
+			r.lose(r.lines[field], field, why)
+		}
+	}
+}
