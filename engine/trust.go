@@ -251,7 +251,7 @@ func (e *Engine) trustsStored(ctx context.Context, workflow protocol.Hash, w pro
 		return err
 	}
 	for id, facts := range all {
-		if facts.Imported == nil {
+		if facts.Imported == nil || facts.StartedHere() && facts.Fork == nil { // that has only gone on elsewhere
 			continue
 		}
 		head, _, err := e.lookup(ctx, id)

@@ -337,11 +337,18 @@ func (p *pulling) taken(thread string) heads.Facts {
 	if said.Title != nil && (!utf8.ValidString(*said.Title) || utf8.RuneCountInString(*said.Title) > protocol.MaxTitle) {
 		said.Title = nil
 	}
-	if l := said.Limits; l != nil && !sensible(*l) {
+	if l := said.Limits; l != nil && (!sensible(*l) || p.mine(thread)) {
 		said.Limits = nil
 	}
 	said.Remote = p.now(p.at[thread].Head)
 	return said
+}
+
+// mine reports whether a thread was made here, and nobody has asked that the remote be
+// believed: what it may cost is then said here.
+func (p *pulling) mine(thread string) bool {
+	_, known := p.here[thread]
+	return known && !p.Trusted && p.facts[thread].StartedHere()
 }
 
 func sensible(l heads.Limits) bool {
@@ -360,11 +367,28 @@ func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 		if p.Trusted {
 			return p.trust(ctx, t)
 		}
+		if same, err := p.sameWorkflow(ctx, t); err != nil || same {
+			return err
+		}
 		return p.Engine.NoteForeign(ctx, t.Head)
 	case bundle.Unchanged, bundle.Ahead:
 		return p.see(ctx, t.Thread, p.at[t.Thread].Head, p.facts[t.Thread])
 	}
 	return nil
+}
+
+// sameWorkflow reports whether a thread that was made here still runs the workflow that it
+// was started with, which the owner has given.
+func (p *pulling) sameWorkflow(ctx context.Context, t bundle.ImportedThread) (bool, error) {
+	if !p.mine(t.Thread) || p.facts[t.Thread].Fork != nil {
+		return false, nil
+	}
+	before, err := thread.Open(ctx, p.Store, p.here[t.Thread].Head)
+	if err != nil {
+		return false, err
+	}
+	now, err := thread.Open(ctx, p.Store, t.Head)
+	return err == nil && now.Start.Workflow == before.Start.Workflow, err
 }
 
 // trust confirms what a thread may run that comes from where the owner trusts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -35,6 +36,10 @@ func TestHandOver(t *testing.T) {
 	ann, bob := newSide(t, r), newSide(t, r)
 	id := ann.start()
 	ann.step(id, 1)
+	limit := func(s *side, usd float64) {
+		require.NoError(t, s.Heads.SetFacts(t.Context(), id, heads.Facts{Limits: &heads.Limits{MaxCostUSD: usd}}))
+	}
+	limit(ann, 1)
 	_, err := bob.pull(id)
 	coded(t, err, protocol.CodeNotFound)
 
@@ -53,7 +58,9 @@ func TestHandOver(t *testing.T) {
 	require.Equal(t, "remote team", bob.facts(id).Imported.From)
 	require.False(t, bob.facts(id).Imported.Inherited)
 
+	require.InDelta(t, 1, bob.facts(id).Limits.MaxCostUSD, 0)
 	bob.step(id, 2)
+	limit(bob, 1e6)
 	got, err = bob.push(id)
 	require.NoError(t, err)
 	require.Equal(t, bundle.Advanced, got)
@@ -65,6 +72,8 @@ func TestHandOver(t *testing.T) {
 	require.Equal(t, bundle.Advanced, got)
 	require.Equal(t, bob.head(id), ann.head(id))
 	require.True(t, ann.facts(id).Imported.Inherited, "it began here")
+	require.NoFileExists(t, filepath.Join(ann.Engine.Dirs.Home, "trusted.jsonl"), "its workflow is still hers")
+	require.InDelta(t, 1, ann.facts(id).Limits.MaxCostUSD, 0, "what her own thread may cost nobody else says")
 	got, err = ann.pull(id)
 	require.NoError(t, err)
 	require.Equal(t, bundle.Unchanged, got)

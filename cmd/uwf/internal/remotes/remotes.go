@@ -284,6 +284,11 @@ func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 
 func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 	for _, t := range pulled.Threads {
+		if t.Result == bundle.Replaced {
+			a.Say("uwf: warning: what thread %s had here was replaced by what %s has: uwf thread fork %s goes on from it", t.Thread, plaintext.Line(link.Name), t.Was)
+		}
+	}
+	for _, t := range pulled.Threads {
 		if t.Parent != "" {
 			continue
 		}
