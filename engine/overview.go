@@ -45,15 +45,34 @@ type Listed struct {
 // farAhead bounds how many threads are read before the first of them is asked for.
 const farAhead = 512
 
-// Items yields the items of threads, in their order. It reads several at once, and
-// a few ahead of what has been asked for.
+// Standing is where a thread stands: as a listing has it, and as [Engine.Show] does,
+// but without the last output.
+type Standing struct {
+	protocol.ThreadItem
+	At    protocol.StepOutput
+	Since *int64 // as [Engine.Since]
+}
+
+// Items yields the items of threads, in their order.
 func (o *Overview) Items(ctx context.Context, threads []Listed) iter.Seq[protocol.ThreadItem] {
 	return func(yield func(protocol.ThreadItem) bool) {
+		for s := range o.Standings(ctx, threads) {
+			if !yield(s.ThreadItem) {
+				return
+			}
+		}
+	}
+}
+
+// Standings yields where threads stand, in their order. It reads several at once, and
+// a few ahead of what has been asked for.
+func (o *Overview) Standings(ctx context.Context, threads []Listed) iter.Seq[Standing] {
+	return func(yield func(Standing) bool) {
 		o.know(ctx)
 		for ahead := len(o.readers); len(threads) > 0; ahead = min(2*ahead, farAhead) {
 			n := min(ahead, len(threads))
-			for _, item := range o.together(ctx, threads[:n]) {
-				if !yield(item) {
+			for _, s := range o.together(ctx, threads[:n]) {
+				if !yield(s) {
 					return
 				}
 			}
@@ -73,39 +92,40 @@ func (o *Overview) know(ctx context.Context) {
 }
 
 // together reads threads with all readers.
-func (o *Overview) together(ctx context.Context, threads []Listed) []protocol.ThreadItem {
-	items := make([]protocol.ThreadItem, len(threads))
+func (o *Overview) together(ctx context.Context, threads []Listed) []Standing {
+	standings := make([]Standing, len(threads))
 	var taken atomic.Int64
 	var readers sync.WaitGroup
 	for _, reader := range o.readers {
 		readers.Go(func() {
 			for i := taken.Add(1) - 1; i < int64(len(threads)); i = taken.Add(1) - 1 {
-				items[i] = reader.item(ctx, threads[i])
+				standings[i] = reader.listed(ctx, threads[i])
 			}
 		})
 	}
 	readers.Wait()
-	return items
+	return standings
 }
 
 // Active is an active thread with its head.
 func (o *Overview) Active(ctx context.Context, thread string, head protocol.Hash) protocol.ThreadItem {
-	return o.readers[0].item(ctx, Listed{Thread: thread, Head: head})
+	return o.readers[0].listed(ctx, Listed{Thread: thread, Head: head}).ThreadItem
 }
 
 // Ended is a thread of the history.
 func (o *Overview) Ended(ctx context.Context, ended heads.Ended) protocol.ThreadItem {
-	return o.readers[0].item(ctx, Listed{Ended: &ended})
+	return o.readers[0].listed(ctx, Listed{Ended: &ended}).ThreadItem
 }
 
-func (e *Engine) item(ctx context.Context, l Listed) protocol.ThreadItem {
+func (e *Engine) listed(ctx context.Context, l Listed) Standing {
 	if l.Ended != nil {
-		item := itemOf(e.showEnded(ctx, *l.Ended))
+		out := e.showEnded(ctx, *l.Ended)
+		item := itemOf(out)
 		item.CompletedAt = &l.Ended.CompletedAt
 		if t, err := thread.Open(ctx, e.nodes(), l.Ended.Head); err == nil { // else only its end is known
 			e.about(&item, t)
 		}
-		return item
+		return Standing{ThreadItem: item, At: out, Since: item.CompletedAt}
 	}
 	out, pos, err := e.showActive(ctx, l.Thread, l.Head)
 	item := itemOf(out)
@@ -115,7 +135,42 @@ func (e *Engine) item(ctx context.Context, l Listed) protocol.ThreadItem {
 	if pos.thread != nil {
 		e.about(&item, pos.thread)
 	}
-	return item
+	out.Output = nil // it may be large
+	return Standing{ThreadItem: item, At: out, Since: e.since(out, pos.thread)}
+}
+
+// Since is when a thread came to where it stands: with its last try, its last step, or
+// when it was started.
+func (e *Engine) Since(ctx context.Context, at protocol.StepOutput) *int64 {
+	t, err := thread.Open(ctx, e.nodes(), at.Head)
+	if err != nil {
+		t = nil
+	}
+	return e.since(at, t)
+}
+
+// since is [Engine.Since] of a thread that was read; t is nil if it could not be.
+func (e *Engine) since(at protocol.StepOutput, t *thread.Thread) *int64 {
+	if at.Status == protocol.StatusFailed {
+		if r := e.runDir(at.Thread).Read(); !r.Damaged && r.Thread != "" {
+			return &r.StartedAt
+		}
+	}
+	if t != nil && t.Last != nil && t.Last.CompletedAtMs > 0 {
+		made := t.Last.CompletedAtMs
+		return &made
+	}
+	return startedAt(at.Thread)
+}
+
+// startedAt is when a thread was started, which its id says.
+func startedAt(id string) *int64 {
+	at, err := threadid.Time(id)
+	if err != nil {
+		return nil
+	}
+	ms := at.UnixMilli()
+	return &ms
 }
 
 // about says what a thread is about, and what it has cost if that has been summed up.
@@ -141,10 +196,7 @@ func itemOf(out protocol.StepOutput) protocol.ThreadItem {
 	if out.WorkflowName != "" {
 		item.WorkflowName = &out.WorkflowName
 	}
-	if at, err := threadid.Time(out.Thread); err == nil {
-		ms := at.UnixMilli()
-		item.StartedAt = &ms
-	}
+	item.StartedAt = startedAt(out.Thread)
 	if out.Error != nil {
 		item.Error = out.Error.Message
 	}

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/form"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Inbox lists the threads that cannot go on without a person, those first that have
@@ -19,14 +17,8 @@ import (
 func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protocol.InboxItem {
 	f := Filter{Statuses: []protocol.Status{protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt}}
 	inbox := []protocol.InboxItem{}
-	for item := range Items(ctx, e, Listed(ctx, e.Heads, f, damaged), f) {
-		at, err := e.Show(ctx, item.Thread)
-		if err != nil {
-			damaged(err)
-			continue
-		}
-		in := itemOf(ctx, e, at, item.Title, item.Totals)
-		if in.Command != "" && !moving(at.Status) {
+	for at := range standings(ctx, e, Listed(ctx, e.Heads, f, damaged), f) {
+		if in := itemOf(at.At, at.Since, at.Title, at.Totals); in.Command != "" {
 			inbox = append(inbox, in)
 		}
 	}
@@ -34,33 +26,11 @@ func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protoco
 	return inbox
 }
 
-// moving reports whether a thread has gone on since it was listed.
-func moving(s protocol.Status) bool {
-	return s != protocol.StatusSuspended && s != protocol.StatusFailed && s != protocol.StatusCorrupt
-}
-
 func ms(at *int64) int64 {
 	if at == nil {
 		return 0
 	}
 	return *at
-}
-
-// standsSince is when a thread came to where it stands: with its last try, its last step, or
-// when it was started.
-func standsSince(ctx context.Context, e *engine.Engine, at protocol.StepOutput) *int64 {
-	if run := e.LastRun(ctx, at.Thread); at.Status == protocol.StatusFailed && run != nil && !run.Damaged {
-		started := run.Started.UnixMilli()
-		return &started
-	}
-	if t, err := thread.Open(ctx, e.Store, at.Head); err == nil && t.Last != nil && t.Last.CompletedAtMs > 0 {
-		return &t.Last.CompletedAtMs
-	}
-	if made, err := threadid.Time(at.Thread); err == nil {
-		started := made.UnixMilli()
-		return &started
-	}
-	return nil
 }
 
 // Command is the line that a person types next; "" if there is nothing to do.

@@ -66,12 +66,23 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 // through, once, and end early when ctx does.
 func Items(ctx context.Context, e *engine.Engine, threads []engine.Listed, f Filter) iter.Seq[protocol.ThreadItem] {
 	return func(yield func(protocol.ThreadItem) bool) {
+		for at := range standings(ctx, e, threads, f) {
+			if !yield(at.ThreadItem) {
+				return
+			}
+		}
+	}
+}
+
+// standings are Items with all that was read of them.
+func standings(ctx context.Context, e *engine.Engine, threads []engine.Listed, f Filter) iter.Seq[engine.Standing] {
+	return func(yield func(engine.Standing) bool) {
 		skip, left := f.Offset, f.Limit
 		if left < 0 {
 			return
 		}
 		facts, _ := e.Heads.AllFacts(ctx) // what cannot be read is left out
-		for item := range e.Overview().Items(ctx, threads) {
+		for item := range e.Overview().Standings(ctx, threads) {
 			item.Title, item.ForkedFrom = named(item.Title, facts[item.Thread])
 			item.Imported = !facts[item.Thread].StartedHere()
 			switch {

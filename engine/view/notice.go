@@ -14,7 +14,7 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 	if err != nil {
 		return protocol.Notice{}, err
 	}
-	n := protocol.Notice{Event: event, InboxItem: itemOf(ctx, e, at, show.Title, show.Totals)}
+	n := protocol.Notice{Event: event, InboxItem: itemOf(at, e.Since(ctx, at), show.Title, show.Totals)}
 	what := map[string]string{
 		protocol.NoticeWaiting: "waits: ", protocol.NoticeFailed: "failed: ", protocol.NoticeEnded: "has ended", protocol.NoticeBudget: "has cost what it may: ",
 	}[event]
@@ -36,10 +36,10 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 }
 
 // itemOf is a thread as the inbox lists it.
-func itemOf(ctx context.Context, e *engine.Engine, at protocol.StepOutput, title string, totals *protocol.Totals) protocol.InboxItem {
+func itemOf(at protocol.StepOutput, since *int64, title string, totals *protocol.Totals) protocol.InboxItem {
 	item := protocol.InboxItem{
 		Thread: at.Thread, Title: title, Workflow: at.WorkflowName, Status: at.Status, Question: at.Question,
-		Since: standsSince(ctx, e, at), Command: Command(at), Totals: totals,
+		Since: since, Command: Command(at), Totals: totals,
 	}
 	switch {
 	case at.Question != nil:

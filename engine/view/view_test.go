@@ -235,3 +235,32 @@ func TestStats(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, later.Rows)
 }
+
+// The inbox of many threads costs what their list costs: nothing is read again for each.
+func TestInboxReadsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.step("more")
+	config, loads := w.Config, 0
+	w.Config = func(ctx context.Context) (protocol.Config, error) {
+		loads++
+		c, err := config(ctx)
+		c.Limits = &protocol.LimitsConfig{MaxSteps: 1}
+		return c, err
+	}
+	first := w.thread
+	start, err := thread.Open(t.Context(), w.Store, w.step("more"))
+	require.NoError(t, err)
+	w.thread, err = w.StartThread(t.Context(), start.Start)
+	require.NoError(t, err)
+	w.step("more")
+	w.Heads, loads = &during{inner: w.Heads, do: func(int) { t.Error("a head was looked up again") }}, 0
+	inbox := view.Inbox(t.Context(), w.Engine, func(err error) { t.Error(err) })
+	require.Len(t, inbox, 2)
+	require.Equal(t, 1, loads)
+	require.ElementsMatch(t, []string{first, w.thread}, []string{inbox[0].Thread, inbox[1].Thread})
+	for _, item := range inbox {
+		require.Equal(t, int64(3000), *item.Since)
+		require.Equal(t, "uwf thread resume "+item.Thread, item.Command)
+	}
+}
