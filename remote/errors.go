@@ -81,6 +81,17 @@ type FaultError struct{ Problem string }
 // Error implements error.
 func (e *FaultError) Error() string { return plaintext.Line(e.Problem) }
 
+// LimitError means that the other side's list does not end where every honest one has.
+type LimitError struct {
+	Most int64
+	Of   string // what is counted, for people
+}
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("its list has more than %d %s: the rest was not read", e.Most, e.Of)
+}
+
 // Faultf is a [*FaultError].
 func Faultf(format string, args ...any) error {
 	return &FaultError{Problem: fmt.Sprintf(format, args...)}

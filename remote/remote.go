@@ -30,7 +30,7 @@ const (
 	MaxNodes   = 1 << 24 // that a walk lists
 	MinLease   = time.Second
 	MaxLease   = 24 * time.Hour
-	MaxThreads = 1 << 24 // that a list has
+	MaxThreads = 1 << 19 // that a list has
 )
 
 // Remote is safe for concurrent use, also by many processes. One that is at the end of a

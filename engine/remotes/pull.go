@@ -408,16 +408,18 @@ func (p *pulling) trust(ctx context.Context, t bundle.ImportedThread) error {
 // others: the error is that of the first one.
 func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
 	done := Pulled{Threads: []bundle.ImportedThread{}, at: map[string]remote.State{}}
-	var states []remote.State
+	here, damage := heads.Standings(ctx, l.Heads)
+	var states []remote.State // of what is to be pulled, without what is known of it
 	for s, err := range l.Remote.Threads(ctx, remote.Filter{}) {
 		if err != nil {
 			return done, l.of("", err)
 		}
 		if len(states) == remote.MaxThreads {
-			return done, l.of("", remote.Faultf("it lists more than %d threads", remote.MaxThreads))
+			return done, l.of("", &remote.LimitError{Most: remote.MaxThreads, Of: "threads"})
 		}
-		if s.Facts.Parent == nil {
-			states = append(states, s)
+		_, known := here[s.Thread]
+		if s.Facts.Parent == nil && (all || known || damage != nil) {
+			states = append(states, remote.State{Thread: s.Thread, Head: s.Head, Ended: s.Ended})
 		}
 	}
 	var first error

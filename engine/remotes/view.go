@@ -59,7 +59,7 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 			err = remote.Faultf("it lists a thread %q", s.Thread)
 		}
 		if err == nil && len(add) == remote.MaxThreads {
-			err = remote.Faultf("it lists more than %d threads", remote.MaxThreads)
+			err = &remote.LimitError{Most: remote.MaxThreads, Of: "threads"}
 		}
 		if err != nil {
 			return nil, nil, l.of("", err)

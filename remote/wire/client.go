@@ -26,19 +26,30 @@ type Options struct {
 	Program string        // what the other side is told of this one, for people
 	// Silence is how long the other side may say nothing when it is its turn, and
 	// Patience how long it may say that it is at work and nothing else. 0: a minute, and
-	// twenty.
+	// ten.
 	Silence, Patience time.Duration
+	// MaxList bounds all entries of a list together, in bytes; 0: [MaxList].
+	MaxList int64
 }
 
 // patience is how long a remote may be at work without an answer.
-const patience = 20 * time.Minute
+const patience = 10 * time.Minute
+
+// BusyError means that the other side has said for so long that it is at work, and
+// nothing else.
+type BusyError struct{ For time.Duration }
+
+// Error implements error.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("the other side has been at work for %s without an answer", protocol.Span(e.For))
+}
 
 // SilentError means that the other side has said nothing for so long.
 type SilentError struct{ For time.Duration }
 
 // Error implements error.
 func (e *SilentError) Error() string {
-	return fmt.Sprintf("the other side has said nothing for %s", e.For)
+	return fmt.Sprintf("the other side has said nothing for %s", protocol.Span(e.For))
 }
 
 // Client is a [remote.Remote] at the end of a pipe. What it returns has been checked as
@@ -64,10 +75,11 @@ var _ remote.Remote = (*Client)(nil)
 
 func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options, explain func(error) error) (*Client, error) {
 	o.Silence, o.Patience = cmp.Or(o.Silence, Silence), cmp.Or(o.Patience, patience)
+	o.MaxList = cmp.Or(o.MaxList, MaxList)
 	c := &Client{options: o, explain: explain, out: bufio.NewWriterSize(out, 1<<16), turn: make(chan struct{}, 1)}
 	c.hangUp = sync.OnceValue(hangUp)
 	c.watch = time.AfterFunc(o.Silence, func() { c.fail(&SilentError{o.Silence}) })
-	c.working = time.AfterFunc(o.Patience, func() { c.fail(&SilentError{o.Patience}) })
+	c.working = time.AfterFunc(o.Patience, func() { c.fail(&BusyError{o.Patience}) })
 	c.in = newReader(in, func() { c.watch.Reset(o.Silence) })
 	_, err := c.out.WriteString(Magic)
 	if err == nil {
@@ -189,6 +201,7 @@ func (c *Client) ask(a ask, send func(out *bufio.Writer) error) error {
 // listen reads an answer to its end, also if nobody wants the rest of it.
 func (c *Client) listen(kinds string, each func(kind byte, message []byte) error) (a answer, err error) {
 	var left error
+	size := int64(0)
 	for {
 		kind, message, err := c.in.next(kinds + string(end))
 		if err != nil {
@@ -203,6 +216,11 @@ func (c *Client) listen(kinds string, each func(kind byte, message []byte) error
 				return a, cmp.Or(left, a.Error.err())
 			}
 			return a, left
+		}
+		if kind == value {
+			if size += int64(len(message)); size > c.options.MaxList {
+				return a, c.broken(&remote.LimitError{Most: c.options.MaxList, Of: "bytes"})
+			}
 		}
 		c.watch.Stop() // it is the caller's turn, for as long as it likes
 		c.working.Stop()
@@ -221,13 +239,14 @@ func (c *Client) listen(kinds string, each func(kind byte, message []byte) error
 // list is what a call yields, in the caller's order. Each error is the last.
 func list[T any](call func(yield func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
+		left := false
 		err := call(func(v T) error {
-			if !yield(v, nil) {
+			if left = !yield(v, nil); left {
 				return errLeft
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errLeft) {
+		if err != nil && !left { // of what nobody listens to any more the next call tells
 			var none T
 			yield(none, err)
 		}

@@ -28,9 +28,10 @@ const (
 
 // Bounds of a stream.
 const (
-	MaxFrame = 1 << 20 // bytes of one, without its head
-	maxJSON  = 8 << 20 // of one message
-	more     = 1 << 31 // the bit of a frame's length that says: the message goes on
+	MaxFrame = 1 << 20   // bytes of one, without its head
+	maxJSON  = 8 << 20   // of one message
+	MaxList  = 512 << 20 // of all entries of a list: 100,000 threads have some 100 MB
+	more     = 1 << 31   // the bit of a frame's length that says: the message goes on
 
 	hashSize = 13
 )

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -67,7 +68,7 @@ func stranger(t *testing.T, silent bool, says ...string) (*wire.Client, error) {
 	c, err := wire.Connect(t.Context(), in, out, func() error {
 		_ = out.Close()
 		return in.Close()
-	}, wire.Options{Hash: cas.XXH3, Silence: 300 * time.Millisecond, Patience: 300 * time.Millisecond})
+	}, wire.Options{Hash: cas.XXH3, Silence: 300 * time.Millisecond})
 	if c != nil {
 		t.Cleanup(func() { _ = c.Close() })
 	}
@@ -284,7 +285,84 @@ func TestSilence(t *testing.T) {
 		_ = out.Close()
 		return in.Close()
 	}, wire.Options{Hash: cas.XXH3, Patience: 200 * time.Millisecond})
-	require.ErrorAs(t, err, &silent, "at work for ever")
+	var busy *wire.BusyError
+	require.ErrorAs(t, err, &busy, "at work for ever")
+	require.EqualError(t, err, "the other side has been at work for 200ms without an answer")
+}
+
+// A list has an end, in bytes, also if nobody wants the rest of it.
+func TestEndlessLists(t *testing.T) {
+	t.Parallel()
+	entry := func(i int) string {
+		return fmt.Sprintf(`{"state":{"thread":"01ARZ3NDEKTSV4RR%010d","head":"4EAEYQKFHTJ23","facts":{"title":%q}}}`, i, strings.Repeat("x", 900))
+	}
+	for name, most := range map[string]int{"all": 1 << 30, "left": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theirs, out := io.Pipe()
+			in, answers := io.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			go func() {
+				_, err := io.WriteString(answers, wire.Magic+frame('.', greeting))
+				for i := 0; err == nil; i++ {
+					_, err = io.WriteString(answers, frame('v', entry(i)))
+				}
+			}()
+			c, err := wire.Connect(t.Context(), in, out, func() error {
+				_ = out.Close()
+				return in.Close()
+			}, wire.Options{Hash: cas.XXH3, MaxList: 100_000})
+			require.NoError(t, err)
+			defer func() { _ = c.Close() }()
+			var last error
+			seen := 0
+			for _, err := range c.Threads(t.Context(), remote.Filter{}) {
+				if last = err; err == nil {
+					seen++
+				}
+				if seen == most {
+					break
+				}
+			}
+			if most == 1 {
+				_, last = c.Info(t.Context())
+			}
+			var limit *remote.LimitError
+			require.ErrorAs(t, last, &limit)
+			require.EqualValues(t, 100_000, limit.Most)
+			require.LessOrEqual(t, seen, 101)
+		})
+	}
+}
+
+// A home of 100,000 threads is listed as a whole.
+func TestLongList(t *testing.T) {
+	t.Parallel()
+	theirs, out := io.Pipe()
+	in, answers := io.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, theirs) }()
+	go func() {
+		w := bufio.NewWriterSize(answers, 1<<20)
+		_, _ = w.WriteString(wire.Magic + frame('.', greeting))
+		title := strings.Repeat("x", 900)
+		for i := range 100_000 {
+			_, _ = w.WriteString(frame('v', fmt.Sprintf(`{"state":{"thread":"01ARZ3NDEKTSV4RR%010d","head":"4EAEYQKFHTJ23","facts":{"title":%q}}}`, i, title)))
+		}
+		_, _ = w.WriteString(frame('.', "{}"))
+		_ = w.Flush()
+	}()
+	c, err := wire.Connect(t.Context(), in, out, func() error {
+		_ = out.Close()
+		return in.Close()
+	}, wire.Options{Hash: cas.XXH3})
+	require.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	seen := 0
+	for _, err := range c.Threads(t.Context(), remote.Filter{}) {
+		require.NoError(t, err)
+		seen++
+	}
+	require.Equal(t, 100_000, seen)
 }
 
 // A context that ends in the middle of a call ends it.

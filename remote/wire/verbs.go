@@ -180,8 +180,11 @@ func (c *Client) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.
 			if err := s.Check(); err != nil {
 				return err
 			}
-			if count++; s.Thread <= last || !f.Has(s) || f.Limit > 0 && count > f.Limit || count > remote.MaxThreads {
+			if count++; s.Thread <= last || !f.Has(s) || f.Limit > 0 && count > f.Limit {
 				return remote.Faultf("the remote lists thread %s, which was not asked for, or not in its place", s.Thread)
+			}
+			if count > remote.MaxThreads {
+				return &remote.LimitError{Most: remote.MaxThreads, Of: "threads"}
 			}
 			last = s.Thread
 			return yield(s)
