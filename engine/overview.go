@@ -123,7 +123,7 @@ func (e *Engine) listed(ctx context.Context, l Listed) Standing {
 		item := itemOf(out)
 		item.CompletedAt = &l.Ended.CompletedAt
 		if t, err := thread.Open(ctx, e.nodes(), l.Ended.Head); err == nil { // else only its end is known
-			e.about(&item, t)
+			e.about(ctx, &item, t)
 		}
 		return Standing{ThreadItem: item, At: out, Since: item.CompletedAt}
 	}
@@ -133,7 +133,7 @@ func (e *Engine) listed(ctx context.Context, l Listed) Standing {
 		item.Error = err.Error()
 	}
 	if pos.thread != nil {
-		e.about(&item, pos.thread)
+		e.about(ctx, &item, pos.thread)
 	}
 	out.Output = nil // it may be large
 	return Standing{ThreadItem: item, At: out, Since: e.since(out, pos.thread)}
@@ -173,14 +173,20 @@ func startedAt(id string) *int64 {
 	return &ms
 }
 
-// about says what a thread is about, and what it has cost if that has been summed up.
-func (e *Engine) about(item *protocol.ThreadItem, t *thread.Thread) {
+// about says what a thread is about, and what it has cost if that has been summed up; if
+// that is damaged, it is summed up anew.
+func (e *Engine) about(ctx context.Context, item *protocol.ThreadItem, t *thread.Thread) {
 	item.Title = protocol.TitleOf(t.Start.Prompt)
 	if t.Last == nil {
 		return
 	}
-	if at := budget.Find(budget.File{Dir: e.runDir(item.Thread)}.Marks(), t.Head, t.Last.Index); at != nil {
+	marks, unusable := budget.File{Dir: e.runDir(item.Thread)}.Kept()
+	if at := budget.Find(marks, t.Head, t.Last.Index); at != nil {
 		item.Totals = &at.Sums.Totals
+	} else if unusable {
+		if sum, err := e.Totals(ctx, item.Thread, t.Head); err == nil {
+			item.Totals = &sum
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package budget
 
 import (
 	"encoding/json"
+	"errors"
 	"hash/crc32"
+	"io/fs"
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -116,11 +118,18 @@ func (d File) KeepMarks(marks []Mark) {
 
 // Marks reads what was kept, nil if there is nothing that can be used.
 func (d File) Marks() []Mark {
+	marks, _ := d.Kept()
+	return marks
+}
+
+// Kept is Marks, and whether something is there that cannot be used.
+func (d File) Kept() (marks []Mark, unusable bool) {
 	data, err := d.ReadFile(runfiles.TotalsFile, rundir.MaxTotals)
 	if err != nil {
-		return nil
+		return nil, !errors.Is(err, fs.ErrNotExist)
 	}
-	return decodeTotals(data)
+	marks = decodeTotals(data)
+	return marks, marks == nil
 }
 
 // Find returns the mark at a step, nil if there is none: one that does not count
