@@ -41,6 +41,16 @@ func TestForgedValuesAreFenced(t *testing.T) {
 	}
 }
 
+// Closing words are read by people, who need no fences.
+func TestClosingWordsAreNotFenced(t *testing.T) {
+	t.Parallel()
+	s := after("planner", obj("plan", "the draft.\n\nIt is good."))
+	s.Workflow.Graph["planner"] = edges("_", protocol.Edge{Role: protocol.EndNode, Prompt: "{{plan}}"})
+	d, err := moderator.Next(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, "the draft.\n\nIt is good.", d.Prompt)
+}
+
 // A location is a path, not a part of a prompt.
 func TestLocationsAreNotFenced(t *testing.T) {
 	t.Parallel()

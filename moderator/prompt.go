@@ -15,15 +15,15 @@ import (
 // in the list, and the status that was answered.
 type place struct{ node, key, status string }
 
-// promptField is the field of an edge that agents read.
+// promptField is the field of an edge that agents read, or people.
 const promptField = "prompt"
 
 // promptOf is the text for whoever is next: the edge's prompt, rendered. Without
 // one, a role gets its own description, a person is told who waits, and the end
 // needs no words.
 func promptOf(s State, at place, edge protocol.Edge, output any) (string, error) {
-	if edge.Prompt != "" {
-		return render(s, at, promptField, edge.Prompt, output)
+	if edge.Prompt != "" { // closing words are for people: no agent reads them
+		return renderOver(s, at, promptField, edge.Prompt, view(s.Start, at.status, output), edge.Role != protocol.EndNode)
 	}
 	switch edge.Role {
 	case protocol.EndNode:
@@ -46,12 +46,7 @@ func locationOf(s State, at place, edge protocol.Edge, output any) (string, erro
 	if edge.Location == "" {
 		return "", nil
 	}
-	return render(s, at, "location", edge.Location, output)
-}
-
-// render renders a template of an edge over an output.
-func render(s State, at place, field, template string, output any) (string, error) {
-	return renderOver(s, at, field, template, view(s.Start, at.status, output), field == promptField)
+	return renderOver(s, at, "location", edge.Location, view(s.Start, at.status, output), false)
 }
 
 // renderOver renders a template over values, which agents get as a prompt or not. A
