@@ -64,6 +64,8 @@ func TestCommand(t *testing.T) {
 	require.True(t, d.Outbox.Empty())
 	data, err := os.ReadFile(out)
 	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(data), "}\n"), "a line")
+	require.Equal(t, 1, strings.Count(string(data), "\n"))
 	var got protocol.Notice
 	require.NoError(t, json.Unmarshal(data, &got))
 	require.Equal(t, notice("1"), got)

@@ -135,7 +135,7 @@ func (s Sender) send(ctx context.Context, name string) (again bool, err error) {
 }
 
 // command runs the program that is told, in the directory of Env and with its
-// environment. The notice is on its stdin, which anybody may close.
+// environment. The notice is on its stdin, as a line; anybody may close it.
 func (s Sender) command(ctx context.Context, data []byte) error {
 	dir := s.Env.Dir
 	path, err := proc.LookPath(s.Config.Command[0], dir, s.Env.Environ)
@@ -153,7 +153,7 @@ func (s Sender) command(ctx context.Context, data []byte) error {
 		return fmt.Errorf("notify.command: %w", err)
 	}
 	go func() { // a program that reads nothing is not waited for
-		_, _ = write.Write(data)
+		_, _ = write.Write(append(data, '\n'))
 		_ = write.Close()
 	}()
 	status, err := child.Wait(ctx, time.Second)
