@@ -277,3 +277,9 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A scenario by roles says which role it lacks.
+func TestAScenarioWithoutARole(t *testing.T) {
+	t.Parallel()
+	fresh(t).Run(mock.Options(parse(t, "roles:\n  lister:\n    - { "+answer+" }\n"))).Failed(`the scenario has no entry for role "worker"`)
+}

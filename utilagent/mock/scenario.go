@@ -102,6 +102,9 @@ func (s Scenario) step(i, visits int, role string) (Step, error) {
 	if s.Repeat && len(s.Steps) > 0 {
 		i %= len(s.Steps)
 	}
+	if len(s.Steps) == 0 && len(s.Roles) > 0 {
+		return Step{}, fmt.Errorf("the scenario has no entry for role %q", role)
+	}
 	if i >= len(s.Steps) {
 		return Step{}, fmt.Errorf("mock scenario has no step at index %d (total %d); moderator routed to role %q", i, len(s.Steps), role)
 	}
