@@ -86,3 +86,36 @@ func TestAProgramThatAnAnswerChoosesIsNoted(t *testing.T) {
 		require.Equal(t, noted, len(def.Notices) == 1, run)
 	}
 }
+
+// A command that plays a part knows what it is told, and neither the item nor what others
+// have answered.
+func TestACommandThatPlaysAPart(t *testing.T) {
+	t.Parallel()
+	const parts = `name: base
+description: Parts.
+roles:
+  list: { description: d, goal: g, frontmatter: { type: object, properties: { items: { type: array, items: { type: object } } }, required: [items] } }
+  work: { description: d, run: [echo, "{{prompt}}", "{{$status}}"] }
+  workers: { description: d, each: { of: meta.items, role: work, prompt: "{{item.n}}" } }
+  other: { description: d, run: [echo, x] }
+  pair: { description: d, all: { a: { role: other, prompt: "{{results.length}}" } } }
+graph:
+  $START: { _: list }
+  list: { _: workers }
+  workers: { done: pair, failed: $END }
+  pair: { done: $END, failed: $END }
+`
+	_, err := parse(parts)
+	require.NoError(t, err)
+	const knows = `the thread of a part knows only its prompt and the inputs`
+	for name, test := range map[string]struct{ from, to, want string }{
+		"an item":            {`"{{prompt}}"`, `"{{item.n}}"`, `5:40: run[1] of role "work", as each of role "workers": variable "item.n" does not exist: ` + knows + ` → write prompt: "{{item.n}}" in each of role "workers", and {{prompt}} here`},
+		"an answer":          {`"{{prompt}}"`, `"{{items.length}}"`, `run[1] of role "work", as each of role "workers": variable "items.length" does not exist: ` + knows},
+		"an input":           {`"{{prompt}}"`, `"{{$inputs.n}}"`, `"$inputs.n" is no input`},
+		"an answer in a all": {`[echo, x]`, `[echo, "{{results.length}}"]`, `7:44: run[1] of role "other", as all[a] of role "pair": variable "results.length" does not exist: ` + knows + ` → write prompt: "{{results.length}}" in all[a] of role "pair", and {{prompt}} here`},
+		"an item in a all":   {`[echo, x]`, `[echo, "{{item}}"]`, `variable "item" does not exist: ` + knows + ` → an item is there only in what a child of "each" is told`},
+	} {
+		_, err := parse(replaceOnce(parts, test.from, test.to))
+		require.Contains(t, told(t, err), test.want, name)
+	}
+}

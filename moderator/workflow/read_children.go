@@ -203,6 +203,7 @@ func (d *draft) checkChildren() {
 	for _, r := range d.roles {
 		for _, c := range r.children {
 			d.checkChild(r, c)
+			d.checkPart(c)
 		}
 		if r.of != nil && r.role.Each.Of != "" {
 			d.checkExpression("each.of of role "+quote(r.name), r.role.Each.Of, r.of, nil)

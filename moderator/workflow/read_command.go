@@ -125,6 +125,20 @@ func (d *draft) checkCommand(n *nodeDraft, e *edgeDraft) {
 	d.noteProgram(target)
 }
 
+// checkPart checks the templates of a command that plays a part. Its thread is its own:
+// nobody has answered in it, and what it is to know stands in its prompt.
+func (d *draft) checkPart(c childDraft) {
+	target := d.roleByName[c.role.text]
+	if target == nil || target.run == nil || target.run.Kind != yamldoc.Sequence {
+		return
+	}
+	for i, item := range target.run.Items {
+		if i < len(target.role.Run) {
+			d.checkTemplate(fmt.Sprintf("run[%d] of role %s, as %s", i, quote(target.name), c.what), target.role.Run[i], item, answer{part: &c})
+		}
+	}
+}
+
 // noteProgram tells the author of a command whose program is chosen by an answer.
 func (d *draft) noteProgram(r *roleDraft) {
 	if r.noted || len(r.role.Run) == 0 {

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -30,9 +31,10 @@ type answer struct {
 	role   *roleDraft // nil at $START: nobody has answered yet
 	status string     // "" if the role always answers with the same fields
 	fields fields
-	listed bool // the edge is one of a list, whose condition may ask for fields
-	item   bool // it is for a child of each, which has an item
-	skip   bool // its fields are not known; only the syntax is checked
+	listed bool        // the edge is one of a list, whose condition may ask for fields
+	item   bool        // it is for a child of each, which has an item
+	part   *childDraft // it is for a command that plays this part
+	skip   bool        // its fields are not known; only the syntax is checked
 }
 
 // sourceOf tells what is known of the answer that takes an edge.
@@ -110,11 +112,14 @@ func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) st
 	if d.full() {
 		return ""
 	}
-	if tag.Path[0] == moderator.ItemVariable {
+	if tag.Path[0] == moderator.ItemVariable && (from.part == nil || !from.part.each) {
 		return "an item is there only in what a child of \"each\" is told"
 	}
 	if strings.Contains(tag.Name, "|") {
 		return "filters do not exist: lists are joined by commas as they are"
+	}
+	if from.part != nil {
+		return fmt.Sprintf("write prompt: %s in %s, and {{prompt}} here", quote(tag.Source), from.part.what)
 	}
 	if from.role != nil && from.status != "" {
 		if other := from.statusesWith(tag.Path[0]); len(other) > 0 && !slices.Contains(other, from.status) {
@@ -127,6 +132,8 @@ func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) st
 // lacks says whose answer a name was looked for in.
 func (a answer) lacks() string {
 	switch {
+	case a.part != nil:
+		return "the thread of a part knows only its prompt and the inputs"
 	case a.role == nil:
 		return "at $START nobody has answered yet"
 	case a.status != "":
