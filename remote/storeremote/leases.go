@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
 // kept is the file of a lease. It stays when the lease has ended: no fence is given twice.
+// A fence is at least the time at which it was given, in ms, so that this holds also when
+// a file is lost or has to be removed.
 type kept struct {
 	Fence    int64  `json:"fence"`
 	Holder   string `json:"holder"`
@@ -39,10 +40,46 @@ func (r *Remote) readLease(thread string) (k kept, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &k)
 	}
+	if err == nil && (k.Fence <= 0 || k.Fence >= maxFence) {
+		err = fmt.Errorf("%d is no fence", k.Fence)
+	}
 	if err != nil {
-		return k, &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: cannot be read: %v", path, err), Err: err}
+		return kept{}, &unreadableError{thread: thread, path: path, err: err}
 	}
 	return k, nil
+}
+
+// maxFence leaves room to count on, also for what reads JSON numbers as floats.
+const maxFence = 1 << 52
+
+// unreadableError: nobody knows who works on a thread. It travels as its words only, which
+// name the way out.
+type unreadableError struct {
+	thread, path string
+	err          error
+}
+
+// Error implements error.
+func (e *unreadableError) Error() string {
+	return fmt.Sprintf("%s, which says who works on thread %s, cannot be read (%v); once nobody works on that thread, remove the file: "+
+		"whoever had a lease before cannot move the thread then, for later fences are greater (they come from the clock)", e.path, e.thread, e.err)
+}
+
+// Unwrap returns the cause.
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// shown is the lease of a thread as those see it who only look. One that cannot be read
+// is doubted, and hides no thread.
+func (r *Remote) shown(thread string) *remote.Lease {
+	lease, err := r.lease(thread)
+	switch {
+	case err != nil:
+		return &remote.Lease{Thread: thread, Holder: "nobody knows: leases/" + thread + ".json cannot be read"}
+	case lease == nil:
+		return nil
+	}
+	public := lease.Public()
+	return &public
 }
 
 // lease is the one that lasts; nil: there is none.
@@ -86,7 +123,7 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 		if err != nil {
 			return err
 		}
-		k.Fence, k.Holder = k.Fence+1, holder
+		k.Fence, k.Holder = max(k.Fence+1, r.nowMs()), holder
 		l, err = r.extend(thread, k, duration)
 		return err
 	})

@@ -115,12 +115,8 @@ func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 		return s, err
 	}
 	s.Facts = remote.Shared(facts)
-	lease, err := r.lease(thread)
-	if lease != nil {
-		public := lease.Public()
-		s.Lease = &public
-	}
-	return s, err
+	s.Lease = r.shown(thread)
+	return s, nil
 }
 
 // standing is where a thread stands; [heads.ErrNoThread].
@@ -169,12 +165,8 @@ func (r *Remote) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.
 			if !f.Has(s) {
 				continue
 			}
-			lease, err := r.lease(id)
-			if lease != nil {
-				public := lease.Public()
-				s.Lease = &public
-			}
-			if err = cmp.Or(err, ctx.Err()); err != nil {
+			s.Lease = r.shown(id)
+			if err := ctx.Err(); err != nil {
 				yield(s, err)
 				return
 			}

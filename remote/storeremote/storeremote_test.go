@@ -1,6 +1,7 @@
 package storeremote_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -24,4 +25,61 @@ func TestConformance(t *testing.T) {
 			return r
 		}
 	})
+}
+
+// A lease that cannot be read keeps others from its thread, and from no other. Removing
+// the file, as the error says, gives nobody a fence that somebody has had.
+func TestUnreadableLease(t *testing.T) {
+	t.Parallel()
+	const id, other = "01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB"
+	for name, text := range map[string]string{"cut": "{", "no fence": "{}", "a fence for ever": `{"fence":9223372036854775807}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, dir, at := t.Context(), filepath.Join(t.TempDir(), "team"), time.Now()
+			now := func() time.Time {
+				at = at.Add(time.Millisecond)
+				return at
+			}
+			r, err := storeremote.Open(ctx, dir, storeremote.Options{Hash: cas.XXH3, Program: "test", Flush: "none", Now: now})
+			require.NoError(t, err)
+			c := remotetest.NewChain(t, cas.XXH3, "p", 1)
+			c.Push(r, c.Head())
+			require.NoError(t, r.Swap(ctx, remote.Swap{Thread: id, Head: c.Heads[0]}))
+			require.NoError(t, r.Swap(ctx, remote.Swap{Thread: other, Head: c.Heads[0]}))
+			before, err := r.Take(ctx, id, "me", time.Minute)
+			require.NoError(t, err)
+			file := filepath.Join(dir, "leases", id+".json")
+			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+
+			var all []remote.State
+			for s, err := range r.Threads(ctx, remote.Filter{}) {
+				require.NoError(t, err)
+				require.NoError(t, s.Check())
+				all = append(all, s)
+			}
+			require.Len(t, all, 2)
+			require.Contains(t, all[0].Lease.Holder, "cannot be read")
+			require.Nil(t, all[1].Lease)
+			_, err = r.Thread(ctx, id)
+			require.NoError(t, err)
+			move := remote.Swap{Thread: id, Was: c.Heads[0], Head: c.Heads[1], Fence: before.Fence}
+			_, err = r.Take(ctx, id, "you", time.Minute)
+			require.ErrorContains(t, err, file)
+			require.ErrorContains(t, err, "remove the file")
+			require.ErrorContains(t, r.Swap(ctx, move), file)
+			_, err = r.Take(ctx, other, "you", time.Minute)
+			require.NoError(t, err)
+
+			require.NoError(t, os.Remove(file))
+			for range 2 {
+				after, err := r.Take(ctx, id, "you", time.Minute)
+				require.NoError(t, err)
+				require.Greater(t, after.Fence, before.Fence)
+				var fence *remote.FenceError
+				require.ErrorAs(t, r.Swap(ctx, move), &fence)
+				require.NoError(t, r.Release(ctx, id, after.Fence))
+				before = after
+			}
+		})
+	}
 }
