@@ -194,7 +194,11 @@ func (e *Engine) agentRuns(id string, r rundir.Record) error {
 		err = fault.New(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that started it is gone",
 			r.Agent, r.Pid, id, e.clock(time.UnixMilli(r.StartedAt)))
 	}
-	return fault.Hinted(err, "uwf thread wait "+id+"; uwf thread resume "+id+" uses its result", "uwf thread stop "+id)
+	then := " uses its result"
+	if r.Agent == protocol.CommandAgent { // what it prints nobody reads any more
+		then = " runs the command again"
+	}
+	return fault.Hinted(err, "uwf thread wait "+id+"; uwf thread resume "+id+then, "uwf thread stop "+id)
 }
 
 // clock shows a time in the user's zone.

@@ -98,7 +98,11 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r engine.Run, now time.Time) {
 		d.add("warning", "uwf thread step "+d.Thread, "the record of the last try, in %s, is unreadable; it only matters while an agent is running", r.Dir)
 		return
 	case s.Status == protocol.StatusRunning && r.Alive && !r.Attended:
-		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is gone; the next step uses its result", r.Agent, r.Pid)
+		then := "uses its result"
+		if r.Agent == protocol.CommandAgent {
+			then = "runs the command again"
+		}
+		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is gone; the next step %s", r.Agent, r.Pid, then)
 	case s.Status == protocol.StatusRunning:
 		d.add("note", "uwf thread watch "+d.Thread, "role %s has been running on %s for %s", r.Role, r.Agent, since(r.Started, now))
 	}
