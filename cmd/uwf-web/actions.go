@@ -115,7 +115,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 
 // notDone says why uwf has refused.
 func (s *server) notDone(w http.ResponseWriter, err error, back string) {
-	s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{Message: htmlpage.TextOf(err.Error(), most).Body, Back: back})
+	s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
 }
 
 // deed is the command line of what a form asks for, and what uwf reads.
@@ -252,6 +252,19 @@ func (t told) said(deed string) []fact {
 	return nil
 }
 
+// refusal is what uwf has said when it refused, which its last line says to programs.
+func refusal(stderr string) error {
+	stderr = strings.TrimSpace(stderr)
+	var last struct {
+		Error struct{ Message, Hint string }
+	}
+	line := stderr[strings.LastIndexByte(stderr, '\n')+1:]
+	if json.Unmarshal([]byte(line), &last) != nil || last.Error.Message == "" {
+		return errors.New(stderr)
+	}
+	return &protocol.Error{Code: protocol.CodeFailed, Message: last.Error.Message, Hints: strings.FieldsFunc(last.Error.Hint, func(r rune) bool { return r == '\n' })}
+}
+
 // startPatience is how long uwf may take until an agent has begun.
 const startPatience = 2 * time.Minute
 
@@ -273,7 +286,7 @@ func (s *server) start(ctx context.Context, args []string, stdin string) (told, 
 	case err == nil, errors.As(err, &failed) && out.Thread != "": // it says where the thread stands now
 		return out, nil
 	case stderr.Len() > 0:
-		return out, errors.New(strings.TrimSpace(stderr.String()))
+		return out, refusal(stderr.String())
 	}
 	return out, err
 }

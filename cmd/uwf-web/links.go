@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/engine/answerlink"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/config"
 )
 
 // answerPath is where the links of notices lead: the only pages that need no cookie, and
@@ -20,34 +19,14 @@ const answerPath = "/answer/"
 
 // links answer for those who have a link. Whoever asks for the page uses nothing up: chats
 // look at what is posted in them.
-type links struct {
-	*server
-	hosts   []string // under which they may be asked for
-	origins []string // from which a form may come
-}
+type links struct{ *server }
 
-// takeLinks lets a guard take answer links, if the config has an address for them and
-// pages may act.
-func (s *server) takeLinks(ctx context.Context, g *guard) error {
+// takeLinks lets a guard take answer links, if pages may act.
+func (s *server) takeLinks(g *guard) {
 	if s.uwf == "" {
-		return nil
+		return
 	}
-	c, err := s.engine.Config(ctx)
-	if err != nil {
-		return err
-	}
-	n, err := config.ResolveNotify(c, s.engine.Env)
-	if err != nil || n.Address == "" {
-		return nil //nolint:nilerr // whoever tells says what is missing; no link was made
-	}
-	at, err := url.Parse(n.Address)
-	if err != nil {
-		return err
-	}
-	l := links{server: s, hosts: append(slices.Clone(g.hosts), at.Host), origins: []string{n.Address}}
-	for _, host := range g.hosts {
-		l.origins = append(l.origins, "http://"+host)
-	}
+	l := links{server: s}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+answerPath+"style.css", s.styleSheet())
 	mux.HandleFunc("GET "+answerPath+"icon.svg", s.icon())
@@ -55,19 +34,40 @@ func (s *server) takeLinks(ctx context.Context, g *guard) error {
 	mux.HandleFunc("POST "+answerPath+"{word}", l.answer)
 	g.links = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		dest := r.Header.Get("Sec-Fetch-Dest")
+		hosts, origins := l.places(r.Context(), g)
 		switch {
-		case !slices.Contains(l.hosts, r.Host):
+		case !slices.Contains(hosts, r.Host):
 			refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
+		case len(hosts) == len(g.hosts):
+			refuse(w, http.StatusNotFound, "there is nothing here")
 		case slices.Contains([]string{"iframe", "frame", "embed", "object"}, dest):
 			refuse(w, http.StatusForbidden, "another site frames it")
-		case r.Method == http.MethodPost && !slices.Contains(l.origins, r.Header.Get("Origin")):
+		case r.Method == http.MethodPost && !slices.Contains(origins, r.Header.Get("Origin")):
 			refuse(w, http.StatusForbidden, "this was not sent by the page of the link; open the link again")
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 			mux.ServeHTTP(w, r)
 		}
 	})
-	return nil
+}
+
+// places are the names under which links may be asked for, and the sites from which a form
+// may come. The config may have changed since the server began: without an address in it,
+// the names are those of the guard alone.
+func (l links) places(ctx context.Context, g *guard) (hosts, origins []string) {
+	hosts = slices.Clone(g.hosts)
+	for _, host := range hosts {
+		origins = append(origins, "http://"+host)
+	}
+	c, err := l.engine.Config(ctx)
+	if err != nil || c.Notify == nil || c.Notify.Links == nil { // whoever tells says what is wrong; no link was made
+		return hosts, origins
+	}
+	address := strings.TrimRight(c.Notify.Links.Address, "/")
+	if at, err := url.Parse(address); err == nil && at.Host != "" {
+		hosts, origins = append(hosts, at.Host), append(origins, address)
+	}
+	return hosts, origins
 }
 
 // answerPage asks what a thread asks, and nothing else is on it.
@@ -145,7 +145,7 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, err := l.start(r.Context(), args, stdin); err != nil {
 		_ = l.kept().Unuse(*c) // else the person answers in another way
-		l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error())
+		l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error()+"\n\nOpen the link again to answer in another way.")
 		return
 	}
 	l.say(w, http.StatusOK, "Thank you", "The answer was taken, and the thread goes on. This link counts no more.")

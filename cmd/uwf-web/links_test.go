@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -30,7 +31,7 @@ func fakeUwf(t *testing.T) string {
 	require.NoError(t, os.WriteFile(path, []byte(`#!/bin/sh
 echo "$@" >> "$0.args"
 cat >> "$0.stdin"
-if [ -e "$0.refuse" ]; then echo "uwf: it does not fit" >&2; exit 4; fi
+if [ -e "$0.refuse" ]; then printf '%s\n' 'uwf: it does not fit' 'hint: uwf thread show x' '{"error":{"code":"invalid","message":"it does not fit","hint":"uwf thread show x"}}' >&2; exit 4; fi
 echo '{"thread":"x"}'
 `), 0o700))
 	return path
@@ -40,8 +41,8 @@ echo '{"thread":"x"}'
 func linked(t *testing.T, uwf string) (s *site, id string) {
 	t.Helper()
 	s = newSite(t, uwf)
+	s.server.takeLinks(s.guard)
 	require.NoError(t, os.WriteFile(s.engine.Dirs.Config(), []byte("notify: { links: { address: '"+public+"' } }\n"), 0o600))
-	require.NoError(t, s.server.takeLinks(t.Context(), s.guard))
 	id = s.start("x" + hostile)
 	s.step(id, "done", "y")
 	return s, id
@@ -94,7 +95,9 @@ func TestALinkAnswersOnce(t *testing.T) {
 	require.NoError(t, os.WriteFile(uwf+".refuse", nil, 0o600))
 	status, page := s.link(http.MethodPost, word, form, nil)
 	require.Equal(t, http.StatusUnprocessableEntity, status)
-	require.Contains(t, page, "it does not fit")
+	require.Equal(t, 1, strings.Count(page, "it does not fit"), page)
+	require.NotContains(t, page, "uwf thread", "who has a link may have no uwf")
+	require.NotContains(t, page, "{")
 	require.NoError(t, os.Remove(uwf+".refuse"))
 
 	status, page = s.link(http.MethodPost, word, form, nil)
@@ -156,4 +159,46 @@ func TestLinksThatDoNotCount(t *testing.T) {
 	s, id = linked(t, "") // without --actions
 	status, _ = s.link(http.MethodPost, s.word(id, time.Hour), form, map[string]string{"Host": s.http.Listener.Addr().String()})
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+// A thread at which nothing works is told nothing: it is gone on with. Why uwf has refused
+// stands on the page once, with its hint.
+func TestAThreadThatIsIdle(t *testing.T) {
+	t.Parallel()
+	uwf := fakeUwf(t)
+	s := newSite(t, uwf)
+	id := s.start("x")
+	s.step(id, "more", "x")
+	page := s.get("thread/"+id, http.StatusOK)
+	require.Contains(t, page, "<button>Go on</button>")
+	require.NotContains(t, page, "<button>Tell</button>")
+
+	require.NoError(t, os.WriteFile(uwf+".refuse", nil, 0o600))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/go-on", strings.NewReader(url.Values{"token": {s.guard.token}}.Encode()))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", s.http.URL)
+	answer, err := s.client.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode)
+	require.Equal(t, 1, strings.Count(string(body), "it does not fit"))
+	require.Contains(t, string(body), "<code>uwf thread show x</code>")
+	require.NotContains(t, string(body), "error&#34;")
+}
+
+// Links count as the config says when they are opened: without an address they do not.
+func TestLinksFollowTheConfig(t *testing.T) {
+	t.Parallel()
+	s, id := linked(t, fakeUwf(t))
+	word, own := s.word(id, time.Hour), map[string]string{"Host": s.http.Listener.Addr().String()}
+	status, _ := s.link(http.MethodGet, word, nil, own)
+	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, os.Remove(s.engine.Dirs.Config()))
+	status, _ = s.link(http.MethodGet, word, nil, own)
+	require.Equal(t, http.StatusNotFound, status)
+	status, _ = s.link(http.MethodGet, word, nil, nil)
+	require.Equal(t, http.StatusMisdirectedRequest, status)
 }

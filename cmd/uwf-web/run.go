@@ -102,9 +102,7 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if err := s.takeLinks(ctx, g); err != nil {
-		return errors.Join(err, listener.Close())
-	}
+	s.takeLinks(g)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	if c.Bool("until-stdin-ends") {

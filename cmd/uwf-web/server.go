@@ -151,17 +151,23 @@ type problem struct {
 
 // fail says what went wrong.
 func (s *server) fail(w http.ResponseWriter, err error) {
-	status, p := http.StatusInternalServerError, problem{Message: htmlpage.TextOf(err.Error(), most).Body, Back: s.base}
-	var coded *protocol.Error
-	if errors.As(err, &coded) {
-		for _, hint := range coded.Hints {
-			p.Hints = append(p.Hints, htmlpage.Line(hint, htmlpage.LongestCommand))
-		}
-	}
-	if errors.Is(err, cas.ErrNotFound) || coded != nil && coded.Code == protocol.CodeNotFound {
+	status, p := http.StatusInternalServerError, problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: s.base}
+	if errors.Is(err, cas.ErrNotFound) || errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}) {
 		status = http.StatusNotFound
 	}
 	s.showAs(w, status, "problem", "It cannot be shown", "", p)
+}
+
+func hintsOf(err error) []string {
+	var coded *protocol.Error
+	if !errors.As(err, &coded) {
+		return nil
+	}
+	var hints []string
+	for _, hint := range coded.Hints {
+		hints = append(hints, htmlpage.Line(hint, htmlpage.LongestCommand))
+	}
+	return hints
 }
 
 // validThread keeps what is no id from becoming a path or an argument.
