@@ -61,7 +61,13 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	if err != nil {
 		return err
 	}
-	if facts.Workspace != nil && facts.Workspace.Mode == workspace.InPlace || e.hasFiles(ctx, h.head) {
+	last := e.lastFiles(ctx, h.head)
+	if last != nil && facts.Foreign() && !w.KeepFiles {
+		if err := e.hasThem(ctx, h.id, change.Workspace.Root, last); err != nil {
+			return err
+		}
+	}
+	if facts.Workspace != nil && facts.Workspace.Mode == workspace.InPlace || last != nil {
 		if kept, err := e.Files().InPlace(ctx, change.Workspace.Root); err == nil {
 			change.Workspace = kept
 		} else if !errors.Is(err, files.ErrNone) {
@@ -73,12 +79,6 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		return err
 	}
 	return e.trustsImported(ctx, h, facts)
-}
-
-// hasFiles reports whether the files were kept with the last step of a thread.
-func (e *Engine) hasFiles(ctx context.Context, head protocol.Hash) bool {
-	t, err := thread.Open(ctx, e.nodes(), head)
-	return err == nil && t.Last != nil && t.Last.Files != nil
 }
 
 // asItsParent lets a child from elsewhere work where a person lets its parent work.

@@ -22,10 +22,6 @@ const DefaultLease = 30 * time.Second
 type Options struct {
 	// Lease is how long the lease lasts after its last renewal; 0: [DefaultLease].
 	Lease time.Duration
-	// Works: an agent is to work on the thread, in Cwd from now on if that is set. It needs
-	// the files that the thread works with.
-	Works bool
-	Cwd   string
 	// Discard as in [PullOptions].
 	Discard bool
 }
@@ -35,7 +31,6 @@ type Options struct {
 // some says which.
 func (l *Link) Do(ctx context.Context, thread string, w engine.Work, o Options) ([]protocol.StepOutput, error) {
 	var outs []protocol.StepOutput
-	o.Works, o.Cwd = w.Do != engine.DoAnswer, w.Cwd
 	err := l.With(ctx, thread, w.Expect, o, func(ctx context.Context, e *engine.Engine) error {
 		if w.Steps == engine.UntilEnd {
 			w.Steps = Many
@@ -72,11 +67,6 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 	}
 	if err := engine.Expected(thread, expect, here.Head); err != nil {
 		return err
-	}
-	if o.Works {
-		if err := l.filesAreHere(ctx, thread, o.Cwd); err != nil {
-			return l.of(thread, err)
-		}
 	}
 	with := *l.Engine
 	with.Heads = &published{index: l.Heads, link: l, lease: held, at: at}

@@ -96,7 +96,7 @@ func (s shared) with(ctx context.Context, e *engine.Engine, w engine.Work, do fu
 	if s.link == nil {
 		return do(e, w)
 	}
-	return s.link.With(ctx, s.id, w.Expect, remotes.Options{Lease: s.lease, Works: w.Do != engine.DoAnswer, Cwd: w.Cwd}, func(_ context.Context, e *engine.Engine) error {
+	return s.link.With(ctx, s.id, w.Expect, remotes.Options{Lease: s.lease}, func(_ context.Context, e *engine.Engine) error {
 		if w.Expect = ""; w.Steps == engine.UntilEnd {
 			w.Steps = remotes.Many
 		}
