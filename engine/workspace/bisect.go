@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -333,7 +335,11 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 	}
 	child, err := proc.Start(proc.Command{Path: path, Args: b.o.Argv[1:], Dir: b.dir, Env: b.Env.Environ, Stdout: b.o.Out, Stderr: b.o.Out, WithParent: true})
 	if err != nil {
-		return "", &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(), Err: err}
+		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(), Err: err}
+		if _, ours := place.Below(b.dir, path); ours && errors.Is(err, fs.ErrPermission) {
+			return "", fault.Hinted(failed, "the step kept it as no program: sh "+plaintext.Word(b.o.Argv[0])+", or what else it is written for, starts it")
+		}
+		return "", failed
 	}
 	status, err := child.Wait(ctx, b.Grace)
 	switch {

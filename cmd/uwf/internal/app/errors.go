@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 func isRedacted(err error) bool {
@@ -31,6 +32,7 @@ func Classify(err error) *protocol.Error {
 			Hints: []string{"look before you repeat it: uwf thread list --all, or uwf thread show <thread>"},
 		}
 	}
+	var failed *fs.PathError
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return withHint(coded, "free some space, then run the same command again; uwf cas gc removes what no thread uses")
@@ -40,6 +42,8 @@ func Classify(err error) *protocol.Error {
 		return withHint(coded, "this is the limit of the size of a file: ulimit -f unlimited raises it, if the system allows that")
 	case errors.Is(err, syscall.EROFS):
 		return withHint(coded, "the file system is read-only: remount it, or choose another home: export UWF_HOME=DIR")
+	case errors.Is(err, fs.ErrPermission) && len(coded.Hints) == 0 && errors.As(err, &failed) && failed.Op == "fork/exec":
+		return withHint(coded, "may it be started? chmod +x "+plaintext.Word(failed.Path))
 	case errors.Is(err, fs.ErrPermission) && len(coded.Hints) == 0:
 		return withHint(coded, "whose is it? uwf doctor looks; you may choose another home: export UWF_HOME=DIR")
 	}
