@@ -138,7 +138,7 @@ func TestFiles(t *testing.T) {
 	to := newWorld(t, cas.XXH3)
 	kept := map[string][]protocol.Tree{}
 	imported, err := f.Import(t.Context(), bundle.Target{Store: to.store, Index: to.index}, bundle.ImportOptions{Now: clock,
-		Keep: func(_ context.Context, f *bundle.File, threads map[string][]protocol.Tree) error {
+		Keep: func(_ context.Context, f *bundle.File, threads map[string][]protocol.Tree) (int, error) {
 			require.Empty(t, to.head(idA), "before the thread is there")
 			kept = threads
 			n := 0
@@ -152,7 +152,7 @@ func TestFiles(t *testing.T) {
 				n++
 			}
 			require.Equal(t, f.CountObjects("sha1"), n)
-			return nil
+			return len(threads[idA]), nil
 		}})
 	require.NoError(t, err)
 	require.Equal(t, 2, imported.Trees)
@@ -233,7 +233,7 @@ func TestHostileFiles(t *testing.T) {
 			require.NoError(t, err)
 			to := newWorld(t, cas.XXH3)
 			before := snapshot(t, to.home)
-			keep := func(context.Context, *bundle.File, map[string][]protocol.Tree) error { return nil }
+			keep := func(context.Context, *bundle.File, map[string][]protocol.Tree) (int, error) { return 0, nil }
 			_, err = f.Import(t.Context(), bundle.Target{Store: to.store, Index: to.index}, bundle.ImportOptions{Now: clock, Keep: keep})
 			require.ErrorContains(t, err, c.want)
 			require.Equal(t, before, snapshot(t, to.home))

@@ -44,8 +44,8 @@ type ImportOptions struct {
 	Register bool
 	// Keep keeps the files of the bundle, for threads that are given with their states,
 	// the newest first; nil: they stay out. It is called when everything has been
-	// checked, and before a thread is there.
-	Keep func(ctx context.Context, f *File, threads map[string][]protocol.Tree) error
+	// checked, and before a thread is there, and tells how many states it kept.
+	Keep func(ctx context.Context, f *File, threads map[string][]protocol.Tree) (int, error)
 	// Links also takes files of which a link leads out of the work tree.
 	Links bool
 	Now   func() time.Time
@@ -319,8 +319,9 @@ func (i *importing) keepFiles(ctx context.Context) error {
 			threads[t.Thread] = kept
 		}
 	}
-	i.done.Trees = len(i.file.Manifest.Trees)
-	return i.options.Keep(ctx, i.file, threads)
+	var err error
+	i.done.Trees, err = i.options.Keep(ctx, i.file, threads)
+	return err
 }
 
 // keepSeals seals here what the bundle has sealed.

@@ -2,9 +2,11 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
@@ -12,15 +14,17 @@ import (
 
 // AddFiles adds to the manifest of a bundle the states of the files of its threads that
 // are on this machine, and returns what reads them; missing is how many are elsewhere.
-// Errors are *protocol.Error.
-func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, err error) {
+// Of some of the steps, redacted, something was taken out of the files: no step names what
+// stands for them, so that a bundle cannot have it. Errors are *protocol.Error.
+func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, redacted []string, err error) {
 	s, used := &Stores{Keeper: e}, map[string]bool{}
 	var dirs []string
-	partial := ""
+	partial, instead := "", map[protocol.Tree]bool{}
 	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (bool, error) {
 		store, err := s.With(ctx, root, tree)
 		if store != "" && files.Instead(ctx, e.Env, store, tree) != tree {
-			return false, err // something was taken out of it
+			instead[tree] = true
+			return false, err
 		}
 		if store != "" && !used[store] {
 			used[store] = true
@@ -33,18 +37,47 @@ func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.O
 		return store != "", err
 	})
 	if err != nil {
-		return nil, missing, fault.Of(err)
+		return nil, missing, nil, fault.Of(err)
+	}
+	if redacted, err = e.stepsWith(ctx, *m, instead); err != nil {
+		return nil, missing, nil, fault.Of(err)
 	}
 	if from, err = files.OpenObjects(e.Env, dirs); err != nil {
-		return nil, missing, fault.Of(err)
+		return nil, missing, nil, fault.Of(err)
 	}
 	from.Partial = partial
-	return from, missing, nil
+	return from, missing - len(instead), redacted, nil
+}
+
+// stepsWith are the steps, as a person calls them, of the threads of a bundle that begin or
+// end with one of some states of the files.
+func (e Keeper) stepsWith(ctx context.Context, m bundle.Manifest, trees map[protocol.Tree]bool) (named []string, err error) {
+	if len(trees) == 0 {
+		return nil, nil
+	}
+	for _, t := range m.Threads {
+		chain, err := thread.Open(ctx, e.Read, t.Head)
+		if err != nil {
+			return nil, err
+		}
+		var steps []string
+		for s, err := range chain.Steps(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			if s.Files != nil && (trees[s.Files.Tree] || trees[s.Files.Before]) {
+				steps = append(steps, fmt.Sprintf("%s@%d", t.Thread, s.Index+1))
+			}
+		}
+		slices.Reverse(steps)
+		named = append(named, steps...)
+	}
+	return named, nil
 }
 
 // KeepFiles keeps the files of a bundle that is being imported, for the threads that
-// are given with their states.
-func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[string][]protocol.Tree) error {
+// are given with their states, and tells how many states it kept.
+func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[string][]protocol.Tree) (kept int, err error) {
 	byFunction := map[string]map[string][]protocol.Tree{}
 	for thread, trees := range threads {
 		for _, tree := range trees {
@@ -58,11 +91,11 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 	known := &Stores{Keeper: e}
 	here, err := known.All(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	brings, err := bringsRedacted(f, here)
 	if err != nil {
-		return fault.Of(err)
+		return 0, fault.Of(err)
 	}
 	for function, some := range byFunction {
 		if brings || e.anyRedacted(ctx, here, some) {
@@ -77,10 +110,15 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 			}
 		}
 		if err := files.Keep(ctx, e.Env, e.imported(function), objects, f.CountObjects(function), some); err != nil {
-			return err
+			return kept, err
+		}
+		for _, tree := range f.Manifest.Trees {
+			if tree.Function() == function {
+				kept++
+			}
 		}
 	}
-	return nil
+	return kept, nil
 }
 
 // anyRedacted reports whether something was taken out of a state of the files here.

@@ -23,6 +23,8 @@ import (
 const (
 	redactedRefs = "refs/uwf-redacted/"
 	redactedFile = "uwf-redacted"
+	// redactedPaths has the paths that were taken out, a line each.
+	redactedPaths = "uwf-redacted-paths"
 )
 
 // Instead is the state of the files that stands for one of which something was taken
@@ -143,7 +145,7 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 	if done.Trees, err = Holding(ctx, e, store, r.Path, all); err != nil || len(done.Trees) == 0 {
 		return done, err
 	}
-	if err := noteRedacted(store, nil); err != nil {
+	if err := errors.Join(noteRedacted(store, nil), notePath(store, r.Path)); err != nil {
 		return done, err
 	}
 	contents := map[string]bool{}
@@ -199,6 +201,33 @@ func noteRedacted(store string, contents map[string]bool) error {
 	}
 	text := strings.Join(slices.Sorted(maps.Keys(sums)), "\n") + "\n"
 	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedFile), []byte(text), 0o600)
+}
+
+// notePath adds a path to those that were taken out.
+func notePath(store, name string) error {
+	known, err := pathsRedacted(store)
+	if err != nil || slices.Contains(known, name) {
+		return err
+	}
+	text := strings.Join(append(known, name), "\n") + "\n"
+	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedPaths), []byte(text), 0o600)
+}
+
+func pathsRedacted(store string) ([]string, error) {
+	text, err := careful.ReadFile(filepath.Join(store, redactedPaths), maxCopied, careful.NoFollow)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
+}
+
+// redactedIn tells of a path whether it was taken out of what a git directory of ours
+// keeps. If that cannot be read, none was.
+func redactedIn(store string) func(name string) bool {
+	gone, _ := pathsRedacted(store)
+	return func(name string) bool {
+		return slices.ContainsFunc(gone, func(path string) bool { return name == path || strings.HasPrefix(name, path+"/") })
+	}
 }
 
 // takeOut makes the state that stands for one, and notes what content it had.

@@ -56,7 +56,8 @@ type intent struct {
 const maxIntent = 4 << 10
 
 // Restore makes the files those of a tree. It takes a snapshot first, which it returns;
-// if have is not "" and the files are not those, nothing is done. Files that git
+// if have is not "" and the files are not those, nothing is done, unless they differ only
+// by paths that were taken out of what is kept: such files stay as well. Files that git
 // ignores stay, and are never written over. intent is the path of a file that a
 // restore which was cut off leaves: see [Finish].
 //
@@ -75,7 +76,15 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 	}
 	if have != "" && taken.Tree != have {
 		differing, err := g.differing(ctx, have, taken.Tree)
-		return taken, errors.Join(err, &UnsavedError{Want: have, Have: taken.Tree, Paths: names(differing)})
+		if err != nil {
+			return taken, err
+		}
+		if changed := slices.DeleteFunc(names(differing), redactedIn(s.Git)); len(changed) > 0 {
+			return taken, &UnsavedError{Want: have, Have: taken.Tree, Paths: changed}
+		}
+		if to, err = g.graft(ctx, s, to, differing); err != nil {
+			return taken, err
+		}
 	}
 	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
 		return taken, err

@@ -105,7 +105,8 @@ func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
 	if _, err := a.Bundle.file.Check(ctx); err != nil {
 		return ocascli.BundleError(a.Bundle.Path, err)
 	}
-	return e.Files().KeepFiles(ctx, a.Bundle.file, map[string][]protocol.Tree{"bundle": a.Bundle.file.Manifest.Trees})
+	_, err := e.Files().KeepFiles(ctx, a.Bundle.file, map[string][]protocol.Tree{"bundle": a.Bundle.file.Manifest.Trees})
+	return err
 }
 
 // NotInBundle is the error that files are nowhere as it is of a bundle: then they are not

@@ -34,7 +34,7 @@ func (a Commands) Redact() *ucli.Command {
 			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them"},
 			&ucli.StringFlag{Name: "files", Usage: "the `PATH` of a file or a directory, below the root of the work tree"},
 			&ucli.BoolFlag{Name: "shared", Usage: "redact the node or the path even if other threads share it"},
-			&ucli.StringFlag{Name: "reason", Usage: "the reason, a `TEXT` that everybody will see in its place"},
+			&ucli.StringFlag{Name: "reason", Usage: "the reason, a `TEXT` that everybody will see in the place of the node; not with --files, which leaves nothing in its place"},
 		},
 	}, a.threadRedact)
 }
