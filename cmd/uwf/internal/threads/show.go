@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
@@ -49,10 +50,10 @@ func (a Commands) threadShow(ctx context.Context, c *ucli.Context) error {
 	if show.Status == protocol.StatusCorrupt {
 		a.Status = protocol.CodeCorrupt
 	}
-	return a.Print(show, func(w io.Writer) error { return a.showText(ctx, w, show) })
+	return a.Print(show, func(w io.Writer) error { return a.showText(ctx, w, e, show) })
 }
 
-func (a Commands) showText(ctx context.Context, w io.Writer, s protocol.ThreadShow) error {
+func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s protocol.ThreadShow) error {
 	name := s.WorkflowName
 	if name != "" && s.Workflow != "" {
 		name += " (" + string(s.Workflow) + ")"
@@ -81,7 +82,7 @@ func (a Commands) showText(ctx context.Context, w io.Writer, s protocol.ThreadSh
 			lines = append(lines, "children", fmt.Sprintf("and %d more: %s", len(s.Children)-most, app.ChildrenText(s.Children[most:])))
 			break
 		}
-		lines = append(lines, "child", plaintext.Line(child.Key)+"  "+string(child.Status))
+		lines = append(lines, "child", term.Joined(plaintext.Line(child.Key)+"  "+string(child.Status), toldTo(ctx, e, child)))
 	}
 	if s.Hint != nil {
 		for hint := range strings.SplitSeq(*s.Hint, "\n") {
@@ -96,6 +97,20 @@ func (a Commands) showText(ctx context.Context, w io.Writer, s protocol.ThreadSh
 	}
 	fmt.Fprintln(w)
 	return stepsTable(w, s.Steps)
+}
+
+// toldTo is the beginning of what a child was told: the key of one for an item says nothing
+// to a person.
+func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) string {
+	head, err := e.Head(ctx, child.Thread)
+	if err != nil {
+		return ""
+	}
+	t, err := thread.Open(ctx, e.Store, head)
+	if err != nil {
+		return ""
+	}
+	return term.FirstLine(t.Start.Prompt, 60)
 }
 
 // statusLines say where a thread stands; why it has failed may take more than one.
