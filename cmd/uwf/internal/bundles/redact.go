@@ -107,7 +107,7 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 	for _, where := range done.Remains {
 		a.Say("uwf: it remains in %s", plaintext.Line(where))
 	}
-	a.Say("uwf: it stays in the work tree, and the next step keeps it again unless git ignores it; copies may be in other homes, bundles and backups")
+	a.Say("uwf: it stays in the work tree, and the next step, undo or redo keeps it again unless git ignores it; copies may be in other homes, bundles and backups")
 	return a.Print(done, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
 		return err
