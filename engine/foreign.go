@@ -128,7 +128,11 @@ func (e *Engine) mustSayWhere(ctx context.Context, h *lockedThread, facts heads.
 	err := fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
 		h.id, e.whence(facts), workflow, dir)
 	again := "step " + h.id
-	if action != DoStep {
+	switch action {
+	case DoStep:
+	case DoAnswer: // takes what it is told from other flags
+		again = "answer " + h.id
+	default:
 		again = string(action) + " " + h.id + " -p '…'"
 	}
 	return fault.Hinted(err, "uwf thread read "+h.id+" shows what it is about",

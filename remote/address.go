@@ -31,8 +31,14 @@ func ParseAddress(text, dir string) (Address, error) {
 	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }) {
 		return wrong("is empty, too long, or has characters that are none")
 	}
+	secret := &protocol.Error{
+		Code: protocol.CodeUsage, Message: "the address of a remote is shown and kept: it may hold no password",
+		Hints: []string{"leave it out: the program that speaks to the remote takes it from the environment or from a file of its own, see docs/remotes.md"},
+	}
 	scheme, rest, found := strings.Cut(text, "://")
 	switch {
+	case !found && credentials.MatchString(text) && !drive.MatchString(text):
+		return Address{}, secret
 	case !found && isSSH(text):
 		return Address{Scheme: "ssh", Text: text}, nil
 	case !found:
@@ -47,11 +53,8 @@ func ParseAddress(text, dir string) (Address, error) {
 	if err != nil {
 		return wrong("cannot be read")
 	}
-	if _, has := u.User.Password(); has || holdsSecret(u) {
-		return Address{}, &protocol.Error{
-			Code: protocol.CodeUsage, Message: "the address of a remote is shown and kept: it may hold no password",
-			Hints: []string{"leave it out: the program that speaks to the remote takes it from the environment or from a file of its own, see docs/remotes.md"},
-		}
+	if _, has := u.User.Password(); has || strings.Contains(u.User.Username(), ":") || holdsSecret(u) {
+		return Address{}, secret
 	}
 	if scheme == "file" {
 		path, local := strings.CutPrefix(strings.TrimPrefix(rest, "localhost"), "/")
@@ -69,6 +72,13 @@ func ParseAddress(text, dir string) (Address, error) {
 	}
 	return Address{Scheme: scheme, Text: text}, nil
 }
+
+// credentials are name:password@…, also where only host:path can be meant otherwise: a path
+// behind a host may have an @ in ssh://host/….
+var credentials = regexp.MustCompile(`^[^/\\@]+?(:|%3[aA]).*@`)
+
+// drive begins a path of Windows.
+var drive = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 
 // holdsSecret tells whether a parameter of an address is a password.
 func holdsSecret(u *url.URL) bool {

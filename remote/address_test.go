@@ -39,13 +39,16 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"postgres://uwf:sesame@db/uwf", "postgres://db/uwf?password=sesame", "postgres://db/uwf?sslpassword=sesame", "x://h/?access_token=sesame", "postgres://uwf:ses/ame@db/uwf",
+		"u:sesame@h:path", "u%3asesame@h:path", "me:sesame@h:path", "me%3Asesame@h/path", "me:ses/ame@h:path", "ssh://u%3asesame@h/path",
 	} {
 		_, err := remote.ParseAddress(text, "/")
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUsage}, text)
 		require.NotContains(t, err.Error(), "ame")
 	}
-	_, err := remote.ParseAddress("postgres://db/uwf?passfile=/etc/uwf/pass", "/")
-	require.NoError(t, err)
+	for _, text := range []string{"postgres://db/uwf?passfile=/etc/uwf/pass", `C:\team@home`, "./a:b@c", "dir/a:b@c:d", "me@host:x@y"} {
+		_, err := remote.ParseAddress(text, "/")
+		require.NoError(t, err, text)
+	}
 }
 
 // Nothing of an address becomes an option of ssh, or a command of the far shell.

@@ -31,6 +31,9 @@ func (e *ConflictError) Error() string {
 	if e.Got == "" {
 		return fmt.Sprintf("thread %s is not active: its head should be %s", e.Thread, e.Want)
 	}
+	if e.Want == "" {
+		return fmt.Sprintf("thread %s has come here meanwhile: its head is %s", e.Thread, e.Got)
+	}
 	return fmt.Sprintf("head of thread %s moved: want %s, got %s", e.Thread, e.Want, e.Got)
 }
 

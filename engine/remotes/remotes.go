@@ -91,7 +91,7 @@ func (l *Link) of(thread string, err error) error {
 		return l.divergedError(diverged.Thread, diverged.Here, diverged.Bundle)
 	case errors.As(err, &leased):
 		return fault.Hinted(about(protocol.CodeLocked, "thread %s is being worked on by %s; its lease lasts %s from now, unless it is renewed",
-			leased.Lease.Thread, plaintext.Line(leased.Lease.Holder), protocol.Span(time.Duration(leased.Lease.LeftMs)*time.Millisecond)), "uwf remote list "+l.Name)
+			leased.Lease.Thread, plaintext.Line(leased.Lease.Holder), protocol.Span(max((time.Duration(leased.Lease.LeftMs)*time.Millisecond).Round(time.Second), time.Second))), "uwf remote list "+l.Name)
 	case errors.As(err, &fence):
 		return about(protocol.CodeLocked, "the lease of thread %s has ended: somebody else may work on it", fence.Thread)
 	case errors.As(err, &moved):

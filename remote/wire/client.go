@@ -101,7 +101,7 @@ func (c *Client) greet(ctx context.Context) error {
 	if began := c.in.begin(); began != nil {
 		return c.lost(cmp.Or(began, err))
 	}
-	a, err := c.listen("", nil)
+	a, err := c.listen(hello, "", nil)
 	if err != nil {
 		return err
 	}
@@ -178,9 +178,9 @@ func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) e
 		if errors.As(err, &wrong) {
 			return answer{}, c.broken(err)
 		}
-		return c.listen(kinds, each) // it may have hung up after a last word
+		return c.listen(a.Verb, kinds, each) // it may have hung up after a last word
 	}
-	return c.listen(kinds, each)
+	return c.listen(a.Verb, kinds, each)
 }
 
 func (c *Client) ask(a ask, send func(out *bufio.Writer) error) error {
@@ -199,7 +199,7 @@ func (c *Client) ask(a ask, send func(out *bufio.Writer) error) error {
 }
 
 // listen reads an answer to its end, also if nobody wants the rest of it.
-func (c *Client) listen(kinds string, each func(kind byte, message []byte) error) (a answer, err error) {
+func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte) error) (a answer, err error) {
 	var left error
 	size := int64(0)
 	for {
@@ -209,7 +209,7 @@ func (c *Client) listen(kinds string, each func(kind byte, message []byte) error
 		}
 		c.working.Reset(c.options.Patience)
 		if kind == end {
-			if err := readJSON(message, &a); err != nil {
+			if err := readJSON("the answer to "+verb, message, &a); err != nil {
 				return a, c.broken(err)
 			}
 			if a.Error != nil {

@@ -107,7 +107,9 @@ func (f *failure) err() error {
 		return &remote.ConflictError{Thread: plaintext.Line(f.Thread), Want: clean(f.Want), Got: clean(f.Got), WantEnd: f.WantEnd, Ends: f.Ends}
 	case leased:
 		if f.Lease != nil {
-			return &remote.LeasedError{Lease: f.Lease.Public()}
+			lease := f.Lease.Public()
+			lease.LeftMs = min(max(lease.LeftMs, 0), remote.MaxLease.Milliseconds())
+			return &remote.LeasedError{Lease: lease}
 		}
 	case fenced:
 		return &remote.FenceError{Thread: plaintext.Line(f.Thread), Fence: f.Fence}

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
@@ -86,11 +89,49 @@ func writeJSON(out *bufio.Writer, kind byte, v any) error {
 	return write(out, kind, text)
 }
 
-func readJSON(message []byte, into any) error {
-	if err := json.Unmarshal(message, into); err != nil {
-		return remote.Faultf("a message cannot be read: %v", err)
+// readJSON reads a message; what it is, is for people.
+func readJSON(what string, message []byte, into any) error {
+	err := json.Unmarshal(message, into)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &kind) && kind.Field != "":
+		is, _, _ := strings.Cut(kind.Value, " ")
+		return remote.Faultf("%s cannot be read: its field %s is %s where %s belongs", what, kind.Field, jsonWord(is), word(kind.Type))
+	case errors.As(err, new(*json.SyntaxError)):
+		return remote.Faultf("%s cannot be read: it is no JSON", what)
 	}
-	return nil
+	return remote.Faultf("%s cannot be read: it is not as the protocol has it", what)
+}
+
+func jsonWord(kind string) string {
+	switch kind {
+	case "string":
+		return "a text"
+	case "bool":
+		return "true or false"
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	}
+	return "a number" // also one that is too large, or has a fraction
+}
+
+// word is what people call a value of a type in JSON.
+func word(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return jsonWord("string")
+	case reflect.Bool:
+		return jsonWord("bool")
+	case reflect.Slice, reflect.Array:
+		return jsonWord("array")
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return jsonWord("object")
+	}
+	return "a whole number"
 }
 
 func writeRecord(out *bufio.Writer, r remote.Record) error {

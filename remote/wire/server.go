@@ -98,7 +98,7 @@ func (s *server) refuse(err error) error {
 // handle reads the rest of a request, and answers it. An error ends the connection.
 func (s *server) handle(ctx context.Context, message []byte) error {
 	var a ask
-	if err := readJSON(message, &a); err != nil {
+	if err := readJSON("a request", message, &a); err != nil {
 		return err
 	}
 	rest, err := s.rest(a.Verb)

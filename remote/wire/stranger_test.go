@@ -238,6 +238,24 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
+// What is no answer is told in words of the protocol, not of Go.
+func TestWordsAboutAnswers(t *testing.T) {
+	t.Parallel()
+	for says, want := range map[string]string{
+		`{"state":{"thread":"` + idA + `","lease":{"leftMs":"x"}}}`:   "the answer to thread cannot be read: its field state.lease.leftMs is a text where a whole number belongs",
+		`{"state":{"thread":"` + idA + `","lease":{"leftMs":1e300}}}`: "the answer to thread cannot be read: its field state.lease.leftMs is a number where a whole number belongs",
+		`{"state":{"thread":"` + idA + `","lease":[]}}`:               "the answer to thread cannot be read: its field state.lease is a list where an object belongs",
+		`{`:  "the answer to thread cannot be read: it is no JSON",
+		`[]`: "the answer to thread cannot be read: it is not as the protocol has it",
+		`{"error":{"code":"leased","message":"x","lease":{"thread":"` + idA + `","holder":"y","leftMs":1000000000000000}}}`: "y works on thread " + idA + ", for 86400000 ms from now at least",
+	} {
+		c, err := stranger(t, false, wire.Magic+frame('.', greeting), frame('.', says))
+		require.NoError(t, err)
+		_, err = c.Thread(t.Context(), idA)
+		require.EqualError(t, err, want)
+	}
+}
+
 // Facts that concern this machine are not a helper's to say.
 func TestFactsOfAStranger(t *testing.T) {
 	t.Parallel()

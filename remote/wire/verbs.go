@@ -64,7 +64,7 @@ func (c *Client) Walk(ctx context.Context, roots, have []cas.Hash) iter.Seq2[cas
 		seen := map[cas.Hash]bool{}
 		_, err := c.call(ctx, ask{Verb: walk, Hashes: roots, Have: have}, nil, string(value), func(_ byte, message []byte) error {
 			var e entry
-			if err := readJSON(message, &e); err != nil {
+			if err := readJSON("an entry of the answer to "+walk, message, &e); err != nil {
 				return err
 			}
 			for _, h := range e.Hashes {
@@ -172,7 +172,7 @@ func (c *Client) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.
 		last, count := "", 0
 		_, err := c.call(ctx, ask{Verb: threads, Filter: &f}, nil, string(value), func(_ byte, message []byte) error {
 			var e entry
-			if err := readJSON(message, &e); err != nil {
+			if err := readJSON("an entry of the answer to "+threads, message, &e); err != nil {
 				return err
 			}
 			s := deref(e.State)
@@ -244,7 +244,7 @@ func (c *Client) Workflows(ctx context.Context) ([]heads.Named, error) {
 	var all []heads.Named
 	_, err := c.call(ctx, ask{Verb: workflows}, nil, string(value), func(_ byte, message []byte) error {
 		var e entry
-		if err := readJSON(message, &e); err != nil {
+		if err := readJSON("an entry of the answer to "+workflows, message, &e); err != nil {
 			return err
 		}
 		if err := remote.CheckName(e.Name, "", e.Hash); err != nil {

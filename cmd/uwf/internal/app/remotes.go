@@ -171,6 +171,9 @@ func (a *App) FindRemote(name string) (Remote, error) {
 		at, err := remote.ParseAddress(name, a.Env.Dir)
 		return Remote{Name: at.Text, Address: at.Text}, err
 	}
+	if _, err := remote.ParseAddress(name, a.Env.Dir); err != nil && strings.Contains(name, "@") {
+		return Remote{}, err // it may hold a password, which is not repeated
+	}
 	hints := []string{"uwf remote list", "uwf remote add " + plaintext.Word(name) + " ADDRESS"}
 	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
 		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)

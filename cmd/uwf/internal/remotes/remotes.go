@@ -266,6 +266,12 @@ func (a Commands) Pull() *ucli.Command {
 }
 
 func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
+	if all, err := a.Remotes(); err != nil {
+		return err
+	} else if only := c.Args().First(); c.NArg() == 1 && (indexOf(all, only) >= 0 || app.IsRemoteAddress(only)) {
+		word := plaintext.Word(only)
+		return cmdline.UsageError("which thread? that is a remote", "uwf pull THREAD "+word, "uwf remote list "+word+" shows its threads", "uwf fetch "+word+" brings all that are here, too")
+	}
 	link, done, err := a.Link(ctx, c.Args().Get(1), nil)
 	if err != nil {
 		return err
