@@ -94,6 +94,8 @@ func (l *Link) of(thread string, err error) error {
 			leased.Lease.Thread, plaintext.Line(leased.Lease.Holder), protocol.Span(max((time.Duration(leased.Lease.LeftMs)*time.Millisecond).Round(time.Second), time.Second))), "uwf remote list "+l.Name)
 	case errors.As(err, &fence):
 		return about(protocol.CodeLocked, "the lease of thread %s has ended: somebody else may work on it", fence.Thread)
+	case errors.As(err, &moved) && moved.Got == "":
+		return about(protocol.CodeMoved, "thread %s has moved there meanwhile: it is not where it was", moved.Thread)
 	case errors.As(err, &moved):
 		return about(protocol.CodeMoved, "thread %s has moved there meanwhile: it is at %s", moved.Thread, moved.Got)
 	case errors.As(err, &future):

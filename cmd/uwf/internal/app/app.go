@@ -67,6 +67,7 @@ type App struct {
 	Exit int
 	// TextErrors: errors are text only, because they are meant for a model.
 	TextErrors bool
+	WorksAt    string      // the remote that --remote names
 	projects   sync.Map    // whose settings were told
 	Steps      atomic.Bool // the command runs agents, or looks at what would run
 	creates    bool        // the command makes a home or store that is not there

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -105,7 +106,21 @@ func (a *App) Say(format string, args ...any) {
 }
 
 // Hint is a line with the next command to type.
-func (a *App) Hint(format string, args ...any) { a.Say("hint: "+format, args...) }
+func (a *App) Hint(format string, args ...any) {
+	a.Say("hint: %s", a.keepRemote(fmt.Sprintf(format, args...)))
+}
+
+// worksAt is a command for a thread that takes --remote.
+var worksAt = regexp.MustCompile(`uwf thread (step|resume|answer|poke) [0-9A-HJKMNP-TV-Z]{26}`)
+
+// keepRemote lets a hint of a command that works at a remote work there, too: without
+// --remote the thread would go on here alone, and part from the one there.
+func (a *App) keepRemote(hint string) string {
+	if a.WorksAt == "" || strings.Contains(hint, "--remote") {
+		return hint
+	}
+	return worksAt.ReplaceAllStringFunc(hint, func(command string) string { return command + " --remote " + plaintext.Word(a.WorksAt) })
+}
 
 // EndsAs sets the exit status of commands that see a thread come to rest: a script
 // must notice that a person is needed, or that the thread cannot go on.

@@ -89,7 +89,7 @@ func (a *App) Hide(e *protocol.Error) {
 	e.Message = known.Hide(e.Message)
 	e.Hints = slices.Clone(e.Hints)
 	for i, hint := range e.Hints {
-		e.Hints[i] = known.Hide(hint)
+		e.Hints[i] = a.keepRemote(known.Hide(hint))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -244,6 +245,9 @@ func (a Commands) withRemote(args []string) (others []string, name string, err e
 		return nil, "", nil
 	}
 	last := args[len(args)-1]
+	if _, err := remote.ParseAddress(last, a.Env.Dir); err != nil && strings.Contains(last, "@") {
+		return nil, "", err // a password, perhaps: nothing repeats it
+	}
 	all, err := a.Remotes()
 	if err != nil {
 		return nil, "", err

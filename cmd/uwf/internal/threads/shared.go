@@ -63,6 +63,7 @@ func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progre
 	if c.Bool("background") {
 		return s, cmdline.UsageError("--background and --remote exclude each other")
 	}
+	a.WorksAt = c.String("remote")
 	s.lease = remotes.DefaultLease
 	if c.IsSet("lease") {
 		if s.lease, err = term.SpanOf(c, "lease"); err != nil {
