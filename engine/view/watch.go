@@ -109,12 +109,15 @@ func (w *watcher) begin(ctx context.Context, k engine.StartedChild, first bool) 
 	return t.StartHash, 0, nil
 }
 
-// lookAt is [watcher.look] for a child that may have moved, and its children.
+// lookAt is [watcher.look] for the children of a child, and for the child. One that has
+// ended meanwhile may have children of which the end is not told yet.
 func (w *watcher) lookAt(ctx context.Context, k engine.StartedChild) error {
-	if err := w.look(ctx, !k.Ended); err != nil || k.Ended {
-		return err
+	if !k.Ended || w.kids != nil {
+		if err := w.lookAtKids(ctx); err != nil {
+			return err
+		}
 	}
-	return w.lookAtKids(ctx)
+	return w.look(ctx, !k.Ended)
 }
 
 // lookAtJoined tells the rest of children whose parent has gone on.
@@ -124,7 +127,7 @@ func (w *watcher) lookAtJoined(ctx context.Context, started []engine.StartedChil
 			continue
 		}
 		w.kids[id] = nil
-		if err := kid.look(ctx, false); err != nil {
+		if err := kid.lookAt(ctx, engine.StartedChild{Thread: id, Ended: true}); err != nil {
 			return err
 		}
 	}
