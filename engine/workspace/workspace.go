@@ -118,8 +118,13 @@ func (e Keeper) PutBack(ctx context.Context, k *Keeping, id string, step *StepFi
 
 // Restore makes the files those of a tree, if they are those of another now.
 func (e Keeper) Restore(ctx context.Context, k *Keeping, id string, have, to protocol.Tree) error {
-	if err := e.bring(ctx, k.Spec.Git, to); err != nil {
-		return fmt.Errorf("put the files back: %w", err)
+	for _, tree := range []protocol.Tree{have, to} {
+		if tree == "" {
+			continue
+		}
+		if err := e.bring(ctx, k.Spec.Git, tree); err != nil {
+			return fmt.Errorf("put the files back: %w", err)
+		}
 	}
 	_, err := files.Restore(ctx, e.Env, k.Spec, have, to, e.RunDir(id).File(runfiles.RestoreFile))
 	var unsaved *files.UnsavedError

@@ -76,8 +76,8 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 	}
 	if have != "" && taken.Tree != have {
 		differing, err := g.differing(ctx, have, taken.Tree)
-		if err != nil {
-			return taken, err
+		if err != nil { // what differs is not known, only that something does
+			return taken, errors.Join(err, &UnsavedError{Want: have, Have: taken.Tree})
 		}
 		if changed := slices.DeleteFunc(names(differing), redactedIn(s.Git)); len(changed) > 0 {
 			return taken, &UnsavedError{Want: have, Have: taken.Tree, Paths: changed}
