@@ -1,39 +1,39 @@
 package main
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 )
 
-// guard lets nobody in but the browser of the person who was shown the address, and
-// gives every answer the headers that keep a stranger's text a text.
+// guard lets nobody in but the browser of the person who was shown the address, or who
+// has signed in, and gives every answer the headers that keep a stranger's text a text.
 //
-// Every path begins with a random word, and the cookie is for that path: cookies know no
-// ports, so that another user's server on this machine would else be sent it.
+// On this machine every path begins with a random word, and the cookie is for that path:
+// cookies know no ports, so that another user's server on this machine would else be sent
+// it. Elsewhere paths stay as they are, to be kept and passed on.
 type guard struct {
-	base   string // "/word/"
+	place
+	base   string // "/word/", or "/"
 	key    string // in the address once, and in the cookie from then on
-	token  string // in every form
-	hosts  []string
+	form   string // the token of every form
 	origin *http.CrossOriginProtection
 	next   http.Handler
+	door   func(http.ResponseWriter, signInPage)
 	links  http.Handler // of answers, which come without the cookie; they guard themselves
 }
 
 const cookieName = "uwf-web"
 
-// newGuard guards what routes makes of the base path and the token of forms.
-func newGuard(host string, random io.Reader, routes func(base, token string) http.Handler) (*guard, error) {
-	_, port, err := net.SplitHostPort(host)
-	if err != nil {
-		return nil, err
-	}
+// newGuard guards the pages of a server.
+func newGuard(at place, random io.Reader, s *server) (*guard, error) {
 	var words [3]string
 	for i := range words {
 		secret := make([]byte, 24)
@@ -42,16 +42,24 @@ func newGuard(host string, random io.Reader, routes func(base, token string) htt
 		}
 		words[i] = base64.RawURLEncoding.EncodeToString(secret)
 	}
-	g := &guard{
-		base: "/" + words[0] + "/", key: words[1], token: words[2], hosts: []string{host, "localhost:" + port},
-		origin: http.NewCrossOriginProtection(),
+	g := &guard{place: at, base: "/" + words[0] + "/", key: words[1], form: words[2], origin: http.NewCrossOriginProtection()}
+	if g.token != "" {
+		g.base = "/"
 	}
-	g.next = routes(g.base, g.token)
+	g.next, g.door = s.routes(g.base, g.form), s.door
 	return g, nil
 }
 
 // address is what the person opens.
-func (g *guard) address() string { return "http://" + g.hosts[0] + g.base + "?key=" + g.key }
+func (g *guard) address() string {
+	if g.token != "" {
+		return g.scheme + "://" + g.host + g.base
+	}
+	return g.scheme + "://" + g.host + g.base + "?key=" + g.key
+}
+
+// site is where a page comes from that was asked for so.
+func (g *guard) site(r *http.Request) string { return g.scheme + "://" + r.Host }
 
 // ServeHTTP implements [http.Handler].
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,21 +69,25 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case g.links != nil && strings.HasPrefix(r.URL.Path, answerPath):
 		g.links.ServeHTTP(w, r)
-	case !slices.Contains(g.hosts, r.Host): // another name leads here: DNS rebinding
+	case !g.hosted(r.Host): // another name leads here: DNS rebinding
 		refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
 	case !strings.HasPrefix(r.URL.Path, g.base):
 		refuse(w, http.StatusNotFound, "there is nothing here")
-	case r.Method == http.MethodGet && r.URL.Path == g.base && r.URL.Query().Has("key"):
+	case g.token != "" && (r.URL.Path == g.base+"style.css" || r.URL.Path == g.base+"icon.svg"): // of the page to sign in on
+		g.next.ServeHTTP(w, r)
+	case g.token == "" && r.Method == http.MethodGet && r.URL.Path == g.base && r.URL.Query().Has("key"):
 		g.enter(w, r)
+	case !g.known(r) && g.token != "":
+		g.signIn(w, r)
 	case !g.known(r):
 		refuse(w, http.StatusForbidden, "open the address that uwf web has printed")
-	case foreign(r):
+	case g.foreign(r):
 		refuse(w, http.StatusForbidden, "another site asks for this, or frames it")
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 		g.next.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		if g.origin.Check(r) != nil || !g.own(r) || !same(r.PostFormValue("token"), g.token) {
+		if g.origin.Check(r) != nil || !g.own(r) || !same(r.PostFormValue("token"), g.form) {
 			refuse(w, http.StatusForbidden, "this was not sent by a page of this uwf web; load the page again")
 			return
 		}
@@ -94,31 +106,72 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "open the address that uwf web has printed")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: g.key, Path: g.base, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	g.know(w)
 	http.Redirect(w, r, g.base, http.StatusSeeOther)
 }
 
+// signIn asks for the token, and leads back to the page that was asked for. The cookie is
+// not sent by a click on another site's page either; it is when that page asks once more.
+func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
+	p := signInPage{Missed: r.Method == http.MethodPost}
+	if p.Missed {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if g.origin.Check(r) == nil && g.own(r) && same(r.PostFormValue("secret"), g.token) {
+			g.know(w)
+			// Never to another host, as //host would.
+			http.Redirect(w, r, (&url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: r.URL.RawQuery}).String(), http.StatusSeeOther)
+			return
+		}
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="uwf web"`)
+	g.door(w, p)
+}
+
+// signInPage asks for the token.
+type signInPage struct {
+	Missed bool // what was given is not it
+}
+
+// know gives the browser the cookie.
+func (g *guard) know(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.key, Path: g.base, HttpOnly: true, Secure: g.scheme == "https", SameSite: http.SameSiteStrictMode})
+}
+
+// cookie is the cookie's name: with TLS, one that no other host can set.
+func (g *guard) cookie() string {
+	if g.scheme == "https" {
+		return "__Host-" + cookieName
+	}
+	return cookieName
+}
+
+// known reports whether the browser has our cookie, or a program the token.
 func (g *guard) known(r *http.Request) bool {
-	cookie, err := r.Cookie(cookieName)
+	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && g.token != "" {
+		return same(given, g.token)
+	}
+	cookie, err := r.Cookie(g.cookie())
 	return err == nil && same(cookie.Value, g.key)
 }
 
 // foreign reports whether the browser says that another site, or another port of this
 // machine, asks, or that the answer would be shown within a page. The cookie is not sent
 // then; a browser that sends it all the same gets nothing.
-func foreign(r *http.Request) bool {
+func (g *guard) foreign(r *http.Request) bool {
 	site, to, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
 	return site != "" && site != "same-origin" && site != "none" ||
 		slices.Contains([]string{"iframe", "frame", "embed", "object"}, to) ||
-		origin != "" && origin != "http://"+r.Host
+		origin != "" && origin != g.site(r)
 }
 
 // own reports whether the browser says that one of our pages has sent a form.
-func (g *guard) own(r *http.Request) bool {
-	return r.Header.Get("Origin") == "http://"+r.Host
-}
+func (g *guard) own(r *http.Request) bool { return r.Header.Get("Origin") == g.site(r) }
 
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+// same compares in a time that says nothing, of the length either.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
 
 // headers are those of every answer.
 func headers() map[string]string {

@@ -33,16 +33,16 @@ func (s *server) takeLinks(g *guard) {
 	mux.HandleFunc("GET "+answerPath+"{word}", l.ask)
 	mux.HandleFunc("POST "+answerPath+"{word}", l.answer)
 	g.links = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		dest := r.Header.Get("Sec-Fetch-Dest")
-		hosts, origins := l.places(r.Context(), g)
+		dest, from := r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
+		address, host := l.address(r.Context())
 		switch {
-		case !slices.Contains(hosts, r.Host):
+		case !g.hosted(r.Host) && (host == "" || r.Host != host):
 			refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
-		case len(hosts) == len(g.hosts):
+		case host == "":
 			refuse(w, http.StatusNotFound, "there is nothing here")
 		case slices.Contains([]string{"iframe", "frame", "embed", "object"}, dest):
 			refuse(w, http.StatusForbidden, "another site frames it")
-		case r.Method == http.MethodPost && !slices.Contains(origins, r.Header.Get("Origin")):
+		case r.Method == http.MethodPost && from != address && (!g.hosted(r.Host) || !g.own(r)):
 			refuse(w, http.StatusForbidden, "this was not sent by the page of the link; open the link again")
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -51,23 +51,18 @@ func (s *server) takeLinks(g *guard) {
 	})
 }
 
-// places are the names under which links may be asked for, and the sites from which a form
-// may come. The config may have changed since the server began: without an address in it,
-// the names are those of the guard alone.
-func (l links) places(ctx context.Context, g *guard) (hosts, origins []string) {
-	hosts = slices.Clone(g.hosts)
-	for _, host := range hosts {
-		origins = append(origins, "http://"+host)
-	}
+// address is where links lead, and the host in it. The config may have changed since the
+// server began: without an address in it no link counts.
+func (l links) address(ctx context.Context) (address, host string) {
 	c, err := l.engine.Config(ctx)
 	if err != nil || c.Notify == nil || c.Notify.Links == nil { // whoever tells says what is wrong; no link was made
-		return hosts, origins
+		return "", ""
 	}
-	address := strings.TrimRight(c.Notify.Links.Address, "/")
-	if at, err := url.Parse(address); err == nil && at.Host != "" {
-		hosts, origins = append(hosts, at.Host), append(origins, address)
+	address = strings.TrimRight(c.Notify.Links.Address, "/")
+	if at, err := url.Parse(address); err == nil {
+		host = at.Host
 	}
-	return hosts, origins
+	return address, host
 }
 
 // answerPage asks what a thread asks, and nothing else is on it.
@@ -102,7 +97,7 @@ func (l links) kept() answerlink.Links { return answerlink.Links{Dir: l.engine.D
 
 func (l links) say(w http.ResponseWriter, status int, title, text string) {
 	f := l.frame("", title, "")
-	f.Body = htmlpage.TextOf(text, most).Body
+	f.Assets, f.Body = answerPath, htmlpage.TextOf(text, most).Body
 	l.write(w, status, f, "answer-said")
 }
 
@@ -119,7 +114,7 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 		p.Title = about.Title
 	}
 	f := l.frame("", p.Title, "")
-	f.Body = p
+	f.Assets, f.Body = answerPath, p
 	l.write(w, http.StatusOK, f, "answer-page")
 }
 

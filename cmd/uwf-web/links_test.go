@@ -90,7 +90,7 @@ func TestALinkAnswersOnce(t *testing.T) {
 		require.Contains(t, page, `name="field.$status"`)
 		require.NotContains(t, page, "<script")
 		require.NotContains(t, page, s.guard.base, "it leads nowhere else")
-		require.NotContains(t, page, s.guard.token)
+		require.NotContains(t, page, s.guard.form)
 	}
 	require.NoError(t, os.WriteFile(uwf+".refuse", nil, 0o600))
 	status, page := s.link(http.MethodPost, word, form, nil)
@@ -174,7 +174,7 @@ func TestAThreadThatIsIdle(t *testing.T) {
 	require.NotContains(t, page, "<button>Tell</button>")
 
 	require.NoError(t, os.WriteFile(uwf+".refuse", nil, 0o600))
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/go-on", strings.NewReader(url.Values{"token": {s.guard.token}}.Encode()))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/go-on", strings.NewReader(url.Values{"token": {s.guard.form}}.Encode()))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", s.http.URL)

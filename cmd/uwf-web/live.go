@@ -37,8 +37,14 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // of nginx
 	out := http.NewResponseController(w)
-	if _, err := fmt.Fprint(w, "retry: 2000\ndata: begin\n\n"); err != nil || out.Flush() != nil {
+	say := func(word string) bool {
+		_ = out.SetWriteDeadline(s.env.Now().Add(ping)) // whoever does not listen has gone
+		_, err := fmt.Fprint(w, word)
+		return err == nil && out.Flush() == nil
+	}
+	if !say("retry: 2000\ndata: begin\n\n") {
 		return
 	}
 	changed := changes(r.Context(), s.engine.Dirs, id, r.URL.Query().Get("seen"))
@@ -56,7 +62,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 			word = "data: changed\n\n"
 		case <-tick.C:
 		}
-		if _, err := fmt.Fprint(w, word); err != nil || out.Flush() != nil {
+		if !say(word) {
 			return
 		}
 	}

@@ -29,10 +29,16 @@ func run(ctx context.Context, e env.Env) int {
 	format := ""
 	app := &ucli.App{
 		Name: program, Usage: "show the threads of a home in a browser", Version: cmdline.Version(),
-		UsageText: program + " [--actions] [--port N] [--home DIR]",
+		UsageText: program + " [--actions] [--port N | --listen ADDR | --socket PATH] [--home DIR]",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "actions", Usage: "let the pages start uwf: answer, go on, stop, fork"},
 			&ucli.StringFlag{Name: "port", Usage: "listen on `PORT` of this machine (default: a free one)", Value: "0"},
+			&ucli.StringFlag{Name: "listen", Usage: "listen on `ADDR`, as 0.0.0.0:8443; elsewhere than on this machine it needs the next three"},
+			&ucli.StringFlag{Name: "token-file", Usage: "`FILE` with the token that people sign in with; only you may read it"},
+			&ucli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, in PEM"},
+			&ucli.StringFlag{Name: "tls-key", Usage: "`FILE` with its key, in PEM"},
+			&ucli.StringFlag{Name: "socket", Usage: "listen on the socket `PATH`, for a proxy that has TLS; needs --token-file and --address"},
+			&ucli.StringFlag{Name: "address", Usage: "`URL` of the proxy, as browsers show it"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the threads (default: $UWF_HOME, else ~/.uwf)"},
 			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
 			&ucli.BoolFlag{Name: "until-stdin-ends", Hidden: true, Usage: "end with whoever holds the other end of stdin"},
@@ -80,10 +86,17 @@ type started struct {
 	Actions bool   `json:"actions"`
 }
 
+// maxAnswer is how long a browser may take to read an answer: all of a long turn.
+const maxAnswer = 5 * time.Minute
+
 // serve answers until ctx ends.
 func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format) error {
 	if port, err := strconv.ParseUint(c.String("port"), 10, 16); err != nil {
 		return cmdline.UsageError(fmt.Sprintf("--port must be a number up to 65535, got %q", c.String("port")), "--port "+strconv.FormatUint(port, 10))
+	}
+	w, err := wished(c)
+	if err != nil {
+		return err
 	}
 	s, err := newServer(ctx, e, c.String("home"), c.String("ocas-home"))
 	if err != nil {
@@ -94,11 +107,11 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 			return &protocol.Error{Code: protocol.CodeNotFound, Message: "actions need uwf, which is neither beside " + program + " nor on PATH", Err: err, Hints: []string{"uwf web"}}
 		}
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", c.String("port")))
+	listener, at, err := w.open(ctx, e)
 	if err != nil {
-		return &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{"uwf web takes a free port"}}
+		return err
 	}
-	g, err := newGuard(listener.Addr().String(), e.Rand, s.routes)
+	g, err := newGuard(at, e.Rand, s)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -112,13 +125,16 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 		}()
 	}
 	web := &http.Server{
-		Handler: g, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: g, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, WriteTimeout: maxAnswer, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	answer := started{Address: g.address(), Actions: s.uwf != ""}
 	err = render.Print(e.Stdout, format, answer, func(w io.Writer) error {
 		what := "It only looks; uwf web --actions can answer, too."
-		if answer.Actions {
+		switch {
+		case answer.Actions && g.token != "":
+			what = "Whoever has the token can make your agents work."
+		case answer.Actions:
 			what = "Whoever has this address can make your agents work: keep it to yourself."
 		}
 		_, err := fmt.Fprintf(w, "%s\n%s Ctrl-C ends it.\n", answer.Address, what)

@@ -70,6 +70,13 @@ func (s *server) routes(base, token string) http.Handler {
 	return http.StripPrefix(base[:len(base)-1], mux)
 }
 
+// door is the page to sign in on.
+func (s *server) door(w http.ResponseWriter, p signInPage) {
+	f := s.frame("", "Sign in", "")
+	f.Assets, f.Body = s.base, p
+	s.write(w, http.StatusUnauthorized, f, "sign-in")
+}
+
 func (s *server) styleSheet() http.HandlerFunc {
 	return s.asset("text/css; charset=utf-8", func() ([]byte, error) { return []byte(s.style), nil })
 }
@@ -93,6 +100,7 @@ func (s *server) asset(kind string, read func() ([]byte, error)) http.HandlerFun
 // frame is a page.
 type frame struct {
 	Base, Token string
+	Assets      string // where a page that leads nowhere else has its style from
 	Title, Page string
 	Live        string // where the page is told of changes; "": it is not
 	Actions     bool

@@ -73,7 +73,9 @@ func newSite(t *testing.T, uwf string) *site {
 	s.server.uwf = uwf
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.guard.ServeHTTP(w, r) }))
 	t.Cleanup(s.http.Close)
-	s.guard, err = newGuard(s.http.Listener.Addr().String(), rand.Reader, s.server.routes)
+	at, err := local(s.http.Listener.Addr().String())
+	require.NoError(t, err)
+	s.guard, err = newGuard(at, rand.Reader, s.server)
 	require.NoError(t, err)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -176,14 +178,14 @@ func TestGuard(t *testing.T) {
 		"a script of another site":        {"GET", home, map[string]string{"Cookie": cookie, "Origin": "http://evil.example"}, "", 403},
 		"within a frame":                  {"GET", home, map[string]string{"Cookie": cookie, "Sec-Fetch-Dest": "iframe"}, "", 403},
 		"a person's own click":            {"GET", home, map[string]string{"Cookie": cookie, "Sec-Fetch-Site": "none", "Sec-Fetch-Dest": "document"}, "", 200},
-		"a post of another site":          {"POST", stop, map[string]string{"Cookie": cookie, "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}, "token=" + s.guard.token, 403},
-		"a post of another port":          {"POST", stop, map[string]string{"Cookie": cookie, "Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"}, "token=" + s.guard.token, 403},
-		"a post of nowhere":               {"POST", stop, map[string]string{"Cookie": cookie}, "token=" + s.guard.token, 403},
-		"a post of an opaque place":       {"POST", stop, map[string]string{"Cookie": cookie, "Origin": "null"}, "token=" + s.guard.token, 403},
+		"a post of another site":          {"POST", stop, map[string]string{"Cookie": cookie, "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}, "token=" + s.guard.form, 403},
+		"a post of another port":          {"POST", stop, map[string]string{"Cookie": cookie, "Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"}, "token=" + s.guard.form, 403},
+		"a post of nowhere":               {"POST", stop, map[string]string{"Cookie": cookie}, "token=" + s.guard.form, 403},
+		"a post of an opaque place":       {"POST", stop, map[string]string{"Cookie": cookie, "Origin": "null"}, "token=" + s.guard.form, 403},
 		"a post without the form's token": {"POST", stop, same, "", 403},
-		"a post without the cookie":       {"POST", stop, map[string]string{"Origin": s.http.URL}, "token=" + s.guard.token, 403},
-		"no such deed":                    {"POST", home + "thread/" + id + "/rm", same, "token=" + s.guard.token, 404},
-		"no such thread":                  {"POST", home + "thread/--all/stop", same, "token=" + s.guard.token, 404},
+		"a post without the cookie":       {"POST", stop, map[string]string{"Origin": s.http.URL}, "token=" + s.guard.form, 403},
+		"no such deed":                    {"POST", home + "thread/" + id + "/rm", same, "token=" + s.guard.form, 404},
+		"no such thread":                  {"POST", home + "thread/--all/stop", same, "token=" + s.guard.form, 404},
 		"another method":                  {"DELETE", stop, same, "", 405},
 		"a path out of here":              {"GET", home + "thread/..%2f..%2fx", map[string]string{"Cookie": cookie}, "", 404},
 	} {
@@ -297,7 +299,7 @@ func TestOnlyLooks(t *testing.T) {
 	}
 	for _, deed := range []string{"answer", "resume", "go-on", "poke", "stop", "fork", "replay", "tell", "undo", "redo", "apply", "seal"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/"+deed,
-			strings.NewReader(url.Values{"token": {s.guard.token}, "step": {string(step)}, "head": {string(step)}}.Encode()))
+			strings.NewReader(url.Values{"token": {s.guard.form}, "step": {string(step)}, "head": {string(step)}}.Encode()))
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", s.http.URL)

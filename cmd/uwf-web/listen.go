@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// place is where the pages are, and how a browser asks for them there.
+type place struct {
+	scheme string                 // http or https
+	host   string                 // with its port: of the address that is printed
+	hosted func(host string) bool // whether who asks for this host asks for these pages
+	token  string                 // that people sign in with; "": the address has a secret
+}
+
+// local is the place on this machine, under the address that was printed only.
+func local(host string) (place, error) {
+	_, port, err := net.SplitHostPort(host)
+	hosted := func(asked string) bool { return asked == host || asked == "localhost:"+port }
+	return place{scheme: "http", host: host, hosted: hosted}, err
+}
+
+// wish is what the command line says of the place.
+type wish struct{ listen, socket, address, tokenFile, cert, key string }
+
+func wished(c *ucli.Context) (wish, error) {
+	w := wish{
+		listen: c.String("listen"), socket: c.String("socket"), address: c.String("address"),
+		tokenFile: c.String("token-file"), cert: c.String("tls-cert"), key: c.String("tls-key"),
+	}
+	switch {
+	case w.socket != "" && (w.listen != "" || c.IsSet("port")):
+		return w, cmdline.UsageError("--socket is in place of --listen and --port", socketExample)
+	case w.socket != "" && w.cert+w.key != "":
+		return w, cmdline.UsageError("TLS is the matter of the proxy before --socket", socketExample)
+	case (w.socket == "") != (w.address == ""):
+		return w, cmdline.UsageError("--socket and --address belong together", socketExample)
+	case w.listen != "" && c.IsSet("port"):
+		return w, cmdline.UsageError("--listen has its port in it", listenExample)
+	case w.listen == "":
+		w.listen = net.JoinHostPort("127.0.0.1", c.String("port"))
+	}
+	return w, nil
+}
+
+const (
+	listenExample = "uwf web --listen 0.0.0.0:8443 --token-file token --tls-cert cert.pem --tls-key key.pem"
+	socketExample = "uwf web --socket web.sock --address https://uwf.example.org --token-file token"
+	tokenExample  = "(umask 077; head -c 24 /dev/urandom | base64 > token)"
+)
+
+// open listens where it is wished, if that is safe: what is not for this machine alone
+// needs a token to sign in with, and TLS.
+func (w wish) open(ctx context.Context, e env.Env) (net.Listener, place, error) {
+	if w.socket != "" {
+		return w.openSocket(ctx, e)
+	}
+	at, err := net.ResolveTCPAddr("tcp", w.listen)
+	if err != nil {
+		return nil, place{}, cmdline.UsageError("--listen must be an address with a port: "+err.Error(), listenExample)
+	}
+	secured := w.tokenFile+w.cert+w.key != ""
+	switch {
+	case !secured && !at.IP.IsLoopback():
+		return nil, place{}, cmdline.UsageError(w.listen+" can be reached from other machines: that needs a token and TLS",
+			listenExample, "uwf web --port 8123, and ssh -L 8123:127.0.0.1:8123 there")
+	case secured && (w.tokenFile == "" || w.cert == "" || w.key == ""):
+		return nil, place{}, cmdline.UsageError("--token-file, --tls-cert and --tls-key belong together", listenExample)
+	case secured:
+		return w.openTLS(e, at)
+	}
+	listener, err := net.ListenTCP("tcp", at)
+	if err != nil {
+		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{"uwf web takes a free port"}}
+	}
+	p, err := local(listener.Addr().String())
+	return listener, p, err
+}
+
+// openTLS listens with a certificate, which says under which names.
+func (w wish) openTLS(e env.Env, at *net.TCPAddr) (net.Listener, place, error) {
+	token, err := readToken(e.Path(w.tokenFile))
+	if err != nil {
+		return nil, place{}, err
+	}
+	cert, err := tls.LoadX509KeyPair(e.Path(w.cert), e.Path(w.key))
+	if err != nil {
+		return nil, place{}, cmdline.UsageError("read the certificate: "+err.Error(), listenExample)
+	}
+	if e.Now().After(cert.Leaf.NotAfter) {
+		return nil, place{}, cmdline.UsageError("the certificate has ended on "+cert.Leaf.NotAfter.UTC().Format(time.DateOnly), listenExample)
+	}
+	name := nameOf(cert.Leaf)
+	if name == "" {
+		return nil, place{}, cmdline.UsageError("the certificate has no name (subjectAltName) under which a browser could ask", listenExample)
+	}
+	listener, err := net.ListenTCP("tcp", at)
+	if err != nil {
+		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{listenExample}}
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	p := place{scheme: "https", host: joined(name, port), token: token, hosted: func(asked string) bool {
+		host, to, err := net.SplitHostPort(asked)
+		if err != nil {
+			host, to = strings.Trim(asked, "[]"), "443"
+		}
+		return to == port && cert.Leaf.VerifyHostname(host) == nil
+	}}
+	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}), p, err
+}
+
+// nameOf is a name that a certificate is for; "": there is none.
+func nameOf(cert *x509.Certificate) string {
+	for _, name := range cert.DNSNames {
+		if !strings.Contains(name, "*") {
+			return name
+		}
+	}
+	if len(cert.IPAddresses) > 0 {
+		return cert.IPAddresses[0].String()
+	}
+	for _, name := range cert.DNSNames {
+		return strings.Replace(name, "*", "uwf", 1)
+	}
+	return ""
+}
+
+// joined is a host as browsers write it.
+func joined(name, port string) string {
+	host := net.JoinHostPort(name, port)
+	if port == "443" {
+		return strings.TrimSuffix(host, ":443")
+	}
+	return host
+}
+
+// openSocket listens for a proxy, which has TLS and the name.
+func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, error) {
+	at, err := url.Parse(w.address)
+	if err != nil || at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path, "/")+at.RawQuery+at.Fragment != "" || at.User != nil {
+		return nil, place{}, cmdline.UsageError("--address must be https:// and a name, as browsers show it, got "+plaintext.Line(w.address), socketExample)
+	}
+	if w.tokenFile == "" {
+		return nil, place{}, cmdline.UsageError("whoever reaches the proxy would see all: --socket needs a token", socketExample)
+	}
+	token, err := readToken(e.Path(w.tokenFile))
+	if err != nil {
+		return nil, place{}, err
+	}
+	path := e.Path(w.socket)
+	if err := freeSocket(ctx, path); err != nil {
+		return nil, place{}, err
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{socketExample}}
+	}
+	const group = 0o660 // the proxy's: whose directory it is
+	if err := os.Chmod(path, group); err != nil {
+		return nil, place{}, errors.Join(err, listener.Close())
+	}
+	host := strings.ToLower(at.Host)
+	return listener, place{scheme: "https", host: host, token: token, hosted: func(asked string) bool { return strings.ToLower(asked) == host }}, nil
+}
+
+// freeSocket removes the socket of a server that was killed.
+func freeSocket(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSocket == 0 {
+		return cmdline.UsageError("at "+plaintext.Line(path)+" is "+careful.Kind(info.Mode())+", not a socket", socketExample)
+	}
+	if other, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
+		_ = other.Close() // it was only asked whether somebody is there
+		return &protocol.Error{Code: protocol.CodeLocked, Message: "another server listens at " + plaintext.Line(path), Hints: []string{socketExample}}
+	}
+	return os.Remove(path)
+}
+
+// shortestToken is so long that nobody guesses it over a network.
+const shortestToken = 32
+
+// readToken reads the secret that people sign in with.
+func readToken(path string) (string, error) {
+	const longest = 4 << 10
+	f, err := careful.OpenMax(path, longest, careful.Follow)
+	if err != nil {
+		return "", cmdline.UsageError("read the token: "+err.Error(), tokenExample)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	const others = 0o077
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&others != 0 {
+		return "", cmdline.UsageError(fmt.Sprintf("others can read the token %s (mode %04o)", plaintext.Line(path), mode), "chmod 600 "+plaintext.Word(path))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, longest))
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if len(token) < shortestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", cmdline.UsageError(fmt.Sprintf("a token is a word of at least %d letters and digits", shortestToken), tokenExample)
+	}
+	return token, nil
+}
