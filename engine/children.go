@@ -32,6 +32,7 @@ func (e *Engine) kids(ctx context.Context, p *position) (children.Kids, error) {
 		}
 		if about == e {
 			about = e.aware(ctx, k.ID)
+			about.bounds = map[string][]bound{}
 		}
 		if k.Out, _, err = about.showActive(ctx, k.ID, k.Head); err != nil {
 			return nil, err

@@ -87,6 +87,8 @@ type Engine struct {
 	workflows map[protocol.Hash]protocol.Workflow
 	// factsOf is what is known of threads besides their chains; nil: Heads is asked.
 	factsOf func(thread string) (heads.Facts, bool)
+	// bounds remembers, by parent, what holds its children; nil: nothing is.
+	bounds map[string][]bound
 	// driven is the run that this engine works for, with all children; nil: none.
 	driven *driven
 	// path leads from the driven thread to the child that is at work; "": it is itself.

@@ -24,6 +24,17 @@ type bound struct {
 
 // above are the limits of cost of those whose part a thread plays, the nearest first.
 func (e *Engine) above(ctx context.Context, parent *heads.Parent) ([]bound, error) {
+	if known, ok := e.bounds[parent.Thread]; ok {
+		return known, nil
+	}
+	all, err := e.allAbove(ctx, parent)
+	if err == nil && e.bounds != nil {
+		e.bounds[parent.Thread] = all
+	}
+	return all, err
+}
+
+func (e *Engine) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, error) {
 	var all []bound
 	for parent != nil {
 		id := parent.Thread
@@ -113,7 +124,8 @@ func (e *Engine) addKids(ctx context.Context, sum *moderator.Spent, all map[stri
 // spentBy is [Engine.spentAlone]. A driver asks for it with each step of each child, so
 // of those that have ended, or have not been begun, it is found out once.
 func (e *Engine) spentBy(ctx context.Context, id string, at heads.Standing, facts heads.Facts) (moderator.Spent, error) {
-	if known, ok := e.driven.spending(id); ok && known.head == at.Head && (at.End != nil || !e.runDir(id).Exists()) {
+	known, ok := e.driven.spending(id)
+	if ok && known.head == at.Head && (known.ended != nil || at.End == nil && !e.runDir(id).Exists()) {
 		return known.spent, nil
 	}
 	spent, err := e.spentAlone(ctx, id, at.Head, facts)

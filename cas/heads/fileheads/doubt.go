@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
@@ -27,6 +28,9 @@ type factsRead struct {
 	faults []error          // of lines that cannot be read
 	torn   error            // that the last line is torn, and may be about a thread
 	lost   error            // that lines, or all of the file, are lost
+
+	number, lines int                    // lines that were read, and how many of them are not empty
+	said          map[string]heads.Facts // by thread: what known says, as far as somebody asked
 }
 
 // readFacts reads the lines that are about a thread, "" for all of them, and finds
@@ -75,18 +79,19 @@ func acknowledged(says bool, count int) int {
 // linesOfFacts is [Heads.readFacts] for a text. A torn line behind those that were
 // acknowledged says nothing: it would have been, had it been written as a whole.
 func (x *Heads) linesOfFacts(ctx context.Context, data []byte, only string, acknowledged int) (*factsRead, error) {
-	r := &factsRead{data: data, known: map[string]fields{}, doubts: map[string]error{}}
+	r := x.readBefore(data, only)
+	rest := data[len(r.data):]
+	r.data = data
 	quoted, err := json.Marshal(only)
 	if err != nil {
 		return r, err
 	}
 	var standing map[string]bool // read only if it is needed
-	number, lines := 0, 0
-	for text := range bytes.Lines(data) {
-		number++
+	for text := range bytes.Lines(rest) {
+		r.number++
 		content, whole := bytes.CutSuffix(text, []byte("\n"))
 		if whole && !isBlank(content) {
-			lines++
+			r.lines++
 		}
 		if _, sound := sumOf(content); sound && only != "" && !mayBeAbout(content, quoted) {
 			continue
@@ -101,12 +106,12 @@ func (x *Heads) linesOfFacts(ctx context.Context, data []byte, only string, ackn
 		case errors.Is(err, errNothing):
 			// A kill may have torn it, and then nobody was told of a thread that it
 			// is about. One that is here has lost what it said.
-			r.torn = invalid(x.path(factsFile), number, whyTorn(content))
-			if err = r.torn; lines >= acknowledged {
+			r.torn = invalid(x.path(factsFile), r.number, whyTorn(content))
+			if err = r.torn; r.lines >= acknowledged {
 				continue
 			}
 		default:
-			err = invalid(x.path(factsFile), number, err.Error())
+			err = invalid(x.path(factsFile), r.number, err.Error())
 			r.faults = append(r.faults, err)
 		}
 		if standing == nil {
@@ -147,10 +152,13 @@ func lostFacts(path string, lines, count int) error {
 
 // add adds a line that can be read.
 func (r *factsRead) add(change factsChange) {
-	if r.known[change.thread] == nil {
-		r.known[change.thread] = fields{}
+	known := maps.Clone(r.known[change.thread]) // those of an earlier look stay
+	if known == nil {
+		known = fields{}
 	}
-	r.known[change.thread].merge(change.fields)
+	known.merge(change.fields)
+	r.known[change.thread] = known
+	delete(r.said, change.thread)
 	if change.fields["imported"] != nil {
 		delete(r.doubts, change.thread)
 	}
@@ -187,9 +195,16 @@ func (x *Heads) names(ctx context.Context) map[string]bool {
 
 // of returns what is known of a thread.
 func (r *factsRead) of(thread string) (heads.Facts, error) {
-	f, err := r.known[thread].facts()
+	f, read := r.said[thread]
+	if !read {
+		var err error
+		if f, err = r.known[thread].facts(); err != nil {
+			return f, err
+		}
+		r.said[thread] = f
+	}
 	f.Doubt = r.doubts[thread]
-	return f, err
+	return f, nil
 }
 
 // mark adds to what is known what [factsRead.marks] says.
@@ -203,10 +218,7 @@ func (r *factsRead) mark() error {
 		if err != nil {
 			return err
 		}
-		if r.known[thread] == nil {
-			r.known[thread] = fields{}
-		}
-		r.known[thread]["imported"] = imported
+		r.add(factsChange{thread, fields{"imported": imported}})
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (x *Heads) rewriteFacts(ctx context.Context, f *file, gone map[string]bool)
 	maps.DeleteFunc(merged, func(thread string, _ fields) bool { return gone[thread] })
 	var text []byte
 	for _, thread := range slices.Sorted(maps.Keys(merged)) {
-		known := merged[thread]
+		known := maps.Clone(merged[thread])
 		maps.DeleteFunc(known, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 		if len(known) == 0 {
 			continue

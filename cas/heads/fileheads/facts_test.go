@@ -113,6 +113,40 @@ func TestFactsOfOthers(t *testing.T) {
 	require.Equal(t, bad, string(moved))
 }
 
+// Who looks at all threads again and again is told what the file says now, whatever it
+// said before.
+func TestFactsAgain(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	x, dir := open(t)
+	title := func(text string) heads.Facts { return heads.Facts{Title: &text} }
+	all := func() map[string]heads.Facts {
+		t.Helper()
+		all, err := x.AllFacts(ctx)
+		require.NoError(t, err)
+		return all
+	}
+	require.NoError(t, x.Add(ctx, id("a"), h1, title("a")))
+	require.NoError(t, x.Add(ctx, id("b"), h1, title("b")))
+	before := all()
+	require.NoError(t, x.SetFacts(ctx, id("a"), title("another")))
+	require.NoError(t, x.Add(ctx, id("c"), h1, title("c")))
+	require.Equal(t, map[string]heads.Facts{id("a"): title("another"), id("b"): title("b"), id("c"): title("c")}, all())
+	require.Equal(t, title("a"), before[id("a")], "what was told is not changed")
+
+	path := filepath.Join(dir, "facts.jsonl")
+	good := text(t, dir, "facts.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(good, `"b"`, `"B"`, 1)), 0o600))
+	damaged, err := x.AllFacts(ctx)
+	require.ErrorContains(t, err, path+":2:")
+	require.Error(t, damaged[id("b")].Doubt)
+	require.NoError(t, os.WriteFile(path, []byte(good[:strings.Index(good, "\n")+1]), 0o600))
+	_, err = x.AllFacts(ctx)
+	require.ErrorContains(t, err, "had 4")
+	require.NoError(t, os.WriteFile(path, []byte(good), 0o600))
+	require.Len(t, all(), 3)
+}
+
 // FuzzFacts: whatever the file holds, what is said of a thread next is known, what
 // was known of the others stays, and one thread asked for is what all are.
 func FuzzFacts(f *testing.F) {

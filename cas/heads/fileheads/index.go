@@ -31,14 +31,15 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Heads is the four files of a home directory. It caches nothing, because
-// other processes write too, and is safe for concurrent use.
+// Heads is the four files of a home directory. Each look reads them, because other
+// processes write too; it is safe for concurrent use.
 //
 // Besides the errors that they name, its methods return those of the disk, and
 // a [*protocol.Error] with [protocol.CodeInvalid] that names file and line where
@@ -47,7 +48,8 @@ import (
 type Heads struct {
 	dir   string
 	fsys  durable.FS
-	texts sync.Pool // of *[]byte: memory to read into, not contents
+	texts sync.Pool                 // of *[]byte: memory to read into, not contents
+	kept  atomic.Pointer[factsRead] // what lines of facts say, as long as they are there
 }
 
 // Open returns the index of a home directory, which need not exist yet.
