@@ -93,7 +93,7 @@ func (a *attempt) finishing(ctx context.Context) (context.Context, context.Cance
 	context.AfterFunc(ctx, func() {
 		after(finishing, patience, func() { cancel(context.Cause(ctx)) })
 	})
-	if total := a.cmd.timeout; total > 0 {
+	if total := a.cmd.Timeout; total > 0 {
 		left := max(total-a.Env.Now().Sub(a.info.Started), 0) + patience
 		late := fault.New(protocol.CodeTimeout, "the step exceeded its time limit of %s", total)
 		after(finishing, left, func() { cancel(late) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
@@ -101,7 +102,7 @@ func (e *Engine) personAttempt(ctx context.Context, h *lockedThread, pos *positi
 	}
 	a := e.newAttempt(h, pos, t)
 	a.more = o.more
-	a.cmd = command{name: protocol.PersonAgent, written: []string{}}
+	a.cmd = casting.Command{Name: protocol.PersonAgent, Written: []string{}}
 	return a, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/verify"
@@ -24,7 +25,7 @@ type attempt struct {
 	locked *lockedThread
 	pos    *position
 	task   task
-	cmd    command
+	cmd    casting.Command
 	dir    rundir.Dir
 	record rundir.Record
 	info   StepInfo
@@ -50,18 +51,18 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t 
 		}
 	}
 	var err error
-	if a.cmd, err = a.player(ctx, o); err != nil {
+	if a.cmd, err = a.Casting().Player(ctx, o.Wish(), a.pos.workflow, a.task.role, a.task.command); err != nil {
 		if last.Unfinished(h.head) || last.Missing { // it may have left a result
 			return protocol.StepOutput{}, err
 		}
 		return protocol.StepOutput{}, a.unable(err)
 	}
-	if a.cmd.plain != nil {
+	if a.cmd.Plain != nil {
 		if err := a.trustsWords(ctx); err != nil {
 			return protocol.StepOutput{}, a.unable(err)
 		}
 	}
-	if _, err := e.unpriced(ctx, pos.state.Limits, a.cmd, pos.workflow.Name, t.role); err != nil {
+	if _, err := e.Casting().Unpriced(ctx, pos.state.Limits, a.cmd, pos.workflow.Name, t.role); err != nil {
 		return protocol.StepOutput{}, a.unable(err)
 	}
 	return a.play(ctx, o)
@@ -95,7 +96,7 @@ func (a *attempt) inRun(ctx context.Context, step func(lock *durable.Held) (prot
 	}
 	// Held until the end, so that the run counts as alive while it is judged.
 	defer func() { _ = lock.Unlock() }()
-	a.started(a.cmd.name, false)
+	a.started(a.cmd.Name, false)
 	defer func() { a.ended(out, err) }()
 	return step(lock)
 }
@@ -123,7 +124,7 @@ func (a *attempt) withoutProcess(ctx context.Context, submit func() (protocol.Re
 // byProcess starts who plays the role, and takes the step.
 func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protocol.StepOutput, err error) {
 	ran, err := a.invoke(ctx, lock)
-	if a.cmd.plain != nil {
+	if a.cmd.Plain != nil {
 		a.endLeft()
 		if hidden := a.hideSaid(&ran); hidden != nil {
 			err = errors.Join(err, hidden)
@@ -133,7 +134,7 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 		a.warn(text)
 	}
 	switch {
-	case a.cmd.plain != nil:
+	case a.cmd.Plain != nil:
 		if err == nil {
 			ran.Result, err = a.ofCommand(ctx, ran)
 		}
@@ -185,7 +186,7 @@ func (a *attempt) tidy() {
 func (a *attempt) newRecord() rundir.Record {
 	return rundir.Record{
 		Thread: a.locked.id, Workflow: a.pos.thread.Start.Workflow, Head: a.locked.head,
-		Role: a.task.role, Agent: a.cmd.name, Command: a.cmd.written, PromptHash: a.task.promptHash,
+		Role: a.task.role, Agent: a.cmd.Name, Command: a.cmd.Written, PromptHash: a.task.promptHash,
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces,
 		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting,
 	}

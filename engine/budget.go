@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // What a whole run may cost, in dollars, tokens and time: the workflow says it, or the
@@ -185,25 +182,6 @@ func (a *attempt) unknownCost(s protocol.Step) {
 	a.warn(strings.Join(words, ": "))
 }
 
-// unpriced says why a limit of cost cannot hold an agent, "" if it may. Where no limit
-// of tokens can hold it either, it is refused before it begins.
-func (e *Engine) unpriced(ctx context.Context, l protocol.Limits, cmd command, workflow, role string) (string, error) {
-	if l.MaxCostUSD == 0 {
-		return "", nil
-	}
-	c, err := e.Config(ctx)
-	if err != nil {
-		return "", err
-	}
-	why, alias := config.NoPrice(c, cmd.argv[0], modelFlag(cmd.argv), cmd.alias, workflow, role, e.Env)
-	if why == "" || l.MaxTokens > 0 {
-		return why, nil
-	}
-	refusal := fault.New(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why)
-	key := "models." + plaintext.Word(cmp.Or(alias, "<alias>")) + ".price"
-	return "", fault.Hinted(refusal, "uwf config set "+key+".input 3; uwf config set "+key+".output 15: dollars per million tokens, those of your model", "--max-tokens 2000000 bounds the run by tokens instead")
-}
-
 // CheckBudget returns why a run of a workflow could not be held to its limits, if it
 // could not: l are those that are said for this run alone. Errors are *protocol.Error.
 func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protocol.Limits, o StepOptions) error {
@@ -220,11 +198,11 @@ func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protoco
 		if w.Roles[role].Player() != protocol.PlayedByAgent {
 			continue
 		}
-		cmd, err := e.agentFor(ctx, o, w.Name, role)
+		cmd, err := e.Casting().Agent(ctx, o.Wish(), w.Name, role)
 		if err != nil {
 			continue // whoever runs the role will say so
 		}
-		why, err := e.unpriced(ctx, inForce, cmd, w.Name, role)
+		why, err := e.Casting().Unpriced(ctx, inForce, cmd, w.Name, role)
 		if err != nil {
 			return fault.Of(err)
 		}

@@ -90,7 +90,7 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 		}
 	}
 	none := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("thread %s has no child %s", parent, strconv.Quote(key))}
-	return "", fault.Hinted(fault.Hinted(none, nearest(key, keys)...), "uwf thread show "+parent)
+	return "", fault.Hinted(fault.Hinted(none, fault.Nearest(key, keys)...), "uwf thread show "+parent)
 }
 
 // Joined are the children of the newest step that has joined some.

@@ -10,7 +10,7 @@
 //   - package rundir: run.json, the record of the try in flight or the last one;
 //   - foreign.go: a thread from elsewhere, and where it may work here;
 //   - files.go, package workspace: the files that are kept with a step;
-//   - command.go: which agent plays the role;
+//   - check.go, package casting: which agent plays the role;
 //   - adopt.go: the finished work of an interrupted step;
 //   - invoke.go: the agent's run;
 //   - accept.go, package verify: whether what it returned is what was asked for;

@@ -41,9 +41,9 @@ func (e *Engine) tell(ev Event) {
 
 // event is one about this try.
 func (a *attempt) event(name EventName) Event {
-	agent := a.cmd.alias
-	if agent == "" && len(a.cmd.argv) > 0 {
-		agent = strings.TrimSuffix(filepath.Base(a.cmd.argv[0]), ".exe")
+	agent := a.cmd.Alias
+	if agent == "" && len(a.cmd.Argv) > 0 {
+		agent = strings.TrimSuffix(filepath.Base(a.cmd.Argv[0]), ".exe")
 	}
 	return Event{
 		Name: name, Thread: a.locked.id, Workflow: a.pos.workflow.Name, Role: a.task.role, Agent: agent,

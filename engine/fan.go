@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -180,7 +181,7 @@ func (e *Engine) join(ctx context.Context, h *lockedThread, pos *position, last 
 		t.limitBase = pos.thread.Len()
 	}
 	a := e.newAttempt(h, pos, t)
-	a.more, a.cmd = o.more, command{name: protocol.JoinAgent, written: []string{}}
+	a.more, a.cmd = o.more, casting.Command{Name: protocol.JoinAgent, Written: []string{}}
 	if !o.Fresh {
 		if out, adopted, err := a.takeOver(ctx, last); adopted || err != nil {
 			return out, err

@@ -53,9 +53,9 @@ func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 // invoke runs the agent to its end.
 func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Outcome, error) {
 	inv := agentproc.Invocation{
-		Command: a.cmd.argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
-		Plain: a.cmd.plain != nil, Apart: a.cmd.plain != nil && a.cmd.plain.Parse != "",
-		RunDir: a.dir.Path, FS: a.FS, Lock: lock, Timeout: a.cmd.timeout, Grace: a.grace(),
+		Command: a.cmd.Argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
+		Plain: a.cmd.Plain != nil, Apart: a.cmd.Plain != nil && a.cmd.Plain.Parse != "",
+		RunDir: a.dir.Path, FS: a.FS, Lock: lock, Timeout: a.cmd.Timeout, Grace: a.grace(),
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), rundir.Running
 			a.locked.note(process{pid, a.record.Birth})
@@ -94,13 +94,13 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 
 // arguments are the agent's, in the form that it understands.
 func (a *attempt) arguments() []string {
-	args := slices.Clone(a.cmd.argv[1:])
+	args := slices.Clone(a.cmd.Argv[1:])
 	switch {
-	case a.cmd.plain != nil:
+	case a.cmd.Plain != nil:
 		return args
-	case a.cmd.form == "named":
+	case a.cmd.Form == "named":
 		return append(args, protocol.FlagThread, a.locked.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
-	case a.cmd.form == "positional": // the environment says the rest
+	case a.cmd.Form == "positional": // the environment says the rest
 		return append(args, a.locked.id, a.task.role)
 	}
 	return append(args, a.locked.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
@@ -110,7 +110,7 @@ func (a *attempt) arguments() []string {
 // agent's own from the config, and the facts of this step, which nothing overrides.
 // Agents of the kit read .env themselves.
 func (a *attempt) environment() []string {
-	set := maps.Clone(a.cmd.env)
+	set := maps.Clone(a.cmd.Env)
 	if set == nil {
 		set = map[string]string{}
 	}
@@ -118,11 +118,11 @@ func (a *attempt) environment() []string {
 		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.Path,
 		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.locked.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
-		protocol.EnvAgent: a.cmd.alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
+		protocol.EnvAgent: a.cmd.Alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
 		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.snapshot(),
 	})
 	set[protocol.EnvInputs] = inputsText(a.pos.thread.Start)
-	if a.cmd.plain != nil {
+	if a.cmd.Plain != nil {
 		maps.DeleteFunc(set, func(key, _ string) bool { return ofAgent(key) })
 	}
 	if runtime.GOOS != "windows" {
@@ -131,11 +131,11 @@ func (a *attempt) environment() []string {
 	if a.Env.Exe != "" {
 		set[protocol.EnvBin] = a.Env.Exe
 	}
-	if a.cmd.plain != nil {
+	if a.cmd.Plain != nil {
 		return a.commandEnvironment(set)
 	}
 	var environ []string
-	for _, kv := range config.Handed(a.given(), a.Env, a.cmd.passEnv) {
+	for _, kv := range config.Handed(a.given(), a.Env, a.cmd.PassEnv) {
 		if key, _, _ := strings.Cut(kv, "="); !has(set, key) {
 			environ = append(environ, kv)
 		}
@@ -171,11 +171,11 @@ func has(set map[string]string, key string) bool {
 // explain adds to an agent's failure what to do about it.
 func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var missing *agentproc.NotFoundError
-	if a.cmd.plain != nil {
+	if a.cmd.Plain != nil {
 		return a.explainCommand(err)
 	}
 	if errors.As(err, &missing) {
-		return a.unstartable(ctx, a.cmd, missing)
+		return a.Casting().Unstartable(ctx, a.cmd, missing)
 	}
 	if !fault.IsAgentFailure(err) {
 		return err

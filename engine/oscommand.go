@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -70,7 +69,7 @@ func (a *attempt) endLeft() {
 func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protocol.Result, error) {
 	switch {
 	case a.dir.StopRequested(a.record), ran.Signal != "", ran.ExitCode == oscommand.NotExecutable, ran.ExitCode == oscommand.NotFound:
-		return protocol.Result{}, &oscommand.NoAnswerError{Argv: a.cmd.argv, Ran: ran, Said: a.said()}
+		return protocol.Result{}, &oscommand.NoAnswerError{Argv: a.cmd.Argv, Ran: ran, Said: a.said()}
 	}
 	release, err := a.holdStore(ctx)
 	if err != nil {
@@ -96,7 +95,7 @@ func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protoco
 // answered is what the command answers: how it ended and the end of what it printed,
 // or the data that it printed.
 func (a *attempt) answered(ctx context.Context, b *cas.Batch, ran agentproc.Outcome) (extract.Output, protocol.ExtractedBy, error) {
-	if a.cmd.plain.Parse == "" {
+	if a.cmd.Plain.Parse == "" {
 		text, cut, err := oscommand.Tail(a.dir.File(runfiles.OutputFile), moderator.CommandOutput)
 		status := moderator.CommandPassed
 		if ran.ExitCode != 0 {
@@ -113,13 +112,13 @@ func (a *attempt) answered(ctx context.Context, b *cas.Batch, ran agentproc.Outc
 	data, err := careful.ReadFile(a.dir.File(runfiles.OutputFile), oscommand.DataKept, careful.NoFollow)
 	var big *careful.TooBigError
 	if errors.As(err, &big) {
-		return extract.Output{}, "", &oscommand.NoAnswerError{Argv: a.cmd.argv, Ran: ran, Why: fmt.Sprintf("it printed more than the %d bytes that its data may have", oscommand.DataKept)}
+		return extract.Output{}, "", &oscommand.NoAnswerError{Argv: a.cmd.Argv, Ran: ran, Why: fmt.Sprintf("it printed more than the %d bytes that its data may have", oscommand.DataKept)}
 	}
 	if err != nil {
 		return extract.Output{}, "", err
 	}
 	output, by := extract.Output{}, protocol.ByFrontmatter
-	if a.cmd.plain.Parse == protocol.ParseJSON {
+	if a.cmd.Plain.Parse == protocol.ParseJSON {
 		by = protocol.ByValue
 		output, err = oscommand.OfJSON(ctx, data, role)
 	} else {
@@ -127,7 +126,7 @@ func (a *attempt) answered(ctx context.Context, b *cas.Batch, ran agentproc.Outc
 	}
 	var invalid *extract.InvalidError
 	if errors.As(err, &invalid) {
-		err = &oscommand.NoAnswerError{Argv: a.cmd.argv, Ran: ran, Why: "what it printed is not the role's data: " + invalid.Error(), Said: ran.Stderr}
+		err = &oscommand.NoAnswerError{Argv: a.cmd.Argv, Ran: ran, Why: "what it printed is not the role's data: " + invalid.Error(), Said: ran.Stderr}
 	}
 	return output, by, err
 }
@@ -135,8 +134,8 @@ func (a *attempt) answered(ctx context.Context, b *cas.Batch, ran agentproc.Outc
 // commandDetail is what was run, all that it printed, and how it ended.
 func (a *attempt) commandDetail(ctx context.Context, b *cas.Batch, ran agentproc.Outcome) (protocol.Detail, error) {
 	w := oscommand.Turns{Batch: b, AtMs: a.nowMs()}
-	argv := make([]any, len(a.cmd.argv))
-	for i, word := range a.cmd.argv {
+	argv := make([]any, len(a.cmd.Argv))
+	for i, word := range a.cmd.Argv {
 		argv[i] = strings.ToValidUTF8(word, "\uFFFD")
 	}
 	w.Add(ctx, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: oscommand.CallID, Name: "run", Args: map[string]any{"argv": argv}}}})
@@ -214,19 +213,4 @@ func (a *attempt) explainCommand(err error) error {
 		return fault.Hinted(e, a.again()+" tries again", "what it printed is in "+a.dir.Path)
 	}
 	return err
-}
-
-// castCommand finds the program of a role that is a command, as far as it is known
-// before its words are rendered: one of the workspace may still be made.
-func (e *Engine) castCommand(c *Casting) {
-	program := c.Command[0]
-	if strings.Contains(program, "{{") || filepath.Base(program) != program {
-		return
-	}
-	path, err := proc.LookPath(program, e.Env.Dir, e.Env.Environ)
-	if err != nil {
-		c.Problem = oscommand.CannotStart(c.Role, &agentproc.NotFoundError{Command: program, Err: err})
-		return
-	}
-	c.Path = path
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
@@ -208,7 +209,7 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	task, err := w.task(ctx, pos, pos.next)
 	require.NoError(w.t, err)
 	a := w.newAttempt(h, pos, task)
-	a.cmd, err = a.player(ctx, StepOptions{})
+	a.cmd, err = a.Casting().Player(ctx, casting.Wish{}, pos.workflow, task.role, task.command)
 	require.NoError(w.t, err)
 	a.task.cwd = w.dir
 	a.record = a.newRecord()

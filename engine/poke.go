@@ -67,7 +67,7 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 	if t, err = e.onceMore(ctx, pos, t); err != nil {
 		return none, err
 	}
-	if o.agentOf(old.Role) == "" {
+	if o.Wish().For(old.Role) == "" {
 		o.Agent = e.aliasOf(ctx, old.Agent, pos.workflow.Name, old.Role)
 	}
 	return e.attempt(ctx, h, before, t, last, o)

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -39,14 +40,14 @@ func (a *attempt) visitKey() string {
 
 // play makes the visit: by the agent, again, or by another one.
 func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOutput, err error) {
-	if a.cmd.plain != nil {
+	if a.cmd.Plain != nil {
 		return a.run(ctx)
 	}
 	c, err := a.Config(ctx)
 	if err != nil {
 		return out, err
 	}
-	first, err := retry.Of(c, a.cmd.alias)
+	first, err := retry.Of(c, a.cmd.Alias)
 	if err != nil {
 		return out, err
 	}
@@ -59,7 +60,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 		if out, err = a.run(ctx); err == nil || a.failedTry == nil || a.failedTry.Kind == "" {
 			return out, err
 		}
-		p, perr := retry.Of(c, a.cmd.alias)
+		p, perr := retry.Of(c, a.cmd.Alias)
 		if perr != nil {
 			return out, errors.Join(err, perr)
 		}
@@ -79,7 +80,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 			if ferr != nil || !ok {
 				return out, errors.Join(err, ferr)
 			}
-			a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, a.cmd.name, plaintext.Line(a.failedTry.Error), next.name))
+			a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, a.cmd.Name, plaintext.Line(a.failedTry.Error), next.Name))
 			a.cmd, attempts = next, 0
 		default:
 			return out, err
@@ -124,7 +125,7 @@ func (a *attempt) gaveUp() map[string]bool {
 // goOnWith takes the agent that an interrupted visit has come to. Once all have given
 // up, the first one begins anew.
 func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) error {
-	if p.OnLimit != protocol.LimitFallback || !a.gaveUp()[a.cmd.name] {
+	if p.OnLimit != protocol.LimitFallback || !a.gaveUp()[a.cmd.Name] {
 		return nil
 	}
 	next, ok, err := a.fallback(ctx, c, p, o)
@@ -135,34 +136,31 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Polic
 }
 
 // nextAgent gives the agent up, and finds the next one.
-func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (command, bool, error) {
+func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (casting.Command, bool, error) {
 	tries := a.dir.Tries(a.pos.thread)
 	if len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
 		if err := a.dir.KeepTries(tries); err != nil {
-			return command{}, false, err
+			return casting.Command{}, false, err
 		}
 	}
 	return a.fallback(ctx, c, p, o)
 }
 
-func (a *attempt) fallback(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (command, bool, error) {
+func (a *attempt) fallback(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (casting.Command, bool, error) {
 	gone := a.gaveUp()
 	for _, alias := range p.Fallback {
 		if gone[alias] {
 			continue
 		}
-		cmd, err := a.configured(c, alias, "fallback")
+		cmd, err := a.Casting().Fallback(c, alias, o.Wish())
 		if err != nil {
 			return cmd, false, err
 		}
-		if cmd.timeout, err = timeoutFor(c, alias, o.Timeout); err != nil {
-			return cmd, false, err
-		}
-		_, err = a.unpriced(ctx, a.pos.state.Limits, cmd, a.pos.workflow.Name, a.task.role)
+		_, err = a.Casting().Unpriced(ctx, a.pos.state.Limits, cmd, a.pos.workflow.Name, a.task.role)
 		return cmd, err == nil, err
 	}
-	return command{}, false, nil
+	return casting.Command{}, false, nil
 }
 
 // tried keeps a try that failed, and what it cost, so far as anybody knows.
@@ -174,14 +172,14 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	took := max(0, a.nowMs()-a.record.StartedAt)
 	usage := ran.Result.Usage
 	switch {
-	case a.cmd.plain != nil:
+	case a.cmd.Plain != nil:
 		usage = &protocol.Usage{DurationMs: took}
 	case usage == nil || usage.Plausible() != nil:
 		usage = &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
 	}
 	a.failedTry = &runfiles.Try{
-		Try:   protocol.Try{Agent: a.cmd.name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.secrets().Hide(retry.Brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
-		Visit: a.visitKey(), Alias: a.cmd.name, Kind: retry.KindOf(ran, err),
+		Try:   protocol.Try{Agent: a.cmd.Name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.secrets().Hide(retry.Brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
+		Visit: a.visitKey(), Alias: a.cmd.Name, Kind: retry.KindOf(ran, err),
 	}
 	a.retryAt = time.Time{}
 	if at := ran.Result.RetryAtMs; at > 0 {
@@ -213,7 +211,7 @@ func (a *attempt) park(ctx context.Context, p retry.Policy) (protocol.StepOutput
 	if err := a.setParked(ctx, a.locked, until.UnixMilli()); err != nil {
 		return protocol.StepOutput{}, err
 	}
-	a.warn(fmt.Sprintf("role %q: agent %s waits until %s: %s", a.task.role, a.cmd.name, until.In(now.Location()).Format(time.DateTime), plaintext.Line(a.failedTry.Error)))
+	a.warn(fmt.Sprintf("role %q: agent %s waits until %s: %s", a.task.role, a.cmd.Name, until.In(now.Location()).Format(time.DateTime), plaintext.Line(a.failedTry.Error)))
 	pos, err := a.position(ctx, a.locked.id, a.locked.head)
 	if err != nil {
 		return protocol.StepOutput{}, err

@@ -157,7 +157,7 @@ func (a *attempt) trustsWords(ctx context.Context) error {
 	}
 	untrusted := &UntrustedError{
 		Workflow: a.pos.thread.Start.Workflow, Name: a.pos.workflow.Name, Why: a.whence(*foreign), Thread: a.locked.id,
-		Commands: []string{plaintext.Line(a.task.role) + " runs: " + plaintext.Literal(a.cmd.argv)},
+		Commands: []string{plaintext.Line(a.task.role) + " runs: " + plaintext.Literal(a.cmd.Argv)},
 	}
 	hints := []string{
 		"uwf thread read " + a.locked.id + " shows what it is about", "uwf thread trust " + a.locked.id + " confirms its commands, this and later ones",

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -34,7 +35,7 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	}
 	if state.CurrentRole != nil && state.Status != protocol.StatusRunning {
 		if w, err := cas.Read[protocol.Workflow](ctx, e.Store, state.Workflow); err == nil {
-			d.ofAgent(e.Cast(ctx, w, *state.CurrentRole, engine.StepOptions{}))
+			d.ofAgent(e.Casting().Cast(ctx, w, *state.CurrentRole, casting.Wish{}))
 		}
 	}
 	d.ofChain(ctx, e, state)
@@ -118,7 +119,7 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r engine.Run, now time.Time) {
 }
 
 // ofAgent tells whether the next role can be played.
-func (d *diagnosis) ofAgent(c engine.Casting) {
+func (d *diagnosis) ofAgent(c casting.Casting) {
 	if c.Problem == nil {
 		d.add("note", "", "next is role %s, played by %s (%s)", c.Role, c.Agent, c.Path)
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator"
@@ -59,9 +60,9 @@ type planRole struct {
 	Timeout *string         `json:"timeout"`
 	May     *string         `json:"may"` // run, and write where
 	// Worst is what the role may cost if everything that can go wrong does.
-	Worst   engine.Worst `json:"worst"`
-	Problem *string      `json:"problem"`
-	Hints   []string     `json:"hints,omitempty"`
+	Worst   casting.Worst `json:"worst"`
+	Problem *string       `json:"problem"`
+	Hints   []string      `json:"hints,omitempty"`
 }
 
 // dryRun shows what run would do. Nothing is stored or started.
@@ -109,10 +110,10 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 		return err
 	}
 	for _, role := range flow.Roles(def.Workflow) {
-		c := e.Cast(ctx, def.Workflow, role, o)
+		c := e.Casting().Cast(ctx, def.Workflow, role, o.Wish())
 		a.plan(&p, settings, c)
 		planned := &p.Roles[len(p.Roles)-1]
-		planned.Worst = e.Worst(ctx, def.Workflow, p.Limits, c)
+		planned.Worst = e.Casting().Worst(ctx, def.Workflow, p.Limits, c)
 		if c.Player == protocol.PlayedByCommand {
 			planned.Command = moderator.KnownCommand(c.Command, state.Start)
 		}
@@ -139,7 +140,7 @@ func (a Commands) planPlace(ctx context.Context, e *engine.Engine, p *planOutput
 }
 
 // plan adds a role. One that nobody could play makes the exit status.
-func (a Commands) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
+func (a Commands) plan(p *planOutput, settings protocol.Config, c casting.Casting) {
 	role := planRole{Role: c.Role, Agent: app.Ref(c.Agent), Command: c.Command, Path: app.Ref(c.Path), Model: app.Ref(c.Model)}
 	if role.Command == nil {
 		role.Command = []string{}
@@ -250,7 +251,7 @@ func limitsText(l protocol.Limits) string {
 }
 
 // worstText is what a role may cost at most.
-func worstText(w engine.Worst) string {
+func worstText(w casting.Worst) string {
 	visits := "any number of steps"
 	if w.Visits > 0 {
 		visits = render.Count(w.Visits, "step")

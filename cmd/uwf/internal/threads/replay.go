@@ -60,7 +60,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err := agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return wf, nil }, &work.StepOptions); err != nil {
 		return err
 	}
-	if err := e.Named(ctx, work.StepOptions); err != nil {
+	if err := e.Casting().Named(ctx, work.Wish()); err != nil {
 		return err
 	}
 	cwd, err := a.movedTo(c)

@@ -47,7 +47,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		if err := checkBudget(ctx, e, s, l, o); err != nil {
 			return err
 		}
-		return e.Named(ctx, o)
+		return e.Casting().Named(ctx, o.Wish())
 	})
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if err != nil {
 		return err
 	}
-	if err := e.Named(ctx, w.StepOptions); err != nil {
+	if err := e.Casting().Named(ctx, w.Wish()); err != nil {
 		return err
 	}
 	if terminal.Is(a.Env.Stdin) && w.Cwd == "" { // what else is wrong is said below

@@ -1,4 +1,4 @@
-package engine
+package casting
 
 import (
 	"context"
@@ -20,36 +20,36 @@ import (
 // started for them. Errors are *protocol.Error: CodeUsage for what is no command
 // line, CodeNotFound for a program that is nowhere, CodeAgent for one that cannot
 // be started.
-func (e *Engine) Named(ctx context.Context, o StepOptions) error {
+func (r Caster) Named(ctx context.Context, o Wish) error {
 	names := slices.Sorted(maps.Values(o.Agents))
 	if o.Agent != "" {
 		names = append(names, o.Agent)
 	}
 	for _, name := range slices.Compact(names) {
-		c, err := e.Config(ctx)
+		c, err := r.Config(ctx)
 		if err != nil {
 			return fault.Of(err)
 		}
-		cmd, err := e.chooseAgent(c, name, "", "")
+		cmd, err := r.chooseAgent(c, name, "", "")
 		if err != nil {
 			return fault.Of(err)
 		}
-		environ := e.Env
-		for key, value := range cmd.env {
+		environ := r.Env
+		for key, value := range cmd.Env {
 			environ = environ.With(key, value)
 		}
-		if _, err := proc.LookPath(cmd.argv[0], e.Env.Dir, environ.Environ); err != nil {
-			return e.unstartable(ctx, cmd, &agentproc.NotFoundError{Command: cmd.argv[0], Err: err})
+		if _, err := proc.LookPath(cmd.Argv[0], r.Env.Dir, environ.Environ); err != nil {
+			return r.Unstartable(ctx, cmd, &agentproc.NotFoundError{Command: cmd.Argv[0], Err: err})
 		}
 	}
 	return nil
 }
 
 // nearAgents are hints at an alias of the config or an agent on PATH.
-func (e *Engine) nearAgents(ctx context.Context, name string) []string {
-	installed := discover.OnPath(e.Env)
+func (r Caster) nearAgents(ctx context.Context, name string) []string {
+	installed := discover.OnPath(r.Env)
 	known := installed
-	if c, err := e.Config(ctx); err == nil {
+	if c, err := r.Config(ctx); err == nil {
 		known = slices.Concat(slices.Sorted(maps.Keys(c.Agents)), known)
 	}
 	near := suggest.Nearest(name, known, 2)
@@ -61,10 +61,10 @@ func (e *Engine) nearAgents(ctx context.Context, name string) []string {
 
 // nearPrograms are hints at another file of the directory, or at a program on
 // PATH of that name.
-func (e *Engine) nearPrograms(cmd command) []string {
-	dir, base := filepath.Split(cmd.written[0])
+func (r Caster) nearPrograms(cmd Command) []string {
+	dir, base := filepath.Split(cmd.Written[0])
 	var names []string
-	if entries, err := os.ReadDir(filepath.Dir(cmd.argv[0])); err == nil {
+	if entries, err := os.ReadDir(filepath.Dir(cmd.Argv[0])); err == nil {
 		for _, entry := range entries {
 			names = append(names, entry.Name())
 		}
@@ -73,7 +73,7 @@ func (e *Engine) nearPrograms(cmd command) []string {
 	for i := range near {
 		near[i] = dir + near[i]
 	}
-	if _, err := proc.LookPath(base, e.Env.Dir, e.Env.Environ); err == nil {
+	if _, err := proc.LookPath(base, r.Env.Dir, r.Env.Environ); err == nil {
 		near = append(near, base)
 	}
 	return agentHints(near)

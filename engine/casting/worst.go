@@ -1,4 +1,4 @@
-package engine
+package casting
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type Worst struct {
 }
 
 // Worst finds out what a role may cost, with the agent that would play it.
-func (e *Engine) Worst(ctx context.Context, w protocol.Workflow, l protocol.Limits, c Casting) Worst {
+func (r Caster) Worst(ctx context.Context, w protocol.Workflow, l protocol.Limits, c Casting) Worst {
 	out := Worst{Visits: 1}
 	if returns(w, c.Role) {
 		out.Visits = l.MaxVisitsPerRole
@@ -25,7 +25,7 @@ func (e *Engine) Worst(ctx context.Context, w protocol.Workflow, l protocol.Limi
 			out.Visits = l.MaxSteps
 		}
 	}
-	usd, tokens := e.stepLimits(ctx, c)
+	usd, tokens := r.stepLimits(ctx, c)
 	if w.Roles[c.Role].Player() != protocol.PlayedByAgent {
 		usd = new(float64)
 	}
@@ -41,8 +41,8 @@ func (e *Engine) Worst(ctx context.Context, w protocol.Workflow, l protocol.Limi
 }
 
 // stepLimits are what one step of an agent may cost, as far as the config bounds it.
-func (e *Engine) stepLimits(ctx context.Context, c Casting) (usd *float64, tokens int64) {
-	settings, err := e.Config(ctx)
+func (r Caster) stepLimits(ctx context.Context, c Casting) (usd *float64, tokens int64) {
+	settings, err := r.Config(ctx)
 	if err != nil || len(c.Command) == 0 {
 		return nil, 0
 	}

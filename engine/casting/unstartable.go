@@ -1,4 +1,4 @@
-package engine
+package casting
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// unstartable explains why the program of an agent cannot be started, and what to
+// Unstartable explains why the program of an agent cannot be started, and what to
 // do about it. One on the command line that does not exist is the caller's
 // mistake, one in the config the config's.
-func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentproc.NotFoundError) *protocol.Error {
+func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc.NotFoundError) *protocol.Error {
 	err := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
-	program := cmd.argv[0]
+	program := cmd.Argv[0]
 	switch {
 	case errors.Is(missing, syscall.EMFILE): // the command line knows what to do
 		return err
@@ -31,29 +31,29 @@ func (e *Engine) unstartable(ctx context.Context, cmd command, missing *agentpro
 	case errors.Is(missing, syscall.ENOEXEC):
 		return fault.Hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", plaintext.Word(program)))
 	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
-		return fault.Hinted(err, "chmod +x "+plaintext.Word(cmd.written[0]))
-	case cmd.alias != "":
-		return fault.Hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.alias, e.Dirs.Config()))
+		return fault.Hinted(err, "chmod +x "+plaintext.Word(cmd.Written[0]))
+	case cmd.Alias != "":
+		return fault.Hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.Alias, r.Dirs.Config()))
 	case !missing.Absent():
 		return fault.Hinted(err, "--agent <alias or command>")
 	}
 	err.Code = protocol.CodeNotFound
-	typed := cmd.written[0]
+	typed := cmd.Written[0]
 	if filepath.Base(typed) != typed {
 		err.Message = fmt.Sprintf("there is no agent %q: there is no such file", typed)
-		return fault.Hinted(err, e.nearPrograms(cmd)...)
+		return fault.Hinted(err, r.nearPrograms(cmd)...)
 	}
 	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
-	return fault.Hinted(fault.Hinted(err, e.nearAgents(ctx, typed)...), "put it on PATH, or give its path: --agent "+plaintext.Word("./"+typed))
+	return fault.Hinted(fault.Hinted(err, r.nearAgents(ctx, typed)...), "put it on PATH, or give its path: --agent "+plaintext.Word("./"+typed))
 }
 
 // nobody is the error for a role without an agent.
-func (e *Engine) nobody(c protocol.Config, role string) *protocol.Error {
+func (r Caster) nobody(c protocol.Config, role string) *protocol.Error {
 	why := "has no defaultAgent"
-	if _, err := os.Lstat(e.Dirs.Config()); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(r.Dirs.Config()); errors.Is(err, fs.ErrNotExist) {
 		why = "does not exist"
 	}
-	err := fault.New(protocol.CodeInvalid, "no agent is configured for role %q: %s %s", role, e.Dirs.Config(), why)
+	err := fault.New(protocol.CodeInvalid, "no agent is configured for role %q: %s %s", role, r.Dirs.Config(), why)
 	if aliases := slices.Sorted(maps.Keys(c.Agents)); len(aliases) > 0 {
 		err = fault.Hinted(err, "uwf config set defaultAgent "+plaintext.Word(aliases[0]))
 	} else {

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// CheckFirst returns why the first role of a thread could not be played, if it
+// could not: who is about to run it need not begin. The thread's directory has no
+// symbolic links. What only the agent can judge,
+// such as its model, is left to it. Errors are *protocol.Error.
+func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
+	e = e.configOnce()
+	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
+	if err != nil {
+		return wrongNode(start.Workflow, "workflow", err)
+	}
+	if err := runnable(w); err != nil {
+		return err
+	}
+	first, err := moderator.Next(ctx, moderator.State{Workflow: w, Start: start})
+	if err != nil {
+		return fault.Of(err)
+	}
+	if first.Kind != moderator.Run {
+		return nil
+	}
+	if c, _ := e.Casting().Program(ctx, w, first.Role, first.Command, o.Wish()); c.Problem != nil {
+		return c.Problem
+	}
+	_, err = e.Workplace(ctx, first.Role, start.Cwd, first.Location)
+	return err
+}
+
+// Limits are those that a thread of a workflow begins with, own those that are said for
+// it alone. Zero is no limit. Errors are *protocol.Error.
+func (e *Engine) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
+	l, err := e.limitsOf(ctx, w)
+	if err != nil {
+		return l, fault.Of(err)
+	}
+	return budget.With(l, budget.Said(own)), nil
+}
+
+// Casting finds who plays a role of a thread.
+func (e *Engine) Casting() casting.Caster {
+	return casting.Caster{Env: e.Env, Dirs: e.Dirs, Config: e.Config}
+}
+
+// Wish is what the options say of who plays.
+func (o StepOptions) Wish() casting.Wish {
+	return casting.Wish{Agent: o.Agent, Agents: o.Agents, Scenario: o.Scenario, Timeout: o.Timeout}
+}
