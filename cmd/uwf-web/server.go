@@ -58,6 +58,7 @@ func (s *server) routes(base, token string) http.Handler {
 	mux.HandleFunc("GET /diff", s.diff)
 	mux.HandleFunc("GET /thread/{id}", s.thread)
 	mux.HandleFunc("GET /thread/{id}/graph.svg", s.graph)
+	mux.HandleFunc("GET /thread/{id}/run.html", s.save)
 	mux.HandleFunc("GET /thread/{id}/step/{step}", s.step)
 	mux.HandleFunc("GET /thread/{id}/step/{step}/turn/{turn}", s.turn)
 	mux.HandleFunc("GET /events", s.events)

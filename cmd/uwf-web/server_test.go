@@ -253,6 +253,10 @@ func TestHostileTexts(t *testing.T) {
 		require.NotContains(t, body, "\x1b", page)
 		require.Less(t, len(body), 1<<20, page)
 	}
+	file := s.get("thread/"+id+"/run.html", http.StatusOK)
+	require.NotContains(t, file, "<script")
+	require.Contains(t, file, "Content-Security-Policy")
+	s.get("thread/"+strings.Repeat("0", len(id))+"/run.html", http.StatusNotFound)
 	svg := s.get("thread/"+id+"/graph.svg", http.StatusOK)
 	require.NotContains(t, svg, "<script")
 	all := s.get("thread/"+id+"/step/"+string(step)+"/turn/1", http.StatusOK)

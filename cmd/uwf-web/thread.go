@@ -28,6 +28,7 @@ type threadPage struct {
 	Flight  *flight
 	Form    *form
 	Compare string
+	Save    string
 	Can     can
 	Kids    *kids
 	PartOf  *part
@@ -75,7 +76,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	p := threadPage{Thread: about, Kids: s.kidsOf(ctx, at.Children), PartOf: s.partOf(ctx, id), Compare: s.base + "diff?a=" + url.QueryEscape(id)}
+	p := threadPage{Thread: about, Kids: s.kidsOf(ctx, at.Children), PartOf: s.partOf(ctx, id), Compare: s.base + "diff?a=" + url.QueryEscape(id), Save: s.link("thread", id, "run.html")}
 	p.Graph = template.URL(s.link("thread", id, "graph.svg") + "?at=" + url.QueryEscape(string(at.Head)+string(at.Status)+p.Role))
 	if of := at.ForkedFrom; of != nil && validThread(of.Thread) {
 		p.Compare = s.base + "diff?a=" + url.QueryEscape(of.Thread) + "&b=" + url.QueryEscape(id)

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+)
+
+// save is a thread as one file that needs nothing else, as thread export --html makes it.
+func (s *server) save(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if _, _, err := s.about(r.Context(), id); err != nil {
+		s.fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.html"`)
+	out := bufio.NewWriter(w)
+	if err := errors.Join(htmlpage.Export(r.Context(), out, s.engine, id, true), out.Flush()); err != nil {
+		panic(http.ErrAbortHandler) // the browser says that it has not got all of it
+	}
+}
