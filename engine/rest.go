@@ -34,6 +34,8 @@ func (e *Engine) untilRest(ctx context.Context, id string, work func() ([]protoc
 	if e.Rested == nil {
 		return work()
 	}
+	leave := e.attend(ctx, id)
+	defer leave()
 	before, known := e.restOf(ctx, id)
 	outs, err := work()
 	ctx = context.WithoutCancel(ctx)

@@ -43,6 +43,7 @@ func (a *App) tellOthers(ctx context.Context, e *engine.Engine) {
 			a.Say("uwf: warning: nobody was told that thread %s stands still: %v", at.Thread, err)
 		}
 	}
+	e.TellForsaken(ctx)
 }
 
 // notifier is what the config says, resolved.

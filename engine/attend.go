@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Whoever works on a thread of which somebody is to be told holds a file that is named
+// after it. A process that is killed can tell nobody; the file without its holder is how
+// the next one who looks knows that it must.
+
+// attended is where these files are.
+func (e *Engine) attended() string { return filepath.Join(e.Dirs.Notify(), "working") }
+
+// attending is held while files are taken or looked at, so that a look is in nobody's way.
+func (e *Engine) attending(ctx context.Context) (*durable.Held, error) {
+	return durable.Lock(ctx, e.attended()+".lock")
+}
+
+// attend takes the file of a thread until leave is called. If another process has it, that
+// one tells.
+func (e *Engine) attend(ctx context.Context, id string) (leave func()) {
+	looking, err := e.attending(ctx)
+	if err != nil {
+		return func() {} // the work matters more
+	}
+	held, err := durable.TryLock(filepath.Join(e.attended(), id))
+	_ = looking.Unlock() // so does the end of the process
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = held.RemoveAndUnlock() } // what stays is looked at, and found to be told
+}
+
+// TellForsaken tells [Engine.Rested], in the place of processes that were killed, how
+// threads stand on which they have worked. Each is told of once; one whose agent lives on,
+// once that has ended.
+func (e *Engine) TellForsaken(ctx context.Context) {
+	if entries, err := os.ReadDir(e.attended()); err != nil || len(entries) == 0 {
+		return
+	}
+	looking, err := e.attending(ctx)
+	if err != nil {
+		return // the next one does
+	}
+	defer func() { _ = looking.Unlock() }()
+	entries, _ := os.ReadDir(e.attended()) // meanwhile others may have told
+	for _, entry := range entries {
+		held, err := durable.TryLock(filepath.Join(e.attended(), entry.Name()))
+		if err != nil {
+			continue // it is worked on
+		}
+		if e.tellForsaken(ctx, entry.Name()) {
+			_ = held.RemoveAndUnlock() // else it is told once more
+			continue
+		}
+		_ = held.Unlock()
+	}
+}
+
+// tellForsaken reports whether there is nothing more to be told of a thread.
+func (e *Engine) tellForsaken(ctx context.Context, id string) bool {
+	at, err := e.Show(ctx, id)
+	switch {
+	case errors.Is(err, heads.ErrNoThread) || checkID(id) != nil:
+		return true
+	case err != nil || e.locks().Held(ctx, id) || e.isWorkedOn(ctx, at):
+		return false
+	}
+	event := RestOf(at)
+	if event == "" && e.wasForsaken(at) {
+		event = protocol.NoticeFailed
+		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", forsaken(at)))
+	}
+	if event == protocol.NoticeEnded {
+		if facts, err := e.Heads.Facts(ctx, id); err != nil || facts.Parent != nil {
+			return err == nil
+		}
+	}
+	if event != "" {
+		e.Rested(event, at)
+	}
+	return true
+}
+
+// isWorkedOn reports whether an agent of a thread, or of its children, is alive.
+func (e *Engine) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
+	if at.Status == protocol.StatusRunning {
+		return true
+	}
+	for _, c := range at.Children {
+		if c.Status == protocol.StatusRunning {
+			return true
+		}
+		if c.Status != protocol.StatusWaiting {
+			continue
+		}
+		if below, err := e.Show(ctx, c.Thread); err == nil && e.isWorkedOn(ctx, below) {
+			return true
+		}
+	}
+	return false
+}
+
+// wasForsaken reports whether something was begun and not brought to its end.
+func (e *Engine) wasForsaken(at protocol.StepOutput) bool {
+	record := e.runDir(at.Thread).Read()
+	return at.Status == protocol.StatusWaiting || at.Status == protocol.StatusIdle && (record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
+}
+
+func forsaken(at protocol.StepOutput) string {
+	if at.Pending {
+		return "the process that worked on it was killed; its agent has finished, and the next step takes the result"
+	}
+	return "the process that worked on it was killed"
+}
