@@ -23,20 +23,26 @@ type difference struct {
 
 // differing lists the paths in which two trees differ.
 func (g git) differing(ctx context.Context, a, b protocol.Tree) ([]difference, error) {
-	out, err := g.run(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", sumOf(a), sumOf(b))
+	list, _, err := g.compare(ctx, a, b)
+	return list, err
+}
+
+// compare lists the paths in which two trees differ; more asks git for more, which it
+// returns.
+func (g git) compare(ctx context.Context, a, b protocol.Tree, more ...string) (list []difference, rest []string, err error) {
+	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, more...)
+	out, err := g.run(ctx, nil, append(args, plainly(a, b)...)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	raw := fields(out)
-	list := make([]difference, 0, len(raw)/2)
-	for i := 0; i+1 < len(raw); i += 2 {
-		meta := strings.Fields(raw[i])
+	for rest = fields(out); len(rest) > 1 && strings.HasPrefix(rest[0], ":"); rest = rest[2:] {
+		meta := strings.Fields(rest[0])
 		if len(meta) != 5 {
-			return nil, fmt.Errorf("git diff-tree prints %q", raw[i])
+			return nil, nil, fmt.Errorf("git diff-tree prints %q", rest[0])
 		}
-		list = append(list, difference{status: meta[4][0], mode: meta[1], hash: meta[3], path: raw[i+1]})
+		list = append(list, difference{status: meta[4][0], mode: meta[1], hash: meta[3], path: rest[1]})
 	}
-	return list, nil
+	return list, rest, nil
 }
 
 func names(list []difference) []string {
@@ -67,16 +73,12 @@ func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]C
 	if a, b, err = g.known(ctx, a, b); err != nil {
 		return nil, err
 	}
-	raw, err := g.differing(ctx, a, b)
-	if err != nil {
-		return nil, err
-	}
-	out, err := g.run(ctx, nil, append([]string{"diff-tree", "-r", "-z", "--numstat"}, plainly(a, b)...)...)
+	raw, counted, err := g.compare(ctx, a, b, "--numstat")
 	if err != nil {
 		return nil, err
 	}
 	lines := map[string][2]int{}
-	for _, entry := range fields(out) {
+	for _, entry := range counted {
 		if parts := strings.SplitN(entry, "\t", 3); len(parts) == 3 {
 			lines[parts[2]] = [2]int{count(parts[0]), count(parts[1])}
 		}

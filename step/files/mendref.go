@@ -15,13 +15,13 @@ import (
 // one, or to collect, for ever. What it kept the steps name: it is kept anew.
 
 // mendRef removes the file of a ref in a git directory of ours if no hash stands in it.
-func mendRef(store, ref string) (mended bool) {
+func mendRef(store, ref string) {
 	file := filepath.Join(store, filepath.FromSlash(ref))
 	text, err := careful.ReadFile(file, maxSetting, careful.NoFollow)
 	if err != nil || isSum(strings.TrimSuffix(string(text), "\n")) {
-		return false
+		return
 	}
-	return os.Remove(file) == nil
+	_ = os.Remove(file)
 }
 
 // isSum reports whether a text is the name of an object.

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -183,7 +184,7 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 		function = trees[0].Function()
 		at := ""
 		for _, tree := range slices.Backward(trees) {
-			text := commitOf(tree, at)
+			text := commitOf(tree, at, time.Unix(0, 0))
 			at = hashOf(function, "commit", text)
 			commits[at] = text
 		}
@@ -289,12 +290,13 @@ func (p *packer) add(kind int, content []byte) {
 }
 
 // commitOf is a commit that keeps a tree.
-func commitOf(tree protocol.Tree, parent string) string {
+func commitOf(tree protocol.Tree, parent string, at time.Time) string {
 	text := "tree " + sumOf(tree) + "\n"
 	if parent != "" {
 		text += "parent " + parent + "\n"
 	}
-	return text + "author uwf <uwf> 0 +0000\ncommitter uwf <uwf> 0 +0000\n\nuwf\n"
+	who := fmt.Sprintf(" uwf <uwf> %d +0000\n", at.Unix())
+	return text + "author" + who + "committer" + who + "\nuwf\n"
 }
 
 // hashOf is the name that git gives to an object.

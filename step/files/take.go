@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,15 +109,13 @@ func joined(paths []string) []byte {
 // Take makes a snapshot of the files as they are. When it fails, nothing names a new
 // one; what a killed one has left is removed.
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
-	defer cancel()
 	g, err := of(e.Environ, s)
 	if err != nil {
 		return Taken{}, err
 	}
 	before := s.Tree
 	taken, err := take(ctx, g, s, before)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errWaits) {
 		s.Tree = "" // what the index holds is not known any more
 		taken, err = take(ctx, g, s, before)
 	}
@@ -126,46 +125,77 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 // take makes a snapshot; before is the tree that s.Parent keeps, s.Tree that of the
 // index.
 func take(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
+	defer cancel()
 	for _, lock := range []string{s.Index + ".lock", filepath.Join(s.Git, filepath.FromSlash(s.Ref)) + ".lock"} {
 		if err := os.Remove(lock); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Taken{}, err
 		}
 	}
+	known := recall(s.Index)
 	found, err := list(ctx, g, s)
 	if err != nil {
 		return Taken{}, err
 	}
 	taken := Taken{Tree: s.Tree, Left: found.left, Note: found.note()}
-	if len(found.gone)+len(found.put) == 0 && s.Tree != "" && s.Parent != "" {
+	changed := len(found.gone)+len(found.put) > 0
+	n := indexNote{Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy && !g.settle(ctx, s.Index, changed)}
+	flush := func() error { return nil }
+	if changed || s.Tree == "" {
+		if taken.Tree, flush, err = g.add(ctx, s, found); err != nil {
+			return taken, err
+		}
+	}
+	n.Tree, n.Commit = taken.Tree, s.Parent
+	if taken.Tree != before || s.Parent == "" {
+		if err := flush(); err != nil {
+			return taken, err
+		}
+		if taken.Commit, err = g.keep(ctx, taken.Tree, s.Parent, s.Ref); err != nil {
+			return taken, err
+		}
+		n.Commit = taken.Commit
+	}
+	if n.Index = checksum(s.Index); n == known && !n.Racy { // the time of the note counts then
 		return taken, nil
 	}
-	one, flush := g, func() error { return nil }
+	return taken, n.remember(s.Index)
+}
+
+// settle writes an index once more if its second has passed, unless that is done anyway: of
+// files that were written in that second, git cannot tell by their times whether they have
+// changed. If it fails, git goes on to read them all.
+func (g git) settle(ctx context.Context, index string, written bool) bool {
+	if !later(noteFile(index), index) {
+		return false
+	}
+	if written {
+		return true
+	}
+	_, err := g.run(ctx, nil, "update-index", "--force-write-index")
+	return err == nil
+}
+
+// add brings what was found into the index, and returns the tree that it holds then, with
+// what is to be done before anything names it.
+func (g git) add(ctx context.Context, s Spec, found *changes) (tree protocol.Tree, flush func() error, err error) {
+	flush = func() error { return nil }
 	if len(found.put) > atOnce {
 		g, flush = g.flushedAtOnce(s.Git)
 	}
 	// What goes comes first: a directory may have become a link.
 	if len(found.gone) > 0 {
 		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
-			return taken, err
+			return "", flush, err
 		}
 	}
 	if len(found.put) > 0 {
 		if _, err := g.run(ctx, joined(found.put), "update-index", "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
-			return taken, err
+			return "", flush, err
 		}
 	}
 	sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
-	if err != nil {
-		return taken, err
-	}
-	if taken.Tree = treeOf(sum); taken.Tree == before && s.Parent != "" {
-		return taken, nil
-	}
-	if err := flush(); err != nil {
-		return taken, err
-	}
-	taken.Commit, err = one.keep(ctx, taken.Tree, s.Parent, s.Ref)
-	return taken, err
+	return treeOf(sum), flush, err
 }
 
 // atOnce is the number of files above which one flush of the file system takes less time
@@ -202,28 +232,6 @@ func treeOf(sum string) protocol.Tree {
 func sumOf(t protocol.Tree) string {
 	_, sum, _ := strings.Cut(string(t), ":")
 	return sum
-}
-
-// keep makes a commit of a tree, and a ref that keeps it. A parent that is gone, because
-// the ref that kept it was damaged, kept states that are kept by themselves since.
-func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (string, error) {
-	args := []string{"commit-tree", "--no-gpg-sign", "-m", "uwf", sumOf(tree)}
-	if parent != "" {
-		args = append(args, "-p", parent)
-	}
-	commit, err := g.line(ctx, args...)
-	if err != nil && parent != "" {
-		if _, gone := g.line(ctx, "cat-file", "-e", parent); gone != nil {
-			return g.keep(ctx, tree, "", ref)
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	if _, err = g.run(ctx, nil, "update-ref", ref, commit); err != nil && mendRef(g.store(), ref) {
-		_, err = g.run(ctx, nil, "update-ref", ref, commit)
-	}
-	return commit, err
 }
 
 // changes are the files that differ from what the index holds.
@@ -364,7 +372,7 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 		return false
 	}
 	sum := sumOf(Instead(ctx, e, store, tree))
-	if info, err := os.Lstat(filepath.Join(store, "objects", sum[:2], sum[2:])); err == nil && info.Mode().IsRegular() {
+	if info, err := os.Lstat(loosePath(store, sum)); err == nil && info.Mode().IsRegular() {
 		return true
 	}
 	g, err := inStore(e, store)
@@ -424,16 +432,11 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (
 	if err != nil {
 		return taken, "", err
 	}
-	before := protocol.Tree("")
-	s.Parent = r.Head
-	if out, err := g.run(ctx, nil, "rev-parse", "-q", "--verify", s.Ref+"^{commit}"); err == nil {
-		s.Parent = strings.TrimSpace(string(out))
-		sum, err := g.line(ctx, "rev-parse", s.Parent+"^{tree}")
-		if err != nil {
-			return taken, "", err
-		}
-		before = treeOf(sum)
+	parent, before, err := g.newest(ctx, s.Ref, recall(s.Index))
+	if err != nil {
+		return taken, "", err
 	}
+	s.Parent = cmp.Or(parent, r.Head)
 	if rescued, err = Finish(ctx, e, *s, record); err != nil {
 		return taken, rescued, err
 	}
@@ -461,11 +464,11 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (
 	return taken, rescued, nil
 }
 
-// begin makes a snapshot with an index of which nothing is known; before is what the
-// last one kept.
+// begin makes a snapshot; before is what the last one kept.
 func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
-	defer cancel()
 	s.Tree = ""
+	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {
+		s.Tree = n.Tree
+	}
 	return take(ctx, g, s, before)
 }

@@ -18,21 +18,22 @@ import (
 
 // The files of a run directory.
 const (
-	RecordFile  = "run.json"
-	LockFile    = "agent.lock"   // held while the agent, or who started it, is alive
-	StdoutFile  = "stdout"       // the agent's
-	StderrFile  = "stderr"       // the agent's
-	OutputFile  = "output"       // what a command prints that is no agent
-	ResultFile  = "result.json"  // the result line once more
-	StopFile    = "stop"         // names the run that is to stop
-	HoldFile    = "hold"         // no more children of the thread shall begin
-	WorkFile    = "work.json"    // what a background worker is to do, or did last
-	LogFile     = "worker.log"   // the worker's stderr
-	TotalsFile  = "totals.json"  // what the thread has cost so far
-	IndexFile   = "index"        // git's, of the thread's files as they were last kept
-	RestoreFile = "restore.json" // the files are being put back: from which state to which
-	SetupFile   = "setup.log"    // what workspace.setup has printed
-	TriesFile   = "tries.jsonl"  // failed tries at the step that comes next
+	RecordFile    = "run.json"
+	LockFile      = "agent.lock"        // held while the agent, or who started it, is alive
+	StdoutFile    = "stdout"            // the agent's
+	StderrFile    = "stderr"            // the agent's
+	OutputFile    = "output"            // what a command prints that is no agent
+	ResultFile    = "result.json"       // the result line once more
+	StopFile      = "stop"              // names the run that is to stop
+	HoldFile      = "hold"              // no more children of the thread shall begin
+	WorkFile      = "work.json"         // what a background worker is to do, or did last
+	LogFile       = "worker.log"        // the worker's stderr
+	TotalsFile    = "totals.json"       // what the thread has cost so far
+	IndexFile     = "index"             // git's, of the thread's files as they were last kept
+	IndexNoteFile = IndexFile + ".json" // what that holds, and which commit keeps it
+	RestoreFile   = "restore.json"      // the files are being put back: from which state to which
+	SetupFile     = "setup.log"         // what workspace.setup has printed
+	TriesFile     = "tries.jsonl"       // failed tries at the step that comes next
 )
 
 // MaxRecord bounds the record of a run, in bytes.
