@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -99,7 +100,8 @@ func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) 
 	if err != nil {
 		return nil, err
 	}
-	if w, err := e.workflow(ctx, t.Start.Workflow); err != nil || !hasChildren(w) {
+	w, err := e.workflow(ctx, t.Start.Workflow)
+	if err != nil || !hasChildren(w) {
 		return nil, err
 	}
 	for s, err := range t.Steps(ctx) {
@@ -110,16 +112,46 @@ func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) 
 			continue
 		}
 		var all []protocol.ChildOutput
+		labels := e.labels(ctx, w, s)
 		for _, c := range s.Children {
 			id, err := e.joined(ctx, parent, s, c)
 			if err != nil {
 				return all, err
 			}
-			all = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status})
+			all = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status, Label: labels[c.Key]})
 		}
 		return all, nil
 	}
 	return nil, nil
+}
+
+// labels say, by key, which items the children were for that a step has joined. Nothing
+// records them: what cannot be made once more of the steps before has none.
+func (e *Engine) labels(ctx context.Context, w protocol.Workflow, s thread.Step) map[string]string {
+	if w.Roles[s.Role].Each == nil {
+		return nil
+	}
+	before := s.Start
+	if s.Prev != nil {
+		before = *s.Prev
+	}
+	t, err := thread.Open(ctx, e.nodes(), before)
+	if err != nil {
+		return nil
+	}
+	state, err := e.state(ctx, w, t, &history{thread: t})
+	if err != nil {
+		return nil
+	}
+	d, err := moderator.Route(ctx, state)
+	if err != nil {
+		return nil
+	}
+	labels := make(map[string]string, len(d.Children))
+	for _, c := range d.Children {
+		labels[c.Key] = children.LabelOf(c)
+	}
+	return labels
 }
 
 // joined is the id of a child whose result a step has joined.

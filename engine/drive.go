@@ -98,10 +98,7 @@ func (e *Engine) forKid(ctx context.Context, thread string, h *lockedThread, w W
 // below returns an engine that works on a child.
 func (e *Engine) below(k children.Kid) *Engine {
 	with := *e
-	with.path = k.Key
-	if e.path != "" {
-		with.path = e.path + "/" + k.Key
-	}
+	with.path, with.label = children.Below(e.path, e.label, k.Key, children.LabelOf(k.Child))
 	return &with
 }
 
@@ -191,6 +188,7 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	if err != nil {
 		return err
 	}
+	of := e.tellKids(pos)
 	next := make(chan children.Kid)
 	most := cap(e.driven.places)
 	if p := pos.workflow.Roles[pos.next.Role].Parallel; p > 0 {
@@ -201,9 +199,11 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	for range min(most, len(pos.kids)) {
 		workers.Go(func() {
 			for k := range next {
-				if err := e.driveKid(ctx, k, w); err != nil {
+				err := e.driveKid(ctx, k, w)
+				e.tellRest(ctx, of, k, err)
+				if err != nil {
 					mu.Lock()
-					failures.Add(k.Key, err)
+					failures.Add(k, err)
 					mu.Unlock()
 				}
 			}
@@ -231,6 +231,32 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work", thread), "uwf thread resume "+thread)
 	}
 	return failures.Err()
+}
+
+// tellKids says where the children of a position stand, and returns what they belong to.
+func (e *Engine) tellKids(pos *position) StepInfo {
+	of := StepInfo{Thread: pos.id, Path: e.path, Label: e.label, Number: pos.thread.Len() + 1, Role: pos.next.Role, Started: e.Env.Now()}
+	if e.Progress != nil && len(pos.kids) > 0 {
+		e.Progress.Children(of, pos.output().Children)
+	}
+	return of
+}
+
+// tellRest says where a child stands that has been worked on: err is why no further.
+func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err error) {
+	if e.Progress == nil || ctx.Err() != nil {
+		return
+	}
+	at := k.Output()
+	at.Status = protocol.StatusFailed
+	if err == nil {
+		if _, ended, lookErr := e.lookup(ctx, k.ID); lookErr == nil && ended != nil {
+			at.Status = ended.Status
+		} else if out, lookErr := e.Show(ctx, k.ID); lookErr == nil {
+			at.Status = out.Status
+		}
+	}
+	e.Progress.Children(of, []protocol.ChildOutput{at})
 }
 
 // standing is the position of a thread that has children.
@@ -289,6 +315,13 @@ func (p inTurn) Writing(s StepInfo, t protocol.Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.to.Writing(s, t)
+}
+
+// Children implements [Progress].
+func (p inTurn) Children(of StepInfo, stand []protocol.ChildOutput) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.Children(of, stand)
 }
 
 // StepEnded implements [Progress].

@@ -92,7 +92,7 @@ type Engine struct {
 	// driven is the run that this engine works for, with all children; nil: none.
 	driven *driven
 	// path leads from the driven thread to the child that is at work; "": it is itself.
-	path string
+	path, label string // see [StepInfo]
 	// load reads the config, with that of a project beneath it; nil: Config is all there is.
 	load func(ctx context.Context, project string) (protocol.Config, error)
 	// recall reads the nodes of one step; nil: the store.
@@ -108,6 +108,9 @@ type Progress interface {
 	Turn(StepInfo, protocol.Turn)
 	Writing(StepInfo, protocol.Turn) // a turn that is not finished; more of it, or all, follows
 	StepEnded(StepInfo, protocol.StepOutput, error)
+	// Children says where children stand that play a role together: all of them before they
+	// are worked on, later those that have come to rest.
+	Children(of StepInfo, stand []protocol.ChildOutput)
 }
 
 // StepInfo says which step is meant.
@@ -119,6 +122,7 @@ type StepInfo struct {
 	Started time.Time
 	Ended   time.Time // of a step that is told of later; zero: now
 	Path    string    // of a child, from the thread that was asked for; "": that itself
+	Label   string    // the path with the items that keys stand for in their place; "": there are none
 	Adopted bool
 }
 

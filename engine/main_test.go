@@ -234,6 +234,7 @@ func (r *recorder) Writing(_ StepInfo, t protocol.Turn) { r.add("writing %s", t.
 func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
 	r.add("end %s %v", out.Status, err)
 }
+func (r *recorder) Children(_ StepInfo, stand []protocol.ChildOutput) { r.add("children %v", stand) }
 
 // rundir.LockFile is where the engine keeps a thread's lock, if it is a file.
 func (w *world) lockFile(id string) string { return filepath.Join(w.Dirs.Locks(), id+".lock") }

@@ -101,6 +101,7 @@ type StartedChild struct {
 	Thread string
 	Head   protocol.Hash
 	Ended  bool
+	Status protocol.Status // of one that has ended
 }
 
 // Started are the children of a thread that have been started for the role that is next,
@@ -127,7 +128,11 @@ func (e *Engine) Started(ctx context.Context, thread string) ([]StartedChild, er
 	stand, err := children.Look(ctx, e.Heads, ids, nil)
 	var kids []StartedChild
 	for id, at := range stand {
-		kids = append(kids, StartedChild{Key: all[id].Parent.Key, Thread: id, Head: at.Head, Ended: at.End != nil})
+		k := StartedChild{Key: all[id].Parent.Key, Thread: id, Head: at.Head}
+		if at.End != nil {
+			k.Ended, k.Status = true, at.End.Status
+		}
+		kids = append(kids, k)
 	}
 	slices.SortFunc(kids, func(a, b StartedChild) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Thread, b.Thread))

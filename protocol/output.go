@@ -74,6 +74,7 @@ type ChildOutput struct {
 	Key    string `json:"key"`
 	Thread string `json:"thread"`
 	Status Status `json:"status"`
+	Label  string `json:"label,omitempty"` // of a child for an item: which one, in a few words
 }
 
 // FileChanges are paths, relative to the root of the workspace.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"uwf":             main,
 		"uwf-mock":        mock.Run,
+		"uwf-gate":        gate,
 		"uwf-remote-file": remoteFile, "uwf-remote-kill": remoteKill,
 		"uwf-builtin": func() { agentkit.Run(builtin.Options()) },
 	})
@@ -153,4 +155,19 @@ func lookup(ts *testscript.TestScript, path string) string {
 	out, err := json.Marshal(v)
 	ts.Check(err)
 	return string(out)
+}
+
+// gate is a program of the stories: it prints what it was told, and goes on once the
+// number in a file is not less than its own.
+func gate() {
+	file, number, word := os.Args[1], os.Args[2], os.Args[3]
+	fmt.Println(word)
+	mine, _ := strconv.Atoi(number)
+	for {
+		text, _ := os.ReadFile(file)
+		if open, _ := strconv.Atoi(strings.TrimSpace(string(text))); mine <= open {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -370,6 +371,9 @@ type pty struct {
 	master, slave *os.File
 	shown         chan struct{}
 	all           chan []byte
+	more          chan struct{} // something has been written
+	mu            sync.Mutex
+	seen          []byte
 }
 
 func openPTY(t *testing.T) *pty {
@@ -388,7 +392,7 @@ func openPTY(t *testing.T) *pty {
 	raw.Oflag &^= unix.OPOST
 	raw.Lflag &^= unix.ECHO
 	require.NoError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, raw))
-	p := &pty{master: master, slave: slave, shown: make(chan struct{}), all: make(chan []byte, 1)}
+	p := &pty{master: master, slave: slave, shown: make(chan struct{}), all: make(chan []byte, 1), more: make(chan struct{}, 1)}
 	go p.read()
 	t.Cleanup(func() { _ = master.Close(); _ = slave.Close() })
 	return p
@@ -403,11 +407,25 @@ func (p *pty) read() {
 			close(p.shown)
 		}
 		all = append(all, b[:n]...)
+		p.mu.Lock()
+		p.seen = all
+		p.mu.Unlock()
+		select {
+		case p.more <- struct{}{}:
+		default:
+		}
 		if err != nil { // nobody has the other side any more
 			p.all <- all
 			return
 		}
 	}
+}
+
+// soFar is what was shown until now.
+func (p *pty) soFar() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return string(p.seen)
 }
 
 func (p *pty) terminal() io.Writer { return terminal.Of(p.slave) }

@@ -2,6 +2,7 @@ package children_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,8 +62,8 @@ func TestFailures(t *testing.T) {
 	children.Kids{kid("a", protocol.StatusCompleted), b, kid("c", protocol.StatusCorrupt)}.Tell(place, &out)
 	seen := children.Failures{Place: place, Of: 3}
 	require.NoError(t, seen.Err())
-	seen.Add("b", why)
-	seen.Add("c", errors.New("x"))
+	seen.Add(b, why)
+	seen.Add(kid("c", protocol.StatusCorrupt), errors.New("x"))
 	require.Equal(t, fault.Step(seen.Err()), out.Error)
 	require.Equal(t, `2 of 3 children of role "panel" failed; b: it crashed`, out.Error.Message)
 	require.Contains(t, out.Error.Hint, "uwf thread kill "+place.Thread+"/b lets it count as failed")
@@ -75,4 +76,38 @@ func TestAttempt(t *testing.T) {
 	require.Equal(t, 2, place.Asked(f))
 	require.Equal(t, 2003, place.Attempt(f, "a"))
 	require.Equal(t, 2000, place.Attempt(f, "b"))
+}
+
+// What an item is called is short, one line, and harmless, whatever the item is.
+func TestLabelOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		item any
+		want string
+	}{
+		{nil, ""},
+		{"  one\ntwo", "one"},
+		{int64(7), "7"},
+		{map[string]any{"title": "", "name": "parser", "id": "x"}, "parser"},
+		{map[string]any{"id": uint64(12), "deep": map[string]any{"title": "x"}}, "12"},
+		{map[string]any{"problem": "unused variable", "file": "a.go", "deep": []any{"x"}}, "a.go · unused variable"},
+		{map[string]any{"title": "a\x1b[2J\u202eb\tc"}, "a [2J b c"},
+		{[]any{"x"}, "Fix it."},
+		{strings.Repeat("日", 1<<20), strings.Repeat("日", 60) + "…"},
+	} {
+		got := children.LabelOf(moderator.Child{Key: "K", Item: tt.item, Prompt: "Fix it.\nNow."})
+		require.Equal(t, tt.want, got)
+	}
+}
+
+// A path of keys has the items in their place, as far as they are for some.
+func TestBelow(t *testing.T) {
+	t.Parallel()
+	path, label := children.Below("", "", "docs", "")
+	require.Equal(t, []string{"docs", ""}, []string{path, label})
+	path, label = children.Below(path, label, "3WK", "parser")
+	require.Equal(t, []string{"docs/3WK", "docs/parser"}, []string{path, label})
+	path, label = children.Below(path, label, "tests", "")
+	require.Equal(t, []string{"docs/3WK/tests", "docs/parser/tests"}, []string{path, label})
+	require.Equal(t, "docs/3WK (docs/parser)", children.Named("docs/3WK", "docs/parser"))
 }

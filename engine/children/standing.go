@@ -1,20 +1,27 @@
 package children
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
+
+// Output is where a child stands, for people and programs.
+func (k Kid) Output() protocol.ChildOutput {
+	return protocol.ChildOutput{Key: k.Key, Thread: k.ID, Status: k.Status(), Label: LabelOf(k.Child)}
+}
 
 // Tell says where a thread stands whose children are at work.
 func (k Kids) Tell(p Place, out *protocol.StepOutput) {
 	count := map[protocol.Status]int{}
 	for _, k := range k {
 		count[k.Status()]++
-		out.Children = append(out.Children, protocol.ChildOutput{Key: k.Key, Thread: k.ID, Status: k.Status()})
+		out.Children = append(out.Children, k.Output())
 	}
 	switch {
 	case k.Unstarted(), k.AllEnded():
@@ -58,7 +65,7 @@ func (k Kids) failed(p Place) error {
 				why.Code = e.Code
 			}
 		}
-		f.Add(k.Key, why)
+		f.Add(k, why)
 	}
 	return f.Err()
 }
@@ -68,14 +75,14 @@ type Failures struct {
 	Place
 	Of    int // all children
 	n     int
-	first string
+	first Kid
 	why   error
 }
 
 // Add counts a child.
-func (f *Failures) Add(key string, why error) {
+func (f *Failures) Add(k Kid, why error) {
 	if f.n++; f.n == 1 {
-		f.first, f.why = key, why
+		f.first, f.why = k, why
 	}
 }
 
@@ -85,13 +92,32 @@ func (f *Failures) Err() error {
 		return nil
 	}
 	why := fault.Of(f.why)
-	err := fault.New(why.Code, "%d of %d children of role %q failed; %s: %s", f.n, f.Of, f.Role, f.first, why.Message)
+	err := fault.New(why.Code, "%d of %d children of role %q failed; %s: %s", f.n, f.Of, f.Role, Named(f.first.Key, LabelOf(f.first.Child)), why.Message)
 	err.Err = f.why
 	if errors.As(f.why, new(*trust.UntrustedError)) {
 		return fault.Hinted(err, why.Hints...)
 	}
 	return fault.Hinted(err, "uwf thread resume "+f.Thread+" tries those again, and no other",
-		"uwf thread kill "+Address(f.Thread, f.first)+" lets it count as failed")
+		"uwf thread kill "+Address(f.Thread, f.first.Key)+" lets it count as failed")
+}
+
+// Named is a key, or a path of keys, with what they are for, if they do not say that.
+func Named(key, label string) string {
+	if label == "" {
+		return plaintext.Line(key)
+	}
+	return plaintext.Line(key + " (" + label + ")")
+}
+
+// Below is the path to a child, and the same with the items that keys stand for.
+func Below(path, label, key, of string) (string, string) {
+	if path == "" {
+		return key, of
+	}
+	if label == "" && of == "" {
+		return path + "/" + key, ""
+	}
+	return path + "/" + key, cmp.Or(label, path) + "/" + cmp.Or(of, key)
 }
 
 // Address names a child on a command line.

@@ -18,6 +18,7 @@ const (
 	TurnMade    EventKind = "turn"
 	TurnWriting EventKind = "writing" // a turn as far as it has been written
 	StepEnded   EventKind = "step-ended"
+	ChildrenAre EventKind = "children" // where children of a role stand
 )
 
 // Event is what an [engine.Progress] is told, as a value.
@@ -26,7 +27,10 @@ type Event struct {
 	Step   engine.StepInfo
 	Turn   *protocol.Turn       // of a turn
 	Output *protocol.StepOutput // of the end of a step: where the thread stands
-	Err    error                // why the step ended without a result
+	// Children are all those of a role before they are worked on, later those that have
+	// come to rest.
+	Children []protocol.ChildOutput
+	Err      error // why the step ended without a result
 }
 
 // Listener is an [engine.Progress] that is told of events.
@@ -48,6 +52,11 @@ func (l Listener) Writing(s engine.StepInfo, t protocol.Turn) {
 // StepEnded implements [engine.Progress].
 func (l Listener) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
 	l(Event{Kind: StepEnded, Step: s, Output: &out, Err: err})
+}
+
+// Children implements [engine.Progress].
+func (l Listener) Children(of engine.StepInfo, stand []protocol.ChildOutput) {
+	l(Event{Kind: ChildrenAre, Step: of, Children: stand})
 }
 
 // errEnough ends a [Watch] whose events nobody wants any more.

@@ -1,14 +1,15 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -37,7 +38,10 @@ type watcher struct {
 	told    int
 	printed string              // the line of a command that was shown last
 	path    string              // to the child that it is, from the thread that is followed
+	label   string              // see [engine.StepInfo]
 	kids    map[string]*watcher // by thread; nil: it has ended, and all is told
+	family  engine.StepInfo     // what they belong to
+	labels  map[string]string   // theirs, by key
 }
 
 func newWatcher(ctx context.Context, e *engine.Engine, id string, to engine.Progress) (*watcher, error) {
@@ -70,6 +74,9 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 	if first {
 		w.kids = map[string]*watcher{}
 	}
+	if err := w.tellKids(ctx, started); err != nil {
+		return err
+	}
 	for _, k := range started {
 		kid, known := w.kids[k.Thread]
 		if !known {
@@ -77,7 +84,8 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 				w.kids[k.Thread] = nil
 				continue
 			}
-			kid = &watcher{engine: w.engine, id: k.Thread, to: w.to, path: strings.TrimPrefix(w.path+"/"+k.Key, "/")}
+			kid = &watcher{engine: w.engine, id: k.Thread, to: w.to}
+			kid.path, kid.label = children.Below(w.path, w.label, k.Key, w.labels[k.Key])
 			if kid.head, kid.steps, err = w.begin(ctx, k, first); err != nil {
 				return err
 			}
@@ -91,9 +99,33 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 		}
 		if k.Ended {
 			w.kids[k.Thread] = nil
+			w.to.Children(w.family, []protocol.ChildOutput{{Key: k.Key, Thread: k.Thread, Status: k.Status, Label: w.labels[k.Key]}})
 		}
 	}
 	return w.lookAtJoined(ctx, started)
+}
+
+// tellKids says where all children stand, once there are some that nobody was told of.
+func (w *watcher) tellKids(ctx context.Context, started []engine.StartedChild) error {
+	if !slices.ContainsFunc(started, func(k engine.StartedChild) bool { _, known := w.kids[k.Thread]; return !known }) {
+		return nil
+	}
+	now, err := w.engine.Show(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	w.family = engine.StepInfo{Thread: w.id, Path: w.path, Label: w.label, Number: w.steps + 1}
+	if role := cmp.Or(now.CurrentRole, now.SuspendedRole); role != nil {
+		w.family.Role = *role
+	}
+	w.labels = map[string]string{}
+	for _, k := range now.Children {
+		w.labels[k.Key] = k.Label
+	}
+	if len(now.Children) > 0 {
+		w.to.Children(w.family, now.Children)
+	}
+	return nil
 }
 
 // begin is where telling of a child begins: where it stands at the first look, later at its
@@ -192,7 +224,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 	}
 	if w.flight == nil {
 		w.flight, w.told, w.printed = f, 0, ""
-		w.info = engine.StepInfo{Thread: w.id, Path: w.path, Number: f.Number, Role: f.Role, Agent: f.Agent, Started: f.Started}
+		w.info = engine.StepInfo{Thread: w.id, Path: w.path, Label: w.label, Number: f.Number, Role: f.Role, Agent: f.Agent, Started: f.Started}
 		w.to.StepStarted(w.info)
 	}
 	return w.turns(ctx, f)
@@ -268,7 +300,7 @@ func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 	info := w.info
 	if w.flight == nil || w.flight.Number != s.Index+1 {
 		info = engine.StepInfo{
-			Thread: w.id, Path: w.path, Number: s.Index + 1, Role: s.Role, Agent: s.Agent,
+			Thread: w.id, Path: w.path, Label: w.label, Number: s.Index + 1, Role: s.Role, Agent: s.Agent,
 			Started: time.UnixMilli(s.StartedAtMs), Ended: time.UnixMilli(s.CompletedAtMs),
 		}
 		w.to.StepStarted(info)

@@ -72,9 +72,10 @@ type App struct {
 	Steps      atomic.Bool // the command runs agents, or looks at what would run
 	creates    bool        // the command makes a home or store that is not there
 	Takes, Yes bool        // a workflow from elsewhere is to be run, and is taken without a question
-	warned     sync.Map    // warnings that were told
-	exposed    sync.Once   // warns of keys that others can read
-	unheld     sync.Once   // whether commands are not confined is said
+	shown      atomic.Pointer[Display]
+	warned     sync.Map  // warnings that were told
+	exposed    sync.Once // warns of keys that others can read
+	unheld     sync.Once // whether commands are not confined is said
 	catalog    *catalog.Catalog
 	FS         *fsstore.Store
 	Heads      *fileheads.Heads
@@ -194,7 +195,7 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	}
 	with := &engine.Engine{
 		Dirs: dirs, FS: durable.OS(), Store: s, Heads: x, Progress: p,
-		Warn: func(text string) { a.warnOnce(p, plaintext.Line(text)) },
+		Warn: func(text string) { a.warnOnce(plaintext.Line(text)) },
 		PutBack: func() (string, error) {
 			changed, err := offlimits.Recover(dirs.Guard())
 			return changed.String(), err
@@ -221,16 +222,11 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 }
 
 // warnOnce tells a warning, the first time that it is given: each step of an agent gives
-// its own again. On a terminal it takes the place of the line that counts.
-func (a *App) warnOnce(p engine.Progress, text string) {
-	if _, told := a.warned.LoadOrStore(text, true); told {
-		return
+// its own again.
+func (a *App) warnOnce(text string) {
+	if _, told := a.warned.LoadOrStore(text, true); !told {
+		a.Say("uwf: warning: %s", text)
 	}
-	if v, ok := p.(*Display); ok {
-		v.note("uwf: warning: " + text)
-		return
-	}
-	a.Say("uwf: warning: %s", text)
 }
 
 // warnExposed warns of keys that others can read.

@@ -98,11 +98,18 @@ func (a *App) Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context
 // Group is a command that only holds others.
 func (a *App) Group(c ucli.Command) *ucli.Command { return cmdline.Group(a.Env.Stderr, c) }
 
-// Say tells the user something on stderr that is not a result.
+// Say tells the user something on stderr that is not a result; on a terminal before the
+// lines that count.
 func (a *App) Say(format string, args ...any) {
-	if !a.Flags.Quiet {
-		fmt.Fprintln(a.Env.Stderr, plaintext.Indent(fmt.Sprintf(format, args...)))
+	if a.Flags.Quiet {
+		return
 	}
+	text := plaintext.Indent(fmt.Sprintf(format, args...))
+	if v := a.shown.Load(); v != nil && v.live && (v.w == a.Env.Stderr || a.sameScreen()) {
+		v.note(text)
+		return
+	}
+	fmt.Fprintln(a.Env.Stderr, text)
 }
 
 // Hint is a line with the next command to type.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
@@ -33,12 +34,14 @@ func (a *App) Progress() engine.Progress {
 // Display tells what steps do, whoever makes them: on a terminal each tool as it is
 // called and lines that count up, one for each step that is at work; elsewhere one line
 // when a step begins and one when it ends. Of several threads at once the terminal has
-// as many lines as fit, and the others are counted.
+// a tree of as many lines as fit, and the others are counted.
 func (a *App) Display(w io.Writer) *Display {
-	return &Display{
+	v := &Display{
 		w: w, now: a.Env.Now, live: terminal.Is(w), colours: cmdline.Colours(a.Env, w),
 		size: func() (int, int) { return terminal.Size(w) },
 	}
+	a.shown.Store(v)
+	return v
 }
 
 // Display is made by [App.Display].
@@ -49,12 +52,14 @@ type Display struct {
 	colours bool
 	size    func() (columns, lines int) // of the terminal; 0: unknown
 
-	mu    sync.Mutex // the ticker writes too
-	stop  chan struct{}
-	ended sync.WaitGroup
-	steps []*stepAtWork // at work, the oldest first
-	drawn int           // lines at the end that count up
-	did   int           // steps of children that have ended
+	mu       sync.Mutex // the ticker writes too
+	stop     chan struct{}
+	ended    sync.WaitGroup
+	steps    []*stepAtWork      // at work, the oldest first
+	families map[string]*family // by the path of their parent
+	drawn    []int              // the columns of the lines at the end that count up
+	drawnAt  time.Time
+	changed  bool // since then
 }
 
 // stepAtWork is a step that is at work.
@@ -64,8 +69,8 @@ type stepAtWork struct {
 	calls   map[string]string // names by id
 	failed  int               // calls
 	tokens  int64
-	known   bool // the tokens are
-	writing string
+	known   bool   // the tokens are
+	writing string // what it has said or called last
 }
 
 // StepStarted implements engine.Progress.
@@ -79,6 +84,8 @@ func (v *Display) StepStarted(s engine.StepInfo) {
 	}
 	if !v.live || s.Path == "" {
 		v.line(terminal.Bold, "%sstep %d: %s (%s)%s", under(s), s.Number, plaintext.Line(s.Role), plaintext.Line(s.Agent), what)
+	} else {
+		v.changed = true
 	}
 	if v.live && s.Ended.IsZero() && v.stop == nil {
 		v.stop = make(chan struct{})
@@ -92,7 +99,7 @@ func under(s engine.StepInfo) string {
 	if s.Path == "" {
 		return ""
 	}
-	return plaintext.Line(s.Path) + ": "
+	return children.Named(s.Path, s.Label) + ": "
 }
 
 // shown is the step at work that is meant.
@@ -108,7 +115,7 @@ func (v *Display) shown(s engine.StepInfo) *stepAtWork {
 // tick keeps the counting lines up to date until no step is at work.
 func (v *Display) tick(stop <-chan struct{}) {
 	defer v.ended.Done()
-	t := time.NewTicker(time.Second)
+	t := time.NewTicker(time.Second / 10)
 	defer t.Stop()
 	for {
 		select {
@@ -116,7 +123,9 @@ func (v *Display) tick(stop <-chan struct{}) {
 			return
 		case <-t.C:
 			v.mu.Lock()
-			v.counters()
+			if v.changed || v.now().Sub(v.drawnAt) >= time.Second {
+				v.counters()
+			}
 			v.mu.Unlock()
 		}
 	}
@@ -130,6 +139,9 @@ func (v *Display) Turn(s engine.StepInfo, t protocol.Turn) {
 	if t.Role == protocol.TurnAssistant {
 		at.turns++
 		at.writing = ""
+		if s.Path != "" {
+			at.writing = term.FirstLine(said(t.Content), lastWord)
+		}
 	}
 	if t.Usage.Counted() {
 		at.known = true
@@ -151,9 +163,12 @@ func (v *Display) Turn(s engine.StepInfo, t protocol.Turn) {
 	}
 	if s.Path != "" { // many at once: a word in the child's own line
 		for _, call := range t.ToolCalls {
-			at.writing = strings.TrimSpace(plaintext.Line(call.Name) + " " + term.FirstLine(argument(call.Args), 60))
+			at.writing = strings.TrimSpace(plaintext.Line(call.Name) + " " + term.FirstLine(argument(call.Args), lastWord))
 		}
-		v.counters()
+		if why != "" {
+			at.writing = "✗ " + term.Joined(plaintext.Line(name), term.FirstLine(why, lastWord))
+		}
+		v.changed = true
 		return
 	}
 	if why != "" {
@@ -168,14 +183,18 @@ func (v *Display) Turn(s engine.StepInfo, t protocol.Turn) {
 	v.counters()
 }
 
+// lastWord is how much of what a step says is kept for its line.
+const lastWord = 60
+
 // Writing implements engine.Progress.
 func (v *Display) Writing(s engine.StepInfo, t protocol.Turn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.shown(s).writing = term.LastWords(said(t.Content), 60)
-	if v.live {
+	v.shown(s).writing = term.LastWords(said(t.Content), lastWord)
+	if v.live && s.Path == "" {
 		v.counters()
 	}
+	v.changed = true
 }
 
 // StepEnded implements engine.Progress.
@@ -205,23 +224,23 @@ func (v *Display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
 			how = "stopped"
 		}
+		v.rests(s, protocol.StatusFailed)
 		v.line(terminal.Red, "%s", term.Joined("✗ "+under(s)+plaintext.Line(s.Role)+" "+how, took, failed))
-		v.counters()
 		return
 	}
-	if s.Path != "" {
-		v.did++
-	}
-	if v.live && s.Path != "" && out.Status == protocol.StatusIdle {
-		v.counters()
+	joined := v.joined(s)
+	v.rests(s, out.Status)
+	if v.live && s.Path != "" && (out.Status == protocol.StatusIdle || out.Status == protocol.StatusCompleted && s.Label != "") {
+		if v.changed = true; len(v.steps) == 0 {
+			v.counters()
+		}
 		return
 	}
 	colour := terminal.Green
 	if out.Status != protocol.StatusIdle {
 		colour = mood(out)
 	}
-	v.line(colour, "%s", term.Joined(mark(out)+" "+under(s)+route(s.Role, out), took, term.Spent(out.Usage, 0, 0), failed))
-	v.counters()
+	v.line(colour, "%s", term.Joined(mark(out)+" "+under(s)+route(s.Role, out), took, joined, term.Spent(out.Usage, 0, 0), failed))
 }
 
 // note prints a line that is about no step.
@@ -231,29 +250,24 @@ func (v *Display) note(text string) {
 	v.line(terminal.Plain, "%s", text)
 }
 
-// line prints a whole line, in place of the counting ones.
+// line prints a whole line, in place of the counting ones, which follow it.
 func (v *Display) line(in terminal.Sequence, format string, args ...any) {
 	var frame terminal.Painter
-	v.clear(&frame)
+	if v.live {
+		if v.goBack(&frame) > 0 {
+			frame.Control(terminal.ClearBelow)
+		}
+		frame.Control(terminal.ClearLine)
+	}
 	if !v.colours {
 		in = terminal.Plain
 	}
 	term.Painted(&frame, in, fmt.Sprintf(format, args...))
 	frame.Text("\n")
+	if v.live {
+		v.count(&frame)
+	}
 	_ = frame.Draw(v.w) // nobody is there to be told
-}
-
-// clear takes the counting lines back.
-func (v *Display) clear(frame *terminal.Painter) {
-	if !v.live {
-		return
-	}
-	frame.Control(terminal.ClearLine)
-	for ; v.drawn > 1; v.drawn-- {
-		frame.Up(1)
-		frame.Control(terminal.ClearLine)
-	}
-	v.drawn = 0
 }
 
 // counters are the lines that stay last while steps are at work. They keep within the
@@ -263,43 +277,68 @@ func (v *Display) counters() {
 		return
 	}
 	var frame terminal.Painter
-	v.clear(&frame)
-	lines := v.countingLines()
-	for i, text := range lines {
-		if i > 0 {
-			frame.Text("\n")
-		}
-		frame.Text(v.fit(text))
+	drawn := len(v.drawn) > 0
+	up := v.goBack(&frame)
+	v.count(&frame)
+	if drawn && len(v.drawn) == 0 {
+		frame.Control(terminal.ClearLine)
 	}
-	v.drawn = len(lines)
+	if up >= max(len(v.drawn), 1) { // there were more
+		frame.Control(terminal.ClearBelow)
+	}
 	_ = frame.Draw(v.w)
 }
 
-// countingLines are one for each step at work, as far as they fit, and one that counts
-// the others.
+// goBack goes up to the first of the counting lines, by how many lines it returns. A
+// terminal that has become narrower has wrapped them.
+func (v *Display) goBack(frame *terminal.Painter) (up int) {
+	if len(v.drawn) == 0 {
+		return 0
+	}
+	columns, _ := v.size()
+	for _, n := range v.drawn {
+		up++
+		if columns > 0 && n > columns {
+			up += (n - 1) / columns
+		}
+	}
+	if up--; up > 0 {
+		frame.Up(up)
+	}
+	return up
+}
+
+// count draws the counting lines from where the first of them was, each in place of what
+// stood there, so that nothing flickers.
+func (v *Display) count(frame *terminal.Painter) {
+	v.drawn, v.changed = nil, false
+	for i, text := range v.countingLines() {
+		if i > 0 {
+			frame.Text("\n")
+		}
+		text = v.fit(text)
+		frame.Control(terminal.ClearLine)
+		frame.Text(text)
+		v.drawn, v.drawnAt = append(v.drawn, diagram.Columns(text)), v.now()
+	}
+}
+
+// countingLines are those of steps at work, as far as they fit, and one that counts the
+// others.
 func (v *Display) countingLines() []string {
 	const unknown, around = 24, 4
+	if len(v.steps) == 0 {
+		return nil
+	}
 	_, most := v.size()
 	if most == 0 {
 		most = unknown
 	}
-	most = max(most-around, 1)
-	var lines []string
-	for i, s := range v.steps {
-		if left := len(v.steps) - i; len(lines) == most-1 && left > 1 {
-			lines = append(lines, fmt.Sprintf("  … and %d more at work", left))
-			break
-		}
-		lines = append(lines, v.counting(s))
-	}
-	if v.did > 0 && len(lines) > 0 && len(lines) < most {
-		lines = append(lines, fmt.Sprintf("  %s of children done", render.Count(v.did, "step")))
-	}
-	return lines
+	return v.tree(max(most-around, 1))
 }
 
 func (v *Display) counting(s *stepAtWork) string {
-	parts := []string{under(s.StepInfo) + plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String()}
+	parts := []string{plaintext.Line(s.Role), max(0, v.now().Sub(s.Started)).Round(time.Second).String()}
 	if s.Agent != protocol.CommandAgent {
 		parts = append(parts, render.Count(s.turns, "turn"))
 	}
@@ -309,7 +348,7 @@ func (v *Display) counting(s *stepAtWork) string {
 	if s.writing != "" {
 		parts = append(parts, s.writing)
 	}
-	return "  " + strings.Join(parts, " · ")
+	return strings.Join(parts, " · ")
 }
 
 // fit cuts a text to the terminal.
@@ -376,9 +415,6 @@ func (v *Display) Leave() {
 		v.ended.Wait()
 		v.stop = nil
 	}
-	if v.live {
-		var frame terminal.Painter
-		frame.Control(terminal.ClearLine)
-		_ = frame.Draw(v.w) // the terminal is being left
-	}
+	v.steps = nil
+	v.counters()
 }

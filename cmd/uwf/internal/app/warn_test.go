@@ -14,11 +14,12 @@ import (
 func TestAWarningIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var out, talk bytes.Buffer
-	a := &App{Env: env.Env{Stderr: &talk}}
-	v := &Display{w: &out, live: true}
-	a.warnOnce(v, "commands run as root")
-	a.warnOnce(v, "commands run as root")
+	a := &App{Env: env.Env{Stderr: &out}}
+	a.shown.Store(&Display{w: &out, live: true})
+	a.warnOnce("commands run as root")
+	a.warnOnce("commands run as root")
 	require.Equal(t, "\r\x1b[Kuwf: warning: commands run as root\n", out.String())
-	a.warnOnce(nil, "another one")
+	a.Env.Stderr = &talk
+	a.warnOnce("another one")
 	require.Equal(t, "uwf: warning: another one\n", talk.String())
 }

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -82,7 +83,7 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 			lines = append(lines, "children", fmt.Sprintf("and %d more: %s", len(s.Children)-most, app.ChildrenText(s.Children[most:])))
 			break
 		}
-		lines = append(lines, "child", term.Joined(plaintext.Line(child.Key)+"  "+string(child.Status), toldTo(ctx, e, child)))
+		lines = append(lines, "child", term.Joined(plaintext.Line(child.Key)+"  "+string(child.Status), cmp.Or(plaintext.Line(child.Label), toldTo(ctx, e, child))))
 	}
 	if s.Hint != nil {
 		for hint := range strings.SplitSeq(*s.Hint, "\n") {
@@ -99,8 +100,7 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 	return stepsTable(w, s.Steps)
 }
 
-// toldTo is the beginning of what a child was told: the key of one for an item says nothing
-// to a person.
+// toldTo is the beginning of what a child was told.
 func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) string {
 	head, err := e.Head(ctx, child.Thread)
 	if err != nil {

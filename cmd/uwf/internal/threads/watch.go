@@ -67,23 +67,28 @@ func (a Commands) unwatched(shown *app.Display, err error) error {
 
 // watchEvent is a line of the stream of thread watch.
 type watchEvent struct {
-	Event     string               `json:"event"` // step-started, turn, writing, step-ended, end
-	Thread    string               `json:"thread"`
-	Path      string               `json:"path,omitempty"`   // of a child, from the thread that is watched
-	Number    int                  `json:"number,omitempty"` // of the step, from 1
-	Role      string               `json:"role,omitempty"`
-	Agent     string               `json:"agent,omitempty"`
-	StartedAt int64                `json:"startedAt,omitempty"` // ms
-	Turn      *protocol.Turn       `json:"turn,omitempty"`
-	Output    *protocol.StepOutput `json:"output,omitempty"`
-	Error     string               `json:"error,omitempty"`
+	Event     string                 `json:"event"` // step-started, turn, writing, step-ended, children, end
+	Thread    string                 `json:"thread"`
+	Path      string                 `json:"path,omitempty"`   // of a child, from the thread that is watched
+	Label     string                 `json:"label,omitempty"`  // the path with items in place of their keys
+	Number    int                    `json:"number,omitempty"` // of the step, from 1
+	Role      string                 `json:"role,omitempty"`
+	Agent     string                 `json:"agent,omitempty"`
+	StartedAt int64                  `json:"startedAt,omitempty"` // ms
+	Turn      *protocol.Turn         `json:"turn,omitempty"`
+	Output    *protocol.StepOutput   `json:"output,omitempty"`
+	Children  []protocol.ChildOutput `json:"children,omitempty"`
+	Error     string                 `json:"error,omitempty"`
 }
 
 // putEvent writes an event as a line.
 func putEvent(w io.Writer, ev view.Event) {
 	line := watchEvent{
-		Event: string(ev.Kind), Thread: ev.Step.Thread, Path: ev.Step.Path, Number: ev.Step.Number, Role: ev.Step.Role, Agent: ev.Step.Agent,
-		StartedAt: ev.Step.Started.UnixMilli(), Turn: ev.Turn, Output: ev.Output,
+		Event: string(ev.Kind), Thread: ev.Step.Thread, Path: ev.Step.Path, Label: ev.Step.Label, Number: ev.Step.Number, Role: ev.Step.Role, Agent: ev.Step.Agent,
+		Turn: ev.Turn, Output: ev.Output, Children: ev.Children,
+	}
+	if ev.Kind != view.ChildrenAre {
+		line.StartedAt = ev.Step.Started.UnixMilli()
 	}
 	if ev.Err != nil {
 		line.Error = ev.Err.Error()
