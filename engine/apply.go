@@ -69,10 +69,41 @@ func (e *Engine) Apply(ctx context.Context, id string, o ApplyOptions) (protocol
 		return protocol.ThreadApplied{}, fault.Of(err)
 	}
 	a := &application{Engine: e, id: id, w: facts.Workspace, o: o, out: protocol.ThreadApplied{Thread: id}}
+	if home, err := a.fromElsewhere(ctx, h, facts); home || err != nil {
+		return a.out, err
+	}
 	if err := a.run(ctx, h); err != nil {
 		return a.out, a.explain(err)
 	}
 	return a.out, nil
+}
+
+// fromElsewhere is for a thread that has gone on elsewhere: its work tree here gets the files
+// of its last step. home: that is all, since it is the user's own. One that has none here is
+// applied as one whose worktree is gone.
+func (a *application) fromElsewhere(ctx context.Context, h *lockedThread, facts heads.Facts) (home bool, err error) {
+	last := a.lastFiles(ctx, h.head)
+	if last == nil || !facts.Foreign() {
+		return false, nil
+	}
+	if a.w == nil || a.w.Mode == workspace.AsItIs {
+		repo, err := files.Find(ctx, a.Env, a.o.Dir)
+		if err != nil || facts.Repository == nil {
+			return false, nil //nolint:nilerr // apply itself says what is wrong
+		}
+		if base, ok := repo.Commit(ctx, facts.Repository.Base); ok {
+			a.w = &heads.Workspace{Mode: workspace.InWorktree, Root: a.Dirs.Worktree(a.id), Repo: repo.Common, Base: base}
+		}
+		return false, nil
+	}
+	if _, err := os.Lstat(a.w.Root); err != nil {
+		return false, nil //nolint:nilerr // likewise
+	}
+	changed, err := a.catchUp(ctx, a.id, a.w, last)
+	if home = a.w.Mode == workspace.InPlace && changed != nil; home {
+		a.out.Files = changed
+	}
+	return home, err
 }
 
 func (a *application) run(ctx context.Context, h *lockedThread) error {
@@ -219,6 +250,9 @@ func (a *application) made(ctx context.Context, h *lockedThread) (protocol.Tree,
 		a.head = tip
 	}
 	last, err := a.Files().StepFiles(ctx, h.head)
+	if err == nil {
+		err = a.Files().Bring(ctx, a.spec.Git, last.After)
+	}
 	return last.After, err
 }
 

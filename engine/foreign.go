@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -50,9 +48,6 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		}
 		return e.trustsImported(ctx, h, facts)
 	}
-	if facts.Workspace != nil && facts.Workspace.Mode == workspace.InWorktree {
-		return fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, place.Shown(facts.Workspace.Root))
-	}
 	imported := facts.Imported
 	if facts.Doubt != nil {
 		imported = &heads.Imported{Lost: true}
@@ -61,18 +56,8 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	if err != nil {
 		return err
 	}
-	last := e.lastFiles(ctx, h.head)
-	if last != nil && facts.Foreign() && !w.KeepFiles {
-		if err := e.hasThem(ctx, h.id, change.Workspace.Root, last); err != nil {
-			return err
-		}
-	}
-	if facts.Workspace != nil && facts.Workspace.Mode == workspace.InPlace || last != nil {
-		if kept, err := e.Files().InPlace(ctx, change.Workspace.Root); err == nil {
-			change.Workspace = kept
-		} else if !errors.Is(err, files.ErrNone) {
-			return err
-		}
+	if change.Workspace, err = e.workspaceIn(ctx, h, change.Workspace, w.KeepFiles); err != nil {
+		return err
 	}
 	h.root, h.workspace = change.Workspace.Root, change.Workspace
 	if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {

@@ -161,13 +161,18 @@ func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspa
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	repo, dir, err := e.Files().TreeOf(ctx, w, h.id)
-	if err != nil {
-		return nil // where it works is gone: that is said as for every thread
-	}
 	t, err := thread.Open(ctx, e.nodes(), h.head)
 	if err != nil {
 		return err
+	}
+	return e.treeAgain(ctx, h, w, t)
+}
+
+// treeAgain makes a thread's worktree again, with the files of its last step.
+func (e *Engine) treeAgain(ctx context.Context, h *lockedThread, w *heads.Workspace, t *thread.Thread) error {
+	repo, dir, err := e.Files().TreeOf(ctx, w, h.id)
+	if err != nil {
+		return nil // where it works is gone: that is said as for every thread
 	}
 	n := workspace.NewTree{Id: h.id, Repo: repo, Dir: dir, Base: w.Base, Branch: w.Branch, Foreign: h.facts.Imported != nil}
 	if last, err := e.Files().FilesOf(ctx, t); err == nil {

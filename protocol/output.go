@@ -262,7 +262,8 @@ type ThreadKilled struct {
 	Cancelled bool   `json:"cancelled"`
 }
 
-// ThreadApplied answers thread apply.
+// ThreadApplied answers thread apply. Branch and commit are empty if a thread that works in
+// the user's own files has gone on elsewhere: they have become those of its last step.
 type ThreadApplied struct {
 	Thread string `json:"thread"`
 	Branch string `json:"branch"` // that has the result now

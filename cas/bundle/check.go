@@ -99,6 +99,14 @@ func (f *File) Check(ctx context.Context) (Report, error) {
 // lead to is there, in its place, and nothing else.
 func (c *check) trees(ctx context.Context, r *Report) error {
 	f, next := c.file, 0
+	if f.base != nil { // whose steps name them is seen by who has asked for them
+		links, err := f.treesOnBase(ctx)
+		if err != nil {
+			return fault(0, "%w", err)
+		}
+		r.Trees, r.Objects, r.Links = len(f.Manifest.Trees), len(f.order), links
+		return nil
+	}
 	for _, tree := range f.Manifest.Trees {
 		if !c.states[tree] {
 			return fault(0, "the manifest: no step names the files %s", tree)

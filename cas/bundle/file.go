@@ -32,6 +32,8 @@ type File struct {
 	// to nothing which is not there; nil: all are in the file. See [Parts].
 	base  cas.Reader
 	whole map[cas.Hash]bool
+	// objectBase has the files and directories that are not in the file.
+	objectBase Objects
 
 	objects map[protocol.Tree]object // files and directories
 	order   []protocol.Tree          // in which they come

@@ -43,7 +43,7 @@ type ImportOptions struct {
 	// who made the bundle chose that name, so a person must ask for it.
 	Register bool
 	// Keep keeps the files of the bundle, for threads that are given with their states,
-	// the newest first; nil: they stay out. It is called when everything has been
+	// the newest first, those of [Parts] also with what came before; nil: they stay out. It is called when everything has been
 	// checked, and before a thread is there, and tells how many states it kept.
 	Keep func(ctx context.Context, f *File, threads map[string][]protocol.Tree) (int, error)
 	// Links also takes files of which a link leads out of the work tree.
@@ -307,7 +307,7 @@ func (i *importing) keepFiles(ctx context.Context) error {
 		}
 		var kept []protocol.Tree
 		err := states(ctx, i.file, t.Head, func(_ string, tree protocol.Tree) error {
-			if _, ok := i.file.objects[tree]; ok {
+			if i.file.HasObject(tree) || i.file.base != nil { // of parts some may have come before
 				kept = append(kept, tree)
 			}
 			return nil

@@ -249,8 +249,8 @@ func (s *scanner) object(at int64, kind byte, length uint32) error {
 	switch {
 	case s.version != withFiles:
 		return fault(at, "there is no record of kind %q", kind)
-	case len(s.file.order) == maxObjects:
-		return fault(at, "it has more than %d files", maxObjects)
+	case len(s.file.order) == MaxObjects:
+		return fault(at, "it has more than %d files", MaxObjects)
 	}
 	first, err := s.read(1, "a file")
 	if err != nil {

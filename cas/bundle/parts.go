@@ -53,6 +53,65 @@ func (p *Parts) Add(h cas.Hash, body []byte) error {
 	return err
 }
 
+// AddObject adds a git object, whose name is known to be that of its content.
+func (p *Parts) AddObject(id protocol.Tree, dir bool, content []byte) error {
+	f, kind := p.file, byte(kindFile)
+	if dir {
+		kind = kindDir
+	}
+	_, twice := f.objects[id]
+	if twice || len(f.order) == MaxObjects || len(content) > MaxObject {
+		return &FaultError{Offset: p.pos, Err: fmt.Errorf("file %s is there twice, or too large, or there are more than %d", id, MaxObjects)}
+	}
+	f.objects[id] = object{kind: kind, offset: p.pos, length: uint32(len(content)), place: uint32(len(f.order))}
+	f.order = append(f.order, id)
+	n, err := p.spool.Write(content)
+	p.pos += int64(n)
+	p.file.Size = p.pos
+	return err
+}
+
+// HasObject reports whether an object was added.
+func (p *Parts) HasObject(id protocol.Tree) bool { return p.file.HasObject(id) }
+
+// SetTrees says of which states of files the objects are. What those lack is in base.
+func (p *Parts) SetTrees(trees []protocol.Tree, base Objects) {
+	p.file.Manifest.Trees, p.file.objectBase = trees, base
+}
+
+// standing are the objects of parts, and those on which they stand.
+type standing struct {
+	ctx  context.Context
+	file *File
+}
+
+// object implements source. How large a file of the base is that nobody needs to look into
+// is not counted: it takes no more room.
+func (s standing) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
+	if s.file.HasObject(id) {
+		return s.file.object(id, kind, whole)
+	}
+	if !whole {
+		return nil, 0, nil
+	}
+	return reading{s.ctx, s.file.objectBase}.object(id, kind, whole)
+}
+
+// treesOnBase proves that the states of files of parts are whole, and leaves out the
+// objects that none of them needs.
+func (f *File) treesOnBase(ctx context.Context) (links []string, err error) {
+	var order []protocol.Tree
+	walk := treeWalk{from: standing{ctx, f}, visit: func(_ byte, id protocol.Tree, _ []byte) error {
+		if f.HasObject(id) {
+			order = append(order, id)
+		}
+		return ctx.Err()
+	}}
+	links, err = walk.walk(f.Manifest.Trees)
+	f.order = order
+	return links, err
+}
+
 // File ends it: m says which threads the nodes are of, and whole are nodes of the base
 // from which all that they lead to is there, such as the heads of its threads. Errors: a
 // [*FaultError].

@@ -17,8 +17,8 @@ import (
 // that holds itself ten times over, ten levels deep, is ten thousand million files.
 const (
 	MaxObject  = 256 << 20 // bytes of one file
-	maxObjects = 1 << 22
-	maxLevels  = 1000      // of directories
+	MaxObjects = 1 << 22
+	MaxLevels  = 1000      // of directories
 	maxFiles   = 2_000_000 // in one tree
 	maxTree    = 64 << 30  // bytes in one tree
 	maxTarget  = 4096      // bytes of a link's target
@@ -83,8 +83,8 @@ func (w *treeWalk) dir(id protocol.Tree, level int) (extent, error) {
 	if all, ok := w.seen[id]; ok {
 		return all, all.is(kindDir, id)
 	}
-	if level == maxLevels {
-		return extent{}, fmt.Errorf("more than %d directories are inside one another", maxLevels)
+	if level == MaxLevels {
+		return extent{}, fmt.Errorf("more than %d directories are inside one another", MaxLevels)
 	}
 	content, _, err := w.from.object(id, kindDir, true)
 	if err != nil {
@@ -233,6 +233,28 @@ func parseTree(id protocol.Tree, content []byte) ([]treeEntry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// Entry is what a git tree holds under one name.
+type Entry struct {
+	ID  protocol.Tree
+	Dir bool
+}
+
+// Entries reads a git tree as a bundle's are read. Submodules are left out: they are only
+// named.
+func Entries(id protocol.Tree, content []byte) ([]Entry, error) {
+	entries, err := parseTree(id, content)
+	if err != nil {
+		return nil, fmt.Errorf("directory %s: %w", id, err)
+	}
+	list := make([]Entry, 0, len(entries))
+	for _, e := range entries {
+		if e.mode != modeRepository {
+			list = append(list, Entry{ID: e.id, Dir: e.mode == modeDir})
+		}
+	}
+	return list, nil
 }
 
 // nameProblem says why a name cannot be that of a file in a work tree, also on systems

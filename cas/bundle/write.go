@@ -133,8 +133,8 @@ func (w *writer) files(ctx context.Context, m Manifest, from Objects) error {
 		return nil
 	}
 	walk := treeWalk{from: reading{ctx, from}, visit: func(kind byte, id protocol.Tree, content []byte) error {
-		if w.written.Objects == maxObjects {
-			return fmt.Errorf("a bundle holds at most %d files", maxObjects)
+		if w.written.Objects == MaxObjects {
+			return fmt.Errorf("a bundle holds at most %d files", MaxObjects)
 		}
 		w.written.Objects++
 		sum, err := hex.DecodeString(string(id[strings.IndexByte(string(id), ':')+1:]))

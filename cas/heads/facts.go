@@ -13,8 +13,10 @@ type Facts struct {
 	Parent    *Parent           `json:"parent,omitempty"`
 	Attempts  map[string]int    `json:"attempts,omitempty"` // by "<head>/<role>"
 	Workspace *Workspace        `json:"workspace,omitempty"`
-	Undone    []protocol.Hash   `json:"undone,omitempty"`
-	Limits    *Limits           `json:"limits,omitempty"`
+	// Repository is that of the thread's files, as every clone of it knows it.
+	Repository *Repository     `json:"repository,omitempty"`
+	Undone     []protocol.Hash `json:"undone,omitempty"`
+	Limits     *Limits         `json:"limits,omitempty"`
 	// ParkedUntil is in ms.
 	ParkedUntil int64   `json:"parkedUntil,omitempty"`
 	Remote      *Remote `json:"remote,omitempty"`
@@ -95,6 +97,11 @@ type Workspace struct {
 	Repo   string `json:"repo,omitempty"`
 	Base   string `json:"base,omitempty"`
 	Branch string `json:"branch,omitempty"`
+}
+
+// Repository says which one a thread works in, whatever the machine.
+type Repository struct {
+	Base string `json:"base"` // commit at which the thread began
 }
 
 // Remote is where a thread was last pushed to.

@@ -67,6 +67,9 @@ func (p *published) publish(ctx context.Context, thread string, head cas.Hash, e
 		if _, _, err := p.link.send(ctx, []cas.Hash{head}, p.link.both(ctx, swap.Was)...); err != nil {
 			return err
 		}
+		if _, err := p.link.sendFiles(ctx, head, swap.Was); err != nil {
+			return err
+		}
 	}
 	if err := p.swap(ctx, swap); err != nil {
 		return err
@@ -136,7 +139,7 @@ func (p *published) Move(ctx context.Context, thread string, old, new protocol.H
 	if err != nil {
 		return err
 	}
-	told := p.publish(ctx, thread, new, nil, shared(facts))
+	told := p.publish(ctx, thread, new, nil, announced(facts))
 	if err := p.index.Move(ctx, thread, old, new); err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func (p *published) AddAll(ctx context.Context, threads []heads.New) error {
 		if p.broken != nil {
 			return p.broken
 		}
-		if err := p.publish(ctx, n.Thread, n.Hash, nil, shared(n.Facts)); err != nil {
+		if err := p.publish(ctx, n.Thread, n.Hash, nil, announced(n.Facts)); err != nil {
 			return p.link.of(n.Thread, err)
 		}
 	}

@@ -24,12 +24,15 @@ const maxPull = 64 << 30
 type PullOptions struct {
 	// Discard gives up what was done here to a thread that has gone on at both sides.
 	Discard bool
+	// Links also takes files of which a link leads out of the work tree.
+	Links bool
 }
 
 // Pulled is what a pull has done.
 type Pulled struct {
 	Threads    []bundle.ImportedThread `json:"threads"`
-	Nodes      int                     `json:"nodes"` // that were lacking here
+	Nodes      int                     `json:"nodes"`             // that were lacking here
+	Objects    int                     `json:"objects,omitempty"` // of files, likewise
 	Redactions []cas.Hash              `json:"redactions,omitempty"`
 
 	at map[string]remote.State // where they stand at the remote
@@ -51,6 +54,7 @@ type pulling struct {
 	about   string // the thread that is asked for at the moment
 	here    map[string]heads.Standing
 	facts   map[string]heads.Facts
+	size    int64 // bytes that the remote has sent
 }
 
 func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
@@ -92,7 +96,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	if err != nil {
 		return done, err
 	}
-	all.Nodes += done.Nodes
+	all.Nodes, all.Objects = all.Nodes+done.Nodes, all.Objects+done.Objects
 	all.Redactions = append(done.Redactions, all.Redactions...)
 	for i, t := range all.Threads { // what the first look has brought is not unchanged
 		if at := slices.IndexFunc(done.Threads, func(d bundle.ImportedThread) bool { return d.Thread == t.Thread }); at >= 0 {
@@ -199,16 +203,24 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, spool.Close(), os.Remove(spool.Name())) }()
-	f, err := p.fetch(ctx, bundle.NewParts(spool, p.Store))
+	parts := bundle.NewParts(spool, p.Store)
+	f, err := p.fetch(ctx, parts)
+	if err != nil {
+		return done, err
+	}
+	came, free, err := p.fetchFiles(ctx, f, parts)
+	defer free()
 	if err != nil {
 		return done, err
 	}
 	imported, err := f.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
 		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Seen: p.lastSeen, Facts: p.taken,
+		Keep: p.Engine.Files().KeepFiles, Links: p.options.Links || p.Trusted,
 	})
 	if err != nil {
 		return done, err
 	}
+	done.Objects = came
 	done.Threads, done.Nodes, done.Redactions = imported.Threads, imported.Added, imported.Redactions
 	for _, t := range imported.Threads {
 		if err := p.settled(ctx, t); err != nil {
@@ -258,7 +270,6 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 	if err != nil {
 		return nil, err
 	}
-	var size int64
 	for record, err := range remote.GetAll(ctx, p.Remote, lacking) {
 		if err != nil {
 			return nil, err
@@ -267,7 +278,7 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 			return nil, remote.Faultf("it sends node %q, which nobody has asked for", record.Hash)
 		}
 		lacking = lacking[1:]
-		if size += int64(len(record.File)); size > maxPull {
+		if p.size += int64(len(record.File)); p.size > maxPull {
 			return nil, remote.Faultf("it sends more than %d bytes", int64(maxPull))
 		}
 		if err := parts.Add(record.Hash, record.File); err != nil {
@@ -339,6 +350,9 @@ func (p *pulling) taken(thread string) heads.Facts {
 	}
 	if l := said.Limits; l != nil && (!sensible(*l) || p.mine(thread)) {
 		said.Limits = nil
+	}
+	if r := said.Repository; r != nil && !protocol.Tree("sha1:"+r.Base).Valid() && !protocol.Tree("sha256:"+r.Base).Valid() {
+		said.Repository = nil
 	}
 	said.Remote = p.now(p.at[thread].Head)
 	return said
@@ -449,7 +463,7 @@ func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
 			return done, first
 		}
 		done.Threads = append(done.Threads, one.Threads...)
-		done.Nodes += one.Nodes
+		done.Nodes, done.Objects = done.Nodes+one.Nodes, done.Objects+one.Objects
 		done.Redactions = append(done.Redactions, one.Redactions...)
 	}
 	return done, first

@@ -20,9 +20,11 @@ type Pushed struct {
 	Head   cas.Hash `json:"head"`   // here
 	Result string   `json:"result"` // as of an import, seen from the remote
 	// There is its head at the remote, if that is another one afterwards.
-	There  cas.Hash `json:"there,omitempty"`
-	Nodes  int      `json:"nodes"` // that were sent
-	Parent string   `json:"parent,omitempty"`
+	There cas.Hash `json:"there,omitempty"`
+	Nodes int      `json:"nodes"` // that were sent
+	// Objects are those of files that were sent.
+	Objects int    `json:"objects,omitempty"`
+	Parent  string `json:"parent,omitempty"`
 	// Whole are nodes that were redacted here, and are whole there.
 	Whole []cas.Hash `json:"whole,omitempty"`
 }
@@ -104,14 +106,17 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 		}
 	}
 	switch p.Result {
-	case bundle.Unchanged:
+	case bundle.Unchanged: // a push before may not have taken its files
+		if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head); err != nil {
+			return err
+		}
 		return l.see(ctx, p.Thread, at.Head, facts)
 	case Behind, Diverged, bundle.Stays:
 		return l.notPushed(p, there)
 	}
 	swap := remote.Swap{
 		Thread: p.Thread, Was: there.Head, WasEnded: there.Ended != nil,
-		Head: at.Head, Ended: ended(at.End), Facts: shared(facts), Fence: fence,
+		Head: at.Head, Ended: ended(at.End), Facts: announced(facts), Fence: fence,
 	}
 	roots := []cas.Hash{at.Head}
 	if e := swap.Ended; e != nil {
@@ -121,6 +126,9 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 		roots = append(roots, e.Workflow)
 	}
 	if p.Nodes, p.Whole, err = l.send(ctx, roots, l.both(ctx, there.Head)...); err != nil {
+		return err
+	}
+	if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head); err != nil {
 		return err
 	}
 	if err := l.Remote.Swap(ctx, swap); err != nil {

@@ -3,6 +3,7 @@
 //
 //   - push.go: what the remote lacks, then the head, by compare-and-swap;
 //   - pull.go: what is lacking here, checked as a bundle is; then the heads, in one change;
+//   - files.go, pullfiles.go: the git objects of the files of threads, both ways;
 //   - step.go: a step of a thread at a remote: the lease, pull, step, push;
 //   - published.go: heads that move at the remote first, and then here.
 //
@@ -43,6 +44,8 @@ type Link struct {
 	// Trusted: the owner of the home has said that commands of what comes from there may
 	// run as those of the home's own threads do.
 	Trusted bool
+	// Near is a directory: what the repository around it has is not asked for; "": none.
+	Near string
 }
 
 // What becomes of a thread besides what an import does with it (package bundle).
@@ -78,6 +81,7 @@ func (l *Link) of(thread string, err error) error {
 		future   *bundle.FutureError
 		hash     *bundle.HashError
 		wrong    *bundle.FaultError
+		link     *bundle.LinkError
 		said     *remote.FaultError
 		missing  *remote.MissingError
 	)
@@ -102,6 +106,8 @@ func (l *Link) of(thread string, err error) error {
 		return about(protocol.CodeInvalid, "%v: it would be the newest for ever", err)
 	case errors.As(err, &hash):
 		return about(protocol.CodeInvalid, "it has %s hashes, and the store here has %s: nodes cannot go from one to the other", hash.Bundle, hash.Store)
+	case errors.As(err, &link):
+		return fault.Hinted(about(protocol.CodeInvalid, "%v. Nothing was brought here", link), "uwf pull "+thread+" "+plaintext.Word(l.Name)+" --links takes its files as they are")
 	case errors.As(err, &wrong):
 		return about(protocol.CodeCorrupt, "what it sent is refused: %v", wrong.Err)
 	case errors.As(err, &missing):
@@ -160,6 +166,14 @@ func shared(f heads.Facts) heads.Facts {
 	f = remote.Shared(f)
 	f.Undone = nil
 	return f
+}
+
+// announced is all that a remote is told of a thread.
+func announced(f heads.Facts) heads.Facts {
+	if w := f.Workspace; f.Repository == nil && w != nil && w.Base != "" {
+		f.Repository = &heads.Repository{Base: w.Base}
+	}
+	return shared(f)
 }
 
 // ended is how a thread has ended, as a remote has it.

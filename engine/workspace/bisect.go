@@ -149,15 +149,25 @@ func (b *bisection) repoWith(ctx context.Context, root string, trees []protocol.
 		}
 	}
 	tried := map[string]bool{"": true}
+	var first *files.Repo
+	lacks := func(store string) bool {
+		return slices.ContainsFunc(trees, func(t protocol.Tree) bool { return t != "" && !files.Has(ctx, b.Env, store, t) })
+	}
 	for _, root := range roots {
 		repo, err := files.Find(ctx, b.Env, root)
 		if err != nil || tried[repo.Common] {
 			continue
 		}
 		tried[repo.Common] = true
-		if store := repo.Store(b.Dirs.Git()); !slices.ContainsFunc(trees, func(t protocol.Tree) bool { return t != "" && !files.Has(ctx, b.Env, store, t) }) {
+		if !lacks(repo.Store(b.Dirs.Git())) {
 			return repo, nil
 		}
+		if first == nil && repo.Head != "" {
+			first = &repo
+		}
+	}
+	if first != nil && !lacks(b.Imported(trees[0].Function())) {
+		return *first, nil // they came from elsewhere, and are tried where the person is
 	}
 	return files.Repo{}, NoFiles(&NoFilesError{Step: b.steps[len(b.steps)-1].Step, Gone: true})
 }
@@ -315,6 +325,9 @@ func (b *bisection) try(ctx context.Context, i int) (result string, err error) {
 // git does not ignore, goes.
 func (b *bisection) put(ctx context.Context, tree protocol.Tree) error {
 	b.spec.Tree = ""
+	if err := b.Bring(ctx, b.spec.Git, tree); err != nil {
+		return err
+	}
 	if err := files.Clear(ctx, b.Env, b.spec, tree); err != nil {
 		return err
 	}

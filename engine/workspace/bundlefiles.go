@@ -17,36 +17,16 @@ import (
 // Of some of the steps, redacted, something was taken out of the files: no step names what
 // stands for them, so that a bundle cannot have it. Errors are *protocol.Error.
 func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, redacted []string, err error) {
-	s, used := &Stores{Keeper: e}, map[string]bool{}
-	var dirs []string
-	partial, instead := "", map[protocol.Tree]bool{}
-	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (bool, error) {
-		store, err := s.With(ctx, root, tree)
-		if store != "" && files.Instead(ctx, e.Env, store, tree) != tree {
-			instead[tree] = true
-			return false, err
-		}
-		if store != "" && !used[store] {
-			used[store] = true
-			dirs = append(dirs, store)
-			if repo, lost := files.Find(ctx, e.Env, root); lost == nil && repo.Partial && repo.Store(e.Dirs.Git()) == store {
-				partial = repo.Root
-				return true, repo.Seed(ctx, store, true) // what was fetched since
-			}
-		}
-		return store != "", err
-	})
+	s := e.Sources()
+	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (bool, error) { return s.Has(ctx, root, tree) })
 	if err != nil {
 		return nil, missing, nil, fault.Of(err)
 	}
-	if redacted, err = e.stepsWith(ctx, *m, instead); err != nil {
+	if redacted, err = e.stepsWith(ctx, *m, s.redacted); err != nil {
 		return nil, missing, nil, fault.Of(err)
 	}
-	if from, err = files.OpenObjects(e.Env, dirs); err != nil {
-		return nil, missing, nil, fault.Of(err)
-	}
-	from.Partial = partial
-	return from, missing - len(instead), redacted, nil
+	from, err = s.Open()
+	return from, missing - len(s.redacted), redacted, err
 }
 
 // stepsWith are the steps, as a person calls them, of the threads of a bundle that begin or
@@ -98,6 +78,9 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 		return 0, fault.Of(err)
 	}
 	for function, some := range byFunction {
+		if some, err = e.known(ctx, f, function, some); err != nil {
+			return kept, err
+		}
 		if brings || e.anyRedacted(ctx, here, some) {
 			e.Warn("files were taken out here that the bundle brings: its files are left out")
 			continue
@@ -109,7 +92,7 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 				}
 			}
 		}
-		if err := files.Keep(ctx, e.Env, e.imported(function), objects, f.CountObjects(function), some); err != nil {
+		if err := files.Keep(ctx, e.Env, e.Imported(function), objects, f.CountObjects(function), some); err != nil {
 			return kept, err
 		}
 		for _, tree := range f.Manifest.Trees {
@@ -119,6 +102,27 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 		}
 	}
 	return kept, nil
+}
+
+// known are the states of threads that came with a bundle, now or before.
+func (e Keeper) known(ctx context.Context, f *bundle.File, function string, threads map[string][]protocol.Tree) (map[string][]protocol.Tree, error) {
+	known := map[string][]protocol.Tree{}
+	for thread, trees := range threads {
+		elsewhere := slices.DeleteFunc(slices.Clone(trees), f.HasObject)
+		list, err := files.Lacking(ctx, e.Env, e.Imported(function), elsewhere)
+		if err != nil {
+			return nil, err
+		}
+		lacking := map[protocol.Tree]bool{}
+		for _, tree := range list {
+			lacking[tree] = true
+		}
+		trees = slices.DeleteFunc(slices.Clone(trees), func(tree protocol.Tree) bool { return lacking[tree] })
+		if len(trees) > 0 {
+			known[thread] = trees
+		}
+	}
+	return known, nil
 }
 
 // anyRedacted reports whether something was taken out of a state of the files here.

@@ -140,14 +140,14 @@ func (s *Stores) All(ctx context.Context) ([]string, error) {
 	return s.known, ctx.Err()
 }
 
-// imported is the git directory of ours that has the files of threads that were brought
+// Imported is the git directory of ours that has the files of threads that were brought
 // in: nobody knows yet in which repository they will work.
-func (e Keeper) imported(function string) string {
+func (e Keeper) Imported(function string) string {
 	return filepath.Join(e.Dirs.Git(), "imported-"+function)
 }
 
-// bring makes a state of the files known in a git directory of ours, from another.
-func (e Keeper) bring(ctx context.Context, store string, tree protocol.Tree) error {
+// Bring makes a state of the files known in a git directory of ours, from another.
+func (e Keeper) Bring(ctx context.Context, store string, tree protocol.Tree) error {
 	if files.Has(ctx, e.Env, store, tree) {
 		return nil
 	}
@@ -173,7 +173,11 @@ func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepF
 		between = kept
 	}
 	var err error
-	if between.store, err = e.WhereKept(ctx, between.root, between.Before, between.After); err == nil && between.store == "" {
+	between.store, err = e.WhereKept(ctx, between.root, between.Before, between.After)
+	if imported := e.Imported(between.After.Function()); err == nil && between.store == "" && files.Has(ctx, e.Env, imported, between.After) {
+		between.store, err = imported, e.Bring(ctx, imported, between.Before)
+	}
+	if err == nil && between.store == "" {
 		err = fault.New(protocol.CodeFailed, "steps %s and %s are of two repositories: their files cannot be compared", old, new)
 	}
 	return between, err

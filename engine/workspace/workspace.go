@@ -122,7 +122,7 @@ func (e Keeper) Restore(ctx context.Context, k *Keeping, id string, have, to pro
 		if tree == "" {
 			continue
 		}
-		if err := e.bring(ctx, k.Spec.Git, tree); err != nil {
+		if err := e.Bring(ctx, k.Spec.Git, tree); err != nil {
 			return fmt.Errorf("put the files back: %w", err)
 		}
 	}

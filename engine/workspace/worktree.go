@@ -106,7 +106,7 @@ func (e Keeper) plan(ctx context.Context, n *NewTree) (record string, err error)
 		if err := n.Repo.Seed(ctx, spec.Git, true); err != nil {
 			return "", err
 		}
-		if err := e.bring(ctx, spec.Git, n.Tree); err != nil {
+		if err := e.Bring(ctx, spec.Git, n.Tree); err != nil {
 			return "", err
 		}
 	}

@@ -202,6 +202,9 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 	if err != nil {
 		return err
 	}
+	if commits, err = unkept(ctx, e, store, function, commits); err != nil {
+		return err
+	}
 	from, to := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
@@ -224,6 +227,20 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 	}
 	_, err = g.run(ctx, []byte(refs.String()), "update-ref", "--stdin")
 	return err
+}
+
+// unkept are the commits that a git directory of ours does not have yet.
+func unkept(ctx context.Context, e env.Env, store, function string, commits map[string]string) (map[string]string, error) {
+	var ids []protocol.Tree
+	for sum := range commits {
+		ids = append(ids, protocol.Tree(function+":"+sum))
+	}
+	lacking, err := Lacking(ctx, e, store, ids)
+	rest := map[string]string{}
+	for _, id := range lacking {
+		rest[sumOf(id)] = commits[sumOf(id)]
+	}
+	return rest, err
 }
 
 // packer writes a pack of git's without deltas.

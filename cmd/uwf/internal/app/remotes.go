@@ -196,7 +196,7 @@ func (a *App) Link(ctx context.Context, name string, p engine.Progress) (l *remo
 	if err != nil {
 		return nil, nil, err
 	}
-	l = &remotes.Link{Name: found.Name, Trusted: found.Trust, Holder: a.holder(), Warn: func(text string) { a.Say("uwf: warning: %s", plaintext.Line(text)) }}
+	l = &remotes.Link{Name: found.Name, Trusted: found.Trust, Near: a.Env.Dir, Holder: a.holder(), Warn: func(text string) { a.Say("uwf: warning: %s", plaintext.Line(text)) }}
 	if l.Engine, err = a.Engine(ctx, p); err != nil {
 		return nil, nil, err
 	}

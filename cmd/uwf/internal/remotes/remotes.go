@@ -210,9 +210,9 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 		return failed
 	}
 	err = a.Print(Pushed{Remote: link.Name, Threads: pushed}, func(w io.Writer) error {
-		t := term.NewTable("THREAD", "RESULT", "HEAD", "NODES")
+		t := term.NewTable("THREAD", "RESULT", "HEAD", "NODES", "FILES")
 		for _, p := range pushed {
-			t.Row(p.Thread, cmp.Or(p.Result, "failed"), string(p.Head), fmt.Sprint(p.Nodes))
+			t.Row(p.Thread, cmp.Or(p.Result, "failed"), string(p.Head), fmt.Sprint(p.Nodes), fmt.Sprint(p.Objects))
 		}
 		return t.Print(w)
 	})
@@ -265,7 +265,10 @@ func (a Commands) Pull() *ucli.Command {
 		Description: "What is lacking here is fetched and checked as a bundle is; nothing is changed on any fault. A thread that\n" +
 			"comes from elsewhere works nowhere until you say where: uwf thread step <thread> --cwd DIR. One that has\n" +
 			"gone on at both sides is named with both heads, and stays as it is.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "discard", Usage: "give up what was done here, if the thread has gone on at both sides"}},
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "discard", Usage: "give up what was done here, if the thread has gone on at both sides"},
+			&ucli.BoolFlag{Name: "links", Usage: "also take files of which a link leads out of the work tree"},
+		},
 	}, a.pull)
 }
 
@@ -285,7 +288,7 @@ func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	pulled, err := link.Pull(ctx, []string{id}, remotes.PullOptions{Discard: c.Bool("discard")})
+	pulled, err := link.Pull(ctx, []string{id}, remotes.PullOptions{Discard: c.Bool("discard"), Links: c.Bool("links")})
 	if err != nil {
 		return err
 	}
@@ -321,7 +324,7 @@ func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 				return err
 			}
 		}
-		_, err := fmt.Fprintf(w, "%s, %d redacted\n", render.Count(pulled.Nodes, "node"), len(pulled.Redactions))
+		_, err := fmt.Fprintf(w, "%s, %d of files, %d redacted\n", render.Count(pulled.Nodes, "node"), pulled.Objects, len(pulled.Redactions))
 		return err
 	})
 }

@@ -46,6 +46,10 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context) error {
 
 func appliedText(w io.Writer, out protocol.ThreadApplied) error {
 	what := "committed"
+	if f := out.Files; out.Commit == "" && f != nil {
+		_, err := fmt.Fprintf(w, "the files are as after its last step: %d changed, %d new, %d removed\n", len(f.Changed), len(f.Added), len(f.Removed))
+		return err
+	}
 	switch {
 	case out.Already:
 		what = "had it already"

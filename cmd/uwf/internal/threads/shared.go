@@ -76,6 +76,9 @@ func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progre
 	if s.link, s.done, err = a.Link(ctx, c.String("remote"), p); err != nil {
 		return s, err
 	}
+	if dir, err := a.movedTo(c); err == nil && dir != "" {
+		s.link.Near = dir
+	}
 	if s.id, err = a.ThreadAt(ctx, s.link, c.Args().First()); err != nil {
 		return s, err
 	}
