@@ -47,7 +47,7 @@ test-web: ## look at the pages of uwf web in Chromium (Debian's package is insta
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || apt-get install -y chromium || { echo "there is no chromium: the pages cannot be looked at"; exit 1; }
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix .tmp/axe $(AXE)
 	$(GO) vet -tags browser ./internal/webtest
-	$(GO) test -tags browser -count=1 -timeout 10m ./internal/webtest -v
+	$(GO) test -tags browser -count=1 -timeout 40m ./internal/webtest -v
 
 .PHONY: test-postgres
 test-postgres: ## run ext/postgres against a real Postgres (Debian's package is installed where it may be)

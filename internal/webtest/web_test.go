@@ -41,7 +41,7 @@ func TestAnswerWithTheKeyboard(t *testing.T) {
 // tabTo presses Tab until an element has the focus, which must be seen.
 func (w *world) tabTo(selector string) {
 	w.Helper()
-	for range 60 {
+	for range 150 {
 		w.do(chromedp.KeyEvent(kb.Tab))
 		there := evaluate[bool](w, fmt.Sprintf("!!document.activeElement && document.activeElement.matches(%q)", selector))
 		seen := evaluate[bool](w, "!document.activeElement || document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'")

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -94,6 +95,7 @@ type world struct {
 	*testing.T
 	bin, home string
 	base      string // of the pages
+	server    int    // the pid of uwf web, which has started the server
 	ctx       context.Context
 	pictures  string
 
@@ -124,8 +126,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// patience is how long something may take that is waited for.
-const patience = 45 * time.Second
+// How long something may take that is waited for.
+const (
+	patience = 45 * time.Second
+	pause    = 50 * time.Millisecond // between two looks
+)
 
 // binDir is the variable that names where the programs are.
 const binDir = "UWF_WEBTEST_BIN"
@@ -168,8 +173,8 @@ func (w *world) uwf(args ...string) string {
 	return out.Thread
 }
 
-// serve starts uwf web, and a browser that opens its address.
-func (w *world) serve(args ...string) {
+// start starts uwf web, and returns its address.
+func (w *world) start(args ...string) string {
 	w.Helper()
 	cmd := w.command(append([]string{"--json", "web"}, args...)...)
 	stdout, err := cmd.StdoutPipe()
@@ -182,9 +187,22 @@ func (w *world) serve(args ...string) {
 	})
 	var at struct{ Address string }
 	require.NoError(w, json.NewDecoder(stdout).Decode(&at))
-	w.base, _, _ = strings.Cut(at.Address, "?")
+	w.server = cmd.Process.Pid
+	return at.Address
+}
 
-	options := chromedp.DefaultExecAllocatorOptions[:]
+// serve starts uwf web, and a browser that opens its address.
+func (w *world) serve(args ...string) {
+	w.Helper()
+	address := w.start(args...)
+	w.base, _, _ = strings.Cut(address, "?")
+	w.browse(address)
+}
+
+// browse opens an address in a browser of its own.
+func (w *world) browse(address string, more ...chromedp.ExecAllocatorOption) {
+	w.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], more...)
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -193,7 +211,7 @@ func (w *world) serve(args ...string) {
 	w.ctx, stop = chromedp.NewContext(ctx)
 	w.Cleanup(stop)
 	w.do()
-	w.ctx, stop = context.WithTimeout(w.ctx, 2*time.Minute)
+	w.ctx, stop = context.WithTimeout(w.ctx, 5*time.Minute)
 	w.Cleanup(stop)
 	require.NoError(w, chromedp.Listen(w.ctx, func(ev any) {
 		w.mu.Lock()
@@ -207,7 +225,7 @@ func (w *world) serve(args ...string) {
 			w.complain = append(w.complain, ev.Entry.Text+" "+ev.Entry.URL)
 		}
 	}))
-	w.do(chromedp.Navigate(at.Address))
+	w.do(chromedp.Navigate(address))
 }
 
 // quiet holds that the browser has complained of nothing.
@@ -218,10 +236,28 @@ func (w *world) quiet() {
 	require.Empty(w, w.complain)
 }
 
+// do acts on a page. A live one may replace what was found before it is acted on, as it
+// may under a person's hand, who then looks again.
 func (w *world) do(actions ...chromedp.Action[chromedp.Void]) {
 	w.Helper()
-	require.NoError(w, chromedp.Do(w.ctx, actions...))
+	for _, action := range actions {
+		for range 20 {
+			ctx, stop := context.WithTimeout(w.ctx, patience)
+			err := chromedp.Do(ctx, action)
+			stop()
+			if gone := (&cdproto.Error{}); errors.As(err, &gone) && gone.Code == noNode {
+				continue
+			}
+			if err != nil {
+				w.Fatalf("%v; the page is:\n%s", err, w.text())
+			}
+			break
+		}
+	}
 }
+
+// noNode is what the browser says of a node that has been replaced.
+const noNode = -32000
 
 // evaluate is the value of an expression in the page.
 func evaluate[T any](w *world, expression string) T {
