@@ -75,8 +75,12 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 	}
 	var keys []string
 	for _, k := range p.kids {
-		if k.Key == key && k.Head != "" {
+		switch {
+		case k.Key == key && k.Head != "":
 			return k.ID, nil
+		case k.Key == key:
+			later := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("child %s of thread %s has not been started yet", children.Named(key, children.LabelOf(k.Child)), parent)}
+			return "", fault.Hinted(later, "uwf thread resume "+parent+" starts it, and uwf thread step "+parent+" does no more than that")
 		}
 		keys = append(keys, k.Key)
 	}
@@ -112,7 +116,7 @@ func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) 
 			continue
 		}
 		var all []protocol.ChildOutput
-		labels := e.labels(ctx, w, s)
+		labels := e.Labels(ctx, w, s)
 		for _, c := range s.Children {
 			id, err := e.joined(ctx, parent, s, c)
 			if err != nil {
@@ -125,9 +129,9 @@ func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) 
 	return nil, nil
 }
 
-// labels say, by key, which items the children were for that a step has joined. Nothing
+// Labels say, by key, which items the children were for that a step has joined. Nothing
 // records them: what cannot be made once more of the steps before has none.
-func (e *Engine) labels(ctx context.Context, w protocol.Workflow, s thread.Step) map[string]string {
+func (e *Engine) Labels(ctx context.Context, w protocol.Workflow, s thread.Step) map[string]string {
 	if w.Roles[s.Role].Each == nil {
 		return nil
 	}

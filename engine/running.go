@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
@@ -28,10 +29,37 @@ func (e *Engine) Running(ctx context.Context) ([]protocol.RunningThread, error) 
 		}
 		running = append(running, e.describe(ctx, h.Thread, r, engine))
 	}
+	e.nameKids(ctx, running)
 	if damaged != nil {
 		return running, fault.Of(damaged)
 	}
 	return running, nil
+}
+
+// nameKids adds to children how people name them.
+func (e *Engine) nameKids(ctx context.Context, running []protocol.RunningThread) {
+	all, _ := e.Heads.AllFacts(ctx) // without them each is named by its id
+	labels := map[string]map[string]string{}
+	for i := range running {
+		r := &running[i]
+		of := all[r.Thread].Parent
+		if of == nil {
+			continue
+		}
+		if labels[of.Thread] == nil {
+			labels[of.Thread] = map[string]string{}
+			if at, err := e.Show(ctx, of.Thread); err == nil {
+				for _, c := range at.Children {
+					labels[of.Thread][c.Thread] = c.Label
+				}
+			}
+		}
+		r.Label, r.Path = labels[of.Thread][r.Thread], of.Key
+		for up := all[of.Thread].Parent; up != nil; of, up = up, all[up.Thread].Parent {
+			r.Path = children.Address(up.Key, r.Path)
+		}
+		r.Path = children.Address(of.Thread, r.Path)
+	}
 }
 
 // describe says who works on a thread: the engine, and the agent of its record.

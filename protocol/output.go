@@ -77,6 +77,13 @@ type ChildOutput struct {
 	Label  string `json:"label,omitempty"` // of a child for an item: which one, in a few words
 }
 
+// ChildAgain answers thread again: where the child stands that is to be played anew.
+type ChildAgain struct {
+	ChildOutput
+	Parent string `json:"parent"`
+	Hint   string `json:"hint"` // what to type next
+}
+
 // FileChanges are paths, relative to the root of the workspace.
 type FileChanges struct {
 	Changed []string `json:"changed,omitempty"`
@@ -360,6 +367,8 @@ type ThreadsRunning struct {
 // RunningThread is a thread that something works on.
 type RunningThread struct {
 	Thread    string `json:"thread"`
+	Path      string `json:"path,omitempty"`  // of a child, as on the command line: <thread>/<key>
+	Label     string `json:"label,omitempty"` // see [ChildOutput]
 	Workflow  Hash   `json:"workflow"`
 	Pid       int    `json:"pid"`       // of the uwf that makes the steps; 0: it was killed, its agent lives on
 	StartedAt int64  `json:"startedAt"` // ms, of the step

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -33,18 +32,6 @@ type kid struct {
 	Below                          *kids
 }
 
-// kidsOrder is how much a child matters now.
-func kidsOrder(s protocol.Status) int {
-	at := slices.Index([]protocol.Status{
-		protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaiting, protocol.StatusParked,
-		protocol.StatusIdle, protocol.StatusCancelled, protocol.StatusCompleted,
-	}, s)
-	if at < 0 {
-		return len(s)
-	}
-	return at
-}
-
 // kidsOf are the children of a thread, two generations deep; nil: there are none.
 func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput) *kids {
 	k := s.counted(all, kidsShown)
@@ -52,7 +39,7 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput) *kids {
 		return nil
 	}
 	below := 0
-	for i, c := range sorted(all)[:len(k.Shown)] {
+	for i, c := range view.ByUrgency(all)[:len(k.Shown)] {
 		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaiting && c.Status != protocol.StatusSuspended || below == kidsBelow {
 			continue
 		}
@@ -69,16 +56,12 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput) *kids {
 	return k
 }
 
-func sorted(all []protocol.ChildOutput) []protocol.ChildOutput {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b protocol.ChildOutput) int { return cmp.Compare(kidsOrder(a.Status), kidsOrder(b.Status)) })
-}
-
 func (s *server) counted(all []protocol.ChildOutput, most int) *kids {
 	if len(all) == 0 {
 		return nil
 	}
 	k := &kids{}
-	for _, c := range sorted(all) {
+	for _, c := range view.ByUrgency(all) {
 		status, mood := string(c.Status), htmlpage.Mood(c.Status)
 		if n := len(k.Counts); n > 0 && k.Counts[n-1].Status == status {
 			k.Counts[n-1].N++

@@ -41,7 +41,7 @@ name: one
 description: One of them.
 inputs: { n: { schema: { type: integer } }, word: { schema: { type: string } } }
 roles:
-  work: { description: Works., run: [uwf-gate, GATE, "{{$inputs.n}}", "{{{$inputs.word}}}"] }
+  work: { description: Works., run: [gate, GATE, "{{$inputs.n}}", "{{{$inputs.word}}}"] }
 graph:
   $START: { _: work }
   work: { passed: $END, failed: $END }
@@ -89,7 +89,7 @@ func TestManyAtWorkFitTheTerminal(t *testing.T) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, tty.slave, tty.slave
 	require.NoError(t, cmd.Start())
 	go func() { s.ended <- cmd.Wait() }()
-	t.Cleanup(func() { open(kids) })
+	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt) }) // of a test that has failed
 
 	lines := s.until(t, func(at counts) bool { return at.busy == parallel && len(at.named) > 10 })
 	first := strings.Join(lines, "\n")

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"uwf":             main,
 		"uwf-mock":        mock.Run,
-		"uwf-gate":        gate,
+		"gate":            gate,
 		"uwf-remote-file": remoteFile, "uwf-remote-kill": remoteKill,
 		"uwf-builtin": func() { agentkit.Run(builtin.Options()) },
 	})

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -20,6 +21,14 @@ type Trace struct {
 	Totals   map[string]*protocol.Totals // what was used, by role
 	// Changes are what was done to the files, by role: what each step did, added up.
 	Changes map[string]protocol.FileTotals
+	// Children are the threads that have played a role last, or do, by role.
+	Children map[string][]Played
+}
+
+// Played is a thread that has played a role with others, or does.
+type Played struct {
+	protocol.ChildOutput
+	TookMs int64 // its steps; 0: it is unknown
 }
 
 // TraceOf returns the way of a thread.
@@ -36,8 +45,12 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{}, Changes: map[string]protocol.FileTotals{}}
-	if err := trace.read(ctx, t, state, e.FileTotals(ctx, state.Head, engine.MostTotals)); err != nil {
+	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{}, Changes: map[string]protocol.FileTotals{}, Children: map[string][]Played{}}
+	if role := cmp.Or(state.CurrentRole, state.SuspendedRole); role != nil {
+		trace.atWork(ctx, e, *role, state.Children)
+	}
+	labels := func(s thread.Step) map[string]string { return e.Labels(ctx, wf, s) }
+	if err := trace.read(ctx, t, state, e.FileTotals(ctx, state.Head, engine.MostTotals), labels); err != nil {
 		return nil, err
 	}
 	return trace, nil
@@ -45,7 +58,10 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 
 // Graph is the workflow's graph with the way; note says what a role has used.
 func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
-	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}}
+	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}, Lanes: map[string][]diagram.Lane{}}
+	for role, children := range j.Children {
+		t.Lanes[role] = lanes(children)
+	}
 	for role, sum := range j.Totals {
 		t.Notes[role] = note(*sum)
 		if changed := j.Changes[role]; changed.Files > 0 {
@@ -56,7 +72,7 @@ func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
 }
 
 // read walks the chain.
-func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepOutput, changes map[protocol.Hash]protocol.FileTotals) error {
+func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepOutput, changes map[protocol.Hash]protocol.FileTotals, labels func(thread.Step) map[string]string) error {
 	var steps []thread.Step
 	var statuses []string
 	for s, err := range t.Steps(ctx) {
@@ -68,6 +84,9 @@ func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepO
 			return err
 		}
 		steps, statuses = append(steps, s), append(statuses, StatusOf(out.Value))
+		if len(s.Children) > 0 && j.Children[s.Role] == nil {
+			j.joined(s, labels(s))
+		}
 		if j.Totals[s.Role] == nil {
 			j.Totals[s.Role] = &protocol.Totals{}
 		}

@@ -18,6 +18,9 @@ func (g Graph) DOT() string {
 		if n.Note != "" {
 			label += "\n" + n.Note
 		}
+		if lanes := n.lanes(); len(lanes) > 0 {
+			label += "\n" + strings.Join(lanes, "\n")
+		}
 		fmt.Fprintf(&b, "  n%d [label=%s%s%s];\n", i, dotText(label), dotShape(n), dotState(n))
 	}
 	for _, e := range g.Edges {

@@ -23,7 +23,11 @@ func nodeBox(n Node) box {
 }
 
 func nodeText(n Node) (name string, note []string) {
-	return cut(n.Name, maxName), wrap(n.about(), maxNote, 2)
+	note = wrap(n.about(), maxNote, 2)
+	for _, line := range n.lanes() {
+		note = append(note, cut(line, maxNote))
+	}
+	return cut(n.Name, maxName), note
 }
 
 func labelBox(lines []string) box {

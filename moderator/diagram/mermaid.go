@@ -59,6 +59,9 @@ func mermaidNode(n Node) string {
 	if about := n.about(); about != "" {
 		text += "<br/><small>" + mermaidText(about) + "</small>"
 	}
+	for _, line := range n.lanes() {
+		text += "<br/><small>" + mermaidText(line) + "</small>"
+	}
 	switch n.Player {
 	case protocol.PlayedByCommand:
 		return `[["` + text + `"]]`

@@ -43,6 +43,7 @@ type Node struct {
 	Player      protocol.Player `json:"player,omitempty"` // of a role that no agent plays
 	State       State           `json:"state,omitempty"`  // of a run
 	Note        string          `json:"note,omitempty"`   // of a run
+	Lanes       []Lane          `json:"lanes,omitempty"`  // of a run: the threads that have played, or play, the role last
 }
 
 // Edge leads from a node to a node, by their places in Nodes.

@@ -59,6 +59,13 @@ func (t *tree) root(node int) {
 
 // branches draws the ways on from a node, each line behind the given margin.
 func (t *tree) branches(node int, margin string) {
+	bar := "│  "
+	if len(t.ways[node]) == 0 {
+		bar = "   "
+	}
+	for _, line := range t.g.Nodes[node].lanes() {
+		t.line(margin+bar, line)
+	}
 	for i, way := range t.ways[node] {
 		corner, below := "├─ ", "│  "
 		if i == len(t.ways[node])-1 {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Trace is the way that a run has taken through a graph.
@@ -11,6 +13,47 @@ type Trace struct {
 	Moves []Move
 	Here  string            // the node that it has come to; "" if that is unknown
 	Notes map[string]string // what to say of a role that has had its turn, in place of its description
+	Lanes map[string][]Lane // by role
+}
+
+// Lane is a thread that plays a role with others, or all of those that stand alike.
+type Lane struct {
+	Name   string          `json:"name,omitempty"` // of a single one
+	Count  int             `json:"count"`
+	Status protocol.Status `json:"status"`
+	Note   string          `json:"note,omitempty"`
+}
+
+// text is a lane in one line.
+func (l Lane) text() string {
+	mark := "…"
+	switch l.Status {
+	case protocol.StatusCompleted:
+		mark = "✓"
+	case protocol.StatusFailed, protocol.StatusCorrupt, protocol.StatusCancelled:
+		mark = "✗"
+	case protocol.StatusSuspended, protocol.StatusParked:
+		mark = "?"
+	case protocol.StatusIdle:
+		mark = "·"
+	}
+	text := mark + " " + strconv.Itoa(l.Count) + " " + string(l.Status)
+	if l.Name != "" {
+		text = mark + " " + l.Name + " · " + string(l.Status)
+	}
+	if l.Note != "" {
+		text += " · " + l.Note
+	}
+	return text
+}
+
+// lanes are those of a node, a line each.
+func (n Node) lanes() []string {
+	lines := make([]string, len(n.Lanes))
+	for i, l := range n.Lanes {
+		lines[i] = l.text()
+	}
+	return lines
 }
 
 // Move is one step along an edge. Status is what routed it, if that is known: it
@@ -49,6 +92,14 @@ func (g Graph) Traced(t Trace) Graph {
 		if i := g.node(name); i >= 0 {
 			g.Nodes[i].State = Seen
 			g.Nodes[i].Note = oneLine(note)
+		}
+	}
+	for name, lanes := range t.Lanes {
+		if i := g.node(name); i >= 0 {
+			for _, l := range lanes {
+				l.Name, l.Note = oneLine(l.Name), oneLine(l.Note)
+				g.Nodes[i].Lanes = append(g.Nodes[i].Lanes, l)
+			}
 		}
 	}
 	if i := g.node(t.Here); i >= 0 {

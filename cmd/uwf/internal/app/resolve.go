@@ -156,12 +156,25 @@ func (a *App) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string
 		return matches[0], nil
 	}
 	slices.Reverse(matches) // the newest first
-	for i, id := range matches {
-		if facts[id].StartedHere() {
-			matches[i] = Shortened(id)
+	return "", suggest.Ambiguous("thread", arg, toldApart(matches, prefix))
+}
+
+// toldApart are ids as far as they must be typed to tell them from each other: those that
+// begin with the word by their beginnings, the others by their ends.
+func toldApart(ids []string, word string) []string {
+	apart := make([]string, len(ids))
+	for i, id := range ids {
+		n := len(word) + 1
+		part := func(id string) string { return id[len(id)-n:] }
+		if strings.HasPrefix(id, word) {
+			part = func(id string) string { return id[:n] }
 		}
+		for n < len(id) && slices.ContainsFunc(ids, func(other string) bool { return other != id && part(other) == part(id) }) {
+			n++
+		}
+		apart[i] = part(id)
 	}
-	return "", suggest.Ambiguous("thread", arg, matches)
+	return apart
 }
 
 // shortest is how much of the end of an id stands for it, at least. Strangers choose

@@ -153,11 +153,29 @@ func (a *App) ResultText(w io.Writer, r protocol.StepOutput) error {
 			}
 			fmt.Fprintln(w)
 		}
-		return render.Print(w, render.Text, r.Output, nil)
+		return a.dataText(w, r)
 	case a.sameScreen():
 		return nil // stderr says it on the same screen
 	}
 	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, StatusText(r))
+	return err
+}
+
+// dataText is the data of a thread's last answer. On a terminal it leaves room for what
+// comes before and after it.
+func (a *App) dataText(w io.Writer, r protocol.StepOutput) error {
+	const around, least = 8, 16
+	var text strings.Builder
+	if err := render.Print(&text, render.Text, r.Output, nil); err != nil {
+		return err
+	}
+	lines := strings.SplitAfter(text.String(), "\n")
+	_, most := terminal.Size(a.Env.Stdout)
+	if most = max(most-around, least); !a.OnTerminal() || len(lines) <= most {
+		_, err := io.WriteString(w, text.String())
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s… and %d more lines: uwf thread read %s\n", strings.Join(lines[:most-1], ""), len(lines)-most, r.Thread)
 	return err
 }
 

@@ -37,7 +37,7 @@ func (x *examination) readConfig(ctx context.Context) {
 	case !exists(path):
 		x.problem("config", "uwf setup", "there is no %s: nobody plays the roles", path)
 	case c.DefaultAgent == "" && len(c.AgentOverrides) == 0:
-		x.problem("config", "uwf setup --agent NAME", "%s names no defaultAgent: every step needs --agent", path)
+		x.problem("config", "uwf setup --agent NAME", "%s names no defaultAgent: every role that an agent plays needs --agent; commands and people need none", path)
 	case c.DefaultAgent == "":
 		x.note("config", "uwf setup --agent NAME", "%s names no defaultAgent: steps without an override need --agent", path)
 	default:

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
@@ -80,7 +82,7 @@ func runningText(w io.Writer, threads []protocol.RunningThread, now time.Time) e
 		if r.Pid != 0 {
 			pid = strconv.Itoa(r.Pid)
 		}
-		t.Row(r.Thread, r.Role, r.Agent, app.Started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
+		t.Row(children.Named(cmp.Or(r.Path, r.Thread), r.Label), r.Role, r.Agent, app.Started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
 	}
 	return t.Print(w)
 }

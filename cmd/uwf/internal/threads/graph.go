@@ -28,7 +28,8 @@ func (a Commands) threadGraphCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "graph", ArgsUsage: "<thread>", Usage: "draw the workflow's graph with the path that a thread took",
 		Description: "×2 on an edge means that it was taken twice, and ◀ marks where the thread stands. A role that has\n" +
-			"had its turn shows how often, and what it cost. In the pictures, what was not reached is pale.\n\n" +
+			"had its turn shows how often, and what it cost; one that children play, where these stand and how long they\n" +
+			"have worked, counted if they are more than eight. In the pictures, what was not reached is pale.\n\n" +
 			"   uwf thread graph @ --format svg > run.svg",
 		Flags: []ucli.Flag{app.FormatFlag(workflows.GraphFormats(), "text")},
 	}, a.threadGraph)

@@ -78,12 +78,16 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
 	}
 	const most = 30
-	for i, child := range s.Children {
-		if i == most {
-			lines = append(lines, "children", fmt.Sprintf("and %d more: %s", len(s.Children)-most, app.ChildrenText(s.Children[most:])))
-			break
-		}
+	shown := s.Children
+	if len(shown) > most {
+		lines = append(lines, "children", fmt.Sprintf("%d: %s", len(shown), app.ChildrenText(shown)))
+		shown = view.ByUrgency(shown)[:most]
+	}
+	for _, child := range shown {
 		lines = append(lines, "child", term.Joined(plaintext.Line(child.Key)+"  "+string(child.Status), cmp.Or(plaintext.Line(child.Label), toldTo(ctx, e, child))))
+	}
+	if left := len(s.Children) - len(shown); left > 0 {
+		lines = append(lines, "", fmt.Sprintf("… and %d more: uwf thread show %s --format json", left, s.Thread))
 	}
 	if s.Hint != nil {
 		for hint := range strings.SplitSeq(*s.Hint, "\n") {

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/steps"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
@@ -64,7 +65,7 @@ func (a Commands) Command() *ucli.Command {
 			a.threadWorktreesCommand(),
 			a.Leaf(ucli.Command{
 				Name: "again", ArgsUsage: "<thread>/<key>", Usage: "let a child be played anew, whatever it has answered",
-				Description: "The child's parent has not joined its results yet. Nothing runs: uwf thread resume does it.\n\n" +
+				Description: "The child's parent has not joined its results yet. Nothing runs: uwf thread resume of the parent does it.\n\n" +
 					"   uwf thread again @/security",
 			}, a.threadAgain),
 			a.threadWaitCommand(),
@@ -371,11 +372,20 @@ func (a Commands) threadAgain(ctx context.Context, c *ucli.Context) error {
 	if err := e.Again(ctx, id, key); err != nil {
 		return err
 	}
-	out, err := e.Show(ctx, id)
+	at, err := e.Show(ctx, id)
 	if err != nil {
 		return err
 	}
-	return a.Stands(app.OutcomeAt(ctx, e, out, nil), false, nil)
+	out := protocol.ChildAgain{Parent: id, Hint: "uwf thread resume " + id}
+	for _, c := range at.Children {
+		if c.Key == key {
+			out.ChildOutput = c
+		}
+	}
+	return a.Print(out, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "child %s: %s, to be played anew\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
+		return err
+	})
 }
 
 // ofThreads is topLevel for uwf thread.
