@@ -53,6 +53,8 @@ type application struct {
 	spec files.Spec // of the target
 	to   files.Repo // the target
 	out  protocol.ThreadApplied
+	// again: one that was killed had begun to bring the same.
+	again bool
 }
 
 // Apply brings what a thread has made in its worktree to a branch of the user's: by a
@@ -198,12 +200,16 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From && a.to.Head != cut.To {
 		return os.Remove(path) // somebody has gone on from there
 	}
+	if _, err := a.to.TreeOf(ctx, a.spec, cut.To); err != nil {
+		return errors.Join(ctx.Err(), os.Remove(path)) // something was taken out of it
+	}
 	laid, err := a.to.Laid(ctx, a.spec, now, files.Edited{}, cut.From, cut.To)
 	if err != nil {
 		return err
 	}
 	if laid == now {
-		if err := a.to.Follow(ctx, a.spec, cut.From, cut.To, "uwf thread apply "+a.id); err != nil {
+		err := a.bring(ctx, cut.To, func() error { return a.to.Follow(ctx, a.spec, cut.From, cut.To, a.why(), true) })
+		if err != nil {
 			return err
 		}
 		a.to.Head = cut.To
@@ -223,6 +229,10 @@ func (a *application) result(ctx context.Context, h *lockedThread) (string, erro
 	}
 	if tree == before {
 		return a.head, nil
+	}
+	if made, ok := a.to.Made(ctx, a.spec, resultRef(a.id), tree, a.head); ok { // by one that was cut off
+		a.again = true
+		return made, nil
 	}
 	message := a.o.Message
 	if message == "" {
@@ -294,10 +304,8 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 			return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s has commits that the result has not", place.Shown(branch)), "--branch names another one")
 		}
 	}
-	if err := a.to.Bring(ctx, a.spec, result); err != nil {
-		return err
-	}
-	if err := a.to.Point(ctx, branch, result, old, "uwf thread apply "+a.id); err != nil {
+	err := a.bring(ctx, result, func() error { return a.to.Point(ctx, branch, result, old, a.why(), a.again) })
+	if err != nil {
 		return err
 	}
 	a.out.Branch, a.out.Commit, a.out.Already = branch, result, exists && old == result
@@ -338,18 +346,33 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 	if err != nil {
 		return err
 	}
-	if err := a.to.Bring(ctx, a.spec, to); err != nil {
-		return err
-	}
 	if a.out.Files, err = a.differing(ctx, now, laid); err != nil {
 		return err
 	}
-	if err := a.land(ctx, now, laid, to); err != nil {
+	if err := a.bring(ctx, to, func() error { return a.land(ctx, now, laid, to) }); err != nil {
 		return err
 	}
 	a.out.Commit, a.out.Merged = to, to != result
 	return a.follow(ctx, result)
 }
+
+// bring copies a commit into the user's repository for what then makes a ref lead to it.
+// Their git keeps it until then, and ours for another try if this one is cut off.
+func (a *application) bring(ctx context.Context, commit string, point func() error) (err error) {
+	defer func() { err = errors.Join(err, a.to.LetGo(a.why())) }()
+	if err := a.to.Remember(ctx, a.spec, resultRef(a.id), commit); err != nil {
+		return err
+	}
+	if err := a.to.Bring(ctx, a.spec, commit, a.why()); err != nil {
+		return err
+	}
+	return point()
+}
+
+// why is what the user's git says of what is done.
+func (a *application) why() string { return appliedBy(a.id) }
+
+func appliedBy(id string) string { return "uwf thread apply " + id }
 
 func (a *application) differing(ctx context.Context, from, to protocol.Tree) (*protocol.FileChanges, error) {
 	list, err := files.Diff(ctx, a.Env, a.spec.Git, from, to)
@@ -386,7 +409,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		}
 		return err
 	}
-	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, "uwf thread apply "+a.id); err != nil {
+	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
 		return fault.Hinted(fault.Of(err), "the files are written; this finishes it: uwf thread apply "+a.id)
 	}
 	return os.Remove(path)
@@ -401,7 +424,7 @@ func (a *application) follow(ctx context.Context, result string) error {
 	if a.from.Root == "" || a.head == result {
 		return nil
 	}
-	return a.from.Follow(ctx, a.spec, a.head, result, "uwf thread apply "+a.id)
+	return a.from.Follow(ctx, a.spec, a.head, result, a.why(), true)
 }
 
 // explain gives an error its code and a way out.

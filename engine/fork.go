@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Fork makes a thread whose head is an existing start or step node. It shares
@@ -75,10 +74,11 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	if facts.Attempts, err = e.attemptsAt(ctx, facts.Fork.Thread, node); err != nil {
 		return "", fault.Of(err)
 	}
-	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
+	id, done, err := e.newThread(ctx)
 	if err != nil {
 		return "", fault.Of(err)
 	}
+	defer done()
 	if facts.Workspace, err = e.forkFiles(ctx, id, t, o, facts); err != nil {
 		return "", fault.Of(err)
 	}

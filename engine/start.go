@@ -55,10 +55,11 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 	if s.Inputs, err = e.inputs(ctx, w, s.Inputs); err != nil {
 		return "", fault.Of(err)
 	}
-	id, err := threadid.New(e.Env.Now(), e.Env.Rand)
+	id, done, err := e.newThread(ctx)
 	if err != nil {
 		return "", fault.Of(err)
 	}
+	defer done()
 	workspace, err := e.Files().New(ctx, o.Workspace, id, w.Name, s.Cwd)
 	if err != nil {
 		return "", fault.Of(err)
@@ -97,7 +98,21 @@ func (e *Engine) addThread(ctx context.Context, id string, head protocol.Hash, f
 		}
 		return "", fault.Of(err)
 	}
+	if w := facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
+		if err := e.Files().Made(id); err != nil {
+			return id, fault.Of(err)
+		}
+	}
 	return id, nil
+}
+
+// newThread is the id of a thread that is about to be made, and is held until that is done.
+func (e *Engine) newThread(ctx context.Context) (id string, done func(), err error) {
+	if id, err = threadid.New(e.Env.Now(), e.Env.Rand); err != nil {
+		return "", nil, err
+	}
+	held, err := e.Files().Making(ctx, id)
+	return id, func() { _ = held.RemoveAndUnlock() }, err
 }
 
 // wrongNode: a hash that somebody named does not lead to what it should.

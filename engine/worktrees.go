@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/prune"
@@ -18,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
-	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -34,6 +32,9 @@ func appliedRef(id string) string { return "refs/uwf-applied/" + id }
 
 // applyRef keeps the work tree of the user's as it was before the result came.
 func applyRef(id string) string { return "refs/uwf-apply/" + id }
+
+// resultRef keeps the commit that an apply is about to bring.
+func resultRef(id string) string { return "refs/uwf-result/" + id }
 
 // Unsaved says what a thread has made in its worktree that is nowhere but there and in
 // its snapshots; "": nothing, or it has no worktree. Errors are *protocol.Error.
@@ -113,11 +114,14 @@ func (e *Engine) DropFiles(ctx context.Context, id string, w *heads.Workspace) e
 	if err != nil {
 		return fault.Of(err)
 	}
-	if err := files.Forget(ctx, e.Env, spec, appliedRef(id), applyRef(id)); err != nil {
+	if err := files.Forget(ctx, e.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
 		return fault.Of(err)
 	}
 	if w.Mode != workspace.InWorktree {
 		return nil
+	}
+	if err := repo.LetGo(appliedBy(id)); err != nil {
+		return fault.Of(err)
 	}
 	return codedOrNil(repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), w.Branch, w.Base))
 }
@@ -178,8 +182,10 @@ func (e *Engine) treeAgain(ctx context.Context, h *lockedThread, w *heads.Worksp
 	if last, err := e.Files().FilesOf(ctx, t); err == nil {
 		n.Tree = last.After
 	}
-	_, err = e.Files().AddWorktree(ctx, n)
-	return err
+	if _, err = e.Files().AddWorktree(ctx, n); err != nil {
+		return err
+	}
+	return e.Files().Made(h.id)
 }
 
 // Worktrees lists the worktrees of threads, and those below the home that no thread has.
@@ -254,11 +260,18 @@ func (e *Engine) worktree(ctx context.Context, id string, w *heads.Workspace) pr
 // not lost with its worktree. It returns those that it has looked at: what is removed is
 // gone, and the others say why they stay. Errors are *protocol.Error.
 func (e *Engine) CleanWorktrees(ctx context.Context) ([]protocol.Worktree, error) {
+	done := []protocol.Worktree{}
+	swept, err := e.Files().Sweep(ctx)
+	for _, path := range swept {
+		done = append(done, protocol.Worktree{Path: path, Gone: true})
+	}
+	if err != nil {
+		return done, err
+	}
 	list, err := e.Worktrees(ctx)
 	if err != nil {
-		return nil, err
+		return done, err
 	}
-	done := []protocol.Worktree{}
 	for _, w := range list {
 		if w.Gone || w.Thread != "" && !hasEndedAs(w.Status) {
 			continue
@@ -283,13 +296,10 @@ func (e *Engine) clean(ctx context.Context, w protocol.Worktree) (stays string, 
 		return "", err
 	}
 	id := filepath.Base(w.Path)
-	if _, cut := os.Lstat(e.runDir(id).File(runfiles.RestoreFile)); w.Thread == "" && cut == nil {
-		return "", e.dropCut(ctx, repo, id) // nobody has worked in it
-	}
 	if w.Thread == "" {
-		lock, err := e.Files().LockTree(ctx, id, repo.Root)
+		lock, err := e.Files().Making(ctx, id)
 		if err != nil {
-			return "", err // a bisection is at work
+			return "", err
 		}
 		defer func() { _ = lock.RemoveAndUnlock() }()
 		untouched, err := repo.Untouched(ctx, false)
@@ -314,42 +324,35 @@ func (e *Engine) clean(ctx context.Context, w protocol.Worktree) (stays string, 
 	if stays, err = e.Unsaved(ctx, id, facts.Workspace); err != nil {
 		return "", err
 	}
-	if stays == uncommitted && e.keptWithStep(ctx, h, facts.Workspace) {
-		stays = ""
+	kept := false
+	if stays == uncommitted {
+		if kept, err = e.keptWithStep(ctx, h, facts.Workspace); err != nil {
+			return "", err
+		}
 	}
-	if stays != "" {
+	if stays != "" && !kept {
 		return "it has " + stays, nil
 	}
 	return "", repo.RemoveWorktree(ctx, w.Path, facts.Workspace.Branch, facts.Workspace.Base)
 }
 
-// dropCut removes a worktree that was never whole: who made it was killed.
-func (e *Engine) dropCut(ctx context.Context, repo files.Repo, id string) error {
-	at, err := threadid.Time(id)
-	const young = time.Hour
-	if err != nil || e.Env.Now().Sub(at) < young {
-		return fault.New(protocol.CodeFailed, "somebody may be making it just now")
-	}
-	branch, err := repo.Branch(ctx)
-	if err != nil {
-		return err
-	}
-	return repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), branch, repo.Head)
-}
-
 // keptWithStep reports whether the files of a thread's worktree are all those of its
 // last step.
-func (e *Engine) keptWithStep(ctx context.Context, h *lockedThread, w *heads.Workspace) bool {
+func (e *Engine) keptWithStep(ctx context.Context, h *lockedThread, w *heads.Workspace) (bool, error) {
 	last, err := e.Files().StepFiles(ctx, h.head)
-	if err != nil || len(last.Left) > 0 {
-		return false
+	var none *workspace.NoFilesError
+	if errors.As(err, &none) || len(last.Left) > 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	k, err := e.Files().OpenFiles(ctx, h.id, w.Root, w)
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer k.Release()
-	return k.Spec.Tree == last.After
+	return k.Spec.Tree == last.After, nil
 }
 
 // Prune forgets threads with their worktrees and the states of their files. One whose

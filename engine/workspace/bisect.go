@@ -43,6 +43,7 @@ type bisection struct {
 
 	repo files.Repo // in which the worktree is made
 	spec files.Spec // of the worktree
+	id   string     // of the worktree, as a thread has one
 	path string     // of the worktree
 	dir  string     // where the command runs
 }
@@ -173,39 +174,33 @@ func (b *bisection) repoWith(ctx context.Context, root string, trees []protocol.
 }
 
 // make makes the worktree. It has no thread: whoever finds it later may remove it,
-// unless it is locked.
+// unless the lock is held.
 func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
 	id, err := threadid.New(b.Env.Now(), b.Env.Rand)
 	if err != nil {
 		return nil, err
 	}
-	w, err := b.AddWorktree(ctx, NewTree{Id: id, Repo: b.repo, Dir: b.at(), Base: b.repo.Head, Tree: b.trees[0]})
+	lock, err := b.Making(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	w, err := b.AddWorktree(ctx, NewTree{Id: id, Repo: b.repo, Dir: b.at(), Base: b.repo.Head, Tree: b.trees[0]})
+	if err != nil {
+		return nil, errors.Join(err, lock.RemoveAndUnlock())
+	}
+	b.id = id
 	b.path, b.dir = b.Dirs.Worktree(id), w.Root
 	if b.o.Made != nil {
 		b.o.Made(b.path, b.repo.Head)
 	}
-	lock, err := b.open(ctx, id)
+	repo, err := files.Find(ctx, b.Env, b.dir)
+	if err == nil {
+		b.spec, err = b.SpecOf(repo, id)
+	}
 	if err != nil {
-		return nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)), lock.RemoveAndUnlock())
 	}
 	return lock, nil
-}
-
-func (b *bisection) open(ctx context.Context, id string) (*durable.Held, error) {
-	repo, err := files.Find(ctx, b.Env, b.dir)
-	if err != nil {
-		return nil, err
-	}
-	if b.spec, err = b.SpecOf(repo, id); err != nil {
-		return nil, err
-	}
-	if err := b.RunDir(id).Make(); err != nil {
-		return nil, err
-	}
-	return b.LockTree(ctx, id, repo.Root)
 }
 
 // at is where the person is in the repository, else its root.
@@ -220,9 +215,9 @@ func (b *bisection) at() string {
 func (b *bisection) remove(ctx context.Context) error {
 	err := b.repo.RemoveWorktree(ctx, b.path, "", "")
 	if b.spec.Ref != "" {
-		err = errors.Join(err, files.Forget(ctx, b.Env, b.spec), os.RemoveAll(filepath.Dir(b.spec.Index)))
+		err = errors.Join(err, files.Forget(ctx, b.Env, b.spec))
 	}
-	return err
+	return errors.Join(err, os.RemoveAll(b.RunDir(b.id).Path))
 }
 
 // ends makes sure that there is something to find.

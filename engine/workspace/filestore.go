@@ -30,12 +30,20 @@ type CollectedFiles struct {
 	// Removed counts the git directories of ours whose repository is gone, and that had
 	// nothing that a thread needs.
 	Removed int `json:"removed,omitempty"`
+	// Worktrees counts those that commands were killed over, and that no thread has ever had.
+	Worktrees int `json:"worktrees,omitempty"`
 }
 
 // CollectFiles removes what keeps the files of threads that are in none of some homes
 // any more, and packs the rest. alone runs while nobody makes a thread.
 func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (CollectedFiles, error) {
 	var done CollectedFiles
+	if !dry {
+		swept, err := e.Sweep(ctx)
+		if done.Worktrees = len(swept); err != nil {
+			return done, err
+		}
+	}
 	s := &Stores{Keeper: e}
 	all, err := s.All(ctx)
 	if err != nil || len(all) == 0 {

@@ -32,7 +32,8 @@ type NewTree struct {
 }
 
 // AddWorktree makes the worktree of a thread: at a commit, with the files of a tree, or
-// of that commit. The thread works at the same place below its root.
+// of that commit. The thread works at the same place below its root. Until [Keeper.Made]
+// the worktree is nobody's.
 func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace, err error) {
 	if n.Base == "" {
 		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one", place.Shown(n.Repo.Root)), "git commit --allow-empty -m start")
@@ -52,21 +53,22 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if tip, ok := n.Repo.Commit(ctx, "refs/heads/"+n.Branch); ok && n.Branch != "" {
 		n.Base = tip
 	}
-	plan, err := e.plan(ctx, &n)
+	made := branch
+	if n.Branch != "" {
+		made = "" // it was there before
+	}
+	plan, err := e.plan(ctx, &n, made)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.Repo.AddWorktree(ctx, path, n.Base, branch); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a worktree: %w", err), os.Remove(plan))
-	}
 	defer func() {
 		if err != nil {
-			if n.Branch != "" {
-				branch = "" // it was there before
-			}
-			err = errors.Join(err, n.Repo.RemoveWorktree(context.WithoutCancel(ctx), path, branch, n.Base), os.RemoveAll(plan))
+			err = errors.Join(err, n.Repo.RemoveWorktree(context.WithoutCancel(ctx), path, made, n.Base), os.RemoveAll(plan))
 		}
 	}()
+	if err := n.Repo.AddWorktree(ctx, path, n.Base, branch); err != nil {
+		return nil, fmt.Errorf("make a worktree: %w", err)
+	}
 	if path, err = place.Real(path); err != nil {
 		return nil, err
 	}
@@ -78,7 +80,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err != nil {
 		return nil, err
 	}
-	if err := files.Fill(ctx, e.Env, spec, n.Tree, plan); err != nil {
+	if err := files.Fill(ctx, e.Env, spec, n.Tree); err != nil {
 		return nil, fmt.Errorf("fill the worktree: %w", err)
 	}
 	root := filepath.Join(path, rel)
@@ -91,9 +93,10 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	return &heads.Workspace{Mode: InWorktree, Root: root, Repo: repo.Common, Base: n.Base, Branch: branch}, nil
 }
 
-// plan writes down, in the run directory of the thread, which files its worktree is to have:
-// if that is cut off, the next step of the thread ends it.
-func (e Keeper) plan(ctx context.Context, n *NewTree) (record string, err error) {
+// plan writes down, in the run directory of the thread, which files its worktree is to have,
+// and which branch is made: if that is cut off, the next step of the thread ends it, or if
+// there is none, [Keeper.Sweep].
+func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record string, err error) {
 	spec, err := e.SpecOf(n.Repo, n.Id)
 	if err != nil {
 		return "", err
@@ -111,7 +114,7 @@ func (e Keeper) plan(ctx context.Context, n *NewTree) (record string, err error)
 		}
 	}
 	record = dir.File(runfiles.RestoreFile)
-	n.Tree, err = files.Plan(ctx, e.Env, n.Repo, spec, n.Tree, n.Base, record)
+	n.Tree, err = files.Plan(ctx, e.Env, n.Repo, spec, n.Tree, n.Base, branch, record)
 	return record, err
 }
 

@@ -230,6 +230,7 @@ func inStore(e env.Env, store string) (git, error) {
 		environ = proc.OwnPath(environ, filepath.Dir(owner))
 	}
 	g, err := newGit(environ, store)
+	g.own = true
 	return g.in(store, "", ""), err
 }
 

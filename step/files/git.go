@@ -29,6 +29,8 @@ type git struct {
 	exe string
 	dir string // where it works
 	env []string
+	// own: what it works with is a git directory of ours.
+	own bool
 }
 
 // settings go before those of all config files, also in the repositories of submodules.
@@ -114,12 +116,17 @@ func scratch(index string) error {
 // of is git for a spec.
 func of(environ []string, s Spec) (git, error) {
 	g, err := newGit(environ, s.Root)
+	g.own = true
 	return g.with(s.Keys).in(s.Git, s.Root, s.Index), err
 }
 
 // run runs a command to its end and returns what it prints. Error: [*GitError].
 func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
-	return g.feed(ctx, bytes.NewReader(stdin), args...)
+	out, err := g.feed(ctx, bytes.NewReader(stdin), args...)
+	if err != nil && g.own && movesRefs(args[0]) && unlocked(ctx, g.store(), refLocks(g.store())) {
+		return g.feed(ctx, bytes.NewReader(stdin), args...)
+	}
+	return out, err
 }
 
 // feed is run for a command that reads what is not in memory.
@@ -215,9 +222,12 @@ func ended(err error, status int) bool {
 	return errors.As(err, &failed) && failed.Status == status
 }
 
-// lastLine is the end of what git complains of.
+// lastLine is what git complains of: a fatal error, which advice may follow, else the end.
 func lastLine(stderr []byte) string {
 	text := strings.TrimSpace(string(bytes.ToValidUTF8(stderr, []byte("?"))))
+	if at := strings.LastIndex("\n"+text, "\nfatal: "); at >= 0 {
+		text, _, _ = strings.Cut(text[at:], "\n")
+	}
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 

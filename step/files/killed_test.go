@@ -109,7 +109,8 @@ func TestKilledWorktrees(t *testing.T) {
 	add(one)
 	w.sh("echo initializing > .git/worktrees/one/locked; printf '%040d\\n' 0 > .git/worktrees/one/HEAD; rm .git/worktrees/one/index; ! git fsck 2> /dev/null")
 	add(two)
-	w.sh("git fsck --no-dangling")
+	w.sh("git fsck --no-dangling; mkdir .git/worktrees/three; echo initializing > .git/worktrees/three/locked")
+	require.NoError(t, w.repo.RemoveWorktree(t.Context(), filepath.Join(dir, "three"), "", ""))
 	require.NoDirExists(t, one)
 
 	repo, err := files.Find(t.Context(), w.env, two)
@@ -117,7 +118,7 @@ func TestKilledWorktrees(t *testing.T) {
 	s := w.spec
 	s.Root, s.Index, s.Tree, s.Ref = two, filepath.Join(w.dir, "uwf", "index2"), "", "refs/uwf/two"
 	record := s.Index + ".restore"
-	planned, err := files.Plan(t.Context(), w.env, w.repo, s, "", w.repo.Head, record)
+	planned, err := files.Plan(t.Context(), w.env, w.repo, s, "", w.repo.Head, "", record)
 	require.NoError(t, err)
 	require.Equal(t, tree, planned)
 	w.sh("cp a " + two) // the rest is missing
@@ -128,8 +129,9 @@ func TestKilledWorktrees(t *testing.T) {
 	require.FileExists(t, filepath.Join(two, "d/b"))
 
 	require.NoError(t, os.Rename(two, filepath.Join(dir, ".gone-two")))
-	w.sh("git fsck --no-dangling")
-	require.NoError(t, w.repo.RemoveWorktree(t.Context(), two, "", ""))
+	w.sh("git fsck --no-dangling; git worktree list | grep trees/two")
+	w.sh("touch .git/packed-refs.lock .git/packed-refs.new")
+	require.NoError(t, files.EndRemovals(t.Context(), dir, []string{w.repo.Common}))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,6 +49,22 @@ func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, messag
 	}
 	out, err := g.run(ctx, []byte(message), append(args, sumOf(tree))...)
 	return strings.TrimSpace(string(out)), err
+}
+
+// Made finds the commit of a tree on a parent that a ref of ours keeps: the one that it
+// leads to, or that this one has merged. ok is false if there is none.
+func (r Repo) Made(ctx context.Context, s Spec, ref string, tree protocol.Tree, parent string) (commit string, ok bool) {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return "", false
+	}
+	for _, name := range []string{ref, ref + "^2"} {
+		said, err := g.line(ctx, "log", "-1", "--format=%H %T %P", "--end-of-options", name)
+		if words := strings.Fields(said); err == nil && len(words) == 3 && words[1] == sumOf(tree) && words[2] == parent {
+			return words[0], true
+		}
+	}
+	return "", false
 }
 
 // asUser is git with our git directory in the name of the person whose repository it
@@ -122,90 +137,6 @@ func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.
 	return "", err
 }
 
-// Bring copies a commit with all that it needs into the user's repository. No ref of
-// theirs leads there yet. It is our git that packs it; theirs would start what the
-// settings of the repository name.
-func (r Repo) Bring(ctx context.Context, s Spec, commit string) error {
-	user, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
-	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
-	if err != nil {
-		return err
-	}
-	ours, err := inStore(r.env, s.Git)
-	if err != nil {
-		return err
-	}
-	known, _, err := ours.sorted(ctx, strings.Fields(string(out)))
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(s.Git, "bring-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	revs := commit + "\n--not\n" + strings.Join(known, "\n") + "\n"
-	if err := ours.packInto(ctx, dir, revs, append(missing(s, "--missing=allow-any"), "--revs")...); err != nil {
-		return err
-	}
-	if err := r.give(dir); err != nil {
-		return fmt.Errorf("write the objects of %s: %w", r.Common, err)
-	}
-	_, err = user.run(ctx, nil, "cat-file", "-e", commit+"^{tree}")
-	return err
-}
-
-// give copies packs to those of the user. No link leads out of their git directory.
-func (r Repo) give(dir string) (err error) {
-	packs, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(r.Common)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	slices.SortStableFunc(packs, byIndex)
-	for _, pack := range packs {
-		to := filepath.Join("objects", "pack", pack.Name())
-		if _, err := root.Stat(to); err == nil {
-			continue
-		}
-		if err := copyIn(root, filepath.Join(dir, pack.Name()), to); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// copyIn copies a file into a directory, flushed, whole or not at all.
-func copyIn(root *os.Root, from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	const readOnly = 0o444
-	temporary := filepath.Join(filepath.Dir(to), "tmp_uwf_"+filepath.Base(to))
-	_ = root.Remove(temporary) // of one that was killed
-	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readOnly)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = root.Rename(temporary, to)
-	}
-	if err != nil {
-		_ = root.Remove(temporary)
-	}
-	return err
-}
-
 // Branch is the branch that is checked out, "" if none is.
 func (r Repo) Branch(ctx context.Context) (string, error) {
 	g, err := r.user(ctx)
@@ -249,8 +180,9 @@ func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 }
 
 // Point moves a branch of the user's, or makes it if old is "". It fails if the branch
-// is not at old any more.
-func (r Repo) Point(ctx context.Context, branch, to, old, why string) error {
+// is not at old any more. again: one that was killed has tried it before, and may have
+// left a lock.
+func (r Repo) Point(ctx context.Context, branch, to, old, why string, again bool) error {
 	g, err := r.user(ctx)
 	if err != nil {
 		return err
@@ -258,14 +190,17 @@ func (r Repo) Point(ctx context.Context, branch, to, old, why string) error {
 	if _, err := g.run(ctx, nil, "check-ref-format", "--branch", branch); err != nil {
 		return fmt.Errorf("%s is no name for a branch", branch)
 	}
-	return g.point(ctx, "refs/heads/"+branch, to, old, why)
+	return r.point(ctx, g, "refs/heads/"+branch, to, old, why, again)
 }
 
-func (g git) point(ctx context.Context, ref, to, old, why string) error {
+func (r Repo) point(ctx context.Context, g git, ref, to, old, why string, again bool) error {
 	if old == "" {
 		old = strings.Repeat("0", len(to))
 	}
 	_, err := g.run(ctx, nil, "update-ref", "-m", why, ref, to, old)
+	if err != nil && again && unlocked(ctx, r.Common, r.locksOf(ctx, ref)) {
+		_, err = g.run(ctx, nil, "update-ref", "-m", why, ref, to, old)
+	}
 	return err
 }
 
@@ -353,8 +288,9 @@ func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, fr
 }
 
 // Follow moves the branch that is checked out from one commit to another, and the user's
-// index with it, in which what else is staged stays. The files are there already.
-func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string) error {
+// index with it, in which what else is staged stays. The files are there already. again is
+// as for [Repo.Point].
+func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string, again bool) error {
 	unlock, err := lockIndex(ctx, r.Index, why)
 	if err != nil {
 		return err
@@ -380,7 +316,7 @@ func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string) error {
 		return err
 	}
 	if now != to {
-		if err := g.point(ctx, "HEAD", to, from, why); err != nil {
+		if err := r.point(ctx, g, "HEAD", to, from, why, again); err != nil {
 			return err
 		}
 	}

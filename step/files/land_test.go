@@ -44,10 +44,10 @@ func TestBring(t *testing.T) {
 			require.NoError(t, w.open())
 			w.sh(`echo changed > d/b; mkdir e; echo new > e/f; rm -f "$EVIL"`)
 			commit := w.made("made")
-			require.NoError(t, w.repo.Bring(t.Context(), w.spec, commit))
+			require.NoError(t, w.repo.Bring(t.Context(), w.spec, commit, "test"))
 			require.NoFileExists(t, filepath.Join(w.dir, "evil"))
 			require.Equal(t, "new\n", w.sh("git cat-file blob "+commit+":e/f"))
-			require.NoError(t, w.repo.Bring(t.Context(), w.spec, commit), "once more")
+			require.NoError(t, w.repo.Bring(t.Context(), w.spec, commit, "test"), "once more")
 			if name == "plain" {
 				require.Equal(t, "6", strings.Fields(w.sh("git count-objects -v | grep in-pack"))[1], "only what is new")
 				w.sh("git fsck --strict --no-dangling")
@@ -62,7 +62,7 @@ func TestBring(t *testing.T) {
 		commit := w.made("made")
 		w.sh("cp -r .git/objects/. ../outside; rm -rf .git/" + links + "; ln -s " + w.dir + "/outside .git/" + links)
 		before := w.sh("find ../outside")
-		require.Error(t, w.repo.Bring(t.Context(), w.spec, commit), links)
+		require.Error(t, w.repo.Bring(t.Context(), w.spec, commit, "test"), links)
 		require.Equal(t, before, w.sh("find ../outside"), "nothing is written elsewhere")
 	}
 }
@@ -76,8 +76,8 @@ func TestFollowASplitIndex(t *testing.T) {
 	from := w.repo.Head
 	w.sh(`echo changed > d/b`)
 	to := w.made("made")
-	require.NoError(t, w.repo.Bring(t.Context(), w.spec, to))
-	require.NoError(t, w.repo.Follow(t.Context(), w.spec, from, to, "test"))
+	require.NoError(t, w.repo.Bring(t.Context(), w.spec, to, "test"))
+	require.NoError(t, w.repo.Follow(t.Context(), w.spec, from, to, "test", false))
 	require.Empty(t, w.sh("git status --porcelain"), "what was staged is in the commit")
 }
 
@@ -90,7 +90,7 @@ func TestFollowWhileTheConfigIsSwapped(t *testing.T) {
 	w.sh(`echo changed > d/b; echo more > m`)
 	to := w.made("made")
 	trees = append(trees, w.spec.Tree)
-	require.NoError(t, w.repo.Bring(t.Context(), w.spec, to))
+	require.NoError(t, w.repo.Bring(t.Context(), w.spec, to, "test"))
 	config, err := os.ReadFile(filepath.Join(w.root, ".git/config"))
 	require.NoError(t, err)
 	run := filepath.Join(w.dir, "run")
@@ -114,7 +114,7 @@ func TestFollowWhileTheConfigIsSwapped(t *testing.T) {
 			at[0], at[1] = at[1], at[0]
 		}
 		w.write("a", "touched\n") // git has to look at what it holds
-		require.NoError(t, w.repo.Follow(t.Context(), w.spec, at[0], at[1], "test"))
+		require.NoError(t, w.repo.Follow(t.Context(), w.spec, at[0], at[1], "test", false))
 	}
 	close(stop)
 	swapping.Wait()
@@ -122,4 +122,77 @@ func TestFollowWhileTheConfigIsSwapped(t *testing.T) {
 	require.True(t, files.Has(t.Context(), w.env, w.spec.Git, trees[0]))
 	require.Equal(t, from, strings.TrimSpace(w.sh("git rev-parse HEAD")))
 	w.sh(`printf 'one\n' > a; git ls-files -s > ../index; git read-tree HEAD; git ls-files -s | cmp - ../index`)
+}
+
+// What is brought stays until a ref leads to it, whatever the user's git collects meanwhile.
+func TestBringBesideACollection(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`git config --global user.name u; git config --global user.email u@e`)
+	require.NoError(t, w.open())
+	w.sh(`echo changed > d/b`)
+	commit := w.made("made")
+	const collect = "git gc -q --prune=now; git gc -q --prune=now"
+	require.NoError(t, w.repo.Bring(t.Context(), w.spec, commit, "test"))
+	require.NoError(t, w.repo.LetGo("another"))
+	w.sh(collect)
+	w.sh("git cat-file -e " + commit + ":d/b")
+	require.NoError(t, w.repo.LetGo("test"))
+	w.sh(collect)
+	require.Equal(t, "gone\n", w.sh("git cat-file -e "+commit+" 2> /dev/null || echo gone"))
+
+	require.NoError(t, w.repo.Bring(t.Context(), w.spec, commit, "test"))
+	require.NoError(t, w.repo.Point(t.Context(), "made", commit, "", "test", false))
+	require.NoError(t, w.repo.LetGo("test"))
+	w.sh(collect)
+	w.sh("git fsck --strict --no-dangling; git log made")
+	require.Empty(t, w.sh("ls .git/objects/pack | grep keep || true"))
+}
+
+// A commit that one made who was cut off is the one that the next goes on with.
+func TestMade(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`git config --global user.name u; git config --global user.email u@e`)
+	require.NoError(t, w.open())
+	w.sh(`echo changed > d/b`)
+	commit, tree := w.made("made"), w.spec.Tree
+	const ref = "refs/uwf-result/x"
+	_, ok := w.repo.Made(t.Context(), w.spec, ref, tree, w.repo.Head)
+	require.False(t, ok)
+	merge, err := w.repo.MakeCommit(t.Context(), w.spec, tree, "merge", w.repo.Head, commit)
+	require.NoError(t, err)
+	for _, kept := range []string{commit, merge} {
+		require.NoError(t, w.repo.Remember(t.Context(), w.spec, ref, kept))
+		found, ok := w.repo.Made(t.Context(), w.spec, ref, tree, w.repo.Head)
+		require.True(t, ok)
+		require.Equal(t, commit, found)
+		_, ok = w.repo.Made(t.Context(), w.spec, ref, tree, commit)
+		require.False(t, ok, "on another parent")
+	}
+}
+
+// A lock that a git has left that was killed is in nobody's way: not in ours, and not in the
+// user's if it was us who tried.
+func TestLocksThatWereLeft(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`git config --global user.name u; git config --global user.email u@e`)
+	require.NoError(t, w.open())
+	w.sh(`echo changed > d/b`)
+	from, to := w.repo.Head, w.made("made")
+	for _, lock := range []string{"refs/uwf-result/x.lock", "packed-refs.lock"} {
+		w.sh("mkdir -p " + w.spec.Git + "/refs/uwf-result; touch " + w.spec.Git + "/" + lock + " " + w.spec.Git + "/packed-refs.new")
+	}
+	require.NoError(t, w.repo.Remember(t.Context(), w.spec, "refs/uwf-result/x", to))
+	require.NoError(t, files.Forget(t.Context(), w.env, w.spec, "refs/uwf-result/x"))
+
+	require.NoError(t, w.repo.Bring(t.Context(), w.spec, to, "test"))
+	w.sh("touch .git/refs/heads/b.lock .git/HEAD.lock; mkdir -p ../outside; touch ../outside/x.lock; ln -s ../../../../outside .git/refs/heads/out")
+	require.ErrorContains(t, w.repo.Point(t.Context(), "b", to, "", "test", false), "b.lock")
+	require.ErrorContains(t, w.repo.Follow(t.Context(), w.spec, from, to, "test", false), "HEAD.lock")
+	require.NoError(t, w.repo.Point(t.Context(), "b", to, "", "test", true))
+	require.NoError(t, w.repo.Follow(t.Context(), w.spec, from, to, "test", true))
+	require.Error(t, w.repo.Point(t.Context(), "out/x", to, "", "test", true))
+	w.sh("test -f ../outside/x.lock; rm .git/refs/heads/out; git fsck --no-dangling")
 }

@@ -60,7 +60,7 @@ func TestForgedObjects(t *testing.T) {
 			require.ErrorAs(t, files.Patch(t.Context(), w.env, w.spec.Git, before.Tree, after.Tree, io.Discard), &damaged)
 			s := w.spec
 			s.Root, s.Index = t.TempDir(), filepath.Join(t.TempDir(), "index")
-			require.ErrorAs(t, files.Fill(t.Context(), w.env, s, before.Tree, s.Index+".restore"), &damaged)
+			require.ErrorAs(t, files.Fill(t.Context(), w.env, s, before.Tree), &damaged)
 		})
 	}
 }

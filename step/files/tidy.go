@@ -219,7 +219,7 @@ func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]s
 
 // ours are the refs of threads, and of states of files.
 func (g git) ours(ctx context.Context) ([]string, error) {
-	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply", "refs/uwf-applied", strings.TrimSuffix(keptRefs, "/"))
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply", "refs/uwf-applied", "refs/uwf-result", strings.TrimSuffix(keptRefs, "/"))
 	return strings.Fields(string(out)), err
 }
 

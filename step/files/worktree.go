@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -90,6 +91,11 @@ func Mend(ctx context.Context, common, dir string) error {
 	return held.RemoveAndUnlock()
 }
 
+func isGone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // mend is [Mend]; nobody makes a worktree there until the lock is released that it returns.
 func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 	held, err := durable.Lock(ctx, filepath.Join(dir, "worktrees.lock"))
@@ -97,6 +103,9 @@ func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 		return nil, err
 	}
 	err = eachWorktree(common, func(root *os.Root, at, path string) error {
+		if _, err := os.Lstat(goneFrom(path)); err == nil && isGone(path) && sameDir(filepath.Dir(path), dir) {
+			return dismiss(root, at)
+		}
 		const begun = "initializing" // git's word for one that it makes
 		why, err := careful.ReadFileIn(root, filepath.Join(at, "locked"), maxSetting)
 		if err != nil || strings.TrimSpace(string(why)) != begun || !sameDir(filepath.Dir(path), dir) {
@@ -149,6 +158,24 @@ func dismiss(root *os.Root, at string) error {
 	return err
 }
 
+// dismissBegun removes what git has of a worktree of ours if it was killed before it wrote
+// down where that is.
+func dismissBegun(common, name string) error {
+	root, err := os.OpenRoot(common)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	at := filepath.Join("worktrees", name)
+	if _, err := root.Lstat(filepath.Join(at, "gitdir")); !errors.Is(err, fs.ErrNotExist) {
+		return nil //nolint:nilerr // there is none that could be read, or it is whole
+	}
+	if _, err := root.Lstat(at); err != nil {
+		return nil //nolint:nilerr // nothing is there
+	}
+	return dismiss(root, at)
+}
+
 // sameDir reports whether two paths are of one directory, or the same.
 func sameDir(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b) || same(a, b)
@@ -167,7 +194,7 @@ func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) e
 	}
 	g = g.in(common, "", "") // where we are may be what is removed
 	g.dir = common
-	gone := filepath.Join(filepath.Dir(path), ".gone-"+filepath.Base(path)) // at once, whatever is killed
+	gone := goneFrom(path)
 	if err := os.Rename(path, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -178,23 +205,44 @@ func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) e
 		return nil
 	})
 	if err == nil {
-		err = removeGone(filepath.Dir(path))
+		err = dismissBegun(common, filepath.Base(path))
 	}
 	if err != nil {
 		return err
 	}
 	if branch != "" && commit != "" {
-		_, _ = g.run(ctx, nil, "update-ref", "-d", "refs/heads/"+branch, commit) // one with work of its own stays
+		ref := "refs/heads/" + branch
+		_, err := g.run(ctx, nil, "update-ref", "-d", ref, commit) // one with work of its own stays
+		if err != nil && unlocked(ctx, common, append(r.locksOf(ctx, ref), packedLock)) {
+			_, _ = g.run(ctx, nil, "update-ref", "-d", ref, commit)
+		}
 	}
-	return nil
+	return os.RemoveAll(gone) // as long as it is there, a git may have been killed over the branch
 }
 
-// removeGone removes the files of worktrees that are removed, those too of one that was
-// killed over it.
-func removeGone(dir string) error {
-	gone, err := filepath.Glob(filepath.Join(dir, ".gone-*"))
-	for _, path := range gone {
-		err = errors.Join(err, os.RemoveAll(path))
+// goneFrom is where a worktree is put at once that is removed, whatever is killed.
+func goneFrom(path string) string {
+	return filepath.Join(filepath.Dir(path), gonePrefix+filepath.Base(path))
+}
+
+const gonePrefix = ".gone-"
+
+// EndRemovals ends the removals of worktrees below a directory of ours that were cut off, of
+// which their repositories may still know.
+func EndRemovals(ctx context.Context, dir string, repos []string) error {
+	entries, err := os.ReadDir(dir)
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), gonePrefix) })
+	for _, common := range repos {
+		err = errors.Join(err, Mend(ctx, common, dir))
+		if len(entries) > 0 {
+			unlocked(ctx, common, []string{packedLock})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 	}
 	return err
 }
@@ -224,9 +272,44 @@ func (r Repo) OnBranch(ctx context.Context, commit string) (bool, error) {
 	return len(out) > 0, err
 }
 
+// making is a plan of a worktree. As long as it is there nobody has worked in that.
+type making struct {
+	intent
+	Repo   string `json:"repo"`             // root of a work tree of the repository
+	Branch string `json:"branch,omitempty"` // that is made, too
+	Commit string `json:"commit,omitempty"` // that the branch is made at
+}
+
+// Unmake removes a worktree that was planned and that nobody has ever had, as far as it
+// was made, with its branch. It reports whether a plan was there.
+func Unmake(ctx context.Context, e env.Env, path, record string) (bool, error) {
+	text, err := careful.ReadFile(record, maxIntent, careful.NoFollow)
+	var m making
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Repo == "" {
+		return false, nil //nolint:nilerr // it is the record of something else
+	}
+	r, err := Find(ctx, e, m.Repo)
+	if errors.Is(err, ErrNone) || errors.Is(err, fs.ErrNotExist) { // git knows of nothing any more
+		return true, os.RemoveAll(path)
+	}
+	if err != nil {
+		return false, err
+	}
+	if m.Branch != "" {
+		root, err := os.OpenRoot(r.Common)
+		if err != nil {
+			return true, err
+		}
+		_ = root.Remove(filepath.Join("refs", "heads", filepath.FromSlash(m.Branch)) + lockSuffix) // of a git that was killed with it
+		_ = root.Close()
+	}
+	return true, r.RemoveWorktree(ctx, path, m.Branch, m.Commit)
+}
+
 // Plan writes down that a work tree is to be made with the files of a tree, which it
-// returns; "": of a commit. [Fill] does it, or if that was cut off, [Begin].
-func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, record string) (protocol.Tree, error) {
+// returns; "": of a commit. branch is one that is made with it; "": none. [Fill] makes the
+// files, or if that was cut off, [Begin]. The plan goes when somebody may work there.
+func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch, record string) (protocol.Tree, error) {
 	if err := r.Seed(ctx, s.Git, true); err != nil {
 		return "", err
 	}
@@ -243,12 +326,12 @@ func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, co
 	if err != nil {
 		return "", err
 	}
-	text, _ := json.Marshal(intent{From: nothing, To: tree}) // texts always encode
+	text, _ := json.Marshal(making{intent{From: nothing, To: tree}, r.Root, branch, commit}) // texts always encode
 	return tree, durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
 }
 
 // Fill makes the files of a work tree without any those of a tree, as planned.
-func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree, record string) error {
+func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -259,10 +342,8 @@ func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree, record str
 	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
 		return err
 	}
-	if _, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree)); err != nil {
-		return err
-	}
-	return os.Remove(record)
+	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
+	return err
 }
 
 // Clear makes the files of a work tree that is nobody's those of a tree, whatever is

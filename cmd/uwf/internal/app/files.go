@@ -32,6 +32,9 @@ func (a keptFiles) CollectFiles(ctx context.Context, homes []string, dry bool, a
 	if !dry {
 		line += fmt.Sprintf(", %d KB freed", done.Freed>>10)
 	}
+	if done.Worktrees > 0 {
+		line += "\nremoved " + render.Count(done.Worktrees, "worktree") + " that killed commands have left"
+	}
 	if done.Removed > 0 {
 		line += fmt.Sprintf("\nremoved what was kept of %d repositories that are gone", done.Removed)
 	}
