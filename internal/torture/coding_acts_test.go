@@ -191,6 +191,8 @@ func (c *coding) apply(th *coder) act {
 		maps.Copy(want, c.disk[th.top])
 		require.Equal(c, want, c.tree(c.git, branch), "%s: what is applied", c.layout.name)
 		c.sh("git branch -D " + branch)
+		require.Empty(c, c.sh("find "+c.git+"/objects/pack -name '*.keep'"), "%s: what is brought is let go", c.layout.name)
+		th.applied = true
 		c.user = c.gitFiles()
 	}
 	return a

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,17 +31,21 @@ func TestKilledCoding(t *testing.T) {
 	tools := programs(t)
 	until := tools.env.Now().Add(*long)
 	all := layouts()
-	killed, rounds := map[string]int{}, 0
+	killed, known, rounds := map[string]int{}, map[string]extent{}, 0
 	const atLeast = 8
 	for n := uint64(0); rounds < atLeast || tools.env.Now().Before(until); n++ {
 		random := rand.New(rand.NewPCG(*seeds+n, 17))
 		l := all[random.IntN(len(all))]
-		if l.unborn {
-			continue
+		if w := os.Getenv("LAYOUT"); w != "" {
+			for _, x := range all {
+				if x.name == w {
+					l = x
+				}
+			}
 		}
 		t.Run(fmt.Sprint(*seeds+n), func(t *testing.T) {
 			c := newCoding(t, tools, l, random)
-			rounds += c.killing(killed)
+			rounds += c.killing(killed, known)
 		})
 		if t.Failed() {
 			break
@@ -55,25 +60,24 @@ func TestKilledCoding(t *testing.T) {
 }
 
 // killing kills commands at random.
-func (c *coding) killing(killed map[string]int) int {
+func (c *coding) killing(killed map[string]int, known map[string]extent) int {
 	c.calm = true
+	require.NoError(c, write(filepath.Join(c.home, "config.yaml"), []byte("timeout: 10m\nworkspace: { setup: [sh, -c, \"echo x > 'ignored set-up'\"] }\n")))
 	_, _ = c.try("git worktree add -q " + c.path("person") + " -b person")
 	c.user = c.gitFiles()
+	c.prepare()
 	var told []string
 	defer func() {
 		if c.Failed() {
 			c.Logf("%s:\n%s", c.layout.name, strings.Join(told, "\n"))
 		}
 	}()
-	const rounds = 8
-	known := map[string]extent{}
+	rounds := 8
+	if *long > 0 {
+		rounds = 16
+	}
 	for range rounds {
-		th := c.threads[c.random.IntN(len(c.threads))]
-		all := append(c.acts(th), func() act { return c.applyHere(th) })
-		a := all[c.random.IntN(len(all))]()
-		for a.fails {
-			a = c.step(th)
-		}
+		th, a := c.draw(killed)
 		if a.name == "apply here" {
 			c.sh("git add -A; git commit -q --allow-empty -m all")
 			c.user = c.gitFiles()
@@ -92,15 +96,33 @@ func (c *coding) killing(killed map[string]int) int {
 		c.whole()
 	}
 	c.agree("all", c.threads...)
+	c.owned()
 	c.does(nil, "cas", "fsck")
 	return rounds
+}
+
+// owned holds that nothing is left of worktrees but those of threads.
+func (c *coding) owned() {
+	c.Helper()
+	c.does(nil, "thread", "worktrees", "--clean")
+	listed, err := c.uwf(c.Context(), "thread", "list", "--all", "--format", "json")
+	require.NoError(c, err)
+	known := string(listed.Stdout) + strings.ToLower(string(listed.Stdout))
+	left := c.sh("ls -A " + c.home + "/worktrees " + c.git + "/worktrees || true; cd " + c.home + "/runs; ls -d */restore.json || true; git -C " + c.top + " branch --format='%(refname:short)' --list 'uwf/*'")
+	for _, name := range strings.Fields(left) {
+		name = strings.TrimSuffix(filepath.Base(name), "/restore.json")
+		_, end, _ := strings.Cut(name, "code-")
+		if len(name) == len(c.threads[0].id) || strings.HasPrefix(name, ".gone") || end != "" {
+			require.Contains(c, known, cmp.Or(end, name), "%s: left: %s", c.layout.name, left)
+		}
+	}
 }
 
 // beside begins what a person does at the same time. The function that it returns waits
 // for the end of that.
 func (c *coding) beside() (end func() bool) {
 	c.Helper()
-	if c.random.IntN(3) > 0 {
+	if c.layout.unborn || c.random.IntN(3) > 0 {
 		return func() bool { return false }
 	}
 	cmd := exec.Command("sh", "-c", one(c.random,
@@ -133,7 +155,7 @@ func (c *coding) kill(a act, known map[string]extent) (e ended, how string, hit 
 	switch fault := one(c.random, "", "", "", "kill", "kill all"); {
 	case fault != "":
 		const some = 150
-		plan := trace.Plan{Under: c.dir, Fault: trace.Fault(fault), At: 1 + c.random.IntN(max(most.calls, some))}
+		plan := trace.Plan{Under: c.dir, Fault: trace.Fault(fault), At: 1 + c.random.IntN(cmp.Or(most.calls, some))}
 		var out trace.Outcome
 		e, err = c.run(c.Context(), func(cmd *exec.Cmd) (err error) {
 			out, err = trace.Run(cmd, plan)
@@ -195,6 +217,9 @@ func (c *coding) recover(th *coder, a act, e ended, hit bool) {
 	if c.user == nil {
 		c.user = c.gitFiles()
 	}
+	if hit && a.name == "clean" { // one that goes on without one of its programs says what stays
+		e = c.again(a)
+	}
 	if e.Code == 0 && !c.withoutFiles(th, a) || !hit && a.name == "apply here" {
 		a.done(e)
 		return
@@ -234,11 +259,28 @@ func (c *coding) recover(th *coder, a act, e ended, hit bool) {
 		}
 	case "apply here":
 		a.done(c.again(a))
+	case "redact":
+		if e = c.again(a); e.Code != 0 {
+			require.Contains(c, e.Stderr, "no state of the files")
+		}
+		a.done(e)
+	case "export":
+		if file := a.args[len(a.args)-1]; exists(file) {
+			c.does(nil, "bundle", "verify", file)
+		}
+		e = c.again(a)
+		require.Zero(c, e.Code, "%s", e)
+		a.done(e)
 	default:
 		e = c.again(a)
 		require.Zero(c, e.Code, "%s", e)
 		a.done(e)
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // found brings the record up to date with a step that was made, or made again, by a

@@ -56,6 +56,8 @@ type coder struct {
 	chain  []string
 	undone []string
 	ended  bool
+	// applied: the result was on a branch that is gone.
+	applied bool
 }
 
 func (c *coder) head() string {
@@ -347,6 +349,12 @@ func (c *coding) fresh(status string) (number string) {
 		}
 		list = append(list, e)
 	}
+	return c.told(list, status)
+}
+
+// told has the agent know changes by a number, and what it then says.
+func (c *coding) told(list []edit, status string) (number string) {
+	c.Helper()
 	number = fmt.Sprint(len(c.edits))
 	c.edits[number], c.status[number] = list, status
 	dir := c.path("edits/" + number)
