@@ -38,14 +38,24 @@ func (e *Engine) RedactFiles(ctx context.Context, id, name string, shared bool) 
 	if err != nil {
 		return out, fault.Of(err)
 	}
+	ended := false // one that was cut off
 	for store, byThread := range all {
 		if len(byThread[id]) > 0 {
 			if err := e.redactIn(ctx, store, byThread, shared, &out); err != nil {
 				return out, fault.Of(err)
 			}
+			if out.States > 0 {
+				continue
+			}
+			cut, remains, err := files.EndRedaction(ctx, e.Env, store.path, store.common)
+			if err != nil {
+				return out, fault.Of(err)
+			}
+			ended = ended || cut
+			out.Remains = append(out.Remains, remains...)
 		}
 	}
-	if out.States == 0 {
+	if out.States == 0 && !ended {
 		return out, fault.New(protocol.CodeNotFound, "no state of the files of thread %s has %s", id, place.Shown(name))
 	}
 	slices.Sort(out.Also)

@@ -214,11 +214,11 @@ func (c *coding) again(a act) ended {
 func (c *coding) recover(th *coder, a act, e ended, hit bool) {
 	c.Helper()
 	c.idle()
-	if c.user == nil {
-		c.user = c.gitFiles()
-	}
 	if hit && a.name == "clean" { // one that goes on without one of its programs says what stays
 		e = c.again(a)
+	}
+	if c.user == nil {
+		c.user = c.gitFiles()
 	}
 	if e.Code == 0 && !c.withoutFiles(th, a) || !hit && a.name == "apply here" {
 		a.done(e)
@@ -354,7 +354,7 @@ func (c *coding) withoutFiles(th *coder, a act) bool {
 // applyHere brings the result of a thread to the branch of the person, who has committed
 // everything. Both may have changed a file.
 func (c *coding) applyHere(th *coder) act {
-	a := act{name: "apply here", args: []string{"thread", "apply", th.id}, fails: !th.own}
+	a := act{name: "apply here", args: []string{"thread", "apply", th.id}, fails: !th.own || c.layout.name == "nested"} // all is committed, and snapshots then know that
 	a.done = func(e ended) {
 		if e.Code != 0 {
 			require.Contains(c, e.Stderr, "hint:")

@@ -142,13 +142,16 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 		all = append(all, tree)
 	}
 	slices.Sort(all)
+	contents, err := redacting(store)
+	if err != nil {
+		return done, err
+	}
 	if done.Trees, err = Holding(ctx, e, store, r.Path, all); err != nil || len(done.Trees) == 0 {
 		return done, err
 	}
 	if err := errors.Join(noteRedacted(store, nil), notePath(store, r.Path)); err != nil {
 		return done, err
 	}
-	contents := map[string]bool{}
 	for _, tree := range done.Trees {
 		if err := g.takeOut(ctx, store, tree, r.Path, contents); err != nil {
 			return done, err
@@ -166,8 +169,53 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 			return done, err
 		}
 	}
-	done.Remains, err = g.purge(ctx, e, store, common, contents)
-	return done, errors.Join(err, noteRedacted(store, contents))
+	done.Remains, err = g.purged(ctx, e, store, common, contents)
+	return done, err
+}
+
+// purged removes what was taken out, as far as nothing else has it.
+func (g git) purged(ctx context.Context, e env.Env, store, common string, contents map[string]bool) (remains []string, err error) {
+	remains, err = g.purge(ctx, e, store, common, contents)
+	if err = errors.Join(err, noteRedacted(store, contents)); err == nil {
+		err = os.Remove(filepath.Join(store, redactingFile))
+	}
+	return remains, err
+}
+
+// EndRedaction ends one that was killed when no state of the files had the path any more.
+// It reports whether there was one.
+func EndRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return false, nil, err
+	}
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
+	if err != nil {
+		return false, nil, err
+	}
+	defer func() { _ = held.Unlock() }()
+	contents, err := redacting(store)
+	if err != nil || len(contents) == 0 {
+		return false, nil, err
+	}
+	remains, err = g.purged(ctx, e, store, common, contents)
+	return true, remains, err
+}
+
+// redactingFile names the contents that are being taken out of a git directory of ours, a
+// line each: found again, that was cut off.
+const redactingFile = "uwf-redacting"
+
+func redacting(store string) (map[string]bool, error) {
+	text, err := careful.ReadFile(filepath.Join(store, redactingFile), maxCopied, careful.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	contents := map[string]bool{}
+	for _, sum := range strings.Fields(string(text)) {
+		contents[sum] = true
+	}
+	return contents, err
 }
 
 // RedactedContents are the files' contents that were taken out of a git directory of ours,
@@ -258,6 +306,10 @@ func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path
 	}
 	sum, err := apart.line(ctx, "write-tree", "--missing-ok")
 	if err != nil {
+		return err
+	}
+	sums := strings.Join(slices.Sorted(maps.Keys(contents)), "\n") + "\n"
+	if err := durable.Replace(durable.OS(), filepath.Join(store, redactingFile), []byte(sums), 0o600); err != nil {
 		return err
 	}
 	if _, err := g.keep(ctx, treeOf(sum), "", redactedRefs+sumOf(tree)); err != nil {

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,6 +58,9 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 		return err
 	}
 	defer func() { _ = held.RemoveAndUnlock() }()
+	if err := dismissBegun(r.Common, filepath.Base(path)); err != nil {
+		return err
+	}
 	g, err := r.user(ctx)
 	if err != nil {
 		return err
@@ -167,8 +171,9 @@ func dismissBegun(common, name string) error {
 	}
 	defer func() { _ = root.Close() }()
 	at := filepath.Join("worktrees", name)
-	if _, err := root.Lstat(filepath.Join(at, "gitdir")); !errors.Is(err, fs.ErrNotExist) {
-		return nil //nolint:nilerr // there is none that could be read, or it is whole
+	text, err := careful.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(bytes.TrimSpace(text)) > 0 {
+		return nil //nolint:nilerr // it is whole, or nobody can tell
 	}
 	if _, err := root.Lstat(at); err != nil {
 		return nil //nolint:nilerr // nothing is there
