@@ -26,7 +26,7 @@ type UntrustedError = trust.UntrustedError
 
 // Commands are those of a workflow and of those that it runs, a line each.
 func (e *Engine) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
-	lines, err := e.allCommands(ctx, w, nil)
+	lines, err := e.allCommands(ctx, w, map[protocol.Hash]bool{})
 	if err != nil {
 		return nil, fault.Of(err)
 	}
@@ -46,13 +46,13 @@ func CommandsOf(w protocol.Workflow) []string {
 
 // allCommands are the commands of a workflow and of those that it runs. Hashes lead to no
 // circle.
-func (e *Engine) allCommands(ctx context.Context, w protocol.Workflow, seen []protocol.Hash) ([]string, error) {
+func (e *Engine) allCommands(ctx context.Context, w protocol.Workflow, seen map[protocol.Hash]bool) ([]string, error) {
 	lines := CommandsOf(w)
 	for _, h := range w.Uses() {
-		if slices.Contains(seen, h) {
+		if seen[h] {
 			continue
 		}
-		seen = append(seen, h)
+		seen[h] = true
 		used, err := cas.Read[protocol.Workflow](ctx, e.Store, h)
 		if err != nil {
 			return nil, err
@@ -189,7 +189,7 @@ func (e *Engine) MustTrust(ctx context.Context, workflow protocol.Hash, why stri
 	if err != nil {
 		return fault.Of(err)
 	}
-	commands, err := e.allCommands(ctx, w, nil)
+	commands, err := e.allCommands(ctx, w, map[protocol.Hash]bool{})
 	if err != nil {
 		return fault.Of(err)
 	}
@@ -237,7 +237,7 @@ func (e *Engine) trustsImported(ctx context.Context, h *lockedThread, facts head
 // trustsStored is [Engine.MustTrust] for a workflow of which a thread from elsewhere
 // was made: it may have come with that.
 func (e *Engine) trustsStored(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) error {
-	if commands, err := e.allCommands(ctx, w, nil); err != nil || len(commands) == 0 {
+	if commands, err := e.allCommands(ctx, w, map[protocol.Hash]bool{}); err != nil || len(commands) == 0 {
 		return err
 	}
 	switch noted, err := e.trustFile().Confirmed(func(l trust.Line) bool { return l.Foreign == workflow }); {

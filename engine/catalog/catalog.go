@@ -43,6 +43,8 @@ type Catalog struct {
 	Templates []string
 
 	reading  []string                    // the files that are being read, the outermost first
+	known    map[string]known            // that the outermost file runs, by path and project
+	below    int                         // how deep others lie inside the file that is being read
 	projects map[string][]workflow.Found // by the directory that was looked from
 }
 

@@ -254,8 +254,17 @@ func (c *Catalog) Shown(path string) string {
 
 // store stores a workflow, durably, and returns its hash.
 func (c *Catalog) store(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
+	return c.storeWith(ctx, def, map[cas.Hash]bool{})
+}
+
+// storeWith is [Catalog.store], but for workflows that have been stored.
+func (c *Catalog) storeWith(ctx context.Context, def workflow.Definition, stored map[cas.Hash]bool) (cas.Hash, error) {
 	for _, used := range def.Uses {
-		if _, err := c.store(ctx, used.Definition); err != nil {
+		if stored[used.Hash] {
+			continue
+		}
+		stored[used.Hash] = true
+		if _, err := c.storeWith(ctx, used.Definition, stored); err != nil {
 			return "", err
 		}
 	}

@@ -22,11 +22,11 @@ const maxUses = 10
 // run itself, in however many steps.
 func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.Used, error) {
 	none := workflow.Used{Name: name}
+	if len(c.reading) == 0 {
+		c.known = map[string]known{}
+	}
 	c.reading = append(c.reading, by)
 	defer func() { c.reading = c.reading[:len(c.reading)-1] }()
-	if len(c.reading) > maxUses {
-		return none, invalid(fmt.Sprintf("workflows run others more than %d deep", maxUses))
-	}
 	path := ""
 	var found []workflow.Found
 	switch {
@@ -39,11 +39,10 @@ func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.
 			return none, err
 		}
 		if i := slices.IndexFunc(found, func(f workflow.Found) bool { return f.Name == name }); i >= 0 {
-			if err := c.circle(found[i].Path); err != nil {
-				return none, err
-			}
-			def, _, err := c.readProject(ctx, found[i])
-			return c.hashed(ctx, name, def, err)
+			return c.once(ctx, name, found[i].Path, found[i].Project, func() (workflow.Definition, error) {
+				def, _, err := c.readProject(ctx, found[i])
+				return def, err
+			})
 		}
 	}
 	if path == "" { // what is stored cannot lead back to a file
@@ -54,11 +53,38 @@ func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.
 		def, err := c.Stored(ctx, h)
 		return workflow.Used{Name: name, Hash: h, Definition: def}, err
 	}
+	return c.once(ctx, name, path, project, func() (workflow.Definition, error) { return c.readIn(ctx, path, project) })
+}
+
+// known is a file that another one runs, and how deep others lie inside it.
+type known struct {
+	used  workflow.Used
+	err   error
+	below int
+}
+
+// once reads a file one time for all that run it: of a few files that all run each other,
+// level by level, there would be no end.
+func (c *Catalog) once(ctx context.Context, name, path, project string, read func() (workflow.Definition, error)) (workflow.Used, error) {
 	if err := c.circle(path); err != nil {
-		return none, err
+		return workflow.Used{}, err
 	}
-	def, err := c.readIn(ctx, path, project)
-	return c.hashed(ctx, name, def, err)
+	key := realPath(path) + "\n" + project
+	file, ok := c.known[key]
+	if !ok && len(c.reading) <= maxUses {
+		outside := c.below
+		c.below = 0
+		def, err := read()
+		file.used, file.err = c.hashed(ctx, name, def, err)
+		file.below, c.below = c.below, outside
+		c.known[key] = file
+	}
+	if len(c.reading)+file.below > maxUses {
+		return workflow.Used{}, invalid(fmt.Sprintf("workflows run others more than %d deep", maxUses))
+	}
+	c.below = max(c.below, file.below+1)
+	file.used.Name = name
+	return file.used, file.err
 }
 
 // circle is an error if a file is being read already.
@@ -85,9 +111,17 @@ func (c *Catalog) hashed(ctx context.Context, name string, def workflow.Definiti
 
 // UsedCommands are those of the workflows that a definition runs, a line each.
 func UsedCommands(def workflow.Definition) []string {
+	return usedCommands(def, map[protocol.Hash]bool{})
+}
+
+func usedCommands(def workflow.Definition, seen map[protocol.Hash]bool) []string {
 	var lines []string
 	for _, used := range def.Uses {
-		for _, line := range append(engine.CommandsOf(used.Definition.Workflow), UsedCommands(used.Definition)...) {
+		if seen[used.Hash] {
+			continue
+		}
+		seen[used.Hash] = true
+		for _, line := range append(engine.CommandsOf(used.Definition.Workflow), usedCommands(used.Definition, seen)...) {
 			lines = append(lines, plaintext.Line(used.Definition.Name)+": "+line)
 		}
 	}
