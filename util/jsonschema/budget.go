@@ -3,6 +3,7 @@ package jsonschema
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp/syntax"
 	"slices"
 	"sync"
@@ -69,6 +70,7 @@ type meter struct {
 	all  *shared
 	// names and text are the most that a part of the schema costs for each byte.
 	names, text int
+	schema      any
 }
 
 // stopped is what a run panics with, through the library.
@@ -99,28 +101,98 @@ func (m *meter) run(ctx context.Context, value any, check func() error) (found e
 	}()
 	// A part is counted when the library has done with it. So what one alone would
 	// spend is looked at before.
-	if m.names+m.text > 0 && m.largest(value) > maxWork {
+	if m.names+m.text > 0 && m.largest(value, nil) > maxWork {
 		return nil, &BudgetError{Work: maxWork}
 	}
 	return check(), nil
 }
 
-// largest is the most that one object's names or one text in a value may cost.
-func (m *meter) largest(value any) (most int) {
+// largest is the most that one object's names or one text may cost, in what a value has
+// at a path.
+func (m *meter) largest(value any, path []any) (most int) {
 	switch v := value.(type) {
 	case string:
-		return m.text * len(v) / perByte
+		if most = m.text * len(v) / perByte; most > maxWork {
+			most = textCost(m.schema, path) * len(v) / perByte
+		}
 	case []any:
-		for _, item := range v {
-			most = max(most, m.largest(item))
+		for i, item := range v {
+			most = max(most, m.largest(item, append(path, i)))
 		}
 	case map[string]any:
 		most = nameCost(m.names, v)
-		for _, item := range v {
-			most = max(most, m.largest(item))
+		for name, item := range v {
+			most = max(most, m.largest(item, append(path, name)))
 		}
 	}
 	return most
+}
+
+// textCost is the most that a part of a schema costs for each byte of a text at a path.
+func textCost(schema any, path []any) (most int) {
+	parts, _ := schema.(map[string]any)
+	if len(path) == 0 {
+		most = ownTextCost(parts)
+	}
+	for key, part := range parts {
+		deeper := path
+		switch key {
+		case "allOf", "anyOf", "oneOf", "not", "if", "then", "else":
+		case "properties":
+			if name, ok := first[string](path); ok {
+				named, _ := part.(map[string]any)
+				most = max(most, textCost(named[name], path[1:]))
+			}
+			continue
+		case "patternProperties", "additionalProperties":
+			if _, ok := first[string](path); !ok {
+				continue
+			}
+			deeper = path[1:]
+		case "items", "contains":
+			if _, ok := first[int](path); !ok {
+				continue
+			}
+			deeper = path[1:]
+		default:
+			continue
+		}
+		for _, part := range several(key, part) {
+			most = max(most, textCost(part, deeper))
+		}
+	}
+	return most
+}
+
+func first[T any](path []any) (step T, ok bool) {
+	if len(path) > 0 {
+		step, ok = path[0].(T)
+	}
+	return step, ok
+}
+
+// several are the schemas that a keyword has.
+func several(keyword string, value any) []any {
+	switch v := value.(type) {
+	case []any:
+		return v
+	case map[string]any:
+		if keyword == "patternProperties" {
+			return slices.Collect(maps.Values(v))
+		}
+	}
+	return []any{value}
+}
+
+// ownTextCost is what a part of a schema itself costs for each byte of a text.
+func ownTextCost(schema map[string]any) (cost int) {
+	if pattern, ok := schema["pattern"].(string); ok {
+		cost += steps(pattern)
+	}
+	if _, ok := schema["format"]; ok {
+		cost += perByte
+	}
+	return cost
 }
 
 // nameCost is what the names of an object cost.
@@ -148,13 +220,7 @@ func (m *meter) spend(n int) {
 
 // Compile implements [lib.ExtCompiler]: every part of a schema costs.
 func (m *meter) Compile(_ lib.CompilerContext, schema map[string]any) (lib.ExtSchema, error) {
-	p := priced{meter: m, each: perPart + len(schema)}
-	if pattern, ok := schema["pattern"].(string); ok {
-		p.text += steps(pattern)
-	}
-	if _, ok := schema["format"]; ok {
-		p.text += perByte
-	}
+	p := priced{meter: m, each: perPart + len(schema), text: ownTextCost(schema)}
 	patterns, _ := schema["patternProperties"].(map[string]any)
 	for pattern := range patterns {
 		p.names += steps(pattern)

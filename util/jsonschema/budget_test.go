@@ -39,6 +39,39 @@ func TestBudget(t *testing.T) {
 	require.Empty(t, problems)
 }
 
+// A pattern costs those texts that it is about, and no others: a long task beside a short
+// hash is no fault.
+func TestBudgetOfLongTexts(t *testing.T) {
+	t.Parallel()
+	dear := map[string]any{"pattern": "^(sha1:[0-9a-f]{40}|sha256:[0-9a-f]{64})$"}
+	long := strings.Repeat("x", 8<<20)
+	object := func(name string, value any) map[string]any { return map[string]any{name: value} }
+	for _, c := range []struct {
+		schema, value any
+		within        bool
+	}{
+		{object("properties", object("hash", dear)), object("text", long), true},
+		{object("properties", object("hash", object("items", dear))), object("hash", long), true},
+		{object("properties", object("in", object("properties", object("hash", dear)))), map[string]any{"in": object("text", long), "hash": long}, true},
+		{object("properties", object("hash", dear)), object("hash", long), false},
+		{object("additionalProperties", dear), object("text", long), false},
+		{object("patternProperties", object("^x", dear)), object("x", long), false},
+		{object("contains", dear), []any{long}, false},
+		{object("oneOf", []any{object("properties", object("b", dear))}), map[string]any{"b": long}, false},
+		{object("if", object("anyOf", []any{object("items", object("not", dear))})), []any{long}, false},
+	} {
+		compiled, err := jsonschema.Compile(c.schema)
+		require.NoError(t, err)
+		_, err = compiled.Validate(t.Context(), c.value)
+		if c.within {
+			require.NoError(t, err, c.schema)
+			continue
+		}
+		var spent *jsonschema.BudgetError
+		require.ErrorAs(t, err, &spent, c.schema)
+	}
+}
+
 // A run ends with its context, also in the middle of one value.
 func TestValidateEndsWithTheContext(t *testing.T) {
 	t.Parallel()
