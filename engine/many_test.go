@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -97,6 +98,47 @@ func TestManyKilledAtRandom(t *testing.T) {
 	require.True(t, w.show(id).Done)
 	require.Len(t, w.told(), children)
 	require.Equal(t, children, len(w.readStep(w.head(id)).Children))
+}
+
+// mortalHeads are those of a driver that is killed before it notes the end of a thread.
+type (
+	mortalHeads struct{ allHeads }
+	allHeads    = heads.Heads
+)
+
+// Archive implements [heads.Heads].
+func (mortalHeads) Archive(context.Context, heads.Ended) error { return errors.New("killed") }
+
+// A child at its end whose driver was killed before it noted that: whoever goes on with the
+// parent goes on, be it a driver or a scheduler.
+func TestTheEndOfAChildIsNotNoted(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, goOn := range map[string]func(w *world, parent string) error{
+		"driven": func(w *world, parent string) error { _, err := w.Do(ctx, parent, Work{}); return err },
+		"ticked": func(w *world, parent string) error {
+			var err error
+			for range 4 { // its end is noted, the other one's step, and the join
+				err = errors.Join(err, w.Tick(ctx, 1, StepOptions{}, func(Ticked) {}))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newManyWorld(t, 2)
+			id := w.start()
+			child := w.mustStep(id, StepOptions{}).Children[0].Thread
+			dies := *w.Engine
+			dies.Heads = mortalHeads{w.Heads}
+			_, err := dies.Step(ctx, child, StepOptions{})
+			require.ErrorContains(t, err, "killed")
+			require.Equal(t, protocol.StatusWaiting, w.show(id).Status)
+			require.NoError(t, goOn(w, id))
+			require.True(t, w.show(id).Done)
+			require.Len(t, w.runs(), 4, "each of the two is run, and told, once")
+		})
+	}
 }
 
 // fullFS is a disk that is full after some changes, until left is negative.

@@ -43,7 +43,8 @@ func (e *Engine) Due(ctx context.Context) ([]string, error) {
 	})
 	var due []string
 	for item := range e.Overview().Items(ctx, threads) {
-		if item.Status == protocol.StatusIdle {
+		// One at its end that is active was killed before that was noted, which is its next step.
+		if item.Status == protocol.StatusIdle || item.Status == protocol.StatusCompleted {
 			due = append(due, item.Thread)
 		}
 	}

@@ -25,10 +25,11 @@ type Kid struct {
 	Out   protocol.StepOutput // where it stands, while it is active
 }
 
-// Status is where a child stands; idle if it has not been started.
+// Status is where a child stands; idle if it has not been started, and if who drove it was
+// killed before it noted the end: a step does that.
 func (k Kid) Status() protocol.Status {
 	switch {
-	case k.Head == "":
+	case k.Head == "", k.Ended == nil && k.Out.Status == protocol.StatusCompleted:
 		return protocol.StatusIdle
 	case k.Ended != nil:
 		return k.Ended.Status

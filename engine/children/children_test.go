@@ -50,6 +50,12 @@ func TestTell(t *testing.T) {
 	var out protocol.StepOutput
 	kids.Tell(place, &out)
 	require.Equal(t, idle, out.Status, "the next step starts the other one")
+
+	atItsEnd := kid("b", done)
+	atItsEnd.Ended = nil
+	out = protocol.StepOutput{}
+	children.Kids{kid("a", done), atItsEnd}.Tell(place, &out)
+	require.Equal(t, protocol.StatusWaiting, out.Status, "nobody has noted its end")
 }
 
 // Who drives children and who looks at them later say the same of those that have failed.
