@@ -284,10 +284,14 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 	if errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
 		_, _ = e.waitItself(ctx, k.ID)
 	}
-	if _, ended, lookErr := e.lookup(context.WithoutCancel(ctx), k.ID); lookErr == nil && ended != nil {
-		return nil
+	for end := e.Env.Now().Add(e.grace() + settle); ; {
+		if _, ended, lookErr := e.lookup(context.WithoutCancel(ctx), k.ID); lookErr == nil && ended != nil {
+			return nil
+		}
+		if !e.runDir(k.ID).EndRequested() || e.Env.Now().After(end) || pause(ctx, minWait) != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // inTurn is a progress that several threads tell, one at a time.

@@ -22,7 +22,7 @@ const settle = 10 * time.Second
 // not, and those of the thread's children; the thread stays active. It reports whether
 // one ran. Errors are *protocol.Error.
 func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
-	h, stopped, err := e.seize(ctx, thread)
+	h, stopped, err := e.seize(ctx, thread, false)
 	if err != nil {
 		return stopped, fault.Of(err)
 	}
@@ -38,7 +38,7 @@ func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 // Kill is Stop, and archives the thread and its children as cancelled. Errors are
 // *protocol.Error.
 func (e *Engine) Kill(ctx context.Context, thread string) error {
-	h, _, err := e.seize(ctx, thread)
+	h, _, err := e.seize(ctx, thread, true)
 	if err != nil {
 		return fault.Of(err)
 	}
@@ -103,8 +103,9 @@ func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Ha
 }
 
 // seize stops what runs on a thread and takes the thread's lock. A process that
-// makes several steps is stopped for good: the request outlives its agent.
-func (e *Engine) seize(ctx context.Context, id string) (*lockedThread, bool, error) {
+// makes several steps is stopped for good: the request outlives its agent. end: it is
+// told that the thread will be ended.
+func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread, bool, error) {
 	if err := e.mayWrite(); err != nil {
 		return nil, false, err
 	}
@@ -124,7 +125,7 @@ func (e *Engine) seize(ctx context.Context, id string) (*lockedThread, bool, err
 		if !errors.Is(err, &protocol.Error{Code: protocol.CodeLocked}) {
 			return nil, stopped, err
 		}
-		ran, err := e.stopRun(ctx, id)
+		ran, err := e.stopRun(ctx, id, end)
 		stopped = stopped || ran
 		if err != nil {
 			return nil, stopped, err
@@ -138,13 +139,13 @@ func (e *Engine) seize(ctx context.Context, id string) (*lockedThread, bool, err
 // stopRun stops the agent of a stepping process; that process then records the
 // end and gives the thread back. Before the agent's id is recorded there is
 // nothing to stop yet.
-func (e *Engine) stopRun(ctx context.Context, id string) (bool, error) {
+func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error) {
 	dir := e.runDir(id)
 	r := dir.Read()
 	if r.Status != rundir.Running || r.AgentPid() == 0 || !dir.Alive(r) {
 		return false, nil
 	}
-	if err := dir.RequestStop(r); err != nil {
+	if err := dir.RequestStop(r, end); err != nil {
 		return false, err
 	}
 	if r.AgentEnded() {

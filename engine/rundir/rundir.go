@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -292,15 +293,37 @@ func (d Dir) Finished() (protocol.Result, bool) {
 	return r, err == nil && r.StepHash != ""
 }
 
-// RequestStop asks the engine of a run not to go on after it.
-func (d Dir) RequestStop(r Record) error {
-	return d.Replace(runfiles.StopFile, []byte(r.ID()))
+// RequestStop asks the engine of a run not to go on after it; end: the thread ends with it.
+func (d Dir) RequestStop(r Record, end bool) error {
+	text := r.ID()
+	if end {
+		text += forGood
+	}
+	return d.Replace(runfiles.StopFile, []byte(text))
 }
+
+// forGood follows the run in a request to stop after which the thread ends.
+const forGood = "\nend\n"
 
 // StopRequested reports whether this very run was asked to stop.
 func (d Dir) StopRequested(r Record) bool {
+	asked, _ := d.stopRequest(r)
+	return asked
+}
+
+// EndRequested reports whether the last run was asked to stop since its thread ends.
+func (d Dir) EndRequested() bool {
+	_, end := d.stopRequest(d.Read())
+	return end
+}
+
+func (d Dir) stopRequest(r Record) (asked, end bool) {
 	data, err := d.ReadFile(runfiles.StopFile, maxStop)
-	return err == nil && string(data) == r.ID()
+	if err != nil {
+		return false, false
+	}
+	run, end := strings.CutSuffix(string(data), forGood)
+	return run == r.ID(), end && run == r.ID()
 }
 
 // PrepareWorker leaves what is to be done, and an empty log.
