@@ -5,9 +5,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -63,41 +65,57 @@ func (w *world) over(parent string) map[string]bool {
 	return over
 }
 
+var (
+	manyChildren = flag.Int("many.children", 30, "of a run that is killed at random")
+	manyKills    = flag.Int("many.kills", 16, "how often drivers are killed, with one run after the other")
+)
+
 // Drivers are killed at any change to the disk, two of them at once, and some agents are
 // killed, too: what has ended is not run again.
 func TestManyKilledAtRandom(t *testing.T) {
 	t.Parallel()
-	const children = 30
-	w := newManyWorld(t, children)
-	id := w.start()
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Log("seed", seed)
-	for range 8 {
+	for killed := 0; killed < *manyKills; {
+		killed += killedAtRandom(t, random, *manyKills-killed)
+		t.Log("drivers killed:", killed)
+	}
+}
+
+// killedAtRandom kills the drivers of a run at most so often, and returns how often it was.
+func killedAtRandom(t *testing.T, random *rand.Rand, most int) (killed int) {
+	w := newManyWorld(t, *manyChildren)
+	id := w.start()
+	for killed < most && !w.show(id).Done {
 		over, before := w.over(id), w.told()
-		var drivers []func() error
+		var drivers []*exec.Cmd
 		for range 2 {
 			cmd := w.engineProcess(id, "!witness:done", "drive")
 			cmd.Env = append(cmd.Env, fmt.Sprint(killAt, "=", 1+random.IntN(120)))
 			cmd.Stderr = nil // two drivers meet
 			require.NoError(t, cmd.Start())
-			drivers = append(drivers, cmd.Wait)
+			drivers = append(drivers, cmd)
 		}
-		for _, wait := range drivers {
-			_ = wait()
+		for _, cmd := range drivers {
+			if cmd.Wait() != nil && !cmd.ProcessState.Exited() {
+				killed++
+			}
 		}
 		for prompt, n := range w.told() {
 			require.False(t, over[prompt] && n > before[prompt], "%s had ended, and was run again", prompt)
 		}
 	}
 	for range 3 { // what is killed the first time is tried again
-		if _, err := w.Do(context.Background(), id, Work{}); err == nil {
+		if w.show(id).Done {
 			break
 		}
+		_, _ = w.Do(context.Background(), id, Work{})
 	}
 	require.True(t, w.show(id).Done)
-	require.Len(t, w.told(), children)
-	require.Equal(t, children, len(w.readStep(w.head(id)).Children))
+	require.Len(t, w.told(), *manyChildren)
+	require.Equal(t, *manyChildren, len(w.readStep(w.head(id)).Children))
+	return killed
 }
 
 // mortalHeads are those of a driver that is killed before it notes the end of a thread.
