@@ -181,7 +181,7 @@ func (e *Engine) leavePlace() { <-e.driven.places }
 // is, or until a person is needed, or it fails. Those that fail do not keep the others.
 func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	dir := e.runDir(thread)
-	if err := dir.HoldBack(false); err != nil {
+	if err := dir.HoldBackNone(); err != nil {
 		return err
 	}
 	pos, err := e.standing(ctx, thread)

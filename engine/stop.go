@@ -26,7 +26,7 @@ func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 	if err != nil {
 		return stopped, fault.Of(err)
 	}
-	below, err := e.eachKid(ctx, h, e.Stop)
+	below, err := e.eachKid(ctx, h, false, e.Stop)
 	h.release()
 	stopped = stopped || below
 	if err == nil && !stopped && h.ended != nil {
@@ -50,7 +50,7 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 		Thread: thread, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
 		Status: protocol.StatusCancelled, CompletedAt: e.nowMs(),
 	}
-	if _, err := e.eachKid(ctx, h, func(ctx context.Context, kid string) (bool, error) { return true, e.Kill(ctx, kid) }); err != nil {
+	if _, err := e.eachKid(ctx, h, true, func(ctx context.Context, kid string) (bool, error) { return true, e.Kill(ctx, kid) }); err != nil {
 		return err
 	}
 	if err := e.Heads.Archive(ctx, ended); err != nil {
@@ -66,13 +66,13 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 
 // eachKid does something to the children of a thread that have not ended, and keeps
 // others from being begun. The thread is held, so nobody joins them meanwhile. A thread
-// that cannot be read has none.
-func (e *Engine) eachKid(ctx context.Context, h *lockedThread, do func(ctx context.Context, kid string) (bool, error)) (done bool, err error) {
+// that cannot be read has none. end: the thread ends then.
+func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context, kid string) (bool, error)) (done bool, err error) {
 	pos, err := e.position(ctx, h.id, h.head)
 	if err != nil || h.ended != nil || len(pos.kids) == 0 {
 		return false, nil
 	}
-	if err := e.runDir(h.id).HoldBack(true); err != nil {
+	if err := e.runDir(h.id).HoldBack(end); err != nil {
 		return false, fault.Of(err)
 	}
 	var faults []error

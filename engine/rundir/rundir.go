@@ -311,10 +311,12 @@ func (d Dir) StopRequested(r Record) bool {
 	return asked
 }
 
-// EndRequested reports whether the last run was asked to stop since its thread ends.
+// EndRequested reports whether the last run was asked to stop, or the thread's children
+// were, since the thread ends.
 func (d Dir) EndRequested() bool {
+	held, err := d.ReadFile(runfiles.HoldFile, maxStop)
 	_, end := d.stopRequest(d.Read())
-	return end
+	return end || err == nil && string(held) == forGood
 }
 
 func (d Dir) stopRequest(r Record) (asked, end bool) {
@@ -340,11 +342,16 @@ func (d Dir) PrepareWorker(job []byte) error {
 	return d.FS.Append(d.File(runfiles.LogFile), nil, 0o600, durable.NoFlush)
 }
 
-// HoldBack says whether no more children of the thread shall begin.
-func (d Dir) HoldBack(yes bool) error {
-	if yes {
-		return d.Replace(runfiles.HoldFile, nil)
+// HoldBack says that no more children of the thread shall begin; end: the thread ends.
+func (d Dir) HoldBack(end bool) error {
+	if end {
+		return d.Replace(runfiles.HoldFile, []byte(forGood))
 	}
+	return d.Replace(runfiles.HoldFile, nil)
+}
+
+// HoldBackNone says that children may begin.
+func (d Dir) HoldBackNone() error {
 	if err := d.FS.Remove(d.File(runfiles.HoldFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
