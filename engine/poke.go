@@ -45,7 +45,7 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 	if err := pos.withinBudget(old.Role); err != nil {
 		return none, err
 	}
-	if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
+	if _, err := e.eachKid(ctx, h, false, e.Stop); err != nil {
 		return none, err
 	}
 	if last, err = e.backTo(ctx, h, last, now, pos.thread.Head, o.KeepFiles); err != nil {

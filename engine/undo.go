@@ -34,7 +34,7 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepF
 	if last == nil {
 		return nil, fault.New(protocol.CodeFailed, "thread %s has no step to undo", h.id)
 	}
-	if _, err := e.eachKid(ctx, h, e.Stop); err != nil {
+	if _, err := e.eachKid(ctx, h, false, e.Stop); err != nil {
 		return nil, err
 	}
 	if pos.workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
