@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -58,6 +59,27 @@ func (e *Engine) LastRun(ctx context.Context, thread string) *Run {
 		}
 	}
 	return run
+}
+
+// MadeHere reports whether a step is what the last run of a thread has made here, after a head
+// from which nobody has moved it on since.
+func (e *Engine) MadeHere(ctx context.Context, thread string, head, step protocol.Hash) bool {
+	if checkID(thread) != nil {
+		return false
+	}
+	dir := e.runDir(thread)
+	r := dir.Read()
+	if r.Thread != thread || r.Head != head {
+		return false
+	}
+	if here, err := e.Store.Has(ctx, step); err != nil || !here {
+		return false
+	}
+	if r.Status == rundir.Done {
+		return r.StepHash == step
+	}
+	left, err := dir.Left()
+	return err == nil && r.Status.InFlight() && left.StepHash == step
 }
 
 // LastCommand is the command of a thread's last try, as the user wrote it; nil if

@@ -33,6 +33,9 @@ type ImportOptions struct {
 	// where the bundle is from; "" or nil: nobody knows. Who has not moved since is behind
 	// who has, also if its last step was replaced.
 	Seen func(thread string) cas.Hash
+	// Own reports whether the head of a thread is a step that was made here, and was not
+	// known to have arrived; nil: none is.
+	Own func(thread string) bool
 	// Facts are what else is to be known of a thread that is brought to where the bundle
 	// has it; nil: nothing.
 	Facts func(thread string) heads.Facts

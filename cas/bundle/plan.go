@@ -260,7 +260,8 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 }
 
 // adopt notes a thread. From now on it is known to come from elsewhere, also if its
-// first steps were made here, and asks anew where it may work. One that was started
+// first steps were made here, and asks anew where it may work, unless its last step is
+// our own. One that was started
 // here, and has gone on elsewhere, is still one of ours to @.
 func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
 	a := t.adoption(id, was)
@@ -269,6 +270,10 @@ func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
 	}
 	if t.Title != "" && was == "" {
 		a.Facts.Title = &t.Title
+	}
+	if was != "" && i.options.Own != nil && i.options.Own(t.Thread) {
+		i.adoptions = append(i.adoptions, a)
+		return &heads.Imported{} // it stays what it was
 	}
 	a.Facts.Imported = &heads.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
 	i.adoptions = append(i.adoptions, a)

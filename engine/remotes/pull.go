@@ -215,7 +215,7 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 	}
 	imported, err := f.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
 		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Seen: p.lastSeen, Facts: p.taken,
-		Keep: p.Engine.Files().KeepFiles, Links: p.options.Links || p.Trusted,
+		Own: func(thread string) bool { return p.own(ctx, thread) }, Keep: p.Engine.Files().KeepFiles, Links: p.options.Links || p.Trusted,
 	})
 	if err != nil {
 		return done, err
@@ -340,6 +340,13 @@ func (p *pulling) lastSeen(thread string) cas.Hash {
 	return p.seen(p.facts[thread])
 }
 
+// own reports whether a thread stands at the remote at the step that was made here last:
+// whoever took it there was killed before the head moved here.
+func (p *pulling) own(ctx context.Context, thread string) bool {
+	at, known := p.here[thread]
+	return known && p.Engine.MadeHere(ctx, thread, at.Head, p.at[thread].Head)
+}
+
 // taken is what a remote says of a thread that is brought to where it has it. Whose part
 // it plays its chain says.
 func (p *pulling) taken(thread string) heads.Facts {
@@ -378,6 +385,9 @@ func sensible(l heads.Limits) bool {
 func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 	switch t.Result {
 	case bundle.Added, bundle.Advanced, bundle.Replaced:
+		if p.own(ctx, t.Thread) {
+			return nil
+		}
 		if p.Trusted {
 			return p.trust(ctx, t)
 		}

@@ -183,6 +183,23 @@ func (h *lease) end(ctx context.Context) {
 	_ = h.link.Remote.Release(ctx, h.thread, h.current())
 }
 
+// Wait waits until nobody works on a thread at the remote.
+func (l *Link) Wait(ctx context.Context, thread string) error {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		at, err := l.Remote.Thread(ctx, thread)
+		if err != nil || at.Lease == nil {
+			return l.of(thread, err)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-look.C:
+		}
+	}
+}
+
 // HolderName says who takes leases: a person at a machine, in a process.
 func HolderName(user, host string, pid int) string {
 	name := fmt.Sprintf("%s@%s, process %d", user, host, pid)

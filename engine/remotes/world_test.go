@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -32,6 +33,8 @@ type side struct {
 	t    *testing.T
 	dir  string
 	said bytes.Buffer
+	// files are those of the steps that it makes.
+	files *protocol.Files
 }
 
 func newSide(t *testing.T, r remote.Remote) *side {
@@ -45,7 +48,7 @@ func newSide(t *testing.T, r remote.Remote) *side {
 		Name: "team", Remote: r, Store: s, Heads: x, Holder: t.Name(),
 		Warn: func(text string) { fmt.Fprintln(&out.said, text) },
 		Engine: &engine.Engine{
-			Env: env.Env{Now: time.Now, Rand: rand.Reader, Dir: dir}, Dirs: home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")},
+			Env: env.Env{Now: time.Now, Rand: rand.Reader, Dir: dir, Environ: os.Environ()}, Dirs: home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")},
 			FS: durable.OS(), Store: s, Heads: x,
 		},
 	}
@@ -103,7 +106,7 @@ func (s *side) made(head cas.Hash, n int) cas.Hash {
 	prompt, err := b.Add(ctx, protocol.Text(fmt.Sprintf("what to do as %d", n)))
 	require.NoError(s.t, err)
 	next, err := chain.Append(ctx, b, thread.Next{
-		Role: "r", Agent: "uwf-test", EdgePrompt: "go", Cwd: "/", SessionID: "s", Output: out, Detail: detail, Prompt: &prompt, ExtractedBy: protocol.ByValue,
+		Role: "r", Agent: "uwf-test", EdgePrompt: "go", Cwd: "/", SessionID: "s", Output: out, Detail: detail, Prompt: &prompt, ExtractedBy: protocol.ByValue, Files: s.files,
 	})
 	require.NoError(s.t, err)
 	require.NoError(s.t, b.Commit(ctx))

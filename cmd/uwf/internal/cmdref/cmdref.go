@@ -51,7 +51,7 @@ func command(b *strings.Builder, parent string, c *ucli.Command) {
 
 // usage is what follows the name.
 func usage(c *ucli.Command) string {
-	if len(c.Flags) > 0 {
+	if len(c.VisibleFlags()) > 0 {
 		return strings.TrimSpace(c.ArgsUsage + " [flags]")
 	}
 	return c.ArgsUsage

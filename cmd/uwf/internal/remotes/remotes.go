@@ -305,6 +305,9 @@ func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 		if t.Parent != "" {
 			continue
 		}
+		if pulled.Objects > 0 && slices.Contains([]string{bundle.Advanced, bundle.Replaced}, t.Result) {
+			a.Hint("uwf thread apply %s brings home what was made elsewhere", t.Thread)
+		}
 		if slices.Contains([]string{bundle.Added, bundle.Advanced, bundle.Replaced}, t.Result) {
 			a.Hint("what came from elsewhere works nowhere until you say where: uwf thread step %s --remote %s --cwd %s", t.Thread, plaintext.Word(link.Name), plaintext.Word(a.Env.Dir))
 			break

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
 // Run is uwf run.
@@ -19,6 +20,7 @@ func (a Commands) Run() *ucli.Command {
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and run it to the end",
 		Flags: append(slices.Concat(agentFlags(), varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag(), backgroundFlag(),
+			remoteFlag("take the thread to this `REMOTE`, and each step as it is made; children are left to whoever steps them there"), leaseFlag(),
 			&ucli.BoolFlag{Name: "wait", Usage: "wait here where a provider's limit parks the thread, and go on when it is reset"},
 			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
 	}, a.runWorkflow)
@@ -33,8 +35,21 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.IsSet("lease") && !c.IsSet("remote") {
+		return cmdline.UsageError("--lease goes with --remote")
+	}
+	if c.Bool("dry-run") && c.IsSet("remote") {
+		return cmdline.UsageError("--dry-run and --remote exclude each other: it starts nothing anywhere")
+	}
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, c, o, l)
+	}
+	var at shared
+	if c.IsSet("remote") { // one that cannot be reached is told before there is a thread
+		if at, err = a.linked(ctx, c, a.Progress()); err != nil {
+			return err
+		}
+		defer at.close()
 	}
 	started, err := a.start(ctx, c, l, func(e *engine.Engine, s protocol.Start) error {
 		workflow := func() (protocol.Workflow, error) { return cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow) }
@@ -65,11 +80,26 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	results, runErr := a.doAsking(ctx, e, started.Thread, work)
+	if at.link != nil {
+		if at.id = started.Thread; err == nil {
+			_, err = at.link.Push(ctx, []string{at.id})
+		}
+		if err != nil {
+			return withNext(err, started.Thread)
+		}
+	}
+	run := func() (results []protocol.StepOutput, err error) {
+		err = at.with(ctx, e, work, func(e *engine.Engine, w engine.Work) error {
+			results, err = a.doAsking(ctx, e, started.Thread, w)
+			return err
+		})
+		return results, err
+	}
+	results, runErr := run()
 	for c.Bool("wait") && runErr == nil && len(results) > 0 && results[len(results)-1].Status == protocol.StatusParked {
 		a.Say("thread %s: %s", started.Thread, app.StandingText(results[len(results)-1]))
 		if runErr = e.AwaitParked(ctx, started.Thread); runErr == nil {
-			results, runErr = a.doAsking(ctx, e, started.Thread, work)
+			results, runErr = run()
 		}
 	}
 	return a.Conclude(ctx, e, started.Thread, results, withNext(runErr, started.Thread), true)

@@ -24,8 +24,12 @@ func remoteFlags() []ucli.Flag {
 	return []ucli.Flag{
 		remoteFlag("work on the thread as it stands at this `REMOTE`: take its lease, pull, make the step, push"),
 		&ucli.StringFlag{Name: "expect", Usage: "only if `HEAD` is still the thread's head"},
-		&ucli.StringFlag{Name: "lease", Usage: "with --remote: how long others wait if this process dies, a `TIME` (default: " + protocol.Span(remotes.DefaultLease) + ")"},
+		leaseFlag(),
 	}
+}
+
+func leaseFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "lease", Usage: "with --remote: how long others wait if this process dies, a `TIME` (default: " + protocol.Span(remotes.DefaultLease) + ")"}
 }
 
 func remoteFlag(usage string) ucli.Flag { return &ucli.StringFlag{Name: "remote", Usage: usage} }
@@ -60,6 +64,20 @@ func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progre
 		}
 		return s, nil
 	}
+	if s, err = a.linked(ctx, c, p); err != nil {
+		return s, err
+	}
+	if s.id, err = a.ThreadAt(ctx, s.link, c.Args().First()); err != nil {
+		return s, err
+	}
+	if _, unknown := s.link.Engine.Head(ctx, s.id); now || unknown != nil {
+		_, err = s.link.Pull(ctx, []string{s.id}, remotes.PullOptions{})
+	}
+	return s, err
+}
+
+// linked is the remote that --remote names, with the lease that is to be taken there.
+func (a Commands) linked(ctx context.Context, c *ucli.Context, p engine.Progress) (s shared, err error) {
 	if c.Bool("background") {
 		return s, cmdline.UsageError("--background and --remote exclude each other")
 	}
@@ -79,13 +97,22 @@ func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progre
 	if dir, err := a.movedTo(c); err == nil && dir != "" {
 		s.link.Near = dir
 	}
-	if s.id, err = a.ThreadAt(ctx, s.link, c.Args().First()); err != nil {
-		return s, err
+	return s, nil
+}
+
+// waitAt waits until nobody has the lease of a thread at a remote, and brings it here.
+func (a Commands) waitAt(ctx context.Context, c *ucli.Context) (id string, e *engine.Engine, done func(), err error) {
+	s, err := a.linked(ctx, c, nil)
+	if err == nil {
+		s.id, err = a.ThreadAt(ctx, s.link, c.Args().First())
 	}
-	if _, unknown := s.link.Engine.Head(ctx, s.id); now || unknown != nil {
-		_, err = s.link.Pull(ctx, []string{s.id}, remotes.PullOptions{})
+	if err == nil {
+		err = s.link.Wait(ctx, s.id)
 	}
-	return s, err
+	if err == nil {
+		e, err = s.link.ViewOf(ctx, s.id)
+	}
+	return s.id, e, s.close, err
 }
 
 func (s shared) close() {

@@ -317,8 +317,11 @@ func (a Commands) threadWaitCommand() *ucli.Command {
 		Name: "wait", Aliases: []string{"join"}, ArgsUsage: "<thread>",
 		Usage:       "wait until nothing works on a thread any more",
 		Description: "Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
-		Flags:       []ucli.Flag{term.TimeoutFlag("give up after this `TIME`")},
+		Flags:       []ucli.Flag{term.TimeoutFlag("give up after this `TIME`"), remoteFlag("until nobody has the lease of the thread at this `REMOTE`")},
 	}, func(ctx context.Context, c *ucli.Context) error {
+		if c.IsSet("remote") {
+			return a.threadWaitAt(ctx, c)
+		}
 		id, e, err := a.ThreadAndEngine(ctx, c, nil)
 		if err != nil {
 			return err
@@ -330,16 +333,43 @@ func (a Commands) threadWaitCommand() *ucli.Command {
 		defer cancel()
 		out, err := e.Wait(ctx, id)
 		if errors.Is(context.Cause(ctx), errWaited) {
-			return &protocol.Error{
-				Code: protocol.CodeTimeout, Message: fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")),
-				Hints: []string{"uwf thread stop " + id},
-			}
+			return stillRunning(c, id, "uwf thread stop "+id)
 		}
 		if err != nil {
 			return err
 		}
 		return a.Stands(app.OutcomeAt(ctx, e, out, nil), true, nil)
 	})
+}
+
+// threadWaitAt is wait for a thread that is worked on elsewhere.
+func (a Commands) threadWaitAt(ctx context.Context, c *ucli.Context) error {
+	waiting, cancel, err := waitContext(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	id, e, done, err := a.waitAt(waiting, c)
+	if done != nil {
+		defer done()
+	}
+	if errors.Is(context.Cause(waiting), errWaited) {
+		return stillRunning(c, id, "uwf thread show "+id+" --remote "+plaintext.Word(c.String("remote"))+" says by whom")
+	}
+	if err != nil {
+		return err
+	}
+	out, err := e.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.Stands(app.OutcomeAt(ctx, e, out, nil), true, nil)
+}
+
+func stillRunning(c *ucli.Context, id, hint string) error {
+	return &protocol.Error{
+		Code: protocol.CodeTimeout, Message: fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")), Hints: []string{hint},
+	}
 }
 
 var errWaited = errors.New("waited long enough")

@@ -34,7 +34,7 @@ func (a Commands) Command() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "thread", Usage: "start, step and inspect runs of workflows",
 		Description: "   uwf thread list --all\n   uwf thread show @          # the newest; uwf help addresses\n   uwf thread resume @ -p 'Yes'\n   uwf thread read @",
-		Subcommands: app.InGroups([]*ucli.Command{
+		Subcommands: app.InGroups(notAtRemotes([]*ucli.Command{
 			a.threadStartCommand(),
 			a.threadStepCommand(),
 			a.Reads(a.threadShowCommand()),
@@ -83,7 +83,7 @@ func (a Commands) Command() *ucli.Command {
 			a.threadDiagnoseCommand(),
 			a.Reads(a.threadGraphCommand()),
 			a.threadWorkerCommand(),
-		}, ofThreads()),
+		}), ofThreads()),
 	})
 }
 
