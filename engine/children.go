@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -88,9 +89,16 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 		if err != nil {
 			return "", fault.Of(err)
 		}
-		for _, c := range s.Children {
+		if !slices.ContainsFunc(s.Children, func(c protocol.ChildEnded) bool { return c.Key == key }) {
+			continue
+		}
+		joined, err := e.JoinedBy(ctx, parent, s)
+		if err != nil {
+			return "", err
+		}
+		for _, c := range joined {
 			if c.Key == key {
-				return e.joined(ctx, parent, s, c)
+				return c.Thread, nil
 			}
 		}
 	}
@@ -115,16 +123,7 @@ func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) 
 		if len(s.Children) == 0 {
 			continue
 		}
-		var all []protocol.ChildOutput
-		labels := e.Labels(ctx, w, s)
-		for _, c := range s.Children {
-			id, err := e.joined(ctx, parent, s, c)
-			if err != nil {
-				return all, err
-			}
-			all = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status, Label: labels[c.Key]})
-		}
-		return all, nil
+		return e.JoinedBy(ctx, parent, s)
 	}
 	return nil, nil
 }
@@ -158,19 +157,57 @@ func (e *Engine) Labels(ctx context.Context, w protocol.Workflow, s thread.Step)
 	return labels
 }
 
-// joined is the id of a child whose result a step has joined.
-func (e *Engine) joined(ctx context.Context, parent string, s thread.Step, c protocol.ChildEnded) (string, error) {
+// JoinedBy are the children whose results a step of a thread has joined. What a fork
+// shares with the thread that it was forked from was made by children of that one. What
+// was found before an error is returned with it. Errors are *protocol.Error.
+func (e *Engine) JoinedBy(ctx context.Context, id string, s thread.Step) ([]protocol.ChildOutput, error) {
+	all, starts := make([]protocol.ChildOutput, 0, len(s.Children)), make([]protocol.Child, 0, len(s.Children))
+	var labels map[string]string
+	if t, err := thread.Open(ctx, e.nodes(), s.Start); err == nil {
+		if w, err := e.workflow(ctx, t.Start.Workflow); err == nil {
+			labels = e.Labels(ctx, w, s)
+		}
+	}
+	for _, c := range s.Children {
+		start, err := e.startOfJoined(ctx, s, c)
+		if err != nil {
+			return all, err
+		}
+		id, err := threadid.Child(id, string(start.Of), start.Role, start.Attempt, start.Key)
+		if err != nil {
+			return all, fault.Of(err)
+		}
+		all, starts = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status, Label: labels[c.Key]}), append(starts, start)
+	}
+	for range maxForks {
+		facts, err := e.Heads.Facts(ctx, id)
+		if len(all) == 0 || err != nil || facts.Fork == nil || facts.Fork.Thread == "" {
+			return all, fault.OrNil(err)
+		}
+		if found, err := children.Look(ctx, e.Heads, []string{all[0].Thread}, nil); err != nil || len(found) > 0 {
+			return all, fault.OrNil(err)
+		}
+		id = facts.Fork.Thread
+		for i, start := range starts {
+			if all[i].Thread, err = threadid.Child(id, string(start.Of), start.Role, start.Attempt, start.Key); err != nil {
+				return nil, fault.Of(err)
+			}
+		}
+	}
+	return all, nil
+}
+
+// maxForks bounds how many forks of forks are looked through.
+const maxForks = 100
+
+// startOfJoined is what the start of a child says that a step has joined.
+func (e *Engine) startOfJoined(ctx context.Context, s thread.Step, c protocol.ChildEnded) (protocol.Child, error) {
 	t, err := thread.Open(ctx, e.nodes(), c.Head)
 	if err != nil {
-		return "", fault.Of(err)
+		return protocol.Child{}, fault.Of(err)
 	}
-	child := t.Start.Child
-	if child == nil {
-		return "", fault.New(protocol.CodeCorrupt, "step %s names %s as a child, which is none", s.Hash, c.Head)
+	if t.Start.Child == nil {
+		return protocol.Child{}, fault.New(protocol.CodeCorrupt, "step %s names %s as a child, which is none", s.Hash, c.Head)
 	}
-	id, err := threadid.Child(parent, string(child.Of), child.Role, child.Attempt, child.Key)
-	if err != nil {
-		return "", fault.Of(err)
-	}
-	return id, nil
+	return *t.Start.Child, nil
 }
