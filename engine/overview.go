@@ -139,8 +139,8 @@ func (e *Engine) listed(ctx context.Context, l Listed) Standing {
 	return Standing{ThreadItem: item, At: out, Since: e.since(out, pos.thread)}
 }
 
-// Since is when a thread came to where it stands: with its last try, its last step, or
-// when it was started.
+// Since is when a thread came to where it stands: with its try at work, its last one, its
+// last step, or when it was started.
 func (e *Engine) Since(ctx context.Context, at protocol.StepOutput) *int64 {
 	t, err := thread.Open(ctx, e.nodes(), at.Head)
 	if err != nil {
@@ -151,7 +151,7 @@ func (e *Engine) Since(ctx context.Context, at protocol.StepOutput) *int64 {
 
 // since is [Engine.Since] of a thread that was read; t is nil if it could not be.
 func (e *Engine) since(at protocol.StepOutput, t *thread.Thread) *int64 {
-	if at.Status == protocol.StatusFailed {
+	if at.Status == protocol.StatusFailed || at.Status == protocol.StatusRunning {
 		if r := e.runDir(at.Thread).Read(); !r.Damaged && r.Thread != "" {
 			return &r.StartedAt
 		}

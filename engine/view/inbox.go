@@ -15,15 +15,35 @@ import (
 // Inbox lists the threads that cannot go on without a person, those first that have
 // waited longest. damaged is told of entries that cannot be read.
 func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protocol.InboxItem {
-	f := Filter{Statuses: []protocol.Status{protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt}}
 	inbox := []protocol.InboxItem{}
+	waiting, _ := Attention(ctx, e, damaged)
+	for _, w := range waiting {
+		inbox = append(inbox, w.InboxItem)
+	}
+	return inbox
+}
+
+// Waiting is a thread of the inbox, and where it stands.
+type Waiting struct {
+	protocol.InboxItem
+	At protocol.StepOutput
+}
+
+// Attention is [Inbox], and the threads that are at work or whose children are, newest
+// first. Each thread is read once.
+func Attention(ctx context.Context, e *engine.Engine, damaged func(error)) (waiting []Waiting, atWork []engine.Standing) {
+	f := Filter{Statuses: []protocol.Status{
+		protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaiting,
+	}}
 	for at := range standings(ctx, e, Listed(ctx, e.Heads, f, damaged), f) {
-		if in := itemOf(at.At, at.Since, at.Title, at.Totals); in.Command != "" {
-			inbox = append(inbox, in)
+		if at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaiting {
+			atWork = append(atWork, at)
+		} else if in := itemOf(at.At, at.Since, at.Title, at.Totals); in.Command != "" {
+			waiting = append(waiting, Waiting{InboxItem: in, At: at.At})
 		}
 	}
-	slices.SortStableFunc(inbox, func(a, b protocol.InboxItem) int { return cmp.Compare(ms(a.Since), ms(b.Since)) })
-	return inbox
+	slices.SortStableFunc(waiting, func(a, b Waiting) int { return cmp.Compare(ms(a.Since), ms(b.Since)) })
+	return waiting, atWork
 }
 
 func ms(at *int64) int64 {

@@ -15,13 +15,13 @@ import (
 // Filter chooses threads. The zero value chooses the active ones.
 type Filter struct {
 	Ended         bool              // ended threads too; Statuses go before it
+	Children      bool              // also those that play a role of another one
 	Statuses      []protocol.Status // nil: every status
 	After, Before time.Time         // of the start; zero: unbounded
 	Limit, Offset int               // how many at most, 0: all, < 0: not one; how many before them are left out
 }
 
-// Listed reads the heads only: which threads there are that are nobody's child, newest
-// first. An entry that
+// Listed reads the heads only: which threads there are, newest first. An entry that
 // cannot be read hides no other; damaged is told of it.
 func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) []engine.Listed {
 	var entries []engine.Listed
@@ -49,6 +49,9 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 			}
 		}
 	}
+	if f.Children {
+		return newestFirst(entries)
+	}
 	if facts, _ := x.AllFacts(ctx); len(facts) > 0 { // what cannot be read is no reason to hide a thread
 		entries = slices.DeleteFunc(entries, func(l engine.Listed) bool {
 			id := l.Thread
@@ -58,6 +61,10 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 			return facts[id].Parent != nil
 		})
 	}
+	return newestFirst(entries)
+}
+
+func newestFirst(entries []engine.Listed) []engine.Listed {
 	slices.SortFunc(entries, func(p, q engine.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
 	return entries
 }

@@ -3,11 +3,14 @@ package view
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
@@ -18,11 +21,12 @@ func StatsBy() []string { return []string{"workflow", "role", "model", "agent", 
 
 // Stats sums up what steps have cost that were finished after a time (zero: all), in
 // groups by names of [StatsBy]. A step that several threads share, being forks, counts
-// once. What is not known is missing in the sums, which say of how many steps it is.
+// once. Of a role that children play, their steps count, as steps of the run's workflow.
+// What is not known is missing in the sums, which say of how many steps it is.
 // Tries that never became a step count for nothing. The day is that of the engine's clock.
 func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) (protocol.Stats, error) {
 	s := stats{
-		engine: e, after: after.UnixMilli(), seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{}, names: map[protocol.Hash]string{},
+		engine: e, after: after.UnixMilli(), seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{}, names: map[protocol.Hash]string{}, flows: map[string]protocol.Hash{},
 		out: protocol.Stats{By: by, Rows: []protocol.StatsRow{}, Unread: []protocol.StatsHole{}},
 	}
 	if !after.IsZero() {
@@ -31,25 +35,63 @@ func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) 
 	unread := func(id string, err error) {
 		s.out.Unread = append(s.out.Unread, protocol.StatsHole{Thread: id, Error: err.Error()})
 	}
-	all := Filter{Ended: true}
-	for _, l := range Listed(ctx, e.Heads, all, func(err error) { unread("", err) }) {
+	all := Listed(ctx, e.Heads, Filter{Ended: true, Children: true}, func(err error) { unread("", err) })
+	facts, _ := e.Heads.AllFacts(ctx) // what cannot be read is nobody's child
+	slices.SortStableFunc(all, func(a, b engine.Listed) int {
+		return cmp.Compare(depth(facts, a.Thread), depth(facts, b.Thread)) // those in flight come after their parents
+	})
+	for _, l := range all {
 		if ctx.Err() != nil {
 			return s.out, context.Cause(ctx)
 		}
 		if l.Ended != nil && s.out.Since != nil && l.Ended.CompletedAt < s.after {
 			continue
 		}
-		if err := s.thread(ctx, l.Head); err != nil {
+		parent := ""
+		if at := facts[l.Thread].Parent; at != nil {
+			parent = at.Thread
+		}
+		if err := s.thread(ctx, l, parent); err != nil {
 			unread(l.Thread, err)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.rows)) {
-		s.out.Rows = append(s.out.Rows, *s.rows[key])
+	s.out.Rows = inOrder(s.rows)
+	return s.out, nil
+}
+
+// Regroup are the same sums in fewer groups: by some of the names that they have.
+func Regroup(s protocol.Stats, by []string) protocol.Stats {
+	rows := map[string]*protocol.StatsRow{}
+	for _, r := range s.Rows {
+		rowOf(rows, by, func(name string) string { return r.Of[name] }).Merge(r.Totals)
 	}
-	slices.SortStableFunc(s.out.Rows, func(a, b protocol.StatsRow) int {
+	s.By, s.Rows = by, inOrder(rows)
+	return s
+}
+
+// rowOf is the row of a group, which is made if there is none.
+func rowOf(rows map[string]*protocol.StatsRow, by []string, value func(name string) string) *protocol.StatsRow {
+	of := map[string]string{}
+	key := ""
+	for _, name := range by {
+		of[name] = value(name)
+		key += of[name] + "\x00"
+	}
+	if rows[key] == nil {
+		rows[key] = &protocol.StatsRow{Of: of}
+	}
+	return rows[key]
+}
+
+func inOrder(rows map[string]*protocol.StatsRow) []protocol.StatsRow {
+	out := []protocol.StatsRow{}
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		out = append(out, *rows[key])
+	}
+	slices.SortStableFunc(out, func(a, b protocol.StatsRow) int {
 		return cmp.Or(strings.Compare(a.Of["day"], b.Of["day"]), cmp.Compare(costOf(b), costOf(a)), cmp.Compare(tokensOf(b), tokensOf(a)))
 	})
-	return s.out, nil
+	return out
 }
 
 func costOf(r protocol.StatsRow) float64 {
@@ -72,59 +114,97 @@ type stats struct {
 	seen   map[protocol.Hash]bool
 	rows   map[string]*protocol.StatsRow
 	names  map[protocol.Hash]string // of workflows
+	flows  map[string]protocol.Hash // of threads: the workflow of the run that they are part of
 	out    protocol.Stats
 }
 
-// thread adds the steps of a chain back to one that was added before, or is too old.
-func (s *stats) thread(ctx context.Context, head protocol.Hash) error {
-	t, err := thread.Open(ctx, s.engine.Store, head)
+// depth is how many threads a thread is a part of, one within the other.
+func depth(facts map[string]heads.Facts, id string) (n int) {
+	const most = 100
+	for at := facts[id].Parent; at != nil && n < most; at = facts[at.Thread].Parent {
+		n++
+	}
+	return n
+}
+
+// thread adds the steps of a thread; parent: of which it is a part.
+func (s *stats) thread(ctx context.Context, l engine.Listed, parent string) error {
+	if l.Ended != nil && parent != "" && s.seen[l.Head] {
+		return nil // it was joined
+	}
+	t, err := thread.Open(ctx, s.engine.Store, l.Head)
 	if err != nil {
 		return err
 	}
-	some := false
+	flow, known := s.flows[parent]
+	if !known {
+		flow = t.Start.Workflow
+	}
+	s.flows[l.Thread] = flow
+	some, err := s.chain(ctx, t, flow, 0)
+	if some && parent == "" {
+		s.out.Threads++
+	}
+	return err
+}
+
+// mostDepth bounds how deep children are looked for: engine and store allow less.
+const mostDepth = 100
+
+// chain adds the steps of a chain back to one that was added before, or is too old, and
+// those of the children that they have joined. some: there was one.
+func (s *stats) chain(ctx context.Context, t *thread.Thread, flow protocol.Hash, below int) (some bool, lost error) {
 	for step, err := range t.Steps(ctx) {
 		if err != nil {
-			return err
+			return some, errors.Join(lost, err)
 		}
 		if s.seen[step.Hash] || s.out.Since != nil && step.CompletedAtMs < s.after {
 			break
 		}
 		some = true
 		s.seen[step.Hash] = true
-		s.add(ctx, t, step)
+		if len(step.Children) > 0 && below < mostDepth {
+			lost = errors.Join(lost, s.joined(ctx, &step, flow, below))
+		}
+		s.add(ctx, step, flow)
 	}
-	if some {
-		s.out.Threads++
-	}
-	return nil
+	return some, lost
 }
 
-func (s *stats) add(ctx context.Context, t *thread.Thread, step thread.Step) {
-	of := map[string]string{}
-	key := ""
-	for _, by := range s.out.By {
-		of[by] = s.value(ctx, t, step, by)
-		key += of[by] + "\x00"
+// joined adds the steps of the children that a step has joined, and takes what they have
+// used from the step. What one has used that is not there at all stays in it.
+func (s *stats) joined(ctx context.Context, step *thread.Step, flow protocol.Hash, below int) (lost error) {
+	var left []protocol.ChildEnded
+	nothing := 0.0
+	usage := protocol.Usage{CostUSD: &nothing}
+	for _, c := range step.Children {
+		t, err := thread.Open(ctx, s.engine.Store, c.Head)
+		if err == nil {
+			_, err = s.chain(ctx, t, flow, below+1)
+		} else if left = append(left, c); c.Usage != nil {
+			usage = usage.Add(*c.Usage)
+		}
+		lost = errors.Join(lost, err)
 	}
-	row := s.rows[key]
-	if row == nil {
-		row = &protocol.StatsRow{Of: of}
-		s.rows[key] = row
-	}
-	row.Add(step.Step)
+	step.Children, step.Usage = left, &usage
+	return lost
+}
+
+func (s *stats) add(ctx context.Context, step thread.Step, flow protocol.Hash) {
+	rowOf(s.rows, s.out.By, func(by string) string { return s.value(ctx, step, flow, by) }).Add(step.Step)
 	s.out.Totals.Add(step.Step)
 }
 
 // value is what a step is told apart by; "" if it is not known.
-func (s *stats) value(ctx context.Context, t *thread.Thread, step thread.Step, by string) string {
+func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash, by string) string {
 	switch by {
 	case "workflow":
-		name, ok := s.names[t.Start.Workflow]
+		name, ok := s.names[flow]
 		if !ok {
-			if w, err := t.Workflow(ctx); err == nil {
+			if w, err := cas.Read[protocol.Workflow](ctx, s.engine.Store, flow); err == nil {
 				name = w.Name
 			}
-			s.names[t.Start.Workflow] = name
+			s.names[flow] = name
 		}
 		return name
 	case "role":

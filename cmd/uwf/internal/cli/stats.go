@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
@@ -67,7 +66,7 @@ func (a commands) stats(ctx context.Context, c *ucli.Context) error {
 		a.Status = protocol.CodeCorrupt
 	}
 	if format == "csv" {
-		return statsCSV(a.Env.Stdout, s)
+		return view.StatsCSV(a.Env.Stdout, s)
 	}
 	return a.Print(s, func(w io.Writer) error { return statsText(w, s) })
 }
@@ -112,36 +111,4 @@ func statsText(w io.Writer, s protocol.Stats) error {
 	total[0] = "all"
 	row(total, s.Totals)
 	return t.Print(w)
-}
-
-// statsCSV is for a spreadsheet: what is unknown is an empty cell.
-func statsCSV(w io.Writer, s protocol.Stats) error {
-	out := csv.NewWriter(w)
-	_ = out.Write(append(slices.Clone(s.By), "steps", "durationMs", "tokensIn", "tokensOut", "stepsWithoutUsage", "costUsd", "stepsWithoutCost"))
-	for _, r := range s.Rows {
-		var cells []string
-		for _, by := range s.By {
-			cells = append(cells, harmlessCell(r.Of[by]))
-		}
-		in, written, cost := "", "", ""
-		if u := r.Usage; u.Counted() {
-			in, written = strconv.FormatInt(u.Tokens()-u.OutputTokens, 10), strconv.FormatInt(u.OutputTokens, 10)
-		}
-		if u := r.Usage; u != nil && u.CostUSD != nil {
-			cost = strconv.FormatFloat(*u.CostUSD, 'f', -1, 64)
-		}
-		_ = out.Write(append(cells, strconv.Itoa(r.Steps), strconv.FormatInt(r.DurationMs, 10), in, written,
-			strconv.Itoa(r.StepsWithoutUsage), cost, strconv.Itoa(r.StepsWithoutCost)))
-	}
-	out.Flush()
-	return out.Error()
-}
-
-// harmlessCell is a stranger's word that no spreadsheet takes for a formula.
-func harmlessCell(s string) string {
-	s = plaintext.Line(s)
-	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
-		return "'" + s
-	}
-	return s
 }
