@@ -20,12 +20,24 @@ import (
 
 // form is what a person can answer on the page of a thread.
 type form struct {
+	ID     string // that begins the names of its places on the page
+	Action string // where it is posted
+	Token  string // of the pages
 	Deed   string // what is posted
 	Label  string // of the field for words; "": there is none
 	Button string
 	Head   protocol.Hash // that the person has seen
 	Fields []field       // of a role that a person plays
 	More   bool          // the thread has cost what it may, and can be granted more
+}
+
+// formOf is [formOf] on a page of this server.
+func (s *server) formOf(at protocol.StepOutput) *form {
+	f := formOf(at)
+	if f != nil {
+		f.ID, f.Action, f.Token = at.Thread+"-", s.link("thread", at.Thread, f.Deed), s.token
+	}
+	return f
 }
 
 // field asks for one value.

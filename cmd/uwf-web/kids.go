@@ -2,44 +2,45 @@ package main
 
 import (
 	"context"
+	"slices"
 
-	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
 )
 
 // What is shown of the threads that play a role together.
 const (
-	kidsShown  = 50 // the others are counted
-	kidsBelow  = 10 // of those that have children of their own
-	grandchild = 10 // of each of these
+	kidsShown  = 1000 // the others are counted
+	kidsBelow  = 10   // of those that have children of their own
+	grandchild = 10   // of each of these
+	kidsRead   = 300  // that steps of a page have joined: the page of a step has all of its
 )
 
-// kids are the children of a thread: counted, and those by name that matter now.
-type kids struct {
-	Counts []kidCount
-	Shown  []kid
-	More   int
+// threadLink is the page of a thread; "" if it is none.
+func (s *server) threadLink(id string) string {
+	if !validThread(id) {
+		return ""
+	}
+	return s.link("thread", id)
 }
 
-type kidCount struct {
-	N            int
-	Status, Mood string
-}
-
-type kid struct {
-	Key, Status, Mood, Link, Doing string
-	Below                          *kids
-}
-
-// kidsOf are the children of a thread, two generations deep; nil: there are none.
-func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput) *kids {
-	k := s.counted(all, kidsShown)
+// kidsOf are those of the children that were started for the next role, two generations deep; nil: there are
+// none.
+func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started []engine.StartedChild) *htmlpage.Kids {
+	heads := map[string]protocol.Hash{}
+	for _, k := range started {
+		heads[k.Thread] = k.Head
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(c protocol.ChildOutput) bool { return heads[c.Thread] == "" })
+	k := htmlpage.KidsOf("now", all, kidsShown, s.threadLink)
 	if k == nil {
 		return nil
 	}
+	k.Tell(ctx, s.engine.Store, heads)
 	below := 0
-	for i, c := range view.ByUrgency(all)[:len(k.Shown)] {
+	for i, c := range htmlpage.KidsByNeed(all)[:len(k.Shown)] {
 		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaiting && c.Status != protocol.StatusSuspended || below == kidsBelow {
 			continue
 		}
@@ -51,34 +52,54 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput) *kids {
 		if at.CurrentRole != nil {
 			k.Shown[i].Doing = htmlpage.Line(*at.CurrentRole, htmlpage.Longest)
 		}
-		k.Shown[i].Below = s.counted(at.Children, grandchild)
+		k.Shown[i].Below = htmlpage.KidsOf("now-"+c.Thread, at.Children, grandchild, s.threadLink)
 	}
 	return k
 }
 
-func (s *server) counted(all []protocol.ChildOutput, most int) *kids {
-	if len(all) == 0 {
-		return nil
+// joinedBy are the children whose results a step has joined; nil: it has joined none.
+func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most int) *htmlpage.Kids {
+	all, err := s.engine.JoinedBy(ctx, id, step)
+	heads := map[string]protocol.Hash{}
+	for i, c := range all {
+		heads[c.Thread] = step.Children[i].Head
 	}
-	k := &kids{}
-	for _, c := range view.ByUrgency(all) {
-		status, mood := string(c.Status), htmlpage.Mood(c.Status)
-		if n := len(k.Counts); n > 0 && k.Counts[n-1].Status == status {
-			k.Counts[n-1].N++
-		} else {
-			k.Counts = append(k.Counts, kidCount{N: 1, Status: status, Mood: mood})
-		}
-		if len(k.Shown) == most {
-			k.More++
-			continue
-		}
-		shown := kid{Key: htmlpage.Line(c.Key, htmlpage.Longest), Status: status, Mood: mood}
-		if validThread(c.Thread) {
-			shown.Link = s.link("thread", c.Thread)
-		}
-		k.Shown = append(k.Shown, shown)
+	for _, c := range step.Children[len(all):] { // those that cannot be read
+		all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
+	}
+	k := htmlpage.KidsOf(string(step.Hash), all, most, s.threadLink)
+	k.Tell(ctx, s.engine.Store, heads)
+	if k != nil && err != nil {
+		k.Lost = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
 	}
 	return k
+}
+
+// joined are the children of steps, those of the newest by name, as many as a page reads.
+// links are the pages of these, by step and key.
+func (s *server) joined(ctx context.Context, id string, steps []thread.Step) (kids []*htmlpage.Kids, links map[protocol.Hash]map[string]string) {
+	kids, links = make([]*htmlpage.Kids, len(steps)), map[protocol.Hash]map[string]string{}
+	left := kidsRead
+	for i := len(steps) - 1; i >= 0; i-- {
+		step := steps[i]
+		if left -= len(step.Children); left >= 0 {
+			kids[i] = s.joinedBy(ctx, id, step, kidsShown)
+		} else {
+			var all []protocol.ChildOutput
+			for _, c := range step.Children {
+				all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
+			}
+			kids[i] = htmlpage.KidsOf(string(step.Hash), all, 0, s.threadLink)
+		}
+		if kids[i] == nil {
+			continue
+		}
+		links[step.Hash] = map[string]string{}
+		for _, k := range kids[i].Shown {
+			links[step.Hash][k.Key] = k.Link
+		}
+	}
+	return kids, links
 }
 
 // part is the thread that another one is a part of.

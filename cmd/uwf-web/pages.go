@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -26,80 +25,6 @@ const (
 	turnsAtOnce = 50              // turns
 	patience    = 2 * time.Second // that looking through threads may take
 )
-
-// inboxPage is what waits, and what runs.
-type inboxPage struct {
-	Waiting []waiting
-	More    int
-	Running []running
-	Lost    []string
-}
-
-type waiting struct {
-	protocol.InboxItem
-	Title, Asks, Mood, Link, Cost string
-	Age                           string
-	Since                         htmlpage.When
-}
-
-type running struct {
-	Thread, Role, Agent, Link string
-	Since                     htmlpage.When
-}
-
-func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
-	ctx, now := r.Context(), s.engine.Env.Now()
-	p := inboxPage{}
-	end := s.begin(w, "inbox", "Inbox", s.live(""))
-	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }
-	for i, it := range view.Inbox(ctx, s.engine, lost) {
-		if i >= 2*rows {
-			p.More++
-			continue
-		}
-		item := waiting{
-			InboxItem: it, Title: htmlpage.Line(it.Title, htmlpage.LongestTitle), Mood: htmlpage.Mood(it.Status), Link: s.link("thread", it.Thread),
-			Asks: htmlpage.Line(it.Reason, 500), Age: ageOf(it.Since, now), Since: htmlpage.WhenOf(it.Since, now),
-		}
-		item.Workflow, item.Command = htmlpage.Line(it.Workflow, htmlpage.Longest), htmlpage.Line(it.Command, htmlpage.LongestCommand)
-		if it.Question != nil {
-			item.Asks = htmlpage.Line(it.Question.Role, htmlpage.Longest) + ": " + htmlpage.Line(it.Question.Text, 500)
-		}
-		if it.Totals != nil {
-			item.Cost = view.Cost(*it.Totals)
-		}
-		p.Waiting = append(p.Waiting, item)
-	}
-	atWork, err := s.engine.Running(ctx)
-	if err != nil {
-		lost(err)
-	}
-	for _, t := range atWork[:min(len(atWork), 2*rows)] {
-		p.Running = append(p.Running, running{
-			Thread: t.Thread, Role: htmlpage.Line(t.Role, htmlpage.Longest), Agent: htmlpage.Line(t.Agent, htmlpage.Longest),
-			Link: s.link("thread", t.Thread), Since: htmlpage.WhenOf(&t.StartedAt, now),
-		})
-	}
-	p.Lost = p.Lost[:min(len(p.Lost), rows)]
-	end(p)
-}
-
-// ageOf says roughly how long ago something was.
-func ageOf(ms *int64, now time.Time) string {
-	if ms == nil {
-		return ""
-	}
-	switch ago := now.Sub(time.UnixMilli(*ms)); {
-	case ago < time.Minute:
-		return "just now"
-	case ago < time.Hour:
-		return fmt.Sprintf("%d min", int(ago.Minutes()))
-	case ago < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(ago.Hours()))
-	default:
-		return fmt.Sprintf("%d days", int(ago.Hours()/24))
-	}
-}
 
 // link is the address of something, whatever its name.
 func (s *server) link(parts ...string) string {
@@ -121,6 +46,7 @@ type threadsPage struct {
 
 type threadRow struct {
 	ID, Title, Workflow, Status, Mood, Role, Cost, Link, ForkOf string
+	WorkflowLink                                                string
 	Steps                                                       string
 	Started                                                     htmlpage.When
 }
@@ -172,7 +98,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 		}
 		listed = listed[at:]
 	}
-	last := s.rows(r.Context(), &p, listed, f, wanted{words: p.Words, workflow: p.Workflow})
+	last := s.rows(r.Context(), &p, listed, f, wanted{words: p.Words, workflow: p.Workflow}, rows)
 	if last != "" {
 		query.Set("before", last)
 		p.Next = s.base + "threads?" + query.Encode()
@@ -182,7 +108,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 
 // rows fills a page, as far as patience goes, and returns the last thread that was looked
 // at, "" if it was the last of all.
-func (s *server) rows(ctx context.Context, p *threadsPage, listed []engine.Listed, f view.Filter, q wanted) (last string) {
+func (s *server) rows(ctx context.Context, p *threadsPage, listed []engine.Listed, f view.Filter, q wanted, most int) (last string) {
 	const atOnce = 256
 	until := s.engine.Env.Now().Add(patience)
 	done := 0
@@ -193,7 +119,7 @@ func (s *server) rows(ctx context.Context, p *threadsPage, listed []engine.Liste
 			if (f.Statuses == nil || slices.Contains(f.Statuses, item.Status)) && q.has(item) {
 				p.Rows = append(p.Rows, s.row(item))
 			}
-			if len(p.Rows) == rows {
+			if len(p.Rows) == most {
 				return ifMore(last, done, len(listed))
 			}
 		}
@@ -212,10 +138,15 @@ func ifMore(last string, done, of int) string {
 	return last
 }
 
+// threadsOf is the list of the threads of a workflow.
+func (s *server) threadsOf(name string) string {
+	return s.base + "threads?" + url.Values{"workflow": {name}}.Encode()
+}
+
 func (s *server) row(it protocol.ThreadItem) threadRow {
 	row := threadRow{
 		ID: it.Thread, Title: htmlpage.Line(it.Title, 120), Status: string(it.Status), Mood: htmlpage.Mood(it.Status),
-		Link: s.link("thread", it.Thread), Started: htmlpage.WhenOf(it.StartedAt, s.engine.Env.Now()),
+		Link: s.link("thread", it.Thread), WorkflowLink: s.workflowLink(it.Workflow), Started: htmlpage.WhenOf(it.StartedAt, s.engine.Env.Now()),
 	}
 	if row.Title == "" {
 		row.Title = it.Thread
@@ -233,86 +164,4 @@ func (s *server) row(it protocol.ThreadItem) threadRow {
 		row.Steps, row.Cost = fmt.Sprint(it.Totals.Steps), view.Cost(*it.Totals)
 	}
 	return row
-}
-
-// statsPage is what steps have cost.
-type statsPage struct {
-	Since   string
-	By      map[string]bool
-	ByAll   []string
-	Heads   []string
-	Rows    []statsRow
-	Threads int
-	Unread  int
-	TooLong bool
-	Command string
-}
-
-type statsRow struct {
-	Names              []string
-	Steps              int
-	Time, Tokens, Cost string
-	Bar                int
-	All                bool
-}
-
-func (s *server) stats(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	p := statsPage{Since: query.Get("since"), By: map[string]bool{}, ByAll: view.StatsBy()}
-	spans := map[string]time.Duration{"1d": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour}
-	var after time.Time
-	if span, ok := spans[p.Since]; ok {
-		after = s.engine.Env.Now().Add(-span)
-	} else {
-		p.Since = ""
-	}
-	for _, by := range p.ByAll {
-		if slices.Contains(query["by"], by) {
-			p.Heads, p.By[by] = append(p.Heads, by), true
-		}
-	}
-	if len(p.Heads) == 0 {
-		p.Heads, p.By["workflow"] = []string{"workflow"}, true
-	}
-	p.Command = "uwf stats --by " + strings.Join(p.Heads, ",")
-	if p.Since != "" {
-		p.Command += " --since " + p.Since
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), 10*patience)
-	defer cancel()
-	end := s.begin(w, "stats", "Costs", "")
-	sums, err := view.Stats(ctx, s.engine, after, p.Heads) // it fails only if it takes too long
-	p.TooLong, p.Threads, p.Unread = err != nil, sums.Threads, len(sums.Unread)
-	longest := 0.0
-	weight := func(t protocol.Totals) float64 {
-		if t.Usage == nil || t.Usage.CostUSD == nil {
-			return 0
-		}
-		return *t.Usage.CostUSD
-	}
-	for _, row := range sums.Rows {
-		longest = max(longest, weight(row.Totals))
-	}
-	add := func(names []string, t protocol.Totals, all bool) {
-		row := statsRow{Names: names, Steps: t.Steps, Time: render.Duration(t.DurationMs), Tokens: view.Tokens(t), Cost: view.Cost(t), All: all}
-		if longest > 0 && !all {
-			row.Bar = int(weight(t) * 100 / longest)
-		}
-		p.Rows = append(p.Rows, row)
-	}
-	for _, row := range sums.Rows[:min(len(sums.Rows), 500)] {
-		var names []string
-		for _, by := range p.Heads {
-			name := htmlpage.Line(row.Of[by], htmlpage.Longest)
-			if name == "" {
-				name = "(unknown)"
-			}
-			names = append(names, name)
-		}
-		add(names, row.Totals, false)
-	}
-	total := make([]string, len(p.Heads))
-	total[0] = "all"
-	add(total, sums.Totals, true)
-	end(p)
 }

@@ -234,15 +234,19 @@ func TestHostileTexts(t *testing.T) {
 	step := s.step(id, "more", hostile, hostile)
 	other := s.start(hostile + strings.Repeat("w", 1<<20))
 	s.step(other, "done", hostile, hostile)
+	at, err := s.engine.Show(t.Context(), id)
+	require.NoError(t, err)
+	wf := at.Workflow
 	pages := []string{
-		"", "threads", "threads?q=script", "threads?q=" + url.QueryEscape(hostile), "stats?by=model&by=agent", "thread/" + id, "thread/" + other,
+		"", "threads", "threads?q=script", "threads?q=" + url.QueryEscape(hostile), "stats?since=&by=model&by=agent", "workflows", "thread/" + id, "thread/" + other,
 		"thread/" + id + "/step/" + string(step), "diff?a=" + id + "&b=" + other, "diff?a=" + url.QueryEscape(hostile),
+		"workflow/" + string(wf),
 	}
 	tag := regexp.MustCompile(`<[a-z][^>]*>`)
 	quoted := regexp.MustCompile(`"[^"]*"`)
 	bad := regexp.MustCompile(`(?i)^<(script|img|svg|iframe|style|link|base|meta|object)\b|\son\w+\s*=|\sstyle\s*=`)
 	leads := regexp.MustCompile(`(?i) (href|src|action)="\s*(javascript|data|http)`)
-	ours := regexp.MustCompile(`^<(script src="/|link rel="(stylesheet|icon)" href="/|meta (charset|name="viewport")|svg class="bar"|img src="/)`)
+	ours := regexp.MustCompile(`^<(script src="/|link rel="(stylesheet|icon)" href="/|meta (charset|name="viewport")|svg class="(bar|time|columns|swatch)"|img src="/)`)
 	for _, page := range pages {
 		body := s.get(page, http.StatusOK)
 		for _, found := range tag.FindAllString(body, -1) {
@@ -297,8 +301,10 @@ func TestOnlyLooks(t *testing.T) {
 	s := newSite(t, "")
 	id := s.start("look")
 	step := s.step(id, "done", "x", "y")
+	at, err := s.engine.Show(t.Context(), id)
+	require.NoError(t, err)
 	before := files(t, s.engine.Dirs.Home)
-	for _, page := range []string{"", "threads", "stats", "thread/" + id, "thread/" + id + "/graph.svg", "thread/" + id + "/step/" + string(step)} {
+	for _, page := range []string{"", "threads", "stats", "stats.csv", "workflows", "workflow/" + string(at.Workflow), "thread/" + id, "thread/" + id + "/graph.svg", "thread/" + id + "/step/" + string(step)} {
 		require.NotContains(t, s.get(page, http.StatusOK), `method="post"`, page)
 	}
 	for _, deed := range []string{"answer", "resume", "go-on", "poke", "stop", "fork", "replay", "tell", "undo", "redo", "apply", "seal"} {
@@ -312,7 +318,7 @@ func TestOnlyLooks(t *testing.T) {
 		require.NoError(t, answer.Body.Close())
 		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.StatusCode, deed)
 	}
-	_, err := s.server.engine.StartThread(t.Context(), protocol.Start{Workflow: "44P8EP6N3NXZ5", Prompt: "x", Cwd: s.dir})
+	_, err = s.server.engine.StartThread(t.Context(), protocol.Start{Workflow: "44P8EP6N3NXZ5", Prompt: "x", Cwd: s.dir})
 	require.ErrorContains(t, err, "read-only")
 	require.Equal(t, before, files(t, s.engine.Dirs.Home))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -30,8 +31,9 @@ type threadPage struct {
 	Compare string
 	Save    string
 	Can     can
-	Kids    *kids
+	Kids    *htmlpage.Kids
 	PartOf  *part
+	Time    *htmlpage.Timeline
 }
 
 // can is what may be done to a thread besides saying what it waits for.
@@ -76,7 +78,8 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	p := threadPage{Thread: about, Kids: s.kidsOf(ctx, at.Children), PartOf: s.partOf(ctx, id), Compare: s.base + "diff?a=" + url.QueryEscape(id), Save: s.link("thread", id, "run.html")}
+	p := threadPage{Thread: about, PartOf: s.partOf(ctx, id), Compare: s.base + "diff?a=" + url.QueryEscape(id), Save: s.link("thread", id, "run.html")}
+	p.WorkflowLink = s.workflowLink(at.Workflow)
 	p.Graph = template.URL(s.link("thread", id, "graph.svg") + "?at=" + url.QueryEscape(string(at.Head)+string(at.Status)+p.Role))
 	if of := at.ForkedFrom; of != nil && validThread(of.Thread) {
 		p.Compare = s.base + "diff?a=" + url.QueryEscape(of.Thread) + "&b=" + url.QueryEscape(id)
@@ -85,23 +88,32 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	if before, err := protocol.ParseHash(r.URL.Query().Get("before")); err == nil {
 		head, live = before, ""
 	}
-	steps, before, err := htmlpage.StepsUpTo(ctx, s.engine, head, stepsAtOnce, htmlpage.Bounds{Text: most / 4})
+	chain, err := htmlpage.ChainUpTo(ctx, s.engine, head, stepsAtOnce)
 	if err != nil {
 		p.Lost = htmlpage.TextOf(err.Error(), most).Body
 	}
-	for i := range steps {
-		steps[i].Link = s.link("thread", id, "step", string(steps[i].Hash))
-		steps[i].Open = i == len(steps)-1 && live != ""
+	p.Shown = chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: most / 4})
+	kids, links := s.joined(ctx, id, chain.Steps)
+	for i := range p.Shown {
+		step := &p.Shown[i]
+		step.Link, step.Kids = s.link("thread", id, "step", string(step.Hash)), kids[i]
+		step.Open = i == len(p.Shown)-1 && live != ""
 	}
-	p.Shown = steps
-	if before != "" {
-		p.Earlier = s.link("thread", id) + "?before=" + string(before)
+	if chain.Before != "" {
+		p.Earlier = s.link("thread", id) + "?before=" + string(chain.Before)
 	}
+	now := htmlpage.Now{Thread: s.threadLink, Link: func(step thread.Step, c protocol.ChildEnded) string {
+		return links[step.Hash][htmlpage.Line(c.Key, htmlpage.Longest)]
+	}}
 	if live != "" {
-		p.Flight = s.flight(ctx, id)
+		now.At = at
+		now.Flight, p.Flight = s.flight(ctx, id)
+		now.Children, _ = s.engine.Started(ctx, id) // they are listed, too
+		p.Kids = s.kidsOf(ctx, at.Children, now.Children)
 	}
+	p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
 	if s.uwf != "" {
-		p.Form = formOf(at.StepOutput)
+		p.Form = s.formOf(at.StepOutput)
 		p.Can = s.canDo(ctx, at, &p)
 	}
 	s.show(w, "thread-page", p.Title, live, p)
@@ -116,13 +128,13 @@ func (s *server) about(ctx context.Context, id string) (htmlpage.Thread, protoco
 }
 
 // flight is what is told of the step in flight; nil: there is none, or it cannot be read.
-func (s *server) flight(ctx context.Context, id string) *flight {
+func (s *server) flight(ctx context.Context, id string) (*engine.Flight, *flight) {
 	f, err := s.engine.Flight(ctx, id)
 	if f == nil && err == nil {
 		f, err = s.engine.Tried(ctx, id)
 	}
 	if f == nil || err != nil {
-		return nil
+		return nil, nil
 	}
 	const last = 20 // turns
 	started := f.Started.UnixMilli()
@@ -149,7 +161,7 @@ func (s *server) flight(ctx context.Context, id string) *flight {
 			out.Writing = &shown
 		}
 	}
-	return out
+	return f, out
 }
 
 func (s *server) graph(w http.ResponseWriter, r *http.Request) {
@@ -162,9 +174,7 @@ func (s *server) graph(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, plaintext.Line(err.Error()))
 		return
 	}
-	w.Header().Set("Content-Type", "image/svg+xml")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox") // its own style, and nothing else
-	_, _ = io.WriteString(w, svg)                                                                                               // whoever has gone does not listen
+	picture(w, svg)
 }
 
 // stepPage is a step with its turns.
@@ -172,7 +182,6 @@ type stepPage struct {
 	Thread, ThreadLink string
 	htmlpage.Step
 	Actions bool
-	Kids    *kids
 }
 
 func (s *server) step(w http.ResponseWriter, r *http.Request) {
@@ -184,8 +193,8 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	}
 	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // nothing else is the first page
 	skip = max(skip, 0)
-	shown := htmlpage.StepOf(r.Context(), t, s.engine.Store, found, s.engine.Env.Now(), htmlpage.Bounds{Text: mostAlone, Turns: turnsAtOnce, Skip: skip})
-	shown.Files = htmlpage.FilesOf(r.Context(), s.engine, found, true)
+	shown := htmlpage.StepOf(r.Context(), t, s.engine.Store, found, s.engine.Env.Now(), htmlpage.Bounds{Text: mostAlone, Turns: turnsAtOnce, Skip: skip, Whole: true})
+	shown.Files, shown.Kids = htmlpage.FilesOf(r.Context(), s.engine, found, true), s.joinedBy(r.Context(), id, found, math.MaxInt)
 	self := s.link("thread", id, "step", string(found.Hash))
 	for i := range shown.Turns {
 		turn := &shown.Turns[i]
@@ -202,10 +211,6 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 		shown.Latter = self + "?skip=" + strconv.Itoa(skip+turnsAtOnce)
 	}
 	p := stepPage{Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.uwf != ""}
-	if len(found.Children) > 0 {
-		joined, _ := s.engine.Joined(r.Context(), id, found.Hash) // those that cannot be read are left out
-		p.Kids = s.kidsOf(r.Context(), joined)
-	}
 	s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", p)
 }
 

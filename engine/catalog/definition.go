@@ -59,3 +59,9 @@ func (c *Catalog) Stored(ctx context.Context, h cas.Hash) (workflow.Definition, 
 	}
 	return def, nil
 }
+
+// Hash is the hash that a definition has, or would be stored under. Nothing is stored.
+func (c *Catalog) Hash(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
+	_, h, err := c.nodes(ctx, def)
+	return h, err
+}

@@ -59,7 +59,9 @@ graph:
 	require.Contains(t, w.text(), "suspended", "the model has played")
 	step := evaluate[string](w, `document.querySelector('#part-steps a[href*="/step/"]').pathname`)
 	step = step[strings.Index(step, "thread/"):]
-	pages := []string{"", "threads", "threads?q=evil", "stats?by=workflow&by=role&by=model&by=agent", "thread/" + id, "thread/" + other, step, "diff?a=" + id + "&b=" + other}
+	flowPage := evaluate[string](w, `document.querySelector('.about a[href*="/workflow/"]').pathname`)
+	flowPage = flowPage[strings.Index(flowPage, "workflow/"):]
+	pages := []string{"", "threads", "threads?q=evil", "stats?since=&by=workflow&by=role&by=model&by=agent", "workflows", flowPage, "thread/" + id, "thread/" + other, step, "diff?a=" + id + "&b=" + other}
 	w.screen(360, true)
 	for _, page := range pages {
 		w.open(page)
@@ -85,7 +87,7 @@ graph:
 // than the screen.
 func (w *world) harmless(page string) {
 	w.Helper()
-	require.True(w, evaluate[bool](w, "window.hacked === undefined && !document.querySelector('base, style:not(head style), svg:not(.bar), a[href^=\"javascript\"]')"), page)
+	require.True(w, evaluate[bool](w, "window.hacked === undefined && !document.querySelector('base, style:not(head style), svg:not(.bar, .time, .columns, .swatch), a[href^=\"javascript\"]')"), page)
 	require.Zero(w, evaluate[int](w, "document.documentElement.scrollWidth - document.documentElement.clientWidth"), "%s is wider than the screen", page)
 	require.NotContains(w, w.text(), "\u202e", page)
 }

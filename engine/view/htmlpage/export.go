@@ -25,6 +25,7 @@ type export struct {
 	Style   template.CSS
 	Hash    string
 	All     iter.Seq[Step]
+	Time    *Timeline
 	Omitted int    // steps that are left out, the oldest
 	Lost    string // why steps before the first one cannot be read
 	Made    When
@@ -68,6 +69,7 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 	} else {
 		x.Omitted = t.Len() - len(steps)
 	}
+	x.Time = TimelineOf(ctx, e, steps, Now{At: at})
 	bars, said := barsOf(steps), map[string]string{}
 	x.All = func(yield func(Step) bool) {
 		for i, s := range steps {

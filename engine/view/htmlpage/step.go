@@ -17,10 +17,17 @@ import (
 
 // Bounds are how much of a thread is shown.
 type Bounds struct {
-	Text  int // bytes of a text
-	Turns int // of a step; 0: none
-	Skip  int // turns before them
-	Parts int // of a step that others have played together; 0: none
+	Text  int  // bytes of a text
+	Turns int  // of a step; 0: none
+	Skip  int  // turns before them
+	Parts int  // of a step that others have played together; 0: none
+	Whole bool // with the prompt as the agent was given it
+}
+
+// Try is one that failed before a step.
+type Try struct {
+	Agent string
+	Error Text
 }
 
 // Step is a finished step to show.
@@ -33,6 +40,11 @@ type Step struct {
 	Ended                 When
 	Bar                   int // percent of the longest step that is shown
 	Prompt, Data, Answer  Text
+	Whole                 Text // the prompt as the agent was given it; empty: it is not kept, or not shown
+	Usage                 string
+	Tries                 []Try
+	Kids                  *Kids    // of a server; nil: nobody has played a part of it
+	Gone                  string   // what stands in place of turns that were redacted, or how the agent ended
 	Changes               []Change // of the answer, since the role's last one
 	Files                 *Files   // nil: none are kept, or none are shown
 	Turns                 []Turn
@@ -80,8 +92,16 @@ func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds, within string) Step {
 	shown := Step{
 		Within: within, Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
-		Took: render.Duration(s.CompletedAtMs - s.StartedAtMs), Tokens: tokensText(s.Usage), Cost: costText(s.Usage),
+		Took: render.Duration(sumOf(s).DurationMs), Tokens: tokensText(s.Usage), Cost: costText(s.Usage), Usage: usageText(s),
 		Ended: WhenOf(&s.CompletedAtMs, now), Prompt: TextOf(s.EdgePrompt, b.Text),
+	}
+	if n := len(s.Children); n > 1 {
+		shown.Agent = fmt.Sprintf("%d children", n)
+	} else if n == 1 {
+		shown.Agent = "1 child"
+	}
+	for _, try := range s.Tries {
+		shown.Tries = append(shown.Tries, Try{Agent: Line(try.Agent, Longest), Error: TextOf(try.Error, b.Text)})
 	}
 	var problems error
 	out, err := t.Shown(ctx, s)
@@ -90,10 +110,21 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	detail, err := thread.ShownDetail(ctx, r, s.Detail)
 	problems = errors.Join(problems, err)
 	shown.Model, shown.By, shown.AllTurns = Line(detail.Model, Longest), Line(detail.By, Longest), len(detail.Turns)
+	if detail.Capture == "" { // it was redacted
+		shown.Gone = Line(detail.Outcome, LongestTitle)
+	}
 	answer, err := thread.Content(ctx, r, s.Detail)
 	problems = errors.Join(problems, err)
-	if detail.By == "" { // a person's answer is the data
+	if detail.By == "" && len(s.Children) == 0 { // a person's answer is the data, and so is what is joined
 		shown.Answer = TextOf(answer, b.Text)
+	}
+	if b.Whole && s.Prompt != nil {
+		whole, err := cas.Read[protocol.Text](ctx, r, *s.Prompt)
+		if redacted, ok := cas.AsRedacted(err); ok {
+			whole, err = protocol.Text(redacted.Mark()), nil
+		}
+		problems = errors.Join(problems, err)
+		shown.Whole = TextOf(string(whole), b.Text)
 	}
 	first := min(max(b.Skip, 0), len(detail.Turns))
 	shown.FirstTurn = first + 1
@@ -169,6 +200,25 @@ func ShowTurn(t protocol.Turn, most int) Turn {
 		shown.Tokens, shown.Cost = tokensText(t.Usage), costText(t.Usage)
 	}
 	return shown
+}
+
+// sumOf is what a step has cost, with the tries before it and the children that it has
+// joined.
+func sumOf(s thread.Step) (sum protocol.Totals) {
+	sum.Add(s.Step)
+	return sum
+}
+
+// usageText says all that is known of what a step has used.
+func usageText(s thread.Step) string {
+	sum := sumOf(s)
+	text := view.Tokens(sum) + " tokens"
+	if !sum.Usage.Counted() {
+		text = "tokens unknown"
+	} else if r := sum.Usage.ReasoningTokens; r > 0 {
+		text += ", " + view.Thousands(r) + " of them to reason"
+	}
+	return text + " · " + costText(s.Usage)
 }
 
 // changes compares what a role has said with what it said before.

@@ -32,6 +32,7 @@ type Thread struct {
 	ForkOf              string
 	Graph               template.URL // the picture: data, or the server's
 	GraphProblem        string
+	WorkflowLink        string // of a server; "": none
 }
 
 // ThreadOf reads where a thread stands. An error is one of [view.Thread].
@@ -109,33 +110,43 @@ func chainOf(ctx context.Context, t *thread.Thread, most int) (steps []thread.St
 	return steps, before, err
 }
 
-// StepsUpTo reads the steps of a chain up to a head, the last ones first to count, at
-// most so many, oldest first; before is the head for those before them, "" if there are
-// none. What was read before an error is returned with it.
-func StepsUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most int, b Bounds) (shown []Step, before protocol.Hash, err error) {
-	t, err := thread.Open(ctx, e.Store, head)
-	if err != nil {
-		return nil, "", err
+// Chain is some steps of a thread, one after the other.
+type Chain struct {
+	Steps  []thread.Step // oldest first
+	Before protocol.Hash // the head for those before them; "": there are none
+	of     *thread.Thread
+}
+
+// ChainUpTo reads the steps of a chain up to a head, at most so many. What was read
+// before an error is returned with it.
+func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most int) (c Chain, err error) {
+	if c.of, err = thread.Open(ctx, e.Store, head); err != nil {
+		return c, err
 	}
-	steps, before, err := chainOf(ctx, t, most)
-	bars := barsOf(steps)
-	for i, s := range steps {
-		step := StepOf(ctx, t, e.Store, s, e.Env.Now(), b)
+	c.Steps, c.Before, err = chainOf(ctx, c.of, most)
+	return c, err
+}
+
+// Shown is what is to be shown of the steps.
+func (c Chain) Shown(ctx context.Context, e *engine.Engine, b Bounds) (shown []Step) {
+	bars := barsOf(c.Steps)
+	for i, s := range c.Steps {
+		step := StepOf(ctx, c.of, e.Store, s, e.Env.Now(), b)
 		step.Bar = bars[i]
 		shown = append(shown, step)
 	}
-	return shown, before, err
+	return shown
 }
 
 // barsOf is how long steps took, in percent of the longest.
 func barsOf(steps []thread.Step) []int {
 	longest := int64(1)
 	for _, s := range steps {
-		longest = max(longest, s.CompletedAtMs-s.StartedAtMs)
+		longest = max(longest, sumOf(s).DurationMs)
 	}
 	bars := make([]int, len(steps))
 	for i, s := range steps {
-		bars[i] = int(max(s.CompletedAtMs-s.StartedAtMs, 0) * 100 / longest)
+		bars[i] = int(max(sumOf(s).DurationMs, 0) * 100 / longest)
 	}
 	return bars
 }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// inboxPage is what waits, and what runs.
+type inboxPage struct {
+	Waiting []waiting
+	More    int
+	Running []running
+	MoreRun int
+	Lost    []string
+}
+
+// waiting is a thread that cannot go on without a person.
+type waiting struct {
+	about
+	Asks, Command string
+	Age           string
+	Form          *form // nil: the pages only look, or nothing can be said to it
+}
+
+// running is a thread at work.
+type running struct {
+	about
+	Role, Agent string
+	Kids        *htmlpage.Kids
+}
+
+// about is what is said of each.
+type about struct {
+	Title, Status, Mood, Link, Cost string
+	Workflow, WorkflowLink          string
+	Since                           htmlpage.When
+}
+
+func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
+	now := s.engine.Env.Now()
+	p := inboxPage{}
+	end := s.begin(w, "inbox", "Inbox", s.live(""))
+	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }
+	all, atWork := view.Attention(r.Context(), s.engine, lost)
+	for _, it := range all[:min(len(all), 2*rows)] {
+		item := waiting{
+			about: s.aboutOf(it.At, it.Title, it.Since, it.Totals, now), Age: ageOf(it.Since, now),
+			Asks: htmlpage.Line(it.Reason, 500), Command: htmlpage.Line(it.Command, htmlpage.LongestCommand),
+		}
+		if it.Question != nil {
+			item.Asks = htmlpage.Line(it.Question.Role, htmlpage.Longest) + ": " + htmlpage.Line(it.Question.Text, 500)
+		}
+		if s.uwf != "" {
+			item.Form = s.formOf(it.At)
+		}
+		p.Waiting = append(p.Waiting, item)
+	}
+	for _, at := range atWork[:min(len(atWork), 2*rows)] {
+		item := running{about: s.aboutOf(at.At, at.Title, at.Since, at.Totals, now), Agent: htmlpage.Line(at.At.Agent, htmlpage.Longest)}
+		if at.CurrentRole != nil {
+			item.Role = htmlpage.Line(*at.CurrentRole, htmlpage.Longest)
+		}
+		item.Kids = htmlpage.KidsOf(at.Thread, at.At.Children, kidsShown, s.threadLink)
+		p.Running = append(p.Running, item)
+	}
+	p.More, p.MoreRun = len(all)-len(p.Waiting), len(atWork)-len(p.Running)
+	p.Lost = p.Lost[:min(len(p.Lost), rows)]
+	end(p)
+}
+
+func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum *protocol.Totals, now time.Time) about {
+	a := about{
+		Title: htmlpage.Line(title, htmlpage.LongestTitle), Status: string(at.Status), Mood: htmlpage.Mood(at.Status), Link: s.link("thread", at.Thread),
+		Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest), WorkflowLink: s.workflowLink(at.Workflow), Since: htmlpage.WhenOf(since, now),
+	}
+	if a.Title == "" {
+		a.Title = at.Thread
+	}
+	if sum != nil {
+		a.Cost = view.Cost(*sum)
+	}
+	return a
+}
+
+// ageOf says roughly how long ago something was.
+func ageOf(ms *int64, now time.Time) string {
+	if ms == nil {
+		return ""
+	}
+	switch ago := now.Sub(time.UnixMilli(*ms)); {
+	case ago < time.Minute:
+		return "just now"
+	case ago < time.Hour:
+		return fmt.Sprintf("%d min", int(ago.Minutes()))
+	case ago < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(ago.Hours()))
+	default:
+		return fmt.Sprintf("%d days", int(ago.Hours()/24))
+	}
+}
