@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -40,7 +41,7 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started
 	}
 	k.Tell(ctx, s.engine.Store, heads)
 	below := 0
-	for i, c := range htmlpage.KidsByNeed(all)[:len(k.Shown)] {
+	for i, c := range view.ByUrgency(all)[:len(k.Shown)] {
 		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaiting && c.Status != protocol.StatusSuspended || below == kidsBelow {
 			continue
 		}
@@ -76,9 +77,9 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 }
 
 // joined are the children of steps, those of the newest by name, as many as a page reads.
-// links are the pages of these, by step and key.
-func (s *server) joined(ctx context.Context, id string, steps []thread.Step) (kids []*htmlpage.Kids, links map[protocol.Hash]map[string]string) {
-	kids, links = make([]*htmlpage.Kids, len(steps)), map[protocol.Hash]map[string]string{}
+// named are these, by step and key.
+func (s *server) joined(ctx context.Context, id string, steps []thread.Step) (kids []*htmlpage.Kids, named map[protocol.Hash]map[string]htmlpage.Kid) {
+	kids, named = make([]*htmlpage.Kids, len(steps)), map[protocol.Hash]map[string]htmlpage.Kid{}
 	left := kidsRead
 	for i := len(steps) - 1; i >= 0; i-- {
 		step := steps[i]
@@ -94,12 +95,12 @@ func (s *server) joined(ctx context.Context, id string, steps []thread.Step) (ki
 		if kids[i] == nil {
 			continue
 		}
-		links[step.Hash] = map[string]string{}
+		named[step.Hash] = map[string]htmlpage.Kid{}
 		for _, k := range kids[i].Shown {
-			links[step.Hash][k.Key] = k.Link
+			named[step.Hash][k.Key] = k
 		}
 	}
-	return kids, links
+	return kids, named
 }
 
 // part is the thread that another one is a part of.

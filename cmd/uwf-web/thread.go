@@ -93,7 +93,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		p.Lost = htmlpage.TextOf(err.Error(), most).Body
 	}
 	p.Shown = chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: most / 4})
-	kids, links := s.joined(ctx, id, chain.Steps)
+	kids, named := s.joined(ctx, id, chain.Steps)
 	for i := range p.Shown {
 		step := &p.Shown[i]
 		step.Link, step.Kids = s.link("thread", id, "step", string(step.Hash)), kids[i]
@@ -102,9 +102,9 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	if chain.Before != "" {
 		p.Earlier = s.link("thread", id) + "?before=" + string(chain.Before)
 	}
-	now := htmlpage.Now{Thread: s.threadLink, Link: func(step thread.Step, c protocol.ChildEnded) string {
-		return links[step.Hash][htmlpage.Line(c.Key, htmlpage.Longest)]
-	}}
+	now := htmlpage.Now{
+		Thread: s.threadLink, Joined: func(by thread.Step, c protocol.ChildEnded) htmlpage.Kid { return named[by.Hash][c.Key] },
+	}
 	if live != "" {
 		now.At = at
 		now.Flight, p.Flight = s.flight(ctx, id)

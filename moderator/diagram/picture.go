@@ -22,6 +22,8 @@ type Graph struct {
 	Description string `json:"description"`
 	Nodes       []Node `json:"nodes"` // $START, the roles as they are reached, $SUSPEND and $END if used
 	Edges       []Edge `json:"edges"` // in the order of their nodes
+
+	busy bool // a run is at work where it is drawn to be
 }
 
 // Kind is what a node stands for.

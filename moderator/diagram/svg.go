@@ -59,7 +59,11 @@ func (g Graph) SVG() (string, error) {
 	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="uwf" role="img" aria-labelledby="uwf-title uwf-desc" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f">`+"\n",
 		total+2*margin, height+headHeight+2*margin, total+2*margin, height+headHeight+2*margin)
 	d.printf("<title id=\"uwf-title\">%s</title>\n<desc id=\"uwf-desc\">%s</desc>\n", escape("Workflow "+g.Name), escape(g.words()))
-	d.printf("<style>\n%s</style>\n%s", style, markers)
+	pulse := ""
+	if g.busy {
+		pulse = pulsing
+	}
+	d.printf("<style>\n%s%s</style>\n%s", style, pulse, markers)
 	d.printf("<rect class=\"canvas\" width=\"100%%\" height=\"100%%\" rx=\"8\"/>\n")
 	d.printf("<text class=\"head\" x=\"%.0f\" y=\"%.0f\">%s</text>\n", margin, margin+lineHeight, escape(cut(g.Name, 60)))
 	for i, line := range note {
@@ -73,6 +77,11 @@ func (g Graph) SVG() (string, error) {
 	d.printf("</g>\n</svg>\n")
 	return d.String(), nil
 }
+
+// pulsing is the style of the node where a run is at work.
+const pulsing = `@keyframes uwf-pulse { 50% { stroke-opacity: 0.25; } }
+@media (prefers-reduced-motion: no-preference) { .uwf .node.here rect { animation: uwf-pulse 2s ease-in-out infinite; } }
+`
 
 // markers are the heads of the arrows. They are coloured by the style, because
 // not every program lets a marker take the colour of its line.

@@ -14,6 +14,7 @@ type Trace struct {
 	Here  string            // the node that it has come to; "" if that is unknown
 	Notes map[string]string // what to say of a role that has had its turn, in place of its description
 	Lanes map[string][]Lane // by role
+	Busy  bool              // it is at work where it has come to
 }
 
 // Lane is a thread that plays a role with others, or all of those that stand alike.
@@ -74,7 +75,7 @@ const (
 // taken, nodes with what became of them. Moves that the graph does not know are
 // left out.
 func (g Graph) Traced(t Trace) Graph {
-	g.Nodes, g.Edges = slices.Clone(g.Nodes), slices.Clone(g.Edges)
+	g.Nodes, g.Edges, g.busy = slices.Clone(g.Nodes), slices.Clone(g.Edges), t.Busy
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		n.State = Unseen

@@ -3,10 +3,10 @@ package htmlpage
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -28,9 +28,9 @@ type KidCount struct {
 
 // Kid is one of them.
 type Kid struct {
-	Key, Status, Mood, Link, Doing string
-	Thread, Told                   string // its id, and the beginning of its task
-	Below                          *Kids
+	Key, Name, Status, Mood, Link, Doing string // Name: as people read it
+	Thread, Told                         string // its id, and the beginning of its task
+	Below                                *Kids
 }
 
 // Few reports whether they need not be folded.
@@ -43,7 +43,7 @@ func KidsOf(id string, all []protocol.ChildOutput, most int, link func(thread st
 		return nil
 	}
 	k := &Kids{ID: id}
-	for _, c := range KidsByNeed(all) {
+	for _, c := range view.ByUrgency(all) {
 		status, mood := string(c.Status), Mood(c.Status)
 		if n := len(k.Counts); n > 0 && k.Counts[n-1].Status == status {
 			k.Counts[n-1].N++
@@ -54,36 +54,23 @@ func KidsOf(id string, all []protocol.ChildOutput, most int, link func(thread st
 			k.More++
 			continue
 		}
-		k.Shown = append(k.Shown, Kid{Thread: c.Thread, Key: Line(c.Key, Longest), Status: status, Mood: mood, Link: link(c.Thread)})
+		k.Shown = append(k.Shown, Kid{Thread: c.Thread, Key: c.Key, Name: Line(cmp.Or(c.Label, c.Key), Longest), Status: status, Mood: mood, Link: link(c.Thread)})
 	}
 	return k
 }
 
-// Tell adds the beginning of what each was told: the key of one for an item says nothing to
-// a person.
+// Tell adds the beginning of what each was told, unless its name says it.
 func (k *Kids) Tell(ctx context.Context, r cas.Reader, heads map[string]protocol.Hash) {
 	if k == nil {
 		return
 	}
 	for i := range k.Shown {
-		if t, err := thread.Open(ctx, r, heads[k.Shown[i].Thread]); err == nil {
-			k.Shown[i].Told = Line(protocol.TitleOf(t.Start.Prompt), Longest)
+		t, err := thread.Open(ctx, r, heads[k.Shown[i].Thread])
+		if err != nil {
+			continue // its own page says why
+		}
+		if told := Line(protocol.TitleOf(t.Start.Prompt), Longest); told != k.Shown[i].Name {
+			k.Shown[i].Told = told
 		}
 	}
-}
-
-// KidsByNeed are children, those first that a person should look at.
-func KidsByNeed(all []protocol.ChildOutput) []protocol.ChildOutput {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b protocol.ChildOutput) int { return cmp.Compare(need(a.Status), need(b.Status)) })
-}
-
-func need(s protocol.Status) int {
-	at := slices.Index([]protocol.Status{
-		protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaiting, protocol.StatusParked,
-		protocol.StatusIdle, protocol.StatusCancelled, protocol.StatusCompleted,
-	}, s)
-	if at < 0 {
-		return len(s)
-	}
-	return at
 }

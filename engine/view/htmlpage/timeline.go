@@ -65,8 +65,8 @@ type Now struct {
 	At       protocol.ThreadShow
 	Flight   *engine.Flight
 	Children []engine.StartedChild
-	Link     func(parent thread.Step, child protocol.ChildEnded) string // of a child that was joined; nil: none has a page
-	Thread   func(id string) string                                     // the page of a thread; nil: there is none
+	Joined   func(by thread.Step, child protocol.ChildEnded) Kid // a child with its page; nil: none has a page
+	Thread   func(id string) string                              // the page of a thread; nil: there is none
 }
 
 // TimelineOf is the time line of steps of a thread, oldest first, and of what it does now.
@@ -176,9 +176,9 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 		}
 		l.kids--
 		link, within := "", fmt.Sprintf("#s%d-%d-s", s.Index+1, i+1)
-		if l.now.Link != nil {
-			link = l.now.Link(s, c)
-			within = ""
+		if l.now.Joined != nil {
+			joined := l.now.Joined(s, c)
+			kid.name, link, within = cmp.Or(joined.Name, kid.name), joined.Link, ""
 		}
 		l.child(ctx, kid, c.Head, link, within)
 	}
@@ -264,12 +264,13 @@ func (l *lines) open(ctx context.Context, last int64) {
 
 // started adds the children that play the role that is next.
 func (l *lines) started(ctx context.Context, lane *line, since int64) {
-	stands := map[string]protocol.Status{}
+	stands, names := map[string]protocol.Status{}, map[string]string{}
 	for _, c := range l.now.At.Children {
-		stands[c.Thread] = c.Status
+		stands[c.Thread], names[c.Thread] = c.Status, Line(c.Label, Longest)
 	}
 	for _, k := range l.now.Children {
 		kid := laneIn(&lane.lanes, &lane.order, k.Key)
+		kid.name = cmp.Or(names[k.Thread], kid.name)
 		if l.kids == 0 {
 			continue
 		}

@@ -40,7 +40,7 @@ func scaleOf(spans []span) scale {
 
 	worked, pauses := 0.0, 0
 	for i := range sc.times[1:] {
-		if length := float64(sc.times[i+1] - sc.times[i]); busy[i+1] {
+		if length := float64(sc.times[i+1]) - float64(sc.times[i]); busy[i+1] {
 			worked += length
 		} else {
 			pauses++
@@ -49,7 +49,7 @@ func scaleOf(spans []span) scale {
 	longest := max(worked*pauseShare/float64(max(pauses, 1)), worked*leastPause, 1)
 	sc.places = make([]float64, len(sc.times))
 	for i := range sc.times[1:] {
-		length := float64(sc.times[i+1] - sc.times[i])
+		length := float64(sc.times[i+1]) - float64(sc.times[i])
 		if !busy[i+1] && length > longest && worked > 0 {
 			length, sc.shortened = longest, true
 		}
@@ -72,7 +72,7 @@ func (sc scale) place(at int64) float64 {
 	case i == len(sc.times):
 		return sc.places[i-1]
 	}
-	share := float64(at-sc.times[i-1]) / float64(sc.times[i]-sc.times[i-1])
+	share := (float64(at) - float64(sc.times[i-1])) / (float64(sc.times[i]) - float64(sc.times[i-1]))
 	return sc.places[i-1] + share*(sc.places[i]-sc.places[i-1])
 }
 
@@ -132,7 +132,7 @@ func (l *line) drawn(sc scale) *Lane {
 		if s.kind == barWait && to-x < narrowest/2 {
 			continue
 		}
-		if last.kind == s.kind && last.first > 0 && s.first > 0 && end-begin <= narrowest && to < end+narrowest {
+		if last.kind == s.kind && last.first > 0 && s.first > 0 && end-begin < 1.01*narrowest && to < end+narrowest {
 			last.last = s.last
 			lane.Bars[len(lane.Bars)-1].Title = fmt.Sprintf("steps %d to %d", last.first, last.last)
 			continue

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// flip damages the file of a node.
+func (s *site) flip(h protocol.Hash) {
+	s.Helper()
+	path := s.engine.Store.(*fsstore.Store).Path(h)
+	data, err := os.ReadFile(path)
+	require.NoError(s, err)
+	data[len(data)/2] ^= 1
+	require.NoError(s, os.Chmod(path, 0o600))
+	require.NoError(s, os.WriteFile(path, data, 0o600))
+}
+
+// says is a page as it is read, which has these words.
+func (s *site) says(path string, status int, words ...string) {
+	s.Helper()
+	page := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(s.get(path, status), ""))
+	for _, w := range words {
+		require.Contains(s, page, w, path)
+	}
+}
+
+// What is damaged, redacted or of a newer uwf is told on every page, as the command line
+// tells it, and hides nothing else.
+func TestDamagedRedactedNewer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "")
+	ctx := t.Context()
+	damaged, redacted, whole := s.start("damaged"), s.start("redacted"), s.start("whole")
+	first := s.step(damaged, "more", "one", "a turn")
+	second := s.step(damaged, "more", "two", "another")
+	said := s.step(redacted, "more", "one", "a secret", "the rest")
+	s.step(whole, "more", "one")
+
+	opened, err := thread.Open(ctx, s.engine.Store, said)
+	require.NoError(t, err)
+	detail, err := thread.ShownDetail(ctx, s.engine.Store, opened.Last.Detail)
+	require.NoError(t, err)
+	_, err = redact.Node(ctx, s.engine.Store.(*fsstore.Store), s.engine.Heads.(*fileheads.Heads), redacted, detail.Turns[1], redact.Options{Reason: "a password", Now: time.Now})
+	require.NoError(t, err)
+	s.says("thread/"+redacted, http.StatusOK, "redacted: a password")
+	s.says("thread/"+redacted+"/step/"+string(said), http.StatusOK, "redacted: a password", "a secret")
+	s.says("thread/"+redacted+"/step/"+string(said)+"/turn/2", http.StatusOK, "redacted: a password")
+
+	at, err := thread.Open(ctx, s.engine.Store, second)
+	require.NoError(t, err)
+	s.flip(at.Last.Output)
+	_, wrong := at.Output(ctx, *at.Last)
+	require.Error(t, wrong)
+	s.says("thread/"+damaged, http.StatusOK, "corrupt", wrong.Error(), "uwf thread diagnose "+damaged)
+	s.says("thread/"+damaged+"/step/"+string(second), http.StatusOK, wrong.Error())
+	s.says("thread/"+damaged+"/step/"+string(first), http.StatusOK, "one")
+	s.says("", http.StatusOK, "damaged", "corrupt", "uwf thread diagnose "+damaged)
+	s.says("threads", http.StatusOK, "damaged", "corrupt", "whole", "redacted")
+	s.flip(first)
+	s.says("thread/"+damaged, http.StatusOK, "corrupt", string(first))
+	s.says("stats?since=", http.StatusOK, "1 threads cannot be read", "Steps of 3 threads")
+	s.says("diff?a="+damaged+"&b="+whole, http.StatusInternalServerError, string(first))
+	s.flip(second)
+	_, wrong = thread.Open(ctx, s.engine.Store, second)
+	s.says("thread/"+damaged, http.StatusOK, "corrupt", wrong.Error())
+	s.says("thread/"+damaged+"/step/"+string(second), http.StatusInternalServerError, wrong.Error())
+	s.says("thread/"+whole, http.StatusOK, "one")
+
+	newer := s.newer()
+	_, wrong = s.engine.Show(ctx, newer)
+	require.ErrorIs(t, wrong, &protocol.Error{Code: protocol.CodeNewer})
+	s.says("thread/"+newer, http.StatusInternalServerError, wrong.Error())
+	s.says("threads", http.StatusOK, "new", "whole")
+	flow, err := s.engine.Head(ctx, newer)
+	require.NoError(t, err)
+	start, err := thread.Open(ctx, s.engine.Store, flow)
+	require.NoError(t, err)
+	s.says("workflow/"+string(start.Start.Workflow), http.StatusInternalServerError, "made by a newer uwf: upgrade")
+	s.says("workflows", http.StatusOK, "made by a newer uwf: upgrade", "loop")
+	s.says("", http.StatusOK, damaged)
+}
+
+// newer is a thread of a workflow that a newer uwf has made.
+func (s *site) newer() string {
+	s.Helper()
+	ctx, store := s.Context(), s.engine.Store
+	put := func(typ protocol.Hash, value any) protocol.Hash {
+		payload, err := cas.Encode(value)
+		require.NoError(s, err)
+		n := cas.Node{Type: typ, Payload: payload, Hash: store.Algorithm().Sum(typ, payload), Timestamp: 1}
+		require.NoError(s, store.Put(ctx, n))
+		return n.Hash
+	}
+	var schema map[string]any
+	require.NoError(s, json.Unmarshal([]byte(protocol.SchemaJSON(protocol.Type{Kind: protocol.KindWorkflow, Version: protocol.KindWorkflow.Versions()})), &schema))
+	schema["title"] = protocol.Type{Kind: protocol.KindWorkflow, Version: 9}.Title()
+	old, err := s.engine.Show(ctx, s.start("of an older one"))
+	require.NoError(s, err)
+	w, err := cas.Read[protocol.Workflow](ctx, store, old.Workflow)
+	require.NoError(s, err)
+	b := cas.NewBatch(store, s.engine.Env.Now)
+	start, err := b.Add(ctx, protocol.Start{Workflow: put(put(store.Kinds().MetaHash(), schema), w), Prompt: "new", Cwd: s.dir})
+	require.NoError(s, err)
+	require.NoError(s, b.Commit(ctx))
+	const id = "01M84M2320ME0VFYK41B5DJRFT"
+	require.NoError(s, s.engine.Heads.AddAll(ctx, []heads.New{{Head: heads.Head{Thread: id, Hash: start}}}))
+	return id
+}
+
+// A workflow is shown from a file of the project, by its name or by its hash, and nothing
+// else on this machine is.
+func TestWorkflowPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "")
+	id := s.start("a run of it")
+	at, err := s.engine.Show(t.Context(), id)
+	require.NoError(t, err)
+	s.says("workflows", http.StatusOK, "loop", string(at.Workflow))
+	s.says("workflow/"+string(at.Workflow), http.StatusOK, "loop", "writer", "a person", "cannot be played", "uwf setup", "a run of it")
+	require.Contains(t, s.get("workflow/"+string(at.Workflow)+"/graph.svg", http.StatusOK), "<svg")
+	require.Contains(t, s.get("thread/"+id, http.StatusOK), "workflow/"+string(at.Workflow))
+
+	require.NoError(t, os.MkdirAll(filepath.Join(s.dir, ".workflows"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, ".workflows", "mine.yaml"), []byte(strings.Replace(loop, "name: loop", "name: mine", 1)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, ".workflows", "broken.yaml"), []byte("name: broken\nroles: 7\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.engine.Dirs.Home, "config.yaml"), []byte("agents: {one: {command: uwf-none}, two: {command: uwf-none}}\ndefaultAgent: one\nagentOverrides: {mine: {writer: two}}\n"), 0o600))
+	s.says("workflows", http.StatusOK, "mine", ".workflows/mine.yaml", "broken.yaml")
+	s.says("workflow/mine", http.StatusOK, "writer", "an agent: two", "agentOverrides.mine.writer", "There are none.")
+	s.says("workflow/broken", http.StatusInternalServerError, "roles")
+	for _, path := range []string{"nobody", "..%2f..%2floop.yaml", "loop.yaml", "%2fetc%2fpasswd", "44P8EP6N3NXZ5"} {
+		s.says("workflow/"+path, http.StatusNotFound)
+	}
+}
+
+// The page of costs, its file and the command line have the same numbers.
+func TestCosts(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "")
+	id := s.start("x")
+	s.step(id, "more", "=evil", "one", "two")
+	s.step(id, "more", "fine")
+	page := s.get("stats?since=&by=model&by=agent", http.StatusOK)
+	require.Contains(t, page, `class="columns"`)
+	require.Contains(t, page, "uwf stats --by model,agent<")
+	link := regexp.MustCompile(`href="[^"]*(stats\.csv[^"]*)"`).FindStringSubmatch(page)
+	require.NotNil(t, link)
+	require.Equal(t, "model,agent,steps,durationMs,tokensIn,tokensOut,stepsWithoutUsage,costUsd,stepsWithoutCost\n'=evil,'=evil,1,2000,,,1,,1\nfine,fine,1,2000,,,1,,1\n",
+		s.get(html.UnescapeString(link[1]), http.StatusOK))
+	require.Contains(t, s.get("stats", http.StatusOK), "--since 30d", "without a word, it is the last month")
+	s.says("stats?since=nonsense&by=nothing", http.StatusOK, "uwf stats --by workflow", "all")
+}
