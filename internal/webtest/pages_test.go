@@ -62,7 +62,7 @@ func TestWorkflow(t *testing.T) {
 	w.serve()
 	w.tabTo(`#part-inbox a[href*="/workflow/"]`)
 	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS(".graph img")))
-	w.until("Somebody approves.")
+	w.until("approve a person")
 	require.Positive(t, evaluate[int](w, "document.querySelector('.graph img').naturalWidth"), "the picture is shown")
 	require.Contains(t, w.text(), "a person")
 	require.Contains(t, w.text(), "a command")

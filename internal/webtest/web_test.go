@@ -84,8 +84,9 @@ func TestPages(t *testing.T) {
 	w.serve("--actions")
 	w.do(chromedp.Navigate(w.base + "thread/" + other))
 	step := evaluate[string](w, `document.querySelector('#part-steps details:last-of-type a[href*="/step/"]').href`)
+	flow := evaluate[string](w, `document.querySelector('.about a[href*="/workflow/"]').href`)
 	pages := map[string]string{
-		"inbox": w.base, "threads": w.base + "threads", "stats": w.base + "stats?by=workflow&by=role&since=7d", "thread": w.base + "thread/" + waits,
+		"inbox": w.base, "threads": w.base + "threads", "stats": w.base + "stats?by=workflow&by=role&since=7d", "workflows": w.base + "workflows", "workflow": flow, "thread": w.base + "thread/" + waits,
 		"failed": w.base + "thread/" + failed, "children": w.base + "thread/" + parent, "compare": w.base + "diff", "step": step, "diff": w.base + "diff?a=" + waits + "&b=" + other,
 		"search": w.base + "threads?q=nothing+is+like+this",
 	}
