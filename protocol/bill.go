@@ -148,12 +148,3 @@ func Dollars(usd float64) string {
 	}
 	return fmt.Sprintf("$%.2f", usd)
 }
-
-// Merge adds what other steps cost together.
-func (t *Totals) Merge(o Totals) {
-	t.Steps += o.Steps
-	t.DurationMs += o.DurationMs
-	t.Spend(o.Usage)
-	t.StepsWithoutUsage += o.StepsWithoutUsage
-	t.StepsWithoutCost += o.StepsWithoutCost
-}

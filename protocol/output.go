@@ -479,25 +479,3 @@ type Notice struct {
 	Link     string `json:"link,omitempty"`     // answers the question, once
 	LinkEnds *int64 `json:"linkEnds,omitempty"` // ms
 }
-
-// Stats answers stats: what steps have cost, in groups.
-type Stats struct {
-	Since   *int64      `json:"since"` // ms; null: all steps
-	By      []string    `json:"by"`
-	Rows    []StatsRow  `json:"rows"`
-	Totals  Totals      `json:"totals"`
-	Threads int         `json:"threads"` // that the steps are of
-	Unread  []StatsHole `json:"unread"`  // threads whose steps could not all be read
-}
-
-// StatsRow is one group: a value for each name in By. An unknown model is "".
-type StatsRow struct {
-	Of map[string]string `json:"of"`
-	Totals
-}
-
-// StatsHole is a thread that is missing in the sums, or part of it.
-type StatsHole struct {
-	Thread string `json:"thread"`
-	Error  string `json:"error"`
-}
