@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,12 +126,37 @@ func (c *CLI) importCommand() *ucli.Command {
 	})
 }
 
-// PrintImported says in lines what an import did.
+// PrintImported says in lines what an import did. Threads that play a part of another one
+// are counted behind that.
 func PrintImported(w io.Writer, i bundle.Imported) error {
+	parents, below := map[string]string{}, map[string]map[string]int{}
 	for _, t := range i.Threads {
+		parents[t.Thread] = t.Parent
+	}
+	for _, t := range i.Threads {
+		root := t.Thread
+		for range i.Threads { // no more than there are, whatever they say of each other
+			if up := parents[root]; up != "" {
+				root = up
+			}
+		}
+		if root != t.Thread {
+			if below[root] == nil {
+				below[root] = map[string]int{}
+			}
+			below[root][t.Result]++
+		}
+	}
+	for _, t := range i.Threads {
+		if _, here := parents[t.Parent]; here {
+			continue
+		}
 		from := ""
 		if t.From != "" {
 			from = " (was " + t.From + ")"
+		}
+		for _, result := range slices.Sorted(maps.Keys(below[t.Thread])) {
+			from += fmt.Sprintf(", %s %s", childCount(below[t.Thread][result]), result)
 		}
 		if _, err := fmt.Fprintf(w, "%s  %s%s\n", t.Thread, t.Result, from); err != nil {
 			return err
@@ -161,6 +188,13 @@ func PrintImported(w io.Writer, i bundle.Imported) error {
 	}
 	_, err := fmt.Fprintf(w, "%d nodes, %d of them new\n", i.Nodes, i.Added)
 	return err
+}
+
+func childCount(n int) string {
+	if n == 1 {
+		return "1 child"
+	}
+	return fmt.Sprintf("%d children", n)
 }
 
 // namedText says what became of a name that a bundle gives.

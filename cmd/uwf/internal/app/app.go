@@ -73,7 +73,7 @@ type App struct {
 	creates    bool        // the command makes a home or store that is not there
 	Takes, Yes bool        // a workflow from elsewhere is to be run, and is taken without a question
 	shown      atomic.Pointer[Display]
-	warned     sync.Map  // warnings that were told
+	warned     sync.Map  // what was told once
 	exposed    sync.Once // warns of keys that others can read
 	unheld     sync.Once // whether commands are not confined is said
 	catalog    *catalog.Catalog
@@ -224,8 +224,13 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 // warnOnce tells a warning, the first time that it is given: each step of an agent gives
 // its own again.
 func (a *App) warnOnce(text string) {
-	if _, told := a.warned.LoadOrStore(text, true); !told {
-		a.Say("uwf: warning: %s", text)
+	a.SayOnce(text, "uwf: warning: "+text)
+}
+
+// SayOnce tells what is the same whenever it is about the same.
+func (a *App) SayOnce(about, text string) {
+	if _, told := a.warned.LoadOrStore(about, true); !told {
+		a.Say("%s", text)
 	}
 }
 

@@ -79,7 +79,7 @@ func afterSignal(ctx context.Context, err error) *protocol.Error {
 	return &coded
 }
 
-// waiting tells a person what a command waits for.
+// waiting tells a person what a command waits for, once for each lock.
 func (a commands) waiting(lock string) {
 	holders := proc.Holders(lock)
 	if who, err := durable.ReadHolder(lock); err == nil && len(holders) == 0 {
@@ -89,7 +89,7 @@ func (a commands) waiting(lock string) {
 	if len(holders) > 0 {
 		by = "pid " + strings.Trim(strings.ReplaceAll(fmt.Sprint(holders), " ", ", "), "[]")
 	}
-	a.Say("uwf: waiting for %s, which is locked by %s", lock, by)
+	a.SayOnce(lock, fmt.Sprintf("uwf: waiting for %s, which is locked by %s", lock, by))
 }
 
 func (a commands) run(ctx context.Context) error {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
@@ -66,18 +68,22 @@ func (a Commands) threadRunningCommand() *ucli.Command {
 			a.Status = app.Classify(err).Code
 		}
 		return a.Print(protocol.ThreadsRunning{Threads: threads}, func(w io.Writer) error {
-			return runningText(w, threads, a.Env.Now())
+			facts, _ := e.Heads.AllFacts(ctx) // of whose origin there is doubt has all of its id
+			return runningText(w, threads, facts, a.Env.Now())
 		})
 	})
 }
 
-func runningText(w io.Writer, threads []protocol.RunningThread, now time.Time) error {
+func runningText(w io.Writer, threads []protocol.RunningThread, facts map[string]heads.Facts, now time.Time) error {
 	if len(threads) == 0 {
 		_, err := fmt.Fprintln(w, "nothing is running")
 		return err
 	}
 	t := term.NewTable("THREAD", "ROLE", "AGENT", "STARTED", "PID", "AGENT PID")
 	for _, r := range threads {
+		if root, key, child := strings.Cut(r.Path, "/"); child && facts[root].StartedHere() {
+			r.Path = children.Address(app.Shortened(root), key)
+		}
 		pid := "gone"
 		if r.Pid != 0 {
 			pid = strconv.Itoa(r.Pid)

@@ -1,0 +1,59 @@
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Children of children are drawn below them; where there is no room, the deepest are
+// counted.
+func TestATreeOfChildren(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(100, 0)
+	lines := 24
+	v := &Display{w: &bytes.Buffer{}, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, size: func() (int, int) { return 60, lines }}
+	kids := func(status protocol.Status, keys ...string) (all []protocol.ChildOutput) {
+		for _, k := range keys {
+			all = append(all, protocol.ChildOutput{Key: k, Status: status})
+		}
+		return all
+	}
+	v.Children(engine.StepInfo{Number: 1, Role: "all"}, append(kids(protocol.StatusIdle, "A", "B", "C"), kids(protocol.StatusSuspended, "D")...))
+	for _, k := range []string{"A", "B"} {
+		v.Children(engine.StepInfo{Path: k, Label: "item " + k, Number: 1, Role: "panel"}, kids(protocol.StatusIdle, "docs", "tests"))
+		for _, part := range []string{"docs", "tests"} {
+			v.StepStarted(engine.StepInfo{Path: k + "/" + part, Label: "item " + k + "/" + part, Number: 1, Role: part, Started: at})
+		}
+	}
+	require.Equal(t, []string{
+		"  all · 0 of 4 done, 1 waiting for you, 2 at work, 1 to come · 0s",
+		"    item A  panel · 0 of 2 done, 2 at work · 0s",
+		"      docs   docs 3s",
+		"      tests  tests 3s",
+		"    item B  panel · 0 of 2 done, 2 at work · 0s",
+		"      docs   docs 3s",
+		"      tests  tests 3s",
+	}, v.tree(7))
+	require.Equal(t, []string{
+		"  all · 0 of 4 done, 1 waiting for you, 2 at work, 1 to come · 0s",
+		"    item A  panel · 0 of 2 done, 2 at work · 0s",
+		"    item B  panel · 0 of 2 done, 2 at work · 0s",
+		"  … and 4 more at work",
+	}, v.tree(4))
+	for most := 1; most < 7; most++ {
+		require.LessOrEqual(t, len(v.tree(most)), most, fmt.Sprint(most))
+	}
+	v.StepEnded(engine.StepInfo{Path: "A/docs", Label: "item A/docs", Number: 1, Role: "docs", Started: at}, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
+	v.StepEnded(engine.StepInfo{Path: "A/tests", Label: "item A/tests", Number: 1, Role: "tests", Started: at}, protocol.StepOutput{Status: protocol.StatusFailed}, nil)
+	v.Children(engine.StepInfo{Number: 1, Role: "all"}, kids(protocol.StatusFailed, "A"))
+	require.Contains(t, v.tree(7)[0], "0 of 4 done, 1 failed, 1 waiting for you, 1 at work, 1 to come")
+	v.Leave()
+	require.Empty(t, v.drawn)
+}
