@@ -89,6 +89,9 @@ func (l *Link) meet(ctx context.Context, thread string, o Options, held *lease) 
 		if err != nil {
 			return nil, err
 		}
+		if there := at[thread]; there.Head == here.Head && (there.Ended != nil) == (here.End != nil) {
+			continue
+		}
 		facts, err := l.Heads.Facts(ctx, thread)
 		if err != nil {
 			return nil, err

@@ -59,6 +59,7 @@ func Config(address string) (*Address, error) {
 		return nil, err
 	}
 	c := a.pool.ConnConfig
+	c.DefaultQueryExecMode = small
 	c.RuntimeParams["search_path"] = a.Schema + ", pg_temp"
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "uwf"
@@ -103,6 +104,9 @@ func config(u *url.URL, q url.Values) (*pgxpool.Config, error) {
 	if !q.Has("pool_max_conns") {
 		c.MaxConns = 4
 	}
+	// While an agent thinks, its helper needs none: a database has far fewer of them than
+	// there are steps in flight.
+	c.MaxConnIdleTime, c.HealthCheckPeriod = 2*time.Second, time.Second
 	return c, nil
 }
 

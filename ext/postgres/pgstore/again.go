@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -103,12 +105,13 @@ func code(err error) string {
 func taken(err error) bool { return code(err) == "23505" }
 
 // number is that of a change, by which it is known when its answer was lost.
-func number() (n [16]byte) {
-	_, _ = rand.Read(n[:]) // it never fails
+func number() pgtype.UUID {
+	n := pgtype.UUID{Valid: true}
+	_, _ = rand.Read(n.Bytes[:]) // it never fails
 	return n
 }
 
 func rand32() uint32 {
 	n := number()
-	return uint32(n[0])<<24 | uint32(n[1])<<16 | uint32(n[2])<<8 | uint32(n[3])
+	return binary.BigEndian.Uint32(n.Bytes[:])
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
@@ -18,9 +19,9 @@ type change struct {
 	was      protocol.Hash
 	wasEnded bool
 	head     protocol.Hash
-	ended    *ended // nil: it is active from then on
-	facts    []byte // JSON; nil: as they were
-	fence    int64  // of the lease that must last; 0: nobody may have one; or [anyLease]
+	ended    *ended  // nil: it is active from then on
+	facts    *string // JSON; nil: as they were
+	fence    int64   // of the lease that must last; 0: nobody may have one; or [anyLease]
 }
 
 // anyLease is the fence of those who ask for none.
@@ -126,7 +127,7 @@ func (db *DB) move(ctx context.Context, c change) error {
 
 // obstacle says why a change was not made; nil: it was, by a try before. again: there is
 // nothing in the way any more.
-func (db *DB) obstacle(ctx context.Context, n [16]byte, c change) (again bool, err error) {
+func (db *DB) obstacle(ctx context.Context, n pgtype.UUID, c change) (again bool, err error) {
 	made, is, err := db.look(ctx, n, c.thread)
 	switch {
 	case err != nil || made:
@@ -140,7 +141,7 @@ func (db *DB) obstacle(ctx context.Context, n [16]byte, c change) (again bool, e
 }
 
 // look reads whether a change was made, and where its thread stands; nil: nowhere.
-func (db *DB) look(ctx context.Context, n [16]byte, thread string) (made bool, is *standing, err error) {
+func (db *DB) look(ctx context.Context, n pgtype.UUID, thread string) (made bool, is *standing, err error) {
 	const query = `select exists (select from done where change = $1), ` + standingColumns + `
 		from (select) one left join heads h on h.thread = $2 left join facts f using (thread)`
 	rows, err := db.pool.Query(ctx, query, n, thread)
@@ -154,7 +155,7 @@ func (db *DB) look(ctx context.Context, n [16]byte, thread string) (made bool, i
 // standing is where a thread stands, or [heads.ErrNoThread].
 func (db *DB) standing(ctx context.Context, thread string) (s standing, err error) {
 	err = db.try(ctx, func(ctx context.Context) error {
-		_, is, err := db.look(ctx, [16]byte{}, thread)
+		_, is, err := db.look(ctx, pgtype.UUID{}, thread)
 		switch {
 		case err != nil:
 			return err
@@ -199,7 +200,7 @@ type beginning struct {
 	thread string
 	head   protocol.Hash
 	ended  *ended
-	facts  []byte
+	facts  *string // as in [change]
 }
 
 // begin adds threads, all or none, in one statement. Error: [heads.ErrExists].
@@ -223,10 +224,7 @@ func (db *DB) begin(ctx context.Context, all []beginning) error {
 	threads, hashes, facts := make([]string, len(all)), make([]string, len(all)), make([]*string, len(all))
 	workflows, statuses, completed := make([]*string, len(all)), make([]*string, len(all)), make([]*int64, len(all))
 	for i, t := range all {
-		threads[i], hashes[i] = t.thread, string(t.head)
-		if t.facts != nil {
-			facts[i] = new(string(t.facts))
-		}
+		threads[i], hashes[i], facts[i] = t.thread, string(t.head), t.facts
 		if e := t.ended; e != nil {
 			workflows[i], statuses[i], completed[i] = (*string)(&e.workflow), (*string)(&e.status), &e.completedAt
 		}
@@ -256,8 +254,8 @@ func (db *DB) begin(ctx context.Context, all []beginning) error {
 
 // sweep removes the notes of changes whose answers nobody waits for any more, now and
 // then.
-func (db *DB) sweep(ctx context.Context, n [16]byte, err error) {
-	if err == nil && n[0] == 0 && n[1] < 16 {
+func (db *DB) sweep(ctx context.Context, n pgtype.UUID, err error) {
+	if err == nil && n.Bytes[0] == 0 && n.Bytes[1] < 16 {
 		_, _ = db.pool.Exec(ctx, `delete from done where at < clock_timestamp() - interval '1 hour'`) // who comes next does it
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
@@ -204,4 +205,21 @@ func TestDeceived(t *testing.T) {
 	for _, err := range db.Remote("test").Get(t.Context(), []cas.Hash{good.Hash}) {
 		require.ErrorAs(t, err, &corrupt)
 	}
+}
+
+// Who waits for an agent keeps no connection.
+func TestIdleConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	query := fresh() + "&application_name=idle"
+	db := open(t, query, pgstore.Options{})
+	conn, err := pgx.Connect(t.Context(), server.Socket("postgres", ""))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	require.Eventually(t, func() bool {
+		var sessions int
+		err := conn.QueryRow(t.Context(), `select count(*) from pg_stat_activity where application_name = 'idle'`).Scan(&sessions)
+		return err == nil && sessions == 0
+	}, time.Minute, 100*time.Millisecond)
+	_, err = db.Remote("test").Info(t.Context())
+	require.NoError(t, err, "it makes another one")
 }

@@ -205,7 +205,7 @@ func (db *DB) SetFacts(ctx context.Context, thread string, f heads.Facts) error 
 }
 
 // encode is a change of facts as JSON; nil: it changes nothing.
-func encode(f heads.Facts) ([]byte, error) {
+func encode(f heads.Facts) (*string, error) {
 	data, err := json.Marshal(f)
 	if err != nil || string(data) == "{}" {
 		return nil, err
@@ -213,7 +213,7 @@ func encode(f heads.Facts) ([]byte, error) {
 	if strings.Contains(strings.ReplaceAll(string(data), `\\`, ""), `\u0000`) {
 		return nil, invalid("what is known of a thread cannot hold the character NUL")
 	}
-	return data, nil
+	return new(string(data)), nil
 }
 
 func decode(thread string, data []byte) (f heads.Facts, err error) {

@@ -22,7 +22,7 @@ import (
 var server *pgtest.Server
 
 func TestMain(m *testing.M) {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Minute)
 	var err error
 	if server, err = pgtest.Start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)

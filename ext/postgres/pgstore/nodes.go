@@ -16,7 +16,7 @@ import (
 
 // Get implements [cas.Getter].
 func (db *DB) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
-	page, err := db.readPage(ctx, []cas.Hash{h})
+	page, err := db.nodes().page(ctx, []cas.Hash{h})
 	if err == nil {
 		err = page[0].err
 	}
@@ -34,56 +34,11 @@ type row struct {
 	err error // [cas.ErrNotFound], [*cas.RedactedError], or [*cas.CorruptError]
 }
 
-// Bounds of what one statement answers with.
-const (
-	pageRows  = 4096
-	pageBytes = 8 << 20 // one row alone may be larger
-)
-
-// read yields the nodes of hashes, in their order. No connection is held while
-// somebody looks at them.
-func (db *DB) read(ctx context.Context, hashes []cas.Hash) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		for len(hashes) > 0 {
-			page, err := db.readPage(ctx, hashes[:min(len(hashes), pageRows)])
-			if err != nil {
-				yield(row{}, err)
-				return
-			}
-			for _, r := range page {
-				if !yield(r, nil) {
-					return
-				}
-			}
-			hashes = hashes[len(page):]
-		}
+func (db *DB) nodes() lookup[cas.Hash, row] {
+	return lookup[cas.Hash, row]{
+		db: db, table: "nodes", key: "hash", columns: "type, payload, stored, tombstone", content: "payload",
+		scan: db.scan, keyOfRow: func(r row) cas.Hash { return r.Hash },
 	}
-}
-
-// readPage reads the first of the hashes: at least one, and as many as fit.
-func (db *DB) readPage(ctx context.Context, hashes []cas.Hash) (page []row, err error) {
-	const query = `select hash, type, payload, stored, tombstone from (
-			select i, o.hash, type, payload, stored, tombstone, sum(octet_length(payload)) over (order by i) as total
-			from unnest($1::text[]) with ordinality o(hash, i) left join nodes using (hash)
-		) x where i = 1 or total is null or total <= $2 order by i`
-	err = db.try(ctx, func(ctx context.Context) error {
-		page = page[:0]
-		rows, err := db.pool.Query(ctx, query, texts(hashes), pageBytes)
-		if err != nil {
-			return err
-		}
-		page, err = pgx.AppendRows(page, rows, db.scan)
-		return err
-	})
-	if err == nil && (len(page) == 0 || len(page) > len(hashes)) {
-		return nil, fmt.Errorf("the database answers with %d rows for %d hashes", len(page), len(hashes))
-	}
-	for i := range page {
-		if page[i].Hash != hashes[i] {
-			return nil, fmt.Errorf("the database answers with node %q where %s was asked for", page[i].Hash, hashes[i])
-		}
-	}
-	return page, err
 }
 
 // scan reads a node and verifies it.
@@ -120,22 +75,8 @@ func (db *DB) verify(n cas.Node) error {
 
 // Has implements [cas.Store].
 func (db *DB) Has(ctx context.Context, h cas.Hash) (bool, error) {
-	missing, err := db.missing(ctx, []cas.Hash{h})
+	missing, err := db.nodes().missing(ctx, []cas.Hash{h})
 	return err == nil && len(missing) == 0, err
-}
-
-// missing are those of the hashes under which nothing is, in their order.
-func (db *DB) missing(ctx context.Context, hashes []cas.Hash) (missing []cas.Hash, err error) {
-	const query = `select o.hash from unnest($1::text[]) with ordinality o(hash, i)
-		where not exists (select from nodes n where n.hash = o.hash) order by i`
-	err = db.try(ctx, func(ctx context.Context) error {
-		rows, err := db.pool.Query(ctx, query, texts(hashes))
-		if err == nil {
-			missing, err = pgx.CollectRows(rows, pgx.RowTo[cas.Hash])
-		}
-		return err
-	})
-	return missing, err
 }
 
 // Put implements [cas.Store]. What is put is durable.
@@ -169,17 +110,12 @@ func (db *DB) put(ctx context.Context, all []given) (different []cas.Hash, err e
 	if err != nil {
 		return nil, err
 	}
-	for len(sorted) > 0 {
-		size, count := 0, 0
-		for count < min(len(sorted), 1<<16) && (count == 0 || size+len(sorted[count].Payload) <= pageBytes) {
-			size, count = size+len(sorted[count].Payload), count+1
-		}
-		found, err := db.putBatch(ctx, sorted[:count])
+	for batch, bytes := range batches(sorted, func(g given) int { return len(g.Payload) }) {
+		found, err := db.putBatch(ctx, batch, mode(bytes))
 		different = append(different, found...)
 		if err != nil {
 			return different, err
 		}
-		sorted = sorted[count:]
 	}
 	return different, nil
 }
@@ -207,7 +143,7 @@ func distinct(all []given) ([]given, error) {
 
 // putBatch inserts what is not there, and answers with what is there and may not be the
 // same. That is looked at here: the database is not asked to judge.
-func (db *DB) putBatch(ctx context.Context, nodes []given) (different []cas.Hash, err error) {
+func (db *DB) putBatch(ctx context.Context, nodes []given, mode pgx.QueryExecMode) (different []cas.Hash, err error) {
 	const query = `with given as materialized (
 			select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::bytea[]) as g(hash, type, payload, stored, tombstone)
 		), fresh as (
@@ -225,7 +161,7 @@ func (db *DB) putBatch(ctx context.Context, nodes []given) (different []cas.Hash
 	}
 	var doubtful []cas.Hash
 	if err := db.try(ctx, func(ctx context.Context) error {
-		rows, err := db.pool.Query(ctx, query, hashes, types, payloads, stored, tombstones)
+		rows, err := db.pool.Query(ctx, query, mode, hashes, types, payloads, stored, tombstones)
 		if err == nil {
 			doubtful, err = pgx.CollectRows(rows, pgx.RowTo[cas.Hash])
 		}
@@ -246,7 +182,7 @@ func (db *DB) compare(ctx context.Context, nodes []given, doubtful []cas.Hash) (
 	for _, n := range nodes {
 		sent[n.Hash] = n
 	}
-	for r, err := range db.read(ctx, doubtful) {
+	for r, err := range db.nodes().rows(ctx, doubtful) {
 		_, redacted := cas.AsRedacted(r.err)
 		switch n := sent[r.Hash]; {
 		case err != nil:

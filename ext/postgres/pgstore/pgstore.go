@@ -74,12 +74,12 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 		return nil, db.shown(err)
 	}
 	err = db.try(ctx, func(ctx context.Context) error {
-		err := db.pool.Ping(ctx)
+		err := db.enter(ctx)
 		if errors.Is(err, errNoSchema) {
 			if _, err := migrate(ctx, config, o.Hash); err != nil {
 				return err
 			}
-			err = db.pool.Ping(ctx)
+			err = db.enter(ctx)
 		}
 		return err
 	})
@@ -94,6 +94,15 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 
 // connecting is how long at most [Open] tries: a wrong address should be told soon.
 const connecting = 5 * time.Second
+
+// enter makes a connection, or finds one.
+func (db *DB) enter(ctx context.Context) error {
+	conn, err := db.pool.Acquire(ctx)
+	if err == nil {
+		conn.Release()
+	}
+	return err
+}
 
 // Close closes all connections.
 func (db *DB) Close() error {

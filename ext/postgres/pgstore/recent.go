@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -87,6 +88,12 @@ func (r reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	if n, ok := r.recent.get(h); ok {
 		return n, ctx.Err()
 	}
+	found, err := r.load(ctx, h)
+	return found.Node, cmp.Or(err, found.err)
+}
+
+// load reads a node and what it leads to.
+func (r reader) load(ctx context.Context, h cas.Hash) (row, error) {
 	const query = `with recursive led(hash) as (
 			select $1::text collate "C"
 			union
@@ -109,7 +116,7 @@ func (r reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 		return err
 	})
 	if err != nil {
-		return cas.Node{}, err
+		return row{}, err
 	}
 	answer := row{err: notFound(h)}
 	for _, found := range rows {
@@ -120,5 +127,5 @@ func (r reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 			r.recent.add(found.Node)
 		}
 	}
-	return answer.Node, answer.err
+	return answer, nil
 }

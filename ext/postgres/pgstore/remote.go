@@ -43,7 +43,7 @@ func (r *Remote) Missing(ctx context.Context, hashes []cas.Hash) ([]cas.Hash, er
 	if err := remote.CheckHashes(hashes); err != nil || len(hashes) == 0 {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	return r.db.missing(ctx, hashes)
+	return r.db.nodes().missing(ctx, hashes)
 }
 
 // Walk implements [remote.Remote].
@@ -58,7 +58,7 @@ func (r *Remote) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Re
 			yield(remote.Record{}, err)
 			return
 		}
-		for row, err := range r.db.read(ctx, hashes) {
+		for row, err := range r.db.nodes().rows(ctx, hashes) {
 			var record remote.Record
 			if err == nil {
 				record, err = recordOf(row)
@@ -196,6 +196,9 @@ func (r *Remote) whole(ctx context.Context, head, was cas.Hash) error {
 	reader := reader{DB: r.db}
 	if was != "" {
 		reader.stop = []cas.Hash{was}
+	}
+	if _, err := reader.load(ctx, head); err != nil { // what is below one that was put just now comes with it
+		return err
 	}
 	err := remote.Whole(ctx, reader, head, was)
 	if was != "" && isMissing(err) {

@@ -60,10 +60,10 @@ const lockKey = `hashtextextended('uwf schema ' || $1::text, 0)`
 func (a *Address) enter(ctx context.Context, conn *pgx.Conn) (f format, err error) {
 	const lock = `select pg_advisory_lock_shared(` + lockKey + `), set_config('synchronous_commit',
 		case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false)`
-	if _, err := conn.Exec(ctx, lock, pgx.QueryExecModeExec, a.Schema); err != nil {
-		return f, err
-	}
-	err = conn.QueryRow(ctx, `select version, oldest, hash from format`, pgx.QueryExecModeExec).Scan(&f.version, &f.oldest, &f.hash)
+	both := &pgx.Batch{} // in one round trip; the second sees what is there once the first has the lock
+	both.Queue(lock, a.Schema)
+	both.Queue(`select version, oldest, hash from format`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.version, &f.oldest, &f.hash) })
+	err = conn.SendBatch(ctx, both).Close()
 	switch {
 	case code(err) == "42P01" || code(err) == "3F000" || errors.Is(err, pgx.ErrNoRows):
 		return f, errNoSchema

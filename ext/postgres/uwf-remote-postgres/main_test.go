@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer stop()
 	var err error
 	if server, err = pgtest.Start(ctx); err != nil {

@@ -99,6 +99,8 @@ func TestOperator(t *testing.T) {
 	use(t, r)
 	for _, statement := range []string{
 		`update uwf.nodes set payload = ''`, `delete from uwf.nodes`, `delete from uwf.heads`, `update uwf.format set version = 9`, `create table uwf.x ()`, `drop table uwf.nodes`,
+		`truncate uwf.nodes`, `update uwf.objects set content = ''`, `delete from uwf.facts`, `update uwf.done set at = now()`,
+		`create table public.x ()`, `create temp table x ()`, `create schema y`, `copy uwf.nodes to program 'id'`,
 	} {
 		require.Error(t, s.Exec(ctx, "uwf", "uwf", statement), statement)
 	}
