@@ -56,7 +56,9 @@ test-postgres: ## run ext/postgres against a real Postgres (Debian's package is 
 .PHONY: test-temporal
 test-temporal: build ## run ext/temporal against a real Temporal server (built from its module the first time, for minutes)
 	@test -x $(TOOLS)/temporal-server || $(MAKE) $(TOOLS)/temporal-server || { printf '\033[1;31m%s\033[0m\n' "NOT RUN: the tests against a real Temporal server. There is none here, and it could not be built." >&2; exit 1; }
+	@ext/postgres/server.sh
 	$(GO) -C ext/temporal build -trimpath -o $(BIN)/ ./uwf-temporal
+	$(GO) -C ext/postgres build -trimpath -o $(BIN)/ ./uwf-remote-postgres
 	$(GO) -C ext/temporal vet -tags temporal ./...
 	$(GO) -C ext/temporal test $(RACE) -tags temporal -p 1 -count=1 -timeout 60m ./...
 

@@ -81,5 +81,10 @@ type Registry interface {
 // Register tells a worker what there is to do.
 func Register(to Registry, s Steps) {
 	to.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: Name})
+	RegisterSteps(to, s)
+}
+
+// RegisterSteps tells a worker that has no workflows: it makes the steps of some roles.
+func RegisterSteps(to Registry, s Steps) {
 	to.RegisterActivityWithOptions(s.Step, activity.RegisterOptions{Name: StepName})
 }

@@ -103,6 +103,7 @@ const (
 	Failed   = "uwf.failed"   // an agent has failed, and its tries are used up
 	Budget   = "uwf.budget"   // a limit of what the run may cost
 	Broken   = "uwf.broken"   // it cannot go on as it is: damaged, or not understood
+	Refused  = "uwf.refused"  // uwf does not try: the worker's config, a program or the thread is not there or wrong
 	Children = "uwf.children" // some children have failed
 )
 
@@ -241,7 +242,8 @@ func (r *run) children(ctx workflow.Context, out Outcome) error {
 		return err
 	}
 	if failed > 0 {
-		message := fmt.Sprintf("%d of %d children of thread %s have failed; the workflows of the children say why", failed, len(out.Children), r.Thread.Thread)
+		message := fmt.Sprintf("%d of %d children of thread %s have failed; uwf-temporal list --all says which and why; once that is mended, uwf-temporal run --thread %[3]s --remote %[4]s goes on with it",
+			failed, len(out.Children), r.Thread.Thread, r.Remote)
 		return temporal.NewNonRetryableApplicationError(message, Children, nil)
 	}
 	if over == 0 { // the parent stands where it stood

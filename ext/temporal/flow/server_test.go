@@ -3,9 +3,14 @@
 package flow
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,11 +18,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/united-workforce/uwf/ext/temporal/temporaltest"
 	"github.com/united-workforce/uwf/protocol"
@@ -30,6 +37,7 @@ type chains struct {
 	heads map[string]int
 	made  atomic.Int64
 	ask   map[string]bool // threads that wait for a person
+	until int64           // thread "parked" is parked so long
 }
 
 func (c *chains) Step(_ context.Context, r Request, _ string) (Outcome, error) {
@@ -38,6 +46,12 @@ func (c *chains) Step(_ context.Context, r Request, _ string) (Outcome, error) {
 	at := c.heads[r.Thread]
 	if c.ask[r.Thread] {
 		return Outcome{Head: hash(at), Status: protocol.StatusSuspended}, nil
+	}
+	if left := time.Until(time.UnixMilli(c.until)); r.Thread == "parked" && left > 0 {
+		return Outcome{Head: hash(at), Status: protocol.StatusParked, Until: c.until}, nil
+	}
+	if r.Thread == "parent" && (c.heads["a"] < 5 || c.heads["b"] < 5) {
+		return Outcome{Head: hash(at), Status: protocol.StatusWaiting, Children: []Child{{"a", protocol.StatusIdle}, {"b", protocol.StatusIdle}}}, nil
 	}
 	if r.Expect != "" && r.Expect != hash(at) {
 		return Outcome{Status: protocol.StatusIdle}, nil
@@ -70,6 +84,8 @@ func begin(t *testing.T, dialled client.Client, thread Thread) client.WorkflowRu
 	require.NoError(t, err)
 	return running
 }
+
+var record = flag.String("record", "", "write the histories of the test's workflows into testdata, with this `PREFIX`")
 
 func TestOnAServer(t *testing.T) {
 	server := temporaltest.Start(t)
@@ -111,6 +127,42 @@ func TestOnAServer(t *testing.T) {
 		require.NoError(t, dialled.CancelWorkflow(t.Context(), running.GetID(), ""))
 		require.True(t, temporal.IsCanceledError(errors.Unwrap(running.Get(t.Context(), nil))))
 	})
+	t.Run("children, and a time", func(t *testing.T) {
+		c.mu.Lock()
+		c.until = time.Now().Add(time.Second).UnixMilli()
+		c.mu.Unlock()
+		for _, thread := range []string{"parent", "parked"} {
+			require.NoError(t, begin(t, dialled, Thread{Remote: "team", Thread: thread}).Get(t.Context(), nil))
+		}
+	})
+	t.Run("replayed", func(t *testing.T) {
+		for _, thread := range []string{"T0", "asks", "stopped", "parent", "a", "parked"} {
+			require.NoError(t, replayer(Run).ReplayWorkflowExecution(t.Context(), dialled.WorkflowService(), nil, client.DefaultNamespace, workflow.Execution{ID: ID("team", thread)}))
+			if *record != "" {
+				write(t, dialled, thread, filepath.Join("testdata", *record+"-"+thread+".json"))
+			}
+		}
+	})
+}
+
+// write writes the history of a thread's workflow.
+func write(t *testing.T, dialled client.Client, thread, file string) {
+	t.Helper()
+	var all history.History
+	events := dialled.GetWorkflowHistory(t.Context(), ID("team", thread), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(t, err)
+		all.Events = append(all.Events, event)
+	}
+	text, err := protojson.Marshal(&all)
+	require.NoError(t, err)
+	var compact bytes.Buffer // protojson adds a space here and there
+	require.NoError(t, json.Compact(&compact, text))
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	text = bytes.ReplaceAll(compact.Bytes(), []byte(`"`+host+":"), []byte(`"host:`)) // in the names of sticky queues
+	require.NoError(t, os.WriteFile(file, append(text, '\n'), 0o644))
 }
 
 // What a step costs here is held against an activity that does nothing, on the same server

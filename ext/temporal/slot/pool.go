@@ -142,8 +142,9 @@ func (p *Pool) Close() error {
 type place struct {
 	pool  *Pool
 	n     int
-	dir   string // home, work and tmp are in it
+	dir   string // home and work are in it
 	store *store
+	alive *durable.Held // of the home: to its store it is one that is there for a while only
 }
 
 // take waits for a free slot and makes its home.
@@ -162,7 +163,7 @@ func (p *Pool) take(ctx context.Context) (*place, error) {
 }
 
 // furnish makes a home with the worker's configuration.
-func (a *place) furnish() error {
+func (a *place) furnish() (err error) {
 	if err := os.RemoveAll(a.dir); err != nil {
 		return err
 	}
@@ -170,6 +171,10 @@ func (a *place) furnish() error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
+	}
+	const lockName = "ephemeral.lock" // see package fsstore
+	if a.alive, err = durable.LockShared(context.Background(), filepath.Join(a.home(), lockName)); err != nil {
+		return err
 	}
 	const most = 1 << 20
 	for _, name := range []string{"config.yaml", ".env", "remotes.yaml"} {
@@ -192,9 +197,17 @@ func (a *place) work() string { return filepath.Join(a.dir, "work") }
 
 // leave gives the slot back, empty.
 func (a *place) leave() {
-	_ = os.RemoveAll(a.dir) // furnish says what is wrong
+	a.clear()
 	a.pool.giveBack(a.store)
 	a.pool.free <- a.n
+}
+
+// clear removes what is in the slot.
+func (a *place) clear() {
+	if a.alive != nil {
+		_ = a.alive.Unlock() // the file goes as well
+	}
+	_ = os.RemoveAll(a.dir) // furnish says what is wrong
 }
 
 // borrow returns the store for a step.

@@ -104,6 +104,9 @@ func TestOutcomes(t *testing.T) {
 		"agent failed":     {say: said{Out: at("failed", ""), Code: protocol.CodeAgent, Exit: 5}, stuck: flow.Failed},
 		"limit":            {say: said{Out: at("suspended", ""), Code: protocol.CodeBudget, Exit: 6}, stuck: flow.Budget},
 		"damaged":          {say: said{Code: protocol.CodeCorrupt, Exit: 7}, stuck: flow.Broken},
+		"no agent":         {say: said{Code: protocol.CodeNotFound, Exit: 3}, stuck: flow.Refused},
+		"a wrong config":   {say: said{Code: protocol.CodeInvalid, Exit: 4}, stuck: flow.Refused},
+		"a flag too new":   {say: said{Exit: 2}, stuck: flow.Refused},
 		"a newer uwf":      {say: said{Code: protocol.CodeNewer, Exit: 7}, err: "newer"},
 		"leased":           {say: said{Code: protocol.CodeLocked, Exit: 75}, err: "lease"},
 		"remote is gone":   {say: said{Code: protocol.CodeFailed, Exit: 1}, err: "failed"},
@@ -121,6 +124,7 @@ func TestOutcomes(t *testing.T) {
 				require.ErrorAs(t, err, &stuck)
 				require.Equal(t, c.stuck, stuck.Type)
 				require.Contains(t, stuck.Message, "uwf thread show "+thread+" --remote team")
+				require.Contains(t, stuck.Message, "uwf-temporal run --thread "+thread+" --remote team")
 			case c.err != "":
 				require.ErrorContains(t, err, c.err)
 				require.NotErrorAs(t, err, new(*flow.StuckError))
@@ -228,6 +232,14 @@ func TestHomes(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoFileExists(t, filepath.Join(p.dir, "slot-0", "home", "left"), "nothing of one thread is left to the next")
+
+	at, err := p.take(t.Context())
+	require.NoError(t, err)
+	lock := filepath.Join(at.home(), "ephemeral.lock")
+	_, err = durable.TryLock(lock)
+	require.ErrorIs(t, err, durable.ErrLocked, "the collector of its store counts it as long as it is there")
+	at.leave()
+	require.NoFileExists(t, lock)
 }
 
 func TestWorkersThatHaveGoneAreRemoved(t *testing.T) {

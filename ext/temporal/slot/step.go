@@ -109,26 +109,34 @@ func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, err
 	}
 }
 
-// outcome is what the workflow is told.
+// outcome is what the workflow is told. What no other try would change ends it: a worker
+// that is set up wrong would else try for ever, and nobody would know.
 func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
-	see := fmt.Sprintf("uwf thread show %s --remote %s says more", r.Thread, r.Remote)
 	switch code := ran.code(); code {
 	case "", protocol.CodeSuspended:
 	case protocol.CodeMoved, protocol.CodeDiverged:
 		// Somebody was faster: the next step begins wherever that has led.
 		return flow.Outcome{Status: protocol.StatusIdle}, nil
 	case protocol.CodeAgent:
-		return flow.Outcome{}, &flow.StuckError{Type: flow.Failed, Message: fmt.Sprintf("the agent of thread %s has failed; %s", r.Thread, see)}
+		return flow.Outcome{}, stuck(r, flow.Failed, "the agent of thread %s has failed", r.Thread)
 	case protocol.CodeBudget:
-		return flow.Outcome{}, &flow.StuckError{Type: flow.Budget, Message: fmt.Sprintf("thread %s is at a limit of what it may cost; %s", r.Thread, see)}
-	case protocol.CodeCorrupt, protocol.CodeNotFound:
-		return flow.Outcome{}, &flow.StuckError{Type: flow.Broken, Message: fmt.Sprintf("thread %s cannot go on: uwf says %s; %s", r.Thread, code, see)}
+		return flow.Outcome{}, stuck(r, flow.Budget, "thread %s is at a limit of what it may cost", r.Thread)
+	case protocol.CodeCorrupt:
+		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s cannot go on: uwf says %s", r.Thread, code)
+	case protocol.CodeNotFound, protocol.CodeInvalid, protocol.CodeUsage:
+		return flow.Outcome{}, stuck(r, flow.Refused, "uwf refuses to step thread %s: %s, exit status %d; the log of the worker that tried says why", r.Thread, code, code.ExitCode())
 	case protocol.CodeLocked:
 		return flow.Outcome{}, errors.New("another worker has the lease")
 	default:
 		return flow.Outcome{}, fmt.Errorf("uwf says %s (the worker's log has more)", code)
 	}
 	return p.stands(r, ran.out.StepOutput)
+}
+
+// stuck is the error of a thread that does not go on by itself, with what to type.
+func stuck(r flow.Request, kind, format string, args ...any) error {
+	return &flow.StuckError{Type: kind, Message: fmt.Sprintf(format, args...) + fmt.Sprintf(
+		"; uwf thread show %[1]s --remote %[2]s says more, uwf-temporal run --thread %[1]s --remote %[2]s goes on with it", r.Thread, r.Remote)}
 }
 
 // stands is the outcome of a step that went well.
@@ -153,10 +161,10 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 			o.Until = *out.ParkedUntil
 		}
 	case protocol.StatusFailed:
-		return flow.Outcome{}, &flow.StuckError{Type: flow.Failed, Message: fmt.Sprintf("thread %s has failed; uwf thread show %s --remote %s says more", r.Thread, r.Thread, r.Remote)}
+		return flow.Outcome{}, stuck(r, flow.Failed, "thread %s has failed", r.Thread)
 	case protocol.StatusSuspended, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusRunning:
 	default:
-		return flow.Outcome{}, &flow.StuckError{Type: flow.Broken, Message: fmt.Sprintf("thread %s is %q", r.Thread, out.Status)}
+		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s is %q", r.Thread, out.Status)
 	}
 	return o, nil
 }

@@ -3,7 +3,6 @@ package slot
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -73,7 +72,7 @@ func (p *Pool) Watch(ctx context.Context, every time.Duration, tell func(flow.Re
 func (p *Pool) moved(ctx context.Context, a asked) (bool, error) {
 	at := &place{pool: p, dir: filepath.Join(p.dir, "watch"), store: p.borrow()}
 	defer func() {
-		_ = os.RemoveAll(at.dir)
+		at.clear()
 		p.giveBack(at.store)
 	}()
 	if err := at.furnish(); err != nil {

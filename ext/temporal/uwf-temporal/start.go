@@ -93,6 +93,8 @@ func outcome(ctx context.Context, running client.WorkflowRun, ended *flow.Ended)
 			code = protocol.CodeBudget
 		case flow.Broken:
 			code = protocol.CodeCorrupt
+		case flow.Refused:
+			code = protocol.CodeInvalid
 		}
 		return &protocol.Error{Code: code, Message: failed.Message(), Err: err}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/ext/temporal/slot"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -33,6 +34,9 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	}
 	uwf, environ, err := cmd.uwf()
 	if err != nil {
+		return err
+	}
+	if err := cmd.fit(c.Context, conf); err != nil {
 		return err
 	}
 	warnings := log.NewStructuredLogger(slog.New(slog.NewTextHandler(cmd.env.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
@@ -51,16 +55,20 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	}
 	defer func() { _ = pool.Close() }()
 
-	broken := make(chan error, 1)
+	broken, some := make(chan error, 1), queue != main // it makes the steps of some roles only
 	w := worker.New(temporal, queue, worker.Options{
 		Identity:                           me,
 		MaxConcurrentActivityExecutionSize: conf.Slots,
 		WorkerStopTimeout:                  time.Duration(conf.Drain),
 		MaxHeartbeatThrottleInterval:       time.Duration(conf.Silence) / 3,
-		DisableWorkflowWorker:              queue != main, // that is for the steps of some roles
+		DisableWorkflowWorker:              some,
 		OnFatalError:                       func(err error) { broken <- err },
 	})
-	flow.Register(w, flow.Steps{Stepper: pool})
+	register := flow.Register
+	if some {
+		register = flow.RegisterSteps
+	}
+	register(w, flow.Steps{Stepper: pool})
 	if err := w.Start(); err != nil {
 		return err
 	}
@@ -84,6 +92,23 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		return nil // it was asked to stop, and has stopped
 	}
 	return context.Cause(c.Context)
+}
+
+// fit refuses a machine on which no step could be made: each that it took would fail.
+func (cmd *command) fit(ctx context.Context, conf config) error {
+	if err := cmd.ask(ctx, nil, "config", "show"); err != nil {
+		return err
+	}
+	var remotes []struct{ Name string }
+	if err := cmd.ask(ctx, &remotes, "remote", "list"); err != nil {
+		return err
+	}
+	for _, r := range remotes {
+		if r.Name == conf.Remote {
+			return nil
+		}
+	}
+	return cmdline.NotFound("this home has no remote "+plaintext.Word(conf.Remote), "uwf remote add --trust "+plaintext.Word(conf.Remote)+" <address>")
 }
 
 // say tells the worker's log.

@@ -1,0 +1,152 @@
+//go:build temporal
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/ext/temporal/temporaltest"
+)
+
+// team is a remote, a Temporal server and what their users have.
+type team struct {
+	dir     string
+	bin     string // of the programs that are tested
+	slots   string // where workers have theirs
+	server  *temporaltest.Server
+	environ []string
+}
+
+// newTeam is one with a home that has a remote at an address, or in a directory if there
+// is none. files are written, more ones of it too.
+func newTeam(t *testing.T, address string, files map[string]string) *team {
+	t.Helper()
+	w := &team{dir: t.TempDir(), bin: filepath.Join(temporaltest.Root(t), "bin"), slots: memory(t), server: temporaltest.Start(t)}
+	w.write(t, map[string]string{
+		"home/temporal.yaml": fmt.Sprintf("remote: team\naddress: %s\ndir: %s\nslots: %d\nsilence: 3s\nlease: 5s\nwatch: 200ms\n", w.server.Address, w.slots, slots),
+	})
+	w.write(t, files)
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "UWF_") && !strings.HasPrefix(entry, "OCAS_") {
+			w.environ = append(w.environ, entry)
+		}
+	}
+	w.environ = append(w.environ, "PATH="+w.bin+":"+os.Getenv("PATH"), "UWF_HOME="+w.path("home"), "TEAM="+w.dir)
+	if address == "" {
+		address = w.path("team")
+	}
+	w.run(t, "uwf", "remote", "add", "--trust", "team", address)
+	return w
+}
+
+const slots = 3
+
+// memory is a directory in memory, as docs/machines.md advises: what is there is a cache.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "uwf-slots-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+func (w *team) path(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *team) write(t *testing.T, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		require.NoError(t, os.MkdirAll(filepath.Dir(w.path(name)), 0o700))
+		require.NoError(t, os.WriteFile(w.path(name), []byte(text), 0o600))
+	}
+}
+
+// command is one of our programs. The test's own environment does not reach it.
+func (w *team) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(w.bin, name), args...)
+	cmd.Dir, cmd.Env = w.dir, w.environ
+	return cmd
+}
+
+// run runs a program, which must go well, and returns what it prints.
+func (w *team) run(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	out, err := w.try(name, args...)
+	require.NoError(t, err, "%s %v", name, args)
+	return out
+}
+
+// try runs a program, and returns what it prints; the error has what it says.
+func (w *team) try(name string, args ...string) ([]byte, error) {
+	cmd := w.command(name, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s%s", err, out, stderr.Bytes())
+	}
+	return out, err
+}
+
+// ask runs a program and reads the JSON that it prints.
+func ask[T any](t *testing.T, w *team, name string, args ...string) (v T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(w.run(t, name, append(args, "--format", "json")...), &v))
+	return v
+}
+
+// machine is a worker that may die.
+type machine struct {
+	team *team
+	args []string
+	cmd  *exec.Cmd
+}
+
+// serve is a machine that works until the test ends, and then drains.
+func (w *team) serve(t *testing.T, args ...string) *machine {
+	t.Helper()
+	m := &machine{team: w, args: args}
+	m.start(t)
+	t.Cleanup(func() {
+		_ = m.cmd.Process.Signal(syscall.SIGTERM)
+		require.NoError(t, m.cmd.Wait(), "%s", w.log())
+	})
+	return m
+}
+
+func (m *machine) start(t *testing.T) {
+	t.Helper()
+	m.cmd = m.team.command("uwf-temporal", append([]string{"worker"}, m.args...)...)
+	out, err := os.OpenFile(m.team.path("workers.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer func() { _ = out.Close() }()
+	m.cmd.Stdout, m.cmd.Stderr = out, out
+	require.NoError(t, m.cmd.Start())
+}
+
+// log is the end of what workers have said.
+func (w *team) log() string {
+	const most = 4000
+	text, _ := os.ReadFile(w.path("workers.log"))
+	return string(text[max(0, len(text)-most):])
+}
+
+// eventually waits until something holds.
+func (w *team) eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "%s; workers: %s", what, w.log())
+	}
+}
