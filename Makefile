@@ -49,6 +49,10 @@ test-web: ## look at the pages of uwf web in Chromium (Debian's package is insta
 	$(GO) vet -tags browser ./internal/webtest
 	$(GO) test -tags browser -count=1 -timeout 40m ./internal/webtest -v
 
+.PHONY: web-pictures
+web-pictures: ## take the pictures of uwf web that README.md and docs/web.md show, in Chromium
+	UWF_WEBTEST_PICTURES=$(CURDIR)/docs/images $(GO) test -tags browser -count=1 -run TestPictures ./internal/webtest
+
 .PHONY: test-postgres
 test-postgres: ## run ext/postgres against a real Postgres (Debian's package is installed where it may be)
 	RACE=$(RACE) ext/postgres/test.sh

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -77,7 +78,7 @@ graph: { $START: { _: { role: updater, prompt: "Update." } }, updater: { more: {
 func newTeam(w *world, many int) team {
 	w.Helper()
 	t := team{world: w}
-	for name, text := range map[string]string{"fix.yaml": fixFlow, "nightly.yaml": nightlyFlow, "median.go": "package stats\n", ".gitignore": "uwf/\n*.yaml\n"} {
+	for name, text := range map[string]string{"release.yaml": regexp.MustCompile(` <[^>]*>(alert\(1\)</script>)?`).ReplaceAllString(release, ""), "fix.yaml": fixFlow, "nightly.yaml": nightlyFlow, "median.go": "package stats\n", ".gitignore": "uwf/\n*.yaml\n"} {
 		require.NoError(w, os.WriteFile(filepath.Join(w.home, name), []byte(text), 0o600))
 	}
 	t.git("init", "-q", "-b", "main")
@@ -105,9 +106,8 @@ func newTeam(w *world, many int) team {
 	t.uwf("thread", "resume", t.fork)
 	t.play(fixPlay)
 	t.fix = t.uwf("run", "./fix.yaml", "-p", "median() is wrong for an even number of values", "--workspace", "worktree")
-	slow := filepath.Join(w.home, "slow.yaml")
-	require.NoError(w, os.WriteFile(slow, []byte("steps:\n  - turns: [{ say: I read the report first. }]\n    delay: 10m\n    value: { $status: done }\n"), 0o600))
-	t.runs = t.uwf("run", "./talk.yaml", "-p", "Summarize the report", "--workspace", "worktree", "--agent", "uwf-mock --mock-data "+slow, "--background")
+	require.NoError(w, os.WriteFile(filepath.Join(w.home, "slow.yaml"), []byte("steps:\n  - turns: [{ say: I read the report first. }]\n    delay: 10m\n    value: { $status: done }\n"), 0o600))
+	t.runs = t.uwf("run", "./talk.yaml", "-p", "Summarize the report", "--workspace", "worktree", "--agent", "slow", "--background")
 	require.Eventually(w, func() bool { return strings.Contains(t.shown(t.runs), `"running"`) }, patience, pause)
 	t.play(script)
 	return t
