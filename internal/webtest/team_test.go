@@ -108,6 +108,12 @@ func newTeam(w *world, many int) team {
 	t.fix = t.uwf("run", "./fix.yaml", "-p", "median() is wrong for an even number of values", "--workspace", "worktree")
 	require.NoError(w, os.WriteFile(filepath.Join(w.home, "slow.yaml"), []byte("steps:\n  - turns: [{ say: I read the report first. }]\n    delay: 10m\n    value: { $status: done }\n"), 0o600))
 	t.runs = t.uwf("run", "./talk.yaml", "-p", "Summarize the report", "--workspace", "worktree", "--agent", "slow", "--background")
+	w.Cleanup(func() { // the context of the test has ended by now
+		of := w.command("thread", "stop", t.runs)
+		stop := exec.Command(of.Path, of.Args[1:]...)
+		stop.Dir, stop.Env = of.Dir, of.Env
+		_ = stop.Run() // it may be stopped already
+	})
 	require.Eventually(w, func() bool { return strings.Contains(t.shown(t.runs), `"running"`) }, patience, pause)
 	t.play(script)
 	return t
