@@ -100,32 +100,12 @@ var errWaits = errors.New("git does not come to an end: a file of the repository
 // that git opens is not known, and what is a file now may be a pipe later: this is for a
 // word at once, and the bounds in time are for the rest.
 func noPipes(top string) error {
-	paths := []string{filepath.Join(top, ".git"), filepath.Join(top, ".gitignore"), filepath.Join(top, ".gitattributes")}
-	git, common, ok := worktree.Dirs(top)
-	if ok {
-		for _, name := range []string{
-			"HEAD", "config", "config.worktree", "commondir", "gitdir", "packed-refs", "shallow", "index", "objects/info/alternates",
-			"info/exclude", "info/attributes", "info/sparse-checkout", currentBranch(git),
-		} {
-			paths = append(paths, filepath.Join(git, filepath.FromSlash(name)), filepath.Join(common, filepath.FromSlash(name)))
-		}
-	}
-	for _, path := range paths {
+	for _, path := range opened(top) {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 			return &RefusedError{Dir: path, Reason: "is " + careful.Kind(info.Mode().Type()) + ", and git would wait for it"}
 		}
 	}
 	return nil
-}
-
-// currentBranch is the file of the branch that is checked out, "HEAD" if none is.
-func currentBranch(git string) string {
-	const longest = 8 << 10
-	text, err := careful.ReadFile(filepath.Join(git, "HEAD"), longest, careful.Follow)
-	if ref, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "ref: "); ok && err == nil && filepath.IsLocal(ref) {
-		return ref
-	}
-	return "HEAD"
 }
 
 // topOf is the nearest directory, from one upwards, in which there is a .git.

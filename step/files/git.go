@@ -31,6 +31,8 @@ type git struct {
 	env []string
 	// own: what it works with is a git directory of ours.
 	own bool
+	// pipes are those of the work tree that it looks into; nil: it looks into none.
+	pipes *pipes
 }
 
 // settings go before those of all config files, also in the repositories of submodules.
@@ -117,6 +119,7 @@ func scratch(index string) error {
 func of(environ []string, s Spec) (git, error) {
 	g, err := newGit(environ, s.Root)
 	g.own = true
+	g.pipes = newPipes(s.Root, recall(s.Index).Pipes)
 	return g.with(s.Keys).in(s.Git, s.Root, s.Index), err
 }
 
@@ -193,6 +196,12 @@ func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []b
 			_, _ = io.Copy(io.Discard, streams[i+1].ours)
 			outs[i] <- data
 		}()
+	}
+	if g.pipes != nil {
+		var refuse context.CancelCauseFunc
+		ctx, refuse = context.WithCancelCause(ctx)
+		defer refuse(nil)
+		defer g.pipes.pass(ctx, refuse)()
 	}
 	status, err := child.Wait(ctx, grace)
 	out, stderr := <-outs[0], <-outs[1]

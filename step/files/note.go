@@ -20,6 +20,8 @@ type indexNote struct {
 	// Racy: many files may be as new as the index, so that git reads each of them to know
 	// whether it has changed, until the index is written once more.
 	Racy bool `json:"racy,omitempty"`
+	// Pipes are those for which git would wait in the work tree.
+	Pipes []waited `json:"pipes,omitempty"`
 }
 
 const maxNote = 1 << 20 // bytes

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -124,7 +125,7 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 
 // take makes a snapshot; before is the tree that s.Parent keeps, s.Tree that of the
 // index.
-func take(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
+func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	for _, lock := range []string{s.Index + ".lock", filepath.Join(s.Git, filepath.FromSlash(s.Ref)) + ".lock"} {
@@ -137,7 +138,15 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, erro
 	if err != nil {
 		return Taken{}, err
 	}
-	taken := Taken{Tree: s.Tree, Left: found.left, Note: found.note()}
+	taken.Tree = s.Tree
+	defer func() {
+		for _, pipe := range g.pipes.known() {
+			if !slices.Contains(found.left, pipe.Left) {
+				found.leave(pipe.Left)
+			}
+		}
+		taken.Left, taken.Note = found.left, found.note()
+	}()
 	changed := len(found.gone)+len(found.put) > 0
 	n := indexNote{Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy && !g.settle(ctx, s.Index, changed)}
 	flush := func() error { return nil }
@@ -156,7 +165,8 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, erro
 		}
 		n.Commit = taken.Commit
 	}
-	if n.Index = checksum(s.Index); n == known && !n.Racy { // the time of the note counts then
+	n.Index, n.Pipes = checksum(s.Index), g.pipes.known()
+	if reflect.DeepEqual(n, known) && !n.Racy { // the time of the note counts then
 		return taken, nil
 	}
 	return taken, n.remember(s.Index)

@@ -24,6 +24,7 @@ func (r Repo) user(ctx context.Context) (git, error) {
 	if err != nil {
 		return g, err
 	}
+	g.pipes = newPipes(r.Root, nil)
 	out, err := g.run(ctx, nil, "config", "-z", "--name-only", "--get-regexp", `^filter\.`)
 	if err != nil && !ended(err, saysNo) {
 		return g, err

@@ -1,0 +1,182 @@
+package files
+
+import (
+	"context"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/worktree"
+)
+
+// Git opens files of its own in each directory that it looks into, and waits for ever if one
+// is a pipe. Where they are cannot be known before without looking into all directories, so
+// that is done when git takes long. Who opens a pipe for writing, and closes it, lets git
+// go on as if it were an empty file.
+
+const (
+	longForGit  = time.Second          // until somebody looks for pipes
+	betweenEnds = 5 * time.Millisecond // at which git may wait for the next one
+	maxPipes    = 1000
+)
+
+// pipes are those for which git would wait in a work tree. Several commands may run at once.
+type pipes struct {
+	root string
+
+	mu    sync.Mutex
+	found []waited
+}
+
+// waited is a pipe for which git would wait.
+type waited struct {
+	File string `json:"file"` // absolute
+	Left string `json:"left"` // as it is told: below the root, with slashes
+}
+
+// end lets who waits for the pipe read an empty file.
+func (w waited) end() {
+	f, err := os.OpenFile(w.File, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return // nobody waits
+	}
+	if filepath.Base(w.File) == "commondir" {
+		_, _ = f.WriteString(".\n") // git gives up everything for an empty one
+	}
+	_ = f.Close()
+}
+
+// newPipes knows those that were found before, as far as they are there.
+func newPipes(root string, before []waited) *pipes {
+	return &pipes{root: root, found: slices.DeleteFunc(before, func(w waited) bool { return !isPipe(w.File) })}
+}
+
+func isPipe(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeNamedPipe
+}
+
+func (p *pipes) known() []waited {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.found)
+}
+
+// pass lets git pass them until the returned function is called. refuse is told what cannot be
+// passed.
+func (p *pipes) pass(ctx context.Context, refuse context.CancelCauseFunc) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var over sync.WaitGroup
+	over.Go(func() {
+		look := time.NewTimer(longForGit)
+		defer look.Stop()
+		next := time.NewTicker(betweenEnds)
+		defer next.Stop()
+		for {
+			known := p.known()
+			for _, w := range known {
+				w.end()
+			}
+			again := next.C
+			if len(known) == 0 {
+				again = nil
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-again:
+			case <-look.C:
+				if err := p.look(ctx); err != nil {
+					refuse(err)
+				}
+			}
+		}
+	})
+	return func() { cancel(); over.Wait() }
+}
+
+// look finds them. Error: [*RefusedError] for what would be read without end.
+func (p *pipes) look(ctx context.Context) error {
+	found := map[string]string{}
+	var endless error
+	_ = filepath.WalkDir(p.root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil, endless != nil, len(found) >= maxPipes:
+			return fs.SkipAll
+		case err != nil:
+			return nil //nolint:nilerr // git cannot look there either
+		}
+		dir := filepath.Dir(path)
+		switch d.Name() {
+		case ".gitignore", ".gitattributes":
+			if kind := d.Type(); kind&fs.ModeDevice != 0 {
+				endless = &RefusedError{Dir: path, Reason: "is " + careful.Kind(kind) + ", and git would read it"}
+			} else if kind == fs.ModeNamedPipe {
+				found[path] = p.below(path)
+			}
+		case ".git":
+			if dir != p.root {
+				for _, file := range opened(dir) {
+					if isPipe(file) {
+						found[file] = p.below(dir)
+					}
+				}
+			}
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		}
+		return nil
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.found {
+		delete(found, w.File)
+	}
+	for _, file := range slices.Sorted(maps.Keys(found)) {
+		p.found = append(p.found, waited{File: file, Left: found[file]})
+	}
+	return endless
+}
+
+// below is a path as it is told.
+func (p *pipes) below(path string) string {
+	rel, err := filepath.Rel(p.root, path)
+	if err != nil {
+		return path
+	}
+	return filepath.ToSlash(rel)
+}
+
+// opened are files that git opens of a work tree, and of its repository.
+func opened(top string) []string {
+	paths := []string{filepath.Join(top, ".git"), filepath.Join(top, ".gitignore"), filepath.Join(top, ".gitattributes")}
+	git, common, ok := worktree.Dirs(top)
+	if !ok {
+		return paths
+	}
+	for _, name := range []string{
+		"HEAD", "config", "config.worktree", "commondir", "gitdir", "packed-refs", "shallow", "index", "objects/info/alternates",
+		"info/exclude", "info/attributes", "info/sparse-checkout", currentBranch(git),
+	} {
+		paths = append(paths, filepath.Join(git, filepath.FromSlash(name)), filepath.Join(common, filepath.FromSlash(name)))
+	}
+	return paths
+}
+
+// currentBranch is the file of the branch that is checked out, "HEAD" if none is.
+func currentBranch(git string) string {
+	const longest = 8 << 10
+	text, err := careful.ReadFile(filepath.Join(git, "HEAD"), longest, careful.Follow)
+	if ref, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "ref: "); ok && err == nil && filepath.IsLocal(ref) {
+		return ref
+	}
+	return "HEAD"
+}
