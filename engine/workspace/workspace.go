@@ -162,6 +162,10 @@ func (e Keeper) SpecOf(repo files.Repo, thread string) (files.Spec, error) {
 		Root: repo.Root, Git: repo.Store(e.Dirs.Git()), Index: e.RunDir(thread).File(runfiles.IndexFile),
 		Ref: "refs/uwf/" + thread, Partial: repo.Partial, Keys: repo.Keys,
 	}
+	var err error
+	if s.Out, err = files.RedactedPaths(s.Git); err != nil {
+		return s, fmt.Errorf("read which files were taken out: %w", err)
+	}
 	s.Skip = repo.Links()
 	for _, dir := range []string{e.Dirs.Home, e.Dirs.Store} {
 		real, err := place.Real(dir)

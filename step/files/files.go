@@ -11,7 +11,8 @@
 //
 //   - find.go: the work tree around a directory, and what is refused;
 //   - seed.go: the git directory of our own; copy.go: where nothing can be linked;
-//   - take.go: a snapshot;
+//   - begin.go: what precedes a step; take.go: a snapshot; keep.go: the commit that keeps it;
+//   - pipes.go: what git would wait for; note.go: what it need not be asked;
 //   - restore.go: put one back, whatever is killed when;
 //   - diff.go: what differs between two.
 //
@@ -50,6 +51,9 @@ type Spec struct {
 	Keys [][2]string `json:"keys,omitempty"`
 	// Skip are paths below Root, with slashes, that are left out with all below.
 	Skip []string `json:"skip,omitempty"`
+	// Out are paths likewise that were taken out of what is kept, and stay out as long as
+	// the user's git does not track them.
+	Out []string `json:"out,omitempty"`
 	// Hide are paths likewise that are left out, and told, unless git tracks them: agents
 	// may not read them.
 	Hide []string `json:"hide,omitempty"`

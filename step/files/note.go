@@ -20,6 +20,8 @@ type indexNote struct {
 	// Racy: many files may be as new as the index, so that git reads each of them to know
 	// whether it has changed, until the index is written once more.
 	Racy bool `json:"racy,omitempty"`
+	// Out are the paths that were taken out when the index was made.
+	Out []string `json:"out,omitempty"`
 	// Pipes are those for which git would wait in the work tree.
 	Pipes []waited `json:"pipes,omitempty"`
 }

@@ -253,7 +253,7 @@ func noteRedacted(store string, contents map[string]bool) error {
 
 // notePath adds a path to those that were taken out.
 func notePath(store, name string) error {
-	known, err := pathsRedacted(store)
+	known, err := RedactedPaths(store)
 	if err != nil || slices.Contains(known, name) {
 		return err
 	}
@@ -261,7 +261,8 @@ func notePath(store, name string) error {
 	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedPaths), []byte(text), 0o600)
 }
 
-func pathsRedacted(store string) ([]string, error) {
+// RedactedPaths are the paths that were taken out of what a git directory of ours keeps.
+func RedactedPaths(store string) ([]string, error) {
 	text, err := careful.ReadFile(filepath.Join(store, redactedPaths), maxCopied, careful.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -272,7 +273,7 @@ func pathsRedacted(store string) ([]string, error) {
 // redactedIn tells of a path whether it was taken out of what a git directory of ours
 // keeps. If that cannot be read, none was.
 func redactedIn(store string) func(name string) bool {
-	gone, _ := pathsRedacted(store)
+	gone, _ := RedactedPaths(store)
 	return func(name string) bool {
 		return slices.ContainsFunc(gone, func(path string) bool { return name == path || strings.HasPrefix(name, path+"/") })
 	}

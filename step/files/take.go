@@ -2,7 +2,6 @@ package files
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,85 +26,6 @@ const (
 	maxNew       = 1 << 30 // bytes in them
 	maxTold      = 20      // paths in Taken.Left
 )
-
-// Prepare makes the index of a thread that has none, from the user's: what git knows
-// of the files on disk then need not be found out again. Bits by which a person has
-// git overlook changes do not count.
-func (r Repo) Prepare(ctx context.Context, s Spec) error {
-	if _, err := os.Lstat(s.Index); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(r.Index)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // git begins with an empty one
-	}
-	if err != nil {
-		return err
-	}
-	if err := copyFile(r.Index, s.Index, info.ModTime()); err != nil {
-		return err
-	}
-	g, err := of(r.env.Environ, s)
-	if err == nil {
-		err = clearBits(ctx, g, s.Root)
-	}
-	if err == nil {
-		return nil
-	}
-	if _, sparse := r.key("core.sparsecheckout"); sparse {
-		return errors.Join(err, os.Remove(s.Index)) // what is not checked out would look removed
-	}
-	return os.Remove(s.Index) // a split one, or a damaged one: all files are looked at
-}
-
-func (r Repo) key(name string) (string, bool) {
-	for _, k := range slices.Backward(r.Keys) {
-		if k[0] == name {
-			return k[1], k[1] != "false"
-		}
-	}
-	return "", false
-}
-
-// clearBits clears assume-unchanged, and skip-worktree of files that are there: with
-// them an edit would be lost without a word.
-func clearBits(ctx context.Context, g git, root string) error {
-	out, err := g.run(ctx, nil, "ls-files", "-v", "-z")
-	if err != nil {
-		return err
-	}
-	var assumed, skipped []string
-	for _, entry := range fields(out) {
-		if len(entry) < 3 {
-			continue
-		}
-		tag, path := entry[0], entry[2:]
-		if tag >= 'a' && tag <= 'z' {
-			assumed = append(assumed, path)
-		}
-		if tag == 'S' || tag == 's' {
-			if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path))); err == nil {
-				skipped = append(skipped, path)
-			}
-		}
-	}
-	for flag, paths := range map[string][]string{"--no-assume-unchanged": assumed, "--no-skip-worktree": skipped} {
-		if len(paths) == 0 {
-			continue
-		}
-		if _, err := g.run(ctx, joined(paths), "update-index", flag, "-z", "--stdin"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func joined(paths []string) []byte {
-	return []byte(strings.Join(paths, "\x00") + "\x00")
-}
 
 // Take makes a snapshot of the files as they are. When it fails, nothing names a new
 // one; what a killed one has left is removed.
@@ -148,7 +68,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 		taken.Left, taken.Note = found.left, found.note()
 	}()
 	changed := len(found.gone)+len(found.put) > 0
-	n := indexNote{Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy && !g.settle(ctx, s.Index, changed)}
+	n := indexNote{Out: s.Out, Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy && !g.settle(ctx, s.Index, changed)}
 	flush := func() error { return nil }
 	if changed || s.Tree == "" {
 		if taken.Tree, flush, err = g.add(ctx, s, found); err != nil {
@@ -242,6 +162,10 @@ func treeOf(sum string) protocol.Tree {
 func sumOf(t protocol.Tree) string {
 	_, sum, _ := strings.Cut(string(t), ":")
 	return sum
+}
+
+func joined(paths []string) []byte {
+	return []byte(strings.Join(paths, "\x00") + "\x00")
 }
 
 // changes are the files that differ from what the index holds.
@@ -339,7 +263,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
 		info, err := root.Lstat(filepath.FromSlash(path))
 		switch {
 		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist): // gone meanwhile
-		case strings.HasSuffix(path, "/"), err != nil, info.Size() > most, skipped(path, s.Hide), !readable(root, path, info):
+		case strings.HasSuffix(path, "/"), err != nil, info.Size() > most, skipped(path, s.Hide), skipped(path, s.Out), !readable(root, path, info):
 			c.leave(path)
 		default:
 			c.put = append(c.put, path)
@@ -391,94 +315,4 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 	}
 	kind, err := g.line(ctx, "cat-file", "-t", sum)
 	return err == nil && kind == "tree"
-}
-
-// NoRoomError means that nothing more can be written to our git directory: the disk is
-// full, or read-only, or there is a limit.
-type NoRoomError struct {
-	Dir string
-	Err error
-}
-
-func (e *NoRoomError) Error() string { return "no room in " + e.Dir + ": " + e.Err.Error() }
-func (e *NoRoomError) Unwrap() error { return e.Err }
-
-// enoughRoom is what a disk that is not full has, in bytes.
-const enoughRoom = 16 << 20
-
-// room is an error if there is none.
-func room(store string) error {
-	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, enoughRoom), 0o600, durable.FullFlush)
-	if err != nil {
-		return &NoRoomError{Dir: store, Err: err}
-	}
-	return os.Remove(temporary)
-}
-
-// Begin brings everything up to date before a step, finishes a restore that was cut
-// off ([Finish]), and makes the snapshot that the step begins with; the spec then says
-// what the next one follows. rescued is as of [Finish]. Errors: [*NoRoomError], and those
-// of [Take] and [Finish].
-func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
-	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
-		var full *NoRoomError
-		if none := room(s.Git); errors.As(none, &full) {
-			err = full
-		}
-	}
-	return taken, rescued, err
-}
-
-func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
-	_, err = os.Lstat(s.Index)
-	first := errors.Is(err, fs.ErrNotExist)
-	if err := r.Seed(ctx, s.Git, first); err != nil {
-		return taken, "", err
-	}
-	if err := r.Prepare(ctx, *s); err != nil {
-		return taken, "", err
-	}
-	g, err := of(e.Environ, *s)
-	if err != nil {
-		return taken, "", err
-	}
-	parent, before, err := g.newest(ctx, s.Ref, recall(s.Index))
-	if err != nil {
-		return taken, "", err
-	}
-	s.Parent = cmp.Or(parent, r.Head)
-	if rescued, err = Finish(ctx, e, *s, record); err != nil {
-		return taken, rescued, err
-	}
-	taken, err = begin(ctx, g, *s, before)
-	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // objects of the user's may be new, and the index damaged
-		if err := r.Seed(ctx, s.Git, true); err != nil {
-			return taken, rescued, err
-		}
-		if taken, err = begin(ctx, g, *s, before); err != nil && ctx.Err() == nil {
-			if _, sparse := r.key("core.sparsecheckout"); !sparse {
-				err = os.Remove(s.Index)
-				if err == nil || errors.Is(err, fs.ErrNotExist) {
-					taken, err = begin(ctx, g, *s, before)
-				}
-			}
-		}
-	}
-	if err != nil {
-		return taken, rescued, err
-	}
-	s.Tree = taken.Tree
-	if taken.Commit != "" {
-		s.Parent = taken.Commit
-	}
-	return taken, rescued, nil
-}
-
-// begin makes a snapshot; before is what the last one kept.
-func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
-	s.Tree = ""
-	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {
-		s.Tree = n.Tree
-	}
-	return take(ctx, g, s, before)
 }

@@ -27,8 +27,8 @@ func (a Commands) Redact() *ucli.Command {
 			"the content does not come back. What the thread needs to go on is refused. Copies elsewhere stay:\n" +
 			"prompts of later steps that quote it, exported bundles, other homes, backups. Files of the last run and\n" +
 			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.\n\n" +
-			"With --files a path is taken out of the states of the files that are kept with the steps. It stays in the work\n" +
-			"tree; what says where it is kept all the same is printed.\n\n" +
+			"With --files a path is taken out of the states of the files that are kept with the steps, and of later ones\n" +
+			"unless git tracks it. It stays in the work tree; where it is kept all the same is printed.\n\n" +
 			"   uwf thread redact @ --files config/key.pem",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them"},
@@ -107,7 +107,7 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 	for _, where := range done.Remains {
 		a.Say("uwf: it remains in %s", plaintext.Line(where))
 	}
-	a.Say("uwf: it stays in the work tree, and the next step, undo or redo keeps it again unless git ignores it; copies may be in other homes, bundles and backups")
+	a.Say("uwf: it stays in the work tree; no later step, undo or redo keeps it again unless git tracks it; copies may be in other homes, bundles and backups")
 	return a.Print(done, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
 		return err

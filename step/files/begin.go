@@ -1,0 +1,210 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// Prepare makes the index of a thread that has none, from the user's: what git knows
+// of the files on disk then need not be found out again. Bits by which a person has
+// git overlook changes do not count.
+func (r Repo) Prepare(ctx context.Context, s Spec) error {
+	if _, err := os.Lstat(s.Index); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(r.Index)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // git begins with an empty one
+	}
+	if err != nil {
+		return err
+	}
+	if err := copyFile(r.Index, s.Index, info.ModTime()); err != nil {
+		return err
+	}
+	g, err := of(r.env.Environ, s)
+	if err == nil {
+		err = clearBits(ctx, g, s.Root)
+	}
+	if err == nil {
+		return nil
+	}
+	if _, sparse := r.key("core.sparsecheckout"); sparse {
+		return errors.Join(err, os.Remove(s.Index)) // what is not checked out would look removed
+	}
+	return os.Remove(s.Index) // a split one, or a damaged one: all files are looked at
+}
+
+// track brings what was taken out into the index if the user's git tracks it: their own
+// repository has it, and without it a step would look as if it had removed it.
+func (r Repo) track(ctx context.Context, g git, s Spec) error {
+	if len(s.Out) == 0 {
+		return nil
+	}
+	user, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := user.run(ctx, nil, "ls-files", "-z")
+	if err != nil {
+		return err
+	}
+	tracked := slices.DeleteFunc(fields(out), func(path string) bool { return !skipped(path, s.Out) })
+	if len(tracked) == 0 {
+		return nil
+	}
+	_, err = g.run(ctx, joined(tracked), "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+	return err
+}
+
+func (r Repo) key(name string) (string, bool) {
+	for _, k := range slices.Backward(r.Keys) {
+		if k[0] == name {
+			return k[1], k[1] != "false"
+		}
+	}
+	return "", false
+}
+
+// clearBits clears assume-unchanged, and skip-worktree of files that are there: with
+// them an edit would be lost without a word.
+func clearBits(ctx context.Context, g git, root string) error {
+	out, err := g.run(ctx, nil, "ls-files", "-v", "-z")
+	if err != nil {
+		return err
+	}
+	var assumed, skipped []string
+	for _, entry := range fields(out) {
+		if len(entry) < 3 {
+			continue
+		}
+		tag, path := entry[0], entry[2:]
+		if tag >= 'a' && tag <= 'z' {
+			assumed = append(assumed, path)
+		}
+		if tag == 'S' || tag == 's' {
+			if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path))); err == nil {
+				skipped = append(skipped, path)
+			}
+		}
+	}
+	for flag, paths := range map[string][]string{"--no-assume-unchanged": assumed, "--no-skip-worktree": skipped} {
+		if len(paths) == 0 {
+			continue
+		}
+		if _, err := g.run(ctx, joined(paths), "update-index", flag, "-z", "--stdin"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NoRoomError means that nothing more can be written to our git directory: the disk is
+// full, or read-only, or there is a limit.
+type NoRoomError struct {
+	Dir string
+	Err error
+}
+
+func (e *NoRoomError) Error() string { return "no room in " + e.Dir + ": " + e.Err.Error() }
+func (e *NoRoomError) Unwrap() error { return e.Err }
+
+// enoughRoom is what a disk that is not full has, in bytes.
+const enoughRoom = 16 << 20
+
+// room is an error if there is none.
+func room(store string) error {
+	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, enoughRoom), 0o600, durable.FullFlush)
+	if err != nil {
+		return &NoRoomError{Dir: store, Err: err}
+	}
+	return os.Remove(temporary)
+}
+
+// Begin brings everything up to date before a step, finishes a restore that was cut
+// off ([Finish]), and makes the snapshot that the step begins with; the spec then says
+// what the next one follows. rescued is as of [Finish]. Errors: [*NoRoomError], and those
+// of [Take] and [Finish].
+func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
+	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
+		var full *NoRoomError
+		if none := room(s.Git); errors.As(none, &full) {
+			err = full
+		}
+	}
+	return taken, rescued, err
+}
+
+func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
+	if !slices.Equal(recall(s.Index).Out, s.Out) { // it may hold what was taken out since
+		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return taken, "", err
+		}
+	}
+	_, err = os.Lstat(s.Index)
+	first := errors.Is(err, fs.ErrNotExist)
+	if err := r.Seed(ctx, s.Git, first); err != nil {
+		return taken, "", err
+	}
+	if err := r.Prepare(ctx, *s); err != nil {
+		return taken, "", err
+	}
+	g, err := of(e.Environ, *s)
+	if err == nil {
+		err = r.track(ctx, g, *s)
+	}
+	if err != nil {
+		return taken, "", err
+	}
+	parent, before, err := g.newest(ctx, s.Ref, recall(s.Index))
+	if err != nil {
+		return taken, "", err
+	}
+	s.Parent = cmp.Or(parent, r.Head)
+	if rescued, err = Finish(ctx, e, *s, record); err != nil {
+		return taken, rescued, err
+	}
+	taken, err = begin(ctx, g, *s, before)
+	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // objects of the user's may be new, and the index damaged
+		if err := r.Seed(ctx, s.Git, true); err != nil {
+			return taken, rescued, err
+		}
+		if taken, err = begin(ctx, g, *s, before); err != nil && ctx.Err() == nil {
+			if _, sparse := r.key("core.sparsecheckout"); !sparse {
+				err = os.Remove(s.Index)
+				if err == nil || errors.Is(err, fs.ErrNotExist) {
+					taken, err = begin(ctx, g, *s, before)
+				}
+			}
+		}
+	}
+	if err != nil {
+		return taken, rescued, err
+	}
+	s.Tree = taken.Tree
+	if taken.Commit != "" {
+		s.Parent = taken.Commit
+	}
+	return taken, rescued, nil
+}
+
+// begin makes a snapshot; before is what the last one kept.
+func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
+	s.Tree = ""
+	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {
+		s.Tree = n.Tree
+	}
+	return take(ctx, g, s, before)
+}
