@@ -48,7 +48,7 @@ func (w waited) end() {
 		return // nobody waits
 	}
 	if filepath.Base(w.File) == "commondir" {
-		_, _ = f.WriteString(".\n") // git gives up everything for an empty one
+		_, _ = f.WriteString("./") // git gives up everything for an empty one; twice is no harm
 	}
 	_ = f.Close()
 }
