@@ -99,6 +99,9 @@ func (f *File) Check(ctx context.Context) (Report, error) {
 // lead to is there, in its place, and nothing else.
 func (c *check) trees(ctx context.Context, r *Report) error {
 	f, next := c.file, 0
+	if f.base != nil && len(f.Manifest.Instead) > 0 {
+		return fault(0, "the manifest: parts have nothing that stands for files")
+	}
 	if f.base != nil { // whose steps name them is seen by who has asked for them
 		links, err := f.treesOnBase(ctx)
 		if err != nil {
@@ -106,6 +109,12 @@ func (c *check) trees(ctx context.Context, r *Report) error {
 		}
 		r.Trees, r.Objects, r.Links = len(f.Manifest.Trees), len(f.order), links
 		return nil
+	}
+	for _, s := range f.Manifest.Instead {
+		if !c.states[s.Tree] {
+			return fault(0, "the manifest: no step names the files %s", s.Tree)
+		}
+		c.states[s.By] = true
 	}
 	for _, tree := range f.Manifest.Trees {
 		if !c.states[tree] {

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -91,20 +92,23 @@ func threadOf(ctx context.Context, s Source, id string, at heads.Standing, workf
 	return t, err
 }
 
-// AddTrees adds to a manifest the states of files that its threads name, of those that
-// has says are there; missing is how many are not.
-func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader, has func(root string, tree protocol.Tree) (bool, error)) (missing int, err error) {
-	there := map[protocol.Tree]bool{}
+// AddTrees adds to a manifest the states of files that its threads name, as find finds
+// them: the state itself, one that stands for it, or none, ""; missing is how many those are.
+func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader, find func(root string, tree protocol.Tree) (protocol.Tree, error)) (missing int, err error) {
+	known, there := map[protocol.Tree]bool{}, map[protocol.Tree]bool{}
 	for _, t := range m.Threads {
 		err := states(ctx, r, t.Head, func(root string, tree protocol.Tree) error {
-			if _, known := there[tree]; known {
+			if known[tree] {
 				return nil
 			}
-			ok, err := has(root, tree)
-			if there[tree] = ok; ok {
-				m.Trees = append(m.Trees, tree)
-			} else {
+			by, err := find(root, tree)
+			if known[tree] = true; by == "" {
 				missing++
+				return err
+			}
+			there[by] = true
+			if by != tree {
+				m.Instead = append(m.Instead, Instead{Tree: tree, By: by})
 			}
 			return err
 		})
@@ -112,7 +116,10 @@ func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader, has func(root str
 			return missing, fmt.Errorf("thread %s: %w", t.Thread, err)
 		}
 	}
-	slices.Sort(m.Trees)
+	m.Trees = slices.Sorted(maps.Keys(there))
+	// One that another thread has whole goes without: nothing stands for it.
+	m.Instead = slices.DeleteFunc(m.Instead, func(s Instead) bool { return there[s.Tree] })
+	slices.SortFunc(m.Instead, func(a, b Instead) int { return cmp.Compare(a.Tree, b.Tree) })
 	return missing, nil
 }
 

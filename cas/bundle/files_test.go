@@ -92,7 +92,12 @@ func (w *world) exportFiles(g gitObjects) ([]byte, bundle.Written, error) {
 	ctx := context.Background()
 	m, err := bundle.Collect(ctx, w.store, w.index, nil)
 	require.NoError(w.t, err)
-	_, err = m.AddTrees(ctx, w.store, func(_ string, tree protocol.Tree) (bool, error) { return g[tree] != nil, nil })
+	_, err = m.AddTrees(ctx, w.store, func(_ string, tree protocol.Tree) (protocol.Tree, error) {
+		if g[tree] == nil {
+			return "", nil
+		}
+		return tree, nil
+	})
 	require.NoError(w.t, err)
 	var out bytes.Buffer
 	written, err := bundle.Write(ctx, &out, w.store, m, g)

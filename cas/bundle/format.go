@@ -38,7 +38,8 @@ import (
 const (
 	magic      = "uwf bundle "
 	version    = "1\n"
-	withFiles  = "2\n" // version 2
+	withFiles  = "2\n"
+	takenOut   = "3\n" // with files of which something was taken out
 	digestSize = 32
 	frameSize  = 1 + 4 // of a record: kind and length
 	endSize    = 8 + digestSize
@@ -76,5 +77,5 @@ type NewerError struct{ Version string }
 
 // Error implements error.
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("the bundle has version %s, this program reads versions 1 and 2: a newer one made it", e.Version)
+	return fmt.Sprintf("the bundle has version %s, this program reads versions 1 to 3: a newer one made it", e.Version)
 }

@@ -310,6 +310,9 @@ func (i *importing) keepFiles(ctx context.Context) error {
 		}
 		var kept []protocol.Tree
 		err := states(ctx, i.file, t.Head, func(_ string, tree protocol.Tree) error {
+			if by := i.file.Manifest.Standing(tree); by != "" {
+				tree = by
+			}
 			if i.file.HasObject(tree) || i.file.base != nil { // of parts some may have come before
 				kept = append(kept, tree)
 			}

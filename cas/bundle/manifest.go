@@ -20,9 +20,30 @@ type Manifest struct {
 	Threads   []Thread      `json:"threads"`
 	Workflows []Workflow    `json:"workflows"`
 	Roots     []Root        `json:"roots"`
-	// Trees are the states of files that the bundle holds, of those that its steps
-	// name. A bundle that has some is of version 2.
+	// Trees are the states of files that the bundle holds: those that its steps name, or
+	// that stand for them. A bundle that has some is of version 2.
 	Trees []protocol.Tree `json:"trees,omitempty"`
+	// Instead are what stands for states that steps name and of which something was taken
+	// out. A bundle that has some is of version 3.
+	Instead []Instead `json:"instead,omitempty"`
+}
+
+// Instead says that a state of files, which the bundle holds, stands for another one, which
+// it does not hold.
+type Instead struct {
+	Tree protocol.Tree `json:"tree"` // that a step names
+	By   protocol.Tree `json:"by"`
+}
+
+// Standing is the state of files in the bundle for one that a step names; "": there is none.
+func (m Manifest) Standing(tree protocol.Tree) protocol.Tree {
+	if at, ok := slices.BinarySearchFunc(m.Instead, tree, func(i Instead, t protocol.Tree) int { return cmp.Compare(i.Tree, t) }); ok {
+		return m.Instead[at].By
+	}
+	if _, ok := slices.BinarySearch(m.Trees, tree); ok {
+		return tree
+	}
+	return ""
 }
 
 // Thread is a thread as the index has it. Workflow, Status and CompletedAt are
@@ -89,7 +110,10 @@ func (m Manifest) sealed() []Root {
 
 // version is that of the bundle.
 func (m Manifest) version() string {
-	if len(m.Trees) > 0 {
+	switch {
+	case len(m.Instead) > 0:
+		return takenOut
+	case len(m.Trees) > 0:
 		return withFiles
 	}
 	return version
@@ -106,6 +130,9 @@ func (m Manifest) encode() ([]byte, error) {
 		}
 	} else {
 		m.Trees = sorted(m.Trees, cmp.Compare)
+	}
+	if len(m.Instead) > 0 {
+		m.Instead = sorted(m.Instead, func(a, b Instead) int { return cmp.Compare(a.Tree, b.Tree) })
 	}
 	if err := m.check(); err != nil {
 		return nil, err
@@ -179,6 +206,26 @@ func (m Manifest) check() error {
 		}
 		if i > 0 && m.Trees[i-1] == t {
 			return fmt.Errorf("tree %s is there twice", t)
+		}
+	}
+	return m.checkInstead()
+}
+
+// checkInstead checks that what stands for a state is there, and that the state is not: so
+// nothing stands for what stands for something else.
+func (m Manifest) checkInstead() error {
+	for i, s := range m.Instead {
+		_, there := slices.BinarySearch(m.Trees, s.Tree)
+		_, stands := slices.BinarySearch(m.Trees, s.By)
+		switch {
+		case !s.Tree.Valid() || s.Tree.Function() != s.By.Function():
+			return fmt.Errorf("%q cannot stand for %q", s.By, s.Tree)
+		case i > 0 && m.Instead[i-1].Tree == s.Tree:
+			return fmt.Errorf("two trees stand for %s", s.Tree)
+		case there:
+			return fmt.Errorf("tree %s is there, and another one stands for it", s.Tree)
+		case !stands:
+			return fmt.Errorf("tree %s, which is to stand for %s, is not there", s.By, s.Tree)
 		}
 	}
 	return nil

@@ -34,8 +34,11 @@ const Sniff = len(magic) + len(version)
 // Compressed tells whether a file that begins so is a bundle that [Open] does not take,
 // but [Receive].
 func Compressed(start []byte) bool {
-	return len(start) >= Sniff && IsBundle(start) && string(start[len(magic):Sniff]) == withFiles
+	return len(start) >= Sniff && IsBundle(start) && hasFiles(string(start[len(magic):Sniff]))
 }
+
+// hasFiles tells whether a version has files, and is compressed.
+func hasFiles(version string) bool { return version == withFiles || version == takenOut }
 
 // Open reads a bundle of size bytes once, from beginning to end, and checks every
 // byte: frames, each node's hash and form, the digest. What the nodes say is
@@ -157,7 +160,7 @@ func (s *scanner) head() error {
 	if err != nil {
 		return err
 	}
-	if string(got) == version || string(got) == withFiles && s.limit == math.MaxInt64 {
+	if string(got) == version || hasFiles(string(got)) && s.limit == math.MaxInt64 {
 		s.version = string(got)
 		return nil
 	}
@@ -247,7 +250,7 @@ func (s *scanner) node(at int64, kind byte, length uint32) error {
 // object reads a file or a directory of a tree.
 func (s *scanner) object(at int64, kind byte, length uint32) error {
 	switch {
-	case s.version != withFiles:
+	case !hasFiles(s.version):
 		return fault(at, "there is no record of kind %q", kind)
 	case len(s.file.order) == MaxObjects:
 		return fault(at, "it has more than %d files", MaxObjects)

@@ -53,7 +53,7 @@ func Write(ctx context.Context, w io.Writer, r cas.Reader, m Manifest, files Obj
 	}
 	out := &writer{out: bufio.NewWriterSize(w, 256<<10), digest: sha256.New(), kinds: r.Kinds()}
 	out.write([]byte(magic + m.version()))
-	if m.version() == withFiles {
+	if hasFiles(m.version()) {
 		if err := out.compress(); err != nil {
 			return Written{}, err
 		}

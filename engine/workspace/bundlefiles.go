@@ -2,57 +2,25 @@ package workspace
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/bundle"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 )
 
 // AddFiles adds to the manifest of a bundle the states of the files of its threads that
-// are on this machine, and returns what reads them; missing is how many are elsewhere.
-// Of some of the steps, redacted, something was taken out of the files: no step names what
-// stands for them, so that a bundle cannot have it. Errors are *protocol.Error.
-func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, redacted []string, err error) {
+// are on this machine, or what stands for them, and returns what reads them; missing is
+// how many are elsewhere. Errors are *protocol.Error.
+func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, err error) {
 	s := e.Sources()
-	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (bool, error) { return s.Has(ctx, root, tree) })
+	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (protocol.Tree, error) { return s.find(ctx, root, tree) })
 	if err != nil {
-		return nil, missing, nil, fault.Of(err)
-	}
-	if redacted, err = e.stepsWith(ctx, *m, s.redacted); err != nil {
-		return nil, missing, nil, fault.Of(err)
+		return nil, missing, fault.Of(err)
 	}
 	from, err = s.Open()
-	return from, missing - len(s.redacted), redacted, err
-}
-
-// stepsWith are the steps, as a person calls them, of the threads of a bundle that begin or
-// end with one of some states of the files.
-func (e Keeper) stepsWith(ctx context.Context, m bundle.Manifest, trees map[protocol.Tree]bool) (named []string, err error) {
-	if len(trees) == 0 {
-		return nil, nil
-	}
-	for _, t := range m.Threads {
-		chain, err := thread.Open(ctx, e.Read, t.Head)
-		if err != nil {
-			return nil, err
-		}
-		var steps []string
-		for s, err := range chain.Steps(ctx) {
-			if err != nil {
-				return nil, err
-			}
-			if s.Files != nil && (trees[s.Files.Tree] || trees[s.Files.Before]) {
-				steps = append(steps, fmt.Sprintf("%s@%d", t.Thread, s.Index+1))
-			}
-		}
-		slices.Reverse(steps)
-		named = append(named, steps...)
-	}
-	return named, nil
+	return from, missing, err
 }
 
 // KeepFiles keeps the files of a bundle that is being imported, for the threads that
@@ -81,7 +49,8 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 		if some, err = e.known(ctx, f, function, some); err != nil {
 			return kept, err
 		}
-		if brings || e.anyRedacted(ctx, here, some) {
+		instead, other := e.standing(ctx, f.Manifest, function, here)
+		if brings || other || e.anyRedacted(ctx, here, some) {
 			e.Warn("files were taken out here that the bundle brings: its files are left out")
 			continue
 		}
@@ -93,6 +62,9 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 			}
 		}
 		if err := files.Keep(ctx, e.Env, e.Imported(function), objects, f.CountObjects(function), some); err != nil {
+			return kept, err
+		}
+		if err := files.Stand(ctx, e.Env, e.Imported(function), instead); err != nil {
 			return kept, err
 		}
 		for _, tree := range f.Manifest.Trees {
@@ -123,6 +95,29 @@ func (e Keeper) known(ctx context.Context, f *bundle.File, function string, thre
 		}
 	}
 	return known, nil
+}
+
+// standing is what is to stand here for states of the files, by what a bundle says: nobody
+// can check that it is less of the same. So it counts only for states that are not here. other
+// is set if one of them is known here, and something else stands for it.
+func (e Keeper) standing(ctx context.Context, m bundle.Manifest, function string, stores []string) (instead map[protocol.Tree]protocol.Tree, other bool) {
+	instead = map[protocol.Tree]protocol.Tree{}
+	for _, s := range m.Instead {
+		if s.Tree.Function() != function {
+			continue
+		}
+		instead[s.Tree] = s.By
+		for _, store := range stores {
+			if !files.Has(ctx, e.Env, store, s.Tree) {
+				continue
+			}
+			delete(instead, s.Tree)
+			if by := files.Instead(ctx, e.Env, store, s.Tree); by != s.Tree && by != s.By {
+				return nil, true
+			}
+		}
+	}
+	return instead, false
 }
 
 // anyRedacted reports whether something was taken out of a state of the files here.

@@ -10,40 +10,43 @@ import (
 
 // Sources are the git directories of ours that have some states of files.
 type Sources struct {
-	stores   *Stores
-	used     map[string]bool
-	dirs     []string
-	partial  string
-	redacted map[protocol.Tree]bool // states of which something was taken out
+	stores  *Stores
+	used    map[string]bool
+	dirs    []string
+	partial string
 }
 
 // Sources begins to look for states of files.
 func (e Keeper) Sources() *Sources {
-	return &Sources{stores: &Stores{Keeper: e}, used: map[string]bool{}, redacted: map[protocol.Tree]bool{}}
+	return &Sources{stores: &Stores{Keeper: e}, used: map[string]bool{}}
 }
 
 // Has reports whether a state that was made in a work tree is on this machine, and nothing
 // was taken out of it.
 func (s *Sources) Has(ctx context.Context, root string, tree protocol.Tree) (bool, error) {
+	by, err := s.find(ctx, root, tree)
+	return by == tree, err
+}
+
+// find returns what stands on this machine for a state that was made in a work tree, mostly
+// itself; "": nothing does.
+func (s *Sources) find(ctx context.Context, root string, tree protocol.Tree) (by protocol.Tree, err error) {
 	e := s.stores.Keeper
 	store, err := s.stores.With(ctx, root, tree)
 	if store == "" || err != nil {
-		return false, err
+		return "", err
 	}
-	if files.Instead(ctx, e.Env, store, tree) != tree {
-		s.redacted[tree] = true
-		return false, nil
-	}
+	by = files.Instead(ctx, e.Env, store, tree)
 	if s.used[store] {
-		return true, nil
+		return by, nil
 	}
 	s.used[store] = true
 	s.dirs = append(s.dirs, store)
 	if repo, lost := files.Find(ctx, e.Env, root); lost == nil && repo.Partial && repo.Store(e.Dirs.Git()) == store {
 		s.partial = repo.Root
-		return true, repo.Seed(ctx, store, true) // what was fetched since
+		return by, repo.Seed(ctx, store, true) // what was fetched since
 	}
-	return true, nil
+	return by, nil
 }
 
 // Redacted are the contents of files that were taken out of what is kept on this machine.

@@ -47,6 +47,26 @@ func Instead(ctx context.Context, e env.Env, store string, tree protocol.Tree) p
 	return tree
 }
 
+// Stand lets states of the files that are there stand for others, which are not.
+func Stand(ctx context.Context, e env.Env, store string, instead map[protocol.Tree]protocol.Tree) error {
+	if len(instead) == 0 {
+		return nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return err
+	}
+	if err := noteRedacted(store, nil); err != nil {
+		return err
+	}
+	for tree, by := range instead {
+		if _, err := g.keep(ctx, by, "", redactedRefs+sumOf(tree)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // maxRedacted bounds how often something is taken out of one state.
 const maxRedacted = 100
 

@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -82,7 +81,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 		if err != nil {
 			return err
 		}
-		objects, missing, redacted, err := e.Files().AddFiles(ctx, &m)
+		objects, missing, err := e.Files().AddFiles(ctx, &m)
 		if err != nil {
 			return err
 		}
@@ -90,10 +89,10 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 		if from = objects; missing > 0 {
 			fmt.Fprintln(a.Env.Stderr, "warning: "+render.Count(missing, "state")+" of the files are not on this machine, and not in the bundle")
 		}
-		if len(redacted) > 0 {
-			fmt.Fprintln(a.Env.Stderr, "warning: the files of "+workspace.Some(redacted)+" are not in the bundle, not even without what uwf thread redact took out: a bundle has only states that steps name; uwf step diff, fork and undo of them work in this home alone")
+		if len(m.Instead) > 0 {
+			fmt.Fprintln(a.Env.Stderr, "warning: the bundle is of version 3, which an older uwf refuses: it has the files without what uwf thread redact took out")
 		}
-		if len(m.Trees) == 0 && len(redacted) == 0 {
+		if len(m.Trees) == 0 {
 			fmt.Fprintln(a.Env.Stderr, "warning: "+"no files are kept with these steps: the bundle has none")
 		}
 	}

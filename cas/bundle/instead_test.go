@@ -1,0 +1,70 @@
+package bundle_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// A bundle has what stands for a state of which something was taken out, and only that.
+func TestInstead(t *testing.T) {
+	t.Parallel()
+	w, g, trees := withFiles(t)
+	gone := protocol.Tree("sha1:" + strings.Repeat("2", 40)) // as a step names it
+	by := g.dir("100644 a", g.file("less"))
+	m, err := bundle.Collect(t.Context(), w.store, w.index, nil)
+	require.NoError(t, err)
+	missing, err := m.AddTrees(t.Context(), w.store, func(_ string, tree protocol.Tree) (protocol.Tree, error) {
+		if tree == gone {
+			return by, nil
+		}
+		return tree, nil
+	})
+	require.NoError(t, err)
+	require.Zero(t, missing)
+	require.Equal(t, []bundle.Instead{{Tree: gone, By: by}}, m.Instead)
+	write := func(m bundle.Manifest) ([]byte, error) {
+		var out bytes.Buffer
+		_, err := bundle.Write(t.Context(), &out, w.store, m, g)
+		return out.Bytes(), err
+	}
+	data, err := write(m)
+	require.NoError(t, err)
+	require.True(t, bytes.HasPrefix(data, []byte("uwf bundle 3\n")))
+	require.True(t, bundle.Compressed(data))
+	f, err := received(t, data)
+	require.NoError(t, err)
+	_, err = f.Check(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, by, f.Manifest.Standing(gone))
+	require.Equal(t, trees[0], f.Manifest.Standing(trees[0]))
+	require.Empty(t, f.Manifest.Standing("sha1:"+protocol.Tree(strings.Repeat("3", 40))))
+
+	_, err = received(t, bytes.Replace(data, []byte("bundle 3"), []byte("bundle 4"), 1))
+	require.ErrorContains(t, err, "version 4, this program reads versions 1 to 3")
+
+	unknown := protocol.Tree("sha1:" + strings.Repeat("3", 40))
+	for want, instead := range map[string][]bundle.Instead{
+		"which is to stand for " + string(gone) + ", is not there": {{Tree: gone, By: unknown}},
+		"is there, and another one stands for it":                  {{Tree: gone, By: trees[0]}, {Tree: trees[0], By: gone}},
+		"two trees stand for " + string(gone):                      {{Tree: gone, By: by}, {Tree: gone, By: trees[0]}},
+		"cannot stand for":                                         {{Tree: protocol.Tree("sha256:" + strings.Repeat("2", 64)), By: by}},
+	} {
+		wrong := m
+		wrong.Instead = instead
+		_, err := write(wrong)
+		require.ErrorContains(t, err, want)
+	}
+	m.Instead = append(m.Instead, bundle.Instead{Tree: unknown, By: by})
+	data, err = write(m)
+	require.NoError(t, err)
+	f, err = received(t, data)
+	require.NoError(t, err)
+	_, err = f.Check(t.Context())
+	require.ErrorContains(t, err, "no step names the files "+string(unknown))
+}
