@@ -60,9 +60,12 @@ func lockRef(ctx context.Context, path string) (lock *os.File, now time.Time, er
 		if err = os.MkdirAll(filepath.Dir(path), 0o700); err != nil { // git removes empty ones
 			return nil, now, err
 		}
-		lock, err = os.OpenFile(path+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		lock, err = os.OpenFile(path+lockSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if waits := errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist); !waits || waited >= refPatience {
 			break
+		}
+		if waited == refPatience/10 { // a git that was killed may have left it
+			unlocked(ctx, filepath.Dir(path), []string{filepath.Base(path) + lockSuffix})
 		}
 		select {
 		case <-ctx.Done():
