@@ -36,6 +36,9 @@ func (e *Engine) forkFiles(ctx context.Context, id string, t *thread.Thread, o F
 	case o.Cwd != "" && o.Files == FilesWorktree:
 		w = &heads.Workspace{Mode: workspace.InPlace, Root: facts.Workspace.Root}
 	case o.Cwd != "":
+		if o.Files == "" && t.Last != nil && t.Last.Files != nil {
+			e.warn("the fork works with the files of " + place.Shown(facts.Workspace.Root) + " as they are; with --files worktree it has those of that step")
+		}
 		if here, err := e.Files().InPlace(ctx, facts.Workspace.Root); err == nil {
 			return here, nil
 		}

@@ -109,6 +109,8 @@ func layouts() []layout {
 		{name: "a separate one", script: "git init -q --separate-git-dir ../sep"},
 		{name: "staged", script: "echo staged > a; git add a; echo unstaged > a; git rm -q --cached d/b"},
 		{name: "a merge", script: "git checkout -qb o; echo o > a; git commit -qam o; git checkout -q -; echo m > a; git commit -qam m; git merge -q o || true"},
+		{name: "a rebase", script: "git checkout -qb o; echo o > a; git commit -qam o; git checkout -q -; echo m > a; git commit -qam m; git rebase -q o || true"},
+		{name: "partial", script: "git config uploadpack.allowFilter true; git clone -q --filter=blob:none file://$PWD ../clone", top: "clone"},
 		{name: "assume unchanged", script: "git update-index --assume-unchanged a; git update-index --skip-worktree d/b"},
 	}
 }
@@ -338,7 +340,7 @@ func (c *coding) fresh(status string) (number string) {
 	c.Helper()
 	var list []edit
 	for range 1 + c.random.IntN(4) {
-		e := edit{path: one(c.random, "a", "d/b", "d/b/c", "d/c/e", "ü/naïve.txt", "ü/Ü", "d/with space", "d/-dash", "d/new\nline", "d/run.sh", "d/link", "n.txt", "A", "d", "d/k.bin")}
+		e := edit{path: one(c.random, "a", "d/b", "d/b/c", "d/c/e", "ü/naïve.txt", "ü/Ü", "d/with space", "d/-dash", "d/new\nline", "d/a \"quote\"", "d/\xff\xfe", "d/run.sh", "d/link", "n.txt", "A", "d", "d/k.bin")}
 		if e.path == "d" && c.layout.at != "" || e.path == "A" && c.layout.name == "ignored case" || !strings.Contains(e.path, "/") && len(c.hidden) > 0 && e.path != "a" {
 			continue
 		}
