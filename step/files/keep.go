@@ -28,6 +28,9 @@ func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (
 	}
 	path := filepath.Join(g.store(), filepath.FromSlash(ref))
 	lock, now, err := lockRef(ctx, path)
+	if errors.Is(err, fs.ErrExist) && unlocked(ctx, g.store(), []string{filepath.FromSlash(ref) + lockSuffix}) { // of one that was killed
+		lock, now, err = lockRef(ctx, path)
+	}
 	if err != nil {
 		return "", fmt.Errorf("lock %s: %w", ref, err)
 	}
@@ -52,7 +55,7 @@ func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (
 }
 
 // refPatience is how long another git may be at work on a ref.
-const refPatience = 5 * time.Second
+const refPatience = 2 * time.Second
 
 // lockRef takes the lock by which git lets one at a time write a ref, and tells the time.
 func lockRef(ctx context.Context, path string) (lock *os.File, now time.Time, err error) {

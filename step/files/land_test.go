@@ -187,6 +187,10 @@ func TestLocksThatWereLeft(t *testing.T) {
 	require.NoError(t, w.repo.Remember(t.Context(), w.spec, "refs/uwf-result/x", to))
 	require.NoError(t, files.Forget(t.Context(), w.env, w.spec, "refs/uwf-result/x"))
 
+	kept := "refs/uwf-kept/" + strings.TrimPrefix(string(w.spec.Tree), "sha1:")
+	w.sh("mkdir -p " + w.spec.Git + "/refs/uwf-kept ../other; touch " + w.spec.Git + "/" + kept + ".lock; git init -q --bare ../other")
+	require.NoError(t, files.Bring(t.Context(), w.env, w.spec.Git, filepath.Join(w.dir, "other"), w.spec.Tree))
+
 	require.NoError(t, w.repo.Bring(t.Context(), w.spec, to, "test"))
 	w.sh("touch .git/refs/heads/b.lock .git/HEAD.lock; mkdir -p ../outside; touch ../outside/x.lock; ln -s ../../../../outside .git/refs/heads/out")
 	require.ErrorContains(t, w.repo.Point(t.Context(), "b", to, "", "test", false), "b.lock")
