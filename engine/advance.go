@@ -172,6 +172,6 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *position) (p
 		e.tell(bye)
 	}
 	out.Done = true
-	e.leaveTree(ctx, h.id, h.workspace)
+	e.leaveTree(ctx, h.id, h.workspace, pos.thread.Start, pos.thread.Last)
 	return out, nil
 }

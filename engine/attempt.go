@@ -32,6 +32,7 @@ type attempt struct {
 	more   bool // another step is to follow
 	toEnd  bool // and all that come after it
 	kept   *workspace.Keeping
+	before protocol.Tree // what the files were before the step, if they are kept
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
 	retryAt   time.Time     // when its provider says that there is more; zero: it does not

@@ -54,6 +54,10 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 	if err != nil {
 		return err
 	}
+	trees, err := e.kidTrees(ctx, h, pos, dir)
+	if err != nil {
+		return err
+	}
 	release, err := e.holdStore(ctx)
 	if err != nil {
 		return err
@@ -70,11 +74,12 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 		if k.Head != "" {
 			continue
 		}
-		start, err := e.startOf(ctx, b, pos, k, dir)
+		its, here := trees.of(k.ID)
+		start, err := e.startOf(ctx, b, pos, k, dir, its)
 		if err != nil {
 			return err
 		}
-		facts := heads.Facts{Parent: &heads.Parent{
+		facts := heads.Facts{Workspace: here, Parent: &heads.Parent{
 			Thread: pos.id, Head: h.head, Role: pos.next.Role, Key: k.Key, Attempt: pos.place().Attempt(pos.facts, k.Key),
 		}}
 		if h.facts.Imported != nil { // what is not from here has no child that is
@@ -138,7 +143,7 @@ type firstNode struct {
 }
 
 // startOf adds the first node of a child.
-func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k children.Kid, dir string) (firstNode, error) {
+func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k children.Kid, dir string, files *protocol.Workspace) (firstNode, error) {
 	var none firstNode
 	w, hash := pos.workflow, k.Workflow
 	var err error
@@ -163,7 +168,7 @@ func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k chi
 		return none, err
 	}
 	start := protocol.Start{
-		Workflow: hash, Prompt: k.Prompt, Cwd: dir, Inputs: inputs,
+		Workflow: hash, Prompt: k.Prompt, Cwd: dir, Inputs: inputs, Workspace: files,
 		Child: &protocol.Child{Of: pos.thread.Head, Role: pos.next.Role, Key: k.Key, Attempt: pos.place().Attempt(pos.facts, k.Key)},
 	}
 	h, err := b.Add(ctx, start)
@@ -190,6 +195,10 @@ func (e *Engine) join(ctx context.Context, h *lockedThread, pos *position, last 
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, a.unable(err)
 	}
+	if err := a.keepFiles(ctx); err != nil {
+		return out, err
+	}
+	defer a.kept.Release()
 	return a.withoutProcess(ctx, func() (protocol.Result, error) { return a.joinKids(ctx) })
 }
 
@@ -217,13 +226,20 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: usage}
 	}
 	made.usage = all.Usage
-	state, err := a.joinState(ctx)
+	theirs, err := a.madeByKids(ctx)
+	if err == nil {
+		err = filesOf(ctx, results, theirs)
+	}
 	if err != nil {
 		return none, err
 	}
-	value, err := moderator.Join(ctx, state, a.task.role, results, !children.IsJoinSchema(role.Schema))
+	merged, conflicts, err := a.mergeKids(ctx, theirs)
 	if err != nil {
-		return none, a.unjoined(err)
+		return none, err
+	}
+	value, err := a.joinedValue(ctx, role, results, conflicts)
+	if err != nil {
+		return none, err
 	}
 	made.output, err = extract.Value(ctx, value, role)
 	var unfit *extract.InvalidError
@@ -239,7 +255,28 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		return none, err
 	}
 	made.answer = string(text)
+	if merged != "" {
+		if err := a.Files().Lay(ctx, a.kept, a.locked.id, merged); err != nil {
+			return none, err
+		}
+	}
 	return a.submit(ctx, b, made)
+}
+
+// joinedValue is what the results of all children are together.
+func (a *attempt) joinedValue(ctx context.Context, role extract.Role, results []moderator.Result, conflicts []string) (any, error) {
+	if len(conflicts) > 0 {
+		return moderator.Conflicted(conflicts), nil
+	}
+	state, err := a.joinState(ctx)
+	if err != nil {
+		return nil, err
+	}
+	value, err := moderator.Join(ctx, state, a.task.role, results, !children.IsJoinSchema(role.Schema))
+	if err != nil {
+		return nil, a.unjoined(err)
+	}
+	return value, nil
 }
 
 // joinState is what the children were made from, and so what their results are joined

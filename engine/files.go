@@ -37,8 +37,7 @@ func (a *attempt) changed(ctx context.Context, s protocol.Step) *protocol.FileCh
 	if a.kept == nil || s.Files == nil {
 		return nil
 	}
-	before := a.kept.Spec.Tree
-	list, err := files.Diff(ctx, a.Env, a.kept.Spec.Git, before, s.Files.Tree)
+	list, err := files.Diff(ctx, a.Env, a.kept.Spec.Git, a.before, s.Files.Tree)
 	if err != nil || len(list) == 0 {
 		return nil
 	}
@@ -69,8 +68,17 @@ func (a *attempt) keepFiles(ctx context.Context) error {
 		k.Release()
 		return err
 	}
-	if last := a.pos.thread.Last; last == nil || last.Files == nil || last.Files.Tree != k.Spec.Tree {
-		k.Spec.Before = k.Spec.Tree
+	a.before = k.Spec.Tree
+	last := a.pos.thread.Last
+	switch kept := last != nil && last.Files != nil; {
+	case kept && last.Files.Tree == k.Spec.Tree:
+	case kept && a.cmd.Name == protocol.JoinAgent: // the children have been at work
+		a.before = last.Files.Tree
+	default:
+		if a.cmd.Name == protocol.JoinAgent {
+			a.before = a.begunWith(ctx, k.Spec.Tree)
+		}
+		k.Spec.Before = a.before
 	}
 	a.kept = k
 	return nil

@@ -79,6 +79,9 @@ func (e *Engine) unapplied(ctx context.Context, id string, w *heads.Workspace) (
 	if err != nil {
 		return "", nil // there is nothing that could be lost
 	}
+	if facts, err := e.facts(ctx, id); err != nil || facts.Parent != nil {
+		return "", codedOrNil(err) // what a child has made is its parent's
+	}
 	repo, _, err := e.Files().TreeOf(ctx, w, id)
 	if err != nil {
 		return "", nil // its repository is gone, and the snapshots with it
@@ -135,13 +138,20 @@ func codedOrNil(err error) error {
 }
 
 // leaveTree removes the worktree of a thread that has ended, if nothing was made in it:
-// no commit, no file, not even one that git ignores.
-func (e *Engine) leaveTree(ctx context.Context, id string, w *heads.Workspace) {
+// no commit, no file, not even one that git ignores. last is the step that it has ended
+// with: if that keeps the files of a child, they are nobody's to look at; nil: it was killed.
+func (e *Engine) leaveTree(ctx context.Context, id string, w *heads.Workspace, start protocol.Start, last *thread.Step) {
 	if w == nil || w.Mode != workspace.InWorktree {
 		return
 	}
 	repo, err := files.Find(ctx, e.Env, w.Root)
 	if err != nil || repo.Head != w.Base {
+		return
+	}
+	if start.Child != nil && last != nil && last.Files != nil && len(last.Files.Left) == 0 {
+		if err := repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), "", ""); err != nil {
+			e.warn("the worktree " + place.Shown(w.Root) + " of a child that has ended could not be removed: " + err.Error())
+		}
 		return
 	}
 	if untouched, err := repo.Untouched(ctx, true); err != nil || !untouched {
@@ -153,26 +163,36 @@ func (e *Engine) leaveTree(ctx context.Context, id string, w *heads.Workspace) {
 }
 
 // comeBack makes the worktree of an ended thread again that is to go on, with the files
-// of its last step, if it was removed. That of an active thread is missed.
+// of its last step, if it was removed, and that of a child which is to take its first step,
+// with the files that it begins with. That of another active thread is missed.
 func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspace) error {
 	path := e.Dirs.Worktree(h.id)
-	if h.ended == nil || w.Mode != workspace.InWorktree {
+	if w.Mode != workspace.InWorktree || h.ended == nil && h.facts.Parent == nil {
 		return nil
+	}
+	t, err := thread.Open(ctx, e.nodes(), h.head)
+	if err != nil || h.ended == nil && t.Last != nil {
+		return err
 	}
 	if err := files.Mend(ctx, w.Repo, filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); err == nil && h.ended == nil && e.runDir(h.id).Read().Missing {
+		cut, err := files.Find(ctx, e.Env, path) // nobody has worked in it: who made it was killed
+		if err == nil {
+			err = cut.RemoveWorktree(ctx, path, "", "")
+		}
+		if err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	t, err := thread.Open(ctx, e.nodes(), h.head)
-	if err != nil {
-		return err
 	}
 	return e.treeAgain(ctx, h, w, t)
 }
 
-// treeAgain makes a thread's worktree again, with the files of its last step.
+// treeAgain makes a thread's worktree again, with the files of its last step, or for the
+// first time, with those that it begins with.
 func (e *Engine) treeAgain(ctx context.Context, h *lockedThread, w *heads.Workspace, t *thread.Thread) error {
 	repo, dir, err := e.Files().TreeOf(ctx, w, h.id)
 	if err != nil {
@@ -181,6 +201,8 @@ func (e *Engine) treeAgain(ctx context.Context, h *lockedThread, w *heads.Worksp
 	n := workspace.NewTree{Id: h.id, Repo: repo, Dir: dir, Base: w.Base, Branch: w.Branch, Foreign: h.facts.Imported != nil}
 	if last, err := e.Files().FilesOf(ctx, t); err == nil {
 		n.Tree = last.After
+	} else if t.Last == nil && t.Start.Workspace != nil {
+		n.Tree = t.Start.Workspace.Tree
 	}
 	if _, err = e.Files().AddWorktree(ctx, n); err != nil {
 		return err
@@ -198,7 +220,7 @@ func (e *Engine) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
 	list := []protocol.Worktree{}
 	for id, f := range facts {
 		if w := f.Workspace; w != nil && w.Mode == workspace.InWorktree {
-			if tree := e.worktree(ctx, id, w); !tree.Gone || !hasEndedAs(tree.Status) { // gone with its end
+			if tree := e.worktree(ctx, id, w); !tree.Gone || !hasEndedAs(tree.Status) && f.Parent == nil { // gone with its end
 				list = append(list, tree)
 			}
 		}

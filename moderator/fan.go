@@ -250,15 +250,18 @@ func RoleWorkflow(w protocol.Workflow, role string) protocol.Workflow {
 type Result struct {
 	Key    string
 	Item   any
-	Status string // [JoinDone] or [JoinFailed]
-	Output any    // of its last step; nil: it has none
-	Error  string // why it failed
+	Status string   // [JoinDone] or [JoinFailed]
+	Output any      // of its last step; nil: it has none
+	Error  string   // why it failed
+	Files  []string // paths that it has changed in a worktree of its own; nil: it had none
 }
 
 // The statuses of a result, and of a role that does not say how its results are joined.
 const (
 	JoinDone   = "done"
 	JoinFailed = "failed"
+	// JoinConflict is that of a role whose children's files cannot be merged.
+	JoinConflict = "conflict"
 )
 
 // JoinSchema is the schema of a role with children that does not say what they give
@@ -277,6 +280,16 @@ func JoinSchema() map[string]any {
 			}},
 		},
 	}
+}
+
+// MergeSchema is [JoinSchema] of a role that merges what its children have changed.
+func MergeSchema() map[string]any {
+	s := JoinSchema()
+	properties, _ := s["properties"].(map[string]any)
+	properties[protocol.StatusKey] = map[string]any{"type": "string", "enum": []any{JoinDone, JoinFailed, JoinConflict}}
+	properties["files"] = map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
+	s["required"] = []any{protocol.StatusKey}
+	return s
 }
 
 // Join is what the results of a role's children are together: what its expression
@@ -323,5 +336,22 @@ func (r Result) value() map[string]any {
 	if r.Error != "" {
 		v["error"] = r.Error
 	}
+	if r.Files != nil {
+		v["files"] = anyList(r.Files)
+	}
 	return v
+}
+
+// Conflicted is what a role gives whose children have changed the same places of files:
+// none of it is brought together.
+func Conflicted(paths []string) map[string]any {
+	return map[string]any{protocol.StatusKey: JoinConflict, "files": anyList(paths)}
+}
+
+func anyList(texts []string) []any {
+	list := make([]any, len(texts))
+	for i, text := range texts {
+		list[i] = text
+	}
+	return list
 }

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// What version 2 of the kinds adds. It is read and shown as it is; nobody writes it
-// yet.
+// What version 2 of the kinds adds.
 
 // Child says whose child a thread is.
 type Child struct {
@@ -17,7 +16,11 @@ type Child struct {
 	Attempt int    `json:"attempt"`
 }
 
-// Workspace is where the agents of a thread work.
+// InWorktree is the mode of a workspace that is a git worktree of the thread's own.
+const InWorktree = "worktree"
+
+// Workspace is where the agents of a thread work. Tree is the state of the files that it
+// begins with.
 type Workspace struct {
 	Mode string `json:"mode"`
 	Base Tree   `json:"base,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
 )
 
 // Result is what has become of a child that has ended.
@@ -41,5 +42,15 @@ func IsJoinSchema(schema any) bool {
 	object, _ := schema.(map[string]any)
 	object = maps.Clone(object)
 	delete(object, "title") // storing has given it one
-	return reflect.DeepEqual(object, moderator.JoinSchema())
+	return reflect.DeepEqual(object, moderator.JoinSchema()) || reflect.DeepEqual(object, moderator.MergeSchema())
+}
+
+// Paths are those of changes, at most a thousand.
+func Paths(list []files.Change) []string {
+	const most = 1000
+	paths := make([]string, 0, min(len(list), most))
+	for _, c := range list[:min(len(list), most)] {
+		paths = append(paths, c.Path)
+	}
+	return paths
 }

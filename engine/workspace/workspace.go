@@ -23,9 +23,9 @@ import (
 
 // The modes of a workspace: how the files of a thread are kept.
 const (
-	AsItIs     = "none"     // they are not
-	InPlace    = "here"     // where a person has them, a snapshot with each step
-	InWorktree = "worktree" // likewise, in a git worktree of the thread's own
+	AsItIs     = "none"              // they are not
+	InPlace    = "here"              // where a person has them, a snapshot with each step
+	InWorktree = protocol.InWorktree // likewise, in a git worktree of the thread's own
 	// ByDefault is the one that the config wants, else InPlace where git has a work tree.
 	ByDefault = "default"
 )

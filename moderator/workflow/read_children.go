@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/jsonata"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -46,11 +48,7 @@ func (d *draft) onePlayer(m map[string]*yamldoc.Node, what string) {
 
 // readChildren reads what says which threads play a role.
 func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what string, player protocol.Player) {
-	for _, key := range []string{"workspace", "merge"} {
-		if n := m[key]; n != nil {
-			d.add(n.Pos, "leave it out: children work where their parent does", "%s has %q, which this uwf cannot do yet", what, key)
-		}
-	}
+	d.readWorkspace(r, m, what)
 	r.role.Parallel = int(d.limit(m["parallel"], "parallel of "+what, moderator.MaxChildren))
 	r.role.Join, _ = d.text(m["join"], "join of "+what)
 	r.join = m["join"]
@@ -69,6 +67,36 @@ func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what stri
 		d.readAll(r, m["all"], what)
 	default:
 		d.readEach(r, m["each"], what)
+	}
+}
+
+// readWorkspace reads where the children of a role work, and what becomes of that.
+func (d *draft) readWorkspace(r *roleDraft, m map[string]*yamldoc.Node, what string) {
+	n := m["workspace"]
+	if text, ok := d.text(n, "workspace of "+what); ok && text != protocol.InWorktree {
+		d.add(n.Pos, "workspace: worktree, or leave it out: children work where their parent does", "workspace of %s cannot be %s", what, quote(text))
+	} else if ok {
+		r.role.Workspace = text
+	}
+	n = m["merge"]
+	if r.role.Merge = d.yes(n, "merge", what); r.role.Merge && r.role.Workspace == "" {
+		d.add(n.Pos, "add workspace: worktree", "%s has \"merge\", but its children have no worktrees of their own", what)
+	}
+}
+
+// checkMerge checks that a role may answer that its children's files cannot be merged.
+func (d *draft) checkMerge(r *roleDraft) {
+	if !r.role.Merge || r.yaml == nil || d.full() {
+		return
+	}
+	compiled, err := jsonschema.Compile(r.schema)
+	if err != nil {
+		return // said with the schema
+	}
+	problems, err := compiled.Validate(context.Background(), moderator.Conflicted([]string{"path"}))
+	if err == nil && len(problems) > 0 {
+		d.add(r.yaml.Pos, "oneOf with a variant for it, or no frontmatter and no join",
+			"merge of %s gives {$status: conflict, files: [path, …]} when two children have changed the same place, which its frontmatter does not allow: %s", quote(r.name), problems[0])
 	}
 }
 
@@ -284,7 +312,7 @@ func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 }
 
 // resultFields are those of a result, as a join sees it.
-func resultFields() []string { return []string{"key", "item", "status", "output", "error"} }
+func resultFields() []string { return []string{"key", "item", "status", "output", "error", "files"} }
 
 // checkJoin checks the expression that makes one answer of many.
 func (d *draft) checkJoin(r *roleDraft) {

@@ -62,14 +62,19 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 
 // readPerson reads that a person plays a role.
 func (d *draft) readPerson(r *roleDraft, n *yamldoc.Node, what string) {
+	r.role.Person = d.yes(n, "person", what)
+}
+
+// yes reads a key that is true or left out.
+func (d *draft) yes(n *yamldoc.Node, key, what string) bool {
 	if n == nil || isUnread(n) {
-		return
+		return false
 	}
 	if n.Kind != yamldoc.Scalar || n.Scalar != true {
-		d.add(n.Pos, "person: true, or leave it out", "person of %s must be true, but this is %s", what, kindOf(n))
-		return
+		d.add(n.Pos, key+": true, or leave it out", "%s of %s must be true, but this is %s", key, what, kindOf(n))
+		return false
 	}
-	r.role.Person = true
+	return true
 }
 
 // asWord takes a number or true as the word that it was written as.

@@ -161,6 +161,10 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		if r.role.Join != "" {
 			d.add(r.pos, `add "frontmatter": the JSON Schema of what the join gives`, "%s has a \"join\", but no \"frontmatter\"", what)
 		}
+		if r.role.Merge {
+			r.use(moderator.MergeSchema())
+			return
+		}
 		r.use(moderator.JoinSchema())
 		return
 	}

@@ -79,6 +79,7 @@ func (d *draft) check(src Source) {
 	d.checkChildren()
 	for _, r := range d.roles {
 		d.checkSchema(r)
+		d.checkMerge(r)
 		d.checkStatuses(r)
 	}
 	for _, n := range d.nodes {

@@ -157,6 +157,10 @@ func (d *diff) player(at func(string) []string, before, after protocol.Role) {
 	d.value(at("each"), before.Each, after.Each)
 	d.text(at("join"), before.Join, after.Join)
 	d.number(at("parallel"), before.Parallel, after.Parallel)
+	d.text(at("workspace"), before.Workspace, after.Workspace)
+	if before.Merge != after.Merge {
+		d.add(Changed, at("merge"), before.Merge, after.Merge)
+	}
 	d.text(at("parse"), string(before.Parse), string(after.Parse))
 	d.number(at("timeoutMs"), int(before.TimeoutMs), int(after.TimeoutMs))
 }

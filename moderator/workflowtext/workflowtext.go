@@ -80,7 +80,11 @@ func isCommand(r protocol.Role) bool { return len(r.Run) > 0 && r.Parse == "" }
 // isJoin reports whether a role with children answers what all of them do whose author
 // says nothing.
 func isJoin(r protocol.Role, schema any) bool {
-	return r.HasChildren() && r.Join == "" && reflect.DeepEqual(schema, any(moderator.JoinSchema()))
+	usual := moderator.JoinSchema()
+	if r.Merge {
+		usual = moderator.MergeSchema()
+	}
+	return r.HasChildren() && r.Join == "" && reflect.DeepEqual(schema, any(usual))
 }
 
 // children is what says which threads play a role.
@@ -106,6 +110,12 @@ func children(r protocol.Role) (fields yamltext.Map) {
 	}
 	if r.Parallel > 0 {
 		fields = append(fields, yamltext.Entry{Key: "parallel", Value: r.Parallel})
+	}
+	if r.Workspace != "" {
+		fields = append(fields, yamltext.Entry{Key: "workspace", Value: r.Workspace})
+	}
+	if r.Merge {
+		fields = append(fields, yamltext.Entry{Key: "merge", Value: true})
 	}
 	if r.Join != "" {
 		fields = append(fields, yamltext.Entry{Key: "join", Value: r.Join})

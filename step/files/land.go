@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/env"
 )
 
 // ConflictError names the files that two sides of a merge have changed.
@@ -124,6 +125,37 @@ func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.
 	if err != nil {
 		return "", err
 	}
+	return g.merge(ctx, ours, theirs)
+}
+
+// MergeTrees is what two states of files are together that were both made of a third.
+// Nothing is written but objects in a git directory of ours. Errors are those of
+// [Repo.Merge].
+func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs protocol.Tree) (protocol.Tree, error) {
+	switch {
+	case theirs == base || theirs == ours:
+		return ours, nil
+	case ours == base:
+		return theirs, nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return "", err
+	}
+	var commits [2]string
+	begun, err := g.line(ctx, "commit-tree", "--no-gpg-sign", "-m", "uwf", sumOf(base))
+	for i, tree := range []protocol.Tree{ours, theirs} {
+		if err == nil {
+			commits[i], err = g.line(ctx, "commit-tree", "--no-gpg-sign", "-m", "uwf", "-p", begun, sumOf(tree))
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return g.merge(ctx, commits[0], commits[1])
+}
+
+func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, error) {
 	out, err := g.start(ctx, bytes.NewReader(nil), []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs})
 	switch list := fields(out); {
 	case err == nil && len(list) > 0:

@@ -81,7 +81,7 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	}
 	g.dir = path
 	if _, err := g.run(ctx, nil, "read-tree", commit); err != nil {
-		return errors.Join(err, r.RemoveWorktree(ctx, path, "", ""))
+		return errors.Join(err, r.removeWorktree(ctx, path, "", ""))
 	}
 	return nil
 }
@@ -190,6 +190,17 @@ func sameDir(a, b string) bool {
 // RemoveWorktree removes a worktree with all that is in it, if it is there, and what git
 // knows of it; and the branch if that is still at the commit it was made at.
 func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) error {
+	held, err := mend(ctx, r.Common, filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) { // there is no directory with worktrees
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.removeWorktree(ctx, path, branch, commit), held.RemoveAndUnlock())
+}
+
+func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) error {
 	g, err := r.user(ctx)
 	if err != nil {
 		return err

@@ -155,6 +155,9 @@ func (k *keeper) make(name string, was *node) error {
 	if was.scope == plans {
 		return nil // it is done
 	}
+	if k.leaves(name) {
+		return nil
+	}
 	if was.mode.IsDir() && was.scope == repository {
 		if name == ".git" { // others come and go
 			k.changes.Lost = append(k.changes.Lost, name)
@@ -178,6 +181,18 @@ func (k *keeper) make(name string, was *node) error {
 		return k.write(name, was.content, was.mode.Perm())
 	}
 	return nil
+}
+
+// leaves tells whether a name is of a linked work tree that somebody removes just now, or has
+// removed: without its gitdir it is none.
+func (k *keeper) leaves(name string) bool {
+	for at := name; at != "."; at = path.Dir(at) {
+		if path.Base(path.Dir(at)) == worktrees {
+			_, err := k.root.Lstat(path.Join(at, "gitdir"))
+			return errors.Is(err, fs.ErrNotExist)
+		}
+	}
+	return false
 }
 
 // write makes a file that is not there.

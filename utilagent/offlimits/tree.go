@@ -64,7 +64,7 @@ func (s scope) inner(name string) (inner scope, ok bool) {
 	switch strings.ToLower(name) {
 	case "config", "config.worktree", "commondir", "gitdir", "hooks", "info", "branches", "remotes":
 		return settings, true
-	case "modules", "worktrees":
+	case "modules", worktrees:
 		return repositories, true
 	case "rebase-merge", "sequencer":
 		return plans, true
@@ -123,11 +123,16 @@ func (m *memory) node(name string, s scope, depth int) *node {
 // lie deeper: modules/dir/name.
 func (n *node) inner(root *os.Root, name, entry string) (scope, bool) {
 	inner, ok := n.scope.inner(entry)
-	if ok && n.scope == repositories && !isRepository(root, path.Join(name, entry)) {
+	// What git keeps of a work tree is never deeper; others make some while a command runs, and
+	// git writes their HEAD last.
+	if ok && n.scope == repositories && path.Base(name) != worktrees && !isRepository(root, path.Join(name, entry)) {
 		inner = repositories
 	}
 	return inner, ok
 }
+
+// worktrees is the directory in which git keeps what it knows of linked work trees.
+const worktrees = "worktrees"
 
 func isRepository(root *os.Root, name string) bool {
 	_, err := root.Lstat(path.Join(name, "HEAD"))

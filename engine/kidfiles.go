@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Children may work in git worktrees of their own. Each begins with the files of its parent
+// as they are when it is started; the worktree itself is made when the child takes its first
+// step, and goes when the child has ended, since its steps keep what it has made. What
+// they have changed may be merged into the files of the parent when they are joined.
+
+// kidTrees is what the worktrees of children begin with. nil: they work where their parent
+// does.
+type kidTrees struct {
+	repo files.Repo
+	rel  string // of the parent's directory in its work tree
+	dir  string // in which worktrees are
+	tree protocol.Tree
+}
+
+// kidTrees finds out where the children of a position work.
+func (e *Engine) kidTrees(ctx context.Context, h *lockedThread, pos *position, dir string) (*kidTrees, error) {
+	role := pos.next.Role
+	if pos.workflow.Roles[role].Workspace != workspace.InWorktree {
+		return nil, nil
+	}
+	if h.workspace == nil || h.workspace.Mode == workspace.AsItIs {
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, h.id),
+			"uwf run, and uwf thread start, keep them in a git work tree: --workspace here, or --workspace worktree")
+	}
+	k, err := e.Files().OpenFiles(ctx, h.id, pos.dir(), h.workspace)
+	if err != nil {
+		return nil, fmt.Errorf("the files that the children of role %q begin with: %w", role, err)
+	}
+	defer k.Release()
+	if k.Repo.Head == "" {
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root), role), "git commit --allow-empty -m start")
+	}
+	rel, ok := place.Below(k.Repo.Root, dir)
+	if !ok {
+		return nil, fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but works in %s, outside %s", role, place.Shown(dir), place.Shown(k.Repo.Root))
+	}
+	trees := filepath.Dir(e.Dirs.Worktree(h.id))
+	if err := durable.MkdirAll(e.FS, trees, 0o700); err != nil {
+		return nil, err
+	}
+	if trees, err = place.Real(trees); err != nil {
+		return nil, err
+	}
+	return &kidTrees{repo: k.Repo, rel: rel, dir: trees, tree: k.Spec.Tree}, nil
+}
+
+// of is the workspace of a child, for its chain and for this machine; nil: it has none.
+func (t *kidTrees) of(child string) (*protocol.Workspace, *heads.Workspace) {
+	if t == nil {
+		return nil, nil
+	}
+	return &protocol.Workspace{Mode: workspace.InWorktree, Tree: t.tree},
+		&heads.Workspace{Mode: workspace.InWorktree, Root: filepath.Join(t.dir, child, t.rel), Repo: t.repo.Common, Base: t.repo.Head}
+}
+
+// madeByKids is what the children of an attempt have made in worktrees of their own, by
+// their order; of those that were not completed, and those that had none, nothing.
+func (a *attempt) madeByKids(ctx context.Context) ([]*workspace.StepFiles, error) {
+	made := make([]*workspace.StepFiles, len(a.pos.kids))
+	if a.pos.workflow.Roles[a.task.role].Workspace != workspace.InWorktree {
+		return made, nil
+	}
+	for i, k := range a.pos.kids {
+		if k.Ended.Status != protocol.StatusCompleted {
+			continue
+		}
+		m, ok, err := a.Files().MadeBy(ctx, k.Ended.Head)
+		if err != nil {
+			return nil, fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)), "uwf thread again "+k.ID+" plays it anew")
+		}
+		if ok {
+			made[i] = &m
+		}
+	}
+	return made, nil
+}
+
+// filesOf adds to the results of children which files they have changed.
+func filesOf(ctx context.Context, results []moderator.Result, made []*workspace.StepFiles) error {
+	for i, m := range made {
+		if m == nil {
+			continue
+		}
+		list, err := m.Changes(ctx)
+		if err != nil {
+			return fmt.Errorf("child %s: %w", results[i].Key, err)
+		}
+		results[i].Files = children.Paths(list)
+	}
+	return nil
+}
+
+// mergeKids is what the files of the thread are to be, with what its children have made;
+// conflicts are the paths where two of them have changed the same places.
+func (a *attempt) mergeKids(ctx context.Context, made []*workspace.StepFiles) (to protocol.Tree, conflicts []string, err error) {
+	if !a.pos.workflow.Roles[a.task.role].Merge {
+		return "", nil, nil
+	}
+	if a.kept == nil {
+		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the files of thread %s cannot be kept", a.task.role, a.locked.id)
+	}
+	var all []workspace.StepFiles
+	for _, m := range made {
+		if m != nil {
+			all = append(all, *m)
+		}
+	}
+	if now := a.kept.Spec.Tree; a.before != now {
+		// Perhaps they were merged already, by somebody who was killed over it.
+		if to, conflicts, err = a.Files().Merge(ctx, a.kept, a.before, all); err != nil || len(conflicts) == 0 && to == now {
+			return to, nil, err
+		}
+	}
+	return a.Files().Merge(ctx, a.kept, a.kept.Spec.Tree, all)
+}
+
+// begunWith are the files that the children of an attempt began with, as far as that is known;
+// else now.
+func (a *attempt) begunWith(ctx context.Context, now protocol.Tree) protocol.Tree {
+	if len(a.pos.kids) == 0 {
+		return now
+	}
+	if m, ok, err := a.Files().MadeBy(ctx, a.pos.kids[0].Ended.Head); err == nil && ok {
+		return m.Before
+	}
+	return now
+}
