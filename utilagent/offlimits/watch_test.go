@@ -261,3 +261,22 @@ func TestEverydayGitIsNotDisturbed(t *testing.T) {
 	require.Contains(t, shell(t, dir, `git config alias.mine; cat .git/hooks/mine`), "mine")
 	require.Equal(t, "removed or moved what cannot be put back: .git", watching(t, dir, `rm -rf .git`).String())
 }
+
+// Others add and remove linked work trees of the repository while a command runs, and git
+// does neither at once: what is half there is not the command's.
+func TestWorkTreesOfOthersComeAndGo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shell(t, dir, "git init -q; echo a > a; git add .; git commit -qm one; git worktree add -q --detach ../"+filepath.Base(dir)+"-old")
+	t.Cleanup(func() { _ = os.RemoveAll(dir + "-old") })
+	c := watching(t, dir, `
+		mkdir .git/worktrees/new; cd .git/worktrees/new; echo initializing > locked; echo /w/new/.git > gitdir; echo ../.. > commondir
+		rm ../*-old/gitdir ../*-old/HEAD`)
+	require.Empty(t, c.Undone)
+	require.FileExists(t, filepath.Join(dir, ".git/worktrees/new/gitdir"))
+	require.NoFileExists(t, filepath.Join(dir, ".git/worktrees", filepath.Base(dir)+"-old", "gitdir"))
+
+	// What git would obey in one that is half there is.
+	c = watching(t, dir, `cd .git/worktrees/new; printf '[core]\n fsmonitor = id\n' > config.worktree; echo /evil > commondir`)
+	require.ElementsMatch(t, []string{".git/worktrees/new/config.worktree", ".git/worktrees/new/commondir"}, c.Undone)
+}
