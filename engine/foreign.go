@@ -81,6 +81,11 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 	confirmed := *facts.Imported
 	confirmed.Confirmed = true
 	change := heads.Facts{Imported: &confirmed, Workspace: above.Workspace}
+	if own, err := e.ownTree(ctx, id, above.Workspace); err != nil {
+		return facts, err
+	} else if own != nil {
+		change.Workspace = own
+	}
 	facts.Imported, facts.Workspace = change.Imported, change.Workspace
 	return facts, e.Heads.SetFacts(ctx, id, change)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
@@ -48,18 +49,44 @@ func (e *Engine) kidTrees(ctx context.Context, h *lockedThread, pos *position, d
 	if k.Repo.Head == "" {
 		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root), role), "git commit --allow-empty -m start")
 	}
-	rel, ok := place.Below(k.Repo.Root, dir)
+	return e.treesBeside(k.Repo, dir, k.Spec.Tree)
+}
+
+// treesBeside are worktrees of a repository for those who would work in a directory of it.
+func (e *Engine) treesBeside(repo files.Repo, dir string, tree protocol.Tree) (*kidTrees, error) {
+	rel, ok := place.Below(repo.Root, dir)
 	if !ok {
-		return nil, fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but works in %s, outside %s", role, place.Shown(dir), place.Shown(k.Repo.Root))
+		return nil, fault.New(protocol.CodeFailed, "the children are to work in git worktrees, but %s is outside %s", place.Shown(dir), place.Shown(repo.Root))
 	}
-	trees := filepath.Dir(e.Dirs.Worktree(h.id))
+	trees := filepath.Dir(e.Dirs.Worktree("x"))
 	if err := durable.MkdirAll(e.FS, trees, 0o700); err != nil {
 		return nil, err
 	}
-	if trees, err = place.Real(trees); err != nil {
+	trees, err := place.Real(trees)
+	return &kidTrees{repo: repo, rel: rel, dir: trees, tree: tree}, err
+}
+
+// ownTree is the worktree on this machine of a child that had one where it comes from; nil: it
+// had none. above is where its parent works.
+func (e *Engine) ownTree(ctx context.Context, id string, above *heads.Workspace) (*heads.Workspace, error) {
+	head, _, err := e.lookup(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	return &kidTrees{repo: k.Repo, rel: rel, dir: trees, tree: k.Spec.Tree}, nil
+	t, err := thread.Open(ctx, e.nodes(), head)
+	if err != nil || t.Start.Workspace == nil || t.Start.Workspace.Mode != workspace.InWorktree {
+		return nil, err
+	}
+	repo, err := files.Find(ctx, e.Env, above.Root)
+	if err != nil {
+		return nil, workspace.NoWorkTree(above.Root, err)
+	}
+	trees, err := e.treesBeside(repo, above.Root, "")
+	if err != nil {
+		return nil, err
+	}
+	_, own := trees.of(id)
+	return own, nil
 }
 
 // of is the workspace of a child, for its chain and for this machine; nil: it has none.

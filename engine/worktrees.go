@@ -171,7 +171,7 @@ func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspa
 		return nil
 	}
 	t, err := thread.Open(ctx, e.nodes(), h.head)
-	if err != nil || h.ended == nil && t.Last != nil {
+	if err != nil || h.ended == nil && t.Last != nil && (h.facts.Imported == nil || !e.runDir(h.id).Read().Missing) {
 		return err
 	}
 	if err := files.Mend(ctx, w.Repo, filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/careful"
@@ -93,7 +94,8 @@ func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
 
 // PutObjects implements [remote.Remote].
 func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error {
-	var files []durable.File
+	var levels [][]durable.File // those of one level name only what lower ones hold
+	depth := depths(objects)
 	for _, o := range objects {
 		if err := cmp.Or(ctx.Err(), o.Check()); err != nil {
 			return err
@@ -112,9 +114,12 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 			return err
 		}
 		_, err = os.Lstat(r.object(o.ID))
-		files = append(files, durable.File{Path: r.object(o.ID), Data: b.Bytes(), Perm: 0o444, Present: err == nil})
+		for len(levels) <= depth[o.ID] {
+			levels = append(levels, nil)
+		}
+		levels[depth[o.ID]] = append(levels[depth[o.ID]], durable.File{Path: r.object(o.ID), Data: b.Bytes(), Perm: 0o444, Present: err == nil})
 	}
-	if len(files) == 0 {
+	if len(levels) == 0 {
 		return ctx.Err()
 	}
 	if err := r.store.Make(ctx, r.nowMs()); err != nil {
@@ -123,5 +128,28 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 	if err := durable.MkdirAll(durable.OS(), filepath.Join(r.dir, "objects"), 0o700); err != nil {
 		return err
 	}
-	return durable.WriteAll(durable.OS(), files, durable.Full)
+	for _, files := range levels { // a directory that is there counts as whole, also after a power cut
+		if err := durable.WriteAll(durable.OS(), files, durable.Full); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// depths are how many directories of a batch lie below each object, at most; each comes
+// after what it names.
+func depths(objects []remote.Object) map[protocol.Tree]int {
+	depth := map[protocol.Tree]int{}
+	for _, o := range objects {
+		if depth[o.ID] = 0; o.Kind != remote.Directory {
+			continue
+		}
+		entries, _ := bundle.Entries(o.ID, o.Content) // what cannot be read names nothing
+		for _, e := range entries {
+			if below, here := depth[e.ID]; here {
+				depth[o.ID] = max(depth[o.ID], below+1)
+			}
+		}
+	}
+	return depth
 }

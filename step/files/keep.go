@@ -28,9 +28,6 @@ func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (
 	}
 	path := filepath.Join(g.store(), filepath.FromSlash(ref))
 	lock, now, err := lockRef(ctx, path)
-	if errors.Is(err, fs.ErrExist) && unlocked(ctx, g.store(), []string{filepath.FromSlash(ref) + lockSuffix}) { // of one that was killed
-		lock, now, err = lockRef(ctx, path)
-	}
 	if err != nil {
 		return "", fmt.Errorf("lock %s: %w", ref, err)
 	}
