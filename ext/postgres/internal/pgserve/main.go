@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command pgserve is a real Postgres for the tests of other modules. It prints its address,
 // and obeys what it reads, line by line, until that ends:
 //
