@@ -15,8 +15,9 @@ import (
 func TestRolesThatCannotBePlayedYetAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, grow := range map[string]func(*protocol.Workflow, *protocol.Role){
-		`"workspace"`: func(_ *protocol.Workflow, r *protocol.Role) { r.Workspace = "worktree" },
-		`"merge"`:     func(_ *protocol.Workflow, r *protocol.Role) { r.Merge = true },
+		`"workspace"`: func(_ *protocol.Workflow, r *protocol.Role) { r.Workspace = "elsewhere" },
+		`"memo"`:      func(_ *protocol.Workflow, r *protocol.Role) { r.Memo = true },
+		`"tools"`:     func(_ *protocol.Workflow, r *protocol.Role) { r.Tools = []string{"read"} },
 	} {
 		w := newWorld(t, "")
 		flow, schema := testWorkflow(nil)

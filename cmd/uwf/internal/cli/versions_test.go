@@ -177,6 +177,7 @@ func growHome(t *testing.T, home string, version int) {
 		types[kind] = put(s.Kinds().MetaHash(), schema)
 	}
 	now := map[string]string{}
+	var start string // the newest, which stands for a child that has ended at once
 	grow := func(v cas.Visited) error {
 		kind, _, err := s.Kinds().Of(ctx, s, v.Node.Type)
 		if err != nil || kind == "" || kind == protocol.KindWorkflow {
@@ -187,10 +188,13 @@ func growHome(t *testing.T, home string, version int) {
 			return err
 		}
 		if fields, ok := replaced(value, now).(map[string]any); ok {
-			maps.Copy(fields, added(kind, version, string(unknown)))
+			maps.Copy(fields, added(kind, version, string(unknown), start))
 			value = fields
 		}
 		now[string(v.Node.Hash)] = string(put(types[kind], value))
+		if kind == protocol.KindStart {
+			start = now[string(v.Node.Hash)]
+		}
 		return nil
 	}
 	heads := filepath.Join(home, "threads.yaml")
@@ -208,7 +212,7 @@ func growHome(t *testing.T, home string, version int) {
 }
 
 // added are fields that the first version of a kind does not have.
-func added(kind protocol.Kind, version int, ref string) map[string]any {
+func added(kind protocol.Kind, version int, ref, start string) map[string]any {
 	tree := "sha1:" + strings.Repeat("0", 40)
 	usage := protocol.Usage{Turns: 1}
 	switch {
@@ -219,7 +223,7 @@ func added(kind protocol.Kind, version int, ref string) map[string]any {
 	case kind == protocol.KindStep:
 		return map[string]any{
 			"root": "/", "files": map[string]any{"tree": tree, "left": []string{"big"}}, "memo": map[string]any{"key": "k", "of": ref},
-			"children": []any{map[string]any{"key": "k", "head": ref, "status": "completed", "usage": usage}},
+			"children": []any{map[string]any{"key": "k", "head": start, "status": "completed", "usage": usage}},
 			"tries":    []any{map[string]any{"agent": "uwf-mock", "error": "e", "detail": ref, "atMs": 1}},
 		}
 	case kind == protocol.KindDetail:
