@@ -199,6 +199,9 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	for range min(most, len(pos.kids)) {
 		workers.Go(func() {
 			for k := range next {
+				if dir.HeldBack() { // since it was handed over
+					continue
+				}
 				err := e.driveKid(ctx, k, w)
 				e.tellRest(ctx, of, k, err)
 				if err != nil {

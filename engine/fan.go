@@ -110,9 +110,14 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 
 // finished are the heads of children that have answered already what the position
 // asks: those of the thread that it was forked from, and those of the last step if its
-// role is asked once more.
-func (e *Engine) finished(ctx context.Context, pos *position) (map[string]protocol.Hash, error) {
-	all := map[string]protocol.Hash{}
+// role is asked once more; but not those that a person has asked for anew.
+func (e *Engine) finished(ctx context.Context, pos *position) (all map[string]protocol.Hash, err error) {
+	all = map[string]protocol.Hash{}
+	defer func() {
+		maps.DeleteFunc(all, func(key string, _ protocol.Hash) bool { // a person wants it anew
+			return pos.facts.Attempts[pos.place().AttemptKey(key)] > 0
+		})
+	}()
 	if pos.again {
 		for _, c := range pos.thread.Last.Children {
 			if c.Status == protocol.StatusCompleted {
@@ -316,13 +321,23 @@ func (e *Engine) onceMoreFan(ctx context.Context, p *position) (moderator.Decisi
 	return p.next, nil
 }
 
-// stateBefore is the state that the thread's last step was made from.
+// stateBefore is the state that the thread's last step was made from. If that was asked
+// once more, it is the one in which it was asked for the first time.
 func (e *Engine) stateBefore(ctx context.Context, p *position) (moderator.State, error) {
-	t, err := thread.Open(ctx, e.nodes(), p.previous())
-	if err != nil {
-		return moderator.State{}, err
+	for at := p.previous(); ; {
+		t, err := thread.Open(ctx, e.nodes(), at)
+		if err != nil {
+			return moderator.State{}, err
+		}
+		s, err := e.state(ctx, p.workflow, t, &history{thread: t})
+		if err != nil || t.Last == nil || t.Last.Prev == nil || t.Last.Role != p.thread.Last.Role || len(t.Last.Children) == 0 {
+			return s, err
+		}
+		if d, err := moderator.Route(ctx, s); err == nil && d.Kind == moderator.Fan {
+			return s, nil
+		}
+		at = *t.Last.Prev
 	}
-	return e.state(ctx, p.workflow, t, &history{thread: t})
 }
 
 // Again lets children of the role that is next be played anew, all or one of them, and

@@ -70,15 +70,13 @@ func (a *attempt) keepFiles(ctx context.Context) error {
 	}
 	a.before = k.Spec.Tree
 	last := a.pos.thread.Last
+	shared := a.cmd.Name == protocol.JoinAgent && a.pos.workflow.Roles[a.task.role].Workspace == ""
 	switch kept := last != nil && last.Files != nil; {
 	case kept && last.Files.Tree == k.Spec.Tree:
-	case kept && a.cmd.Name == protocol.JoinAgent: // the children have been at work
+	case kept && shared: // the children have been at work here; who else has is not known
 		a.before = last.Files.Tree
 	default:
-		if a.cmd.Name == protocol.JoinAgent {
-			a.before = a.begunWith(ctx, k.Spec.Tree)
-		}
-		k.Spec.Before = a.before
+		k.Spec.Before = k.Spec.Tree
 	}
 	a.kept = k
 	return nil

@@ -48,6 +48,11 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		}
 		return e.trustsImported(ctx, h, facts)
 	}
+	if e.lastFiles(ctx, h.head) != nil { // no worktree is made for what is refused
+		if err := e.trustsImported(ctx, h, facts); err != nil {
+			return err
+		}
+	}
 	imported := facts.Imported
 	if facts.Doubt != nil {
 		imported = &heads.Imported{Lost: true}

@@ -144,29 +144,60 @@ func (a *attempt) mergeKids(ctx context.Context, made []*workspace.StepFiles) (t
 	if a.kept == nil {
 		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the files of thread %s cannot be kept", a.task.role, a.locked.id)
 	}
+	merged, err := a.mergedBefore(ctx)
+	if err != nil {
+		return "", nil, err
+	}
 	var all []workspace.StepFiles
-	for _, m := range made {
-		if m != nil {
+	for i, m := range made {
+		if m != nil && !merged[a.pos.kids[i].Ended.Head] {
 			all = append(all, *m)
 		}
 	}
-	if now := a.kept.Spec.Tree; a.before != now {
+	now := a.kept.Spec.Tree
+	if was := a.begunWith(ctx, now); was != now {
 		// Perhaps they were merged already, by somebody who was killed over it.
-		if to, conflicts, err = a.Files().Merge(ctx, a.kept, a.before, all); err != nil || len(conflicts) == 0 && to == now {
-			return to, nil, err
+		to, conflicts, err := a.Files().Merge(ctx, a.kept, was, all)
+		if err == nil && len(conflicts) == 0 && to == now {
+			a.before, a.kept.Spec.Before = was, was
+			return now, nil, nil
 		}
 	}
-	return a.Files().Merge(ctx, a.kept, a.kept.Spec.Tree, all)
+	return a.Files().Merge(ctx, a.kept, now, all)
+}
+
+// mergedBefore are the heads of children whose files were merged by an earlier step of the
+// role that was asked once more since: what a person has made of them is left as it is.
+func (a *attempt) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, error) {
+	merged := map[protocol.Hash]bool{}
+	for s, err := range a.pos.thread.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Role != a.task.role || len(s.Children) == 0 {
+			break
+		}
+		out, err := a.pos.thread.Output(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if fields, _ := out.Value.(map[string]any); fields[protocol.StatusKey] == moderator.JoinConflict {
+			continue
+		}
+		for _, c := range s.Children {
+			merged[c.Head] = true
+		}
+	}
+	return merged, nil
 }
 
 // begunWith are the files that the children of an attempt began with, as far as that is known;
 // else now.
 func (a *attempt) begunWith(ctx context.Context, now protocol.Tree) protocol.Tree {
-	if len(a.pos.kids) == 0 {
-		return now
-	}
-	if m, ok, err := a.Files().MadeBy(ctx, a.pos.kids[0].Ended.Head); err == nil && ok {
-		return m.Before
+	for _, k := range a.pos.kids {
+		if m, ok, err := a.Files().MadeBy(ctx, k.Ended.Head); err == nil && ok {
+			return m.Before
+		}
 	}
 	return now
 }

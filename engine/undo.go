@@ -38,6 +38,7 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepF
 		return nil, err
 	}
 	if pos.workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
+		e.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered", last.Role, pos.previous()))
 		if err := e.ask(ctx, h, children.Place{Head: pos.previous(), Role: last.Role}.AttemptKey("")); err != nil {
 			return nil, err
 		}
