@@ -111,10 +111,13 @@ func (a *attempt) madeByKids(ctx context.Context) ([]*workspace.StepFiles, error
 		}
 		m, ok, err := a.Files().MadeBy(ctx, k.Ended.Head)
 		if err != nil {
-			return nil, fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)), "uwf thread again "+k.ID+" plays it anew")
+			return nil, fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)), "uwf thread again "+a.locked.id+"/"+k.Key+" plays it anew")
 		}
-		if ok {
-			made[i] = &m
+		if !ok {
+			continue
+		}
+		if made[i] = &m; len(m.Left) > 0 {
+			a.warn(fmt.Sprintf("child %s: the files that are not kept stay in its worktree, and are not merged: %s", k.Key, workspace.Some(m.Left)))
 		}
 	}
 	return made, nil
