@@ -88,7 +88,8 @@ func TestManyAtWorkFitTheTerminal(t *testing.T) {
 	cmd.Env = append(os.Environ(), "UWF_HOME="+home, "HOME="+home, "TERM=xterm", "NO_COLOR=1", "GORACE=atexit_sleep_ms=0")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, tty.slave, tty.slave
 	require.NoError(t, cmd.Start())
-	go func() { s.ended <- cmd.Wait() }()
+	ended := s.ended // a screen is made anew with each size
+	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt) }) // of a test that has failed
 
 	lines := s.until(t, func(at counts) bool { return at.busy == parallel && len(at.named) > 10 })
