@@ -205,7 +205,11 @@ func (a *attempt) park(ctx context.Context, p retry.Policy) (protocol.StepOutput
 				n++
 			}
 		}
-		until = now.Add(retry.FirstPark << min(max(0, n-p.Attempts), 8))
+		first := retry.FirstPark
+		if now.Sub(until) < time.Minute { // it has just passed
+			first = time.Second
+		}
+		until = now.Add(first << min(max(0, n-p.Attempts), 8))
 	}
 	until = retry.Earlier(until, now.Add(p.MaxPark))
 	if err := a.setParked(ctx, a.locked, until.UnixMilli()); err != nil {
